@@ -65,7 +65,7 @@ try {
     kills,
     seed,
     clients: 12,
-    lifeMs: 600,
+    lifeRequests: 150,
     seals: values.seals,
     progress,
     ...withDatabase,

@@ -95,7 +95,7 @@ async function endOf(fuzzed: Fuzzed, fault: (text: string) => void): Promise<str
   if (hasEnded(fuzzed)) return `the gateway ended with ${child.exitCode ?? child.signalCode}`;
   if (!isIdle) fault("requests are still in flight");
   child.kill("SIGTERM");
-  const [code] = await within(exited, "the end after SIGTERM", 20_000).catch(() => [undefined]);
+  const [code] = await within(exited, "the end after SIGTERM", 60_000).catch(() => [undefined]);
   if (code !== 0) fault(`after SIGTERM it ended with ${code}`);
   return undefined;
 }

@@ -28,6 +28,8 @@ const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(level
 /** A request, by the model that it is for, and the status that it is to get. */
 export interface CostlyRequest {
   readonly name: string;
+  /** Absent: that of chat completions. */
+  readonly path?: string;
   readonly body: (model: string) => string;
   readonly status: number;
 }
@@ -84,7 +86,131 @@ export const REQUESTS: readonly CostlyRequest[] = [
     ),
     status: 200,
   },
+  {
+    name: "lenient fields with wrong values",
+    body: request(
+      "",
+      `${USER},${listOf(45_000, () => '{"role":"assistant","content":"x","refusal":1,"reasoning_content":1}')}`,
+    ),
+    status: 200,
+  },
+  ...responsesRequests(),
+  ...messagesRequests(),
 ];
+
+/** A request of 4.5 MB to one of the APIs, by the model that it is for. */
+interface LargeRequest {
+  readonly path: string;
+  readonly body: (model: string) => string;
+}
+
+const LARGE_SIZE = 4.5 * MB;
+const turn = (at: number, text: string): string =>
+  `{"role":"${at % 2 ? "assistant" : "user"}","content":"${text}"}`;
+const shortTurns = filled(LARGE_SIZE, (at) => turn(at, "x".repeat(20)));
+const messagesOf =
+  (messages: string) =>
+  (model: string): string =>
+    `{"model":"${model}","max_tokens":10,"messages":[${messages}]}`;
+const usedTools = filled(
+  LARGE_SIZE,
+  (at) =>
+    `{"role":"assistant","content":[{"type":"tool_use","id":"c${at}","name":"f","input":{"a":1}}]},` +
+    `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c${at}","content":"${"y".repeat(90)}"}]}`,
+);
+const calledFunctions = filled(
+  LARGE_SIZE,
+  (at) =>
+    `{"type":"function_call","call_id":"c${at}","name":"f","arguments":"{}"},` +
+    `{"type":"function_call_output","call_id":"c${at}","output":"${"y".repeat(60)}"}`,
+);
+
+export const LARGE: readonly LargeRequest[] = [
+  { path: "/v1/chat/completions", body: messagesOf(shortTurns) },
+  { path: "/v1/messages", body: messagesOf(shortTurns) },
+  { path: "/v1/messages", body: messagesOf(usedTools) },
+  {
+    path: "/v1/responses",
+    body: (model) => `{"model":"${model}","input":[${calledFunctions}]}`,
+  },
+  { path: "/v1/messages/count_tokens", body: messagesOf(shortTurns) },
+];
+
+/** What a client of the Responses API can send. */
+function responsesRequests(): CostlyRequest[] {
+  const asked = '{"role":"user","content":"hi"}';
+  const functions = (count: number): string =>
+    listOf(count, (at) => `{"type":"function","name":"f${at}"}`);
+  const namespace = (name: string, tools: string): string =>
+    `{"type":"namespace","name":"${name}","tools":[${tools}]}`;
+  const found = `{"type":"additional_tools","tools":[${namespace("n".repeat(256), functions(127))}]}`;
+  const kinds: readonly [name: string, status: number, tools: string, input: string][] = [
+    ["a long namespace", 400, namespace("n".repeat(200_000), functions(20_000)), asked],
+    ["a namespace of megabytes", 400, namespace("n".repeat(SIZE), functions(2)), asked],
+    ["a namespace of many functions", 400, namespace("n", functions(70_000)), asked],
+    ["many functions", 400, functions(70_000), asked],
+    [
+      "many free-form tools",
+      400,
+      listOf(70_000, (at) => `{"type":"custom","name":"f${at}","format":1}`),
+      asked,
+    ],
+    ["tools that are found again and again", 200, "", `${asked},${listOf(700, () => found)}`],
+    [
+      "many tools, one in each item",
+      400,
+      "",
+      listOf(
+        20_000,
+        (at) => `{"type":"additional_tools","tools":[{"type":"function","name":"f${at}"}]}`,
+      ),
+    ],
+    [
+      "summaries that are wrong",
+      200,
+      "",
+      `${asked},${listOf(50_000, () => '{"type":"reasoning","summary":[1]}')}`,
+    ],
+    [
+      "many sealed texts",
+      400,
+      "",
+      `${asked},${listOf(70_000, () => `{"type":"reasoning","encrypted_content":"sealed1.${"A".repeat(40)}"}`)}`,
+    ],
+    [
+      "calls of a namespace",
+      200,
+      "",
+      `${asked},${listOf(40_000, () => `{"type":"function_call","call_id":"a","namespace":"${"n".repeat(70)}","name":"f","arguments":""}`)}`,
+    ],
+  ];
+  return kinds.map(([name, status, tools, input]) => ({
+    name,
+    path: "/v1/responses",
+    body: (model) => `{"model":"${model}","tools":[${tools}],"input":[${input}]}`,
+    status,
+  }));
+}
+
+/** What a client of the Messages API can send. */
+function messagesRequests(): CostlyRequest[] {
+  const kinds: readonly [name: string, status: number, tools: string, content: string][] = [
+    ["many tools", 400, listOf(70_000, (at) => `{"name":"f${at}","input_schema":{}}`), '"hi"'],
+    [
+      "marks that are wrong",
+      200,
+      "",
+      `[${listOf(60_000, () => '{"type":"text","text":"x","cache_control":1}')}]`,
+    ],
+  ];
+  return kinds.map(([name, status, tools, content]) => ({
+    name,
+    path: "/v1/messages",
+    body: (model) =>
+      `{"model":"${model}","max_tokens":9,"tools":[${tools}],"messages":[{"role":"user","content":${content}}]}`,
+    status,
+  }));
+}
 
 /**
  * An address with megabytes of parameters: the native formats cannot say it, so that it is refused.
@@ -162,6 +288,7 @@ export async function startCostly() {
   return {
     /** Of a gateway's configuration: a provider and a model of each format. */
     config: {
+      apis: ["messages", "responses"],
       providers: {
         openai: { dialect: "openai", base_url },
         anthropic: { vendor: "anthropic", base_url },

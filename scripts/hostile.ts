@@ -1,5 +1,5 @@
 // The built gateway against clients that mean it no good: `npm run build && node --import tsx
-// scripts/hostile.ts [--scale 0.1] [--only NAME]`. Loopback only; bounded in count and time: some
+// scripts/hostile.ts [--file FILE] [--scale 0.1] [--only NAME]`. Loopback only; bounded in count and time: some
 // two minutes at full scale. Each case has a gateway of its own, and becomes a row of the table:
 // what the clients did, what they were answered, the memory of the gateway's process before, at its
 // height and after, and how long a GET /healthz took meanwhile (bench/probe.ts).
@@ -25,12 +25,16 @@ import type { Probed } from "./bench/probe.ts";
 import { table } from "./bench/table.ts";
 import { pinned, type Target } from "./bench/target.ts";
 import { gateway, startProvider } from "./bench/targets.ts";
-import { BAD_ADDRESS, FORMATS, REPLIES, REQUESTS, startCostly } from "./hostile-json.ts";
+import { BAD_ADDRESS, FORMATS, LARGE, REPLIES, REQUESTS, startCostly } from "./hostile-json.ts";
 
-const FILE = "dist/chat-gateway.mjs";
 const { values } = parseArgs({
-  options: { scale: { type: "string", default: "1" }, only: { type: "string" } },
+  options: {
+    file: { type: "string", default: "dist/chat-gateway.mjs" },
+    scale: { type: "string", default: "1" },
+    only: { type: "string" },
+  },
 });
+const FILE = values.file;
 const scale = Math.min(1, Number(values.scale));
 /** So many at full scale. */
 const scaled = (count: number): number => Math.max(1, Math.round(count * scale));
@@ -222,6 +226,10 @@ interface Case {
    */
   readonly heightMb: number;
   readonly afterMb: number;
+  /** Options of Node for the gateway's process; absent: none. */
+  readonly flags?: readonly string[];
+  /** The descriptors that the gateway's process may have; absent: as many as this one. */
+  readonly files?: number;
   /** Descriptors that may stay: pooled connections to the provider. */
   readonly pooled?: number;
   /** Bounds of /healthz in ms; absent: 1,000 and 3,000. */
@@ -250,8 +258,12 @@ async function chatAnswered({ target, port, expect }: Scene): Promise<void> {
 }
 
 /** A client that has had its answer to one chat request, or that has waited for half a minute. */
-async function answeredBy({ target, port, expect }: Scene, body: string): Promise<Client> {
-  const [client] = await connect(port, 1, () => post(target, body));
+async function answeredBy(
+  { target, port, expect }: Scene,
+  body: string,
+  path = target.path,
+): Promise<Client> {
+  const [client] = await connect(port, 1, () => post({ ...target, path }, body));
   const done = () => client!.closed || answersIn(client!.text).length > 0;
   expect(await until(done, 30_000), "a costly request is answered");
   leave([client!]);
@@ -278,6 +290,8 @@ async function closedIn(
   );
   return `${((performance.now() - began) / 1000).toFixed(1)} s`;
 }
+
+const isAnswered = (client: Client): boolean => client.closed || answersIn(client.text).length > 0;
 
 const all = (clients: readonly Client[], ...statuses: number[]): boolean =>
   clients.every((client) => statuses.includes(statusOf(client)));
@@ -803,6 +817,87 @@ const cases: readonly Case[] = [
       return [`${count} bodies of 10 MB at once`, told.join("; ")];
     },
   },
+  {
+    // Each of them alone takes a good part of a second. Whoever finds no room is told so.
+    name: "a hundred large bodies",
+    over: { ...costly.config, apis: ["messages", "responses"] },
+    heightMb: 3_000,
+    afterMb: 500,
+    pooled: 100,
+    p99Ms: 1_000,
+    worstMs: 1_000,
+    async run(scene) {
+      const bodies = LARGE.map(({ path, body }) =>
+        Buffer.from(post({ ...scene.target, path }, body("anthropic"))),
+      );
+      const clients = await connect(scene.port, scaled(100), (at) => bodies[at % bodies.length]!);
+      const done = await until(() => clients.every(isAnswered), 60_000);
+      scene.expect(done && all(clients, 200, 503), `200 or 503: ${tally(clients)}`);
+      leave(clients);
+      await chatAnswered(scene);
+      return [`${clients.length} bodies of 4.5 MB at once, to all APIs`, tally(clients)];
+    },
+  },
+  {
+    name: "a small heap",
+    over: { ...costly.config, apis: ["messages", "responses"] },
+    flags: ["--max-old-space-size=256"],
+    heightMb: 600,
+    afterMb: 250,
+    pooled: 40,
+    async run(scene) {
+      const bodies = LARGE.map(({ path, body }) =>
+        Buffer.from(post({ ...scene.target, path }, body("openai"))),
+      );
+      const clients = await connect(scene.port, 40, (at) => bodies[at % bodies.length]!);
+      const done = await until(() => clients.every(isAnswered), 60_000);
+      const served = clients.filter((client) => statusOf(client) === 200).length;
+      scene.expect(done && all(clients, 200, 503), `200 or 503: ${tally(clients)}`);
+      scene.expect(served > 0, "some are served");
+      leave(clients);
+      await chatAnswered(scene);
+      return ["40 bodies of 4.5 MB at once, in a heap of 256 MB", tally(clients)];
+    },
+  },
+  {
+    name: "fast streams",
+    upstream: endless.url,
+    heightMb: 500,
+    afterMb: 250,
+    pooled: 150,
+    worstMs: 1_000,
+    async run(scene) {
+      const { target, port, expect } = scene;
+      const count = Math.max(50, scaled(150));
+      const clients = await connect(port, count, () => post(target, chat(target, "events")), {
+        reads: false,
+      });
+      let taken = 0;
+      for (const { socket } of clients) socket.on("data", (data: Buffer) => (taken += data.length));
+      const enough = await until(() => taken > count * 2 * MB, 60_000);
+      expect(enough, `they run: ${mb(taken)} MB have come`);
+      leave(clients);
+      const gone = await until(() => endless.taken().length === 0, 10_000);
+      expect(gone, `the provider's connections close (${endless.taken().length} are open)`);
+      return [`${count} streams of 64 KB events, read as fast as they come`, "all run"];
+    },
+  },
+  {
+    // Whoever is idle for longest makes room, so that others are served.
+    name: "few descriptors",
+    files: 256,
+    heightMb: 60,
+    afterMb: 50,
+    pooled: 64,
+    async run(scene) {
+      const clients = await connect(scene.port, 400, () => "");
+      for (let times = 0; times < 5; times += 1) await chatAnswered(scene);
+      const kept = clients.filter(({ closed }) => !closed).length;
+      scene.expect(kept > 50, `connections stay while there is room: ${kept} have`);
+      leave(clients);
+      return ["400 idle connections, 256 descriptors", `chat 200; ${kept} stay connected`];
+    },
+  },
   // JSON that costs more than it is long, one after the other: none may hold up the others for half
   // a second.
   {
@@ -815,9 +910,9 @@ const cases: readonly Case[] = [
     worstMs: 500,
     async run(scene) {
       const told: string[] = [];
-      for (const { name, body, status } of REQUESTS) {
+      for (const { name, path, body, status } of REQUESTS) {
         for (const model of FORMATS) {
-          const client = await answeredBy(scene, body(model));
+          const client = await answeredBy(scene, body(model), path);
           scene.expect(
             statusOf(client) === status,
             `${name}, ${model}: ${status}, got ${client.text.slice(0, 500)}`,
@@ -941,6 +1036,8 @@ async function play(given: Case, upstream: string): Promise<string[]> {
     heightMb,
     afterMb,
     pooled = 0,
+    flags = [],
+    files,
     p99Ms = 1_000,
     worstMs = 3_000,
   } = given;
@@ -965,7 +1062,10 @@ async function play(given: Case, upstream: string): Promise<string[]> {
           complaints.push(line);
       },
     },
-    COLLECTS,
+    {
+      flags: [...COLLECTS, ...flags],
+      prefix: files === undefined ? [] : ["prlimit", `--nofile=${files}`],
+    },
   ).start(given.upstream ?? upstream);
   try {
     const { pid } = target;

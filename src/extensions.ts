@@ -41,6 +41,12 @@ export const extensions: readonly ProgramEntry[] = [
     load: () => import("./extensions/books/index.ts"),
   },
   {
+    // Before the APIs, so that what their guards refuse has its headers too.
+    name: "cors",
+    settings: ["server.cors"],
+    load: () => import("./extensions/cors/index.ts"),
+  },
+  {
     name: "client-apis",
     settings: ["apis"],
     load: () => import("./extensions/client-apis/index.ts"),
@@ -98,8 +104,11 @@ export const extensions: readonly ProgramEntry[] = [
     settings: ["aliases.*.timeouts", "models.*.timeouts"],
     load: () => import("./extensions/patience/index.ts"),
   },
+  { name: "chat-fields", serves: true, load: () => import("./extensions/chat-fields/index.ts") },
   { name: "cache-marks", serves: true, load: () => import("./extensions/cache-marks/index.ts") },
   { name: "openapi", serves: true, load: () => import("./extensions/openapi/index.ts") },
+  { name: "breaker", serves: true, load: () => import("./extensions/breaker/index.ts") },
+  { name: "capabilities", serves: true, load: () => import("./extensions/capabilities/index.ts") },
   { name: "context-room", serves: true, load: () => import("./extensions/context-room/index.ts") },
   { name: "left-streams", serves: true, load: () => import("./extensions/left-streams/index.ts") },
   {
@@ -156,6 +165,12 @@ export const extensions: readonly ProgramEntry[] = [
     serves: true,
     load: () => import("./extensions/pipelining/index.ts"),
   },
+  {
+    name: "capacity",
+    settings: ["server.max_bytes_in_flight", "server.max_connections"],
+    serves: true,
+    load: () => import("./extensions/capacity/index.ts"),
+  },
   { name: "json-bounds", serves: true, load: () => import("./extensions/json-bounds/index.ts") },
   {
     name: "log-bounds",
@@ -165,11 +180,6 @@ export const extensions: readonly ProgramEntry[] = [
   { name: "redaction", serves: true, load: () => import("./extensions/redaction/index.ts") },
   { name: "history", serves: true, load: () => import("./extensions/history/index.ts") },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
-  {
-    name: "cors",
-    settings: ["server.cors"],
-    load: () => import("./extensions/cors/index.ts"),
-  },
   {
     name: "tls",
     settings: ["server.tls", "admin.tls"],

@@ -33,7 +33,14 @@ import type { LogSinks } from "./command-line/processes.ts";
 import type { RunningGateway } from "./core/extension/installation.ts";
 import { createLoader } from "./config/loader.ts";
 import { ValidationError } from "./core/schema/checker.ts";
-import { createReloader, reloadable, reportFailure, type Watch } from "./reload.ts";
+import {
+  createReloader,
+  reloadable,
+  reloadStatus,
+  reportFailure,
+  type ReloadRecord,
+  type Watch,
+} from "./reload.ts";
 import { createTerminal } from "./command-line/terminal.ts";
 
 /** The signals that the process has received since its first moment. */
@@ -210,7 +217,8 @@ async function serveGateway(
   };
   const { config, extensions, source, digest } = await loadConfig(options);
   for (const { prepare } of extensions) prepare?.(config);
-  const gateway = createServing(config, extensions, world);
+  const record: ReloadRecord = { file: source ?? null, fault: null };
+  const gateway = createServing(config, [...extensions, reloadStatus(record)], world);
   let address: string;
   try {
     address = await gateway.listen();
@@ -225,7 +233,8 @@ async function serveGateway(
   // The content that was loaded is the baseline: what has changed since then is found at the first
   // look.
   const watch = watchOf(extensions);
-  const again = createReloader(gateway, { ...options, here: false, file: file ?? source }, watch);
+  const loading = { ...options, here: false, file: file ?? source };
+  const again = createReloader({ gateway, record }, loading, watch);
   watch(file ?? DEFAULT_FILE, digest, again);
   signals.onHangup(() => {
     again();
@@ -262,15 +271,16 @@ function createServing(
  */
 async function work(world: Process, loader: ProgramLoader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
+  const record: ReloadRecord = { file: null, fault: null };
   const [first] = await loader.load(({ startsProcesses }) => startsProcesses === true);
   const stop = first!.work!({
     async create(config, names, sharedLimiter) {
-      const extensions = await load(names);
+      const extensions = [...(await load(names)), reloadStatus(record)];
       const options = { ...sinks(world), extensions, sharedLimiter };
       return reloadable(createGateway(config, options), config);
     },
     reload: (gateway, config, names) =>
-      reportFailure(gateway, async () => gateway.reload(config, await load(names))),
+      reportFailure({ gateway, record }, async () => gateway.reload(config, await load(names))),
     end(gateway) {
       end(world, gateway);
     },

@@ -6,7 +6,9 @@ import type { ConfigExtension } from "./config/extension.ts";
 import { changedFixedSettings } from "./config/fixed-settings.ts";
 import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
 import type { SecretFiles } from "./config/secret-files.ts";
+import { systemClock } from "./core/clock.ts";
 import type { Config } from "./core/config.ts";
+import type { Extension } from "./core/extension/extension.ts";
 import type { RunningGateway } from "./core/extension/installation.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 
@@ -33,13 +35,52 @@ export type Watch = (
   changed: () => Promise<void>,
 ) => { close(): void };
 
+/** Why a reload failed, as GET /status has it. */
+interface ReloadFault {
+  /** When it failed, in ISO 8601. */
+  readonly time: string;
+  /** The field of the first fault: `server.drain_ms`. Empty: it is the file itself. */
+  readonly path: string;
+  /** What is wrong there. No secret is in it. */
+  readonly message: string;
+  /** All faults, the first one included. */
+  readonly count: number;
+}
+
+/** What became of the last reload of one process. */
+export interface ReloadRecord {
+  /** The configuration file in force. Null: the built-in configuration. */
+  file: string | null;
+  /** Null: the last reload succeeded, or there was none. */
+  fault: ReloadFault | null;
+}
+
+/**
+ * Adds `config_file` and `config_fault` to GET /status. Each process reports its own fault, because
+ * a worker may fail where the first process does not.
+ */
+export const reloadStatus = (record: ReloadRecord): Extension => ({
+  name: "last-reload",
+  start: () => ({ report: () => record.fault }),
+  status: (faults) => ({
+    config_file: record.file,
+    config_fault: record.fault ?? faults.find((fault) => fault) ?? null,
+  }),
+});
+
+/** A gateway, and what became of its last reload. */
+export interface Reloading<Members extends keyof RunningGateway = "reload" | "diagnose"> {
+  readonly gateway: Pick<RunningGateway, Members>;
+  readonly record: ReloadRecord;
+}
+
 /**
  * What reads the configuration again and puts it in force, or reports what is wrong with it. One
  * reading follows the other, so the last one counts. The files of secrets are watched too, first
  * those of `options.secretFiles`.
  */
 export function createReloader(
-  gateway: Pick<RunningGateway, "reload" | "diagnose">,
+  { gateway, record }: Reloading,
   options: LoadOptions,
   watch: Watch,
 ): () => Promise<void> {
@@ -51,10 +92,11 @@ export function createReloader(
 
   async function reload(): Promise<void> {
     const secretFiles = secretFilesBeside(file);
-    await reportFailure(gateway, async () => {
+    await reportFailure({ gateway, record }, async () => {
       const loaded = await loadConfig({ ...options, file, secretFiles });
       file ??= loaded.source;
       gateway.reload(loaded.config, loaded.extensions);
+      record.file = loaded.source ?? null;
     });
     // Those of a refused configuration too: once its secret is right, it is to be put in force.
     watchSecrets(secretFiles);
@@ -89,19 +131,23 @@ function createSecretWatch(
 
 /**
  * Does `work`; if it fails, the operator is told that the configuration before stays in force, and
- * why.
+ * why: in the log, and in the record until another reload succeeds.
  */
 export async function reportFailure(
-  gateway: Pick<RunningGateway, "diagnose">,
+  { gateway, record }: Reloading<"diagnose">,
   work: () => void | Promise<void>,
 ): Promise<void> {
   try {
     await work();
+    record.fault = null;
   } catch (error) {
     const faults =
       error instanceof ValidationError
         ? issuesAsJson(error)
         : [{ path: "", message: (error as Error).message }];
+    const time = new Date(systemClock.now()).toISOString();
+    const { path = "", message = "" } = faults[0] ?? {};
+    record.fault = { time, path, message, count: faults.length };
     const detail = "the configuration before it stays in force";
     gateway.diagnose({ event: "reload_failed", level: "error", detail, faults });
   }

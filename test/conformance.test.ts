@@ -340,7 +340,6 @@ describe("the command", () => {
     const config = await waitFor(
       () => existsSync(file) && parseJson(readFileSync(file, "utf8")),
       "the file with the configuration",
-      20_000,
     );
     gateway.reload(checkConfig(config, {}));
     const { code, stdout, stderr } = await ended;

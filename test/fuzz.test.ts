@@ -27,7 +27,7 @@ describe("fuzz", () => {
   it("every answer is well-formed and none a 5xx", async (t) => {
     const gateway = await startGateway(
       t,
-      demo({ server: { max_body_bytes: 65_536, receive_ms: 1_000 } }),
+      demo({ server: { max_body_bytes: 65_536, receive_ms: 3_000 } }),
     );
     const ports = [gateway.url, gateway.gateway.adminAddress()!].map((url) =>
       Number(new URL(url).port),

@@ -72,7 +72,6 @@ async function run(script: string): Promise<string> {
   const code = await within(
     new Promise((resolve) => child.once("close", resolve)),
     `the end of: ${script}`,
-    30_000,
   );
   assert.equal(code, 0, `${script}\n${output}`);
   return output;
@@ -90,14 +89,13 @@ async function serve(t: TestContext, script: string): Promise<string> {
   const closed = new Promise((resolve) => child.once("close", resolve));
   t.after(async () => {
     if (child.exitCode === null) process.kill(-child.pid!, "SIGTERM");
-    await within(closed, `the end of: ${script}`, 10_000);
+    await within(closed, `the end of: ${script}`);
   });
   return waitFor(
     () =>
       /chat-gateway listens on (http:\S+)/.exec(output)?.[1] ??
       (child.exitCode !== null && assert.fail(output)),
     `the address of: ${script}`,
-    30_000,
   );
 }
 

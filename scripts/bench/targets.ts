@@ -49,15 +49,23 @@ export const relay: Kind = {
     }),
 };
 
+/** How a process is started. */
+interface StartOptions {
+  /** Options of Node. Absent: none. */
+  readonly flags?: readonly string[];
+  /** A command that runs Node. Absent: none. */
+  readonly prefix?: readonly string[];
+}
+
 /**
  * This gateway, with `over` in its configuration, and all that it does for every request switched
- * on; `flags` are for Node.
+ * on.
  */
 export const gateway = (
   over: object = {},
   file = "dist/chat-gateway.mjs",
   ears?: Ears,
-  flags: readonly string[] = [],
+  { flags = [], prefix = [] }: StartOptions = {},
 ): Kind => ({
   name: "chat-gateway",
   switchedOn: "a key, limits, all checks, prices, spend log, usage records, access log and metrics",
@@ -85,7 +93,8 @@ export const gateway = (
       model: "m",
       headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" },
     };
-    const command = [process.execPath, ...flags, file, "serve", "--config", config, "--port", "0"];
+    const node = [...prefix, process.execPath, ...flags];
+    const command = [...node, file, "serve", "--config", config, "--port", "0"];
     return started({ name: "chat-gateway", call, command, folder, ears });
   },
 });

@@ -112,6 +112,59 @@ const CHATS: readonly object[] = [
     user: "u",
   },
 ];
+/** Requests of the other APIs: the path, and the body. */
+const OTHERS: readonly [target: string, body: object][] = [
+  ["/v1/messages", { model: "demo-chat", max_tokens: 50, messages: [user("Say hello")] }],
+  [
+    "/v1/messages",
+    {
+      model: "demo-reasoner",
+      max_tokens: 2_000,
+      stream: true,
+      system: [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral" } }],
+      thinking: { type: "enabled", budget_tokens: 1_024 },
+      tools: [{ name: "get_time", input_schema: tool.function.parameters }],
+      tool_choice: { type: "auto", disable_parallel_tool_use: true },
+      messages: [
+        user([{ type: "text", text: "What time is it?" }]),
+        {
+          role: "assistant",
+          content: [{ type: "tool_use", id: "t", name: "get_time", input: { city: "Oslo" } }],
+        },
+        user([{ type: "tool_result", tool_use_id: "t", content: "14:05" }]),
+      ],
+      metadata: { user_id: "u" },
+      stop_sequences: ["never"],
+    },
+  ],
+  ["/v1/messages/count_tokens", { model: "demo-chat", messages: [user("Say hello")] }],
+  ["/v1/responses", { model: "demo-chat", input: "Say hello" }],
+  [
+    "/v1/responses",
+    {
+      model: "demo-reasoner",
+      stream: true,
+      instructions: "Be brief.",
+      reasoning: { effort: "low", summary: "auto" },
+      include: ["reasoning.encrypted_content"],
+      tools: [
+        { type: "function", name: "get_time", parameters: tool.function.parameters },
+        { type: "namespace", name: "n", tools: [{ type: "function", name: "f" }] },
+        { type: "custom", name: "patch" },
+        { type: "web_search" },
+      ],
+      tool_choice: "auto",
+      input: [
+        user([{ type: "input_text", text: "What time is it?" }]),
+        { type: "function_call", call_id: "c", name: "get_time", arguments: "{}" },
+        { type: "function_call_output", call_id: "c", output: "14:05" },
+      ],
+      text: { format: { type: "text" }, verbosity: "low" },
+      max_output_tokens: 100,
+    },
+  ],
+];
+
 /** Documents: listener, target, key, status. */
 const PATHS: readonly [admin: boolean, target: string, key: string | undefined, status: number][] =
   [
@@ -122,6 +175,7 @@ const PATHS: readonly [admin: boolean, target: string, key: string | undefined, 
     [false, "/v1/models", "sk-demo", 200],
     [false, "/v1/models", "sk-other", 401],
     [false, "/v1/chat/completions", "sk-demo", 405],
+    [false, "/v1/responses", "sk-demo", 405],
     [false, "/nowhere", undefined, 404],
     [true, "/status", undefined, 200],
     [true, "/metrics", undefined, 200],
@@ -155,15 +209,15 @@ function baseRequest(random: Random): Message {
     ...id,
   ];
   if (chance() < 0.05) headers.push("Expect: 100-continue");
+  const [target, asked] =
+    chance() < 0.3 ? pick(OTHERS) : (["/v1/chat/completions", pick(CHATS)] as const);
   const [text, how] =
-    chance() < 0.55
-      ? mutateJson(pick(CHATS), random)
-      : [Buffer.from(JSON.stringify(pick(CHATS))), undefined];
+    chance() < 0.55 ? mutateJson(asked, random) : [Buffer.from(JSON.stringify(asked)), undefined];
   // A mutated body can be valid still (a field that is ignored), so nothing is known of its status.
   const message = {
     ...head,
     method: "POST",
-    target: "/v1/chat/completions",
+    target,
     headers,
     status: how === undefined ? 200 : undefined,
   };

@@ -68,7 +68,7 @@ function writeConfig(folder: string, workers: number): string {
   const demo = new URL("../../src/extensions/demo/demo.json", import.meta.url);
   const config = {
     ...JSON.parse(readFileSync(demo, "utf8")),
-    server: { port: 0, workers, max_body_bytes: 65_536, receive_ms: 1_000 },
+    server: { port: 0, workers, max_body_bytes: 65_536, receive_ms: 2_000 },
     admin: { port: 0 },
     data_dir: join(folder, "data"),
     limits: { rpm: null },

@@ -16,7 +16,7 @@ const demand: (holds: unknown, what: string) => asserts holds = (holds, what) =>
  * and every 5xx are faults.
  */
 const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
-  ...[400, 404, 405, 408, 413, 415, 417, 431].map(
+  ...[400, 404, 405, 408, 413, 415, 417, 426, 431].map(
     (status) => [status, "invalid_request_error"] as const,
   ),
   [401, "authentication_error"],
@@ -174,7 +174,8 @@ function decoded(body: Buffer): string {
 
 /** What an answer with status 200 must be. */
 function checkSuccess(type: string | undefined, text: string): void {
-  if (type === "text/event-stream") checkEvents(text);
+  if (type === "text/event-stream" && text.startsWith("event: ")) checkNamedEvents(text);
+  else if (type === "text/event-stream") checkEvents(text);
   else if (type === "text/html")
     demand(text.startsWith("<!doctype html>") && text.endsWith("</html>\n"), "a page that is cut");
   else if (type === "text/csv")
@@ -199,6 +200,23 @@ function parse(text: string): any {
 }
 
 function checkError(status: number, id: string, document: any): void {
+  if (document?.type === "error") checkMessagesError(status, id, document);
+  else checkOwnError(status, id, document);
+}
+
+/** An error of the Messages API. */
+function checkMessagesError(status: number, id: string, document: any): void {
+  const told = `${status} with ${JSON.stringify(document)}`;
+  const { error, request_id } = document;
+  demand(Object.keys(document).sort().join() === "error,request_id,type", told);
+  demand(
+    [error?.type, error?.message].every((text) => typeof text === "string" && text),
+    told,
+  );
+  demand(request_id === id, `${told}, but X-Request-Id is ${id}`);
+}
+
+function checkOwnError(status: number, id: string, document: any): void {
   const { message, type, code, param, request_id } = document?.error ?? {};
   const told = `${status} with ${JSON.stringify(document)}`;
   demand(Object.keys(document ?? {}).join() === "error", told);
@@ -220,7 +238,7 @@ function checkDocument(document: any): void {
     typeof document?.openapi === "string" ||
     Array.isArray(document?.rows) ||
     Array.isArray(document?.records);
-  if (known) return;
+  if (known || isOtherReply(document)) return;
   const [choice] = document?.choices ?? [];
   const told = `200 with ${JSON.stringify(document)?.slice(0, 500)}`;
   demand(
@@ -240,6 +258,33 @@ function checkDocument(document: any): void {
     Number.isInteger(total_tokens) && total_tokens === prompt_tokens + completion_tokens,
     told,
   );
+}
+
+/** A whole reply of the Messages API or the Responses API, or a count of tokens. */
+function isOtherReply(document: any): boolean {
+  if (document?.type === "message")
+    return document.role === "assistant" && document.usage.output_tokens >= 0;
+  if (document?.object === "response")
+    return ["completed", "incomplete"].includes(document.status) && document.usage.total_tokens > 0;
+  return Number.isInteger(document?.input_tokens);
+}
+
+/** The streams of the other two APIs: named events. The last one says that the reply is whole. */
+function checkNamedEvents(text: string): void {
+  const events = text.split("\n\n");
+  demand(events.pop() === "", "an event that does not end with a blank line");
+  const named = events
+    .filter((event) => event !== ": keep-alive")
+    .map((event) => {
+      const [, name, data] = /^event: ([\w.]+)\ndata: ([^\r\n]+)$/.exec(event) ?? [];
+      demand(name !== undefined && data !== undefined, `not an event: ${JSON.stringify(event)}`);
+      demand(parse(data).type === name, `an event of another type than its name: ${event}`);
+      return name;
+    });
+  const last = named.at(-1) ?? "";
+  const ends = ["message_stop", "response.completed", "response.incomplete"];
+  demand(ends.includes(last), `a stream that ends with ${last}`);
+  demand(named.filter((name) => name === last).length === 1, "a stream that ends twice");
 }
 
 /**

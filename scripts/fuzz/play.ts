@@ -6,13 +6,13 @@ import { judge } from "./judge.ts";
 
 /**
  * Connections that the gateway keeps open, because all that was asked is answered, are ended by us
- * after so long. A request that is not whole has had its 408 by then.
+ * after so long. Where nothing has come by then, the first answer is waited for.
  */
 const IDLE_MS = 4_000;
 /** So long a client that leaves waits for the bytes after which it wants to. */
 const PATIENCE_MS = 100;
 /** No connection may last longer. */
-const DEADLINE_MS = 20_000;
+const DEADLINE_MS = 60_000;
 /** A bound: the corpus has no answer of a tenth of it. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
@@ -39,20 +39,28 @@ export function play(
     let [size, idle, reset, fault] = [0, false, false, ""];
     const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
     const leave = () => ending === "leave" && size >= patience && socket.resetAndDestroy();
+    let late = false;
+    const finish = () => {
+      late = true;
+      if (size === 0) return;
+      idle = true;
+      socket.end();
+    };
     const idleTimer =
       ending === "leave"
         ? setTimeout(() => socket.resetAndDestroy(), PATIENCE_MS)
-        : setTimeout(() => {
-            idle = true;
-            socket.end();
-          }, idleMs);
+        : setTimeout(finish, idleMs);
     const deadline = setTimeout(() => {
-      fault = `the connection is open after ${deadlineMs} ms`;
+      fault =
+        size === 0
+          ? `no answer within ${deadlineMs} ms`
+          : `the connection is open after ${deadlineMs} ms`;
       socket.destroy();
     }, deadlineMs);
     socket.on("data", (data: Buffer) => {
       received.push(data);
       size += data.length;
+      if (late && !idle) finish();
       if (size > MAX_BYTES) {
         fault = `more than ${MAX_BYTES} bytes of answer`;
         socket.destroy();

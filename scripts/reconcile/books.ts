@@ -77,8 +77,8 @@ export const countsOf = (usage: Line, write1h: number): Counts => ({
 /** An attempt as a usage record has it, with its share if there is one. */
 const attemptOf = ({ model, outcome, duration_ms, share }: Line): unknown => {
   if (!share) return [model, outcome, duration_ms];
-  const { cost, ...usage } = share;
-  return [model, outcome, duration_ms, { usage, cost }];
+  const { cost, prices, ...usage } = share;
+  return [model, outcome, duration_ms, { usage, cost, ...(prices && { prices }) }];
 };
 
 /** What a usage record keeps for receipts. */

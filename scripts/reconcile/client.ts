@@ -122,7 +122,7 @@ function createPlanner({ random, between, pick }: Random) {
 }
 
 /** A client that has no answer after this time gives up, in milliseconds. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 120_000;
 
 /** One request to its end, whatever that is. */
 function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
@@ -225,12 +225,12 @@ export function createCrowds(random: Random) {
             waiting.push({ count: requests, go });
           }),
           `${requests} requests to end`,
-          600_000,
+          1_200_000,
         ),
       async stop() {
         stopped = true;
         for (const target of targets) target.turnTo(undefined);
-        await within(Promise.all(all), "the last requests to end", 60_000).catch((error) => {
+        await within(Promise.all(all), "the last requests to end", 150_000).catch((error) => {
           throw new Error(`still without an answer: ${JSON.stringify([...pending])}`, {
             cause: error,
           });

@@ -3,19 +3,26 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
 import { filesIn, type Gateways } from "./gateways.ts";
-import type { House, Line } from "./house.ts";
+import type { House, Line, ReceiptAnswer } from "./house.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
 /** The key with which an account asks for its receipts. */
 const keyOf = (account: string): string => KEYS.find((key) => key.account === account)!.key;
 
-async function receipt(url: string, account: string, id: string) {
+/** Asks again as long as the account has asked too often. */
+async function receipt(url: string, account: string, id: string): Promise<ReceiptAnswer> {
   const response = await fetch(`${url}/v1/requests/${encodeURIComponent(id)}`, {
     headers: { authorization: `Bearer ${keyOf(account)}` },
   });
+  if (response.status === 429) {
+    await response.body?.cancel();
+    await pause(1_000 * Number(response.headers.get("retry-after")));
+    return await receipt(url, account, id);
+  }
   return { account, id, status: response.status, body: (await response.json()) as Line };
 }
 

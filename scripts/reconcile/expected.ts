@@ -18,10 +18,15 @@ export interface Expected {
 
 export const NONE: Expected = { basis: "none", counts: NO_COUNTS };
 
+/** The prompt alone by estimate: four bytes a token. */
+const promptAlone = ({ begunBytes }: Call, { promptBytes }: Asked): Counts => ({
+  ...NO_COUNTS,
+  prompt: Math.max(1, Math.ceil((promptBytes + begunBytes) / 4)),
+});
+
 /** An estimate: four bytes a token; what the provider stated of the prompt is kept. */
-function estimate(call: Call, { promptBytes }: Asked): Counts {
-  const bytes = promptBytes + call.begunBytes;
-  const prompt = call.early ?? { ...NO_COUNTS, prompt: Math.max(1, Math.ceil(bytes / 4)) };
+function estimate(call: Call, asked: Asked): Counts {
+  const prompt = call.early ?? promptAlone(call, asked);
   const completion = Math.max(Math.ceil(call.textBytes / 4), call.early?.completion ?? 0);
   return { ...prompt, completion, reasoning: 0 };
 }
@@ -36,12 +41,18 @@ export const bounded = (call: Call, asked: Asked): Expected => {
   return { basis: "bounded", counts, most: counts.completion };
 };
 
-/** What may be billed of a call whose client left: how much of it the gateway read is unknown. */
+/**
+ * What may be billed of a call whose client left: how much of it the gateway read is unknown. The
+ * prompt is billed, unless the call has failed and the client left before the next one.
+ */
 export function whereLeft(call: Call, asked: Asked): readonly Expected[] {
   const figures = call.stated ? [figuresOf(call, asked)] : [];
   // Figures that came before any text are complete as long as there is no text.
   const early: Expected[] = call.early ? [{ basis: "provider", counts: call.early }] : [];
-  return [NONE, ...figures, ...early, bounded(call, asked)];
+  const failed = /^(status|garbage|cut|reset)/.test(call.behaviour) ? [NONE] : [];
+  // Figures that came early need not have been read either.
+  const least: Expected = { basis: "estimated", counts: promptAlone(call, asked) };
+  return [...failed, least, ...figures, ...early, bounded(call, asked)];
 }
 
 /** What may stand in the record of a request whose last call at the provider was this. */

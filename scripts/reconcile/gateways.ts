@@ -11,7 +11,7 @@ import type { Random } from "./provider.ts";
 
 /** After this a change of prices has reached every worker, in milliseconds. */
 const RELOAD_MS = 3_000;
-const START_MS = 30_000;
+const START_MS = 120_000;
 
 export interface Gateway {
   readonly number: number;

@@ -21,11 +21,12 @@ const pricesOf = (prices: Line | null): unknown =>
 
 /** The attempts of a receipt: with what each was charged, if several were. */
 const shownAttempts = (receipt: Line): unknown =>
-  receipt["attempts"].map(({ model, outcome, duration_ms, usage, cost }: Line) => [
+  receipt["attempts"].map(({ model, outcome, duration_ms, usage, prices, cost }: Line) => [
     model,
     outcome,
     duration_ms,
-    usage && [usage.prompt_tokens, usage.completion_tokens, pico(cost)],
+    usage && [countsOf(usage, usage.cache_write_1h_tokens ?? 0), pico(cost)],
+    prices && pricesOf(prices),
   ]);
 
 const settledAttempts = (settle: Line): unknown =>
@@ -33,7 +34,8 @@ const settledAttempts = (settle: Line): unknown =>
     model,
     outcome === "completed" ? "ok" : outcome,
     duration_ms,
-    share && [share.prompt_tokens, share.completion_tokens, pico(share.cost)],
+    share && [countsOf(share, share.cache_write_1h_tokens ?? 0), pico(share.cost)],
+    share?.prices && pricesOf(share.prices),
   ]);
 
 const receiptOf = (receipt: Line): unknown => [

@@ -113,7 +113,23 @@ function againstShares({ settle }: Entry): string | undefined {
     total("completion_tokens") === settle["usage"].completion_tokens,
     sum(shares.map(({ cost }) => pico(cost))) === pico(settle["cost"]),
   ];
-  return whole.every((each) => each) ? undefined : "the shares of its attempts are not its sum";
+  if (!whole.every((each) => each)) return "the shares of its attempts are not its sum";
+  return shares.every((share) => costOfShare(share) === pico(share["cost"]))
+    ? undefined
+    : "the cost of an attempt does not follow from its prices and tokens";
+}
+
+/** What the tokens of an attempt cost by the prices that stand beside them. */
+function costOfShare({ prices, ...share }: Line): bigint {
+  if (!prices) return 0n;
+  const { input_cache_miss, input_cache_hit, input_cache_write, input_cache_write_1h } = prices;
+  return costOf(countsOf(share, share["cache_write_1h_tokens"] ?? 0), {
+    miss: input_cache_miss.toFixed(6),
+    output: prices.output.toFixed(6),
+    ...(input_cache_hit !== undefined && { hit: input_cache_hit.toFixed(6) }),
+    ...(input_cache_write !== undefined && { write: input_cache_write.toFixed(6) }),
+    ...(input_cache_write_1h !== undefined && { write1h: input_cache_write_1h.toFixed(6) }),
+  });
 }
 
 /** The sum of what is billed of several calls. */

@@ -2,6 +2,7 @@
 
 import type { House } from "./house.ts";
 import { decimal, pico } from "./money.ts";
+import { CONTINUED } from "./plan.ts";
 import {
   changeLine,
   changeRecord,
@@ -111,8 +112,9 @@ export const SPOILS: readonly Spoil[] = [
     by: /no right record: .*with provider figures/,
     apply: ({ asked, calls }) => {
       const whole = asked.find(
-        ({ serial, verdict, usage }) =>
-          verdict === "whole" && !usage && calls.get(serial)?.at(-1)?.stated,
+        // Of several calls together the figures may be estimated, with room for one token more.
+        ({ serial, verdict, usage, model }) =>
+          verdict === "whole" && !usage && model !== CONTINUED && calls.get(serial)?.at(-1)?.stated,
       );
       const call = whole && calls.get(whole.serial)!.at(-1)!;
       if (call) call.stated = { ...call.stated!, completion: call.stated!.completion + 1 };

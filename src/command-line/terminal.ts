@@ -18,10 +18,11 @@ export function createTerminal(world: Process, loader: Loader, stopped: AbortSig
 
   async function load(
     { values }: CommandArguments,
-    { withoutSecrets = false, here = false }: LoadForCommand = {},
+    { withoutSecrets = false, here = false, members }: LoadForCommand = {},
   ): Promise<CommandConfig> {
     const file = values["config"];
-    const options = { file, env, loader, here, serves: here, secretsOptional: withoutSecrets };
+    const secretsOptional = withoutSecrets;
+    const options = { file, env, loader, here, serves: here, secretsOptional, members };
     const { config, extensions, source } = await loadConfig(options);
     // What root writes must be the owner's, or a gateway that is not root could not read it.
     if (withoutSecrets && existsSync(config.data_dir)) world.actAs(statSync(config.data_dir));

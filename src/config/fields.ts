@@ -1,9 +1,11 @@
 // Checks that many fields of gateway.json share.
 import {
   fail,
+  makeCheck,
   nonEmpty,
   number,
   object,
+  orNull,
   refine,
   withDefault,
   type Check,
@@ -77,3 +79,12 @@ export const exactlyOne = <T extends object>(
   (row[a] === undefined) === (row[b] === undefined)
     ? fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`)
     : row;
+
+/**
+ * Null is a value and not the same as absent: `"rpm": null` is "unlimited", no `rpm` is "the
+ * default".
+ */
+export const nullable = <T>(check: Check<T>): Check<T | null> =>
+  makeCheck(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), {
+    takesNull: true,
+  });

@@ -13,6 +13,7 @@ import {
   type FileContent,
 } from "./regular-file.ts";
 import type { Config } from "../core/config.ts";
+import { asObject } from "../core/schema/untrusted-json.ts";
 import type { Environment } from "./schema.ts";
 import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 
@@ -44,6 +45,11 @@ export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
    * read, is no issue. Absent: it is one.
    */
   readonly secretsOptional?: boolean;
+  /**
+   * Only these members of the file are read, as if there were no others, no provider and no model.
+   * Absent: all are.
+   */
+  readonly members?: readonly string[] | undefined;
   /** Reads the files of secrets, and knows afterwards which these are. Absent: a new one does. */
   readonly secretFiles?: SecretFiles;
 }
@@ -81,9 +87,18 @@ export async function loadConfig<X extends ConfigExtension>(
   }
   const text = textIn(content.bytes);
   const json = parseJsonFile(name, text);
-  const loaded = await checked(json, text, options);
+  const { members } = options;
+  const loaded = members
+    ? await checked(onlyMembers(asObject(json), members), "", options)
+    : await checked(json, text, options);
   return { ...loaded, source: name, digest: content.digest };
 }
+
+const onlyMembers = (json: Readonly<Record<string, unknown>>, members: readonly string[]) => ({
+  providers: {},
+  models: {},
+  ...Object.fromEntries(Object.entries(json).filter(([name]) => members.includes(name))),
+});
 
 /** The configuration of a program without a file, if an extension brings one. */
 async function builtInConfig(loader: Loader): Promise<unknown> {

@@ -15,7 +15,6 @@ import {
   fail,
   literal,
   nonEmpty,
-  nullable,
   number,
   object,
   optional,
@@ -27,15 +26,16 @@ import {
 } from "../core/schema/checker.ts";
 import {
   exactlyOne,
-  type Extend,
   integer,
   ms,
+  nullable,
   port,
   positive,
   price,
   section,
   strict,
   url,
+  type Extend,
 } from "./fields.ts";
 import { createFormats, type Formats } from "./formats.ts";
 import { aliasCheck } from "./aliases.ts";

@@ -61,6 +61,7 @@ export function vendorPresets(definitions: readonly DialectDefinition[]): Vendor
   const names = new Set(definitions.map(({ name }) => name));
   const unknown = {
     echo: undefined,
+    done_without_finish: undefined,
     max_output_tokens: undefined,
     default_output_tokens: undefined,
   };

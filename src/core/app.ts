@@ -10,12 +10,13 @@ import type { RunningGateway } from "./extension/installation.ts";
 import {
   dialectsIn,
   provided,
+  requestCheck,
   startHost,
   startObservations,
   startParts,
 } from "./extension/gateway-parts.ts";
 import type { Report } from "./extension/report.ts";
-import type { Routes } from "./http/exchange.ts";
+import type { Handler, Routes } from "./http/exchange.ts";
 import { sendJson } from "./http/responses.ts";
 import { match } from "./http/router.ts";
 import { createServer, type Server } from "./http/server.ts";
@@ -83,6 +84,8 @@ function assemble(config: Config, options: GatewayOptions) {
         redact: provided(loaded, "createRedact")?.(settings, loaded),
         jsonExcess: provided(loaded, "jsonExcess"),
         mediaTokens: provided(loaded, "mediaTokens"),
+        capable: provided(loaded, "capable"),
+        createBreaker: provided(loaded, "createBreaker"),
         memory,
         clock,
       });
@@ -167,7 +170,7 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
   const jsonExcess = provided(extensions, "jsonExcess");
   const core = { limiter, ledger, observer, clock, diagnose };
   const handle = createChatHandlers(inForce, { ...core, jsonExcess, complete, trace, hold });
-  const apis = [createChatCompletions(provided(extensions, "annotate")), ...parts.apis];
+  const apis = [createChatCompletions(requestCheck(extensions)), ...parts.apis];
   const routes: Routes = {
     ...Object.fromEntries(apis.map((api) => [api.path, { POST: handle(api) }])),
     ...publicRoutes(inForce, ledger),
@@ -175,7 +178,8 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
   };
   const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;
   const boundPipeline = provided(extensions, "boundPipeline");
-  const options = { host, port, receiveMs, sendMs, secure, boundPipeline };
+  const capacity = provided(extensions, "capacity")?.(config);
+  const options = { host, port, receiveMs, sendMs, secure, boundPipeline, capacity };
   return createServer(routes, options, {
     clock,
     access(record) {
@@ -184,13 +188,14 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
     },
     renderError: errorRenderer(apis),
     failed: internalErrorReporter(diagnose),
-    guard: (exchange) => snapshots.current().guard?.(exchange),
+    guard: (exchange) => snapshots.current().guard(exchange),
   });
 }
 
 /** `inForce` throws while the gateway is stopping. */
 const publicRoutes = (inForce: () => Snapshot, ledger: Ledger): Routes => ({
-  "/healthz": { GET: ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE) },
+  "/healthz": { GET: alive },
+  "/health": { GET: alive },
   "/readyz": {
     GET({ res }) {
       const models = [...inForce().catalog.models.values()];
@@ -203,3 +208,4 @@ const publicRoutes = (inForce: () => Snapshot, ledger: Ledger): Routes => ({
 });
 
 const NO_STORE = { "Cache-Control": "no-store" };
+const alive: Handler = ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE);

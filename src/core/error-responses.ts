@@ -2,36 +2,16 @@
 // of HTTP, of the API, of a request's check, or a bug.
 import type { ClientApi } from "./chat/client-api.ts";
 import { describe, type Diagnose } from "./diagnose.ts";
-import { HttpError, type HttpErrorReason } from "./http/http-error.ts";
-import type { ErrorResponse, RenderError } from "./http/responses.ts";
+import { HttpError } from "./http/http-error.ts";
+import type { RenderError } from "./http/responses.ts";
 import { pathOf } from "./http/router.ts";
-import { ApiError, errorBody, toApiError, type ErrorCode } from "./openai/errors.ts";
-
-/** The contract's code of each error of HTTP. The code decides on status and type. */
-const CODES: { readonly [Reason in HttpErrorReason]: ErrorCode } = {
-  malformed_request: "malformed_request",
-  missing_host: "malformed_request",
-  expectation_failed: "expectation_failed",
-  unknown_url: "unknown_url",
-  method_not_allowed: "method_not_allowed",
-  headers_too_large: "headers_too_large",
-  request_timeout: "request_timeout",
-  unsupported_media_type: "unsupported_media_type",
-  request_too_large: "request_too_large",
-  empty_body: "invalid_json",
-  invalid_utf8: "invalid_json",
-};
+import { ApiError, errorBody, SOON, toApiError } from "./openai/errors.ts";
 
 /** Whatever was thrown, as an error of the API. */
 export function apiErrorOf(thrown: unknown): ApiError {
   if (!(thrown instanceof HttpError)) return toApiError(thrown);
-  const { reason, message, headers } = thrown;
-  return new ApiError(CODES[reason], message, { headers });
+  return new ApiError(thrown.reason, thrown.message, { headers: thrown.headers });
 }
-
-/** Renders whatever was thrown as chat completions do. */
-export const renderError = (thrown: unknown, requestId: string): ErrorResponse =>
-  errorRenderer([])(thrown, requestId, {});
 
 /** Renders whatever was thrown as the API does to which the request belongs. */
 export const errorRenderer =
@@ -52,11 +32,12 @@ export const errorRenderer =
     };
   };
 
+/** Renders whatever was thrown as chat completions do. */
+export const renderError = errorRenderer([]);
+
 /** The error of requests that the gateway cannot finish, or begin, because it is stopping. */
 export const shuttingDown = (): ApiError =>
-  new ApiError("server_overloaded", "The gateway is shutting down.", {
-    headers: { "Retry-After": "1" },
-  });
+  new ApiError("server_overloaded", "The gateway is shutting down.", SOON);
 
 /** Diagnoses a bug that a request has met. */
 export const internalErrorReporter =

@@ -11,8 +11,8 @@ import type { Guard } from "./http/request-listener.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
 export interface Snapshot extends ConfigSnapshot {
-  /** As Extension.guard. */
-  readonly guard: Guard | undefined;
+  /** The guards of all extensions, in their order, up to one that answers or refuses. */
+  readonly guard: Guard;
   /** When the configuration was put in force, in ISO 8601. */
   readonly loadedAt: string;
 }
@@ -39,9 +39,8 @@ export interface SnapshotOptions {
 
 export function createSnapshots(initial: Config, options: SnapshotOptions): Snapshots {
   const { extensions, clock, diagnose, createCatalog } = options;
-  const dataDir = initial.data_dir;
   const openKeys = provided(extensions, "openKeys");
-  const keys = openKeys?.({ dataDir, changed: renewKeyring, diagnose });
+  const keys = openKeys?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
   let current = snapshotOf(initial, extensions);
 
   function keyringOf(config: Config): Keyring {
@@ -51,11 +50,12 @@ export function createSnapshots(initial: Config, options: SnapshotOptions): Snap
     current = { ...current, keyring: keyringOf(current.config) };
   }
   function snapshotOf(config: Config, loaded: readonly Extension[]): Snapshot {
+    const guards = loaded.flatMap(({ guard }) => guard?.(config) ?? []);
     return {
       config,
       keyring: keyringOf(config),
       catalog: createCatalog(config, loaded),
-      guard: provided(loaded, "guard")?.(config),
+      guard: (exchange) => guards.some((guard) => guard(exchange)),
       loadedAt: new Date(clock.now()).toISOString(),
     };
   }

@@ -126,6 +126,31 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
         }
       });
 
+      it("the tool runner goes on without a thread, which nobody keeps here", async (t) => {
+        const { lab, client } = await start(t);
+        for (const stream of [false, true]) {
+          const thoughts: Anthropic.Beta.BetaThinkingConfigParam = thinking;
+          const runner = client.beta.messages.toolRunner({
+            ...base,
+            model: named("parallel"),
+            thinking: thoughts,
+            stream,
+            tools: [
+              {
+                ...tools[0]!,
+                run: ({ city }: { city: string }) => clock(city),
+                parse: (value: unknown) => value as { city: string },
+              },
+            ],
+          });
+          const last = await runner.runUntilDone();
+          const text = last.content.map((block) => (block.type === "text" ? block.text : ""));
+          assert.equal(text.join(""), AFTER_CALLS);
+        }
+        // The first request of each run is refused, and sent again without a thread.
+        assert.deepEqual(await statuses(lab, 6), [400, 200, 200, 400, 200, 200]);
+      });
+
       for (const name of BAD_ENDINGS)
         it(`${name}: a reply that breaks off throws, with what had come before it`, async (t) => {
           const { client } = await start(t);
@@ -145,7 +170,7 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
             resolve();
           }),
         );
-        await within(left, "the first text", 10_000);
+        await within(left, "the first text");
         await assert.rejects(stream.finalMessage(), Client.APIUserAbortError);
         await assertLeft(lab, behind);
       });

@@ -105,8 +105,16 @@ async function startProxy(t: TestContext) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, reached };
 }
 
-/** Runs Claude Code with a prompt, and returns what it prints. */
-async function run(t: TestContext, place: string, address: string, proxy: string): Promise<string> {
+interface Surroundings {
+  /** The folder that it works in. */
+  readonly place: string;
+  readonly address: string;
+  readonly proxy: string;
+  readonly key?: string;
+}
+
+/** Runs Claude Code with a prompt, and returns how it ended and what it printed. */
+async function run(t: TestContext, { place, address, proxy, key = KEY }: Surroundings) {
   const { PATH } = process.env;
   const child = spawn(
     process.execPath,
@@ -121,7 +129,7 @@ async function run(t: TestContext, place: string, address: string, proxy: string
         HTTP_PROXY: proxy,
         NO_PROXY: "127.0.0.1",
         ANTHROPIC_BASE_URL: address,
-        ANTHROPIC_AUTH_TOKEN: KEY,
+        ANTHROPIC_AUTH_TOKEN: key,
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
       },
     },
@@ -135,8 +143,7 @@ async function run(t: TestContext, place: string, address: string, proxy: string
     "the end of Claude Code",
     120_000,
   );
-  assert.equal(code, 0, output);
-  return output.trim();
+  return { code, output: output.trim() };
 }
 
 /** A provider of each format with the scripted model `m`, and its row of the configuration. */
@@ -167,7 +174,8 @@ describe("Claude Code", { skip: notInstalled() }, () => {
         }),
       );
       const proxy = await startProxy(t);
-      assert.equal(await run(t, place, gateway.url, proxy.url), LAST_WORDS);
+      const ended = await run(t, { place, address: gateway.url, proxy: proxy.url });
+      assert.deepEqual(ended, { code: 0, output: LAST_WORDS });
       assert.equal(readFileSync(join(place, "note.txt"), "utf8"), "goodbye\nworld\n");
       assert.equal(readFileSync(join(place, "lines.txt"), "utf8").trim(), "2");
       assert.deepEqual(proxy.reached, []);
@@ -177,6 +185,27 @@ describe("Claude Code", { skip: notInstalled() }, () => {
       if ("broken" in provider) assert.deepEqual(provider.broken, []);
       if (dialect === "anthropic") assertNative(provider.asked);
     });
+
+  it("says at once that its key is wrong, and asks no second time", async (t) => {
+    const gateway = await startGateway(
+      t,
+      configFor("http://127.0.0.1:9", ["m"], { apis: ["messages"] }),
+    );
+    const proxy = await startProxy(t);
+    const { code, output } = await run(t, {
+      place: folder(),
+      address: gateway.url,
+      proxy: proxy.url,
+      key: "sk-wrong",
+    });
+    assert.notEqual(code, 0);
+    assert.match(output, /401|API key/i);
+    const answers = gateway.access.filter(({ path }) => path === "/v1/messages");
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [401],
+    );
+  });
 });
 
 /** What only Anthropic's own format has has come through. */

@@ -5,8 +5,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { ValidateFunction } from "ajv";
-import { chatRequest } from "../../src/core/openai/request.ts";
+import { requestCheck } from "../../src/core/extension/gateway-parts.ts";
 import { ValidationError } from "../../src/core/schema/checker.ts";
+import { allExtensions } from "../support/config.ts";
 import { configFor, json, startGateway } from "../support/gateway.ts";
 import { speak, startProvider } from "../support/provider.ts";
 import { LONG } from "../support/long.ts";
@@ -40,6 +41,9 @@ const BEYOND_SCHEMA: Readonly<Record<string, (request: any) => boolean>> = {
   "tool_choice names a tool of the list": ({ tools, tool_choice }) =>
     tool_choice?.function !== undefined &&
     !tools.some((tool: any) => tool.function.name === tool_choice.function.name),
+  "function_call names one of the functions": ({ functions, function_call }) =>
+    function_call?.name !== undefined &&
+    !functions.some(({ name }: any) => name === function_call.name),
   "a tool's result answers a call before it": ({ messages }) => {
     const made = (until: number) =>
       messages
@@ -58,8 +62,9 @@ const BEYOND_SCHEMA: Readonly<Record<string, (request: any) => boolean>> = {
 };
 
 /** The schemas of a request; they are passed on as they are, and so are media. */
-const schemasIn = ({ tools, response_format }: any): unknown[] => [
+const schemasIn = ({ tools, functions, response_format }: any): unknown[] => [
   ...(tools ?? []).map((tool: any) => tool.function.parameters),
+  ...(functions ?? []).map(({ parameters }: any) => parameters),
   response_format?.type === "json_schema" ? response_format.json_schema.schema : undefined,
 ];
 const mediaIn = ({ messages }: any): unknown[] =>
@@ -160,6 +165,10 @@ const nested = (depth: number): Json =>
 /** An object with so many values: itself, a list, and what is in that. */
 const wide = (size: number): Json => ({ a: Array.from({ length: size - 2 }, () => 0) });
 
+/** So many tokens, each with a bias. */
+const biases = (size: number): Json =>
+  Object.fromEntries(Array.from({ length: size }, (_, id) => [String(id), 1]));
+
 function createRequests(seed: number) {
   const { random, between, pick } = createRandom(seed);
   const chance = (share: number) => random() < share;
@@ -222,6 +231,7 @@ function createRequests(seed: number) {
           role: "assistant",
           content: content(() => (chance(0.3) ? refusal() : text())),
           refusal: some(() => pick([1, "No."])),
+          function_call: some(() => null),
         },
       ],
       () => [{ ...more(), role: "assistant", refusal: "No.", content: some(() => "") }],
@@ -257,19 +267,36 @@ function createRequests(seed: number) {
       }),
     ])();
 
+  const declare = () => list(1, 3, tool);
+
+  /** What clients sent before there were tools. */
+  function functions(): object {
+    const declared = declare().map((each) => each.function);
+    const { name } = declared[0]!;
+    return {
+      functions: declared,
+      function_call: some(() => pick<unknown>(["none", "auto", { name }])),
+      tools: some(() => []),
+    };
+  }
+
   function valid(): object {
-    const tools = chance(0.5) ? list(1, 3, tool) : undefined;
+    const tools = chance(0.5) ? declare() : undefined;
     if (tools && chance(0.05))
       tools.push(...Array.from({ length: 128 - tools.length }, () => tools[0]!));
     const named = () => ({ type: "function", function: { name: pick(tools!).function.name } });
+    const legacy = tools || chance(0.7) ? undefined : functions();
     const stream = some(() => chance(0.8));
     return {
       model: "m",
       messages: [...turn(0), ...list(0, 3, (index) => turn(index + 1)).flat()],
-      tools: tools ?? some(() => []),
-      tool_choice: some(() =>
-        tools ? pick([() => "none", () => "auto", () => "required", named])() : "none",
-      ),
+      ...(legacy ?? {
+        tools: tools ?? some(() => []),
+        tool_choice: some(() =>
+          tools ? pick([() => "none", () => "auto", () => "required", named])() : "none",
+        ),
+        functions: some(() => []),
+      }),
       stream,
       stream_options: stream
         ? some(() => ({ include_usage: some(() => chance(0.5)) }))
@@ -289,10 +316,18 @@ function createRequests(seed: number) {
       })),
       logprobs: some(() => chance(0.5)),
       top_logprobs: some(() => between(0, 20)),
-      seed: some(() => pick<unknown>([1, 1.5, "x"])),
+      seed: some(() => pick([1, -1, 2 ** 53 - 1])),
       user: some(() => pick<unknown>(["u", "", {}])),
-      parallel_tool_calls: some(() => pick([true, 0])),
-      reasoning_effort: some(() => pick<unknown>(["none", "high", "utmost", []])),
+      parallel_tool_calls: some(() => chance(0.5)),
+      reasoning_effort: some(() => pick(["none", "high", "max"])),
+      logit_bias: some(() => pick([{}, { "50256": -100 }, { "0": number(-100, 100) }])),
+      verbosity: some(() => pick(["low", "medium", "high"])),
+      prompt_cache_key: some(() => pick(["", "k", "x".repeat(64), "\u{1F600}".repeat(64)])),
+      prompt_cache_retention: some(() => pick(["in_memory", "24h"])),
+      safety_identifier: some(() => pick(["", "u"])),
+      modalities: some(() => pick([[], ["text"]])),
+      web_search_options: some(() => null),
+      moderation: some(() => null),
     };
   }
 
@@ -370,6 +405,9 @@ function createRequests(seed: number) {
       become(first),
       ...[100, 101, 150].map((depth) => become(() => nested(depth))),
       ...[1_000, 1_001, 10_000, 10_001].map((size) => become(() => wide(size))),
+      ...[1_024, 1_025].map((size) => become(() => biases(size))),
+      // A request without functions, and an assistant's message, are among the objects.
+      ...["none", "auto"].map((choice) => become((value) => ({ ...value, function_call: choice }))),
     ],
   };
 
@@ -394,8 +432,10 @@ function createRequests(seed: number) {
   }
 
   const addUnknown = (box: Json): void => {
-    const objects = [...placesOf(box).values()]
-      .flat()
+    const objects = [...placesOf(box)]
+      // Its names are ids of tokens, and are checked.
+      .filter(([field]) => !field.includes("logit_bias"))
+      .flatMap(([, places]) => places)
       .flatMap(({ value }) =>
         typeOf(value) === "object" ? [value as { [name: string]: Json }] : [],
       );
@@ -447,16 +487,21 @@ function placesOf(box: Json): Map<string, Place[]> {
   return fields;
 }
 
+const checkRequest = requestCheck(allExtensions);
+
 /** Whether the gateway's own check accepts it. */
 function checked(request: Json): boolean {
   try {
-    chatRequest(request);
+    checkRequest(request);
     return true;
   } catch (error) {
     if (error instanceof ValidationError) return false;
     throw error;
   }
 }
+
+/** The schemas of whatever is in a list or an object. */
+const ELEMENTS = ["items", "additionalProperties"];
 
 /** Where in a schema there is something that a value can break. */
 function rulesOf(schema: any, path = "#"): string[] {
@@ -466,12 +511,15 @@ function rulesOf(schema: any, path = "#"): string[] {
   const branches = (schema.anyOf ?? []).map(
     (each: unknown, index: number) => [`anyOf/${index}`, each] as const,
   );
+  const elements = ELEMENTS.filter((word) => schema[word]).map(
+    (word) => [word, schema[word]] as const,
+  );
   return [
     ...Object.keys(schema)
-      .filter((word) => !["properties", "dependentSchemas", "items", "default"].includes(word))
+      .filter((word) => !["properties", "dependentSchemas", "default", ...ELEMENTS].includes(word))
       .map((word) => `${path}/${word}`),
-    ...[...below, ...branches, ...(schema.items ? [["items", schema.items] as const] : [])].flatMap(
-      ([step, each]) => rulesOf(each, `${path}/${step}`),
+    ...[...below, ...branches, ...elements].flatMap(([step, each]) =>
+      rulesOf(each, `${path}/${step}`),
     ),
   ];
 }

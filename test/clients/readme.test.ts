@@ -33,7 +33,6 @@ async function run(
   const code = await within(
     new Promise((resolve) => child.once("close", resolve)),
     `the end of the ${language} program`,
-    30_000,
   );
   assert.equal(code, 0, errors);
   return output;

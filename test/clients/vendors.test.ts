@@ -374,7 +374,7 @@ describe("Anthropic's SDK and its fake", { skip: notInstalled() }, async () => {
         },
       ],
       [/ids must be unique/, { messages: turns([first, first], [result(0), result(0)]) }],
-      [/Expected `thinking`/, { ...adaptive, messages: turns([first, second], answer) }],
+      [/Expected `thinking`/, { ...old, ...budgeted, messages: turns([first, second], answer) }],
       [
         /Invalid `signature`/,
         {

@@ -86,6 +86,8 @@ describe("defaults", () => {
       keep_alive_ms: 15_000,
       drain_ms: 30_000,
       max_in_flight: 10_000,
+      max_bytes_in_flight: null,
+      max_connections: null,
       workers: 1,
       cors: undefined,
       tls: undefined,

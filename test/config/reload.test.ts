@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { reportFailure } from "../../src/reload.ts";
+import { reportFailure, type ReloadRecord } from "../../src/reload.ts";
 import type { Config } from "../../src/core/config.ts";
 import { checkConfig } from "../support/config.ts";
 import { watchFile } from "../../src/extensions/data-files/watch.ts";
@@ -151,7 +151,8 @@ describe("watching the file", () => {
         told.push({ ...line });
       },
     };
-    const again = () => reportFailure(gateway, () => gateway.reload(load()));
+    const record: ReloadRecord = { file, fault: null };
+    const again = () => reportFailure({ gateway, record }, () => gateway.reload(load()));
     const watcher = watchFile(file, again);
     t.after(() => {
       watcher.close();

@@ -25,6 +25,7 @@ import {
 } from "../support/provider.ts";
 import { rawRequest } from "../support/raw.ts";
 import { until, waitFor, within } from "../support/wait.ts";
+import { thisMonth } from "../support/today.ts";
 
 const CLIENT = "sk-CANARY-client-5d1f";
 const STRANGER = "sk-CANARY-stranger-77a0";
@@ -113,15 +114,11 @@ describe("secrets", () => {
       seen.push(JSON.stringify([...response.headers]), await response.text().catch(() => "cut"));
     };
     const as = (given: string) => ({ authorization: `Bearer ${given}` });
-    await until(
-      async () => {
-        const response = await gw.chat({ model: "ghost", messages: user("hi") }, as(key));
-        await note(response);
-        return response.status !== 401;
-      },
-      "the new key to be heard of",
-      1_500,
-    );
+    await until(async () => {
+      const response = await gw.chat({ model: "ghost", messages: user("hi") }, as(key));
+      await note(response);
+      return response.status !== 401;
+    }, "the new key to be heard of");
     for (const model of [...Object.keys(BEHAVIOURS), "team", "ghost"]) {
       const request = { model, messages: user("hi") };
       await note(await gw.chat(request, as(CLIENT)));
@@ -159,16 +156,7 @@ describe("secrets", () => {
       [
         ["keys", "list"],
         ["audit"],
-        [
-          "billing",
-          "statement",
-          "--account",
-          "acme",
-          "--month",
-          new Date().toISOString().slice(0, 7),
-          "--format",
-          "csv",
-        ],
+        ["billing", "statement", "--account", "acme", "--month", thisMonth(), "--format", "csv"],
       ].map((args) => ended(t, [...args, "--config", file], { env })),
     );
     await within(gw.gateway.close(0), "the gateway to close");
@@ -242,7 +230,7 @@ describe("secrets", () => {
       [1, 1, 0],
     );
     gw.child.kill("SIGTERM");
-    const { code, stdout, stderr } = await within(gw.ended, "the end", 8_000);
+    const { code, stdout, stderr } = await within(gw.ended, "the end");
     assert.equal(code, 0);
     assertClean(
       {

@@ -6,6 +6,7 @@ import http from "node:http";
 import { describe, it } from "node:test";
 import { createGateway } from "../../src/core/app.ts";
 import type { Extension, GatewayPart } from "../../src/core/extension/extension.ts";
+import { sendJson } from "../../src/core/http/responses.ts";
 import { checkConfig } from "../support/config.ts";
 import { configFor } from "../support/gateway.ts";
 import { waitFor } from "../support/wait.ts";
@@ -62,6 +63,32 @@ describe("a gateway", () => {
     gateway.reload(config({ data_dir: "./taken" }), [guarded]);
     assert.deepEqual(applied, ["./taken"]);
     await gateway.close();
+  });
+
+  it("has every extension's guard asked, up to one that answers", async (t) => {
+    const asked: string[] = [];
+    const guarding = (name: string, answers: string): Extension => ({
+      name,
+      guard: () => (exchange) => {
+        asked.push(name);
+        if (exchange.req.url !== answers) return false;
+        sendJson(exchange.res, 202, {});
+        return true;
+      },
+    });
+    const silent: Extension = { name: "silent", guard: () => undefined };
+    const extensions = [guarding("first", "/1"), silent, guarding("second", "/2")];
+    const gateway = createGateway(config(), { extensions });
+    t.after(() => gateway.close(0));
+    const url = await gateway.listen();
+    const ask = async (path: string) => {
+      asked.length = 0;
+      const { status } = await fetch(url + path);
+      return [status, ...asked];
+    };
+    assert.deepEqual(await ask("/1"), [202, "first"]);
+    assert.deepEqual(await ask("/2"), [202, "first", "second"]);
+    assert.deepEqual(await ask("/healthz"), [200, "first", "second"]);
   });
 
   it("diagnoses a bug in a handler whose client has left", async () => {

@@ -10,6 +10,7 @@ import { folder } from "./folder.ts";
 import { configFor, merge, startGateway, user } from "./gateway.ts";
 import { startProvider, USAGE, type Behaviour } from "./provider.ts";
 import { waitFor } from "./wait.ts";
+import { thisMonth } from "./today.ts";
 
 export type Line = Record<string, any>;
 export interface Entry {
@@ -90,7 +91,7 @@ export const settled = (dir: string, count = 1): Promise<Line[]> =>
     return found.length >= count && found;
   }, `${count} settle lines`);
 
-export const usageFile = (dir: string, month = new Date().toISOString().slice(0, 7)): string =>
+export const usageFile = (dir: string, month = thisMonth()): string =>
   join(dir, "usage", `${month}.jsonl`);
 /** The usage records in the file store. */
 export const usageRecords = (dir: string): Line[] =>

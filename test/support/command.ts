@@ -74,14 +74,10 @@ export function run(
     await ended;
   });
   const address = () =>
-    waitFor(
-      () => {
-        if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${stderr}`);
-        return /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout)?.[1];
-      },
-      "the line that says where it listens",
-      30_000,
-    );
+    waitFor(() => {
+      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${stderr}`);
+      return /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout)?.[1];
+    }, "the line that says where it listens");
   return { child, stdout: () => stdout, stderr: () => withoutPortNotice(stderr), ended, address };
 }
 
@@ -90,7 +86,7 @@ export const ended = (
   t: TestContext,
   args: readonly string[],
   options: RunOptions = {},
-): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`, 30_000);
+): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`);
 
 /** Its lines but for the empty ones. */
 export const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");

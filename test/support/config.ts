@@ -6,7 +6,8 @@ import {
   createGateway as createCoreGateway,
   type Gateway as CoreGateway,
 } from "../../src/core/app.ts";
-import { systemClock } from "../../src/core/clock.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import type { Extension } from "../../src/core/extension/extension.ts";
 import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
 import {
   loadConfig as loadCoreConfig,
@@ -23,6 +24,7 @@ import type { Writable } from "node:stream";
 import type { WriteLines } from "../../src/core/http/line-log.ts";
 import { fetchTransport, type Fetch } from "../../src/core/upstream/fetch.ts";
 import { extensions as entries } from "../../src/extensions.ts";
+import { unhurriedClock } from "./unhurried-clock.ts";
 
 export const loader = createLoader<ProgramExtension, ProgramEntry>(entries);
 export const allExtensions = await loader.load(() => true);
@@ -47,9 +49,13 @@ export interface GatewayDeps {
   /** The wall clock, and the clock of limiter and breakers; both in milliseconds. */
   readonly now?: () => number;
   readonly monotonic?: () => number;
+  /** The timers of all deadlines. */
+  readonly after?: Clock["after"];
   readonly limits?: Limiter;
   readonly accessLog?: WriteLines | Writable;
   readonly diagnostics?: WriteLines | Writable;
+  /** Absent: all that are in the folder. */
+  readonly extensions?: readonly Extension[];
 }
 
 export interface Gateway extends Omit<CoreGateway, "reload"> {
@@ -60,11 +66,16 @@ export interface Gateway extends Omit<CoreGateway, "reload"> {
 
 /** A gateway with every extension. */
 export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
-  const { fetch, now = systemClock.now, monotonic = systemClock.monotonic, limits, ...logs } = deps;
+  const { fetch, now, monotonic, after, limits, ...logs } = deps;
+  const clock = {
+    now: now ?? unhurriedClock.now,
+    monotonic: monotonic ?? unhurriedClock.monotonic,
+    after: after ?? unhurriedClock.after,
+  };
   const gateway = reloadable(
     createCoreGateway(config, {
       extensions: allExtensions,
-      clock: { ...systemClock, now, monotonic },
+      clock,
       ...(fetch && { transport: fetchTransport(fetch) }),
       ...(limits && { sharedLimiter: limits }),
       ...logs,

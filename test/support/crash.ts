@@ -14,9 +14,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import { detailsOf } from "./books.ts";
 import { createRandom } from "./random.ts";
 import { launch, runToEnd, type Program } from "./program.ts";
-import { within } from "./wait.ts";
+import { waitFor, within } from "./wait.ts";
 
 type Random = ReturnType<typeof createRandom>;
+
+/** When it is certain that what is waited for does not come, however busy the machine is. */
+const LATE_MS = 120_000;
 
 // ---- the accounts, the models and their prices
 
@@ -123,12 +126,17 @@ export const crashConfig = ({
 
 // ---- the provider
 
+/** What a request says that the provider is to leave without an answer. */
+const UNANSWERED = "unanswered ";
+
 export interface CrashProvider {
   readonly url: string;
   /**
    * The serial numbers of the requests that reached it, each once however often they were tried.
    */
   readonly seen: ReadonlySet<string>;
+  /** Resolves when this request is there. */
+  reached(serial: string): Promise<void>;
   close(): void;
 }
 
@@ -139,6 +147,7 @@ export async function startCrashProvider({
   pick,
 }: Random): Promise<CrashProvider> {
   const seen = new Set<string>();
+  const reaching = new EventEmitter();
   const figures = () => {
     const [prompt_tokens, completion_tokens] = [between(1, 5_000), between(1, 3_000)];
     const cached_tokens = between(0, prompt_tokens);
@@ -212,14 +221,20 @@ export async function startCrashProvider({
         messages: { content: string }[];
         stream?: boolean;
       };
-      seen.add(messages[0]!.content);
-      answer(res, stream === true);
+      const serial = messages[0]!.content;
+      seen.add(serial);
+      reaching.emit(serial);
+      if (!serial.startsWith(UNANSWERED)) answer(res, stream === true);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
+    async reached(serial) {
+      if (!seen.has(serial))
+        await within(once(reaching, serial), `${serial} at the provider`, LATE_MS);
+    },
     close() {
       server.close();
       server.closeAllConnections();
@@ -284,19 +299,30 @@ function countsOf(usage: any): Counts | undefined {
   };
 }
 
-let serials = 0;
+interface Target {
+  readonly url: string;
+  readonly agent: http.Agent;
+}
 
-/** One request to its end, whatever that is. */
-function ask(url: string, agent: http.Agent, { random, between, pick }: Random): Promise<Told> {
-  const [account, key] = pick(KEYS);
+let serials = 0;
+const nextSerial = (start: string): string => {
   serials += 1;
-  const serial = `request ${serials}`;
+  return `${start}${serials}`;
+};
+
+/** One request to its end, whatever that is. Its client stays if the provider is not to answer. */
+function ask(
+  { url, agent }: Target,
+  { random, between, pick }: Random,
+  serial = nextSerial("request "),
+): Promise<Told> {
+  const [account, key] = pick(KEYS);
   const given = pick(["own", "own", "own", "own", "own", "own", "shared", "none"]);
   let sent: string | undefined;
-  if (given === "own") sent = `own-${serials}`;
+  if (given === "own") sent = `own-${serial.replace(" ", "-")}`;
   else if (given === "shared") sent = `shared-${between(1, 3)}`;
   const streaming = random() < 0.5;
-  const leaves = random() < 0.08 ? between(0, 40) : undefined;
+  const leaves = random() < 0.08 && !serial.startsWith(UNANSWERED) ? between(0, 40) : undefined;
   const body = JSON.stringify({
     model: pick([...MODELS, ALIAS]),
     messages: [{ role: "user", content: serial }],
@@ -366,23 +392,27 @@ export interface Crowd {
    * before are left.
    */
   turnTo(address: string | undefined): void;
+  /** Sends one more request, which the provider does not answer; returns its serial number. */
+  askInVain(): string;
   /** Resolves when so many more requests have ended. */
-  more(requests: number): Promise<void>;
+  ended(requests: number): Promise<void>;
+  /** Resolves when so many more replies have come whole. */
+  more(replies: number): Promise<void>;
   /** Lets the requests that are on their way end, and sends no more. */
   stop(): Promise<void>;
 }
 
 export function createCrowd(size: number, random: Random): Crowd {
   const told: Told[] = [];
-  let target: { url: string; agent: http.Agent } | undefined;
+  let target: Target | undefined;
   let turned = () => {};
   let turn = new Promise<void>((resolve) => (turned = resolve));
   let stopped = false;
-  const counted = new EventEmitter();
+  const replies = () => told.filter(({ verdict }) => verdict === "whole").length;
   async function client(): Promise<void> {
     while (!stopped) {
       if (!target) await turn;
-      else counted.emit(String(told.push(await ask(target.url, target.agent, random))));
+      else told.push(await ask(target, random));
     }
   }
   const clients = Array.from({ length: size }, client);
@@ -397,17 +427,27 @@ export function createCrowd(size: number, random: Random): Crowd {
   return {
     told,
     turnTo,
-    more: async (requests) => {
-      await within(
-        once(counted, String(told.length + requests)),
-        `${requests} requests to end`,
-        30_000,
+    askInVain() {
+      const serial = nextSerial(UNANSWERED);
+      clients.push(
+        ask(target!, random, serial).then((each) => {
+          told.push(each);
+        }),
       );
+      return serial;
+    },
+    ended: async (count) => {
+      const enough = told.length + count;
+      await waitFor(() => told.length >= enough, `${count} requests to end`, LATE_MS);
+    },
+    more: async (count) => {
+      const enough = replies() + count;
+      await waitFor(() => replies() >= enough, `${count} whole replies`, LATE_MS);
     },
     async stop() {
       stopped = true;
       turned();
-      await within(Promise.all(clients), "the last requests to end", 30_000);
+      await within(Promise.all(clients), "the last requests to end", LATE_MS);
     },
   };
 }
@@ -853,8 +893,8 @@ export interface CrashOptions {
   readonly dataDirs?: number;
   /** Clients of each. */
   readonly clients?: number;
-  /** How long most of them live at the most, from when they listen. */
-  readonly lifeMs?: number;
+  /** After how many requests of their clients most of them die, at the most. */
+  readonly lifeRequests?: number;
   /** Absent: the file store. */
   readonly store?: string;
   /** The spend log is sealed, and its chains are checked too. */
@@ -873,12 +913,17 @@ export interface CrashFigures {
 }
 
 /**
- * How a process is to die: `from` its start, or from when it listens, after so many milliseconds.
+ * When a process dies: "asking" while a request of its own waits for the provider, "serving" after
+ * so many of its clients' requests, "rotating" after it has begun another segment and so many more,
+ * "starting" and "syncing" so many milliseconds after its start.
  */
 interface Death {
-  readonly kind: "starting" | "syncing" | "serving" | "rotating";
-  readonly ms: number;
+  readonly kind: "asking" | "starting" | "syncing" | "serving" | "rotating";
+  readonly after: number;
 }
+
+/** Whole replies that are waited for from each gateway that ends in good order. */
+const LAST_REPLIES = 30;
 
 /** What is on stderr, but for what the provider does. */
 export const notable = (stderr: string): string =>
@@ -898,7 +943,7 @@ export async function crash({
   gateways = 2,
   dataDirs = 1,
   clients = 8,
-  lifeMs = 250,
+  lifeRequests = 40,
   store,
   seals = false,
   readUsage,
@@ -917,6 +962,7 @@ export async function crash({
   });
   const violations: string[] = [];
   const killed: Record<Death["kind"], number> = {
+    asking: 0,
     starting: 0,
     syncing: 0,
     serving: 0,
@@ -925,14 +971,15 @@ export async function crash({
   let left = kills;
   let startMs = 300; // about how long it takes to listen
 
-  const death = (): Death => {
+  /** The first of each lane catches a request for certain; the others are left to chance. */
+  const death = (isFirst: boolean): Death => {
+    if (isFirst) return { kind: "asking", after: 0 };
     const chance = random.random();
-    if (chance < 0.2) return { kind: "starting", ms: random.between(0, startMs * 1.3) };
-    if (chance < 0.3) return { kind: "syncing", ms: random.between(startMs * 0.3, startMs * 1.5) };
-    // The log looks once a second whether it is time for another segment.
-    return chance < 0.9
-      ? { kind: "serving", ms: random.between(0, lifeMs) }
-      : { kind: "rotating", ms: random.between(950, 1_600) };
+    if (chance < 0.2) return { kind: "starting", after: random.between(0, startMs * 1.3) };
+    if (chance < 0.3)
+      return { kind: "syncing", after: random.between(startMs * 0.3, startMs * 1.5) };
+    const after = random.between(0, lifeRequests);
+    return { kind: chance < 0.9 ? "serving" : "rotating", after };
   };
 
   /** Nothing but diagnostics may be on stderr; a last line may have died half-way. */
@@ -942,12 +989,19 @@ export async function crash({
       .slice(0, -1)
       .filter((line) => !/^(chat-gateway: )?\{.*"event":"(?!internal_error)\w+".*\}$/.test(line));
 
+  /** Resolves when a gateway that listens has begun another segment in this data_dir. */
+  async function rotation(dir: string): Promise<void> {
+    const names = () => readdirSync(join(dir, "spend")).filter((name) => name.endsWith(".jsonl"));
+    const before = new Set(names());
+    await waitFor(() => names().some((name) => !before.has(name)), "another segment", LATE_MS);
+  }
+
   async function lane(index: number): Promise<Crowd> {
     const crowd = createCrowd(clients, random);
     const config = configs[index % configs.length]!;
-    while (left > 0 && violations.length === 0) {
+    for (let isFirst = true; left > 0 && violations.length === 0; isFirst = false) {
       left -= 1;
-      const { kind, ms } = death();
+      const { kind, after } = death(isFirst);
       const began = performance.now();
       const running = launch(
         program,
@@ -956,13 +1010,16 @@ export async function crash({
           : ["serve", "--config", config],
       );
       if (kind !== "syncing") running.address.then(crowd.turnTo, () => undefined);
-      if (kind === "serving" || kind === "rotating") {
-        await within(running.address, "the line that says where it listens", 20_000).catch(
-          (error: Error) => violations.push(error.message),
-        );
-        startMs = Math.round((startMs * 3 + performance.now() - began) / 4);
-      }
-      await Promise.race([pause(ms), running.ended]); // the moment itself is what is tried
+      if (kind !== "starting" && kind !== "syncing") {
+        await within(running.address, "the line that says where it listens", LATE_MS)
+          .then(async () => {
+            startMs = Math.round((startMs * 3 + performance.now() - began) / 4);
+            if (kind === "asking") await provider.reached(crowd.askInVain());
+            if (kind === "rotating") await rotation(dirs[index % dirs.length]!);
+            if (kind !== "asking") await crowd.ended(after);
+          })
+          .catch((error: Error) => violations.push(error.message));
+      } else await Promise.race([pause(after), running.ended]); // the moment is what is tried
       crowd.turnTo(undefined);
       running.child.kill("SIGKILL");
       const { code, signal, stderr } = await running.ended;
@@ -992,9 +1049,9 @@ export async function crash({
     configs.map(async (config, index) => {
       const running = launch(program, ["serve", "--config", config]);
       crowds[index]!.turnTo(
-        await within(running.address, "the line that says where it listens", 20_000),
+        await within(running.address, "the line that says where it listens", LATE_MS),
       );
-      await crowds[index]!.more(40);
+      await crowds[index]!.more(LAST_REPLIES);
       running.child.kill("SIGTERM");
       await Promise.all([running.ended, crowds[index]!.stop()]);
       const { code, stderr } = await running.ended;
@@ -1032,6 +1089,10 @@ export async function crash({
 
   const by = (status: string) =>
     books.entries.filter(({ settle }) => settle["status"] === status).length;
+  if (by("interrupted") < killed.asking)
+    violations.push(
+      `lost: ${killed.asking} requests were caught at the provider, ${by("interrupted")} are in the books as interrupted`,
+    );
   const verdicts = (verdict: Told["verdict"]) =>
     told.filter((each) => each.verdict === verdict).length;
   const such = (word: string) => violations.filter((violation) => violation.includes(word)).length;

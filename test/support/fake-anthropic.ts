@@ -1,7 +1,7 @@
 // A provider that speaks Anthropic's Messages API (WIRE.md 7) and holds its clients to the rules
-// that are published for it. Two of its rules are stricter than the service, which joins
-// neighbouring turns of one role, and lets adaptive thinking begin anew after a tool call. Models
-// are named claude-4-5-... (thinking has a budget) or claude-5-... (thinking is adaptive).
+// that are published for it. One of its rules is stricter than the service, which joins neighbouring
+// turns of one role. Models are named claude-4-5-... (thinking has a budget) or claude-5-...
+// (thinking is adaptive).
 
 import type { TestContext } from "node:test";
 import type { Asked } from "./provider.ts";
@@ -116,7 +116,7 @@ function understand({ path, headers, body }: Asked): Understood {
   const thinking = checkThinking(body);
   checkSampling(body, thinking);
   checkTools(body, thinking);
-  checkMessages(body, thinking);
+  checkMessages(body, thinking && body["thinking"].type === "enabled");
   const { type: choice, name } = body["tool_choice"] ?? { type: "auto" };
   const system =
     typeof body["system"] === "string"
@@ -361,7 +361,11 @@ const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
   return blocks;
 };
 
-function checkMessages({ messages, tools = [] }: Record<string, any>, thinking: boolean): void {
+/** `startsThinking`: the model's turn begins with a thought. An adaptive model need not think. */
+function checkMessages(
+  { messages, tools = [] }: Record<string, any>,
+  startsThinking: boolean,
+): void {
   rule(
     Array.isArray(messages) && messages.length > 0,
     "messages: at least one message is required",
@@ -426,10 +430,12 @@ function checkMessages({ messages, tools = [] }: Record<string, any>, thinking: 
     last.role === "user" || /\S$/.test(last.blocks.at(-1)!["text"] ?? "."),
     "messages: final assistant content cannot end with trailing whitespace",
   );
-  const latest = turns.at(-1)?.blocks[0]?.["type"] === "tool_result" ? turns.at(-2) : undefined;
-  if (!thinking || !latest) return;
+  // All calls since the user's last word, with their results, are one turn of the model.
+  let first = turns.length;
+  while (turns[first - 1]?.blocks[0]?.["type"] === "tool_result") first -= 2;
+  if (!startsThinking || first === turns.length) return;
   rule(
-    ["thinking", "redacted_thinking"].includes(latest.blocks[0]!["type"]),
+    ["thinking", "redacted_thinking"].includes(turns[first]!.blocks[0]!["type"]),
     "messages: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceding the lastmost set of `tool_use` and `tool_result` blocks).",
   );
 }

@@ -13,12 +13,11 @@ import { createKeyring, NO_CREATED_KEYS } from "../../src/core/accounts/keyring.
 import { aroundBreaks } from "../../src/extensions/recovery/index.ts";
 import { aroundRoom } from "../../src/extensions/context-room/index.ts";
 import { completeWithFallback } from "../../src/core/routing/fallback.ts";
-import { withCacheMarks } from "../../src/extensions/cache-marks/index.ts";
 import { createChatCompletions } from "../../src/core/chat/chat-completions.ts";
 import { createChatHandlers } from "../../src/core/chat/handler.ts";
 import { aroundStreams, createLeftStreams } from "../../src/extensions/left-streams/index.ts";
-import { systemClock, type Clock } from "../../src/core/clock.ts";
-import { provided } from "../../src/core/extension/gateway-parts.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import { provided, requestCheck } from "../../src/core/extension/gateway-parts.ts";
 import type { GatewayPart } from "../../src/core/extension/extension.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
 import { createResponseLog } from "../../src/core/http/access-log.ts";
@@ -32,6 +31,7 @@ import { allExtensions, checkConfig, formats } from "./config.ts";
 import type { ChatAnswer } from "./gateway.ts";
 import { KEY } from "./gateway.ts";
 import type { Scope } from "./scope.ts";
+import { unhurriedClock } from "./unhurried-clock.ts";
 import { behaviourFor, type Asked, type Behaviours } from "./provider.ts";
 
 type Headers = Readonly<Record<string, unknown>>;
@@ -262,7 +262,7 @@ export function createMemoryGateway(
   time: Partial<Clock> = {},
   trace?: GatewayPart["trace"],
 ): MemoryGateway {
-  const clock = { ...systemClock, ...time };
+  const clock = { ...unhurriedClock, ...time };
   const config = checkConfig(settings);
   const access: Record<string, unknown>[] = [];
   const diagnostics: Record<string, unknown>[] = [];
@@ -277,6 +277,8 @@ export function createMemoryGateway(
     redact: provided(allExtensions, "createRedact")?.(config, allExtensions),
     jsonExcess,
     mediaTokens: provided(allExtensions, "mediaTokens"),
+    capable: provided(allExtensions, "capable"),
+    createBreaker: provided(allExtensions, "createBreaker"),
     memory: createMemory(createFingerprint(() => Buffer.from("5ec4e7".repeat(8), "hex"))),
     clock,
   });
@@ -304,7 +306,7 @@ export function createMemoryGateway(
   const log = createResponseLog((record) => access.push(asLine(record)), clock);
   const connections = createConnections(clock, log, () => undefined);
   const routes = {
-    "/v1/chat/completions": { POST: handle(createChatCompletions(withCacheMarks)) },
+    "/v1/chat/completions": { POST: handle(createChatCompletions(requestCheck(allExtensions))) },
   };
   const hooks = {
     renderError,

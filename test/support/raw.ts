@@ -27,7 +27,7 @@ export async function rawRequest(
   });
   if (end) socket.end(bytes);
   else socket.write(bytes);
-  await within(closed, "the server to close the connection", 8_000).finally(() => socket.destroy());
+  await within(closed, "the server to close the connection").finally(() => socket.destroy());
   return parseAnswer(Buffer.concat(pieces).toString("latin1"));
 }
 

@@ -103,7 +103,7 @@ export async function startRedis({
         reject(new Error(`Redis ended with ${code ?? signal}: ${said}`)),
       );
     });
-    await within(ready, "Redis to take connections", 20_000);
+    await within(ready, "Redis to take connections");
   }
 
   async function kill(): Promise<void> {

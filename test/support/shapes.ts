@@ -1,11 +1,11 @@
 // The public shapes of a reply, whole and in chunks, as checks: SPEC.md "Chat completion response"
 // and "Stream chunk", WIRE.md 2 and 3. What the gateway publishes of them in /openapi.json must be
 // the same.
+import { nullable } from "../../src/config/fields.ts";
 import {
   array,
   literal,
   nonEmpty,
-  nullable,
   number,
   object,
   optional,

@@ -4,12 +4,11 @@ import type { AdmissionDecision } from "../accounts/limiter.ts";
 import type { Config } from "../config.ts";
 import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { ApiError } from "../openai/errors.ts";
+import { ApiError, SOON } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import { isLarge, MAX_BODY_VALUES, parseLarge, type JsonExcess } from "../schema/large-json.ts";
+import { isLarge, MAX_BODY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
+import { atOnce, inTurns, type Steps } from "../turns.ts";
 import type { ClientApi } from "./client-api.ts";
-
-const SOON = { headers: { "Retry-After": "1" } };
 
 /** Refuses a request beyond what this process has room for. Throws the 503. */
 export function refuseOverload({ server }: Config, inFlight: number): void {
@@ -64,36 +63,39 @@ export function requireAdmission(
   );
 }
 
-interface ReadRequest {
-  readonly chat: ChatRequest;
-  /** Whether each step of the work on it is a turn of the event loop of its own. */
-  readonly large: boolean;
-}
-
 /**
- * Reads and checks the body. Throws an HttpError, an ApiError, a ValidationError, or the reason of
- * the exchange's `cancel` if that is aborted first.
+ * Reads and checks the body; `large`: the work on it is to be done in turns. Throws an HttpError,
+ * an ApiError, a ValidationError, or the reason of the exchange's `cancel` if that is aborted.
  */
 export async function readRequest(
   exchange: Exchange,
   { server, compat }: Config,
   api: ClientApi,
-  jsonExcess: JsonExcess | undefined,
-): Promise<ReadRequest> {
+  jsonExcess: JsonBounds["jsonExcess"],
+): Promise<{ readonly chat: ChatRequest; readonly large: boolean }> {
   const text = await readBody(exchange, server.max_body_bytes);
-  const json = await parseLarge(text, MAX_BODY_VALUES, jsonExcess).catch(refuseJson);
-  const chat = api.read(json, exchange.req.headers);
-  exchange.log.model_requested = chat.model;
   const large = isLarge(text);
+  const steps = requestIn(text);
+  const chat = large ? await inTurns(steps, exchange.cancel) : atOnce(steps);
+  exchange.log.model_requested = chat.model;
   if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };
   return { chat: { ...chat, tool_choice: compat.tool_choice_default }, large };
+
+  function* requestIn(text: string): Steps<ChatRequest> {
+    const json = yield* parsed(text, { jsonExcess, retain: exchange.retain });
+    return yield* api.read({ json, large }, exchange.req.headers);
+  }
 }
 
-function refuseJson(error: unknown): never {
-  if (error instanceof RangeError)
-    throw new ApiError("invalid_json", `The request body holds ${error.message}.`);
-  // V8's message quotes the body, which may be secret. Only the position is repeated.
-  const position = error instanceof SyntaxError ? /position \d+/.exec(error.message) : null;
-  const hint = position ? ` (at ${position[0]})` : "";
-  throw new ApiError("invalid_json", `The request body is not valid JSON${hint}.`);
+function* parsed(text: string, bounds: JsonBounds): Steps<unknown> {
+  try {
+    return yield* parseText(text, MAX_BODY_VALUES, bounds);
+  } catch (error) {
+    if (error instanceof RangeError)
+      throw new ApiError("invalid_json", `The request body holds ${error.message}.`);
+    // V8's message quotes the body, which may be secret. Only the position is repeated.
+    const position = error instanceof SyntaxError ? /position \d+/.exec(error.message) : null;
+    const hint = position ? ` (at ${position[0]})` : "";
+    throw new ApiError("invalid_json", `The request body is not valid JSON${hint}.`);
+  }
 }

@@ -2,17 +2,18 @@
 import type { ClientApi } from "./client-api.ts";
 import { errorBody } from "../openai/errors.ts";
 import { createChunkWriter, createWholeWriter, replyHead } from "../openai/reply.ts";
-import { chatRequest, type ChatRequest } from "../openai/request.ts";
+import { readChatRequest } from "../openai/read-request.ts";
+import type { ChatRequest } from "../openai/request.ts";
+import type { Check } from "../schema/checker.ts";
 
-/** Adds to a checked request. */
-export type Annotate = (chat: ChatRequest, json: unknown) => ChatRequest;
-
-/** `annotate`: as Extension.annotate. */
-export const createChatCompletions = (annotate: Annotate = (chat) => chat): ClientApi => ({
+/** `check`: that of a request, with what extensions add to it. */
+export const createChatCompletions = (check: Check<ChatRequest>): ClientApi => ({
   path: "/v1/chat/completions",
   keepAlive: ": keep-alive\n\n",
   authorization: (headers) => headers.authorization,
-  read: (json) => annotate(chatRequest(json), json),
+  *read({ json, large }) {
+    return large ? yield* readChatRequest(json, check) : check(json);
+  },
   writer(chat, { model: { name, fingerprint, reasoning } }, now) {
     const head = replyHead(name, fingerprint(), now);
     const options = {

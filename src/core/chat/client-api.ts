@@ -6,6 +6,15 @@ import type { ApiError } from "../openai/errors.ts";
 import type { ReplyWriter } from "../openai/reply.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { Serving } from "../routing/attempt.ts";
+import type { Steps } from "../turns.ts";
+
+/** The body of a request. */
+export interface ParsedBody {
+  /** As JSON.parse made it. */
+  readonly json: unknown;
+  /** Whether the work on it is done in turns: then each loop over it is to have a `yield`. */
+  readonly large: boolean;
+}
 
 export interface ClientApi {
   /** It serves POST at this path. The errors of all paths below it have its shape too. */
@@ -18,8 +27,8 @@ export interface ClientApi {
   readonly requestIdHeader?: string;
   /** The key in a request's headers, as an Authorization header. Undefined: there is none. */
   authorization(headers: IncomingHttpHeaders): string | undefined;
-  /** Checks a parsed body. Throws an ApiError or a ValidationError. */
-  read(json: unknown, headers: IncomingHttpHeaders): ChatRequest;
+  /** Checks a body, in steps. Throws an ApiError or a ValidationError. */
+  read(body: ParsedBody, headers: IncomingHttpHeaders): Steps<ChatRequest>;
   /**
    * Creates the writer of a reply when a model begins it: of a stream if `chat.stream`, else of one
    * JSON document. `now`: the wall clock, in milliseconds.

@@ -85,6 +85,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
   const hold = asked instanceof Promise ? await asked : asked;
   const settlement = openInLedger(hold ? { ...request, hold } : request, services);
   const delivery = createDelivery(request, services);
+  const bounded = hold?.maxTokens ? { ...chat, maxTokens: hold.maxTokens } : chat;
   exchange.expire(
     total_ms,
     () => new ProviderError("upstream_timeout", `not finished within total_ms of ${total_ms} ms`),
@@ -93,12 +94,13 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
   let progress = notStarted(candidates[0]!);
   try {
     await settlement.opened;
-    progress = await services.complete(chat, candidates, delivery.deliver, {
+    progress = await services.complete(bounded, candidates, delivery.deliver, {
       cancel: exchange.cancel,
       endsAt: request.startedAt + total_ms,
       account: request.caller.account,
       inFlight: request.inFlight,
       large: request.large,
+      retain: exchange.retain,
       clock: services.clock,
       report: request.report,
       trace: request.trace,

@@ -5,12 +5,12 @@
 import type { Writable } from "node:stream";
 import type { CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
-import type { Annotate } from "../chat/chat-completions.ts";
 import type { ClientApi } from "../chat/client-api.ts";
 import type { HoldFor } from "../chat/context.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
+import type { Capacity } from "../http/connection.ts";
 import type { Exchange, Routes } from "../http/exchange.ts";
 import type { WriteLines } from "../http/line-log.ts";
 import type { Guard } from "../http/request-listener.ts";
@@ -19,7 +19,10 @@ import type { Ledger, RequestTrace } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
+import type { Breaker } from "../routing/breaker.ts";
 import type { Complete } from "../routing/fallback.ts";
+import type { Capable } from "../routing/model.ts";
+import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { Transport } from "../upstream/transport.ts";
@@ -46,14 +49,21 @@ export interface Extension {
   ) => (text: string) => string;
   /**
    * Looks at a JSON text from a client or a provider before it is parsed. It is called for texts of
-   * more than 256 KiB. Absent: only their length is bounded.
+   * more than 32 KiB. Absent: only their length is bounded.
    */
   readonly jsonExcess?: JsonExcess;
+  /** Creates the breaker of a model. At most one extension does. Absent: there are none. */
+  readonly createBreaker?: (clock: Clock) => Breaker;
   /**
-   * Adds to a checked request of chat completions what its JSON says beyond the documented fields.
-   * At most one extension does. Must not throw.
+   * Leaves out the models that lack what a request needs. Throws a ValidationError if none is left.
+   * At most one extension does. Absent: all that are allowed are asked.
    */
-  readonly annotate?: Annotate;
+  readonly capable?: Capable;
+  /**
+   * Adds fields beyond the contract to the check of a chat completions request. `check` has those
+   * of the extensions that are loaded before this one. The schema of the result is published.
+   */
+  readonly extendRequest?: (check: Check<ChatRequest>) => Check<ChatRequest>;
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
   /**
@@ -82,8 +92,13 @@ export interface Extension {
    */
   readonly boundPipeline?: BoundPipeline;
   /**
-   * What each request of the public listener passes first, while this configuration is in force. At
-   * most one extension does. Undefined: this configuration wants nothing of it.
+   * Bounds the connections of the public listener, and what is kept in memory for them. At most one
+   * extension does. Absent: nothing bounds them.
+   */
+  readonly capacity?: (config: Config) => Capacity;
+  /**
+   * What each request of the public listener passes first, while this configuration is in force.
+   * Undefined: this configuration wants nothing of it.
    */
   readonly guard?: (config: Config) => Guard | undefined;
   /** Starts to listen to the gateway's work in one process. */

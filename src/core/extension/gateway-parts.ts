@@ -7,8 +7,10 @@ import type { Routes } from "../http/exchange.ts";
 import { noLedger, type Ledger } from "../ledger/ledger.ts";
 import { joinObservers, type Observer } from "../observer.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
+import { chatRequest, type ChatRequest } from "../openai/request.ts";
 import { openaiDialectDefinition } from "../providers/openai/index.ts";
 import { completeWithFallback, type Complete } from "../routing/fallback.ts";
+import type { Check } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Extension, GatewayContext, GatewayPart } from "./extension.ts";
 import type { HostRunner, HostSources } from "./installation.ts";
@@ -24,6 +26,13 @@ export const dialectsIn = (
     [openaiDialectDefinition, ...extensions.flatMap(({ dialects = [] }) => dialects)].map(
       (definition) => [definition.name, definition],
     ),
+  );
+
+/** The check of a chat completions request, with what these extensions add to it. */
+export const requestCheck = (extensions: readonly Extension[]): Check<ChatRequest> =>
+  extensions.reduce<Check<ChatRequest>>(
+    (check, { extendRequest }) => extendRequest?.(check) ?? check,
+    chatRequest,
   );
 
 /** A member of the first extension that has it. Undefined: none has. */

@@ -2,7 +2,6 @@
 // decoded strictly. Parsing is left to the caller.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import type { Cancel } from "./cancel.ts";
 import type { Exchange } from "./exchange.ts";
 import { HttpError } from "./http-error.ts";
 
@@ -13,14 +12,21 @@ const BYTE_ORDER_MARK = 0xfeff;
  * `cancel` if that is aborted first.
  */
 export async function readBody(
-  { req, res, cancel }: Pick<Exchange, "req" | "res" | "cancel">,
+  exchange: Pick<Exchange, "req" | "res" | "cancel" | "retain">,
   maxBytes: number,
 ): Promise<string> {
+  const { req, res, cancel, retain } = exchange;
   checkHeaders(req, maxBytes);
+  // What cannot be kept is refused before it is read. Only what has come is counted: a client that
+  // announces much and sends nothing keeps nobody out.
+  const announced = Number(req.headers["content-length"] ?? 0);
+  retain(announced);
+  if (cancel.aborted) throw cancel.reason; // nothing was counted, so nothing is given back
+  retain(-announced);
   // The client may wait for this permission (Expect: 100-continue) before it sends the body.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
   delete req.headers.expect; // It is met: from here on the body is on its way.
-  const pieces = await collect(req, maxBytes, cancel);
+  const pieces = await collect(exchange, maxBytes);
   // The array is emptied because listeners keep it for as long as the response takes.
   const bytes = Buffer.concat(pieces.splice(0));
   if (bytes.length > maxBytes) throw tooLarge(maxBytes);
@@ -45,13 +51,17 @@ function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
  * Resolves with the pieces of a body, at its end or with the piece that exceeds `maxBytes`. The
  * rest is thrown away. Rejects with the reason of `cancel`, which is aborted if the body is cut.
  */
-function collect(req: IncomingMessage, maxBytes: number, cancel: Cancel): Promise<Uint8Array[]> {
+function collect(
+  { req, cancel, retain }: Pick<Exchange, "req" | "cancel" | "retain">,
+  maxBytes: number,
+): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
     cancel.onAbort(() => reject(cancel.reason as Error));
     req.on("data", (piece: Buffer) => {
-      if (size > maxBytes) return;
+      if (size > maxBytes || cancel.aborted) return;
+      retain(piece.length);
       size += piece.length;
       pieces.push(piece);
       if (size > maxBytes) resolve(pieces);
@@ -64,8 +74,8 @@ function collect(req: IncomingMessage, maxBytes: number, cancel: Cancel): Promis
 /** The text of the bytes, without a byte order mark. */
 function decoded(bytes: Buffer): string {
   if (bytes.length === 0)
-    throw new HttpError("empty_body", "The request body is empty; expected a JSON object.");
-  if (!isUtf8(bytes)) throw new HttpError("invalid_utf8", "The request body is not valid UTF-8.");
+    throw new HttpError("invalid_json", "The request body is empty; expected a JSON object.");
+  if (!isUtf8(bytes)) throw new HttpError("invalid_json", "The request body is not valid UTF-8.");
   const text = bytes.toString("utf8");
   return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
 }

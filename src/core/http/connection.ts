@@ -24,6 +24,8 @@ export interface LiveExchange extends Exchange {
    * also emitted when the socket is destroyed with a part of the response in it.
    */
   delivered: boolean;
+  /** The bytes that `retain` has counted. */
+  retained: number;
   /** The handler has returned or thrown: it adds nothing more to `log`. */
   handled: boolean;
   /** Called when `handled` becomes true. Absent: nobody waits for that. */
@@ -74,12 +76,28 @@ export interface Connections {
   inFlight(): number;
 }
 
-/** Calls `onFinish` after the end of each exchange. */
+/** Bounds what a server takes on. */
+export interface Capacity {
+  /**
+   * Called for each new connection with all that are open, the one that has been idle for longest
+   * first. It may close some of them.
+   */
+  connected(connections: Iterable<Connection>, count: number): void;
+  /**
+   * Counts bytes of one exchange, as Exchange.retain. `own`: what this exchange keeps already.
+   * Returns the error with which the exchange is to end, and counts nothing, if they are too many.
+   */
+  retain(bytes: number, own: number): Error | undefined;
+}
+
+/** Calls `onFinish` after the end of each exchange. `capacity` absent: there are no bounds. */
 export function createConnections(
   clock: Clock,
   responseLog: ResponseLog,
   onFinish: (connection: Connection) => void,
+  capacity?: Capacity,
 ): Connections {
+  /** In the order of their last exchange, or of their beginning. */
   const connections = new Map<Duplex, Connection>();
   // A count, because a set of all live exchanges costs each request a tenth in garbage collection.
   let inFlight = 0;
@@ -89,6 +107,10 @@ export function createConnections(
   function add(socket: Duplex): Connection {
     const connection: Connection = { socket, live: new Set(), broken: false };
     connections.set(socket, connection);
+    // A TLS socket takes the place of the one that it reads from. Two would count as two clients,
+    // and the latter, which has no exchange, as idle. Other sockets have null there.
+    connections.delete(Reflect.get(socket, "_parent"));
+    capacity?.connected(connections.values(), connections.size);
     // Node tells only the response that owns the socket of its end, not those that wait behind it.
     socket.once("close", () => {
       connections.delete(socket);
@@ -108,6 +130,7 @@ export function createConnections(
       startedAt: clock.monotonic(),
       log: {},
       delivered: false,
+      retained: 0,
       handled: false,
       abort(reason) {
         cancel.abort(reason);
@@ -115,6 +138,12 @@ export function createConnections(
         exchange.breakOff ??= clock.after(BREAK_OFF_MS, () => {
           if (!exchange.delivered) res.destroy();
         });
+      },
+      retain(bytes) {
+        if (!connection.live.has(exchange)) return;
+        const refusal = capacity?.retain(bytes, exchange.retained);
+        if (refusal) cancel.abort(refusal);
+        else exchange.retained += bytes;
       },
       expire(ms, reason) {
         exchange.deadline = clock.after(ms, () => exchange.abort(reason()));
@@ -139,6 +168,8 @@ export function createConnections(
     const { res, delivered } = exchange;
     if (!connection.live.delete(exchange)) return;
     inFlight -= 1;
+    capacity?.retain(-exchange.retained, exchange.retained);
+    if (connections.delete(connection.socket)) connections.set(connection.socket, connection);
     exchange.deadline?.cancel();
     exchange.breakOff?.cancel();
     if (!delivered)

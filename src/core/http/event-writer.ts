@@ -60,19 +60,15 @@ export function createEventSink(
     if (!res.writableNeedDrain) send(keepAlive.events);
   }
 
-  const isTooLargeToJoin = (size: number): boolean => isChunked && size > MAX_JOINED_BYTES;
+  // A chunk of the chunked coding (RFC 9112, section 7.1). A size of 0 would end the response.
   const framed = (text: string, size: number): string =>
-    isChunked && size > 0 ? chunkOf(text, size) : text;
+    isChunked && size > 0 ? `${size.toString(16)}\r\n${text}\r\n` : text;
 
   /** Sends a text that is not empty. Returns whether the client has room for more. */
   function send(text: string): boolean {
     begin();
     const size = Buffer.byteLength(text);
-    const encoding = encodingOf(text, size);
-    if (!isTooLargeToJoin(size)) return res.write(framed(text, size), encoding);
-    res.write(chunkStart(size), "latin1");
-    res.write(text, encoding);
-    return res.write(CHUNK_END, "latin1");
+    return res.write(framed(text, size), encodingOf(text, size));
   }
 
   return {
@@ -83,23 +79,12 @@ export function createEventSink(
     end(events) {
       begin();
       const size = Buffer.byteLength(events);
-      const isSent = isTooLargeToJoin(size);
-      if (isSent) send(events);
-      const rest = isSent ? "" : framed(events, size);
-      res.end(isChunked ? rest + LAST_CHUNK : rest, encodingOf(events, size));
+      const last = isChunked ? "0\r\n\r\n" : "";
+      res.end(framed(events, size) + last, encodingOf(events, size));
     },
     release: () => silence.cancel(),
   };
 }
-
-/** A larger batch is not joined with its frame, because that would copy it. */
-const MAX_JOINED_BYTES = 16 * 1024;
-
-// A chunk of the chunked coding (RFC 9112, section 7.1). A size of 0 would end the response.
-const chunkStart = (size: number): string => `${size.toString(16)}\r\n`;
-const CHUNK_END = "\r\n";
-const chunkOf = (text: string, size: number): string => chunkStart(size) + text + CHUNK_END;
-const LAST_CHUNK = "0\r\n\r\n";
 
 /** A text of one byte a character can be written without being encoded. */
 const encodingOf = (text: string, size: number): "latin1" | "utf8" =>

@@ -13,6 +13,11 @@ export interface Exchange {
   readonly cancel: Cancel;
   /** Ends the work on this exchange. Only the first reason counts. */
   abort(reason: Error): void;
+  /**
+   * Counts bytes that this exchange keeps in memory until it is over; negative: that it keeps no
+   * longer. Aborts `cancel` with an HttpError if all exchanges together would keep too many.
+   */
+  retain(bytes: number): void;
   /** Aborts with `reason()` after `ms` milliseconds, unless the exchange is over by then. */
   expire(ms: number, reason: () => Error): void;
   /**

@@ -1,10 +1,9 @@
 // What can be wrong with a request as HTTP, whatever it asks for. The server is given a function
 // that renders these errors, and all others, for the client.
 
-/** What is wrong with a request, or with the way in which it arrived. */
+/** What is wrong, as the code of the error that the client gets (openai/errors.ts). */
 export type HttpErrorReason =
   | "malformed_request"
-  | "missing_host"
   | "expectation_failed"
   | "unknown_url"
   | "method_not_allowed"
@@ -12,8 +11,8 @@ export type HttpErrorReason =
   | "request_timeout"
   | "unsupported_media_type"
   | "request_too_large"
-  | "empty_body"
-  | "invalid_utf8";
+  | "invalid_json"
+  | "server_overloaded";
 
 /** Headers of a response, by name. */
 export type ResponseHeaders = Readonly<Record<string, string>>;

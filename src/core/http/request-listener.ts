@@ -45,7 +45,7 @@ export async function answerRequest(
 function checkHead({ headers, httpVersion }: IncomingMessage): void {
   if (httpVersion !== "1.1") return;
   if (headers.host === undefined)
-    throw new HttpError("missing_host", "There is no Host header.", { Connection: "close" });
+    throw new HttpError("malformed_request", "There is no Host header.", { Connection: "close" });
   if (headers.expect !== undefined && !/\b100-continue\b/i.test(headers.expect))
     throw new HttpError("expectation_failed", "The only expectation supported is 100-continue.");
 }

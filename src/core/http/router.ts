@@ -57,16 +57,16 @@ export function route(routes: Routes, method: string, path: string) {
   throw new HttpError("method_not_allowed", message, { Allow: allowed.join(", ") });
 }
 
-/** Suggests the path behind common mistakes: no /v1, /v1 twice, a slash too many at the end. */
+/**
+ * Clients leave out /v1, or write it twice, or ask for embeddings and the like: the message says
+ * what is served. Other listeners keep their paths to themselves.
+ */
 function unknownUrl(routes: Routes, path: string): HttpError {
-  const bare = path.endsWith("/") ? path.slice(0, -1) : path;
-  const candidates = [bare, `/v1${bare}`];
-  if (bare.startsWith("/v1/v1/")) candidates.push(bare.slice(3));
-  const suggestion = candidates.find((candidate) => match(routes, candidate));
-  const quoted = JSON.stringify(shortened(path));
-  const hint = suggestion === undefined ? "." : `; did you mean ${shortened(suggestion)}?`;
-  return new HttpError("unknown_url", `There is nothing at the path ${quoted}${hint}`);
+  const shown = path.length > MAX_SHOWN ? `${path.slice(0, MAX_SHOWN - 3)}...` : path;
+  const paths = Object.keys(routes).filter((pattern) => pattern.startsWith("/v1/"));
+  const served = paths.length > 0 ? ` What is served here: ${paths.join(", ")}.` : "";
+  return new HttpError(
+    "unknown_url",
+    `There is nothing at the path ${JSON.stringify(shown)}.${served}`,
+  );
 }
-
-const shortened = (text: string): string =>
-  text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN - 3)}...` : text;

@@ -6,7 +6,13 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
 import { createResponseLog, type AccessLog } from "./access-log.ts";
-import { BREAK_OFF_MS, createConnections, isResponseOwed, type Connection } from "./connection.ts";
+import {
+  BREAK_OFF_MS,
+  createConnections,
+  isResponseOwed,
+  type Capacity,
+  type Connection,
+} from "./connection.ts";
 import type { Routes } from "./exchange.ts";
 import { createRefusals } from "./refusals.ts";
 import { answerRequest, type RequestHooks } from "./request-listener.ts";
@@ -24,14 +30,6 @@ export interface SecureListener {
   create(options: http.ServerOptions): http.Server;
 }
 
-/** What a bound on the requests of a connection depends on. */
-export interface PipelineState {
-  /** How many requests have been parsed and have not had their whole response. */
-  waiting(): number;
-  /** The request that was parsed last; undefined before the first one. */
-  latest(): IncomingMessage | undefined;
-}
-
 export interface Pipeline {
   /** To be called when a request has had its response: parses the bytes that waited for it. */
   advance(): void;
@@ -40,7 +38,7 @@ export interface Pipeline {
 }
 
 /** Bounds a connection that Node's HTTP server has just accepted. */
-export type BoundPipeline = (socket: Duplex, state: PipelineState) => Pipeline;
+export type BoundPipeline = (connection: Connection) => Pipeline;
 
 export interface ServerOptions {
   /** The address or name to listen on. */
@@ -55,6 +53,8 @@ export interface ServerOptions {
   readonly secure?: SecureListener | undefined;
   /** Absent: Node's parser takes what one read brings. */
   readonly boundPipeline?: BoundPipeline | undefined;
+  /** Absent: connections, and what is kept in memory for them, have no bound. */
+  readonly capacity?: Capacity | undefined;
 }
 
 export interface ServerDeps extends RequestHooks {
@@ -78,10 +78,10 @@ export interface Server {
 
 export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps): Server {
   const { clock } = deps;
-  const { secure, host, port, boundPipeline } = options;
+  const { secure, host, port, boundPipeline, capacity } = options;
   const nodeServer = createNodeServer(options);
   const responseLog = createResponseLog(deps.access, clock);
-  const connections = createConnections(clock, responseLog, onFinish);
+  const connections = createConnections(clock, responseLog, onFinish, capacity);
   const refusals = createRefusals(connections, responseLog, deps.renderError);
   let draining = false;
 
@@ -114,10 +114,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   nodeServer.on("connection", connections.of);
   nodeServer.on(secure ? "secureConnection" : "connection", (socket: Duplex) => {
     const connection = connections.of(socket);
-    const pipeline = boundPipeline?.(socket, {
-      waiting: () => connection.live.size,
-      latest: () => connection.latest?.req,
-    });
+    const pipeline = boundPipeline?.(connection);
     if (pipeline) connection.pipeline = pipeline;
   });
   nodeServer.on("timeout", (socket: Duplex) => onSilence(connections.of(socket)));

@@ -44,19 +44,10 @@ export interface AttemptRecord {
   /** For the operator: the provider's message, redacted, else the gateway's. Absent: no failure. */
   readonly detail?: string | undefined;
   /**
-   * What of a recovered reply's usage and cost is this attempt's. Absent: the reply is the work of
-   * one attempt, or this one is not billed.
+   * What of a recovered reply's usage and cost is this attempt's, as the extension writes it that
+   * recovers. Absent: the reply is the work of one attempt, or this one is not billed.
    */
-  readonly share?: Share;
-}
-
-export interface Share {
-  /** A part of the request's prompt_tokens. */
-  readonly prompt_tokens: number;
-  /** A part of the request's completion_tokens, reasoning included. */
-  readonly completion_tokens: number;
-  /** An exact decimal number. */
-  readonly cost: string;
+  readonly share?: object;
 }
 
 /** How a request ended, and what it cost. */
@@ -105,6 +96,8 @@ export interface Hold {
   readonly amount: string | undefined;
   /** As Opening.token. */
   readonly token?: string | undefined;
+  /** The tokens of the reply that it pays for. Absent or undefined: the client stated them. */
+  readonly maxTokens?: number | undefined;
   /** Gives the rest back, once the ledger has the settlement. Undefined: it was not opened. */
   settle(settlement: Settlement | undefined): void;
 }

@@ -84,8 +84,8 @@ export function estimatePrompt(chat: ChatRequest, countMedia: CountMedia): numbe
   return Math.min(MAX_TOKENS / 2, Math.max(1, tokensIn(bytes) + countMedia(chat)));
 }
 
-/** `countMedia`: as the provider counts them. */
-export function createMeter(chat: ChatRequest, countMedia: CountMedia): Meter {
+/** `countMedia`: as the provider counts them. `most`: the tokens that the reply may have. */
+export function createMeter(chat: ChatRequest, countMedia: CountMedia, most = Infinity): Meter {
   let prompt: PromptFigures | undefined;
   let completion: CompletionFigures | undefined;
   /** Tokens of reasoning, as an event stated that did not count the rest of the completion. */
@@ -130,8 +130,9 @@ export function createMeter(chat: ChatRequest, countMedia: CountMedia): Meter {
   function estimateCompletion(): { readonly completion: number; readonly reasoning: number } {
     const reasoningSeen = tokensIn(reasoningBytes);
     const reasoningUnseen = Math.max(0, reasoningAlone - reasoningSeen);
+    const estimated = Math.min(most, tokensIn(bytes) + reasoningUnseen);
     return {
-      completion: Math.max(completion?.tokens ?? 0, tokensIn(bytes) + reasoningUnseen),
+      completion: Math.max(completion?.tokens ?? 0, estimated),
       reasoning: Math.max(completion?.reasoning ?? 0, reasoningSeen + reasoningUnseen),
     };
   }

@@ -21,6 +21,7 @@ export const ERRORS = {
   request_too_large: { status: 413, type: "invalid_request_error" },
   unsupported_media_type: { status: 415, type: "invalid_request_error" },
   expectation_failed: { status: 417, type: "invalid_request_error" },
+  upgrade_required: { status: 426, type: "invalid_request_error" },
   headers_too_large: { status: 431, type: "invalid_request_error" },
   missing_api_key: { status: 401, type: "authentication_error" },
   invalid_api_key: { status: 401, type: "authentication_error" },
@@ -52,6 +53,9 @@ interface ErrorDetail {
   readonly cause?: unknown;
 }
 
+/** The detail of an error after which the client may come back at once. */
+export const SOON: ErrorDetail = { headers: { "Retry-After": "1" } };
+
 /**
  * An error as the client sees it. Its message never names a provider, an address, a key or a stack.
  */
@@ -67,9 +71,11 @@ export class ApiError extends Error {
     this.status = ERRORS[code].status;
     this.type = ERRORS[code].type;
     this.param = detail.param ?? null;
-    // SDKs retry a 5xx by themselves. A retry after one of these would buy a long generation again,
-    // or meet the same bug (WIRE 4.5).
-    const noRetry = code === "upstream_timeout" || code === "internal_error";
+    // Some clients retry whatever they get. Below 500, a retry mends only what depends on the
+    // moment. One after a timeout would buy a long generation again, and one after a bug would meet
+    // the same bug (WIRE 4.5).
+    const isRefused = this.status < 500 && ![408, 409, 429].includes(this.status);
+    const noRetry = isRefused || code === "upstream_timeout" || code === "internal_error";
     this.headers = { ...detail.headers, ...(noRetry && { "x-should-retry": "false" }) };
   }
 }

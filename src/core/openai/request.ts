@@ -5,6 +5,7 @@
 import type { NativeRequest } from "./native-request.ts";
 import published from "./request.json" with { type: "json" };
 import {
+  aheadOr,
   array,
   boolean,
   byType,
@@ -21,6 +22,7 @@ import {
   string,
   variant,
   withDefault,
+  type Fields,
   type Infer,
 } from "../schema/checker.ts";
 
@@ -66,18 +68,12 @@ const joinText = (content: string | ContentPart[]) =>
   typeof content !== "string" && content.some((part) => part.type !== "text")
     ? content
     : textOf(content);
-const textContent = refine(
-  byType({ string: string(), array: array(variant("type", { text })) }),
-  textOf,
-);
-const userContent = refine(
-  byType({ string: string(), array: array(variant("type", { text, ...mediaParts })) }),
-  joinText,
-);
-const assistantContent = refine(
-  byType({ string: string(), array: array(variant("type", { text, refusal })) }),
-  textOf,
-);
+/** A text, or a list of texts and of these parts. */
+const contentOf = <V extends Fields>(parts: V) =>
+  byType({ string: string(), array: array(variant("type", { text, ...parts })) });
+const textContent = refine(contentOf({}), textOf);
+const userContent = refine(contentOf(mediaParts), joinText);
+const assistantContent = refine(contentOf({ refusal }), textOf);
 /** A model wrote `arguments`: they need not be JSON (WIRE 1.4). */
 const calledFunction = object({ name: nonEmpty, arguments: withDefault(string(), "") });
 const toolCall = object({
@@ -86,7 +82,7 @@ const toolCall = object({
   function: calledFunction,
 });
 
-const message = variant("role", {
+const messageOfRole = variant("role", {
   system: object({ role: literal("system"), content: textContent }),
   user: object({ role: literal("user"), content: userContent }),
   assistant: refine(
@@ -117,6 +113,8 @@ const message = variant("role", {
     ({ content }) => ({ role: "system" as const, content }),
   ),
 });
+/** One that was checked ahead is not checked again. */
+export const message = aheadOr(messageOfRole);
 export type Message = Infer<typeof message> & {
   /** Fields that an extension adds to an assistant message without tool calls. */
   readonly marks?: object | undefined;
@@ -125,6 +123,8 @@ export type Message = Infer<typeof message> & {
    * `cache_control`. Absent: `content` is all that there is.
    */
   readonly marked?: readonly ContentPart[] | undefined;
+  /** The client's name of who speaks. An extension keeps it. Absent: none. */
+  readonly name?: string | undefined;
 };
 const TOOL_NAME = {
   pattern: /^[A-Za-z0-9_-]{1,64}$/,
@@ -214,12 +214,11 @@ const body = object({
   top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
   stream_options: optional(object({ include_usage: withDefault(boolean(), false) })),
   n: optional(refine(number({ integer: true }), onlyOne, { const: 1 })),
-  // Fields that only some providers know are never an error: an invalid value counts as absent
-  // (WIRE 1.2).
-  seed: lenient(number({ integer: true })),
+  seed: optional(number({ min: Number.MIN_SAFE_INTEGER, integer: true })),
+  // It does not change the reply, so an invalid value counts as absent (WIRE 1.2).
   user: lenient(nonEmpty),
-  parallel_tool_calls: lenient(boolean()),
-  reasoning_effort: lenient(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
+  parallel_tool_calls: optional(boolean()),
+  reasoning_effort: optional(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
 });
 
 type Body = Infer<typeof body>;
@@ -284,6 +283,11 @@ export type ChatRequest = Readonly<Omit<Infer<typeof chatRequest>, "messages">> 
   /** `cache_control` of tools as an extension keeps it, by their names. Absent: there is none. */
   readonly toolMarks?: ReadonlyMap<string, object> | undefined;
   readonly native?: NativeRequest | undefined;
+  /**
+   * Checked fields that an extension keeps for the providers whose trait `takes` names them.
+   * Absent: there are none.
+   */
+  readonly further?: Readonly<Record<string, unknown>>;
   /** The place in the client's own request of what stands at a place of this. Absent: the same. */
   readonly clientPath?: (path: readonly (string | number)[]) => (string | number)[];
 };

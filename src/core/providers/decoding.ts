@@ -49,12 +49,15 @@ export function withUsage(
   };
 }
 
+/** What a provider states as a text. Of any other shape it is its JSON: nothing is lost. */
+export const textOf = (json: unknown): string => asString(json ?? "") ?? JSON.stringify(json);
+
 /**
  * A part with this text and these log probabilities, both as the provider states them. None if
  * there are neither.
  */
 export function textPart(type: TextPart["type"], stated: unknown, tokens?: unknown): Part[] {
-  const text = asString(stated) ?? "";
+  const text = textOf(stated);
   const logprobs = asArray(tokens).map(tokenLogprob);
   if (logprobs.length > 0) return [{ type, text, logprobs }];
   return text === "" ? [] : [{ type, text }];

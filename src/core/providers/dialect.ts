@@ -38,6 +38,11 @@ export interface Decoder {
   push(event: unknown): Part[];
   /** Whether the last event said that no more will come. Absent: the format never says so. */
   readonly ended?: () => boolean;
+  /**
+   * Returns what `[DONE]` adds to a reply: its finish, if the provider states none. Throws as
+   * `push`. Absent: it adds nothing.
+   */
+  readonly done?: () => Part[];
 }
 
 export interface Dialect {

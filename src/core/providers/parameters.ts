@@ -16,13 +16,8 @@ export function effortOf(effort: string | undefined, { efforts }: Traits): strin
   return efforts.toSorted((a, b) => distance(a) - distance(b) || depth(b) - depth(a))[0];
 }
 
-interface Sampling {
-  readonly temperature: number | undefined;
-  readonly top_p: number | undefined;
-}
-
 /** SPEC.md's default of both is 1, whatever the provider's own default is. */
-function samplingOf(chat: ChatRequest, traits: Traits): Sampling {
+function samplingOf(chat: ChatRequest, traits: Traits) {
   const stated = (name: SamplingParameter) => (traits.omit.includes(name) ? undefined : chat[name]);
   const orDefault = (name: SamplingParameter) => {
     const isOmitted = traits.omit.includes(name) || traits.defaults_to_one.includes(name);
@@ -37,6 +32,10 @@ function samplingOf(chat: ChatRequest, traits: Traits): Sampling {
     top_p: traits.temperature_or_top_p ? undefined : orDefault("top_p"),
   };
 }
+
+/** Providers ask for a stable pseudonym of the end user. The real name stays here. */
+export const pseudonymOf = (user: string): string =>
+  createHash("sha256").update(user).digest("hex").slice(0, 32);
 
 /** The parameters within the provider's bounds. Those that it does not take are undefined. */
 export function parametersOf(chat: ChatRequest, traits: Traits) {
@@ -53,8 +52,7 @@ export function parametersOf(chat: ChatRequest, traits: Traits) {
     parallel_tool_calls: chat.tools && chat.parallel_tool_calls,
     logprobs: chat.logprobs || undefined,
     top_logprobs: chat.logprobs ? chat.top_logprobs : undefined,
-    // Providers ask for a stable pseudonym of the end user. The real name stays here.
-    user: user && createHash("sha256").update(user).digest("hex").slice(0, 32),
+    user: user && pseudonymOf(user),
   };
   for (const name of traits.omit) parameters[name] = undefined;
   return parameters;

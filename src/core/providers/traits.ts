@@ -58,6 +58,11 @@ export interface Traits {
    * unfit for a request with it.
    */
   readonly omit: readonly OmittedParameter[];
+  /**
+   * The fields of ChatRequest.further that are sent, and `name` if those of messages are. Others
+   * are left out.
+   */
+  readonly takes: readonly string[];
   /** The provider's names for parameters, by the usual ones. */
   readonly rename: ReadonlyMap<string, string>;
   /** Fields that are always sent. */
@@ -69,6 +74,10 @@ export interface Traits {
   readonly echo: "reasoning_content" | "reasoning" | "none" | undefined;
   /** Whether parts of messages keep the client's marks for the provider's cache. */
   readonly cache_control: boolean;
+  /**
+   * What a client's own request may have beyond what its format always passes to such a provider.
+   */
+  readonly passes: readonly string[];
   /** Whether a stream's usage must be asked for. */
   readonly ask_usage: boolean;
   /** Whether the model only streams, so that whole replies are assembled from a stream. */
@@ -81,6 +90,11 @@ export interface Traits {
    * Whether total_tokens beyond prompt and completion are hidden thinking, billed as completion.
    */
   readonly hidden_thinking_in_total: boolean;
+  /**
+   * Whether a stream that ends with `[DONE]`, but states no finish_reason, is complete. Absent: if
+   * it stated its usage.
+   */
+  readonly done_without_finish: boolean | undefined;
   /**
    * How the model is told to go on with the beginning of its own answer: a word of the extension
    * that asks it to. "none": it cannot.

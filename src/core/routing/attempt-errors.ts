@@ -111,10 +111,11 @@ export const guardDialect = (dialect: Dialect, report: ReportBug): Dialect => ({
     guarded(report, () => dialect.request(chat, target), { permanent: true }),
   isReply: (json) => guarded(report, () => dialect.isReply(json)),
   decoder(target, native) {
-    const { push, ended } = guarded(report, () => dialect.decoder(target, native));
+    const { push, ended, done } = guarded(report, () => dialect.decoder(target, native));
     return {
       push: (event) => guarded(report, () => push(event)),
       ...(ended && { ended: () => guarded(report, ended) }),
+      ...(done && { done: () => guarded(report, done) }),
     };
   },
   refusal: (status, headers, body) =>

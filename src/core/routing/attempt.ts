@@ -1,7 +1,6 @@
 // One attempt at one provider: the request goes out, the reply comes in as batches of parts, and
 // every failure becomes a ProviderError. Nothing is delivered before the first content; the first
 // batch has all that came until the end of that read.
-import { setImmediate as turnEnd } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
@@ -12,8 +11,9 @@ import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect } from "../providers/dialect.ts";
-import { MAX_REPLY_VALUES, parseLarge } from "../schema/large-json.ts";
+import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
+import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
 import {
@@ -54,8 +54,10 @@ export interface RequestContext {
   readonly account: string;
   /** Requests for a reply that this process has in hand at this moment, this one included. */
   readonly inFlight: () => number;
-  /** Whether each step of the work on the request is a turn of the event loop of its own. */
+  /** Whether the work on the request is done in turns of the event loop. */
   readonly large: boolean;
+  /** As Exchange.retain, for what is kept of replies. */
+  readonly retain: (bytes: number) => void;
   /** Times deadlines, attempts and the waits between them. */
   readonly clock: Clock;
   /** Called for failed attempts, events that cannot be read, and bugs. */
@@ -111,9 +113,9 @@ export async function attempt(
     reportBug,
   );
   const stream = chat.stream || model.traits.stream_only;
-  if (options.large) await otherWork(options.cancel);
+  if (options.large) await ownTurn(options.cancel);
   const request = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
-  if (options.large) await otherWork(options.cancel);
+  if (options.large) await ownTurn(options.cancel);
   const cancel = new Cancel();
   const detach = options.cancel.onAbort(() => cancel.abort(options.cancel.reason));
   const deadlines = createDeadlines(options.clock, provider, (error) => cancel.abort(error));
@@ -149,12 +151,6 @@ export async function attempt(
     deadlines.clear();
     detach();
   }
-}
-
-/** Gives other work a turn of the event loop. Throws the reason of `cancel` if that is aborted. */
-async function otherWork(cancel: Cancel): Promise<void> {
-  await turnEnd();
-  if (cancel.aborted) throw cancel.reason;
 }
 
 /** The segments of a URL's path. A key may stand in one. */
@@ -209,17 +205,21 @@ function readReply(
 
 /** Reads a reply that comes as one JSON document. */
 async function readWhole(
-  { chat, model, meter, dialect, cancel, deadlines }: Call,
+  { chat, model, meter, dialect, options, cancel, deadlines }: Call,
   body: AsyncIterable<Uint8Array>,
   deliver: TakeParts,
 ): Promise<void> {
   const { maxReplyBytes, jsonExcess } = model.provider;
-  const pieces = await readAll(body, maxReplyBytes, deadlines.streaming);
+  const pieces = await readAll(body, maxReplyBytes, (size) => {
+    options.retain(size);
+    deadlines.streaming();
+  });
   deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
   const bytes = Buffer.concat(pieces);
   if (bytes.length > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
   const text = bytes.toString();
-  const json = await parseLarge(text, MAX_REPLY_VALUES, jsonExcess).catch(refuseJson);
+  const steps = replyJson(text, { jsonExcess, retain: options.retain });
+  const json = isLarge(text) ? await inTurns(steps, cancel) : atOnce(steps);
   if (cancel.aborted) throw cancel.reason;
   const parts = boundedParts(wholeReply(dialect, json, model, chat.native));
   parts.forEach(meter.observe);
@@ -248,6 +248,7 @@ async function readStream(
       deadlines,
       clock: options.clock,
       maxBytes: chat.stream ? Infinity : maxReplyBytes,
+      retain: options.retain,
       closingMs: timeouts.closing_ms,
     });
   } catch (error) {
@@ -267,9 +268,13 @@ async function readStream(
 const isStopped = ({ aborted, reason }: Cancel): boolean =>
   aborted && !(reason instanceof ProviderError) && !(reason instanceof ClientGone);
 
-function refuseJson(error: unknown): never {
-  if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
-  throw upstreamError("the reply is not JSON", error);
+function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
+  try {
+    return yield* parseText(text, MAX_REPLY_VALUES, bounds);
+  } catch (error) {
+    if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
+    throw upstreamError("the reply is not JSON", error);
+  }
 }
 
 /** The text of a refusal. Empty if it has none, or if it breaks off: the status says most. */

@@ -2,9 +2,8 @@
 // "Routing aliases", DESIGN.md "Candidates".
 import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import { cut, fail } from "../schema/checker.ts";
-import { createBreaker } from "./breaker.ts";
-import { requirementsOf } from "./capabilities.ts";
+import { cut } from "../schema/checker.ts";
+import { noBreaker } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 import {
   type CatalogMemory,
@@ -67,7 +66,10 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
     candidates(chat, access) {
       const allowed = allowedModels(chat.model, access);
       if (!allowed) throw noSuchModel(chat.model);
-      return capable(allowed, chat);
+      if (allowed.length > 0) return services.capable?.(allowed, chat) ?? allowed;
+      throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, {
+        param: "model",
+      });
     },
     names: (access) =>
       [...models.keys(), ...aliases.keys()].filter((name) => access.models?.has(name) ?? true),
@@ -96,7 +98,7 @@ function createModels(
     const provider = providers.get(settings.provider)!;
     const upstreamModel = settings.upstream_model ?? name;
     const key = JSON.stringify([name, upstreamModel, provider.baseUrl, provider.headers]);
-    const breaker = earlier.get(key) ?? createBreaker(services.clock);
+    const breaker = earlier.get(key) ?? services.createBreaker?.(services.clock) ?? noBreaker;
     breakers.set(key, breaker);
     models.set(name, {
       name,
@@ -135,21 +137,4 @@ function permitted(listed: readonly Model[], name: string, access: ModelAccess):
     });
   const named = listed.filter((model) => models.has(model.name));
   return named.length > 0 ? named : listed;
-}
-
-/** The models that support what a request asks for; at least one. Throws the 503 or the 400. */
-function capable(allowed: readonly Model[], chat: ChatRequest): readonly Model[] {
-  const requirements = requirementsOf(chat);
-  const found = allowed.filter((model) =>
-    requirements.every((requirement) => requirement.satisfiedBy(model)),
-  );
-  if (found.length > 0) return found;
-  if (allowed.length === 0)
-    throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, {
-      param: "model",
-    });
-  // Where each is met by some model, but no model meets all, the first is named.
-  const unmet =
-    requirements.find(({ satisfiedBy }) => !allowed.some(satisfiedBy)) ?? requirements[0]!;
-  return fail("unsupported_value", unmet.message, unmet.path);
 }

@@ -139,7 +139,9 @@ async function tryOnce(
   context: RequestContext,
 ): Promise<AttemptResult> {
   const { clock, report, cancel } = context;
-  const serving: Serving = { model, meter: createMeter(chat, model.provider.countMedia) };
+  // What is held for a reply pays for so many tokens, so that no estimate may have more.
+  const most = Math.min(chat.maxTokens ?? Infinity, model.traits.max_output_tokens ?? Infinity);
+  const serving: Serving = { model, meter: createMeter(chat, model.provider.countMedia, most) };
   const records: AttemptRecord[] = [];
   let startedAt = clock.monotonic();
   let begunAt: number | undefined;

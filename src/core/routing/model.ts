@@ -168,6 +168,9 @@ export interface Model extends Target {
   status(): BreakerStatus;
 }
 
+/** The models that can serve a request, in their order; at least one. */
+export type Capable = (models: readonly Model[], chat: ChatRequest) => readonly Model[];
+
 /** What outlives a configuration. */
 export interface CatalogMemory {
   /** A breaker stays as long as it is the same model at the same provider with the same key. */
@@ -185,6 +188,10 @@ export interface CatalogServices {
   readonly redact: Redact | undefined;
   /** As Extension.jsonExcess. */
   readonly jsonExcess: JsonExcess | undefined;
+  /** Creates the breaker of a model. Undefined: there are none. */
+  readonly createBreaker?: ((clock: Clock) => Breaker) | undefined;
+  /** As Extension.capable. Undefined: all can serve. */
+  readonly capable?: Capable | undefined;
   /** As Extension.mediaTokens. Undefined: media count nothing. */
   readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;
   /** Goes from one configuration to the next. */

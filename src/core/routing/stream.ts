@@ -65,19 +65,25 @@ export function createEventDecoding(
     if (part.type === "usage" || (part.type === "native" && !part.content)) return;
     contentParts += 1;
     if (part.type === "finish") finished = true;
-    if (part.type !== "tool_call") return;
-    calls += 1;
+    if (part.type === "tool_call") calls += 1;
     if (calls > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} tool calls`);
+  }
+
+  /** The parts of an event, or of the end. None if it is not JSON. */
+  function partsOf(data: string): Part[] {
+    if (ended) return decoder.done?.() ?? [];
+    const excess = excessIn(data, MAX_REPLY_VALUES, jsonExcess);
+    if (excess !== undefined) throw tooMuch(`an event with ${excess}`);
+    const json = parseJson(data);
+    if (json !== undefined) return decoder.push(json);
+    unreadable += 1;
+    return [];
   }
 
   /** False: decoding further events makes no sense, because of a bug of this program. */
   function decode(data: string): boolean {
     try {
-      const excess = excessIn(data, MAX_REPLY_VALUES, jsonExcess);
-      if (excess !== undefined) throw tooMuch(`an event with ${excess}`);
-      const json = parseJson(data);
-      if (json === undefined) unreadable += 1;
-      else for (const part of boundedParts(decoder.push(json))) accept(part);
+      for (const part of boundedParts(partsOf(data))) accept(part);
       return true;
     } catch (error) {
       firstError ??= error;
@@ -92,7 +98,7 @@ export function createEventDecoding(
       const before = contentParts;
       for (const data of events) {
         ended = data === "[DONE]";
-        if (ended || !decode(data)) break;
+        if (!decode(data) || ended) break;
         // Asked after each event, so that it does not depend on how the bytes were cut.
         ended = decoder.ended?.() === true;
         if (ended) break;
@@ -127,9 +133,14 @@ export interface PumpOptions {
    * Bytes of the whole stream. Infinity: no bound, because each piece goes to the client at once.
    */
   readonly maxBytes: number;
+  /** As Exchange.retain, for a stream that is kept until its end, and for a large event. */
+  readonly retain: (bytes: number) => void;
   /** Milliseconds for the answer to end after the reply has ended. */
   readonly closingMs: number;
 }
+
+/** Any read may end within an event, so its first 64 KB are not counted. */
+const counted = (unfinished: number): number => Math.max(0, unfinished - 64 * 1024);
 
 /**
  * Resolves at the end of the stream. Rejects with the reason of `cancel`, or with what went wrong,
@@ -139,10 +150,12 @@ export function pump(
   body: AsyncIterable<Uint8Array>,
   decoding: EventDecoding,
   deliver: TakeParts,
-  { cancel, deadlines, clock, maxBytes, closingMs }: PumpOptions,
+  { cancel, deadlines, clock, maxBytes, retain, closingMs }: PumpOptions,
 ): Promise<void> {
   const events = createEventReader();
   let size = 0;
+  /** Bytes of the event that has not ended. */
+  let unfinished = 0;
   let closing: Timer | undefined;
 
   /**
@@ -186,7 +199,11 @@ export function pump(
         cancel.abort(); // the provider goes on after the end: its connection is of no further use
         return undefined;
       }
-      const room = take(events.push(bytes));
+      const texts = events.push(bytes);
+      const before = counted(unfinished);
+      unfinished = texts.length > 0 ? 0 : unfinished + bytes.length;
+      retain(maxBytes < Infinity ? bytes.length : counted(unfinished) - before);
+      const room = take(texts);
       if (!decoding.isEnded()) return room;
       resolve();
       // The connection can be used again if the answer ends soon. Otherwise it is closed.

@@ -51,12 +51,11 @@ interface ArrayRules {
 /** Returns a new array of the checked elements. */
 export function array<T>(item: Check<T>, { min = 0, max = Infinity }: ArrayRules = {}): Check<T[]> {
   const bounds = { ...(min > 0 && { minItems: min }), ...(max !== Infinity && { maxItems: max }) };
+  const least = `at least ${min} element${min === 1 ? "" : "s"}`;
   return typed("array", { items: item.schema, ...bounds }, (value, all) => {
     const { length } = value;
-    const least = `at least ${min} element${min === 1 ? "" : "s"}`;
-    if (length < min) return fail("invalid_value", `expected ${least}, got ${length}`);
-    if (length > max)
-      return fail("invalid_value", `expected at most ${max} elements, got ${length}`);
+    const expected = length < min ? least : `at most ${max} elements`;
+    if (length < min || length > max) fail("invalid_value", `expected ${expected}, got ${length}`);
     const checked: T[] = [];
     checkMembers(value.keys(), all, (index) => checked.push(item(value[index], all)));
     return checked;

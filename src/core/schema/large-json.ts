@@ -1,7 +1,8 @@
 // JSON texts from outside. A parse cannot be interrupted, and the work on what it yields takes
-// three times as long. So the work on a large text is cut into turns of the event loop, and an
-// extension may refuse what the text holds before it is parsed.
-import { setImmediate as turnEnd } from "node:timers/promises";
+// three times as long. So the work on a large text is cut into steps (turns.ts), and an extension
+// may refuse what the text holds before it is parsed.
+import type { Steps } from "../turns.ts";
+import { countValues } from "./containers.ts";
 
 /**
  * The most values in a client's body: its commas and its opening brackets and braces, outside of
@@ -13,8 +14,10 @@ export const MAX_BODY_VALUES = 300_000;
  * positions.
  */
 export const MAX_REPLY_VALUES = 600_000;
-/** A shorter text can hold nothing that takes long. */
-const LARGE_CHARS = 256 * 1024;
+/** A hundred shorter texts at once hold nothing that takes long. */
+const LARGE_CHARS = 32 * 1024;
+/** What a value of a parsed text takes in memory, beside the text. */
+const VALUE_BYTES = 100;
 
 /**
  * What in a text is more than should be parsed, in words: "more than 300000 values". Undefined:
@@ -22,7 +25,13 @@ const LARGE_CHARS = 256 * 1024;
  */
 export type JsonExcess = (text: string, maxValues: number) => string | undefined;
 
-/** Whether a text is so long that each step of the work on it gets a turn of its own. */
+/**
+ * What bounds the parsing of a text. `jsonExcess` undefined: it may hold anything. `retain`: as
+ * Exchange.retain, for the values of a large text.
+ */
+export type JsonBounds = { jsonExcess: JsonExcess | undefined; retain(bytes: number): void };
+
+/** Whether a text is so long that the work on it is done in turns. */
 export const isLarge = (text: string): boolean => text.length > LARGE_CHARS;
 
 /** What is too much in a text. Undefined: nothing, or `excess` is undefined. */
@@ -33,20 +42,20 @@ export const excessIn = (
 ): string | undefined => (isLarge(text) ? excess?.(text, maxValues) : undefined);
 
 /**
- * Parses a JSON text; other work has a turn before and after the parse of a large one. Rejects with
- * a RangeError whose message is what `excess` says, or with the SyntaxError of JSON.parse.
- * `excess` undefined: nothing is refused.
+ * Parses a JSON text, in steps if it is large. Throws a RangeError whose message is what
+ * `jsonExcess` says, or the SyntaxError of JSON.parse.
  */
-export async function parseLarge(
+export function* parseText(
   text: string,
   maxValues: number,
-  excess: JsonExcess | undefined,
-): Promise<unknown> {
-  if (!isLarge(text)) return JSON.parse(text);
-  const found = excessIn(text, maxValues, excess);
+  { jsonExcess, retain }: JsonBounds,
+): Steps<unknown> {
+  const found = excessIn(text, maxValues, jsonExcess);
   if (found !== undefined) throw new RangeError(found);
-  await turnEnd();
+  yield;
   const json: unknown = JSON.parse(text);
-  await turnEnd();
+  // In the same step: values that wait for their turn, uncounted, would have no bound.
+  if (isLarge(text)) retain(VALUE_BYTES * Math.min(maxValues, countValues(json, maxValues)));
+  yield;
   return json;
 }

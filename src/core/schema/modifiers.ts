@@ -3,7 +3,7 @@
 import { makeCheck, ValidationError, type Check, type JsonSchema } from "./check.ts";
 
 /** Adds null to a schema. Beside a `const`, null as a further type would not let null in. */
-const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
+export const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
   typeof schema["type"] === "string" && !("const" in schema)
     ? { ...schema, type: [schema["type"], "null"] }
     : { anyOf: [schema, { type: "null" }] };
@@ -22,15 +22,6 @@ export function withDefault<T>(check: Check<T>, fallback: NoInfer<T>): Check<T> 
 /** Returns undefined for a field that is absent or null. */
 export const optional = <T>(check: Check<T>): Check<T | undefined> =>
   withDefault<T | undefined>(check, undefined);
-
-/**
- * Null is a value and not the same as absent: `"rpm": null` is "unlimited", no `rpm` is "the
- * default".
- */
-export const nullable = <T>(check: Check<T>): Check<T | null> =>
-  makeCheck(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), {
-    takesNull: true,
-  });
 
 /**
  * A further rule on the typed value. It returns the value (or what the value stands for), or calls

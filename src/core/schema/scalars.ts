@@ -80,8 +80,7 @@ export function literal<const T extends string>(...values: readonly T[]): Check<
   return makeCheck({ enum: values }, (value) => {
     if (typeof value !== "string") return wrongType(expected, value);
     const known = values.find((text) => text === value);
-    return (
-      known ?? fail("invalid_value", `expected ${expected}, got ${cut(JSON.stringify(value))}`)
-    );
+    if (known !== undefined) return known;
+    return fail("invalid_value", `expected ${expected}, got ${cut(JSON.stringify(value))}`);
   });
 }

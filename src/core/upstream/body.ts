@@ -1,11 +1,23 @@
 // The body of a provider's answer, read piece by piece or as a whole.
-import { setImmediate as turnEnd } from "node:timers/promises";
+import { ownTurn } from "../turns.ts";
 
 /**
- * After a piece that kept the reader busy for this many milliseconds, other work has a turn: the
- * kernel hands over some 30 pieces of 64 KB in one turn of the event loop.
+ * Milliseconds for the pieces of all bodies together in one pass of the event loop. In a pass the
+ * kernel hands over some 30 pieces of 64 KB of each connection. Beyond this budget each piece waits
+ * for a turn of its own, and its connection is not read meanwhile.
  */
-const LONG_MS = 10;
+const BUDGET_MS = 10;
+
+let spentMs = 0;
+
+function spend(ms: number): void {
+  const before = spentMs;
+  spentMs += ms;
+  if (before > BUDGET_MS || spentMs <= BUDGET_MS) return;
+  setImmediate(() => {
+    spentMs = 0;
+  });
+}
 
 /**
  * Passes each piece of a body to `take`, and reads on when the promise resolves, if `take` returns
@@ -19,9 +31,10 @@ export async function consume(
   const pieces = body[Symbol.asyncIterator]();
   try {
     for (let piece = await pieces.next(); !piece.done; ) {
+      if (spentMs > BUDGET_MS) await ownTurn();
       const startedAt = performance.now();
-      let room = take(piece.value);
-      if (!room && performance.now() - startedAt > LONG_MS) room = turnEnd();
+      const room = take(piece.value);
+      spend(performance.now() - startedAt);
       const next = pieces.next();
       // One piece is asked for ahead, so that a failing body ends the waiting for room.
       if (room) await Promise.race([room, next.then(() => room)]);
@@ -35,12 +48,12 @@ export async function consume(
 
 /**
  * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`.
- * `progress` is called after each piece but that one.
+ * `progress` is called with the size of each piece but that one.
  */
 export function readAll(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
-  progress?: () => void,
+  progress?: (bytes: number) => void,
 ): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let size = 0;
@@ -50,7 +63,7 @@ export function readAll(
       size += bytes.length;
       pieces.push(bytes);
       if (size > maxBytes) resolve(pieces);
-      else progress?.();
+      else progress?.(bytes.length);
     }).then(() => resolve(pieces), reject);
   });
 }

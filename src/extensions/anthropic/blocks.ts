@@ -3,16 +3,26 @@ import { createHash } from "node:crypto";
 import { ApiError } from "../../core/openai/errors.ts";
 import { cut } from "../../core/schema/checker.ts";
 import { asArray, parseJson } from "../../core/schema/untrusted-json.ts";
-import { type Item, type Media, mediaOf, type SignatureStore, type Turn } from "../turns/index.ts";
+import {
+  type Call,
+  type Item,
+  type Media,
+  mediaOf,
+  type SignatureStore,
+  type Turn,
+} from "../turns/index.ts";
 
 /**
- * The thinking blocks before a tool call, unchanged. Empty: there were none, or they are forgotten.
+ * The thinking blocks before a tool call, unchanged. Empty: the model did not think. Undefined:
+ * that is forgotten, or was never known.
  */
-export const thoughtsBefore = (
-  item: Item | undefined,
+export function thoughtsBefore(
+  { id }: Call,
   signatures: SignatureStore,
-): readonly unknown[] =>
-  item?.type === "call" ? asArray(parseJson(signatures.get(item.id) ?? "")) : [];
+): readonly unknown[] | undefined {
+  const kept = signatures.get(id);
+  return kept === undefined ? undefined : asArray(parseJson(kept));
+}
 
 /** `signatures` is undefined if the model does not think: then thoughts are not sent back. */
 export function contentBlocks(
@@ -21,10 +31,11 @@ export function contentBlocks(
   signatures: SignatureStore | undefined,
 ): unknown[] {
   // A turn must begin with its first thoughts, even if text came between them and the call.
-  const firstCall = signatures && items.find(({ type }) => type === "call");
-  const blocks = signatures ? [...thoughtsBefore(firstCall, signatures)] : [];
+  const firstCall = items.find((item) => item.type === "call");
+  const thoughts = (call: Call) => (signatures && thoughtsBefore(call, signatures)) ?? [];
+  const blocks = firstCall ? [...thoughts(firstCall)] : [];
   for (const item of items) {
-    if (signatures && item !== firstCall) blocks.push(...thoughtsBefore(item, signatures));
+    if (item.type === "call" && item !== firstCall) blocks.push(...thoughts(item));
     blocks.push(blockOf(item));
   }
   // The beginning of an answer must not end in blanks.

@@ -3,9 +3,11 @@ import type { Extension } from "../../core/extension/extension.ts";
 import type { NativeRequest } from "../../core/openai/native-request.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
-import { refusal } from "../provider-words/index.ts";
+import { detailedRefusal, refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
+import { refuseUnlisted, withoutUnlisted } from "./passes.ts";
+import { amongPermitted } from "./permitting.ts";
 import { nativeBody, requestBody } from "./request.ts";
 
 /** What all providers of this format have signed while the process runs. */
@@ -20,16 +22,20 @@ const ownFormat = (native: NativeRequest | undefined) =>
 export const createAnthropicDialect = (signatures: SignatureStore): Dialect => ({
   auth: (key) => ({ "x-api-key": key }),
   request(chat, target) {
+    const path = "/v1/messages";
+    const version = { "anthropic-version": "2023-06-01" };
     const native = ownFormat(chat.native);
-    return {
-      path: "/v1/messages",
-      headers: { "anthropic-version": "2023-06-01", ...native?.headers },
-      body: native ? nativeBody(native, chat, target) : requestBody(chat, target, signatures),
-    };
+    if (!native) return { path, headers: version, body: requestBody(chat, target, signatures) };
+    const { passes } = target.traits;
+    refuseUnlisted(native.body, passes);
+    const { body, headers } = withoutUnlisted(native, passes);
+    return { path, headers: { ...version, ...headers }, body: nativeBody(body, chat, target) };
   },
   isReply: (json) => asObject(json)["type"] === "message",
-  decoder: (_, native) => createAnthropicDecoder(signatures, ownFormat(native) !== undefined),
-  refusal,
+  decoder: ({ reasoning }, native) =>
+    createAnthropicDecoder(signatures, { isNative: ownFormat(native) !== undefined, reasoning }),
+  refusal: (status, headers, body) =>
+    detailedRefusal(status, body) ?? refusal(status, headers, body),
 });
 
 const anthropicDialectDefinition: DialectDefinition = {
@@ -41,4 +47,8 @@ const anthropicDialectDefinition: DialectDefinition = {
   create: (scope) => createAnthropicDialect(scopedStore(allSignatures, scope)),
 };
 
-export const extension: Extension = { name: NAME, dialects: [anthropicDialectDefinition] };
+export const extension: Extension = {
+  name: NAME,
+  dialects: [anthropicDialectDefinition],
+  start: () => ({ around: amongPermitted(NAME) }),
+};

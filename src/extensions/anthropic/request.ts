@@ -17,7 +17,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const keepsPlaces = chat.native !== undefined;
   const { system, turns } = turnsOf(chat.messages, undefined, { keepsMarks: true, keepsPlaces });
   const parameters = parametersOf(chat, target.traits);
-  const mayThink = hasNeededThoughts(turns, signatures);
+  const mayThink = hasNeededThoughts(turns, signatures, target.traits);
   const { thinks, field, effort, maxTokens } = thinkingPlan(chat, target, mayThink);
   const schema = replySchema(chat);
   if (chat.response_format && !schema) system.push({ role: "system", content: JSON_ONLY });
@@ -47,7 +47,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
  * beyond the model's own is lowered, and with it the budget for thinking.
  */
 export function nativeBody(
-  { body }: NativeRequest,
+  body: NativeRequest["body"],
   { stream, maxTokens }: ChatRequest,
   { upstreamModel, traits }: Target,
 ): object {

@@ -2,8 +2,9 @@
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Target } from "../../core/providers/dialect.ts";
 import { effortOf } from "../../core/providers/parameters.ts";
+import type { Traits } from "../../core/providers/traits.ts";
 import { asCount, asObject } from "../../core/schema/untrusted-json.ts";
-import type { SignatureStore, Turn } from "../turns/index.ts";
+import type { Call, SignatureStore, Turn } from "../turns/index.ts";
 import { thoughtsBefore } from "./blocks.ts";
 
 /** The smallest budget for thinking, in tokens. */
@@ -81,11 +82,27 @@ export function fittingThinking(field: unknown, stated: number, limit: number): 
 }
 
 /**
- * Calls that have just been answered must be sent with the thoughts that led to them. If these are
- * unknown, the model cannot think in this turn.
+ * Whether the model can think in this request. All calls since the user's last word are one turn of
+ * the model, in which nothing about thinking may change. So the first of them decides: it must be
+ * sent with the thoughts that led to it. Later calls need none, because a model need not think
+ * again before each. A model that decides itself whether to think may also have begun without a
+ * thought.
  */
-export function hasNeededThoughts(turns: readonly Turn[], signatures: SignatureStore): boolean {
-  if (turns.at(-1)?.items[0]?.type !== "result") return true;
-  const call = turns.at(-2)?.items.find(({ type }) => type === "call");
-  return thoughtsBefore(call, signatures).length > 0;
+export function hasNeededThoughts(
+  turns: readonly Turn[],
+  signatures: SignatureStore,
+  { thinking }: Traits,
+): boolean {
+  const call = firstCallInHand(turns);
+  if (!call) return true;
+  const thoughts = thoughtsBefore(call, signatures);
+  return thinking === "budget" ? (thoughts?.length ?? 0) > 0 : thoughts !== undefined;
+}
+
+/** A word beside the results of calls does not end the turn. Undefined: no call is answered now. */
+function firstCallInHand(turns: readonly Turn[]): Call | undefined {
+  let first: Call | undefined;
+  for (let place = turns.length - 1; turns[place]?.items[0]?.type === "result"; place -= 2)
+    first = turns[place - 1]?.items.find((item) => item.type === "call");
+  return first;
 }

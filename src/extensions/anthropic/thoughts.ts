@@ -11,8 +11,11 @@ const MAX_CHARS = 4 * 1024 * 1024;
 interface ThoughtCollector {
   /** Reads a content block or a delta. Ignores what is no thought. */
   read(piece: Record<string, unknown>): void;
-  /** Returns the thoughts so far as JSON, and begins anew. Undefined: there are none. */
-  take(): string | undefined;
+  /**
+   * Returns the thoughts so far as JSON, and begins anew. `none` if there are none; undefined if
+   * they were more than is kept.
+   */
+  take(none: string | undefined): string | undefined;
 }
 
 export function createThoughtCollector(): ThoughtCollector {
@@ -42,11 +45,12 @@ export function createThoughtCollector(): ThoughtCollector {
       }
       if (chars > MAX_CHARS) thoughts = [];
     },
-    take() {
-      const json = thoughts.length > 0 ? JSON.stringify(thoughts) : undefined;
+    take(none) {
+      const isLost = chars > MAX_CHARS;
+      const json = thoughts.length > 0 ? JSON.stringify(thoughts) : none;
       thoughts = [];
       chars = 0;
-      return json;
+      return isLost ? undefined : json;
     },
   };
 }

@@ -22,29 +22,24 @@ export interface Spender {
   readonly limits: readonly SpendLimit[];
 }
 
-/** The most that a request can take if one of its candidates serves it. */
-export interface Estimate {
-  /** The canonical name of the candidate. */
-  readonly model: string;
-  /** The most that it can cost, in pico-units of the currency. */
+/** What may be held for a request, whichever candidate serves it. */
+export interface Offer {
+  /** What each budget must have free, in pico-units of the currency. No less than `cost`. */
+  readonly room: bigint;
+  /** The most that the request can cost, in pico-units. It is held. */
   readonly cost: bigint;
-  /** The tokens of the prompt by estimate, and the bound of the reply. */
-  readonly tokens: number;
-  /** What the prompt alone comes to by estimate, in pico-units and in tokens. */
-  readonly prompt: { readonly cost: bigint; readonly tokens: number };
+  /** The tokens of the reply that `cost` pays for. Absent: the client's own bound. */
+  readonly maxTokens?: number;
 }
 
 /** A request that asks for money and tokens. */
 export interface ReserveRequest {
   /** All of its limits must have room. */
   readonly spender: Spender;
-  /** One a candidate; at least one. */
-  readonly estimates: readonly Estimate[];
-  /**
-   * The client stated no bound of the reply, so that the account's last requests to a model may
-   * bound its estimate.
-   */
-  readonly isOpen: boolean;
+  /** At least one, the one that needs least room last. The first is held that has room. */
+  readonly offers: readonly Offer[];
+  /** The tokens of the prompt by estimate, and of the reply. */
+  readonly tokens: number;
 }
 
 /** What is held for a request. */
@@ -55,6 +50,8 @@ export interface Ticket {
   readonly spender: Spender;
   /** In pico-units of the currency. */
   readonly cost: bigint;
+  /** As in Offer. */
+  readonly maxTokens?: number | undefined;
   /** Counted in the limits of tokens per minute, until the settlement corrects them. */
   readonly tokens: number;
   /** Names its request in the spend log, as Opening.token. Absent: the log is not asked for it. */
@@ -78,7 +75,7 @@ export type Refusal =
   | {
       readonly by: "budget";
       readonly figures: Figures;
-      /** What the request would have held, in pico-units. */
+      /** What the request would have held at least, in pico-units. */
       readonly cost: bigint;
     }
   | { readonly by: "tokens"; readonly resetMs: number }
@@ -102,12 +99,10 @@ export interface Outcome {
   readonly cost: bigint;
   /** Those of the prompt and of the reply. They correct what the ticket took. */
   readonly tokens: number;
-  /** The model that served the whole reply. Null: none did. */
-  readonly model: string | null;
 }
 
 /** What a request came to that was not served. */
-export const NO_OUTCOME: Outcome = { cost: 0n, tokens: 0, model: null };
+export const NO_OUTCOME: Outcome = { cost: 0n, tokens: 0 };
 
 /** How a budget stands. Amounts are in pico-units of the currency. */
 export interface Figures {

@@ -13,7 +13,7 @@ import {
   type Outcome,
   type Spender,
 } from "./contracts.ts";
-import { estimatesOf } from "./estimate.ts";
+import { wishOf } from "./estimate.ts";
 import { refusalError, setTokenHeaders } from "./refusals.ts";
 import { accountLimit, keyLimit } from "./limits.ts";
 
@@ -31,7 +31,6 @@ const outcomeOf = (settlement: Settlement | undefined): Outcome =>
     ? {
         cost: parseMoney(settlement.cost),
         tokens: settlement.usage.total_tokens,
-        model: settlement.status === "completed" ? settlement.modelServed : null,
       }
     : NO_OUTCOME;
 
@@ -57,20 +56,19 @@ export function createHold({ accountant, isCounting, found }: HoldOptions) {
     return {
       amount: hasBudget(ticket.spender) ? formatMoney(ticket.cost) : undefined,
       token: ticket.token,
+      maxTokens: ticket.maxTokens,
       settle: (settlement) => accountant.settle(ticket, outcomeOf(settlement)),
     };
   }
 
   return (request: AcceptedRequest): Hold | undefined | Promise<Hold> => {
-    const { caller, config, chat, candidates } = request;
+    const { caller, config } = request;
     const spender = spenderOf(caller, config);
     if (spender.limits.length === 0) return isCounting() ? counted(accountant, spender) : undefined;
-    if (hasBudget(spender)) found();
-    const decision = accountant.reserve({
-      spender,
-      estimates: estimatesOf(chat, candidates, config),
-      isOpen: chat.maxTokens === undefined,
-    });
+    const isBudgeted = hasBudget(spender);
+    if (isBudgeted) found();
+    const wish = wishOf(request, isBudgeted);
+    const decision = accountant.reserve({ spender, ...wish });
     return decision instanceof Promise
       ? decision.then((made) => take(made, request))
       : take(decision, request);

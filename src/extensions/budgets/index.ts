@@ -9,6 +9,7 @@ import type { Figures } from "./contracts.ts";
 import { createHold } from "./hold.ts";
 import { limitsIn } from "./limits.ts";
 import { serveWorkers } from "./primary.ts";
+import { aroundBounds } from "./reply-bound.ts";
 import {
   accountBudget,
   accountTokens,
@@ -23,7 +24,7 @@ import { createRemoteAccountant } from "./worker.ts";
 export type { SharingExtension, SharingOptions } from "./accountant.ts";
 export type * from "./contracts.ts";
 export { NO_OUTCOME } from "./contracts.ts";
-export type { LocalAccountant, Most } from "./local.ts";
+export type { LocalAccountant } from "./local.ts";
 export { accountOf } from "./limits.ts";
 export { periodEnd, periodName } from "./periods.ts";
 export { leastLeft } from "./token-limits.ts";
@@ -64,6 +65,7 @@ function start(context: GatewayContext): GatewayPart {
         isCounting = true;
       },
     }),
+    around: aroundBounds,
     async open() {
       await accountant.start(limitsIn(config));
       await look();

@@ -6,8 +6,8 @@ import type { Diagnose } from "../../core/diagnose.ts";
 import type {
   Accountant,
   Decision,
-  Estimate,
   Figures,
+  Offer,
   Outcome,
   ReserveRequest,
   SpendLimit,
@@ -17,7 +17,6 @@ import type {
 import { createOpening, type ReadBooks } from "./opening-balance.ts";
 import { createPurses } from "./purses.ts";
 import { createStanding } from "./standing.ts";
-import { createRecent, type Recent } from "./recent.ts";
 import { createTokenLimits } from "./token-limits.ts";
 import type { BudgetWarnings } from "./warnings.ts";
 
@@ -34,17 +33,12 @@ export interface LocalOptions {
   readonly quietMs: number;
 }
 
-/** What a request can take. */
-export type Most = Pick<Estimate, "cost" | "tokens">;
-
 /** It can also keep what this process knows, while a shared store decides. */
 export interface LocalAccountant extends Accountant {
   /** Undefined: what was spent before is known. Else resolves with whether it is by then. */
   need(limits: readonly SpendLimit[]): Promise<boolean> | undefined;
-  /** The most that a request can take, whichever candidate serves it. */
-  most(request: ReserveRequest): Most;
-  /** Holds this for a request without asking whether there is room. */
-  grant(spender: Spender, most: Most): Ticket;
+  /** Holds one of its offers for a request without asking whether there is room. */
+  grant(request: ReserveRequest, offer: Offer): Ticket;
   /** How these budgets stand by what this process knows. */
   own(limits: readonly SpendLimit[]): readonly Figures[];
 }
@@ -55,24 +49,16 @@ export const namesOf = ({ account, keyId }: Spender): readonly string[] => [
   keyLimitName(keyId),
 ];
 
-function dearest(recent: Recent, { spender, estimates, isOpen }: ReserveRequest): Most {
-  let cost = 0n;
-  let tokens = 0;
-  for (const estimate of estimates) {
-    const most = isOpen ? recent.bound(spender.account, estimate) : estimate;
-    if (most.cost > cost) cost = most.cost;
-    if (most.tokens > tokens) tokens = most.tokens;
-  }
-  return { cost, tokens };
-}
+/** A request that costs nothing needs no budget. */
+const hasRoom = ({ amount, spent, held }: Figures, { cost, room }: Offer): boolean =>
+  cost === 0n || spent + held + room <= amount;
 
 export function createLocalAccountant(options: LocalOptions): LocalAccountant {
   const { clock, warnings } = options;
   const purses = createPurses(clock.now);
   const windows = createTokenLimits(clock.monotonic);
-  const recent = createRecent();
   const standing = createStanding(purses, clock);
-  const opening = createOpening({ ...options, purses, recent });
+  const opening = createOpening({ ...options, purses });
   let lastId = 0;
 
   function refuse(limits: readonly SpendLimit[], refusal: Decision["refusal"]): Decision {
@@ -80,37 +66,33 @@ export function createLocalAccountant(options: LocalOptions): LocalAccountant {
     return { ticket: undefined, refusal, tokens, figures: standing.of(limits) };
   }
 
-  function grant(spender: Spender, { cost, tokens }: Most): Ticket {
+  function grant({ spender, tokens }: ReserveRequest, { cost, maxTokens }: Offer): Ticket {
     lastId += 1;
     windows.admit(spender.limits, lastId, tokens);
     for (const name of namesOf(spender)) purses.hold(name, cost);
-    return { id: lastId, spender, cost, tokens };
+    return { id: lastId, spender, cost, maxTokens, tokens };
   }
 
   function decide(request: ReserveRequest): Decision {
-    const { spender } = request;
+    const { spender, offers, tokens } = request;
     const { limits } = spender;
-    const { cost, tokens } = dearest(recent, request);
-    for (const figures of standing.of(limits)) {
-      const { spent, held, amount } = figures;
-      // A request that costs nothing needs no budget.
-      if (cost === 0n || spent + held + cost <= amount) continue;
-      warnings.take(figures, held === 0n);
-      return refuse(limits, { by: "budget", figures, cost });
-    }
+    const before = standing.of(limits);
+    // What this request spends is told from what was spent before it.
+    for (const figures of before) warnings.take(figures);
+    const least = offers.at(-1)!;
+    const short = before.find((figures) => !hasRoom(figures, least));
+    if (short) return refuse(limits, { by: "budget", figures: short, cost: least.cost });
     const resetMs = windows.roomIn(limits, tokens);
     if (resetMs > 0) return refuse(limits, { by: "tokens", resetMs });
-    const ticket = grant(spender, { cost, tokens });
+    const offer = offers.find((each) => before.every((figures) => hasRoom(figures, each)));
+    const ticket = grant(request, offer ?? least);
     const figures = standing.of(limits);
-    // What this request spends is told from what was spent before it.
-    for (const each of figures) warnings.take(each, false);
     return { ticket, refusal: undefined, tokens: windows.state(limits), figures };
   }
 
   function spend(spender: Spender, outcome: Outcome): void {
-    if (outcome.model !== null) recent.add(spender.account, outcome.model, outcome);
     for (const name of namesOf(spender)) purses.spend(name, outcome.cost);
-    for (const figures of standing.of(spender.limits)) warnings.take(figures, false);
+    for (const figures of standing.of(spender.limits)) warnings.take(figures);
   }
 
   /** Does something when it is known what was spent before. */
@@ -121,7 +103,6 @@ export function createLocalAccountant(options: LocalOptions): LocalAccountant {
 
   return {
     need: opening.need,
-    most: (request) => dearest(recent, request),
     grant,
     own: standing.of,
     start: opening.start,

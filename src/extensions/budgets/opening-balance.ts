@@ -2,10 +2,9 @@
 // force. From then on every request is counted in memory.
 import type { Clock } from "../../core/clock.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
-import type { Outcome, SpendLimit } from "./contracts.ts";
+import type { SpendLimit } from "./contracts.ts";
 import { periodName } from "./periods.ts";
 import type { Purses, Spent } from "./purses.ts";
-import type { Recent } from "./recent.ts";
 
 /** How long after a failure the books are not read again, in milliseconds. */
 const RETRY_MS = 1_000;
@@ -18,17 +17,10 @@ export interface BooksQuery {
   readonly before: number;
   /** Also what all months before that one come to. */
   readonly withEarlier: boolean;
-  /** Also what the last requests took. */
-  readonly withRecent: boolean;
 }
 
-/** What the books know. */
-export interface BooksBalance {
-  /** By the names of accounts and keys. */
-  readonly spent: ReadonlyMap<string, Partial<Spent>>;
-  /** Requests that a model has served, oldest first. */
-  readonly recent: readonly (Outcome & { readonly account: string; readonly model: string })[];
-}
+/** What the books know to be spent, by the names of accounts and keys. */
+export type BooksBalance = ReadonlyMap<string, Partial<Spent>>;
 
 /** Rejects if the books cannot be read at the moment. */
 export type ReadBooks = (query: BooksQuery) => Promise<BooksBalance>;
@@ -47,8 +39,6 @@ export interface OpeningOptions {
   readonly quietMs: number;
   /** Gets what was spent before. */
   readonly purses: Purses;
-  /** Gets what the last requests took. It does so only at the start. */
-  readonly recent: Recent;
 }
 
 export interface Opening {
@@ -73,7 +63,7 @@ const neededBy = (limits: readonly SpendLimit[]): Known => {
 };
 
 export function createOpening(options: OpeningOptions): Opening {
-  const { clock, diagnose, readBooks, quietMs, purses, recent } = options;
+  const { clock, diagnose, readBooks, quietMs, purses } = options;
   let known: Known = 0;
   /** The first month that is counted. */
   let sinceMonth = "";
@@ -83,8 +73,7 @@ export function createOpening(options: OpeningOptions): Opening {
   let hasStarted = false;
 
   function take(balance: BooksBalance): void {
-    for (const [name, spent] of balance.spent) purses.addBefore(name, spent);
-    for (const taken of balance.recent) recent.add(taken.account, taken.model, taken);
+    for (const [name, spent] of balance) purses.addBefore(name, spent);
   }
 
   async function loadMonth(needed: Known, isLive: boolean): Promise<void> {
@@ -98,7 +87,6 @@ export function createOpening(options: OpeningOptions): Opening {
       month: sinceMonth,
       before: isLive ? now + 1 : Infinity,
       withEarlier: needed === 2,
-      withRecent: !isLive,
     };
     take(await readBooks(query));
   }
@@ -106,15 +94,7 @@ export function createOpening(options: OpeningOptions): Opening {
   async function load(needed: Known, isLive: boolean): Promise<boolean> {
     try {
       if (known === 0) await loadMonth(needed, isLive);
-      else
-        take(
-          await readBooks({
-            month: sinceMonth,
-            before: -Infinity,
-            withEarlier: true,
-            withRecent: false,
-          }),
-        );
+      else take(await readBooks({ month: sinceMonth, before: -Infinity, withEarlier: true }));
       known = needed;
       if (isFailing) diagnose({ event: "budgets_known", level: "info" });
       isFailing = false;

@@ -11,6 +11,8 @@ import { createWorkerTickets } from "./worker-tickets.ts";
  * spend meanwhile is counted from the books.
  */
 const QUIET_MS = 1_000;
+/** How often workers hear what other gateways have spent, in milliseconds. */
+const TELL_MS = 2_000;
 
 /** Answers the workers, if there are any. */
 export function serveWorkers(host: Host): HostPart {
@@ -47,9 +49,10 @@ export function serveWorkers(host: Host): HostPart {
     if (standing.length > 0) send(worker, { standing });
   }
 
-  /** Somebody has died, so that there may be room. */
+  /** Tells what is known of the budgets, also to workers that ask nothing. */
   function tellAll(): void {
-    const standing = accountant().known();
+    const standing = created?.known() ?? [];
+    if (standing.length === 0) return;
     for (const worker of Object.values(cluster.workers ?? {}))
       if (worker) send(worker, { standing });
   }
@@ -75,9 +78,16 @@ export function serveWorkers(host: Host): HostPart {
     if (requests.length > 0) setImmediate(reserve, worker, requests);
   }
 
+  function beat(): void {
+    tellAll();
+    timer = host.clock.after(TELL_MS, beat);
+  }
+
+  let timer = host.clock.after(TELL_MS, beat);
   cluster.on("message", hear);
   return {
     close() {
+      timer.cancel();
       tickets.close();
       cluster.off("message", hear);
       created?.close();

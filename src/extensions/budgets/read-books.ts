@@ -1,20 +1,11 @@
 // Reads from the books what was spent: sums of the usage records, after everything settled has been
-// copied into them, and the last requests of the spend log.
-import { join } from "node:path";
-import { statSync } from "node:fs";
+// copied into them.
 import { accountLimitName, keyLimitName } from "../../core/accounts/limiter.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Config } from "../../core/config.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import type { Extension } from "../../core/extension/extension.ts";
-import {
-  copySettled,
-  openBooks,
-  parseSpendLine,
-  readLines,
-  segmentsIn,
-  type BooksFiles,
-} from "../books/index.ts";
+import { copySettled, openBooks, type BooksFiles } from "../books/index.ts";
 import {
   parseMoney,
   type Dimension,
@@ -24,8 +15,6 @@ import {
 import type { BooksBalance, BooksQuery, ReadBooks } from "./opening-balance.ts";
 import { periodName } from "./periods.ts";
 
-/** How much of the end of the spend log is read for the last requests, in bytes. */
-const RECENT_BYTES = 4 * 1024 * 1024;
 const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
 
 export interface ReadOptions {
@@ -75,8 +64,7 @@ async function readBalance(
   { clock, ownOnly }: ReadOptions,
 ): Promise<BooksBalance> {
   await copySettled(books);
-  const spent = await readSpent(books, query, { now: clock.now(), ownOnly });
-  return { spent, recent: query.withRecent ? await readRecent(books) : [] };
+  return readSpent(books, query, { now: clock.now(), ownOnly });
 }
 
 /**
@@ -85,9 +73,9 @@ async function readBalance(
  */
 export async function readSpent(
   books: BooksFiles,
-  query: Omit<BooksQuery, "withRecent">,
+  query: BooksQuery,
   { now, ownOnly }: { readonly now: number; readonly ownOnly: boolean },
-): Promise<BooksBalance["spent"]> {
+): Promise<BooksBalance> {
   const spent = new Map<string, Sums>();
   const today = periodName("day", now);
   const add = (part: Part, day: string): void => {
@@ -153,33 +141,3 @@ const monthAfter = (month: string): string => {
   const [year = 0, number = 0] = month.split("-").map(Number);
   return new Date(Date.UTC(year, number, 1)).toISOString().slice(0, 7);
 };
-
-/** The requests at the end of the spend log that a model has served, oldest first. */
-async function readRecent({ spendDir }: BooksFiles): Promise<BooksBalance["recent"]> {
-  const parts: { readonly path: string; readonly from: number }[] = [];
-  let left = RECENT_BYTES;
-  for (const name of segmentsIn(spendDir).reverse()) {
-    if (left <= 0) break;
-    const path = join(spendDir, name);
-    const { size } = statSync(path);
-    // The first line is torn where the reading begins within it. It is no line of the log then.
-    parts.unshift({ path, from: Math.max(0, size - left) });
-    left -= size;
-  }
-  const found: TakenRequest[] = [];
-  for (const { path, from } of parts)
-    for await (const { lines } of readLines(path, { from }))
-      for (const taken of lines.map(takenIn)) if (taken) found.push(taken);
-  return found;
-}
-
-type TakenRequest = BooksBalance["recent"][number];
-
-/** What a request took whose reply is whole. Undefined: the line does not settle such a one. */
-function takenIn(line: string): TakenRequest | undefined {
-  const record = parseSpendLine(line);
-  if (record?.type !== "settle" || record.status !== "completed") return undefined;
-  const { account, model_served: model, cost, usage } = record;
-  if (model === null) return undefined;
-  return { account, model, cost: parseMoney(cost), tokens: usage.total_tokens };
-}

@@ -36,7 +36,7 @@ export async function readSettled(query: SettledQuery): Promise<ReadonlyMap<stri
 function outcomeIn(line: string): { token: string; outcome: Outcome } | undefined {
   const record = parseSpendLine(line);
   if (record?.type !== "settle" || record.status === "interrupted") return undefined;
-  const { spend_id, cost, usage, model_served: model } = record;
-  const outcome = { cost: parseMoney(cost), tokens: usage.total_tokens, model };
+  const { spend_id, cost, usage } = record;
+  const outcome = { cost: parseMoney(cost), tokens: usage.total_tokens };
   return { token: spend_id.slice(TOKEN_AT), outcome };
 }

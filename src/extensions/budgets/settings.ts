@@ -1,12 +1,11 @@
 // Budgets in gateway.json: of an account, and of a single key.
-import { integer, strict } from "../../config/fields.ts";
+import { integer, nullable, strict } from "../../config/fields.ts";
 import { defineSetting, type Setting } from "../../config/setting.ts";
 import { AMOUNT, parseMoney } from "../usage-records/index.ts";
 import {
   fail,
   literal,
   nonEmpty,
-  nullable,
   optional,
   refine,
   withDefault,
@@ -55,7 +54,10 @@ export const keyBudget = budgetAt("keys.*.budget");
 /** Tokens per minute of one key; null: only the account's limit. */
 export const keyTokens = tokensAt("keys.*.tokens_per_minute");
 
-/** The tokens that a reply is taken to have where neither client nor model states a bound. */
+/**
+ * The tokens that a reply is taken to have for tokens per minute where the client states no bound.
+ * Less where the model has a lower one.
+ */
 export const assumedOutputTokens = defineSetting("limits.assumed_output_tokens", 1_000, () =>
   withDefault(integer(1, 10_000_000), 1_000),
 );

@@ -12,53 +12,37 @@ interface Reported {
   readonly of: string;
   /** The highest level that was spent. */
   readonly level: number;
-  /** Whether the level of 100 was reported, which a refusal reports before it is spent. */
-  readonly isFull: boolean;
 }
 
 export interface BudgetWarnings {
-  /**
-   * How a budget stands, when it was asked for room and when a request was settled. `refused`: it
-   * has just had no room for a request.
-   */
-  take(figures: Figures, refused: boolean): void;
+  /** How a budget stands, when it was asked for room and when a request was settled. */
+  take(figures: Figures): void;
 }
 
 export function createBudgetWarnings(diagnose: Diagnose): BudgetWarnings {
   const reported = new Map<string, Reported>();
 
-  function report({ name, amount, ends, period, spent }: Figures, percent: number): void {
-    diagnose({
-      event: "budget_used",
-      level: "warn",
-      limit: name,
-      percent,
-      spent: formatMoney(spent),
-      amount: formatMoney(amount),
-      period,
-      ends,
-    });
-  }
-
-  /** What had been spent before this process looked was reported then. */
-  function before(figures: Figures, of: string): Reported {
-    const known = reported.get(figures.name);
-    if (known?.of === of) return known;
-    const level = known ? 0 : levelOf(figures);
-    return { of, level, isFull: level === 100 };
-  }
-
   return {
-    take(figures, refused) {
-      const { name, amount, ends, period } = figures;
+    take(figures) {
+      const { name, amount, ends, period, spent } = figures;
       const of = `${amount} ${period} ${ends}`;
-      const { level: known, isFull } = before(figures, of);
-      const level = Math.max(known, levelOf(figures));
-      const becomesFull = refused || level === 100;
-      reported.set(name, { of, level, isFull: isFull || becomesFull });
-      // One that was refused for being too large has told of a full budget that was not spent.
-      if ((becomesFull && !isFull) || (level === 100 && known < 100)) report(figures, 100);
-      else if (level > known && level < 100) report(figures, level);
+      const known = reported.get(name);
+      const percent = levelOf(figures);
+      const isSame = known?.of === of;
+      // What had been spent before this process looked was reported then.
+      const before = known && !isSame ? 0 : (known?.level ?? percent);
+      reported.set(name, { of, level: Math.max(before, percent) });
+      if (percent <= before) return;
+      diagnose({
+        event: "budget_used",
+        level: "warn",
+        limit: name,
+        percent,
+        spent: formatMoney(spent),
+        amount: formatMoney(amount),
+        period,
+        ends,
+      });
     },
   };
 }

@@ -4,13 +4,17 @@
 // parts: clients move their marks, and a message must go out the same when its mark is gone.
 import type { Extension } from "../../core/extension/extension.ts";
 import type { ChatRequest, ContentPart, Message } from "../../core/openai/request.ts";
-import { jsonObject, lenient } from "../../core/schema/checker.ts";
+import { jsonObject, lenient, makeCheck } from "../../core/schema/checker.ts";
 import { asArray, asObject, asString } from "../../core/schema/untrusted-json.ts";
 
 /** A mark is a small object. A larger one, or none, counts as absent. */
 const mark = lenient(jsonObject({ maxValues: 100 }));
 
-export const extension: Extension = { name: "cache-marks", annotate: withCacheMarks };
+export const extension: Extension = {
+  name: "cache-marks",
+  extendRequest: (check) =>
+    makeCheck(check.schema, (json, all) => withCacheMarks(check(json, all), json)),
+};
 
 /** The request with the marks that its JSON has. The JSON has passed the check. */
 export function withCacheMarks(chat: ChatRequest, json: unknown): ChatRequest {

@@ -1,9 +1,10 @@
 // One worker as the first process sees it: its messages, its output, its end.
 import cluster from "node:cluster";
-import { createInterface } from "node:readline";
 import type { AdmissionRequest, LocalLimiter } from "../../core/accounts/limiter.ts";
 import type { Report } from "../../core/extension/report.ts";
 import type { PrimaryMessage, WorkerMessage } from "./messages.ts";
+import { readLines } from "./output.ts";
+import { closeUntaken } from "./untaken.ts";
 
 /** A worker that has not reported by then stands still, and is left out. In milliseconds. */
 const LATE_MS = 2_000;
@@ -56,6 +57,7 @@ export interface Child {
 export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
   const worker = cluster.fork();
   const { process: childProcess } = worker;
+  closeUntaken(childProcess);
   /** The requests that hold a slot in flight. */
   const slots: AdmissionRequest[] = [];
   /** Those who wait for a report. */
@@ -128,8 +130,8 @@ export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
     if (asked.length > 0) setImmediate(admit, asked);
   });
   worker.on("error", ({ message }) => events.unreachable(worker.id, message));
-  createInterface({ input: childProcess.stdout! }).on("line", events.accessLine);
-  createInterface({ input: childProcess.stderr! }).on("line", events.diagnosticsLine);
+  readLines(childProcess.stdout!, events.accessLine);
+  readLines(childProcess.stderr!, events.diagnosticsLine);
   childProcess.on("close", (code, signal) => {
     hasEnded = true;
     answerAll(undefined);

@@ -106,6 +106,7 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
     endsAt,
     account: "",
     large: false,
+    retain: () => undefined,
     clock: systemClock,
     report: () => undefined,
     trace: undefined,

@@ -7,6 +7,7 @@ import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts
 import { choiceIn } from "../../core/providers/openai/decoder.ts";
 import { openaiDialect, openaiDialectDefinition, PATH } from "../../core/providers/openai/index.ts";
 import { requestBody } from "../../core/providers/openai/request.ts";
+import type { Traits } from "../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { THINKING_SWITCHES, thinkingFields } from "./thinking.ts";
@@ -22,17 +23,32 @@ function withToolMarks(chat: ChatRequest): ChatRequest {
   return { ...chat, tools: marked };
 }
 
+/** The body with those of the further fields that the provider takes. */
+function withFurther(
+  body: { readonly user?: unknown },
+  further: ChatRequest["further"],
+  takes: Traits["takes"],
+): object {
+  if (!further) return body;
+  const taken: { [name: string]: unknown } = { ...body };
+  for (const name of takes) taken[name] = further[name];
+  // Where it has a field of its own, it need not stand for the user too.
+  if (taken["safety_identifier"] === body.user) taken["user"] = undefined;
+  return taken;
+}
+
 export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
     const written = target.traits.cache_control ? withToolMarks(chat) : chat;
-    return { path: PATH, body: requestBody(written, target, thinkingFields) };
+    const body = requestBody(written, target, thinkingFields);
+    return { path: PATH, body: withFurther(body, chat.further, target.traits.takes) };
   },
   isReply(json) {
     const choice = choiceIn(json);
     // A reply of which the provider's filter left nothing may come without a message (Azure).
     const isFiltered = finishReasonOf(choice["finish_reason"]) === "content_filter";
-    return choice["message"] !== undefined || isFiltered;
+    return Boolean(choice["message"]) || isFiltered;
   },
   decoder: ({ traits }) => createCompatibleDecoder(traits),
   refusal,

@@ -1,7 +1,9 @@
-// Reasoning that a model writes into its text, between `<think>` and `</think>` at the beginning.
+// Reasoning that a model writes into its text, between two tags at the beginning.
 
-const OPEN = "<think>";
-const CLOSE = "</think>";
+const OPENINGS = ["<think>", "<mm:think>"] as const;
+/** No other text begins with that of MiniMax. */
+const UNMISTAKABLE = ["<mm:think>"] as const;
+
 /** The most blanks that are held back because a tag may follow them. */
 const MAX_BLANKS = 10_000;
 
@@ -11,18 +13,30 @@ interface SplitText {
 }
 const NOTHING: SplitText = { text: "", reasoning: "" };
 
-/** Splits a text that arrives in any pieces. `isLast`: what is held back is returned too. */
-export function createThinkTagSplitter(): (piece: string, isLast: boolean) => SplitText {
+/**
+ * Splits a text that arrives in any pieces. `isExpected`: the model thinks in tags, so `<think>`
+ * counts, and blanks are held back that may precede it. `isLast`: what is held back comes too.
+ */
+export function createThinkTagSplitter(
+  isExpected: boolean,
+): (piece: string, isLast: boolean) => SplitText {
+  const openings: readonly string[] = isExpected ? OPENINGS : UNMISTAKABLE;
   let state: "start" | "reasoning" | "text" = "start";
+  /** The tag that ends the reasoning. */
+  let closing = "";
   /** Text that may be, or end in, a part of a tag. */
   let held = "";
 
-  /** Decides whether the text begins with the tag, once that is certain. */
+  /** Decides whether the text begins with a tag, once that is certain. */
   function start(isLast: boolean): void {
     const text = held.trimStart();
-    if (OPEN.startsWith(text) && held.length < MAX_BLANKS && !isLast) return;
-    state = text.startsWith(OPEN) ? "reasoning" : "text";
-    if (state === "reasoning") held = text.slice(OPEN.length);
+    const mayBegin = openings.some((opening) => opening.startsWith(text));
+    if (mayBegin && held.length < MAX_BLANKS && !isLast) return;
+    const opening = openings.find((opening) => text.startsWith(opening));
+    state = opening ? "reasoning" : "text";
+    if (!opening) return;
+    held = text.slice(opening.length);
+    closing = opening.replace("<", "</");
   }
 
   function takeText(): SplitText {
@@ -32,16 +46,16 @@ export function createThinkTagSplitter(): (piece: string, isLast: boolean) => Sp
   }
 
   function takeReasoning(isLast: boolean): SplitText {
-    const end = held.indexOf(CLOSE);
+    const end = held.indexOf(closing);
     if (end !== -1) {
-      const split = { text: held.slice(end + CLOSE.length), reasoning: held.slice(0, end) };
+      const split = { text: held.slice(end + closing.length), reasoning: held.slice(0, end) };
       held = "";
       state = "text";
       return split;
     }
     // What the text ends with may be the beginning of the closing tag.
     const bracket = held.lastIndexOf("<");
-    const mayClose = !isLast && bracket !== -1 && CLOSE.startsWith(held.slice(bracket));
+    const mayClose = !isLast && bracket !== -1 && closing.startsWith(held.slice(bracket));
     const certain = mayClose ? bracket : held.length;
     const reasoning = held.slice(0, certain);
     held = held.slice(certain);
@@ -49,7 +63,9 @@ export function createThinkTagSplitter(): (piece: string, isLast: boolean) => Sp
   }
 
   return (piece, isLast) => {
+    if (state === "text" && held === "") return { text: piece, reasoning: "" };
     held += piece;
+    if (state === "start" && !isExpected && held.trim() === "") return takeText();
     if (state === "start") start(isLast);
     if (state === "text") return takeText();
     return state === "reasoning" ? takeReasoning(isLast) : NOTHING;

@@ -2,7 +2,7 @@
 // and on what a fragment repeats.
 import { randomHex } from "../../core/ids.ts";
 import type { Part } from "../../core/openai/parts.ts";
-import { namelessCall } from "../../core/providers/decoding.ts";
+import { namelessCall, textOf } from "../../core/providers/decoding.ts";
 import { ProviderError } from "../../core/providers/provider-error.ts";
 import { asCount, asObject, asString } from "../../core/schema/untrusted-json.ts";
 
@@ -31,9 +31,9 @@ export function createToolCallReader() {
    */
   let lastKey: unknown;
 
-  /** The call that a fragment belongs to. */
-  function callOf(index: number | undefined, id: string | undefined, name: string | undefined) {
-    lastKey = index ?? id ?? (name === undefined ? lastKey : Symbol());
+  /** The call that a fragment with this key belongs to. */
+  function callOf(key: unknown, id: string | undefined, name: string | undefined) {
+    lastKey = key ?? (name === undefined ? lastKey : Symbol());
     const current = openCalls.get(lastKey);
     if (current && !startsAnother(current, id, name)) return current;
     const started: OpenCall = { id: id ?? `call_${randomHex(12)}`, held: "" };
@@ -45,12 +45,12 @@ export function createToolCallReader() {
   }
 
   /** The parts of one fragment. Throws a ProviderError if the bounds are exceeded. */
-  function read(fragment: Record<string, unknown>): Part[] {
+  function read(fragment: Record<string, unknown>, choice = 0): Part[] {
     const { name: statedName, arguments: piece } = asObject(fragment["function"]);
     const id = asString(fragment["id"]) || undefined;
     const name = asString(statedName) || undefined;
-    const current = callOf(asCount(fragment["index"]), id, name);
-    current.held += argumentsText(piece);
+    const current = callOf(keyIn(choice, asCount(fragment["index"]) ?? id), id, name);
+    current.held += textOf(piece); // some servers send the arguments as an object
     const parts: Part[] = [];
     if (name !== undefined && current.index === undefined) {
       current.name = name;
@@ -75,8 +75,15 @@ export function createToolCallReader() {
     if (nameless > 0) throw namelessCall();
   }
 
-  return { read, end };
+  /** The calls that have a name. */
+  const count = (): number => named;
+
+  return { read, end, count };
 }
+
+/** Each choice numbers its own calls. */
+const keyIn = (choice: number, key: number | string | undefined) =>
+  choice === 0 || key === undefined ? key : `${choice} ${key}`;
 
 /**
  * Some providers give all parallel calls the index 0. Another name, or a name with another id,
@@ -85,10 +92,4 @@ export function createToolCallReader() {
 function startsAnother({ id, name }: OpenCall, otherId?: string, otherName?: string): boolean {
   if (name === undefined || otherName === undefined) return false;
   return otherName !== name || (otherId !== undefined && otherId !== id);
-}
-
-/** Some servers send the arguments as an object. */
-function argumentsText(piece: unknown): string {
-  if (piece === undefined || piece === null) return "";
-  return asString(piece) ?? JSON.stringify(piece);
 }

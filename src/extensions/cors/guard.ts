@@ -18,6 +18,7 @@ const EXPOSED = [
   "x-ratelimit-limit-requests",
   "x-ratelimit-remaining-requests",
   "x-ratelimit-reset-requests",
+  "x-should-retry",
 ].join(", ");
 
 const METHODS = "GET, HEAD, POST";

@@ -44,11 +44,12 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   }
 
   function readPart(part: Record<string, unknown>): Part[] {
-    const { text, thought, functionCall, thoughtSignature } = part;
+    const { text, thought, functionCall, thoughtSignature, ...other } = part;
     signature = asString(thoughtSignature) ?? signature;
     if (functionCall !== undefined && functionCall !== null)
       return readCall(asObject(functionCall));
-    return textPart(thought === true ? "reasoning" : "text", text);
+    const type = thought === true ? "reasoning" : "text";
+    return textPart(type, text === undefined ? unknownPart(other) : text);
   }
 
   function push(json: unknown): Part[] {
@@ -66,6 +67,18 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   }
 
   return withUsage(usageIn, { push });
+}
+
+/** Parts of Gemini's own tools, which are no part of the answer. */
+const OWN_TOOLS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
+
+/**
+ * What is written for a part without a text or a call, such as an image: its JSON, because it was
+ * paid for and must not vanish. Undefined: nothing.
+ */
+function unknownPart(part: Record<string, unknown>): unknown {
+  const names = Object.keys(part);
+  return names.length === 0 || names.some((name) => OWN_TOOLS.includes(name)) ? undefined : part;
 }
 
 /**

@@ -13,12 +13,12 @@ import {
 import { replaceFile, watchFile, type Found } from "../data-files/index.ts";
 import type { KeySource, KeySourceOptions } from "../../core/extension/extension.ts";
 import { sha256 } from "../../core/hash.ts";
+import { nullable } from "../../config/fields.ts";
 import {
   array,
   fail,
   nonEmpty,
   literal,
-  nullable,
   number,
   object,
   optional,
@@ -199,6 +199,12 @@ function changeOf(before: CreatedKeys, after: CreatedKeys): object {
   };
 }
 
+/** Why a file of keys could not be read again, by its path. Those that can be are not in it. */
+const faults = new Map<string, string>();
+
+/** Why the keys of before stay in force; null: keys.json was read, or there is none. */
+export const keysFault = (dataDir: string): string | null => faults.get(keyFile(dataDir)) ?? null;
+
 /**
  * Reads the keys, and again whenever the file changes. While it cannot be read the keys before it
  * stay in force.
@@ -213,16 +219,25 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
     try {
       const before = current;
       current = await keysFound(file, found);
+      faults.delete(file);
       changed();
       diagnose({ event: "keys_changed", level: "info", ...changeOf(before, current) });
     } catch (error) {
-      const detail = `the keys before it stay in force: ${(error as Error).message}`;
+      const { message } = error as Error;
+      faults.set(file, message);
+      const detail = `the keys before it stay in force: ${message}`;
       diagnose({ event: "keys_unreadable", level: "error", detail });
     }
   }
 
   const watcher = watchFile(file, take, { maxBytes: MAX_KEYS_BYTES, seen: digest });
-  return { current: () => current, close: watcher.close };
+  return {
+    current: () => current,
+    close() {
+      watcher.close();
+      faults.delete(file);
+    },
+  };
 }
 
 const writeKeys = (file: string, keys: readonly CreatedKey[]): Promise<void> =>

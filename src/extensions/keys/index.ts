@@ -3,7 +3,7 @@
 import type { ProgramExtension } from "../../command-line/command.ts";
 import { COMMANDS } from "./commands.ts";
 import type { HostExtension } from "../installation/index.ts";
-import { createdKeysIn, watchKeys } from "./created-keys.ts";
+import { createdKeysIn, keysFault, watchKeys } from "./created-keys.ts";
 import { keyRoutes } from "./routes.ts";
 import { keylessAccounts } from "./warnings.ts";
 
@@ -13,6 +13,8 @@ export const extension: ProgramExtension & HostExtension = {
   name: "keys",
   commands: COMMANDS,
   openKeys: watchKeys,
+  start: ({ config }) => ({ report: () => keysFault(config.data_dir) }),
+  status: (faults) => ({ keys: { fault: faults.find((fault) => fault) ?? null } }),
   startOnce: (host) => ({ adminRoutes: keyRoutes(host) }),
   warnings: (config) => keylessAccounts(config, createdKeysIn(config.data_dir), Date.now()),
 };

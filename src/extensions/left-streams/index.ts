@@ -2,7 +2,7 @@
 // a short time (`leave_ms`), so that the finish and the usage that are on their way are still
 // billed: leaving just before the end must not be cheaper than staying. Nothing of what comes is
 // kept or delivered. The request's concurrency slot is free meanwhile; it is settled in the ledger
-// at the end.
+// at the end. Of a request that its client left before anything came the prompt is billed.
 import { Cancel, ClientGone } from "../../core/http/cancel.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Config } from "../../core/config.ts";
@@ -12,6 +12,7 @@ import type { Part } from "../../core/openai/parts.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Serving } from "../../core/routing/attempt.ts";
 import type { Complete } from "../../core/routing/fallback.ts";
+import { aroundAsked } from "./asked.ts";
 
 /**
  * Characters of one stream that are read on: as much as sockets hold of a stream that was held up
@@ -23,7 +24,8 @@ export const extension: Extension = {
   name: "left-streams",
   start({ clock, current }) {
     const leftStreams = createLeftStreams(clock);
-    const around = aroundStreams(leftStreams, clock, () => current().config);
+    const onStreams = aroundStreams(leftStreams, clock, () => current().config);
+    const around = (complete: Complete): Complete => onStreams(aroundAsked(complete));
     // Closed before the ledger, which waits for the settlements of these streams.
     return { around, close: leftStreams.close };
   },

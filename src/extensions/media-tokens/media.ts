@@ -2,8 +2,9 @@
 //
 // The size of an image is read from its first bytes. It counts as 1024 x 1024 where only its
 // address is known or its format is unknown. The length of a WAV is read from its header; other
-// audio counts as 128 kbit/s. A PDF has a page for each 50 KiB; a file of which only the name is
-// known has 10. A file of another type counts as the text that it holds.
+// audio counts as 128 kbit/s. A PDF has a page for each 50 KiB; a file of which only the name or
+// the address is known has 10. A file of another type, or of none, counts as the text that it
+// holds.
 import type { ContentPart } from "../../core/openai/request.ts";
 import { asString } from "../../core/schema/untrusted-json.ts";
 import { byteLength, bytesAt } from "./base64.ts";
@@ -29,6 +30,7 @@ const UNKNOWN_SIDE = 1_024;
 /** No vendor takes larger images, and a header may claim anything. */
 const MAX_SIDE = 8_192;
 const COMPRESSED_AUDIO_BYTES_A_SECOND = 16_000;
+const PDF = "application/pdf";
 const PDF_BYTES_A_PAGE = 50 * 1024;
 const UNKNOWN_PAGES = 10;
 /** The media type of a `data:` address is looked for in this many characters. */
@@ -40,12 +42,20 @@ export function mediumOf(part: MediaPart, budget: ReadBudget): Medium {
     return imageOf(data?.base64 ?? "", part.image_url.detail === "low", budget);
   }
   if (part.type === "input_audio") return audioOf(asString(part.input_audio["data"]) ?? "");
-  const data = dataIn(asString(part.file["file_data"]) ?? "");
-  if (!data) return { type: "pages", count: UNKNOWN_PAGES };
+  return fileOf(part.file, budget);
+}
+
+function fileOf(file: Readonly<Record<string, unknown>>, budget: ReadBudget): Medium {
+  const text = asString(file["file_data"]) ?? "";
+  const name = asString(file["filename"]) ?? "";
+  if (text === "" || /^https?:/i.test(text)) return { type: "pages", count: UNKNOWN_PAGES };
+  // Some clients send the base64 text alone. Then the name says what it is.
+  const mediaType = name.toLowerCase().endsWith(".pdf") ? PDF : "";
+  const data = dataIn(text) ?? { mediaType, base64: text };
   if (data.mediaType.startsWith("image/")) return imageOf(data.base64, false, budget);
   if (data.mediaType.startsWith("audio/")) return audioOf(data.base64);
   const bytes = byteLength(data.base64);
-  if (data.mediaType === "application/pdf")
+  if (data.mediaType === PDF)
     return { type: "pages", count: Math.max(1, Math.ceil(bytes / PDF_BYTES_A_PAGE)) };
   return { type: "text", bytes };
 }
@@ -72,9 +82,11 @@ function imageOf(base64: string, low: boolean, budget: ReadBudget): Medium {
 }
 
 function audioOf(base64: string): Medium {
-  const head = bytesAt(base64, 0, 32);
-  const isWav = head.length === 32 && head.toString("latin1", 8, 16) === "WAVEfmt ";
-  const stated = isWav ? head.readUInt32LE(28) : 0;
+  const head = bytesAt(base64, 0, 34);
+  const isWav = head.length === 34 && head.toString("latin1", 8, 16) === "WAVEfmt ";
+  // Decoders go by the rate and the size of the samples, and few look at their product.
+  const counted = isWav ? head.readUInt32LE(24) * head.readUInt16LE(32) : 0;
+  const stated = isWav ? Math.min(head.readUInt32LE(28), counted) : 0;
   // From 4 bits at 8 kHz to more than 32 bits at 192 kHz in two channels. No other figure can be
   // the speed of a WAV.
   const isSpeed = stated >= 4_000 && stated <= 2_000_000;

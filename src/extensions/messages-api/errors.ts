@@ -1,5 +1,7 @@
 // Errors in the form of the Messages API, and the header that names a request.
 import type { ApiError } from "../../core/openai/errors.ts";
+import type { RefusalDetails } from "../provider-words/index.ts";
+import { DetailedError } from "./detailed-errors.ts";
 import type { ReplyEvent } from "./events.ts";
 
 /** Where clients of this API look for the request id. */
@@ -27,6 +29,15 @@ const typeOf = ({ code, status }: ApiError): string =>
 /** Claude Code compacts a conversation when it reads this phrase. */
 const TOO_LONG = "prompt is too long";
 
+/** The vendor's SDKs send a conversation whole, without a thread, when they read this. */
+const NO_THREADS: RefusalDetails = { error_code: "thread_unsupported_request" };
+
+function detailsOf(error: ApiError): RefusalDetails | undefined {
+  if (error instanceof DetailedError) return error.details;
+  const needsThread = error.code === "unsupported_value" && error.param === "thread";
+  return needsThread ? NO_THREADS : undefined;
+}
+
 export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
   const isTooLong = error.code === "context_length_exceeded";
   // What was found after the translation names the field of the chat completion.
@@ -34,5 +45,10 @@ export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
     .replaceAll("'response_format'", "'output_config.format'")
     .replace("'Authorization: Bearer", "'x-api-key: <API_KEY>' or 'Authorization: Bearer");
   const message = isTooLong ? `${TOO_LONG}: ${told}` : told;
-  return { type: "error", error: { type: typeOf(error), message }, request_id };
+  const details = detailsOf(error);
+  return {
+    type: "error",
+    error: { type: typeOf(error), message, ...(details && { details }) },
+    request_id,
+  };
 }

@@ -1,7 +1,7 @@
 // The events of a reply in the Messages API, as a model of another format gives them: the parts of
 // a reply in, events out. Blocks follow each other: each begins, grows and ends before the next.
 import { randomHex } from "../../core/ids.ts";
-import type { FinishReason, Part } from "../../core/openai/parts.ts";
+import type { FinishReason, Part, TextPart, ToolCallPart } from "../../core/openai/parts.ts";
 import type { Usage } from "../../core/openai/usage.ts";
 import { parseJson } from "../../core/schema/untrusted-json.ts";
 import { OWN_SIGNATURE } from "../messages-input/index.ts";
@@ -76,24 +76,27 @@ function createIds(): (id: string) => string {
 
 /** A part that came before the call that is open had ended, with the arguments of a call. */
 interface Waiting {
-  readonly part: Part;
+  readonly part: ContentPart;
   json: string;
 }
 
+/** A part that a block begins with, or goes on with. */
+type ContentPart = TextPart | ToolCallPart;
+
 /** Writes blocks, one after the other. */
 interface BlockWriter {
-  /** The events of a part. None for the arguments of a call. */
-  write(part: Part): ReplyEvent[];
+  /** The events of a part. A part of another kind than the block that is open ends that. */
+  write(part: ContentPart): ReplyEvent[];
   /** A piece of the arguments of the call that is open. None if another one is. */
   writeArguments(call: number, json: string): ReplyEvent[];
-  /** Whether the arguments of the call that is open are not all there. */
+  /** Whether the arguments of the call that is open are not all there. Parses all of them. */
   isWithinCall(): boolean;
   /** Whether a call was written. */
   hasCalled(): boolean;
   close(): ReplyEvent[];
 }
 
-function createBlockWriter(showThinking: boolean, firstIndex: number): BlockWriter {
+function createBlockWriter(firstIndex: number): BlockWriter {
   let nextIndex = firstIndex;
   let open: OpenBlock | undefined;
   let hasCalled = false;
@@ -115,13 +118,11 @@ function createBlockWriter(showThinking: boolean, firstIndex: number): BlockWrit
   }
 
   function writeText(text: string): ReplyEvent[] {
-    if (text === "") return [];
     const started = open?.type === "text" ? [] : start("text", { type: "text", text: "" });
     return [...started, deltaEvent(open!.index, { type: "text_delta", text })];
   }
 
   function writeThinking(thinking: string): ReplyEvent[] {
-    if (thinking === "" || !showThinking) return [];
     const block = { type: "thinking", thinking: "", signature: "" };
     const started = open?.type === "thinking" ? [] : start("thinking", block);
     return [...started, deltaEvent(open!.index, { type: "thinking_delta", thinking })];
@@ -129,9 +130,8 @@ function createBlockWriter(showThinking: boolean, firstIndex: number): BlockWrit
 
   return {
     write(part) {
-      if (part.type === "text" || part.type === "refusal") return writeText(part.text);
       if (part.type === "reasoning") return writeThinking(part.text);
-      if (part.type !== "tool_call") return [];
+      if (part.type !== "tool_call") return writeText(part.text);
       const { name, call } = part;
       const id = idOf(part.id);
       hasCalled = true;
@@ -165,7 +165,7 @@ function lastDelta({ type, json, isObject }: OpenBlock): object | undefined {
 
 /** `firstIndex`: that of the first block. */
 export function createEventMaker(showThinking: boolean, firstIndex: number): EventMaker {
-  const blocks = createBlockWriter(showThinking, firstIndex);
+  const blocks = createBlockWriter(firstIndex);
   /** They follow at the end: some providers send the arguments of several calls in turns. */
   const waiting: Waiting[] = [];
   const waitingCalls = new Map<number, Waiting>();
@@ -178,10 +178,18 @@ export function createEventMaker(showThinking: boolean, firstIndex: number): Eve
     return [];
   }
 
+  /** Whether the client is to see something of a part. What it does not see ends no block. */
+  function isShown(part: Part): part is ContentPart {
+    if (part.type === "reasoning") return showThinking && part.text !== "";
+    if (part.type === "text" || part.type === "refusal") return part.text !== "";
+    return part.type === "tool_call";
+  }
+
   function add(part: Part): ReplyEvent[] {
     if (part.type === "tool_arguments") return addArguments(part.call, part.text);
-    if (!CONTENT.has(part.type)) return [];
+    if (!isShown(part)) return [];
     if (part.type === "refusal") hasRefused = true;
+    // The arguments of a call are parsed once: this part ends the call, or waits with all others.
     if (waiting.length === 0 && !blocks.isWithinCall()) return blocks.write(part);
     const later = { part, json: "" };
     waiting.push(later);
@@ -207,9 +215,6 @@ export function createEventMaker(showThinking: boolean, firstIndex: number): Eve
     },
   };
 }
-
-/** The parts that a block begins with. */
-const CONTENT: ReadonlySet<Part["type"]> = new Set(["text", "refusal", "reasoning", "tool_call"]);
 
 const deltaEvent = (index: number, delta: object): ReplyEvent => ({
   type: "content_block_delta",

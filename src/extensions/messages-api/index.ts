@@ -4,6 +4,7 @@ import { apiEnabled, authorization } from "../client-apis/index.ts";
 import type { ModelListExtension } from "../model-list/index.ts";
 import type { DescribedExtension } from "../openapi/index.ts";
 import { describe } from "./description.ts";
+import { withDetails } from "./detailed-errors.ts";
 import { errorEvent, REQUEST_ID_HEADER } from "./errors.ts";
 import { PING } from "./events.ts";
 import { isOwnClient, modelListForm } from "./models.ts";
@@ -31,6 +32,6 @@ export const extension: ModelListExtension & DescribedExtension = {
   modelListForm,
   start({ config }) {
     if (!apiEnabled(config, "messages")) return {};
-    return { apis: [messagesApi] };
+    return { apis: [messagesApi], around: withDetails };
   },
 };

@@ -73,31 +73,61 @@ export function createPassage(): Passage {
 export function messageOf(events: readonly ReplyEvent[]): ReplyEvent | undefined {
   const start = events.find(({ type }) => type === "message_start");
   if (!start) return undefined;
-  let message: Json = asObject(start["message"]);
-  const blocks = new Map<unknown, Json>();
+  const message = membersOf(start["message"]);
+  const usage = membersOf(message.get("usage"));
+  const blocks = new Map<unknown, GrowingBlock>();
   for (const { type, index, content_block, delta, ...rest } of events) {
-    if (type === "content_block_start") blocks.set(index, asObject(content_block));
-    else if (type === "content_block_delta")
-      blocks.set(index, grown(blocks.get(index) ?? {}, asObject(delta)));
-    else if (type === "message_delta") {
-      const usage = { ...asObject(message["usage"]), ...asObject(rest["usage"]) };
-      message = { ...message, ...asObject(delta), ...rest, usage };
+    if (type === "content_block_start") blocks.set(index, growing(content_block));
+    else if (type === "content_block_delta") {
+      const block = blocks.get(index) ?? growing({});
+      blocks.set(index, block);
+      grow(block, asObject(delta));
+    } else if (type === "message_delta") {
+      replace(message, { ...asObject(delta), ...rest });
+      replace(usage, asObject(rest["usage"]));
     }
   }
-  const content = [...asArray(message["content"]), ...[...blocks.values()].map(withInput)];
-  return { ...message, type: "message", content };
+  const content = [...asArray(message.get("content")), ...[...blocks.values()].map(blockOf)];
+  return { ...objectOf(message), type: "message", content, usage: objectOf(usage) };
+}
+
+/**
+ * The members of an object that grows. Each piece changes the map: a copy for each would take
+ * quadratic time.
+ */
+type Members = Map<string, unknown>;
+
+interface GrowingBlock {
+  readonly members: Members;
+  /** Those that came after the beginning of the block. */
+  readonly citations: unknown[];
+}
+
+const membersOf = (value: unknown): Members => new Map(Object.entries(asObject(value)));
+const objectOf = (members: Members): Json => Object.fromEntries(members);
+const growing = (block: unknown): GrowingBlock => ({ members: membersOf(block), citations: [] });
+
+function replace(members: Members, more: Json): void {
+  for (const [name, value] of Object.entries(more)) members.set(name, value);
 }
 
 /** Texts grow. What else there is of a delta takes its place in the block. */
-function grown(block: Json, { type, citation, ...more }: Json): Json {
-  if (type === "citations_delta")
-    return { ...block, citations: [...asArray(block["citations"]), citation] };
-  const added = Object.entries(more).map(([name, value]) => {
-    const before = asString(block[name]);
+function grow({ members, citations }: GrowingBlock, { type, citation, ...more }: Json): void {
+  if (type === "citations_delta") {
+    citations.push(citation);
+    return;
+  }
+  for (const [name, value] of Object.entries(more)) {
+    const before = asString(members.get(name));
     const isMore = before !== undefined && typeof value === "string";
-    return [name, isMore ? before + value : value];
-  });
-  return { ...block, ...Object.fromEntries(added) };
+    members.set(name, isMore ? before + value : value);
+  }
+}
+
+function blockOf({ members, citations }: GrowingBlock): Json {
+  const block = withInput(objectOf(members));
+  if (citations.length === 0) return block;
+  return { ...block, citations: [...asArray(block["citations"]), ...citations] };
 }
 
 /** The arguments of a call have come as text. */

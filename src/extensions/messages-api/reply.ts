@@ -101,18 +101,25 @@ function createWholeWriter(chat: ChatRequest, serving: Serving): ResumableWriter
    * The provider's own words. They do not have all of a reply that another attempt went on with.
    */
   const own: ReplyEvent[] = [];
+  /** The one of them that is the message as a whole. */
+  let whole: ReplyEvent | undefined;
   let isResumed = false;
-  const wholeMessage = () => own.find(({ type }) => type === "message");
+
+  function addOwn(event: ReplyEvent): void {
+    if (event.type === "message") whole ??= event;
+    own.push(event);
+  }
+
   return {
     add(parts) {
-      if (!isResumed) own.push(...ownWords(parts));
-      if (!wholeMessage()) events.push(...maker.add(parts));
+      if (!isResumed) for (const event of ownWords(parts)) addOwn(event);
+      if (!whole) for (const event of maker.add(parts)) events.push(event);
       return "";
     },
     end(usage, reason) {
-      const native = wholeMessage() ?? messageOf(own);
+      const native = whole ?? messageOf(own);
       if (native) return JSON.stringify(renamed(native, name));
-      events.push(...maker.end(usage, reason));
+      for (const event of maker.end(usage, reason)) events.push(event);
       const message = emptyMessage(messageId(), name, usage);
       return JSON.stringify({ ...assembled(message, events), usage: usageFields(usage) });
     },
@@ -120,6 +127,7 @@ function createWholeWriter(chat: ChatRequest, serving: Serving): ResumableWriter
       name = next;
       isResumed = true;
       own.length = 0;
+      whole = undefined;
       return "";
     },
   };

@@ -172,6 +172,10 @@ function documentParts(
       const file = { filename: title ?? "document.pdf", file_data: dataUrl(source) };
       return [...(context ? [textPart(context)] : []), { type: "file", file }];
     }
+    case "url":
+      // Only a provider of the same format gets it. The part counts as a file of unknown size.
+      foreign([...path, "source"], 'a document of the source "url"');
+      return [{ type: "file", file: { file_url: source.url } }];
     case "text":
       return [textPart([...head, source.data].join("\n\n"))];
     case "content": {

@@ -39,7 +39,7 @@ function withoutOwnThoughts(message: unknown): unknown {
 }
 
 /**
- * The messages with the calls that the next reply goes on from, first to last: those since the user
+ * The messages with the calls that the next reply goes on from, last to first: those since the user
  * last said something instead of answering calls. To the provider they are one turn of the model.
  */
 function callsInHand(messages: readonly unknown[]): readonly unknown[] {
@@ -52,7 +52,7 @@ function callsInHand(messages: readonly unknown[]): readonly unknown[] {
     }
     if (!isAnswered) break;
     isAnswered = false;
-    if (hasType(message, "tool_use")) calling.unshift(message);
+    if (hasType(message, "tool_use")) calling.push(message);
   }
   return calling;
 }
@@ -62,7 +62,7 @@ function callsInHand(messages: readonly unknown[]): readonly unknown[] {
  * provider does not take. Later calls need none of their own.
  */
 function lacksThoughts(calling: readonly unknown[]): boolean {
-  const [first] = calling;
+  const first = calling.at(-1);
   if (first === undefined || hasSignedThoughts(first)) return false;
   const isOwn = calling.some((message) => blocksOf(message).some(isOwnThought));
   return isOwn || !calling.some(hasSignedThoughts);

@@ -2,8 +2,11 @@
 // request as the client wrote it, for a provider of the same format.
 import type { IncomingHttpHeaders } from "node:http";
 import { withCacheMarks } from "../cache-marks/index.ts";
+import { readChatRequest } from "../../core/openai/read-request.ts";
 import { chatRequest, type ChatRequest } from "../../core/openai/request.ts";
 import { jsonObject, ValidationError, type ValidationIssue } from "../../core/schema/checker.ts";
+import type { ParsedBody } from "../../core/chat/client-api.ts";
+import type { Steps } from "../../core/turns.ts";
 import { answering, createClientPath } from "./client-path.ts";
 import { chatMessages, systemParts } from "./content.ts";
 import { nativeBody } from "./native-body.ts";
@@ -11,6 +14,8 @@ import { createNotes, type Notes } from "./notes.ts";
 import {
   countRequest,
   messagesRequest,
+  readCount,
+  readMessages,
   type ClientTool,
   type MessagesRequest,
   type Unknown,
@@ -43,17 +48,21 @@ interface Translation {
 const anyBody = jsonObject();
 
 /** Throws a ValidationError. */
-export function readRequest(json: unknown, headers: IncomingHttpHeaders): ChatRequest {
+export function* readRequest(
+  { json, large }: ParsedBody,
+  headers: IncomingHttpHeaders,
+): Steps<ChatRequest> {
   const body = anyBody(json);
-  const request = messagesRequest(body);
+  yield;
+  const request = large ? yield* readMessages(body) : messagesRequest(body);
   const { temperature, top_p, max_tokens, stream, metadata, stop_sequences } = request;
   const foreign = createNotes(body);
   if (request.top_k !== undefined) foreign.note(["top_k"], "top_k");
   if (stop_sequences.length > MAX_STOPS)
     foreign.note(["stop_sequences"], `more than ${MAX_STOPS} stop sequences`);
   if (max_tokens === 0) foreign.note(["max_tokens"], "a prompt without a reply");
-  const { clientPath, body: translated } = translate(request, foreign);
-  const chat = withNative(body, headers, foreign, {
+  const { clientPath, body: translated } = yield* translate(request, foreign);
+  const translation = {
     clientPath,
     body: {
       ...translated,
@@ -64,25 +73,39 @@ export function readRequest(json: unknown, headers: IncomingHttpHeaders): ChatRe
       stop: stop_sequences.slice(0, MAX_STOPS),
       user: metadata?.user_id,
     },
-  });
+  };
+  const checked = yield* checkTranslated(translation, large);
+  const chat = withNative(checked, { body, headers, foreign, translation });
   // The check of chat completions takes no limit of 0.
   return { ...chat, maxTokens: max_tokens };
 }
 
 /** A request whose tokens are to be counted. Throws a ValidationError. */
-export function readCountRequest(json: unknown, headers: IncomingHttpHeaders): ChatRequest {
+export function* readCountRequest(
+  { json, large }: ParsedBody,
+  headers: IncomingHttpHeaders,
+): Steps<ChatRequest> {
   const body = anyBody(json);
+  yield;
+  const request = large ? yield* readCount(body) : countRequest(body);
   const foreign = createNotes(body);
-  return withNative(body, headers, foreign, translate(countRequest(body), foreign));
+  const translation = yield* translate(request, foreign);
+  const checked = yield* checkTranslated(translation, large);
+  return withNative(checked, { body, headers, foreign, translation });
+}
+
+/** A request as the client wrote it, and what became of it. */
+interface Written {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly headers: IncomingHttpHeaders;
+  readonly foreign: Notes;
+  readonly translation: Translation;
 }
 
 function withNative(
-  body: Readonly<Record<string, unknown>>,
-  headers: IncomingHttpHeaders,
-  foreign: Notes,
-  translation: Translation,
+  chat: ChatRequest,
+  { body, headers, foreign, translation }: Written,
 ): ChatRequest {
-  const chat = checked(translation);
   const passed = PASSED_HEADERS.flatMap((name) => {
     const value = headers[name];
     return typeof value === "string" ? [[name, value] as const] : [];
@@ -101,9 +124,11 @@ function withNative(
 }
 
 /** Checks the translated body. Issues are told at the client's own fields. */
-function checked({ body, clientPath }: Translation): ChatRequest {
+function* checkTranslated({ body, clientPath }: Translation, large: boolean): Steps<ChatRequest> {
   try {
-    return withCacheMarks(chatRequest(body), body);
+    const chat = large ? yield* readChatRequest(body, chatRequest) : chatRequest(body);
+    yield;
+    return withCacheMarks(chat, body);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
     throw new ValidationError(
@@ -112,10 +137,10 @@ function checked({ body, clientPath }: Translation): ChatRequest {
   }
 }
 
-function translate(request: Countable, notes: Notes): Translation {
+function* translate(request: Countable, notes: Notes): Steps<Translation> {
   const { note } = notes;
   noteForeignFields(request, note);
-  const { messages, origins } = allMessages(request, note);
+  const { messages, origins } = yield* allMessages(request, note);
   const { tools, places } = chatTools(request.tools, note);
   const { tool_choice: choice, thinking, output_config: output } = request;
   const oneOnly = choice && "disable_parallel_tool_use" in choice;
@@ -161,7 +186,7 @@ function noteForeignFields(request: Countable, note: Notes["note"]): void {
       note(["messages", index, "clear_at"], "an instruction that is cleared");
 }
 
-function allMessages({ system, messages }: Countable, note: Notes["note"]) {
+function* allMessages({ system, messages }: Countable, note: Notes["note"]) {
   const translated: object[] = [];
   const origins: number[] = [];
   const blocks = typeof system === "string" ? [{ type: "text" as const, text: system }] : system;
@@ -179,6 +204,7 @@ function allMessages({ system, messages }: Countable, note: Notes["note"]) {
       translated.push(each);
       origins.push(index);
     }
+    yield;
   }
   return { messages: translated, origins };
 }

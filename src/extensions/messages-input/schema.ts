@@ -1,10 +1,13 @@
 // The request body of POST /v1/messages, as far as it is translated. Fields that are not here pass
 // to a provider of the same format unread, and are left out for all others. Kinds of blocks, tools
 // and sources that are not known here are no error: a provider of the same format may know them.
+import type { Steps } from "../../core/turns.ts";
 import {
+  aheadOr,
   array,
   boolean,
   byType,
+  checkInSteps,
   fail,
   jsonObject,
   lenient,
@@ -25,6 +28,9 @@ import {
 
 /** The schema of a tool, or that of a reply. It is walked and written several times. */
 const SCHEMA_BOUNDS = { maxValues: 10_000, maxChars: 256 * 1024 };
+
+/** The most tools of a request: those that the vendor's models search among. */
+const MAX_TOOLS = 10_000;
 
 /** Something whose `type` is not known here. */
 export interface Unknown {
@@ -61,6 +67,7 @@ const document = object({
   type: literal("document"),
   source: openVariant({
     base64: base64Source,
+    url: urlSource,
     text: object({ type: literal("text"), data: string() }),
     content: object({
       type: literal("content"),
@@ -95,7 +102,7 @@ export type ResultBlock = Infer<typeof toolResult>;
 const content = <V extends Fields>(blocks: V) =>
   byType({ string: string(), array: array(openVariant(blocks)) });
 
-const message = variant("role", {
+const messageOfRole = variant("role", {
   user: object({
     role: literal("user"),
     content: content({ ...media, tool_result: toolResult }),
@@ -123,6 +130,7 @@ const message = variant("role", {
         : instruction,
   ),
 });
+const message = aheadOr(messageOfRole);
 export type ClientMessage = Infer<typeof message>;
 
 /** A tool of the client's own. Its `type` may be absent. */
@@ -163,14 +171,20 @@ const format = openVariant({
   json_schema: object({ type: literal("json_schema"), schema: jsonObject(SCHEMA_BOUNDS) }),
 });
 
-const share = optional(number({ min: 0, max: 1 }));
+/** Some clients send -1 for a parameter that is not set. It has no range of its own. */
+const unsetOr = (check: Check<number>): Check<number | undefined> =>
+  optional(
+    makeCheck({ anyOf: [{ const: -1 }, check.schema] }, (value, all) =>
+      value === -1 ? undefined : check(value, all),
+    ),
+  );
 
 /** The fields of a request whose tokens are to be counted. */
 const countFields = {
   model: nonEmpty,
   messages: array(message, { min: 1 }),
   system: optional(content({ text })),
-  tools: withDefault(array(tool), []),
+  tools: withDefault(array(tool, { max: MAX_TOOLS }), []),
   tool_choice: optional(toolChoice),
   thinking: optional(thinking),
   output_config: optional(
@@ -199,10 +213,20 @@ export const messagesRequest = object({
   ...countFields,
   max_tokens: maxTokens,
   stream: withDefault(boolean(), false),
-  temperature: share,
-  top_p: share,
-  top_k: optional(number({ min: 0, integer: true })),
+  temperature: optional(number({ min: 0, max: 1 })),
+  top_p: unsetOr(number({ min: 0, max: 1 })),
+  top_k: unsetOr(number({ min: 0, integer: true })),
   stop_sequences: withDefault(array(nonEmpty), []),
   metadata: lenient(object({ user_id: lenient(nonEmpty) })),
 });
 export type MessagesRequest = Infer<typeof messagesRequest>;
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** The same check in steps, for a large body. */
+export const readMessages = (body: Body): Steps<MessagesRequest> =>
+  checkInSteps(messagesRequest, body, body["messages"], message);
+
+/** The same for a request whose tokens are to be counted. */
+export const readCount = (body: Body): Steps<Infer<typeof countRequest>> =>
+  checkInSteps(countRequest, body, body["messages"], message);

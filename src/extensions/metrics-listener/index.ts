@@ -5,7 +5,7 @@ import { port, strict } from "../../config/fields.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
 import { provided } from "../../core/extension/gateway-parts.ts";
-import type { Routes } from "../../core/http/exchange.ts";
+import type { Handler, Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import { createServer, type Server } from "../../core/http/server.ts";
 import {
@@ -101,7 +101,8 @@ function routesOf(host: Host): Routes {
   const { "/metrics": metrics } = host.adminRoutes();
   return {
     ...(metrics && { "/metrics": metrics }),
-    "/healthz": { GET: ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE) },
+    "/healthz": { GET: alive },
+    "/health": { GET: alive },
     "/readyz": {
       async GET({ res }) {
         const { status } = await host.look();
@@ -113,3 +114,4 @@ function routesOf(host: Host): Routes {
 }
 
 const NO_STORE = { "Cache-Control": "no-store" };
+const alive: Handler = ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE);

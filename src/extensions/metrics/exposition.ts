@@ -43,6 +43,13 @@ function gaugesOf(status: Status, delays: Status["event_loop_delay"]): Gauges {
       Object.entries(delays).map(([quantile, seconds]) => [quantile, [seconds]]),
     ),
     chat_gateway_limits_store_up: flag(status.limits),
+    chat_gateway_config_last_reload_success_timestamp_seconds: figure(
+      Date.parse(status.config_loaded_at) / 1000,
+    ),
+    ...(status["config_fault"] !== undefined && {
+      chat_gateway_config_last_reload_successful: figure(status["config_fault"] === null ? 1 : 0),
+    }),
+    ...(status["keys"] !== undefined && { chat_gateway_keys_readable: flag(status["keys"]) }),
     ...(status["spend"] !== undefined && {
       chat_gateway_spend_log_writable: flag(status["spend"]),
     }),

@@ -134,6 +134,18 @@ export const FAMILIES = {
     type: "gauge",
     help: "1 if the spend log can be written; 0: requests are refused.",
   },
+  chat_gateway_config_last_reload_successful: {
+    type: "gauge",
+    help: "0 if the last reload failed: the configuration before it stays in force.",
+  },
+  chat_gateway_config_last_reload_success_timestamp_seconds: {
+    type: "gauge",
+    help: "When the configuration in force was loaded, in seconds since 1970.",
+  },
+  chat_gateway_keys_readable: {
+    type: "gauge",
+    help: "0 if keys.json has changed and cannot be read: the keys before it stay in force.",
+  },
   chat_gateway_usage_sync_lag_seconds: {
     type: "gauge",
     help: "All that was settled longer ago than this is in the usage records.",

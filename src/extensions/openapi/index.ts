@@ -2,9 +2,9 @@
 // the check itself. Extensions that serve further APIs describe them here.
 import type { Config } from "../../core/config.ts";
 import type { Extension } from "../../core/extension/extension.ts";
+import { requestCheck } from "../../core/extension/gateway-parts.ts";
 import type { Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
-import { chatRequest } from "../../core/openai/request.ts";
 import document from "./openapi.json" with { type: "json" };
 
 /** What an extension adds to the document: its paths, and the schemas that they name. */
@@ -70,7 +70,7 @@ export function openapiRoutes(config: Config, extensions: readonly Extension[]):
     ({ describe }: DescribedExtension) => describe?.(config) ?? [],
   );
   const schemas: Record<string, object> = {
-    ChatCompletionRequest: chatRequest.schema,
+    ChatCompletionRequest: requestCheck(extensions).schema,
     ...document.components.schemas,
   };
   const paths: Record<string, object> = { ...document.paths };

@@ -2,8 +2,20 @@
 // requests, each of which takes memory until its turn comes. Here the bytes of a connection reach
 // the parser one request at a time. They wait unparsed while enough requests of the connection wait
 // for their responses. A client that reads its responses gets all of them, in order.
+import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Pipeline, PipelineState } from "../../core/http/server.ts";
+import type { Pipeline } from "../../core/http/server.ts";
+
+type Head = Pick<IncomingMessage, "complete"> & {
+  readonly headers: { readonly "content-length"?: string | undefined };
+};
+
+/** What the bound depends on. `live`: requests that have not had their whole response. */
+export interface Bounded {
+  readonly socket: Duplex;
+  readonly live: { readonly size: number };
+  readonly latest?: { readonly req: Head } | undefined;
+}
 
 /** Requests of one connection that may wait for their responses before parsing stops. */
 export const MAX_PIPELINED = 16;
@@ -16,7 +28,9 @@ const END_OF_HEAD = "\r\n\r\n";
 const NO_BYTES = Buffer.alloc(0);
 
 /** Bounds a connection that Node's HTTP server has just accepted. */
-export function boundPipeline(socket: Duplex, { waiting, latest }: PipelineState): Pipeline {
+export function boundPipeline(connection: Bounded): Pipeline {
+  const { socket, live } = connection;
+  const latest = () => connection.latest?.req;
   const parse = takeParser(socket);
   let unparsed: Buffer | undefined;
   /** The last three bytes of a head that has not ended: two reads may share its end. */
@@ -27,7 +41,7 @@ export function boundPipeline(socket: Duplex, { waiting, latest }: PipelineState
   let stopped = false;
 
   const isBodyComing = (): boolean => latest()?.complete === false;
-  const hasRoom = (): boolean => waiting() < MAX_PIPELINED || isBodyComing();
+  const hasRoom = (): boolean => live.size < MAX_PIPELINED || isBodyComing();
   const mayParse = (): boolean =>
     !stopped && !socket.destroyed && !isHeldByNode(socket) && hasRoom();
 

@@ -72,7 +72,6 @@ export function openConnection(
       answered = false;
       next.leave = source.stop;
       if (reused) socket.ref();
-      next.sent();
       if (state === "open") send();
     },
     close: source.stop,
@@ -84,6 +83,7 @@ export function openConnection(
     if (!exchange || !bytes) return;
     exchange.bytes = undefined;
     socket.write(bytes);
+    exchange.sent();
   }
 
   function receive(bytes: Buffer): void {

@@ -10,7 +10,7 @@ export interface Exchange {
   bytes: Buffer | undefined;
   /** How long a new connection may take to be established, in milliseconds. */
   readonly connectMs: number;
-  /** Called when there is a connection for the request. */
+  /** Called when the request has been written to its connection. */
   readonly sent: () => void;
   /** Takes the exchange from where it is: the queue, or its connection. Undefined: it is over. */
   leave: (() => void) | undefined;
@@ -53,10 +53,11 @@ export function createExchange(
   return exchange;
 }
 
-/** Ends the exchange when the request is aborted, wherever it is by then. */
+/** Ends the exchange at once when the request is aborted, wherever it is by then. */
 export function abortWith(cancel: Cancel, exchange: Exchange): void {
   cancel.onAbort(() => {
     exchange.fail(cancel.reason);
+    exchange.body?.discard();
     exchange.leave?.();
   });
 }

@@ -1,9 +1,9 @@
 // Calls to providers over pooled keep-alive connections, in the place of Node's fetch.
-import { positive, section } from "../../config/fields.ts";
+import { nullable, positive, section } from "../../config/fields.ts";
 import type { ConfigExtension } from "../../config/extension.ts";
 import type { GatewayPart } from "../../core/extension/extension.ts";
 import { defineSetting } from "../../config/setting.ts";
-import { literal, nullable, withDefault } from "../../core/schema/checker.ts";
+import { literal, withDefault } from "../../core/schema/checker.ts";
 import { createPooledClient } from "./client.ts";
 
 interface UpstreamSettings {

@@ -58,16 +58,20 @@ export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined
   }
 
   /**
-   * What has not been read is thrown away, and the reader gets this error next. Does nothing once
-   * the end has been read, or after another failure.
+   * The reader gets this error after what has come: a reply whose end was there by then is whole.
+   * Does nothing once the end has been read, or after another failure that has been read up to.
    */
   fail(error: unknown): void {
     if (this.#ended && this.#queuedBytes === 0) return;
     this.#ended = true;
     this.#failure = { error };
+    if (this.#queuedBytes === 0) this.#takeReader()?.reject(error);
+  }
+
+  /** What has come and was not read is thrown away. To be called after `fail`. */
+  discard(): void {
     this.#queue = [];
     this.#queuedBytes = 0;
-    this.#takeReader()?.reject(error);
   }
 
   [Symbol.asyncIterator](): this {

@@ -46,12 +46,12 @@ const CONTEXT = [
   /context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
   /prompt is too long|too[ _]many[ _]((prompt|input)[ _])?tokens|input token count/i,
   /reduce the length|maximum prompt length|exceeds max length|more than max tokens/i,
-  /exceeded model token limit|range of input length/i,
+  /exceeded model token limit|range of input length|^1261 /i,
 ];
 const FILTER = [
   /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
-  /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
+  /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines|^1301 /i,
 ];
 const NO_FILE = [/permission to access the file|^no such file object/i];
 /** A firewall in front of the provider rejects the content with a page of its own. */
@@ -91,4 +91,30 @@ export const STATUS_BY_NAME: readonly { readonly status: number; readonly names:
   { status: 529, names: /overload|unavailable/i },
   { status: 400, names: /context_length|exceed_context|too_many_(prompt|input)_tokens/i },
   { status: 400, names: /content_filter|content_policy|invalid_request/i },
+  // Zhipu: the account, its rate or its plan; too busy; content and length.
+  { status: 429, names: /^(1113|130[2-48]|1310) / },
+  { status: 529, names: /^(1305|1312) / },
+  { status: 400, names: /^(1261|1301) / },
 ];
+
+/**
+ * What MiniMax's own codes stand for. They differ from the numbers that others use, so they are not
+ * looked for elsewhere. Any other code is a failure at MiniMax.
+ */
+export const MINIMAX_CODES: ReadonlyMap<
+  number,
+  { readonly status: number; readonly code?: string }
+> = new Map([
+  [1002, { status: 429 }], // requests a minute
+  [1004, { status: 401 }], // not authorized
+  [1008, { status: 402 }], // insufficient balance
+  [1026, { status: 400, code: "content_filter" }], // of the prompt
+  [1027, { status: 400, code: "content_filter" }], // of the reply
+  [1039, { status: 429 }], // tokens a minute
+  [1041, { status: 429 }], // connections
+  [1042, { status: 400 }], // too many invisible characters
+  [2013, { status: 400 }], // invalid parameters; the message says if the prompt is too long
+  [2045, { status: 429 }], // too sudden a growth
+  [2049, { status: 401 }], // invalid key
+  [2056, { status: 429 }], // usage limit of a plan
+]);

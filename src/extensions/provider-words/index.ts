@@ -1,4 +1,9 @@
 // A library for dialects: what the words of providers mean, in errors and at the end of a reply.
+export {
+  DetailedRefusal,
+  detailedRefusal,
+  type RefusalDetails,
+} from "./detailed-refusal.ts";
 export { finishPart, finishReasonOf } from "./finish-reasons.ts";
 export { refusal, throwErrorIn } from "./refusal.ts";
 export { isUsableId } from "./usable-id.ts";

@@ -3,7 +3,7 @@
 // in the segments the lines of an id are, and before each search reads what has come since the last
 // one. What the usage records have is forgotten.
 import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { open, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import type { Mark, RequestQuery } from "../usage-records/index.ts";
 import {
@@ -29,7 +29,10 @@ const SETTLE = '{"type":"settle"';
 export interface FreshRequests {
   /** Reads what has been settled since the last call. */
   catchUp(): Promise<void>;
-  /** The settle lines of a request id. A request may have several; `limit` does not matter. */
+  /**
+   * The settle lines of the latest requests with an id: of each segment those of at most `limit`. A
+   * request may have several lines.
+   */
   find(query: RequestQuery): Promise<readonly SettleRecord[]>;
 }
 
@@ -37,7 +40,7 @@ export interface FreshRequests {
 interface Block {
   /** Where they end. */
   readonly end: number;
-  /** Where the lines of a request id begin, by the JSON text of the id. */
+  /** Where the lines of an account's request id begin, by keyOf(). */
   readonly offsets: ReadonlyMap<string, readonly number[]>;
 }
 
@@ -115,18 +118,12 @@ export function createFreshRequests(books: BooksFiles): FreshRequests {
 
   return {
     catchUp,
-    async find({ requestId, account }) {
+    async find(query) {
       await catchUp();
-      const id = JSON.stringify(requestId);
       const found: SettleRecord[] = [];
       for (const [name, { blocks }] of tails) {
-        const offsets = blocks.flatMap((block) => block.offsets.get(id) ?? []);
-        for (const line of await linesAt(join(spendDir, name), offsets)) {
-          const record = parseSpendLine(line);
-          const isWanted = record?.gateway_request_id === requestId;
-          if (record?.type !== "settle" || !isWanted) continue;
-          if (record.account === (account ?? record.account)) found.push(record);
-        }
+        const offsets = blocks.flatMap((block) => offsetsOf(block, query));
+        found.push(...(await latestAt(join(spendDir, name), offsets, query)));
       }
       return found;
     },
@@ -139,6 +136,18 @@ const newTail = (inode: number, position: number): Tail => ({
   blocks: [],
   finished: false,
 });
+
+/** `account` and `id` are JSON texts, so where one ends is certain. */
+const keyOf = (account: string, id: string): string => `${account}${id}`;
+
+/** Where lines with the request id begin, in their order. */
+function offsetsOf({ offsets }: Block, { requestId, account }: RequestQuery): readonly number[] {
+  const id = JSON.stringify(requestId);
+  if (account !== undefined) return offsets.get(keyOf(JSON.stringify(account), id)) ?? [];
+  return [...offsets]
+    .flatMap(([key, starts]) => (key.endsWith(id) ? starts : []))
+    .sort((one, other) => one - other);
+}
 
 /** The names in a folder, which may not be there yet. */
 function namesIn(dir: string): string[] {
@@ -180,34 +189,52 @@ function offsetsIn(lines: Buffer, from: number): ReadonlyMap<string, readonly nu
   for (let start = 0; start < lines.length; ) {
     const end = lines.indexOf(NEWLINE, start);
     const line = lines.toString("utf8", start, end);
-    const id = line.startsWith(SETTLE) ? jsonTextIn(line, '"gateway_request_id":') : undefined;
-    if (id !== undefined) {
-      const known = offsets.get(id);
+    const isSettle = line.startsWith(SETTLE);
+    const id = isSettle ? jsonTextIn(line, '"gateway_request_id":') : undefined;
+    const account = isSettle ? jsonTextIn(line, '"account":') : undefined;
+    if (id !== undefined && account !== undefined) {
+      const key = keyOf(account, id);
+      const known = offsets.get(key);
       if (known) known.push(from + start);
-      else offsets.set(id, [from + start]);
+      else offsets.set(key, [from + start]);
     }
     start = end + 1;
   }
   return offsets;
 }
 
-/** The lines that begin at these bytes. */
-async function linesAt(path: string, offsets: readonly number[]): Promise<string[]> {
+/**
+ * The settle lines of the last requests whose lines begin at these bytes, until there are as many
+ * requests as the query wants: somebody may use one id for everything.
+ */
+async function latestAt(
+  path: string,
+  offsets: readonly number[],
+  { requestId, limit }: RequestQuery,
+): Promise<readonly SettleRecord[]> {
   if (offsets.length === 0) return [];
   const file = await open(path);
   try {
-    const lines: string[] = [];
-    for (const offset of offsets) {
-      let end = -1;
-      for (let length = LINE_BYTES; end < 0; length *= 4) {
-        const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
-        end = buffer.indexOf(NEWLINE);
-        if (end < 0 && bytesRead < length) break;
-        if (end >= 0) lines.push(buffer.toString("utf8", 0, end));
-      }
+    const found: SettleRecord[] = [];
+    const requests = new Set<string>();
+    for (let at = offsets.length - 1; at >= 0 && requests.size < limit; at -= 1) {
+      const record = parseSpendLine(await lineAt(file, offsets[at]!));
+      if (record?.type !== "settle" || record.gateway_request_id !== requestId) continue;
+      found.push(record);
+      requests.add(record.spend_id);
     }
-    return lines;
+    return found.reverse();
   } finally {
     await file.close();
+  }
+}
+
+/** The line that begins at a byte. Empty: it has no end. */
+async function lineAt(file: FileHandle, offset: number): Promise<string> {
+  for (let length = LINE_BYTES; ; length *= 4) {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
+    const end = buffer.indexOf(NEWLINE);
+    if (end >= 0) return buffer.toString("utf8", 0, end);
+    if (bytesRead < length) return "";
   }
 }

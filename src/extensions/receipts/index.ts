@@ -7,6 +7,7 @@ import type { Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import type { Snapshot } from "../../core/snapshot.ts";
 import { openBooks } from "../books/index.ts";
+import { createLookups, type Lookups } from "./lookups.ts";
 import { createReceipts, type Receipts } from "./receipts.ts";
 
 export { createReceipts, type Receipts } from "./receipts.ts";
@@ -19,23 +20,25 @@ const NO_STORE = { "Cache-Control": "no-store" };
 
 export const extension: Extension = {
   name: "receipts",
-  start({ config, current, clock, diagnose, extensions }) {
+  start({ config, current, clock, diagnose, extensions, limiter }) {
     const books = openBooks(config, { clock, diagnose, extensions });
     const receipts = createReceipts(books);
     return {
-      routes: receiptRoutes(receipts, current),
+      routes: receiptRoutes(receipts, createLookups(limiter, clock), current),
       open: async () => receipts.warmUp(),
       close: () => books.store.close(),
     };
   },
 };
 
-const receiptRoutes = (receipts: Receipts, current: () => Snapshot): Routes => ({
+const receiptRoutes = (receipts: Receipts, lookups: Lookups, current: () => Snapshot): Routes => ({
   "/v1/requests/{request_id}": {
     async GET(exchange, requestId) {
       const { account } = authenticate(exchange, current().keyring);
+      await lookups.admit(account);
       const query = { requestId, account, limit: MOST_RECEIPTS };
-      const data = await receipts.find(query).catch(refuseSearch);
+      const search = () => receipts.find(query).catch(refuseSearch);
+      const data = await lookups.run(exchange.cancel, search);
       if (data.length === 0)
         throw new ApiError("unknown_url", "This account has no settled request with this id.");
       sendJson(exchange.res, 200, { object: "list", data }, NO_STORE);

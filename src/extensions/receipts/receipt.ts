@@ -12,7 +12,9 @@ export interface ReceiptAttempt {
   readonly duration_ms: number;
   /** Its share, if several models served the request. Absent: none was recorded. */
   readonly usage?: unknown;
-  /** As above. An exact decimal number. */
+  /** Those of its model. Absent: it has none, or an earlier version made the record. */
+  readonly prices?: ReceiptPrices;
+  /** As `usage`. An exact decimal number: what these tokens cost at these prices. */
   readonly cost?: unknown;
 }
 
@@ -127,6 +129,7 @@ const attemptOf = ([model, outcome, duration_ms, charge]: AttemptDetails): Recei
   outcome: outcome === "completed" ? "ok" : outcome,
   duration_ms,
   ...(charge?.usage !== undefined && { usage: charge.usage }),
+  ...(charge?.prices && { prices: pricesOf(charge.prices) }),
   ...(charge?.cost !== undefined && { cost: charge.cost }),
 });
 

@@ -21,9 +21,13 @@ export const buffering =
     const { maxReplyBytes } = serving.model.provider;
     let bytes = 0;
     const keep = (parts: readonly Part[]): undefined => {
+      const before = bytes;
       for (const part of parts) bytes += PART_BYTES + sizeOf(part);
+      options.retain(bytes - before);
       if (bytes > maxReplyBytes) throw tooLong(maxReplyBytes);
       batches.push(parts);
+      if (options.cancel.aborted) throw options.cancel.reason; // there was no room for them
+      return undefined;
     };
     try {
       await attempt(chat, serving, keep, options);

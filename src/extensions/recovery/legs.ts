@@ -31,13 +31,29 @@ export function progressOf(legs: readonly Leg[], recovery: string): RequestProgr
   };
 }
 
-/** The attempts of a leg. The last of them is the one that said something. */
+/** The tokens of an attempt by their classes, as the books have those of a request. */
+const countsOf = ({ prompt_tokens_details: cached, ...usage }: Usage) => ({
+  prompt_tokens: usage.prompt_tokens,
+  completion_tokens: usage.completion_tokens,
+  total_tokens: usage.total_tokens,
+  prompt_cache_hit_tokens: usage.prompt_cache_hit_tokens,
+  prompt_cache_miss_tokens: usage.prompt_cache_miss_tokens,
+  cache_write_tokens: cached.cache_write_tokens ?? 0,
+  ...(cached.cache_write_1h_tokens && { cache_write_1h_tokens: cached.cache_write_1h_tokens }),
+  reasoning_tokens: usage.completion_tokens_details.reasoning_tokens,
+});
+
+/**
+ * The attempts of a leg. The last of them is the one that said something. Its share has all that
+ * its cost follows from.
+ */
 function attemptsOf({ progress, isBilled }: Leg): readonly AttemptRecord[] {
-  const { attempts, reading, cost } = progress;
+  const { attempts, reading, cost, model } = progress;
   const last = attempts.at(-1);
   if (!isBilled || !last) return attempts;
-  const { prompt_tokens, completion_tokens } = reading.usage;
-  const share = { prompt_tokens, completion_tokens, cost: formatMoney(cost) };
+  const { price } = model;
+  const counts = countsOf(reading.usage);
+  const share = { ...counts, ...(price && { prices: price }), cost: formatMoney(cost) };
   return [...attempts.slice(0, -1), { ...last, share }];
 }
 

@@ -12,9 +12,17 @@ import type { DescribedExtension } from "../openapi/index.ts";
 import { readRequest, type ReplyFacts } from "../responses-input/index.ts";
 import { describe } from "./description.ts";
 import { errorBody } from "./errors.ts";
+import { refuseWebSockets } from "./upgrade.ts";
 import { createResponseWriter, type ResponseOptions, type ResponseWriter } from "./writer.ts";
 
-export const extension: DescribedExtension = { name: "responses-api", describe, start: startApi };
+const PATH = "/v1/responses";
+
+export const extension: DescribedExtension = {
+  name: "responses-api",
+  describe,
+  start: startApi,
+  guard: (config) => (apiEnabled(config, "responses") ? refuseWebSockets(PATH) : undefined),
+};
 
 /** No provider is asked in this format. The request is kept for its reply only. */
 const DIALECT = "responses";
@@ -55,12 +63,12 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
   }
 
   const api: ClientApi = {
-    path: "/v1/responses",
+    path: PATH,
     keepAlive: ": keep-alive\n\n",
     authorization,
-    read(json) {
-      const { chat, facts } = readRequest(json, open);
-      const native = { dialect: DIALECT, body: asObject(json), headers: {} };
+    *read(body) {
+      const { chat, facts } = yield* readRequest(body, open);
+      const native = { dialect: DIALECT, body: asObject(body.json), headers: {} };
       known.set(native, { facts, writer: undefined });
       return { ...chat, native };
     },
@@ -82,23 +90,29 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
   return {
     apis: [api],
     around: (complete) => async (chat, candidates, deliver, context) => {
-      const tools = askedIn(chat)?.facts.leftOut ?? [];
-      if (tools.length === 0) return complete(chat, candidates, deliver, context);
-      context.report("tools_left_out", candidates[0]!, { level: "info", tools });
-      const note = `left out: ${tools.join(", ")}`;
-      return withNote(note, () => complete(chat, candidates, deliver, context));
+      const { leftOut: tools = [], unreadReasoning = 0 } = askedIn(chat)?.facts ?? {};
+      if (tools.length > 0)
+        context.report("tools_left_out", candidates[0]!, { level: "info", tools });
+      const notes = [
+        ...(tools.length > 0 ? [`left out: ${tools.join(", ")}`] : []),
+        ...(unreadReasoning > 0
+          ? [`left out: reasoning sealed elsewhere (${unreadReasoning})`]
+          : []),
+      ];
+      return withNotes(notes, () => complete(chat, candidates, deliver, context));
     },
   };
 }
 
-/** The progress of a request with one more note, also if the request is not completed. */
-async function withNote(
-  note: string,
+/** The progress of a request with these notes too, also if the request is not completed. */
+async function withNotes(
+  notes: readonly string[],
   action: () => Promise<RequestProgress>,
 ): Promise<RequestProgress> {
+  if (notes.length === 0) return action();
   const noted = (progress: RequestProgress): RequestProgress => ({
     ...progress,
-    notes: [...(progress.notes ?? []), note],
+    notes: [...(progress.notes ?? []), ...notes],
   });
   try {
     return noted(await action());

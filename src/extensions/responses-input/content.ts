@@ -2,7 +2,7 @@
 import { fail } from "../../core/schema/checker.ts";
 import { SHOWN_BELOW } from "../client-apis/index.ts";
 import { required, type Path } from "./paths.ts";
-import { isMedia, type InputPart, type TextPart } from "./schema.ts";
+import { isMedia, NO_TEXT, type InputPart, type TextPart } from "./schema.ts";
 
 export type Content = string | readonly InputPart[];
 
@@ -40,9 +40,7 @@ const chatPart = (type: string, content: unknown): ChatPart => ({ type, [type]: 
 export function textOf(content: Content, path: Path): string {
   if (typeof content === "string") return content;
   const texts = content.map((part, index) =>
-    isMedia(part)
-      ? fail("invalid_value", "must be the type of a text here", [...path, index, "type"])
-      : textIn(part),
+    isMedia(part) ? fail("invalid_value", NO_TEXT, [...path, index, "type"]) : textIn(part),
   );
   return texts.join("");
 }

@@ -4,22 +4,20 @@ import { textOf } from "./content.ts";
 import type { Conversation } from "./conversation.ts";
 import { freeFormArguments } from "./free-form.ts";
 import { required, type Path } from "./paths.ts";
-import type { InputItem } from "./schema.ts";
+import { NOT_STORED, type InputItem } from "./schema.ts";
+import type { SealedTexts } from "./sealed.ts";
 import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
-
-/** Opens what was sealed. Undefined: this installation did not seal it, or it was changed. */
-export type Open = (sealed: string) => string | undefined;
 
 /** What items are added to. */
 export interface ItemTarget {
   readonly conversation: Conversation;
   readonly tools: ToolSet;
-  readonly open: Open;
+  readonly sealed: SealedTexts;
 }
 
 /** Throws a ValidationError if the item lacks what its type needs, or asks for what is not here. */
 export function addItem(item: InputItem, path: Path, target: ItemTarget): void {
-  const { conversation, tools, open } = target;
+  const { conversation, tools, sealed } = target;
   const content = () => required(item.content, path, "content");
   const text = () => textOf(content(), [...path, "content"]);
   const addTools = () => tools.add(item.tools ?? [], [...path, "tools"]);
@@ -34,9 +32,11 @@ export function addItem(item: InputItem, path: Path, target: ItemTarget): void {
     case "agent_message":
       conversation.addInput("user", text(), path);
       break;
-    case "reasoning":
-      conversation.assistant(path).thoughts.push(thoughtOf(item, path, open));
+    case "reasoning": {
+      const thought = thoughtOf(item, path, sealed);
+      if (thought !== "") conversation.assistant(path).thoughts.push(thought);
       break;
+    }
     case "additional_tools":
       addTools();
       break;
@@ -48,7 +48,7 @@ export function addItem(item: InputItem, path: Path, target: ItemTarget): void {
       conversation.addResult(callId(), required(item.output, path, "output"), path);
       break;
     case "item_reference":
-      fail("unsupported_value", "nothing is stored here; send the item itself", path);
+      fail("unsupported_value", NOT_STORED, path);
       break;
     default:
       conversation.addCall(callId(), calledFunction(item, path), path);
@@ -68,11 +68,11 @@ function calledFunction(item: InputItem, path: Path) {
 const foundTools = (names: readonly string[]): string =>
   names.length > 0 ? `These tools can be called now: ${names.join(", ")}` : "No tool was found.";
 
-/** The reasoning itself if the item has it, sealed or plain; else its summary. */
-function thoughtOf(item: InputItem, path: Path, open: Open): string {
-  const { encrypted_content: sealed, content = "", summary = [] } = item;
-  if (sealed === undefined)
-    return textOf(content, [...path, "content"]) || textOf(summary, [...path, "summary"]);
-  const place = [...path, "encrypted_content"];
-  return open(sealed) ?? fail("invalid_value", "was not sealed here, or was changed", place);
+/** The reasoning itself if the item has it, sealed or plain; else its summary. Empty: none. */
+function thoughtOf(item: InputItem, path: Path, sealed: SealedTexts): string {
+  const { encrypted_content, content = "", summary = "" } = item;
+  const opened =
+    encrypted_content && sealed.open(encrypted_content, [...path, "encrypted_content"]);
+  if (opened) return opened;
+  return textOf(content, [...path, "content"]) || summary;
 }

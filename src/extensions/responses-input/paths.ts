@@ -1,6 +1,7 @@
 // Places in the client's request. What chat completions refuse is said by the field that it was
 // made of.
 import { fail, ValidationError, type ValidationIssue } from "../../core/schema/checker.ts";
+import type { Steps } from "../../core/turns.ts";
 
 export type Path = ValidationIssue["path"];
 
@@ -22,10 +23,10 @@ export interface Origins {
   readonly tools: readonly Path[];
 }
 
-/** What `action` throws, with the places of the client's request. */
-export function withOwnPaths<T>(origins: Origins, action: () => T): T {
+/** The same steps. What they throw has the places of the client's request. */
+export function* withOwnPaths<T>(origins: Origins, steps: Steps<T>): Steps<T> {
   try {
-    return action();
+    return yield* steps;
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
     const path = (issue: ValidationIssue): Path => ownPath(issue.path, origins);

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { cut, fail } from "../../core/schema/checker.ts";
 import { asObject, asString } from "../../core/schema/untrusted-json.ts";
 import { required, type Path } from "./paths.ts";
-import type { Callable, Tool } from "./schema.ts";
+import { MAX_TOOLS, type Callable, type Tool } from "./schema.ts";
 
 /** What a function stands for. */
 export interface ToolOrigin {
@@ -33,7 +33,8 @@ export interface ToolSet {
   readonly leftOut: ReadonlySet<string>;
   /**
    * Adds tools. One that is declared again takes the place of the earlier one. Returns the names of
-   * their functions. Throws a ValidationError, also if two different tools had one name.
+   * their functions. Throws a ValidationError, also if two different tools had one name, or if
+   * there were too many of them in all.
    */
   add(tools: readonly Tool[], path: Path): string[];
 }
@@ -62,6 +63,12 @@ export function createToolSet(): ToolSet {
     const earlier = declarations.get(name);
     if (earlier && !isSame(earlier.origin, origin))
       fail("invalid_value", `two different tools would be called "${cut(name)}"`, path);
+    if (!earlier && declarations.size === MAX_TOOLS)
+      fail(
+        "invalid_value",
+        `is one more than the ${MAX_TOOLS} tools that a request may have`,
+        path,
+      );
     declarations.set(name, declaration);
     return name;
   }

@@ -88,7 +88,9 @@ function isAttempt(value: unknown): boolean {
 
 /** As AttemptCharge. */
 function isCharge(value: unknown): boolean {
-  const { usage, cost, ...others } = asObject(value);
+  const { usage, cost, prices, ...others } = asObject(value);
   const isCost = cost === undefined || isText(cost);
-  return isPlainObject(value) && Object.keys(others).length === 0 && isNumbers(usage) && isCost;
+  const isPriced = prices === undefined || isNumbers(prices);
+  const isExact = isPlainObject(value) && Object.keys(others).length === 0;
+  return isExact && isNumbers(usage) && isCost && isPriced;
 }

@@ -11,10 +11,8 @@ import {
   type BudgetWarnings,
   type Decision,
   type Figures,
-  type Most,
   type Outcome,
   type ReserveRequest,
-  type Spender,
   type SpendLimit,
   type Ticket,
 } from "../budgets/index.ts";
@@ -68,42 +66,42 @@ export function createSharedAccountant(options: SharedOptions): Accountant {
   async function reserve(request: ReserveRequest): Promise<Decision> {
     const { spender } = request;
     if (!(await readiness.isReady(spender.limits))) return REFUSED_BY_STORE;
-    const most = local.most(request);
     lastId += 1;
     const id = `${instance}:${lastId}`;
-    const { cost: first, tokens } = most;
-    const answer = await rows.reserve(spender, { name: "reserve", id, tokens, first, second: 0n });
+    const { tokens, offers } = request;
+    const task = { name: "reserve", id, tokens, held: 0n, spent: 0n, offers } as const;
+    const answer = await rows.reserve(spender, task);
     if (!answer) return await alone(request);
     note(answer);
-    const decision = decisionOf(answer, spender, most, id);
+    const decision = decisionOf(answer, request, id);
     const isDoubtful = onError === "refuse" && rows.isForgetful();
     if (!isDoubtful || !decision.ticket) return decision;
     settle(decision.ticket, NO_OUTCOME);
     return REFUSED_BY_STORE;
   }
 
-  function decisionOf(answer: Answer, spender: Spender, most: Most, shared: string): Decision {
-    const { figures, tokens, isGranted, shortOf, resetMs } = answer;
-    if (isGranted) {
-      // What this request spends is told from what was spent before it.
-      for (const each of figures) warnings.take(each, false);
-      const ticket: Ticket = { ...local.grant(spender, most), shared };
+  function decisionOf(answer: Answer, request: ReserveRequest, shared: string): Decision {
+    const { figures, tokens, granted, shortOf, resetMs } = answer;
+    // What this request spends is told from what was spent before it.
+    for (const each of figures) warnings.take(each);
+    if (granted) {
+      const ticket: Ticket = { ...local.grant(request, granted), shared };
       return { ticket, refusal: undefined, tokens, figures };
     }
     const short = figures.find(({ name }) => name === shortOf);
     if (!short) return { ticket: undefined, refusal: { by: "tokens", resetMs }, tokens, figures };
-    warnings.take(short, short.held === 0n);
-    const refusal = { by: "budget", figures: short, cost: most.cost } as const;
-    return { ticket: undefined, refusal, tokens, figures };
+    const { cost } = request.offers.at(-1)!;
+    return { ticket: undefined, refusal: { by: "budget", figures: short, cost }, tokens, figures };
   }
 
   async function settle(ticket: Ticket, outcome: Outcome): Promise<void> {
-    const { spender, cost: first, shared: id = "" } = ticket;
+    const { spender, cost: held, shared: id = "" } = ticket;
     // First here: a row that is written from now on has it.
     local.settle(ticket, outcome);
-    const { cost: second, tokens } = outcome;
-    const answer = await rows.settle(spender, { name: "settle", id, tokens, first, second });
-    for (const figures of note(answer)) warnings.take(figures, false);
+    const { cost: spent, tokens } = outcome;
+    const task = { name: "settle", id, tokens, held, spent, offers: [] } as const;
+    const answer = await rows.settle(spender, task);
+    for (const figures of note(answer)) warnings.take(figures);
   }
 
   return {

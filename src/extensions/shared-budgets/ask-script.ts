@@ -8,6 +8,7 @@ import {
   periodName,
   type Figures,
   type LocalAccountant,
+  type Offer,
   type SpendLimit,
   type TokenState,
 } from "../budgets/index.ts";
@@ -20,24 +21,26 @@ const UNIT = 1_000_000_000_000n;
 /** What the script is to do. */
 export interface Task {
   /**
-   * publish: write the rows of this gateway anew. reserve: hold `first`, or nothing. settle:
-   * `first` was held, and `second` is spent.
+   * publish: write the rows of this gateway anew. reserve: hold one of `offers`, or nothing.
+   * settle: `held` was held, and `spent` is spent.
    */
   readonly name: "publish" | "reserve" | "settle";
   /** Names the admission. */
   readonly id: string;
   /** What to hold, or what was taken in the end. 0 to publish. */
   readonly tokens: number;
-  /** In pico-units. 0 to publish. */
-  readonly first: bigint;
   /** In pico-units. 0 other than to settle. */
-  readonly second: bigint;
+  readonly held: bigint;
+  /** In pico-units. 0 other than to settle. */
+  readonly spent: bigint;
+  /** As ReserveRequest.offers. Empty other than to reserve. */
+  readonly offers: readonly Offer[];
 }
 
 /** What the script says. */
 export interface Answer {
-  /** Of `reserve`: everything that was asked for is held. False: nothing is. */
-  readonly isGranted: boolean;
+  /** Of `reserve`: what is held of what was offered. Undefined: nothing is. */
+  readonly granted: Offer | undefined;
   /** The budget that has no room. Undefined: all have. */
   readonly shortOf: string | undefined;
   /** Milliseconds until there is room for the tokens; 0: there is. */
@@ -83,6 +86,7 @@ type RawAnswer = readonly [
   refused: number,
   resetMs: number,
   rows: readonly RawRow[],
+  granted: number,
 ];
 
 export function createAskScript({ script, local, gatewayId, clock }: ScriptOptions): AskScript {
@@ -90,16 +94,18 @@ export function createAskScript({ script, local, gatewayId, clock }: ScriptOptio
 
   function wordsOf(account: string, limits: readonly SpendLimit[], task: Task): string[] {
     gateway ??= gatewayId();
-    const { name, id, tokens, first, second } = task;
+    const { name, id, tokens, held, spent, offers } = task;
     const keys = keysOf(account, limits);
+    const head = [name, gateway, WINDOW_MS, LEASE_MS, id, tokens, ...parts(held), ...parts(spent)];
     const rows = rowsOf(limits, local.own(limits), clock.now());
-    const head = [name, gateway, WINDOW_MS, LEASE_MS, id, tokens];
-    return [keys.length, ...keys, ...head, ...parts(first), ...parts(second), ...rows].map(String);
+    const offered = offers.flatMap(({ room, cost }) => [...parts(room), ...parts(cost)]);
+    return [keys.length, ...keys, ...head, ...rows, ...offered].map(String);
   }
 
   return async (account, limits, task) => {
     const answer = await script.run(wordsOf(account, limits, task));
-    return answer === undefined ? undefined : answerOf(limits, answer as RawAnswer, clock.now());
+    if (answer === undefined) return undefined;
+    return answerOf(limits, task, answer as RawAnswer, clock.now());
   };
 }
 
@@ -129,12 +135,13 @@ function rowsOf(limits: readonly SpendLimit[], own: readonly Figures[], now: num
 
 function answerOf(
   limits: readonly SpendLimit[],
-  [known, refused, resetMs, rows]: RawAnswer,
+  { offers }: Task,
+  [known, refused, resetMs, rows, granted]: RawAnswer,
   at: number,
 ): Answer {
   const isKnown = known === 1;
   return {
-    isGranted: isKnown && refused === 0 && resetMs === 0,
+    granted: offers[granted - 1],
     shortOf: limits[refused - 1]?.name,
     resetMs,
     figures: limits.flatMap((limit, index) => figuresIn(limit, rows[index]!, at)),

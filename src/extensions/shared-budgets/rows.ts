@@ -14,7 +14,7 @@ import type { Answer, AskScript, Task } from "./ask-script.ts";
 const BEAT_MS = 2_000;
 const ROWS_A_BEAT = 100;
 
-const PUBLISH: Task = { name: "publish", id: "", tokens: 0, first: 0n, second: 0n };
+const PUBLISH: Task = { name: "publish", id: "", tokens: 0, held: 0n, spent: 0n, offers: [] };
 
 /** A limit, and whose it is. */
 interface Row {

@@ -4,9 +4,10 @@
 -- it, what is held and until when. Amounts are whole units and pico-units: doubles count both
 -- exactly.
 -- ARGV: what to do, the gateway, the milliseconds of a window and of a hold, the admission's id,
--- its tokens, two amounts, and of each limit the name of its period (empty: no budget), its amount,
--- its tokens (empty: any number), and what the gateway knows to be spent and held.
-local UNIT, HEAD, STRIDE = 1000000000000, 10, 8
+-- its tokens, what was held and is spent; of each limit the name of its period (empty: no budget),
+-- its amount, its tokens (empty: any number), and what the gateway knows to be spent and held; of
+-- each offer, best first, what must be free and what is held then.
+local UNIT, HEAD, STRIDE, OFFER = 1000000000000, 10, 8, 4
 local task, gateway, window, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local id, tokens = ARGV[5], tonumber(ARGV[6])
 local first = {tonumber(ARGV[7]), tonumber(ARGV[8])}
@@ -94,15 +95,30 @@ local function room(limit)
   return window
 end
 
-local refused, reset = 0, 0
-if task == 'reserve' and known == 1 then
-  local costs = first[1] > 0 or first[2] > 0
+-- The first budget that has no room for an offer; 0: all have. What costs nothing needs no budget.
+local function shortOf(offer)
+  if offer.cost[1] == 0 and offer.cost[2] == 0 then return 0 end
   for i, limit in ipairs(limits) do
-    local after = plus(plus(limit.spent, limit.held), first)
-    if limit.row and refused == 0 and costs and exceeds(after, limit.amount) then refused = i end
+    local after = plus(plus(limit.spent, limit.held), offer.free)
+    if limit.row and exceeds(after, limit.amount) then return i end
+  end
+  return 0
+end
+
+local refused, reset, granted = 0, 0, 0
+if task == 'reserve' and known == 1 then
+  local at, count = HEAD + #limits * STRIDE, 0
+  repeat
+    local free = {tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])}
+    first = {tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])}
+    at, count = at + OFFER, count + 1
+    refused = shortOf({free = free, cost = first})
+  until refused == 0 or at >= #ARGV
+  for _, limit in ipairs(limits) do
     local isFull = limit.most and limit.count + tokens > limit.most
     if isFull then reset = math.max(reset, room(limit)) end
   end
+  if refused == 0 and reset == 0 then granted = count end
   for _, limit in ipairs(limits) do
     if refused > 0 or reset > 0 then break end
     if limit.row then
@@ -142,4 +158,4 @@ for i, limit in ipairs(limits) do
     whole(spent[1]), whole(spent[2]), whole(held[1]), whole(held[2]), limit.count, renews
   }
 end
-return {known, refused, reset, figures}
+return {known, refused, reset, figures, granted}

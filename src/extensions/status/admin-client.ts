@@ -4,6 +4,7 @@ import { X509Certificate } from "node:crypto";
 import http, { type RequestOptions } from "node:http";
 import net, { type Socket } from "node:net";
 import tls from "node:tls";
+import type { CommandArguments, Terminal } from "../../command-line/command.ts";
 import type { Config } from "../../core/config.ts";
 import { asObject, asString, parseJson } from "../../core/schema/untrusted-json.ts";
 import {
@@ -25,6 +26,25 @@ export interface AdminClient {
    * The text of a path. Rejects with an Error that says for the operator why there is none.
    */
   get(path: string): Promise<string>;
+}
+
+/** Of the secrets only admin.password matters, and the listener says if it is wrong. */
+const NO_SECRETS = { withoutSecrets: true };
+/** What finds the admin listener, and the user who owns the data. */
+const FOR_ADMIN = { ...NO_SECRETS, members: ["admin", "data_dir"] };
+
+/**
+ * Loads the configuration. After a reload that failed, the file is faulty while the gateway goes
+ * on: then only what finds its admin listener must be right. Throws what is wrong with the file.
+ */
+export async function loadForAdmin(args: CommandArguments, terminal: Terminal): Promise<Config> {
+  try {
+    return (await terminal.load(args, NO_SECRETS)).config;
+  } catch (error) {
+    const loaded = await terminal.load(args, FOR_ADMIN).catch(() => undefined);
+    if (loaded) return loaded.config;
+    throw error;
+  }
 }
 
 interface Place {

@@ -7,18 +7,15 @@ import {
 } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import { accountTable } from "./accounts.ts";
-import { createAdminClient } from "./admin-client.ts";
+import { createAdminClient, loadForAdmin } from "./admin-client.ts";
 import { healthOf, lastFault, stateText } from "./health.ts";
 import { lookAt, type Look, type ShownStatus } from "./look.ts";
 import { countsBetween } from "./rates.ts";
 import { refusalsIn, refusalsLine } from "./refusals.ts";
-
-/** Of the secrets only admin.password matters, and the listener says if it is wrong. */
-const NO_SECRETS = { withoutSecrets: true };
+import { configurationText, reloadLines } from "./reloads.ts";
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<number> {
-  const { config } = await terminal.load(args, NO_SECRETS);
-  const client = createAdminClient(config);
+  const client = createAdminClient(await loadForAdmin(args, terminal));
   const { address } = client;
   let look: Look;
   try {
@@ -32,9 +29,13 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
   const health = healthOf(status);
   const counts = countsBetween(undefined, look);
   const refusals = refusalsIn(look, counts);
-  const text = `${health.sentence}
-${factsLine(status)}
-${refusalsLine(refusals, counts)}
+  const head = [
+    health.sentence,
+    ...reloadLines(status),
+    factsLine(status),
+    refusalsLine(refusals, counts),
+  ];
+  const text = `${head.join("\n")}
 
 ${modelTable(status)}
 ${accountTable(status)}`;
@@ -43,9 +44,9 @@ ${accountTable(status)}`;
 }
 
 /** What the sentence leaves out. */
-const factsLine = ({ in_flight, workers, limits, config_loaded_at }: ShownStatus): string =>
-  `requests in flight: ${in_flight}; processes: ${workers}; limits in ${limits.store}; ` +
-  `configuration of ${config_loaded_at}`;
+const factsLine = (status: ShownStatus): string =>
+  `requests in flight: ${status.in_flight}; processes: ${status.workers}; ` +
+  `limits in ${status.limits.store}; ${configurationText(status)}`;
 
 const modelTable = ({ models }: ShownStatus): string =>
   table(

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command, CommandArguments, Terminal } from "../../command-line/command.ts";
 import type { Screen } from "../../command-line/screen.ts";
-import { createAdminClient, type AdminClient } from "./admin-client.ts";
+import { createAdminClient, loadForAdmin, type AdminClient } from "./admin-client.ts";
 import { lookAt, type Look } from "./look.ts";
 import { topLines } from "./top-view.ts";
 
@@ -14,8 +14,7 @@ const END_KEYS = ["q", "Q", "\u0003"];
 const ADVICE = "q: end";
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
-  const { config } = await terminal.load(args, { withoutSecrets: true });
-  const client = createAdminClient(config);
+  const client = createAdminClient(await loadForAdmin(args, terminal));
   const { screen } = terminal;
   if (screen && args.values["once"] === undefined)
     return await showLive(client, screen, terminal.stopped);

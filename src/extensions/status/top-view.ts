@@ -7,6 +7,7 @@ import { healthOf, lastFault, stateText } from "./health.ts";
 import type { Look } from "./look.ts";
 import { countsBetween, periodText, type Counts } from "./rates.ts";
 import { refusalsIn, refusalsLine } from "./refusals.ts";
+import { configurationText, reloadLines } from "./reloads.ts";
 
 const FIRST_TOKEN = "gen_ai_server_time_to_first_token_seconds";
 const TOKENS = "gen_ai_client_token_usage_sum";
@@ -20,7 +21,7 @@ export function topLines(address: string, look: Look, before: Look | undefined):
     status.models.map((model) => modelRow(model, counts)),
   );
   const text = `chat-gateway at ${address}
-${healthOf(status).sentence}
+${[healthOf(status).sentence, ...reloadLines(status)].join("\n")}
 
 ${requestsLine(counts)}
 ${answersLine(counts)}
@@ -77,7 +78,8 @@ const lateText = ({ status }: Look): string =>
 
 const processLine = (look: Look): string =>
   `in flight ${look.status.in_flight}, ` +
-  `event loop late by ${lateText(look)} (0.99 quantile), ${processesText(look)}`;
+  `event loop late by ${lateText(look)} (0.99 quantile), ${processesText(look)}; ` +
+  configurationText(look.status);
 
 const processesText = ({ status }: Look): string =>
   status.workers === 1 ? "1 process" : `${status.workers} processes`;

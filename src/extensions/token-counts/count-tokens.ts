@@ -8,10 +8,12 @@ import { Cancel } from "../../core/http/cancel.ts";
 import type { Handler } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import { estimatePrompt } from "../../core/ledger/meter.ts";
+import { ApiError } from "../../core/openai/errors.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { ProviderRequest } from "../../core/providers/dialect.ts";
 import type { Model } from "../../core/routing/model.ts";
 import { asCount, asObject, parseJson } from "../../core/schema/untrusted-json.ts";
+import { ownTurn } from "../../core/turns.ts";
 import { readAll } from "../../core/upstream/body.ts";
 import { REQUEST_ID_HEADER } from "../messages-api/index.ts";
 import { readCountRequest } from "../messages-input/index.ts";
@@ -118,6 +120,11 @@ async function providersCount(
   return { tokens: asCount(answer[member]), more };
 }
 
+/** A provider that fails gives no count. A request that the gateway itself refuses has none. */
+function unlessRefused(error: unknown): undefined {
+  if (error instanceof ApiError) throw error;
+}
+
 export function createCountHandler(api: ClientApi, context: GatewayContext): Handler {
   const { current, limiter, clock, extensions } = context;
   const counted: ClientApi = { ...api, read: readCountRequest };
@@ -131,13 +138,14 @@ export function createCountHandler(api: ClientApi, context: GatewayContext): Han
     const cancel = new Cancel();
     const detach = exchange.cancel.onAbort(() => cancel.abort(exchange.cancel.reason));
     try {
-      const { chat } = await readRequest(exchange, config, counted, jsonExcess);
+      const { chat, large } = await readRequest(exchange, config, counted, jsonExcess);
+      if (large) await ownTurn();
       const model = catalog.candidates(chat, caller)[0]!;
       exchange.log.model = model.name;
       const { first_token_ms: ms } = model.provider.timeouts;
       const timer = clock.after(ms, () => cancel.abort(new Error(`no count within ${ms} ms`)));
       const count = await providersCount(chat, model, caller.account, cancel)
-        .catch(() => undefined)
+        .catch(unlessRefused)
         .finally(timer.cancel);
       if (exchange.cancel.aborted) throw exchange.cancel.reason;
       const answer =

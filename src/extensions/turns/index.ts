@@ -4,4 +4,11 @@ export { mediaOf, type Media } from "./media.ts";
 export { createSignatureStore, scopedStore, type SignatureStore } from "./signatures.ts";
 export { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
-export { turnsOf, type Conversation, type Item, type SystemMessage, type Turn } from "./turns.ts";
+export {
+  turnsOf,
+  type Call,
+  type Conversation,
+  type Item,
+  type SystemMessage,
+  type Turn,
+} from "./turns.ts";

@@ -4,7 +4,7 @@
 import type { ContentPart, Message } from "../../core/openai/request.ts";
 import { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 
-interface Call {
+export interface Call {
   readonly type: "call";
   /** Unique in the conversation. */
   readonly id: string;

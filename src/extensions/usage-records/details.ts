@@ -41,4 +41,6 @@ export interface AttemptCharge {
   readonly usage?: unknown;
   /** Its part of the cost, as the spend log has it: an exact decimal number. */
   readonly cost?: unknown;
+  /** By these it was billed. Absent: its model has none, or an earlier version wrote the line. */
+  readonly prices?: Price;
 }

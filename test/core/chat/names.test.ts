@@ -14,6 +14,7 @@ import { folder } from "../../support/folder.ts";
 import { json, readStream, user } from "../../support/gateway.ts";
 import { speak, startProvider } from "../../support/provider.ts";
 import { until } from "../../support/wait.ts";
+import { thisMonth } from "../../support/today.ts";
 
 const NAMES = ["__proto__", "constructor", "toString"] as const;
 
@@ -82,7 +83,7 @@ describe("names such as __proto__, constructor and toString", () => {
     const event = await fetch(`${gateway.adminAddress()}/events`, { method: "HEAD" });
     assert.equal(event.status, 200);
 
-    const month = new Date().toISOString().slice(0, 7);
+    const month = thisMonth();
     for (const account of NAMES) {
       const args = ["--account", account, "--month", month, "--json", "--config", file];
       const { code, stdout, stderr } = await ended(t, ["billing", "statement", ...args]);

@@ -13,6 +13,7 @@ import { within } from "../../support/wait.ts";
 function exchangeOf(
   pieces: readonly (Buffer | string | null)[],
   headers: { readonly [name: string]: string } = {},
+  retain: (bytes: number) => void = () => undefined,
 ) {
   let continued = 0;
   const body = new Readable({ read: () => undefined });
@@ -24,6 +25,7 @@ function exchangeOf(
     req: req as unknown as IncomingMessage,
     res: res as unknown as ServerResponse,
     cancel: new Cancel(),
+    retain,
     continued: () => continued,
   };
 }
@@ -62,8 +64,8 @@ describe("readBody", () => {
   });
 
   it("refuses an empty body, and bytes that are not UTF-8", async () => {
-    await assert.rejects(read([]), refusal("empty_body"));
-    await assert.rejects(read([Buffer.from([0x7b, 0xff])]), refusal("invalid_utf8"));
+    await assert.rejects(read([]), refusal("invalid_json"));
+    await assert.rejects(read([Buffer.from([0x7b, 0xff])]), refusal("invalid_json"));
   });
 
   for (const type of ["application/json", "Application/JSON ; charset=utf-8", "application/x+json"])
@@ -92,6 +94,24 @@ describe("readBody", () => {
     assert.equal(await readBody(exchange, 100), "{}");
     assert.equal(exchange.continued(), 1);
     assert.equal(exchange.req.headers.expect, undefined);
+  });
+
+  it("counts back a stated length only if there was room for it", async () => {
+    const counted: number[] = [];
+    const headers = { "content-length": "2" };
+    await readBody(
+      exchangeOf(["{}"], headers, (bytes) => counted.push(bytes)),
+      100,
+    );
+    assert.deepEqual(counted, [2, -2, 2]);
+
+    const refused: number[] = [];
+    const crowded = exchangeOf(["{}"], headers, (bytes) => {
+      refused.push(bytes);
+      crowded.cancel.abort(new HttpError("server_overloaded", "No room."));
+    });
+    await assert.rejects(readBody(crowded, 100), refusal("server_overloaded"));
+    assert.deepEqual(refused, [2]);
   });
 
   it("rejects with the reason of cancel if that comes first", async () => {

@@ -122,19 +122,6 @@ describe("event sink", () => {
     ]);
   });
 
-  it("does not join a large batch with its frame", async () => {
-    const { sink, writes, body } = start({ minor: 1 });
-    const large = `data: ${"\u00e9".repeat(10_000)}\n\n`;
-    const size = Buffer.byteLength(large).toString(16);
-    sink.write(large);
-    sink.end(large);
-    sink.release();
-    await turnEnd();
-    const chunk = `${size}\r\n${large}\r\n`;
-    assert.equal(body(), `${chunk}${chunk}0\r\n\r\n`);
-    assert.equal(writes().filter((text) => text === large).length, 2);
-  });
-
   it("ends a chunked response once, also where nothing was left to send", async () => {
     const { sink, body } = start({ minor: 1 });
     sink.write("data: a\n\n");

@@ -18,6 +18,7 @@ import { pathText } from "../../../src/core/schema/checker.ts";
 import { chatRequest } from "../../../src/core/openai/request.ts";
 import { demo, startGateway } from "../../support/gateway.ts";
 import { waitFor } from "../../support/wait.ts";
+import { startEffort } from "../../support/effort.ts";
 
 const LARGE = 80_000;
 /**
@@ -134,11 +135,11 @@ describe("hostile text", () => {
       return text;
     };
     const blanks = " ".repeat(40_000);
-    const began = performance.now();
+    const effort = startEffort();
     await answered(`GARBAGE\r\nX-Request-Id:${blanks}\x01`);
     await answered(`GARBAGE\r\nX-Request-Id:${blanks}\x01\r\n\r\n`);
     assert.equal((await fetch(`${gateway.url}/healthz`)).status, 200);
-    assert.ok(performance.now() - began < 5_000, "within seconds: the old way took days");
+    assert.ok(effort() < 1_300, "within seconds: the old way took days");
     const told = await answered(`GARBAGE\r\nX-Request-Id: \t mine 7 \t\r\n\r\n`);
     assert.match(told, /\r\nX-Request-Id: mine 7\r\n/);
   });

@@ -93,20 +93,23 @@ describe("route", () => {
     assert.equal(errorOf("constructor", "/v1/models").reason, "method_not_allowed");
   });
 
-  const suggestions: readonly (readonly [path: string, message: string])[] = [
-    ["/nowhere", 'There is nothing at the path "/nowhere".'],
-    ["/models", 'There is nothing at the path "/models"; did you mean /v1/models?'],
-    [
-      "/v1/v1/chat/completions",
-      'There is nothing at the path "/v1/v1/chat/completions"; did you mean /v1/chat/completions?',
-    ],
-    ["/v1/models/", 'There is nothing at the path "/v1/models/"; did you mean /v1/models?'],
-    [`/${"p".repeat(200)}`, `There is nothing at the path "/${"p".repeat(116)}...".`],
+  const SERVED = " What is served here: /v1/chat/completions, /v1/models, /v1/models/{id}.";
+  const unknown: readonly (readonly [path: string, message: string])[] = [
+    ["/nowhere", `There is nothing at the path "/nowhere".${SERVED}`],
+    ["/v1/embeddings", `There is nothing at the path "/v1/embeddings".${SERVED}`],
+    ["/models", `There is nothing at the path "/models".${SERVED}`],
+    [`/${"p".repeat(200)}`, `There is nothing at the path "/${"p".repeat(116)}...".${SERVED}`],
   ];
-  for (const [path, message] of suggestions)
-    it(`answers ${path.slice(0, 40)} with a suggestion where one fits`, () => {
+  for (const [path, message] of unknown)
+    it(`answers ${path.slice(0, 40)} with what is served here`, () => {
       const error = errorOf("GET", path);
       assert.equal(error.reason, "unknown_url");
       assert.equal(error.message, message);
     });
+
+  it("names no paths of a listener that serves no API", () => {
+    assert.throws(() => route({ "/status": { GET: handlers.one } }, "GET", "/nowhere"), {
+      message: 'There is nothing at the path "/nowhere".',
+    });
+  });
 });

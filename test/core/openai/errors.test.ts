@@ -2,7 +2,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ApiError, errorBody, toApiError } from "../../../src/core/openai/errors.ts";
+import {
+  ApiError,
+  errorBody,
+  ERRORS,
+  toApiError,
+  type ErrorCode,
+} from "../../../src/core/openai/errors.ts";
 import { fail, ValidationError } from "../../../src/core/schema/checker.ts";
 
 describe("an API error", () => {
@@ -15,6 +21,16 @@ describe("an API error", () => {
     const error = new ApiError("upstream_timeout", "Late.", { headers: { Allow: "POST" } });
     assert.deepEqual(error.headers, { Allow: "POST", "x-should-retry": "false" });
   });
+
+  for (const [code, { status }] of Object.entries(ERRORS)) {
+    const isTemporary = [408, 409, 429].includes(status);
+    const isRepeated = code === "internal_error" || code === "upstream_timeout";
+    const mayRetry = isTemporary || (status >= 500 && !isRepeated);
+    it(`${code}, a ${status}, ${mayRetry ? "may" : "must not"} be retried`, () => {
+      const { headers } = new ApiError(code as ErrorCode, "No.");
+      assert.deepEqual(headers, mayRetry ? {} : { "x-should-retry": "false" });
+    });
+  }
 
   it("becomes a body with the request id", () => {
     const error = new ApiError("model_not_found", "None.", { param: "model" });

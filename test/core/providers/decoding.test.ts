@@ -63,7 +63,9 @@ describe("usage", () => {
   });
 });
 
-it("a text part is missing for an empty text, and for what is no text", () => {
+it("a text part is missing for an empty text only: what is no text is written as JSON", () => {
   assert.deepEqual(textPart("text", "a"), [{ type: "text", text: "a" }]);
-  for (const none of ["", null, undefined, 7, {}]) assert.deepEqual(textPart("text", none), []);
+  for (const none of ["", null, undefined]) assert.deepEqual(textPart("text", none), []);
+  for (const json of [7, false, {}, { a: [1] }])
+    assert.deepEqual(textPart("text", json), [{ type: "text", text: JSON.stringify(json) }]);
 });

@@ -86,6 +86,15 @@ describe("the core's decoder", () => {
     ]);
   });
 
+  it("reads as JSON what is no text: nothing is lost", () => {
+    const tool_calls = [{ index: 0, id: "call_a", function: { name: "f", arguments: { x: 1 } } }];
+    assert.deepEqual(partsOf(delta({ content: { answer: 42 }, tool_calls })), [
+      { type: "text", text: '{"answer":42}' },
+      { type: "tool_call", call: 0, id: "call_a", name: "f" },
+      { type: "tool_arguments", call: 0, text: '{"x":1}' },
+    ]);
+  });
+
   it("refuses a tool call whose beginning has no name", () =>
     assert.throws(
       () => partsOf(delta({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] })),
@@ -134,6 +143,7 @@ describe("the core's view of a whole reply", () => {
   it("is that it has a message", () => {
     assert.equal(openaiDialect.isReply({ choices: [{ message: { content: "Hi" } }] }), true);
     assert.equal(openaiDialect.isReply({ choices: [{}] }), false);
+    assert.equal(openaiDialect.isReply({ choices: [{ message: null }] }), false);
     assert.equal(openaiDialect.isReply({ object: "list" }), false);
   });
 });

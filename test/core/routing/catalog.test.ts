@@ -158,7 +158,7 @@ describe("what a request needs", () => {
       { messages: part("input_audio", { data: "AA==", format: "wav" }) },
       "messages[0].content",
     ],
-    ["files", "files", { messages: part("file", { file_id: "f1" }) }, "messages[0].content"],
+    ["files", "files", { messages: part("file", { file_data: "AA==" }) }, "messages[0].content"],
   ];
   for (const [name, capability, request, param] of cases) {
     it(`${name}: an alias goes to the first model that can; a named model that cannot refuses`, async (t) => {

@@ -37,7 +37,8 @@ import {
   type MemoryGateway,
   type MemoryProvider,
 } from "../../support/memory.ts";
-import { waitFor, within } from "../../support/wait.ts";
+import { PATIENCE_MS as ANSWER_MS, waitFor, within } from "../../support/wait.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 const words = (message: string, more: object = {}) => ({ error: { message, ...more } });
@@ -119,8 +120,11 @@ const row = (...[fault, behaviour, tries, named, alias, more = {}]: Words): Row 
   falls: alias === "b",
   ...more,
 });
-/** The deadlines of an attempt, where the fault is not silence: long enough for a busy machine. */
-const PATIENCE_MS = 10_000;
+/**
+ * The deadlines of an attempt, where the fault is not silence: beyond what an answer is waited for,
+ * because an attempt that is let down otherwise must not wait for a deadline.
+ */
+const PATIENCE_MS = 10 * ANSWER_MS;
 /** The fault is silence, or what goes on after the end. */
 const BRIEF = { patience: 400 } as const;
 const streamedOnly = { only: "streamed" } as const;
@@ -391,7 +395,6 @@ const ROWS: Row[] = [
     2,
     "upstream_error",
     "b",
-    { patience: 20_000 },
   ),
   row("a flood of headers", () => flood, 2, "upstream_error", "b", { wire: true }),
 ];
@@ -455,7 +458,6 @@ async function outcome(
   const response = await within(
     gateway.chat({ model, stream: streaming, messages: user("hi") }),
     "the answer",
-    15_000,
   );
   const retryAfter = response.headers.get("retry-after");
   const served = (name: string) => (model === "x" ? name : "ok");
@@ -474,11 +476,7 @@ async function outcome(
     assert.equal(reply.choices[0].message.content, reply.model === "b" ? "Rescued." : "Fine.");
     return { got: served(reply.model), retryAfter };
   }
-  const { chunks, done, error } = await within(
-    readStream(response),
-    "the end of the stream",
-    15_000,
-  );
+  const { chunks, done, error } = await within(readStream(response), "the end of the stream");
   const models = new Set(chunks.map((each) => each.model));
   assert.equal(models.size, 1, "one model in every chunk");
   if (model !== "x") assert.ok(models.has(model), "a named model answers under its name");
@@ -499,8 +497,6 @@ async function assertByName(row: Row, streaming: boolean, { gateway, first, seco
   const from = performance.now();
   const direct = await outcome(gateway, "a", streaming);
   const took = performance.now() - from;
-  // An attempt that is let down otherwise must not wait for a deadline.
-  assert.ok(took < PATIENCE_MS, `${took} ms`);
   if (named.endsWith("upstream_timeout")) assert.ok(took >= 390, `${took} ms`);
   assert.equal(direct.got, named);
   if (retryAfter !== undefined) assert.equal(direct.retryAfter, retryAfter);
@@ -626,10 +622,9 @@ describe("attempts", () => {
     const busy = status(429, {}, { ...JSON_TYPE, "retry-after": "3" });
     const rules = { retry: { max_wait_ms: 5_000 } };
     for (const more of [{ breaker: { failures: 1 } }, { timeouts: { total_ms: 2_000 } }]) {
-      const { gateway, first } = bench(t, busy, { ...rules, ...more });
-      const from = performance.now();
+      // On a clock that stands still, whatever waits does not end.
+      const { gateway, first } = bench(t, busy, { ...rules, ...more }, createFakeClock());
       assert.equal((await outcome(gateway, "x", false)).got, "b");
-      assert.ok(performance.now() - from < 2_500);
       assert.equal(first.asked.length, 1);
     }
   });

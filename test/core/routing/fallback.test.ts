@@ -52,6 +52,7 @@ function start(
     endsAt: clock.monotonic() + 900_000,
     account: "acme",
     large,
+    retain: () => undefined,
     clock,
     report: (event) => events.push(event),
     trace: undefined,

@@ -41,6 +41,12 @@ describe("paths and messages", () => {
       message: "a: expected a string, got a number\nb: is required",
     }));
 
+  it("a ValidationError has no stack, and leaves that of other errors as it was", () => {
+    const error = new ValidationError([{ path: ["a"], code: "invalid_value", message: "no" }]);
+    assert.equal(error.stack, "Error: a: no");
+    assert.match(new Error("other").stack!, /\n {4}at /);
+  });
+
   it("fail throws one fault, by default at the root", () => {
     assert.throws(
       () => fail("invalid_value", "no"),

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { nullable } from "../../../src/config/fields.ts";
 import {
   array,
   boolean,
   byType,
-  nullable,
   number,
   object,
   optional,

@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { nullable } from "../../../src/config/fields.ts";
 import {
   array,
   boolean,
   fail,
   lenient,
   literal,
-  nullable,
   number,
   object,
   optional,

@@ -63,6 +63,31 @@ describe("consume", () => {
     await assert.rejects(within(done, "the rejection"), { message: "broken off" });
   });
 
+  it("gives the pieces of all bodies together a budget in a pass of the event loop", async () => {
+    const order: string[] = [];
+    const reading = ["a", "b", "c"].map((name) =>
+      consume(iterable("1", "2", "3"), () => {
+        order.push(name);
+        const until = performance.now() + 12;
+        while (performance.now() < until);
+      }),
+    );
+    let passes = 0;
+    let most = 0;
+    let before = 0;
+    const look = (): void => {
+      passes += 1;
+      most = Math.max(most, order.length - before);
+      before = order.length;
+      if (order.length < 9) setImmediate(look);
+    };
+    setImmediate(look);
+    await within(Promise.all(reading), "the end of all");
+    // The first piece of each may come before the budget is seen to be spent.
+    assert.ok(passes >= 6, `${order.length} pieces in ${passes} passes`);
+    assert.deepEqual(order.slice(-3), ["a", "b", "c"], "each has its turn");
+  });
+
   it("abandons the body if the reader throws", async () => {
     let abandoned = false;
     async function* body(): AsyncGenerator<Uint8Array> {

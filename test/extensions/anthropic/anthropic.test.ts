@@ -918,7 +918,7 @@ describe("what goes out", { concurrency: 2 }, () => {
     });
   }
 
-  it("a file that is not there, but only named, cannot be said: 400, and nobody is asked", async (t) => {
+  it("a file that is stored at the provider is not passed on: 400, and nobody is asked", async (t) => {
     const { gw, provider } = await bench(t);
     const response = await gw.chat({
       model: "plain",
@@ -926,7 +926,7 @@ describe("what goes out", { concurrency: 2 }, () => {
     });
     assert.deepEqual(
       [response.status, (await json(response)).error.code, provider.asked.length],
-      [400, "upstream_rejected", 0],
+      [400, "unsupported_value", 0],
     );
   });
 });
@@ -985,7 +985,12 @@ const thought = (thinking: string, signature: string) => ({
   signature,
 });
 const REDACTED = { type: "redacted_thinking", data: "cmVkYWN0ZWQ=" };
-const toolUse = (id: string, name: string, input: Json) => ({ type: "tool_use", id, name, input });
+const toolUse = (id: string, name: string, input: Json | string) => ({
+  type: "tool_use",
+  id,
+  name,
+  input,
+});
 const say = (text: string) => ({ type: "text_delta", text });
 const think = (thinking: string) => ({ type: "thinking_delta", thinking });
 const sign = (signature: string) => ({ type: "signature_delta", signature });
@@ -1188,13 +1193,12 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
       "tool_use",
     ],
     [
-      "the provider's own tools, pings, and what nobody knows",
+      "the provider's own tools, pings, and unknown events and deltas are left out",
       [
         { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "x" } },
         { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },
         textBlock("Hi."),
         toolUse("toolu_1", "f", { a: 1 }),
-        { type: "news", text: "no" },
       ],
       [
         start(),
@@ -1209,6 +1213,44 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
         ...block(2, textBlock(""), say("H"), { type: "news_delta", text: "no" }, say("i.")),
         { type: "news", text: "no", delta: { type: "text_delta", text: "no" } },
         ...block(3, toolUse("toolu_1", "f", {}), input('{"a":1}')),
+      ],
+      said("Hi.", "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "a block that nobody knows is text",
+      [textBlock("Hi."), { type: "news", at: 1 }, toolUse("toolu_1", "f", { a: 1 })],
+      [
+        start(),
+        ...block(0, textBlock(""), say("Hi.")),
+        ...block(1, { type: "news", at: 1 }),
+        ...block(2, toolUse("toolu_1", "f", {}), input('{"a":1}')),
+      ],
+      said('Hi.{"type":"news","at":1}', "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "a call that begins with all of its arguments, which deltas repeat",
+      [toolUse("toolu_1", "f", { a: 1 })],
+      [start(), ...block(0, toolUse("toolu_1", "f", { a: 1 }), input('{"a"'), input(":1}"))],
+      said(null, "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "arguments as a string in the whole reply",
+      [toolUse("toolu_1", "f", '{"a":1}')],
+      [start(), ...block(0, toolUse("toolu_1", "f", {}), input('{"a":1}'))],
+      said(null, "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "a whole message at the end of a stream, which repeats it",
+      [textBlock("Hi."), toolUse("toolu_1", "f", { a: 1 })],
+      [
+        start(),
+        ...block(0, textBlock(""), say("Hi.")),
+        ...block(1, toolUse("toolu_1", "f", {}), input('{"a":1}')),
+        message([textBlock("Hi."), toolUse("toolu_1", "f", { a: 1 })], "tool_use"),
       ],
       said("Hi.", "", ["toolu_1", "f", '{"a":1}']),
       "tool_use",
@@ -1737,6 +1779,29 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
       return ended?.();
     });
     assert.deepEqual(over, [false, false, false, true]);
+  });
+
+  it("a whole message after its events passes to a client of this format as their end alone", () => {
+    const target = {
+      upstreamModel: "m",
+      reasoning: false,
+      traits: traitsOf(VENDORS, { vendor: "anthropic" }, { reasoning: false }),
+    };
+    const { push } = createAnthropicDialect(createSignatureStore()).decoder(target, {
+      dialect: "anthropic",
+      body: {},
+      headers: {},
+    });
+    const repeated = message([textBlock("Hi.")], "end_turn");
+    for (const event of [start(), ...block(0, textBlock(""), say("Hi."))]) push(event);
+    const parts = push(repeated);
+    assert.deepEqual(
+      parts.filter(({ type }) => type !== "usage"),
+      [
+        { type: "native", event: ended("end_turn", repeated.usage), content: false },
+        { type: "finish", reason: "stop" },
+      ],
+    );
   });
 
   it("not where thinking is off; and a thought that was not asked for is kept for when it is on", async (t) => {

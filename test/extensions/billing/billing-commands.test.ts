@@ -24,6 +24,7 @@ import { demo, KEY, user } from "../../support/gateway.ts";
 import { speak, status } from "../../support/provider.ts";
 import { createRandom } from "../../support/random.ts";
 import { runHere } from "../../support/run-here.ts";
+import { thisMonth } from "../../support/today.ts";
 
 const IDS = [
   "plain",
@@ -278,7 +279,7 @@ describe("billing statement", { concurrency: 2 }, () => {
       ...secrets,
       providers: { lab: { ...(config as any).providers.lab, api_key: "$LAB_KEY" } },
     });
-    const month = new Date().toISOString().slice(0, 7);
+    const month = thisMonth();
     const { code, stdout, stderr } = await runHere([
       "billing",
       "statement",

@@ -30,7 +30,7 @@ function place() {
 async function busy(t: TestContext, cwd: string) {
   const gateway = launch({ args: [join(cwd, "dist", "chat-gateway.mjs")], cwd }, []);
   t.after(() => gateway.child.kill("SIGKILL"));
-  const url = await within(gateway.address, "the gateway to listen", 20_000);
+  const url = await within(gateway.address, "the gateway to listen");
   const ending = new AbortController();
   t.after(() => ending.abort()); // or the clients of a test that failed would ask for ever
   const client = async () => {
@@ -49,7 +49,7 @@ async function busy(t: TestContext, cwd: string) {
     if (signal === "SIGTERM") ending.abort();
     if (signal === "SIGTERM") await clients;
     gateway.child.kill(signal);
-    await within(gateway.ended, "its end", 20_000);
+    await within(gateway.ended, "its end");
     ending.abort();
     await clients;
   };
@@ -59,7 +59,7 @@ async function busy(t: TestContext, cwd: string) {
 it("a copy that was made while the gateway ran is restored: the books are right, and go on", async (t) => {
   const { cwd, dir, script } = place();
   const first = await busy(t, cwd);
-  await waitFor(() => settledSoFar(dir) > 40, "some requests", 20_000);
+  await waitFor(() => settledSoFar(dir) > 40, "some requests");
   await script(copy);
   await settled(() => 0, "more requests", 200);
   await first.kill();
@@ -69,7 +69,7 @@ it("a copy that was made while the gateway ran is restored: the books are right,
   const restored = usageRecords(dir).length;
   assert.ok(restored > 40);
   const second = await busy(t, cwd);
-  await waitFor(() => settledSoFar(dir) > restored + 40, "more requests", 20_000);
+  await waitFor(() => settledSoFar(dir) > restored + 40, "more requests");
   await second.stop();
   assert.match(await script("node dist/chat-gateway.mjs audit"), /\nthe books are right\n$/);
   assertEach(dir);
@@ -78,7 +78,7 @@ it("a copy that was made while the gateway ran is restored: the books are right,
 it("a lost cursor, a lost usage folder, and usage records that are older than the spend log", async (t) => {
   const { cwd, dir, script } = place();
   const first = await busy(t, cwd);
-  await waitFor(() => usageCount(dir) > 40, "some records", 20_000);
+  await waitFor(() => usageCount(dir) > 40, "some records");
   // The gateway goes on meanwhile: first what says how much of the records counts, then the
   // records, which only grow.
   const older = join(cwd, "older");
@@ -86,7 +86,7 @@ it("a lost cursor, a lost usage folder, and usage records that are older than th
   const months = readdirSync(join(dir, "usage")).filter((name) => name.endsWith(".jsonl"));
   for (const name of ["cursor.json", ...months])
     copyFileSync(join(dir, "usage", name), join(older, name));
-  await waitFor(() => settledSoFar(dir) > 80, "some requests", 20_000);
+  await waitFor(() => settledSoFar(dir) > 80, "some requests");
   await first.stop();
   const audit = "node dist/chat-gateway.mjs audit";
   rmSync(join(dir, "usage", "cursor.json"));

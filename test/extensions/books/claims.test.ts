@@ -41,8 +41,7 @@ describe("a live gateway", { concurrency: 2 }, () => {
     it(`${what} announces itself again, and settles its request itself`, async (t) => {
       const { behaviour, finish } = held();
       // The commands run while the reply waits, however long they take on a busy machine.
-      const patient = { timeouts: { idle_ms: 60_000, total_ms: 120_000 } };
-      const { dir, gw, config } = await priced(t, { m: behaviour }, patient);
+      const { dir, gw, config } = await priced(t, { m: behaviour });
       const reply = await gw.chat({ model: "m", stream: true, messages: user("hi") });
       const spend = join(dir, "spend");
       const own = () => readdirSync(spend).filter((name) => /^\d{4}-.*\.sock$/.test(name));

@@ -42,10 +42,7 @@ it(`two gateways on one data_dir, ${KILLS} kills: nothing lost, nothing doubled,
     [],
     `${violations.length} violations with CRASH_SEED=${seed}; the books are in ${folder}`,
   );
-  assert.ok(
-    figures["received whole"]! > 4 * KILLS && figures["interrupted"]! > 0,
-    JSON.stringify(figures),
-  );
+  assert.ok(figures["killed while asking"]! > 0, JSON.stringify(figures));
   rmSync(folder, { recursive: true });
 });
 
@@ -74,7 +71,7 @@ function start(t: TestContext, program: Program, config: string) {
   });
   return {
     ...running,
-    address: within(running.address, "the line that says where it listens", 20_000),
+    address: within(running.address, "the line that says where it listens"),
   };
 }
 
@@ -92,7 +89,7 @@ async function silentProvider(t: TestContext): Promise<{ url: string; asked: Pro
   });
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked: within(once(server, "request"), "the provider to be asked", 20_000),
+    asked: within(once(server, "request"), "the provider to be asked"),
   };
 }
 
@@ -193,7 +190,6 @@ it("a gateway that the system holds up between two calls, while another process 
   await waitFor(
     () => readdirSync(dataDir).includes("spend") && readdirSync(spend).length > 0,
     "the gateway to begin a segment",
-    20_000,
   );
   assert.equal((await runToEnd(program, ["usage", "sync", "--once", "--config", config])).code, 0);
   ask(await address);
@@ -214,7 +210,7 @@ it("gateways that come and go without a request, while their books are synced al
     const { child, address, ended } = start(t, bundled(folder), config);
     assert.equal((await fetch(`${await address}/healthz`)).status, 200);
     child.kill("SIGTERM");
-    const { code, stderr } = await within(ended, "its end", 30_000);
+    const { code, stderr } = await within(ended, "its end");
     assert.deepEqual([code, stderr], [0, ""]);
   };
   for (let round = 0; round < (LONG ? 3 : 1); round += 1)
@@ -228,7 +224,7 @@ it("SIGTERM as soon as it says that it listens: a good end", async (t) => {
     const { child, address, ended } = start(t, bundled(folder), config);
     await address;
     child.kill("SIGTERM");
-    const { code, signal } = await within(ended, "its end", 30_000);
+    const { code, signal } = await within(ended, "its end");
     assert.deepEqual([code, signal], [0, null]);
   }
 });

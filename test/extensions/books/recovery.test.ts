@@ -32,6 +32,7 @@ import { configFor, demo, KEY, readStream, startGateway, user } from "../../supp
 import { LONG } from "../../support/long.ts";
 import { held, silent, startProvider } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
+import { now } from "../../support/today.ts";
 
 /**
  * A gateway that closes waits for up to 2 s for the last settle lines and then for up to 5 s for
@@ -60,7 +61,7 @@ describe("opened and never settled", () => {
       "died",
     );
     const before = readFileSync(segmentPath(dir), "utf8");
-    const from = Date.now();
+    const from = now();
     const told = [];
     for (let i = 0; i < 3; i += 1) {
       const gw = await start(t, dir);
@@ -76,7 +77,7 @@ describe("opened and never settled", () => {
     ] as const) {
       const { type: _, stream: __, time: opened, ...about } = open;
       const { time } = line;
-      assert.ok(Date.parse(time) >= from && Date.parse(time) <= Date.now());
+      assert.ok(Date.parse(time) >= from && Date.parse(time) <= now());
       assert.deepEqual(line, {
         type: "settle",
         ...about,

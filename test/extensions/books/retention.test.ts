@@ -28,6 +28,7 @@ import {
 import { folder } from "../../support/folder.ts";
 import { audit, command, readCursor, serve, writeCursor } from "../../support/ledger.ts";
 import { waitFor } from "../../support/wait.ts";
+import { today } from "../../support/today.ts";
 
 const DAY = 86_400_000;
 const START = Date.parse("2026-03-01T12:00:00Z");
@@ -245,8 +246,7 @@ describe("the usage records of deleted segments", { concurrency: 2 }, () => {
 
   it("are proved beside requests that have their lines, older and younger ones", async () => {
     const dir = await retiredBooks();
-    const today = new Date().toISOString().slice(0, 10);
-    handMade(dir, `${today}.0001.jsonl`, textOf(pair(10, today)), "let go");
+    handMade(dir, `${today()}.0001.jsonl`, textOf(pair(10, today())), "let go");
     handMade(dir, "2023-12-01.0001.jsonl", textOf(pair(11, "2023-12-01")), "let go"); // its file is young
     await sync(dir);
     const { code, found } = await audit(dir, KEPT);

@@ -423,8 +423,8 @@ describe("a client that leaves", { concurrency: 4 }, () => {
     completion: number,
     source: string,
   ][] = [
-    ["before an answer", silent, 0, false, 0, "none"],
-    ["before an answer, streaming", silent, 0, true, 0, "none"],
+    ["before an answer", silent, 0, false, 0, "estimated"],
+    ["before an answer, streaming", silent, 0, true, 0, "estimated"],
     [
       "after the provider's headers",
       ({ res }) => {
@@ -434,7 +434,7 @@ describe("a client that leaves", { concurrency: 4 }, () => {
       0,
       false,
       0,
-      "none",
+      "estimated",
     ],
     [
       "after a role without text",
@@ -442,7 +442,7 @@ describe("a client that leaves", { concurrency: 4 }, () => {
       0,
       true,
       0,
-      "none",
+      "estimated",
     ],
     ["after one word", story(1), 1, true, 2, "estimated"],
     ["after 40 words", story(40), 40, true, 68, "estimated"],
@@ -506,9 +506,9 @@ describe("a client that leaves", { concurrency: 4 }, () => {
       assert.deepEqual(outcomes(settle), [["m", "lab", "cancelled"]]);
       const { usage, cost } = settle;
       assert.equal(usage.completion_tokens, completionTokens);
-      assert.equal(usage.prompt_tokens > 0, source !== "none");
+      assert.ok(usage.prompt_tokens > 0);
       assert.equal(cost, costOf(usage, PRICE));
-      assert.equal(cost === "0", source === "none");
+      assert.notEqual(cost, "0");
       await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
     });
   }
@@ -574,7 +574,7 @@ describe("segments", { concurrency: 4 }, () => {
     );
     const slow = await gw.chat({ model: "slow", stream: true, messages: user("hi") });
     for (let i = 0; i < 3; i += 1) await ask();
-    await waitFor(() => segments(dir).length === 2, "the second segment", 3_000);
+    await waitFor(() => segments(dir).length === 2, "the second segment");
     for (let i = 0; i < 3; i += 1) await ask();
     finish();
     assert.ok((await readStream(slow)).done);
@@ -585,11 +585,12 @@ describe("segments", { concurrency: 4 }, () => {
       ["slow", "slow"],
       "opened first and settled last in the first segment",
     );
-    assert.equal(linesOf(segmentPath(dir, segments(dir)[1])).length, 6);
+    const later = segments(dir).slice(1);
+    const lines = later.flatMap((name) => linesOf(segmentPath(dir, name)));
+    assert.ok(lines.length >= 6, "what was asked after the first segment was full");
     await waitFor(
       () => !existsSync(segmentPath(dir).replace("jsonl", "sock")),
       "the first segment to be let go",
-      3_000,
     );
   });
 
@@ -604,7 +605,7 @@ describe("segments", { concurrency: 4 }, () => {
     );
     const slow = await gw.chat({ model: "slow", stream: true, messages: user("hi") });
     clock.now += 1_000;
-    await waitFor(() => segments(dir).length === 2, "the new day's segment", 3_000);
+    await waitFor(() => segments(dir).length === 2, "the new day's segment");
     await ask();
     finish();
     await slow.text();

@@ -40,6 +40,7 @@ import { folder } from "../../support/folder.ts";
 import { demo, readStream, startGateway, user } from "../../support/gateway.ts";
 import { held, speak, status } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
+import { now } from "../../support/today.ts";
 
 /** What a pair of lines must have become. */
 function recordOf({ open, settle }: { open: Line; settle: Line }): Line {
@@ -353,7 +354,7 @@ describe("a sync that cannot write", () => {
   });
 
   it("the log waits and requests are served; /status and /metrics tell of the lag; it makes up for it by itself", async (t) => {
-    const clock = { now: Date.now() };
+    const clock = { now: now() };
     const { dir, gw, ask } = await priced(
       t,
       { m: speak("Hi.") },

@@ -12,6 +12,7 @@ import { LONG } from "../../support/long.ts";
 import {
   chunk,
   completion,
+  event,
   held,
   speak,
   startProvider,
@@ -207,69 +208,189 @@ describe("what a budget may be", () => {
   });
 });
 
-describe("a hold of a request without max_tokens", () => {
-  /** Replies with so many tokens. */
-  const replying =
-    (tokens: () => number): Behaviour =>
-    (asked) =>
-      status(
-        200,
-        completion({ content: "Fine." }, "stop", {
-          usage: { prompt_tokens: 10, completion_tokens: tokens(), total_tokens: 10 + tokens() },
-        }),
-      )(asked);
+/** Says as much as max_tokens allows, and a million tokens where it says nothing. */
+const endless: Behaviour = (asked) => {
+  const { max_tokens: completion_tokens = 1_000_000, stream: isStream } = asked.body as any;
+  const usage = {
+    prompt_tokens: 20,
+    completion_tokens,
+    total_tokens: 20 + completion_tokens,
+  };
+  if (!isStream) status(200, completion({ content: "Word." }, "length", { usage }))(asked);
+  else stream([chunk({ content: "Word." }), chunk({}, "length"), { ...chunk({}), usage }])(asked);
+};
 
-  it("takes the model's bound, or 1,000 tokens", async (t) => {
-    const { ask, dir } = await priced(
+describe("a request without max_tokens", () => {
+  /** 75 a million tokens: the whole reply of this model costs 9.60. */
+  const DEAR = {
+    price: { input_cache_miss: 15, output: 75 },
+    max_output_tokens: 128_000,
+  };
+  const limitsSent = ({ asked }: { readonly asked: readonly { readonly body: any }[] }) =>
+    asked.map(({ body }) => body.max_tokens);
+
+  for (const isStream of [false, true])
+    it(`never outspends a budget, 200 at once, ${isStream ? "streamed" : "whole"}`, async (t) => {
+      const over = merge(budget("5"), {
+        models: { m: { ...DEAR, max_output_tokens: 4_000 } },
+        server: { max_in_flight: 1_000 },
+      }) as object;
+      const { gw, ask, dir, provider } = await priced(t, { m: endless }, over);
+      const answers = await within(
+        Promise.all(Array.from({ length: 200 }, () => ask({ stream: isStream }))),
+        "all answers",
+        120_000,
+      );
+      const served = answers.filter((answer) => answer.status === 200);
+      assert.equal(answers.filter((answer) => answer.status === 402).length, 200 - served.length);
+      assert.ok(served.length >= 16, `${served.length} were served`);
+      for (const { text } of served) assert.match(text, /"finish_reason":"length"/);
+      const lines = await settled(dir, served.length);
+      const spent = lines.reduce((total, { cost }) => total + pico(cost), 0n);
+      assert.ok(spent <= pico("5."), `${money(spent)} was spent`);
+      for (const { open, settle } of entries(dir))
+        assert.ok(pico(settle["cost"]) <= pico(open["hold"]), "no more than was held");
+      for (const limit of limitsSent(provider)) assert.ok(limit >= 256 && limit <= 4_000);
+      const [row] = await standing(gw);
+      assert.deepEqual([pico(row.spent), row.held], [spent, "0"]);
+    });
+
+  it("is served by a dear model on a new account, and ends with `length`", async (t) => {
+    const { ask, provider } = await priced(
       t,
-      { m: speak("Fine."), bound: speak("Fine."), sent: speak("Fine.") },
-      {
-        ...budget("1"),
-        models: { bound: { max_output_tokens: 100 }, sent: { default_output_tokens: 100 } },
-      },
+      { m: endless },
+      merge(budget("5"), { models: { m: DEAR } }) as object,
     );
-    for (const model of ["m", "bound", "sent"]) await ask({ model });
-    const holds = entries(dir).map(({ open }) => open["hold"]);
-    assert.deepEqual(holds, ["0.010057501", "0.0010575001", "0.0010575001"]);
+    const answer = await ask();
+    assert.equal(answer.status, 200);
+    assert.match(answer.text, /"finish_reason":"length"/);
+    assert.deepEqual(limitsSent(provider), [16_000]); // 1.20: of 5.00 four times that is free
   });
 
-  it("is at most what the last 100 requests cost, and a quarter", async (t) => {
-    let tokens = 40;
-    const price = { input_cache_miss: 1, output: 1 };
-    const { ask, dir } = await priced(
+  it("gets all that the model can say where a quarter of what is free pays for it", async (t) => {
+    const { ask, provider } = await priced(
       t,
-      { m: replying(() => tokens) },
-      merge(budget("1"), { models: { m: { price } } }) as object,
+      { m: speak("Fine.") },
+      merge(budget("39"), { models: { m: DEAR } }) as object,
     );
     await ask();
-    tokens = 20;
-    for (let round = 0; round < 101; round += 1) await ask();
-    const holds = entries(dir).map(({ open }) => open["hold"]);
-    assert.equal(holds[0], "0.001046");
-    assert.equal(holds[1], "0.0000625"); // (10 + 40) and a quarter
-    assert.equal(holds[100], "0.0000625");
-    assert.equal(holds[101], "0.0000375"); // the dear one is the 101st before it
+    assert.deepEqual(limitsSent(provider), [128_000]);
   });
 
-  it("is not less where requests before it were left, or failed", async (t) => {
-    let behaviour: Behaviour = held().behaviour;
-    const { gw, ask, dir } = await priced(t, { m: (asked) => behaviour(asked) }, budget("0.02"));
-    const leave = await beginStream(gw.url);
-    leave();
-    await until(async () => (await standing(gw))[0].held === "0", "the hold to be given back");
-    behaviour = status(500);
-    assert.equal((await ask()).status, 503);
-    behaviour = speak("Fine.");
-    assert.equal((await ask()).status, 200);
-    const holds = entries(dir).map(({ open }) => open["hold"]);
-    assert.deepEqual(holds, Array<string>(3).fill("0.010057501"));
+  it("is refused where 256 tokens do not fit, to the pico-unit", async (t) => {
+    // 46 bytes and marks of prompt at 15, 256 tokens at 75.
+    const least = 46n * 15_000_000n + 256n * 75_000_000n;
+    const models = { m: DEAR };
+    const enough = await priced(
+      t,
+      { m: endless },
+      merge(budget(money(least)), { models }) as object,
+    );
+    assert.equal((await enough.ask()).status, 200);
+    assert.deepEqual(limitsSent(enough.provider), [256]);
+    const short = await priced(
+      t,
+      { m: endless },
+      merge(budget(money(least - 1n)), { models }) as object,
+    );
+    const refused = await short.ask();
+    assert.equal(refused.status, 402);
+    assert.equal(short.provider.asked.length, 0);
+    assert.match(errorOf(refused).message, /this request may cost 0\.01989\./);
   });
 
-  it("is no less than what the prompt alone comes to", async (t) => {
-    const { ask, dir } = await priced(t, { m: speak("Fine.") }, budget("1"));
-    await ask({ model: "m" });
-    await ask({ model: "m", messages: user("Long. ".repeat(4_000)) });
-    assert.equal(entries(dir)[1]!.open["hold"], "0.0075"); // 24,000 bytes, four a token
+  it("with a limit of its own is never cut shorter", async (t) => {
+    const { ask, provider } = await priced(
+      t,
+      { m: speak("Fine.") },
+      merge(budget("5"), { models: { m: DEAR } }) as object,
+    );
+    assert.equal((await ask({ max_tokens: 60_000 })).status, 200);
+    assert.equal((await ask({ max_completion_tokens: 70_000 })).status, 402);
+    assert.deepEqual(limitsSent(provider), [60_000]);
+  });
+
+  it("has no limit where no budget applies", async (t) => {
+    const { ask, provider } = await priced(t, { m: speak("Fine.") }, { models: { m: DEAR } });
+    await ask();
+    assert.deepEqual(limitsSent(provider), [undefined]);
+  });
+
+  it("sends each model of an alias no more than is held for it", async (t) => {
+    const models = {
+      long: { max_output_tokens: 100_000, price: { input_cache_miss: 1, output: 1 } },
+      m: { price: DEAR.price },
+    };
+    const alias = { models: ["long", "m"] };
+    const { ask, dir, provider } = await priced(
+      t,
+      { long: status(500, {}), m: endless },
+      merge(budget("1000"), {
+        models,
+        aliases: { any: alias },
+        retry: { max_retries: 0 },
+      }) as object,
+    );
+    assert.equal((await ask({ model: "any" })).status, 200);
+    assert.deepEqual(limitsSent(provider), [100_000, 8_192]);
+    const { open, settle } = only(dir);
+    assert.ok(pico(settle["cost"]) <= pico(open["hold"]));
+  });
+
+  it("leaves room for the prompt in the window of each model", async (t) => {
+    const { ask, provider } = await priced(
+      t,
+      { m: endless, large: speak("Fine.") },
+      merge(budget("1000"), {
+        models: {
+          m: { max_output_tokens: 8_000, context_tokens: 9_000 },
+          large: { max_output_tokens: 8_000, context_tokens: 1_000_000 },
+        },
+      }) as object,
+    );
+    const messages = user("Four".repeat(2_000));
+    for (const model of ["m", "large"]) await ask({ model, messages });
+    assert.deepEqual(limitsSent(provider), [6_000, 8_000]); // 2,000 tokens by estimate, and a half
+    await ask({ model: "m", messages: user("Four".repeat(8_900)) });
+    assert.equal(limitsSent(provider).at(-1), 256);
+  });
+
+  it("goes on after a break with what is left of its hold", async (t) => {
+    const broken: Behaviour = (asked) => {
+      const isFirst = (asked.body as any).messages.length === 1;
+      if (!isFirst) return endless(asked);
+      const { res } = asked;
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(event(chunk({ content: "One two three four" })), () => res.destroy());
+    };
+    const model = { ...DEAR, max_output_tokens: 1_000, prefill: "plain", recovery: "continue" };
+    const { ask, dir, provider } = await priced(
+      t,
+      { m: broken },
+      merge(budget("5"), { models: { m: model } }) as object,
+    );
+    assert.equal((await ask({ stream: true })).status, 200);
+    assert.deepEqual(limitsSent(provider), [1_000, 995]);
+    const { open, settle } = only(dir);
+    assert.equal(settle["attempts"].length, 2);
+    assert.ok(pico(settle["cost"]) <= pico(open["hold"]));
+  });
+
+  it("is billed no more tokens than it was allowed where they are estimated", async (t) => {
+    const unmeasured: Behaviour = ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      for (const part of [
+        chunk({ content: "Incomprehensibilities ".repeat(100) }),
+        chunk({}, "stop"),
+      ])
+        res.write(event(part));
+      res.end("data: [DONE]\n\n");
+    };
+    const { ask, dir } = await priced(t, { m: unmeasured }, budget("5"));
+    assert.equal((await ask({ stream: true, max_tokens: 100 })).status, 200);
+    const { settle } = only(dir);
+    assert.equal(settle["usage_source"], "estimated");
+    assert.equal(settle["usage"].completion_tokens, 100);
   });
 });
 
@@ -355,7 +476,6 @@ describe("the memory of budgets", () => {
     assert.deepEqual(warningsOf(gw), [
       ["account acme", 50, sum([COST, COST, COST])],
       ["account acme", 80, sum([COST, COST, COST, COST])],
-      ["account acme", 100, sum([COST, COST, COST, COST])],
     ]);
   });
 
@@ -369,26 +489,32 @@ describe("the memory of budgets", () => {
 
     const again = await gatewayAt(t, url, over(dir, money(2n * pico(COST))));
     assert.equal((await again.ask()).status, 402);
-    assert.deepEqual(warningsOf(again), [["account acme", 100, COST]]);
+    assert.deepEqual(warningsOf(again), []);
   });
 
-  it("of nothing warns at the first request that it refuses", async (t) => {
-    const { gw, ask } = await priced(t, { m: speak("Fine.") }, budget("0"));
-    for (let round = 0; round < 2; round += 1) assert.equal((await ask(ASK)).status, 402);
-    assert.deepEqual(warningsOf(gw), [["account acme", 100, "0"]]);
-  });
-
-  it("still warns at 50 and 80 per cent after a request that was too large for it", async (t) => {
+  it("warns at 100 per cent once all is spent, however many requests it refuses", async (t) => {
     const dir = folder();
     const { url } = await startProvider(t, { m: speak("Fine.") });
-    const gw = await gatewayAt(t, url, over(dir, money(5n * pico(COST))));
-    assert.equal((await gw.ask({ max_tokens: 1_000_000 })).status, 402);
-    while ((await gw.ask()).status === 200);
-    assert.deepEqual(warningsOf(gw), [
-      ["account acme", 100, "0"],
-      ["account acme", 50, sum([COST, COST, COST])],
-      ["account acme", 80, sum([COST, COST, COST, COST])],
-    ]);
+    const gw = await gatewayAt(t, url, over(dir, HOLD));
+    const reload = (amount: string): void =>
+      gw.gateway.reload(checkConfig(configFor(url, ["m"], merge(over(dir, amount), {}) as object)));
+    assert.equal((await gw.ask()).status, 200);
+    await until(async () => warningsOf(gw).length === 1, "the warning of a half");
+    reload(COST);
+    assert.equal((await gw.ask()).status, 402);
+    assert.equal((await gw.ask()).status, 402);
+    assert.deepEqual(warningsOf(gw).at(-1), ["account acme", 100, COST]);
+    assert.equal(warningsOf(gw).length, 2);
+  });
+
+  it("does not warn of what is held, however much a request would cost", async (t) => {
+    const { gw, ask } = await priced(t, { m: held().behaviour }, budget(HOLD));
+    const leave = await beginStream(gw.url, ASK);
+    assert.equal((await ask(ASK)).status, 402);
+    assert.equal((await ask({ max_tokens: 1_000_000 })).status, 402);
+    assert.deepEqual(warningsOf(gw), []);
+    leave();
+    await until(async () => (await standing(gw))[0].held === "0", "the hold to be given back");
   });
 });
 

@@ -20,7 +20,7 @@ async function serveOnce(t: TestContext, config: string): Promise<void> {
     running.child.kill("SIGKILL");
     await running.ended;
   });
-  const address = await within(running.address, "the gateway to listen", 20_000);
+  const address = await within(running.address, "the gateway to listen");
   const answer = await fetch(`${address}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: "Bearer sk-demo", "content-type": "application/json" },
@@ -32,7 +32,7 @@ async function serveOnce(t: TestContext, config: string): Promise<void> {
   });
   assert.equal(answer.status, 200, await answer.text());
   running.child.kill("SIGTERM");
-  assert.equal((await within(running.ended, "the end", 15_000)).code, 0);
+  assert.equal((await within(running.ended, "the end")).code, 0);
 }
 
 describe("budgets over records in PostgreSQL", { skip: noPostgres() }, () => {

@@ -8,7 +8,15 @@ import type { TestContext } from "node:test";
 import { folder, replace } from "../../support/folder.ts";
 import { configFor, json, KEY, merge, user } from "../../support/gateway.ts";
 import { launch, runToEnd, type Program, type Running } from "../../support/program.ts";
-import { chunk, event, speak, startProvider, type Behaviour } from "../../support/provider.ts";
+import {
+  chunk,
+  completion,
+  event,
+  speak,
+  startProvider,
+  status,
+  type Behaviour,
+} from "../../support/provider.ts";
 import { until, within } from "../../support/wait.ts";
 
 /** A process takes a while to start, most of all beside others. */
@@ -39,14 +47,29 @@ const endlessly: Behaviour = ({ res }) => {
   res.write(event(chunk({ content: "Fi" })));
 };
 
+/** Says as much as max_tokens allows, and a million tokens where it says nothing. */
+const unbounded: Behaviour = (asked) => {
+  const { max_tokens: completion_tokens = 1_000_000 } = asked.body;
+  const usage = { prompt_tokens: 20, completion_tokens, total_tokens: 20 + completion_tokens };
+  status(200, completion({ content: "Word." }, "length", { usage }))(asked);
+};
+
+/** A request without a bound of its reply, which would cost 0.30 at most. */
+export const OPEN = { model: "open", max_tokens: undefined };
+export const OPEN_MODEL = { price: PRICE, max_output_tokens: 30_000 };
+
 /** A provider, and what a gateway in front of it is configured with. */
 export async function bench(t: TestContext, program: Program, over: object) {
-  const provider = await startProvider(t, { m: speak("Fine."), endless: endlessly });
-  const models = { m: { price: PRICE }, endless: { price: PRICE } };
+  const provider = await startProvider(t, {
+    m: speak("Fine."),
+    endless: endlessly,
+    open: unbounded,
+  });
+  const models = { m: { price: PRICE }, endless: { price: PRICE }, open: OPEN_MODEL };
   const dir = folder();
   const configOf = (more: object, dataDir = dir) =>
     merge(
-      configFor(provider.url, ["m", "endless"], {
+      configFor(provider.url, ["m", "endless", "open"], {
         data_dir: dataDir,
         models,
         usage: { sync_ms: 50 },
@@ -85,15 +108,19 @@ async function standing(running: Running): Promise<Record<string, any>[]> {
 export const untilStanding = (
   look: () => Promise<Record<string, any>[]>,
   wanted: Record<string, string>,
-): Promise<unknown> =>
-  until(
+): Promise<unknown> => {
+  let row: Record<string, any> | undefined;
+  return until(
     async () => {
-      const [row] = await look();
+      [row] = await look();
       return Object.entries(wanted).every(([name, value]) => row?.[name] === value);
     },
     `a budget with ${JSON.stringify(wanted)}`,
     LONG_MS,
-  );
+  ).catch((error: Error) => {
+    throw new Error(`${error.message}; it stands at ${JSON.stringify(row)}`);
+  });
+};
 
 /** One request on a connection of its own; its status. */
 export const ask = (url: string, body: object = {}): Promise<number> =>

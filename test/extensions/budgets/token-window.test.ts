@@ -1,8 +1,7 @@
-// The sliding window of tokens against a naive count, and the bound of the last 100 requests.
+// The sliding window of tokens against a naive count.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createRecent } from "../../../src/extensions/budgets/recent.ts";
 import { createTokenWindow } from "../../../src/extensions/budgets/token-window.ts";
 import { createRandom } from "../../support/random.ts";
 
@@ -47,39 +46,5 @@ describe("a window of tokens", () => {
   it("has no room for what is larger than the limit alone", () => {
     const window = createTokenWindow();
     assert.equal(window.roomIn(11, 10, 0), MINUTE);
-  });
-});
-
-describe("the last requests of an account to a model", () => {
-  const prompt = { cost: 3n, tokens: 2 };
-  const estimate = { model: "m", cost: 1_000n, tokens: 1_000, prompt };
-
-  it("bound an estimate by the dearest of a hundred and a quarter, rounded up", () => {
-    const recent = createRecent();
-    assert.deepEqual(recent.bound("acme", estimate), { cost: 1_000n, tokens: 1_000 });
-    recent.add("acme", "m", { cost: 101n, tokens: 50 });
-    assert.deepEqual(recent.bound("acme", estimate), { cost: 127n, tokens: 63 });
-    for (let request = 0; request < 99; request += 1)
-      recent.add("acme", "m", { cost: 4n, tokens: 4 });
-    assert.equal(recent.bound("acme", estimate).cost, 127n);
-    recent.add("acme", "m", { cost: 4n, tokens: 4 });
-    assert.deepEqual(recent.bound("acme", estimate), { cost: 5n, tokens: 5 });
-  });
-
-  it("bound no estimate below what its prompt comes to", () => {
-    const recent = createRecent();
-    recent.add("acme", "m", { cost: 100n, tokens: 80 });
-    const long = { ...estimate, prompt: { cost: 700n, tokens: 600 } };
-    assert.deepEqual(recent.bound("acme", long), { cost: 700n, tokens: 600 });
-    const dear = { ...estimate, prompt: { cost: 2_000n, tokens: 600 } };
-    assert.equal(recent.bound("acme", dear).cost, 1_000n);
-  });
-
-  it("say nothing of other accounts and models, and never raise an estimate", () => {
-    const recent = createRecent();
-    recent.add("acme", "m", { cost: 5_000n, tokens: 5_000 });
-    assert.deepEqual(recent.bound("acme", estimate), { cost: 1_000n, tokens: 1_000 });
-    recent.add("acme", "m2", { cost: 1n, tokens: 1 });
-    assert.equal(recent.bound("beta", estimate).cost, 1_000n);
   });
 });

@@ -58,7 +58,7 @@ function bench(dataDir: string) {
   return { worker, settled, clock, tickets, rounds: () => rounds };
 }
 
-const NOTHING: Outcome = { cost: 0n, tokens: 0, model: null };
+const NOTHING: Outcome = { cost: 0n, tokens: 0 };
 
 describe("what a worker held that died", () => {
   it("costs what the spend log says of it, and nothing where that has no settle line", async () => {
@@ -84,7 +84,7 @@ describe("what a worker held that died", () => {
     dying.die();
     await waitFor(() => rounds() === 1, "the end of the burial");
     assert.deepEqual(settled, [
-      { id: 1, outcome: { cost: 90_000_000n, tokens: 27, model: "m" } },
+      { id: 1, outcome: { cost: 90_000_000n, tokens: 27 } },
       { id: 2, outcome: NOTHING },
       { id: 3, outcome: NOTHING },
     ]);

@@ -43,7 +43,7 @@ import { todays } from "../../support/todays.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 /** A process takes a while to start, most of all beside others. */
-const LONG_MS = 30_000;
+const LONG_MS = 120_000;
 
 // ---- clients: each request on a connection of its own, which the workers get in turn
 
@@ -184,7 +184,7 @@ async function bench(
     provider.url,
     ["m", "held"],
     merge(
-      { data_dir: dir, server: { workers: 3, drain_ms: 60_000 }, usage: { sync_ms: 50 } },
+      { data_dir: dir, server: { workers: 3, drain_ms: 600_000 }, usage: { sync_ms: 50 } },
       over,
     ) as object,
   );
@@ -324,7 +324,7 @@ describe("several workers", { concurrency: 2 }, () => {
     process.kill(still!, "SIGSTOP");
     t.after(() => process.kill(still!, "SIGCONT"));
     for (let n = 0; n < 12; n += 1) readStatus().catch(() => undefined);
-    assert.equal((await readStatus())["workers"], 2);
+    await until(async () => (await readStatus())["workers"] === 2, "the others to be told of");
     process.kill(still!, "SIGCONT");
     await until(async () => (await readStatus())["workers"] === 3, "it to be told of again");
     assert.equal(gw.stderr(), "");
@@ -491,6 +491,27 @@ describe("a worker that dies", { concurrency: 2 }, () => {
       ...cut.map(() => "interrupted"),
     ]);
     await audit(t, file);
+  });
+
+  it("leaves no client waiting: the connection that it was handed and had not taken is closed", async (t) => {
+    const it = await bench(t, { server: { workers: 2 } });
+    await complete(it, 2);
+    const [still] = it.workers();
+    process.kill(still!, "SIGSTOP");
+    // Of four connections at once, the worker that stands still is handed one.
+    const outcomes: string[] = [];
+    const clients = Array.from({ length: 4 }, () =>
+      send(`${it.address}/healthz`, "GET", undefined)
+        .then(({ status: code }) => String(code))
+        .catch((error: NodeJS.ErrnoException) => error.code ?? error.message)
+        .then((outcome) => outcomes.push(outcome)),
+    );
+    await waitFor(() => outcomes.length === 3, "the answers of the other worker");
+    process.kill(still!, "SIGKILL");
+    await within(Promise.all(clients), "the end of the connection that nobody took", LONG_MS / 2);
+    assert.deepEqual(outcomes, ["200", "200", "200", "ECONNRESET"]);
+    await complete(it, 2);
+    assert.equal(await status(ask(it.address)), 200);
   });
 
   it("what it said just before it died counts, and counts once: no place is lost, none is given twice", async (t) => {

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate as turn } from "node:timers/promises";
 import { ended, lines, run, type Running } from "../../support/command.ts";
 import { folder, replace } from "../../support/folder.ts";
 import { demo } from "../../support/gateway.ts";
@@ -41,16 +41,54 @@ function starting(t: TestContext, { workers = 1, keys = 0, detached = false } = 
   return { gw: run(t, ["--config", file], { cwd, detached }), data, file, text };
 }
 
+type Started = ReturnType<typeof starting>;
+
+/** What a start has come to when a signal comes, in the order of a start. */
+const CONFIGURED = "it has read its configuration";
+const BORN = "a worker is born";
+const STAGES: Readonly<Record<string, (started: Started) => boolean>> = {
+  "it listens for signals": ({ gw }) => listensForHangup(gw.child.pid),
+  [CONFIGURED]: ({ data }) => existsSync(join(data, "spend")),
+  [BORN]: ({ gw }) => hasChildren(gw.child.pid),
+  "it says that it listens": ({ gw }) => gw.stdout() !== "",
+};
+
+/** Of all stages in the long form, of the usual one elsewhere; workers are born where there are two. */
+const stages = (usual: string, workers: number): readonly string[] =>
+  LONG ? Object.keys(STAGES).filter((stage) => workers > 1 || stage !== BORN) : [usual];
+
+const reach = (stage: string, started: Started): Promise<unknown> =>
+  waitFor(() => isOver(started.gw) || STAGES[stage]!(started), stage);
+
+const hasChildren = (pid: number | undefined): boolean =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim() !== "";
+
 const events = (gw: Running, event: string): number =>
   lines(gw.stderr()).filter((line) => line.includes(`"event":"${event}"`)).length;
 const isOver = ({ child }: Running): boolean =>
   child.exitCode !== null || child.signalCode !== null;
 const listening = (gw: Running): Promise<unknown> =>
-  waitFor(
-    () => isOver(gw) || listensForHangup(gw.child.pid),
-    "the process to listen for signals",
-    30_000,
-  );
+  waitFor(() => isOver(gw) || listensForHangup(gw.child.pid), "the process to listen for signals");
+
+/**
+ * A gateway that stands still after `reached`, before it says that it listens for requests. One that
+ * was quicker than this process is let go for the next.
+ */
+const caught = (t: TestContext, workers: number, reached: (started: Started) => Promise<unknown>) =>
+  until(async () => {
+    const started = starting(t, { workers, keys: MANY_KEYS });
+    const { gw } = started;
+    await reached(started);
+    gw.child.kill("SIGSTOP");
+    const status = () => readFileSync(`/proc/${gw.child.pid}/status`, "utf8");
+    await waitFor(() => /^State:\s+T/m.test(status()), "the process to stand still");
+    await turn(); // in which this process reads what was said before
+    await turn();
+    if (gw.stdout() === "") return started;
+    gw.child.kill("SIGKILL");
+    await gw.ended;
+    return undefined;
+  }, "a gateway that is caught during its start");
 
 describe("a signal during the start", () => {
   for (const workers of [1, 2]) {
@@ -60,13 +98,12 @@ describe("a signal during the start", () => {
       `SIGHUP is heard before anything is loaded, and acted upon when it listens (${what})`,
       NO_PROC,
       async (t) => {
-        const { gw } = starting(t, { workers, keys: MANY_KEYS });
-        await listening(gw);
-        assert.equal(gw.stdout(), "", "it must still be on its way when the signal comes");
+        const { gw } = await caught(t, workers, ({ gw }) => listening(gw));
         gw.child.kill("SIGHUP");
+        gw.child.kill("SIGCONT");
         gw.child.kill("SIGHUP");
         const url = await gw.address();
-        await waitFor(() => events(gw, "reloaded") >= workers, "the reload", 30_000);
+        await waitFor(() => events(gw, "reloaded") >= workers, "the reload");
         assert.equal((await fetch(`${url}/healthz`)).status, 200);
       },
     );
@@ -75,29 +112,29 @@ describe("a signal during the start", () => {
       `SIGTERM ends it with exit 0, and it never says that it listens (${what})`,
       NO_PROC,
       async (t) => {
-        const { gw } = starting(t, { workers, keys: MANY_KEYS });
-        await listening(gw);
+        const { gw } = await caught(t, workers, ({ gw }) => listening(gw));
         gw.child.kill("SIGTERM");
-        const { code, signal, stdout } = await within(gw.ended, "the end", 30_000);
+        gw.child.kill("SIGCONT");
+        const { code, signal, stdout } = await within(gw.ended, "the end");
         assert.deepEqual([code, signal, stdout], [0, null, ""]);
       },
     );
 
     it(`SIGHUP at many moments from then on: none dies (${what})`, NO_PROC, async (t) => {
-      for (const delay of LONG ? [0, 5, 10, 20, 40, 80, 120, 160, 200, 300, 400] : [80]) {
-        const { gw } = starting(t, { workers });
+      for (const stage of stages(CONFIGURED, workers)) {
+        const started = starting(t, { workers });
+        const { gw } = started;
         await listening(gw);
-        await pause(delay); // the moment is what is tried here
+        await reach(stage, started);
         gw.child.kill("SIGHUP");
         await gw.address();
         await waitFor(
           () => isOver(gw) || events(gw, "reloaded") >= workers,
-          `the reload after a SIGHUP at ${delay} ms`,
-          30_000,
+          `the reload after a SIGHUP when ${stage}`,
         );
-        assert.ok(!isOver(gw), `a SIGHUP at ${delay} ms ended it`);
+        assert.ok(!isOver(gw), `a SIGHUP when ${stage} ended it`);
         gw.child.kill("SIGTERM");
-        assert.equal((await within(gw.ended, "the end", 30_000)).code, 0);
+        assert.equal((await within(gw.ended, "the end")).code, 0);
       }
     });
   }
@@ -107,29 +144,30 @@ describe("a signal during the start", () => {
       `${signal} to the whole process group while workers are born: no worker is missing, nothing is told as a death`,
       NO_PROC,
       async (t) => {
-        for (const delay of LONG ? [0, 10, 20, 30, 40, 50, 60, 80, 100, 150, 250] : [50]) {
-          const { gw } = starting(t, { workers: 2, detached: true });
+        for (const stage of stages(BORN, 2)) {
+          const started = starting(t, { workers: 2, detached: true });
+          const { gw } = started;
           await listening(gw);
-          await pause(delay); // the moment is what is tried here
+          await reach(stage, started);
           process.kill(-gw.child.pid!, signal);
           if (signal === "SIGHUP") {
             const url = await gw.address();
             assert.equal((await fetch(`${url}/healthz`)).status, 200);
             gw.child.kill("SIGTERM");
           }
-          const { code, stderr } = await within(gw.ended, `the end, after ${delay} ms`, 30_000);
-          assert.deepEqual([code, events(gw, "worker_died")], [0, 0], `at ${delay} ms: ${stderr}`);
+          const { code, stderr } = await within(gw.ended, `the end, when ${stage}`);
+          assert.deepEqual([code, events(gw, "worker_died")], [0, 0], `when ${stage}: ${stderr}`);
         }
       },
     );
   }
 
   it("a second SIGTERM during the start ends it at once, exit 1", NO_PROC, async (t) => {
-    const { gw } = starting(t, { keys: MANY_KEYS });
-    await listening(gw);
+    const { gw } = await caught(t, 1, ({ gw }) => listening(gw));
     gw.child.kill("SIGTERM");
     gw.child.kill("SIGINT");
-    const { code, signal } = await within(gw.ended, "the end", 30_000);
+    gw.child.kill("SIGCONT");
+    const { code, signal } = await within(gw.ended, "the end");
     assert.deepEqual([code, signal], [1, null]);
   });
 
@@ -138,9 +176,9 @@ describe("a signal during the start", () => {
     const file = join(dir, "gateway.json");
     writeFileSync(file, JSON.stringify(demo({ data_dir: join(dir, "data") })));
     const sync = run(t, ["usage", "sync", "--config", file]);
-    await waitFor(() => existsSync(join(dir, "data", "spend")), "the sync to begin", 30_000);
+    await waitFor(() => existsSync(join(dir, "data", "spend")), "the sync to begin");
     sync.child.kill("SIGHUP");
-    const end = await within(sync.ended, "the end", 30_000);
+    const end = await within(sync.ended, "the end");
     assert.deepEqual([end.code, end.signal], [null, "SIGHUP"]);
     assert.equal((await ended(t, ["check", "--config", file])).code, 0);
   });
@@ -148,21 +186,26 @@ describe("a signal during the start", () => {
 
 describe("a change of the configuration during the start", () => {
   for (const workers of [1, 2]) {
-    it(`is put in force soon after it listens (${workers === 1 ? "one process" : "two workers"})`, async (t) => {
-      const { gw, data, file, text } = starting(t, { workers, keys: MANY_KEYS });
-      // The folder is made when the configuration has been read; the keys are read after that.
-      await waitFor(() => existsSync(join(data, "spend")), "the configuration to be read", 30_000);
-      assert.equal(gw.stdout(), "", "it does not listen yet");
-      replace(file, text({ keys: [{ account: "later", key: "sk-later" }] }));
-      const url = await gw.address();
-      const status = await until(async () => {
-        const response = await fetch(`${url}/v1/models`, {
-          headers: { authorization: "Bearer sk-later" },
-        });
-        await response.text();
-        return response.status === 200 && response.status;
-      }, "the new key to be valid");
-      assert.equal(status, 200);
-    });
+    it(
+      `is put in force soon after it listens (${workers === 1 ? "one process" : "two workers"})`,
+      NO_PROC,
+      async (t) => {
+        // The folder is made when the configuration has been read; the keys are read after that.
+        const { gw, file, text } = await caught(t, workers, ({ data }) =>
+          waitFor(() => existsSync(join(data, "spend")), "the configuration to be read"),
+        );
+        replace(file, text({ keys: [{ account: "later", key: "sk-later" }] }));
+        gw.child.kill("SIGCONT");
+        const url = await gw.address();
+        const status = await until(async () => {
+          const response = await fetch(`${url}/v1/models`, {
+            headers: { authorization: "Bearer sk-later" },
+          });
+          await response.text();
+          return response.status === 200 && response.status;
+        }, "the new key to be valid");
+        assert.equal(status, 200);
+      },
+    );
   }
 });

@@ -13,7 +13,7 @@ import { usageIn } from "../../../src/extensions/compatible/usage.ts";
 describe("think tags", () => {
   /** All pieces through one splitter, joined. */
   function split(pieces: readonly string[]): readonly [text: string, reasoning: string] {
-    const splitPiece = createThinkTagSplitter();
+    const splitPiece = createThinkTagSplitter(true);
     const results = pieces.map((piece, at) => splitPiece(piece, at === pieces.length - 1));
     return [
       results.map(({ text }) => text).join(""),

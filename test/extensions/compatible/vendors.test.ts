@@ -70,12 +70,16 @@ const ALL = {
 const NOISE = {
   metadata: { a: "b" },
   store: true,
-  logit_bias: { 1: 1 },
   n: 1,
   service_tier: "flex",
+  enable_thinking: true,
+};
+/** Passed on to those that take them. */
+const FURTHER = {
+  logit_bias: { 1: 1 },
   verbosity: "low",
   prompt_cache_key: "k",
-  enable_thinking: true,
+  prompt_cache_retention: "24h",
 };
 const PSEUDONYM = createHash("sha256").update("alice").digest("hex").slice(0, 32);
 
@@ -84,6 +88,9 @@ interface Row {
   readonly sent?: Json;
   /** The same for models that think, beyond `sent`. */
   readonly thinker?: Json;
+  /** What goes out of FURTHER; of a model that thinks, if that differs. Absent: nothing. */
+  readonly takes?: readonly (keyof typeof FURTHER)[];
+  readonly thinkerTakes?: readonly (keyof typeof FURTHER)[];
   /** What makes a request unfit: of every model, and beyond that of those that think. */
   readonly refused?: readonly (keyof typeof NEEDS)[];
   readonly thinkerRefused?: readonly (keyof typeof NEEDS)[];
@@ -139,7 +146,7 @@ const NEEDS = {
     "messages[0].content",
   ],
   files: [
-    { messages: [{ role: "user", content: [{ type: "file", file: { file_id: "f" } }] }] },
+    { messages: [{ role: "user", content: [{ type: "file", file: { file_data: "AA==" } }] }] },
     "messages[0].content",
   ],
 } as const satisfies Record<string, readonly [object, string]>;
@@ -166,6 +173,8 @@ const TEMPLATE = {
 const VENDORS: Record<string, Row> = {
   generic: { off: {}, on: {} },
   openai: {
+    takes: ["logit_bias", "verbosity", "prompt_cache_key", "prompt_cache_retention"],
+    thinkerTakes: ["verbosity", "prompt_cache_key", "prompt_cache_retention"],
     silent: {},
     sent: renamed,
     thinker: { temperature: null, top_p: null },
@@ -206,15 +215,16 @@ const VENDORS: Record<string, Row> = {
     echo: "reasoning",
   },
   openrouter: {
+    takes: ["logit_bias"],
     silent: {},
     off: { reasoning: { enabled: false } },
     on: { reasoning: { enabled: true } },
     depth: (effort) => ({ reasoning: { effort } }),
     efforts: ["low", "medium", "xhigh"],
   },
-  vllm: TEMPLATE,
-  sglang: { ...TEMPLATE, thinker: { separate_reasoning: true } },
-  "llama.cpp": TEMPLATE,
+  vllm: { ...TEMPLATE, takes: ["logit_bias"] },
+  sglang: { ...TEMPLATE, takes: ["logit_bias"], thinker: { separate_reasoning: true } },
+  "llama.cpp": { ...TEMPLATE, takes: ["logit_bias"] },
   ollama: {
     refused: ["required", "named", "logprobs"],
     off: effort("none"),
@@ -225,6 +235,7 @@ const VENDORS: Record<string, Row> = {
   },
   qwen: { off: { enable_thinking: false }, on: { enable_thinking: true } },
   moonshot: {
+    takes: ["prompt_cache_key"],
     silent: {},
     sent: { ...renamed, temperature: null, top_p: null },
     refused: [...PENALTIES, "logprobs", "json_schema"],
@@ -334,6 +345,8 @@ const changed = (...all: Json[]): Json =>
   Object.fromEntries(
     Object.entries(Object.assign({}, ...all)).filter(([, value]) => value !== null),
   );
+const only = (fields: Json, names: readonly string[]): Json =>
+  Object.fromEntries(names.map((name) => [name, fields[name]]));
 const without = (fields: Json, refused: readonly string[]): Json => {
   const gone = refused.flatMap((need) =>
     need === "logprobs"
@@ -384,6 +397,8 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
     const {
       sent = {},
       thinker = {},
+      takes = [],
+      thinkerTakes = takes,
       refused = [],
       thinkerRefused = [],
       off,
@@ -411,11 +426,12 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
           can,
           { user: PSEUDONYM },
           sent,
-          kind === "plain" ? {} : thinker,
+          { plain: {}, thinker }[kind],
           thinks(kind, on),
           { model: kind },
+          only(FURTHER, { plain: takes, thinker: thinkerTakes }[kind]),
         );
-        assert.deepEqual(await ask({ model: kind, ...can, ...NOISE, ...ON }), out);
+        assert.deepEqual(await ask({ model: kind, ...can, ...NOISE, ...FURTHER, ...ON }), out);
         const streamed = {
           ...out,
           stream: true,
@@ -427,7 +443,7 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
           { stream_options: { include_usage: false } },
         ])
           assert.deepEqual(
-            await ask({ model: kind, ...can, ...NOISE, ...ON, stream: true, ...usage }),
+            await ask({ model: kind, ...can, ...NOISE, ...FURTHER, ...ON, stream: true, ...usage }),
             streamed,
           );
       }

@@ -80,6 +80,7 @@ describe("a prompt that was too long for a candidate", () => {
       account: "acme",
       inFlight: () => 1,
       large: false,
+      retain: () => undefined,
       clock: world.clock,
       report: () => undefined,
       trace: undefined,

@@ -14,7 +14,7 @@ const OTHER = "https://other.example.com";
 const CHAT = "/v1/chat/completions";
 const EXPOSED =
   "x-request-id, request-id, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, " +
-  "x-ratelimit-reset-requests";
+  "x-ratelimit-reset-requests, x-should-retry";
 
 const cors = (origins: unknown) => ({ server: { cors: { origins } } });
 

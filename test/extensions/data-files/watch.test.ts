@@ -27,6 +27,7 @@ import { LONG } from "../../support/long.ts";
 import { writeManyKeys } from "../../support/many-keys.ts";
 import { runHere } from "../../support/run-here.ts";
 import { settled, until, waitFor } from "../../support/wait.ts";
+import { busyMs } from "../../support/effort.ts";
 
 const MANY = LONG ? 100_000 : 30_000;
 const NO_PROC = { skip: !existsSync("/proc/self/io") && "this takes Linux's /proc" };
@@ -64,7 +65,7 @@ describe("a watched file", () => {
     const gw = run(t, ["--config", file]);
     await gw.address();
     const wholeReads = () => Math.floor(bytesRead(gw.child.pid) / (size / 8));
-    await settled(wholeReads, "the reading of an unchanged file to stop", 2_000, 15_000);
+    await settled(wholeReads, "the reading of an unchanged file to stop", 2_000);
   });
 
   it("of the same size and modification time with other content is a change", async (t) => {
@@ -90,7 +91,7 @@ describe("a watched file", () => {
     });
     t.after(() => watcher.close());
     writeFileSync(file, "001");
-    await waitFor(() => told.length === 5, "five changes", 15_000);
+    await waitFor(() => told.length === 5, "five changes");
     assert.deepEqual(told, ["001", "002", "003", "004", "005"]);
   });
 
@@ -162,16 +163,16 @@ describe("something else in a file's place", () => {
       const alive = async () => assert.equal((await fetch(`${url}/healthz`)).status, 200);
       renameSync(file, `${file}.old`);
       fifo(file);
-      await waitFor(() => told("reload_failed").length === 1, "the FIFO to be told", 30_000);
+      await waitFor(() => told("reload_failed").length === 1, "the FIFO to be told");
       await alive();
       rmSync(file);
       writeFileSync(`${file}.large`, "");
       truncateSync(`${file}.large`, 600 * 1024 ** 2);
       renameSync(`${file}.large`, file);
-      await waitFor(() => told("reload_failed").length === 2, "the large file to be told", 30_000);
+      await waitFor(() => told("reload_failed").length === 2, "the large file to be told");
       await alive();
       gw.child.kill("SIGHUP");
-      await waitFor(() => told("reload_failed").length === 3, "the answer to SIGHUP", 30_000);
+      await waitFor(() => told("reload_failed").length === 3, "the answer to SIGHUP");
       assert.deepEqual(
         told("reload_failed").map(({ faults }) => faults[0].message.replace(/.*?json: /, "")),
         [
@@ -181,30 +182,26 @@ describe("something else in a file's place", () => {
         ],
       );
       fifo(keys);
-      await waitFor(() => told("keys_unreadable").length === workers, "keys.json", 30_000);
+      await waitFor(() => told("keys_unreadable").length === workers, "keys.json");
       await alive();
       assert.ok(existsSync(data));
       replace(file, text.replace('"rpm":null', '"rpm":7'));
-      await waitFor(() => told("reloaded").length === workers, "the new file", 30_000);
+      await waitFor(() => told("reloaded").length === workers, "the new file");
     });
   }
 });
 
 describe(`${MANY} created keys`, () => {
-  /** The longest turn of the event loop until `done`, in milliseconds. */
+  /** The most work between two turns of the event loop until `done`, in milliseconds. */
   async function longestTurn(done: () => boolean): Promise<number> {
     let longest = 0;
-    let before = performance.now();
-    await waitFor(
-      () => {
-        const now = performance.now();
-        longest = Math.max(longest, now - before);
-        before = now;
-        return done();
-      },
-      "the keys to be taken over",
-      20_000,
-    );
+    let before = busyMs();
+    await waitFor(() => {
+      const now = busyMs();
+      longest = Math.max(longest, now - before);
+      before = now;
+      return done();
+    }, "the keys to be taken over");
     return longest;
   }
 
@@ -225,9 +222,9 @@ describe(`${MANY} created keys`, () => {
     const held: number[] = [];
     for (let round = 1; round <= 3; round += 1) {
       writeManyKeys(`${keys}.new`, MANY + round);
-      const began = performance.now();
+      const began = busyMs();
       readKeys(`${keys}.new`);
-      atOnce.push(performance.now() - began);
+      atOnce.push(busyMs() - began);
       renameSync(`${keys}.new`, keys);
       held.push(await longestTurn(() => changes === round));
       assert.equal(store.current().byDigest.size, MANY + round);
@@ -237,30 +234,29 @@ describe(`${MANY} created keys`, () => {
       [],
     );
     t.diagnostic(`at once ${Math.min(...atOnce)} ms, the longest turn ${Math.min(...held)} ms`);
-    // The best of three: others may be using the machine.
     assert.ok(Math.min(...held) < 0.75 * Math.min(...atOnce), `${held} ms, at once ${atOnce} ms`);
   });
 
   it("cost nothing when a new configuration comes, and still count", (t) => {
     const { data, keys } = place();
     writeManyKeys(keys, MANY);
-    const began = performance.now();
+    const began = busyMs();
     const store = watchKeys({
       dataDir: data,
       changed: () => undefined,
       diagnose: () => undefined,
     });
-    const reading = performance.now() - began;
+    const reading = busyMs() - began;
     t.after(() => store.close());
     const config = checkConfig(
       demo({ accounts: { "account-7": { rpm: null, max_in_flight: 3 } }, limits: { rpm: 5 } }),
       {},
     );
-    const start = performance.now();
+    const start = busyMs();
     const rings = Array.from({ length: 50 }, () =>
       createKeyring(config, store.current(), Date.now),
     );
-    const building = performance.now() - start;
+    const building = busyMs() - start;
     assert.ok(building < reading, `50 keyrings take ${building} ms, reading the keys ${reading}`);
     const ring = rings.at(-1)!;
     const seven = ring.authenticate("Bearer sk-7");
@@ -295,16 +291,15 @@ describe(`${MANY} created keys`, () => {
     await gw.address();
     const admin = /admin on (http:[^\s;)]+)/.exec(gw.stdout())?.[1];
     const wholeReads = () => Math.floor(bytesRead(gw.child.pid) / (size / 8));
-    await settled(wholeReads, "the reading after the start to stop", 2_000, 20_000);
-    const before = bytesRead(gw.child.pid);
+    await settled(wholeReads, "the reading after the start to stop", 2_000);
+    // A look at a file that is still young may come in between, if the process stood still.
     await until(async () => {
+      const before = bytesRead(gw.child.pid);
       for (let count = 0; count < 5; count += 1) {
         const status = (await (await fetch(`${admin}/status`)).json()) as any;
         assert.equal(status.limits.accounts.length, 1_001);
       }
-      return true;
-    }, "five answers");
-    const read = bytesRead(gw.child.pid) - before;
-    assert.ok(read < size, `${read} bytes were read for five answers, the file has ${size}`);
+      return bytesRead(gw.child.pid) - before < size;
+    }, `five answers for which less is read than the ${size} bytes of the file`);
   });
 });

@@ -626,9 +626,15 @@ describe("what Gemini answers", { concurrency: 2 }, () => {
       "stop",
     ],
     [
-      "parts of other kinds",
+      "parts of its own tools are left out, those of other kinds are text",
       [{ executableCode: { code: "1" } }, { text: "Hi." }, { somethingNew: {} }],
-      { content: "Hi." },
+      { content: 'Hi.{"somethingNew":{}}' },
+      "stop",
+    ],
+    [
+      "an image and no text",
+      [{ inlineData: { mimeType: "image/png", data: "AA==" }, thoughtSignature: "c2ln" }],
+      { content: '{"inlineData":{"mimeType":"image/png","data":"AA=="}}' },
       "stop",
     ],
     [

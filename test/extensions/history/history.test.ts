@@ -115,6 +115,7 @@ describe("the bins of a range", () => {
   it("what programs ask that look after the gateway is no request, unless a list is refused", () => {
     const { pass, range, tell } = setUp();
     tell.respond("/healthz");
+    tell.respond("/health");
     tell.respond("/readyz", { status: 503 });
     tell.respond("/v1/models");
     tell.respond("/v1/models", { status: 401, account: null, key_id: null });

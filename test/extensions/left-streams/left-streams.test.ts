@@ -34,7 +34,7 @@ import { createLeftStreams } from "../../../src/extensions/left-streams/index.ts
 import { waitFor, within } from "../../support/wait.ts";
 
 const SSE = { "content-type": "text/event-stream" };
-const NO_END = 60_000;
+const NO_END = 600_000;
 const END = event(chunk({}, "stop")) + event(usageChunk());
 
 /** Says one word, and then what the test says. */
@@ -222,7 +222,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     await waitFor(() => held, "the provider to be held back");
     left = true;
     req.destroy();
-    const [settle] = await within(settled(dir), "the settle line", 20_000);
+    const [settle] = await within(settled(dir), "the settle line");
     assert.deepEqual(figures(settle!), BILLED);
   });
 
@@ -247,9 +247,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     const client = await open(gw);
     await client.has("Once");
     await client.leave();
-    const began = performance.now();
-    await within(gw.gateway.close(30_000), "the gateway to close");
-    assert.ok(performance.now() - began < 1_900, "books.close gave up waiting for the settle line");
+    await within(gw.gateway.close(NO_END), "the gateway to close");
     const { settle } = only(dir);
     assert.deepEqual([settle["status"], settle["usage_source"]], ["cancelled", "estimated"]);
     assert.equal(usageRecords(dir).length, 1);
@@ -301,12 +299,34 @@ describe("a client that leaves before anything was delivered", { concurrency: 4 
       );
       const client = await open(gw, { stream: streaming });
       const asked = await provider.nth(0);
-      const left = performance.now();
       await client.leave();
       await closed(asked);
-      assert.ok(performance.now() - left < 2_000);
-      assert.equal((await settled(dir))[0]!["status"], "cancelled");
+      const [settle] = await settled(dir);
+      assert.equal(settle!["status"], "cancelled");
+      // The provider has the prompt: 14 bytes, four a token.
+      assert.equal(settle!["usage_source"], "estimated");
+      assert.equal(settle!["usage"].prompt_tokens, 4);
+      assert.ok(Number(settle!["cost"]) > 0);
     });
+
+  it("pays nothing while it waits for another attempt after a failed one", async (t) => {
+    const { gw, dir } = await priced(
+      t,
+      { m: status(500) },
+      {
+        retry: { max_retries: 1, backoff_ms: NO_END, max_wait_ms: NO_END },
+        timeouts: { total_ms: 2 * NO_END },
+      },
+    );
+    const client = await open(gw, { stream: false });
+    await waitFor(() => gw.diagnostics.length > 0, "the failed attempt");
+    await client.leave();
+    const [settle] = await settled(dir);
+    assert.deepEqual(
+      [settle!["status"], settle!["cost"], settle!["usage_source"]],
+      ["cancelled", "0", "none"],
+    );
+  });
 
   it("is listed with the model that was being asked, not with the alias", async (t) => {
     const { gw, provider, dir } = await priced(
@@ -328,7 +348,7 @@ describe("a client that leaves before anything was delivered", { concurrency: 4 
         settle!["usage_source"],
         settle!["attempts"].map(({ model }: Line) => model),
       ],
-      ["0", "none", ["a", "b"]],
+      ["0.000005", "estimated", ["a", "b"]],
     );
     await waitFor(() => usageRecords(dir).length === 1, "the usage record");
     const [record] = usageRecords(dir);
@@ -344,12 +364,10 @@ describe("closing_ms", { concurrency: 4 }, () => {
 
   it("usage that does not come in this time after a finish is estimated; the reply is complete", async (t) => {
     const { dir, gw } = await priced(t, { m: finished }, { timeouts: { closing_ms: 50 } });
-    const began = performance.now();
     const { done } = await readStream(
       await gw.chat({ model: "m", stream: true, messages: user("hi") }),
     );
     assert.ok(done);
-    assert.ok(performance.now() - began < 1_500);
     const { settle } = only(dir);
     assert.deepEqual([settle["status"], settle["usage_source"]], ["completed", "estimated"]);
   });

@@ -12,7 +12,6 @@ import {
   startProvider,
   status,
   stream,
-  type Asked,
   type Behaviour,
   type Behaviours,
 } from "../../support/provider.ts";
@@ -114,6 +113,7 @@ describe("the key", () => {
     assert.match(message, /Send it as 'x-api-key: <API_KEY>' or 'Authorization: Bearer <API_KEY>'/);
     const wrong = await post({ model: "m" }, { "x-api-key": "sk-wrong" });
     assert.deepEqual((await errorOf(wrong)).slice(0, 2), [401, "authentication_error"]);
+    assert.equal(wrong.headers.get("x-should-retry"), "false");
   });
 });
 
@@ -152,6 +152,9 @@ describe("errors", () => {
       const [givenCode, givenType, message] = await errorOf(response);
       assert.deepEqual([givenCode, givenType], [code, type]);
       assert.match(message, words);
+      // A client that retries what cannot succeed is silent meanwhile.
+      const expected = code < 500 ? "false" : null;
+      assert.equal(response.headers.get("x-should-retry"), expected);
     }
   });
 
@@ -242,13 +245,15 @@ describe("a stream", () => {
 
 describe("a provider of the same format", () => {
   /** What it gets, for a request as it is. */
-  const asked = async (t: TestContext, body: Json, headers: Record<string, string> = {}) => {
-    const running = await start(t, {
-      claude: ({ res }: Asked) => {
-        res.writeHead(200, { "content-type": "application/json" });
-        res.end(JSON.stringify(whole([{ type: "text", text: "Fine." }])));
-      },
-    });
+  const asked = async (
+    t: TestContext,
+    body: Json,
+    headers: Record<string, string> = {},
+    passes: readonly string[] = [],
+  ) => {
+    const fine = status(200, whole([{ type: "text", text: "Fine." }]));
+    const models = { c: { provider: "claude", passes } };
+    const running = await start(t, { claude: fine }, { models });
     const response = await running.post(JSON.stringify(body), headers);
     assert.equal(response.status, 200, await response.clone().text());
     return await running.claude.nth(0);
@@ -286,15 +291,112 @@ describe("a provider of the same format", () => {
       field_of_tomorrow: { y: 1 },
       top_k: 5,
     };
-    const { body, headers } = await asked(t, request, {
-      "anthropic-beta": "context-management-2025-06-27,x",
-      "anthropic-version": "2023-06-01",
-    });
+    const { body, headers } = await asked(
+      t,
+      request,
+      {
+        "anthropic-beta": "context-management-2025-06-27,x",
+        "anthropic-version": "2023-06-01",
+      },
+      ["web_search", "block_of_tomorrow", "field_of_tomorrow", "x"],
+    );
     assert.equal(JSON.stringify(body), JSON.stringify(request));
     assert.deepEqual(
       [headers["anthropic-beta"], headers["anthropic-version"], headers["x-api-key"]],
       ["context-management-2025-06-27,x", "2023-06-01", "sk-provider-secret"],
     );
+  });
+
+  it("does not get what the operator has not listed: the answer says what, and who can", async (t) => {
+    const fine = status(200, whole([]));
+    const { post, claude } = await start(t, { claude: fine });
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const cases: [Json, string, string][] = [
+      [{ speed: "fast" }, "speed", "speed"],
+      [{ tools }, "tools[0].type", "web_search"],
+    ];
+    for (const [body, param, word] of cases)
+      for (const path of ["/v1/messages", "/v1/messages/count_tokens"]) {
+        const [code, type, message] = await errorOf(await post({ model: "c", ...body }, {}, path));
+        assert.deepEqual([code, type], [400, "invalid_request_error"]);
+        assert.equal(
+          message,
+          `Invalid '${param}': this gateway does not pass it on. Its operator can allow it: ` +
+            `'passes' with "${word}" in the provider's settings.`,
+        );
+      }
+    assert.equal(claude.asked.length, 0);
+    assert.equal((await post({ model: "c", service_tier: "auto" })).status, 200);
+    assert.equal("service_tier" in (await claude.nth(0)).body, false);
+  });
+
+  it("is another candidate of an alias where that may get what is listed", async (t) => {
+    const fine = status(200, whole([{ type: "text", text: "Fine." }]));
+    const { post } = await start(
+      t,
+      { claude: { c: fine, d: fine } },
+      {
+        models: { c: { provider: "claude" }, d: { provider: "claude", passes: ["web_search"] } },
+        aliases: { either: { models: ["c", "d"] } },
+      },
+    );
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const served = async (body: Json) =>
+      (await json(await post({ model: "either", ...body }))).model;
+    assert.deepEqual([await served({}), await served({ tools })], ["c", "d"]);
+  });
+
+  it("says in details why it refuses, which SDKs act on, and no more", async (t) => {
+    const refusal = (code: number, details: object) =>
+      status(code, { type: "error", error: { type: "x", message: "Secret words.", details } });
+    const { post } = await start(
+      t,
+      {
+        claude: {
+          lost: refusal(404, { error_code: "thread_not_found", org: "secret" }),
+          mixed: refusal(400, {
+            error_code: "thread_unsupported_request",
+            unsupported: ["hipaa", "thinking"],
+          }),
+          poor: refusal(402, { error_code: "linked_organization_spend_limit_reached" }),
+          strange: refusal(400, { error_code: "organization_on_hold" }),
+        },
+      },
+      {},
+    );
+    const errorFor = async (model: string) => {
+      const response = await post({ model });
+      const text = await response.text();
+      assert.doesNotMatch(text, /secret|hipaa|organization/i);
+      const { error } = JSON.parse(text);
+      return [response.status, error.type, error.details];
+    };
+    assert.deepEqual(await errorFor("lost"), [
+      404,
+      "not_found_error",
+      { error_code: "thread_not_found" },
+    ]);
+    assert.deepEqual(await errorFor("mixed"), [
+      400,
+      "invalid_request_error",
+      { error_code: "thread_unsupported_request", unsupported: ["thinking"] },
+    ]);
+    assert.deepEqual(await errorFor("poor"), [503, "api_error", undefined]);
+    assert.deepEqual(await errorFor("strange"), [400, "invalid_request_error", undefined]);
+  });
+
+  it("has no thread, and the answer says so in the details that SDKs look for", async (t) => {
+    const { post } = await start(t, { lab: speak("Fine."), claude: status(200, whole([])) });
+    for (const model of ["m", "c"]) {
+      const response = await post({ model, thread: { type: "create" } });
+      const { error } = await json(response);
+      assert.deepEqual(
+        [response.status, error.details],
+        [400, { error_code: "thread_unsupported_request" }],
+      );
+      const wrong = await json(await post({ model, thread: "create" }));
+      assert.equal("details" in wrong.error, false);
+    }
   });
 
   it("gets its own name of the model, and no more tokens than the model has", async (t) => {

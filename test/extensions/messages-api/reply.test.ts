@@ -7,6 +7,8 @@ import { createMeter } from "../../../src/core/ledger/meter.ts";
 import type { FinishReason, Part } from "../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../src/core/openai/usage.ts";
 import type { Serving } from "../../../src/core/routing/attempt.ts";
+import { atOnce } from "../../../src/core/turns.ts";
+import { messageOf as ownMessageOf } from "../../../src/extensions/messages-api/passing.ts";
 import { createWriter } from "../../../src/extensions/messages-api/reply.ts";
 import { readRequest } from "../../../src/extensions/messages-input/index.ts";
 import { eventsIn, messageIn } from "../../support/messages-events.ts";
@@ -23,15 +25,20 @@ const USAGE = makeUsage({
 });
 
 const chatFor = (stream: boolean, thinking = "adaptive") =>
-  readRequest(
-    {
-      model: "m",
-      max_tokens: 100,
-      messages: [{ role: "user", content: "Hi" }],
-      thinking: { type: thinking },
-      stream,
-    },
-    {},
+  atOnce(
+    readRequest(
+      {
+        json: {
+          model: "m",
+          max_tokens: 100,
+          messages: [{ role: "user", content: "Hi" }],
+          thinking: { type: thinking },
+          stream,
+        },
+        large: false,
+      },
+      {},
+    ),
   );
 
 function servingOf(name: string, chat: ReturnType<typeof chatFor>): Serving {
@@ -251,5 +258,87 @@ describe("events that pass", () => {
       ["message_delta", "message_stop"],
     );
     assert.equal(messageIn(eventsIn(sent + rest))["model"], "one");
+  });
+});
+
+describe("the work on a reply", () => {
+  it("parses the arguments of a call once, whatever thoughts and texts follow them", (t) => {
+    const parse = t.mock.method(JSON, "parse");
+    for (const thinking of ["disabled", "adaptive"]) {
+      const chat = chatFor(true, thinking);
+      const writer = createWriter(chat, servingOf("m", chat));
+      const json = JSON.stringify({ text: "x".repeat(10_000) });
+      parse.mock.resetCalls();
+      writer.add([call(0), args(0, json)]);
+      for (let piece = 0; piece < 100; piece += 1) {
+        writer.add([{ type: "reasoning", text: "Hm." }]);
+        writer.add([text("")]);
+      }
+      const parsed = parse.mock.calls.reduce((sum, { arguments: [text] }) => sum + text.length, 0);
+      assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
+    }
+  });
+
+  it("parses arguments that are not complete once, whatever waits for their end", (t) => {
+    const chat = chatFor(true);
+    const writer = createWriter(chat, servingOf("m", chat));
+    const json = `{"text":"${"x".repeat(10_000)}`;
+    const parse = t.mock.method(JSON, "parse");
+    writer.add([call(0), args(0, json)]);
+    for (let piece = 0; piece < 100; piece += 1) writer.add([text("And "), args(0, "x")]);
+    const parsed = parse.mock.calls.reduce((sum, { arguments: [text] }) => sum + text.length, 0);
+    assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
+    const events = eventsIn(writer.end(USAGE, "tool_calls"));
+    const texts = events.map(({ delta }) => delta?.text ?? "").join("");
+    assert.equal(texts, "And ".repeat(100));
+  });
+
+  it("looks at each of a provider's own events a few times, however many there are", () => {
+    const chat = chatFor(false);
+    const writer = createWriter(chat, servingOf("m", chat));
+    let reads = 0;
+    const native = (type: string, event: Json): Part => ({
+      type: "native",
+      content: true,
+      event: {
+        get type() {
+          reads += 1;
+          return type;
+        },
+        ...event,
+      },
+    });
+    writer.add([native("message_start", { message: { content: [] } })]);
+    writer.add([native("content_block_start", { index: 0, content_block: { type: "text" } })]);
+    const delta = { type: "text_delta", text: "a" };
+    for (let piece = 0; piece < 1_000; piece += 1)
+      writer.add([native("content_block_delta", { index: 0, delta })]);
+    const { content } = JSON.parse(writer.end(USAGE, "stop"));
+    assert.deepEqual(content, [{ type: "text", text: "a".repeat(1_000) }]);
+    assert.ok(reads < 10_000, `${reads} reads of 1,002 events`);
+  });
+
+  // A copy of the list for each of them would be minutes of work.
+  it("adds citations and members one by one to those before them", () => {
+    const pieces = 100_000;
+    const events = [
+      { type: "message_start", message: { content: [] } },
+      { type: "content_block_start", index: 0, content_block: { type: "text", citations: [-1] } },
+    ];
+    const deltas = Array.from({ length: pieces }, (_, place) => [
+      {
+        type: "content_block_delta",
+        index: 0,
+        delta: { type: "citations_delta", citation: place },
+      },
+      { type: "content_block_delta", index: 0, delta: { type: "new", [`member_${place}`]: place } },
+      { type: "message_delta", delta: {}, [`member_${place}`]: place, usage: { [place]: place } },
+    ]);
+    const message: Json = ownMessageOf([...events, ...deltas.flat()])!;
+    const [{ citations, ...members }] = message["content"];
+    assert.deepEqual([citations.length, citations[0], citations.at(-1)], [100_001, -1, 99_999]);
+    assert.equal(members["member_99999"], 99_999);
+    assert.equal(message["member_99999"], 99_999);
+    assert.equal(Object.keys(message["usage"]).length, pieces);
   });
 });

@@ -5,6 +5,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pathText, ValidationError } from "../../../src/core/schema/checker.ts";
 import { OWN_SIGNATURE } from "../../../src/extensions/messages-input/index.ts";
+import { mediaTokens } from "../../../src/extensions/media-tokens/media-tokens.ts";
+import { atOnce } from "../../../src/core/turns.ts";
 import { readCountRequest, readRequest } from "../../../src/extensions/messages-input/index.ts";
 
 type Json = Record<string, unknown>;
@@ -12,7 +14,7 @@ type Json = Record<string, unknown>;
 const HI = [{ role: "user", content: "Hi" }];
 const BASE = { model: "m", max_tokens: 100, messages: HI };
 const read = (over: Json = {}, headers: Record<string, string> = {}) =>
-  readRequest({ ...BASE, ...over }, headers);
+  atOnce(readRequest({ json: { ...BASE, ...over }, large: false }, headers));
 const messagesOf = (over: Json) => read(over).messages;
 const userBlocks = (...content: Json[]) => messagesOf({ messages: [{ role: "user", content }] });
 
@@ -253,9 +255,34 @@ describe("messages", () => {
     ]);
   });
 
+  it("counts the tools before it looks at one of them", () => {
+    const untouched = new Proxy({}, { get: () => assert.fail("a tool was read") });
+    const tools = Array.from({ length: 10_001 }, () => untouched);
+    const counted = "tools: expected at most 10000 elements, got 10001";
+    assert.equal(issueOf({ tools }), counted);
+  });
+
   it("may be empty where the vendor lets them", () => {
     const messages = [{ role: "assistant", content: [{ type: "redacted_thinking", data: "x" }] }];
     assert.equal(messagesOf({ messages })[0]!.content, "");
+  });
+});
+
+describe("a parameter of -1", () => {
+  const { top_p, native } = read({ top_p: -1, top_k: -1 });
+
+  it("is one that is not set", () => {
+    assert.equal(top_p, undefined);
+    assert.equal(native?.only, undefined);
+  });
+
+  it("goes as it came to a provider of the same format", () => {
+    assert.deepEqual([native?.body["top_p"], native?.body["top_k"]], [-1, -1]);
+  });
+
+  it("is refused where the vendor has no such value, and so are others below 0", () => {
+    for (const over of [{ temperature: -1 }, { top_p: -0.5 }, { top_k: -2 }, { top_k: -1.5 }])
+      assert.throws(() => read(over), /expected/);
   });
 });
 
@@ -320,6 +347,17 @@ describe("what only a provider of the same format can serve", () => {
       { messages: [{ role: "user", content: [{ type: "image", source: { type: "file" } }] }] },
     ],
     [
+      'messages[0].content[0].source: a document of the source "url"',
+      {
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "document", source: { type: "url", url: "https://a.test/b.pdf" } }],
+          },
+        ],
+      },
+    ],
+    [
       "messages[0].content[0].citations: citations",
       {
         messages: [
@@ -343,6 +381,21 @@ describe("what only a provider of the same format can serve", () => {
   ];
   for (const [expected, over] of cases)
     it(`is ${expected}`, () => assert.equal(onlyOf(over), `${expected} ${SUFFIX}`));
+
+  it("counts as a file of ten pages where a document is only an address", () => {
+    const source = { type: "url", url: "https://a.test/b.pdf" };
+    const content = [{ type: "document", source }];
+    const chat = read({ messages: [{ role: "user", content }] });
+    assert.equal(mediaTokens(chat, "anthropic"), 31_000);
+    const result = { type: "tool_result", tool_use_id: "t", content };
+    const called = { type: "tool_use", id: "t", name: "f", input: {} };
+    const messages = [
+      ...HI,
+      { role: "assistant", content: [called] },
+      { role: "user", content: [result] },
+    ];
+    assert.equal(mediaTokens(read({ messages }), "anthropic"), 31_000);
+  });
 
   it("is not what has no effect on the meaning", () => {
     const over = {
@@ -473,7 +526,7 @@ describe("the request for a provider of the same format", () => {
       "anthropic-user-profile-id": "up_1",
       "x-api-key": "secret",
     };
-    const { native } = readRequest(body, headers);
+    const { native } = atOnce(readRequest({ json: body, large: false }, headers));
     assert.equal(native!.dialect, "anthropic");
     assert.deepEqual(native!.body, body);
     assert.deepEqual(native!.headers, {
@@ -557,7 +610,8 @@ describe("thinking in a loop of calls", () => {
 
 describe("a request for a count", () => {
   it("needs no limit of the reply", () => {
-    const chat = readCountRequest({ model: "m", messages: HI, tools: [tool("f")] }, {});
+    const json = { model: "m", messages: HI, tools: [tool("f")] };
+    const chat = atOnce(readCountRequest({ json, large: false }, {}));
     assert.equal(chat.maxTokens, undefined);
     assert.equal(chat.tools!.length, 1);
   });

@@ -45,6 +45,7 @@ describe("the listener for metrics", () => {
     const { address } = await start(t);
     for (const [path, status] of [
       ["/healthz", "ok"],
+      ["/health", "ok"],
       ["/readyz", "ready"],
     ] as const) {
       const response = await get(address + path);

@@ -188,6 +188,9 @@ const FAMILIES = {
   chat_gateway_event_loop_delay_seconds: "summary",
   chat_gateway_limits_store_up: "gauge",
   chat_gateway_spend_log_writable: "gauge",
+  chat_gateway_config_last_reload_successful: "gauge",
+  chat_gateway_config_last_reload_success_timestamp_seconds: "gauge",
+  chat_gateway_keys_readable: "gauge",
   chat_gateway_usage_sync_lag_seconds: "gauge",
   chat_gateway_workers: "gauge",
 };
@@ -246,6 +249,7 @@ describe("metrics", () => {
       ["in_flight_requests", 0],
       ["limits_store_up", 1],
       ["spend_log_writable", 1],
+      ["keys_readable", 1],
       ["workers", 1],
     ] as const)
       assert.deepEqual(read(`chat_gateway_${name}`), { "": value });

@@ -5,6 +5,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { Writable } from "node:stream";
 import { describe, it } from "node:test";
+import { reloadStatus } from "../../../src/reload.ts";
+import { allExtensions } from "../../support/config.ts";
 import { demo, startGateway, user } from "../../support/gateway.ts";
 import { chunk, event, startProvider, status as answerWith } from "../../support/provider.ts";
 
@@ -33,7 +35,9 @@ describe("promtool check metrics", { skip: !isThere && "there is no promtool her
       accounts: { demo: { budget: { amount: "1", period: "day" } } },
       telemetry: { otlp: { endpoint: provider.url } },
     };
-    const gateway = await startGateway(t, demo(broken), { diagnostics: behind });
+    const reloads = reloadStatus({ file: null, fault: null });
+    const extensions = [...allExtensions, reloads];
+    const gateway = await startGateway(t, demo(broken), { diagnostics: behind, extensions });
     gateway.gateway.diagnose({ event: "test" });
     const ask = async (body: object) =>
       (await gateway.chat(body, { authorization: "Bearer sk-demo" })).text();

@@ -2,10 +2,13 @@
 // and no further while enough requests wait.
 
 import assert from "node:assert/strict";
-import type { IncomingMessage } from "node:http";
 import { Duplex } from "node:stream";
 import { describe, it } from "node:test";
-import { boundPipeline, MAX_PIPELINED } from "../../../src/extensions/pipelining/bound-pipeline.ts";
+import {
+  boundPipeline,
+  MAX_PIPELINED,
+  type Bounded,
+} from "../../../src/extensions/pipelining/bound-pipeline.ts";
 
 interface ParsedRequest {
   readonly headers: { readonly "content-length"?: string };
@@ -44,10 +47,19 @@ function start() {
     text += bytes.toString();
     while (bodyLeft > 0 ? parseBody() : parseHead());
   });
-  const pipeline = boundPipeline(socket, {
-    waiting: () => requests.length - answered,
-    latest: () => requests.at(-1) as unknown as IncomingMessage | undefined,
-  });
+  const connection: Bounded = {
+    socket,
+    live: {
+      get size() {
+        return requests.length - answered;
+      },
+    },
+    get latest() {
+      const req = requests.at(-1);
+      return req && { req };
+    },
+  };
+  const pipeline = boundPipeline(connection);
   return {
     socket,
     pipeline,
@@ -131,8 +143,7 @@ describe("boundPipeline", () => {
   });
 
   it("refuses a socket that nobody parses", () => {
-    const state = { waiting: () => 0, latest: () => undefined };
     const socket = new Duplex({ read: () => undefined });
-    assert.throws(() => boundPipeline(socket, state), TypeError);
+    assert.throws(() => boundPipeline({ socket, live: { size: 0 } }), TypeError);
   });
 });

@@ -6,8 +6,8 @@ import { describe, it } from "node:test";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { Cancel } from "../../../src/core/http/cancel.ts";
 import { call, reply, startClient, startRawProvider, textOf } from "../../support/raw-provider.ts";
-import { collectGarbage } from "../../support/held.ts";
 import { settled, waitFor } from "../../support/wait.ts";
+import { collectGarbage } from "../../support/held.ts";
 
 const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 const LEFT = new Error("the client has left");
@@ -142,6 +142,20 @@ describe("a response", () => {
     await assert.rejects(pieces.next(), { code: "ECONNRESET" });
   });
 
+  it("that breaks off keeps what a busy reader has not taken yet", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) =>
+      socket.end(`${CHUNKED}3\r\nabc\r\n`),
+    );
+    const { body } = await call(startClient(t), provider.url).response;
+    await provider.closed(0); // from both sides: the client has seen the break
+    const read: string[] = [];
+    const reading = (async () => {
+      for await (const bytes of body!) read.push(Buffer.from(bytes).toString());
+    })();
+    await assert.rejects(reading, { code: "ECONNRESET" });
+    assert.deepEqual(read, ["abc"]);
+  });
+
   it("with a bad chunk fails its reader, and its connection is closed", async (t) => {
     const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
     const { body } = await call(startClient(t), provider.url).response;
@@ -163,10 +177,12 @@ describe("a response", () => {
     });
     const { cancel, response } = call(startClient(t), provider.url);
     const pieces = (await response).body![Symbol.asyncIterator]();
+    collectGarbage();
     const before = process.memoryUsage().arrayBuffers;
     const socket = provider.sockets[0]!;
     await settled(() => socket.bytesWritten, "the provider to stop", 300);
     assert.ok(socket.writableNeedDrain, "the kernel takes no more");
+    collectGarbage();
     const grown = process.memoryUsage().arrayBuffers - before;
     assert.ok(grown < 8 * 1024 * 1024, `${grown} bytes`);
     const stoppedAt = socket.bytesWritten;

@@ -46,7 +46,7 @@ async function callsTo(urls: readonly string[], trusted?: string): Promise<strin
   const { args, cwd } = fromModules(process.cwd(), "test/support/tls-client.ts");
   const env = { ...process.env, ...(trusted !== undefined && { NODE_EXTRA_CA_CERTS: trusted }) };
   const run = promisify(execFile)(process.execPath, [...args, ...urls], { cwd, env });
-  const { stdout } = await within(run, "the calls to end", 30_000);
+  const { stdout } = await within(run, "the calls to end");
   return stdout.trim().split("\n");
 }
 

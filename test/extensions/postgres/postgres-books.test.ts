@@ -73,7 +73,7 @@ async function site(t: TestContext, name: string) {
       },
       async stop() {
         gateway.child.kill("SIGTERM");
-        assert.equal((await within(gateway.ended, "the end", 15_000)).code, 0);
+        assert.equal((await within(gateway.ended, "the end")).code, 0);
       },
     };
   }

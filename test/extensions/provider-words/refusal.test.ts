@@ -110,7 +110,48 @@ describe("an error inside a 200", () => {
     [{ error: "something" }, 500],
     [[{ error: { code: 400 } }], 400],
     [{ object: "error", code: 404 }, 404],
+    [{ error: { message: "no", http_code: "400" } }, 400],
+    [{ error: { code: "1302", message: "High concurrency" } }, 429],
+    [{ error: { code: "1305", message: "busy" } }, 529],
   ] as const)
     it(`${JSON.stringify(json)} stands for status ${status}`, () =>
       assert.equal(errorIn(json)?.detail.status, status));
+
+  for (const [error, code] of [
+    [{ code: "1301", message: "System detected potentially unsafe content" }, "content_filter"],
+    [{ code: "1261", message: "Prompt 超长" }, "context_length_exceeded"],
+    [{ code: "1113", message: "in arrears" }, "model_unavailable"],
+  ] as const)
+    it(`of Zhipu's with code ${error.code} is ${code}, as in status 400`, () => {
+      assert.equal(errorIn({ error })?.code, code);
+      const status = code === "model_unavailable" ? 429 : 400;
+      assert.equal(refusal(status, NO_HEADERS, { error }).code, code);
+    });
+
+  for (const [status_code, status_msg, status, code, blame] of [
+    [1000, "unknown error", 500, "upstream_error", "provider"],
+    [1002, "rate limit", 429, "model_overloaded", "provider"],
+    [1004, "not authorized", 401, "model_unavailable", "operator"],
+    [1008, "insufficient balance", 402, "model_unavailable", "operator"],
+    [1026, "input new_sensitive", 400, "content_filter", "client"],
+    [1027, "output new_sensitive", 400, "content_filter", "client"],
+    [1039, "token limit", 429, "model_overloaded", "provider"],
+    [2013, "invalid params", 400, "upstream_rejected", "client"],
+    [2013, "context window exceeds limit", 400, "context_length_exceeded", "client"],
+    [2049, "invalid api key", 401, "model_unavailable", "operator"],
+    ["1008", "insufficient balance", 402, "model_unavailable", "operator"],
+  ] as const)
+    it(`in MiniMax's base_resp with ${status_code} (${status_msg}) is ${code}, the ${blame}'s`, () => {
+      const read = errorIn({ choices: null, base_resp: { status_code, status_msg } });
+      assert.deepEqual([read?.code, read?.blame, read?.detail.status], [code, blame, status]);
+      assert.equal(read?.detail.providerMessage, status_msg);
+    });
+
+  it("is none in a base_resp of 0", () =>
+    assert.equal(errorIn({ base_resp: { status_code: 0, status_msg: "" } }), undefined));
+
+  it("in base_resp is read in an answer other than 200 too", () => {
+    const base_resp = { status_code: 1026, status_msg: "input new_sensitive" };
+    assert.equal(refusal(400, NO_HEADERS, { base_resp }).code, "content_filter");
+  });
 });

@@ -10,10 +10,10 @@ import {
   rmSync,
   truncateSync,
   writeFileSync,
+  statSync,
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { createFileStore } from "../../../src/extensions/books/file-store/file-store.ts";
 import {
   configFile,
@@ -46,6 +46,7 @@ import {
 import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
 import { waitFor } from "../../support/wait.ts";
+import { thisMonth } from "../../support/today.ts";
 
 const KEEP = { spend: { keep_days: 36_500 } };
 const pair = (n: number, time = "2026-01-31T12:00:00.000Z") => [
@@ -282,7 +283,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     const dir = folder();
     const run = await serve(t, dir);
     await run.ask(20);
-    const month = new Date().toISOString().slice(0, 7);
+    const month = thisMonth();
     const requests = async () => {
       const costs = await fetch(`${run.gw.gateway.adminAddress()}/costs?month=${month}`);
       return ((await costs.json()) as any).rows[0].requests;
@@ -318,18 +319,18 @@ describe("a rebuild that died", { concurrency: 2 }, () => {
     const damaged = readFileSync(january(dir), "utf8");
     const file = configFile(demo({ data_dir: dir, ...KEEP }));
     const { between } = createRandom(Date.now());
+    const isAtWork = () =>
+      readdirSync(join(dir, "spend")).some((name) => name.startsWith("books."));
+    const written = () => statSync(newFile(dir), { throwIfNoEntry: false })?.size ?? 0;
     const all = 2 * HALF;
     const remaining = all - HALF / 3;
     for (let kill = 0; kill < (LONG ? 8 : 2); kill += 1) {
       const running = run(t, ["books", "rebuild", "--config", file]);
+      const moment = kill === 0 ? 0 : between(1, damaged.length);
       await waitFor(
-        () =>
-          running.child.exitCode !== null ||
-          readdirSync(join(dir, "spend")).some((name) => name.startsWith("books.")),
-        "it to be at work",
-        20_000,
+        () => running.child.exitCode !== null || (isAtWork() && written() >= moment),
+        `${moment} bytes to be written`,
       );
-      await pause(between(0, LONG ? 250 : 80)); // the moment itself is what is tried
       running.child.kill("SIGKILL");
       await running.ended;
       const { found } = await audit(dir, KEEP);

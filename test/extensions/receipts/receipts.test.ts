@@ -271,20 +271,27 @@ describe("the search for receipts", () => {
   });
 
   it("passes on what an attempt of several models has of its own", async () => {
-    const usage = { prompt_tokens: 3 };
+    const usage = { prompt_tokens: 3, cache_write_tokens: 1 };
+    const prices = { input_cache_miss: 1.1, input_cache_write: 2, output: 3 };
     const attempts = [
       {
         model: "a",
         provider: "lab",
         outcome: "upstream_error",
         duration_ms: 3,
-        share: { ...usage, cost: "0.1" },
+        share: { ...usage, prices, cost: "0.1" },
       },
       { model: "b", provider: "lab", outcome: "completed", duration_ms: 4 },
     ];
     const { books } = booksOf([openLine(1, same), settleLine(1, { ...same, attempts })]);
+    const shown = {
+      input_cache_hit: null,
+      input_cache_miss: "1.1",
+      input_cache_write: "2",
+      output: "3",
+    };
     const expected = [
-      { model: "a", outcome: "upstream_error", duration_ms: 3, usage, cost: "0.1" },
+      { model: "a", outcome: "upstream_error", duration_ms: 3, usage, prices: shown, cost: "0.1" },
       { model: "b", outcome: "ok", duration_ms: 4 },
     ];
     const receipts = createReceipts(books);

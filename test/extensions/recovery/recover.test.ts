@@ -35,6 +35,9 @@ const twoWords: Behaviour = (asked) => {
   broken(texts(/^\s*\S+\s+\S+/.exec(left)?.[0] ?? left))(asked);
 };
 
+/** What an attempt has of the usage and the cost. */
+const shareOf = ({ share }: { readonly share?: object }): any => share;
+
 describe("max_recoveries", () => {
   const CASES: readonly [bound: number | undefined, text: string, attempts: number][] = [
     [0, "The quick", 1],
@@ -63,7 +66,7 @@ describe("max_recoveries", () => {
     });
     const got = await seen(answer);
     assert.deepEqual([got.text, got.joints], [WHOLE, ["The quick", "The quick brown fox"]]);
-    const shares = settlement.attempts.map(({ share }) => share!);
+    const shares = settlement.attempts.map(shareOf);
     assert.equal(
       shares.reduce((sum, share) => sum + share.completion_tokens, 0),
       got.usage.completion_tokens,
@@ -87,7 +90,11 @@ describe("who goes on", () => {
     const got = await seen(answer);
     assert.deepEqual([got.text, got.models], [WHOLE, ["m", "n"]]);
     assert.deepEqual(
-      settlement.attempts.map(({ model, outcome, share }) => [model, outcome, share?.cost]),
+      settlement.attempts.map((attempt) => [
+        attempt.model,
+        attempt.outcome,
+        shareOf(attempt)?.cost,
+      ]),
       [
         ["m", "upstream_error", "0.000009"],
         ["m", "upstream_error", undefined],
@@ -96,6 +103,15 @@ describe("who goes on", () => {
     );
     assert.equal(settlement.cost, "0.000349");
     assert.equal(settlement.modelServed, "n");
+    // Each attempt has what its cost follows from.
+    for (const share of settlement.attempts.map(shareOf).filter(Boolean)) {
+      const { input_cache_miss: miss, output } = share.prices;
+      const { prompt_cache_hit_tokens: hits, prompt_cache_miss_tokens: misses } = share;
+      assert.equal(hits + misses, share.prompt_tokens);
+      const { input_cache_hit: hit = miss } = share.prices;
+      const cost = hits * hit + misses * miss + share.completion_tokens * output;
+      assert.equal(cost.toFixed(6), (Number(share.cost) * 1e6).toFixed(6));
+    }
   });
 
   it("the next candidate, where the first has another answer", async (t) => {
@@ -301,14 +317,14 @@ describe("a recovery", () => {
     const clock = createFakeClock();
     const says: Behaviour = stream([chunk({ content: "The" })], "open");
     const models = { m: inTurn(broken(texts(SHOWN)), says) };
-    const config = { ...continuing({ prefill: "none" }), timeouts: { idle_ms: 60_000 } };
+    const config = { ...continuing({ prefill: "none" }), timeouts: { total_ms: 50_000 } };
     const asking = askScene(t, { models, config, time: clock });
-    await passed(clock, 25_000, asking);
+    await passed(clock, 55_000, asking);
     const { answer, settlement } = await asking;
     const got = await seen(answer);
     assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
     assert.deepEqual(
-      settlement.attempts.map(({ outcome, share }) => [outcome, share?.cost]),
+      settlement.attempts.map((attempt) => [attempt.outcome, shareOf(attempt)?.cost]),
       [
         ["upstream_error", "0.000009"],
         ["upstream_timeout", undefined],
@@ -408,9 +424,9 @@ describe("recovery hold", () => {
   it("does not take a long reply for a silent one when the request's time is over", async (t) => {
     const clock = createFakeClock();
     const models = { m: stream([chunk({ content: "On and on" })], "open") };
-    const config = { ...held, breaker: { failures: 1 }, timeouts: { idle_ms: 60_000 } };
+    const config = { ...held, breaker: { failures: 1 }, timeouts: { total_ms: 50_000 } };
     const asking = askScene(t, { models, config, time: clock });
-    await passed(clock, 25_000, asking);
+    await passed(clock, 55_000, asking);
     const { settlement, gateway } = await asking;
     assert.equal(settlement.errorCode, "upstream_timeout");
     const [model] = gateway.catalog.candidates(

@@ -1,5 +1,8 @@
 // POST /v1/responses at a running gateway: the way of all requests, in another format.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request, type IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
 import { settled } from "../../support/books.ts";
 import { folder } from "../../support/folder.ts";
@@ -175,10 +178,91 @@ describe("POST /v1/responses", () => {
     assert.equal((await second.ask({ ...turn, model: "model", input })).status, 200);
     const { body } = await second.provider.nth(0);
     assert.equal(body["messages"][1].reasoning_content, "R");
+  });
 
-    const third = await start(t);
-    const foreign = await json(await third.ask({ ...turn, input }));
-    assert.equal(foreign.error.param, "input[1].encrypted_content");
+  it("goes on without reasoning that was sealed elsewhere, and notes how much it was", async (t) => {
+    const data_dir = folder();
+    const first = await start(t);
+    const { ask, provider } = await start(t, { data_dir });
+    const include = ["reasoning.encrypted_content"];
+    const { output } = await json(await first.ask({ model: "caller", tools: TOOLS, include }));
+    const [sealed] = output;
+    assert.equal(sealed.type, "reasoning");
+    const vendors = { type: "reasoning", summary: [], encrypted_content: "gAAAAABpvendor" };
+    const changed = { ...sealed, encrypted_content: `${sealed.encrypted_content}A` };
+    const result = { type: "function_call_output", call_id: "call_1", output: "14:05" };
+    const hello = { role: "user", content: "hi" };
+    const input = [hello, sealed, vendors, changed, ...output.slice(1), result];
+    assert.equal((await ask({ tools: TOOLS, input, stream: true })).status, 200);
+    const { body } = await provider.nth(0);
+    const [, called] = body["messages"];
+    assert.equal(called.tool_calls[0].id, "call_1");
+    assert.equal(called.reasoning_content, undefined);
+    const [line] = await settled(data_dir, 1);
+    assert.deepEqual(line!["notes"], [
+      "left out: web_search",
+      "left out: reasoning sealed elsewhere (3)",
+    ]);
+  });
+
+  describe("asked for a WebSocket", () => {
+    const upgrade = { connection: "keep-alive, Upgrade", upgrade: "websocket" };
+    const handshake = {
+      ...upgrade,
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+      authorization: `Bearer ${KEY}`,
+    };
+    const get = async (url: string, headers: object, method = "GET") => {
+      const req = request(url, { method, headers: { ...headers } });
+      req.end(method === "POST" ? JSON.stringify({ model: "model", input: "hi" }) : undefined);
+      const [res] = (await once(req, "response")) as [IncomingMessage];
+      return { res, text: await text(res) };
+    };
+
+    it("answers 426, with the protocol that it serves", async (t) => {
+      const { url, accessOf } = await start(t);
+      for (const path of ["/v1/responses", "/v1/responses?model=model"]) {
+        const { res, text } = await get(`${url}${path}`, handshake);
+        assert.equal(res.statusCode, 426);
+        assert.deepEqual([res.headers.upgrade, res.headers.connection], ["HTTP/1.1", "Upgrade"]);
+        const { error } = JSON.parse(text);
+        assert.deepEqual(
+          [error.type, error.code, error.param],
+          ["invalid_request_error", "upgrade_required", null],
+        );
+        assert.match(error.message, /send the request by POST/);
+        const id = res.headers["x-request-id"] as string;
+        assert.equal(error.request_id, id);
+        assert.equal((await accessOf(id))["error_code"], "upgrade_required");
+      }
+    });
+
+    it("is as before for all other requests", async (t) => {
+      const { url } = await start(t);
+      const plain = await get(`${url}/v1/responses`, {});
+      assert.deepEqual([plain.res.statusCode, plain.res.headers.allow], [405, "POST"]);
+      const other = await get(`${url}/v1/responses`, { connection: "Upgrade", upgrade: "h2c" });
+      assert.equal(other.res.statusCode, 405);
+      const chat = await get(`${url}/v1/chat/completions`, handshake);
+      assert.equal(chat.res.statusCode, 405);
+      const type = { "content-type": "application/json" };
+      const posted = await get(`${url}/v1/responses`, { ...handshake, ...type }, "POST");
+      assert.equal(posted.res.statusCode, 200);
+    });
+
+    it("is an unknown path where the configuration does not name the API", async (t) => {
+      const { url } = await start(t, { apis: [] });
+      assert.equal((await get(`${url}/v1/responses`, handshake)).res.statusCode, 404);
+    });
+
+    it("lets pages of other origins read the answer, where they may call", async (t) => {
+      const origin = "https://app.example.org";
+      const { url } = await start(t, { server: { port: 0, cors: { origins: [origin] } } });
+      const { res } = await get(`${url}/v1/responses`, { ...handshake, origin });
+      assert.equal(res.statusCode, 426);
+      assert.equal(res.headers["access-control-allow-origin"], origin);
+    });
   });
 
   it("ends a stream that breaks with the error and a failed response", async (t) => {

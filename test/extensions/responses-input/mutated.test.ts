@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ValidationError } from "../../../src/core/schema/checker.ts";
+import { atOnce } from "../../../src/core/turns.ts";
 import { readRequest } from "../../../src/extensions/responses-input/index.ts";
 import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
@@ -101,7 +102,8 @@ describe("a mutated request of the Responses API", () => {
     t.diagnostic(`seed ${seed}`);
     const { pick, between } = createRandom(seed);
     const open = (sealed: string) => (sealed === "ok" ? "thought" : undefined);
-    assert.equal(readRequest(REQUEST, open).chat.messages.length, 9);
+    const read = (json: unknown) => atOnce(readRequest({ json, large: false }, open));
+    assert.equal(read(REQUEST).chat.messages.length, 9);
     let refused = 0;
     for (let index = 0; index < TRIES; index += 1) {
       const request = structuredClone(REQUEST);
@@ -111,7 +113,7 @@ describe("a mutated request of the Responses API", () => {
         else owner[key] = structuredClone(pick(VALUES));
       }
       try {
-        readRequest(request, open);
+        read(request);
       } catch (error) {
         assert.ok(error instanceof ValidationError, `${String(error)}: ${JSON.stringify(request)}`);
         const [name = "model"] = error.issues[0]!.path;

@@ -3,11 +3,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pathText, ValidationError } from "../../../src/core/schema/checker.ts";
+import { pseudonymOf } from "../../../src/core/providers/parameters.ts";
+import { atOnce } from "../../../src/core/turns.ts";
 import { readRequest } from "../../../src/extensions/responses-input/index.ts";
 
 const open = (sealed: string) => (sealed.startsWith("ok:") ? sealed.slice(3) : undefined);
 const read = (more: object, input: unknown = "hi") =>
-  readRequest({ model: "m", input, ...more }, open);
+  atOnce(readRequest({ json: { model: "m", input, ...more }, large: false }, open));
 const messages = (input: unknown, more: object = {}) => read(more, input).chat.messages;
 
 /** The code and the path of the first issue. */
@@ -49,6 +51,27 @@ describe("a request of the Responses API", () => {
     assert.equal(chat.maxTokens, 9);
     assert.equal(chat.user, "u");
     assert.equal(chat.stream, false);
+  });
+
+  it("keeps what only some providers take, the end user as a hash", () => {
+    const hints = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "me" };
+    const { further, user } = read({ ...hints, text: { verbosity: "low" } }).chat;
+    assert.equal(user, "me");
+    assert.deepEqual(further, {
+      prompt_cache_key: "k",
+      prompt_cache_retention: "24h",
+      safety_identifier: pseudonymOf("me"),
+      verbosity: "low",
+    });
+    assert.equal(read({ ...hints, user: "u" }).chat.user, "u");
+    const unknown = {
+      prompt_cache_key: "x".repeat(65),
+      prompt_cache_retention: "1h",
+      safety_identifier: 7,
+      text: { verbosity: "loud" },
+    };
+    const ignored = read(unknown).chat.further ?? {};
+    assert.deepEqual(new Set(Object.values(ignored)), new Set([undefined]));
   });
 
   it("makes one message of all that an assistant did between two inputs", () => {
@@ -104,6 +127,66 @@ describe("a request of the Responses API", () => {
     assert.equal(thought({ content, encrypted_content: null }), "R");
     assert.equal(thought({ content: null }), "S");
     assert.equal(messages([asked, { type: "reasoning", summary: [] }]).length, 1, "interrupted");
+  });
+
+  it("leaves reasoning out that was sealed elsewhere, but for what of it is plain", () => {
+    const sealed = (encrypted_content: string, more: object = {}) => ({
+      type: "reasoning",
+      summary: [],
+      encrypted_content,
+      ...more,
+    });
+    const said = { role: "assistant", content: "A" };
+    const thoughts = (...items: object[]) => {
+      const { chat, facts } = read({}, [asked, ...items, said]);
+      const message = chat.messages.at(-1)!;
+      assert.equal(message.role, "assistant");
+      const thought = "reasoning_content" in message ? message.reasoning_content : undefined;
+      return [thought, facts.unreadReasoning];
+    };
+    assert.deepEqual(thoughts(sealed("gAAAA")), [undefined, 1]);
+    assert.deepEqual(thoughts(sealed("gAAAA"), sealed("ok:E"), sealed("gAAAB")), ["E", 2]);
+    const summary = [{ type: "summary_text", text: "S" }];
+    assert.deepEqual(thoughts(sealed("gAAAA", { summary })), ["S", 1]);
+    const content = [{ type: "reasoning_text", text: "R" }];
+    assert.deepEqual(thoughts(sealed("gAAAA", { summary, content })), ["R", 1]);
+    assert.deepEqual(thoughts(sealed("ok:E", { summary })), ["E", 0]);
+  });
+
+  it("may have 10,000 sealed texts, and opens no more", () => {
+    let opened = 0;
+    const of = (count: number) => {
+      const items = Array.from({ length: count }, () => ({
+        type: "reasoning",
+        encrypted_content: "x",
+      }));
+      const json = { model: "m", input: [asked, ...items] };
+      const steps = readRequest({ json, large: false }, () => {
+        opened += 1;
+        return undefined;
+      });
+      return atOnce(steps);
+    };
+    assert.equal(of(10_000).facts.unreadReasoning, 10_000);
+    opened = 0;
+    assert.throws(() => of(10_001), /input\[10001\]\.encrypted_content: is one more than/);
+    assert.equal(opened, 10_000);
+  });
+
+  it("takes no text from what is wrong in a summary", () => {
+    const thought = (summary: unknown) => {
+      const made = messages([
+        asked,
+        { type: "reasoning", summary },
+        { role: "assistant", content: "A" },
+      ]);
+      const message = made.at(-1)!;
+      return "reasoning_content" in message ? message.reasoning_content : undefined;
+    };
+    for (const summary of [1, "S", {}, [], [1], [null], [{ text: 1 }], [[]], null])
+      assert.equal(thought(summary), undefined, JSON.stringify(summary));
+    const part = { type: "summary_text", text: "S" };
+    assert.equal(thought([1, part, {}, part]), "SS");
   });
 
   it("sends the images that tools returned after their results, under the calls' names", () => {
@@ -288,6 +371,80 @@ describe("a request of the Responses API", () => {
     for (const name of names) assert.equal(name.length, 64);
   });
 
+  it("may have names of 256 characters, of tools and of namespaces", () => {
+    const long = (length: number) => "n".repeat(length);
+    const namespace = (name: string, inner: string) => ({
+      type: "namespace",
+      name,
+      tools: [get_time, { ...get_time, name: inner }],
+    });
+    const names = read({ tools: [namespace(long(256), long(256))] }).chat.tools!.map(
+      (tool) => tool.function.name,
+    );
+    assert.deepEqual(
+      names.map((name) => name.length),
+      [64, 64],
+    );
+    assert.equal(new Set(names).size, 2);
+    const of = (...tools: object[]) => refused({ tools });
+    assert.deepEqual(of(get_time, namespace(long(257), "f")), ["invalid_value", "tools[1].name"]);
+    assert.deepEqual(of(namespace("n", long(257))), ["invalid_value", "tools[0].tools[1].name"]);
+    assert.deepEqual(of({ ...get_time, name: long(257) }), ["invalid_value", "tools[0].name"]);
+    const called = { ...call("a"), namespace: long(257) };
+    assert.deepEqual(refused({}, [asked, called]), ["invalid_value", "input[1].namespace"]);
+    const tool_choice = { type: "function", name: "f", namespace: long(257) };
+    assert.deepEqual(refused({ tools: [get_time], tool_choice }), [
+      "invalid_value",
+      "tool_choice.namespace",
+    ]);
+  });
+
+  it("may have 128 tools, in whatever lists and namespaces they stand", () => {
+    const tools = (count: number, prefix: string) =>
+      Array.from({ length: count }, (_, index) => ({ ...get_time, name: `${prefix}${index}` }));
+    const namespace = { type: "namespace", name: "ns", tools: tools(40, "a") };
+    const searched = { type: "tool_search_call", call_id: "s", arguments: {} };
+    const input = (last: number) => [
+      asked,
+      { type: "additional_tools", tools: tools(40, "b") },
+      searched,
+      { type: "tool_search_output", call_id: "s", tools: tools(last, "c") },
+    ];
+    const list = [namespace, ...tools(8, "d")];
+    assert.equal(read({ tools: list }, input(40)).chat.tools!.length, 128);
+    assert.deepEqual(refused({ tools: list }, input(41)), ["invalid_value", "input[3].tools[40]"]);
+    // A tool that is found again is the same tool.
+    const again = [...input(40), ...input(40).slice(1)];
+    assert.equal(read({ tools: list }, again).chat.tools!.length, 128);
+  });
+
+  it("counts the tools of a list before it looks at one of them", () => {
+    const untouched = new Proxy(
+      {},
+      {
+        get: () => assert.fail("a tool was read"),
+        has: () => assert.fail("a tool was looked at"),
+        getOwnPropertyDescriptor: () => assert.fail("a tool was inspected"),
+      },
+    );
+    const list = Array.from({ length: 129 }, () => untouched);
+    assert.deepEqual(refused({ tools: list }), ["invalid_value", "tools"]);
+    assert.deepEqual(refused({ tools: [{ type: "namespace", name: "ns", tools: list }] }), [
+      "invalid_value",
+      "tools[0].tools",
+    ]);
+    for (const type of ["additional_tools", "tool_search_output"])
+      assert.deepEqual(refused({}, [asked, { type, call_id: "a", tools: list }]), [
+        "invalid_value",
+        "input[1].tools",
+      ]);
+    const tool_choice = { type: "allowed_tools", mode: "auto", tools: list };
+    assert.deepEqual(refused({ tools: [get_time], tool_choice }), [
+      "invalid_value",
+      "tool_choice.tools",
+    ]);
+  });
+
   it("follows tool_choice as far as its tools are here", () => {
     const tools = [get_time, { ...get_time, name: "other" }, { type: "web_search" }];
     const choice = (tool_choice: unknown) => read({ tools, tool_choice }).chat;
@@ -421,6 +578,17 @@ describe("a request of the Responses API", () => {
       "unsupported_value",
       "input[0].content[0].file_id",
     ]);
+    for (const [more, input] of [
+      [{ previous_response_id: "resp_1" }, "hi"],
+      [{ conversation: "conv_1" }, "hi"],
+      [{}, [asked, { type: "item_reference", id: "msg_1" }]],
+      [{}, [asked, { id: "msg_1" }]],
+      [{}, [asked, { type: null, id: "msg_1" }]],
+    ] as const)
+      assert.throws(
+        () => read(more, input),
+        /: nothing is stored here; set store: false, and send the items$/,
+      );
   });
 
   it("names the place of what is wrong in the client's own words", () => {
@@ -437,8 +605,6 @@ describe("a request of the Responses API", () => {
       "input[1].name",
     ]);
     assert.deepEqual(refused({}, [asked, result("nobody")]), ["invalid_value", "input[1].call_id"]);
-    const sealed = { type: "reasoning", summary: [], encrypted_content: "foreign" };
-    assert.deepEqual(refused({}, [asked, sealed]), ["invalid_value", "input[1].encrypted_content"]);
     assert.deepEqual(refused({ tools: [{ ...get_time, name: "no spaces" }] }), [
       "invalid_value",
       "tools[0].name",

@@ -32,7 +32,7 @@ it("seal verify compares the rows of the table with what was sealed", {
   const running = launch(program, ["serve", "--config", config]);
   t.after(() => running.child.kill("SIGKILL"));
   const crowd = createCrowd(4, random);
-  crowd.turnTo(await within(running.address, "the line that says where it listens", 20_000));
+  crowd.turnTo(await within(running.address, "the line that says where it listens"));
   await crowd.more(40);
   await crowd.stop();
   running.child.kill("SIGTERM");

@@ -10,7 +10,15 @@ import { turn } from "../../support/routing.ts";
 
 const BEAT_MS = 2_000;
 const LEASE_MS = 15_000;
-const RESERVE: Task = { name: "reserve", id: "1", tokens: 0, first: 1n, second: 0n };
+const OFFER = { room: 1n, cost: 1n };
+const RESERVE: Task = {
+  name: "reserve",
+  id: "1",
+  tokens: 0,
+  held: 0n,
+  spent: 0n,
+  offers: [OFFER],
+};
 
 const limitOf = (account: string): SpendLimit => ({
   name: `account ${account}`,
@@ -27,7 +35,7 @@ function bench(holding: ReadonlySet<string> = new Set()) {
     ask: async (account, _limits, { name }) => {
       asked.push({ account, task: name, at: clock.monotonic() });
       const answer: Answer = {
-        isGranted: true,
+        granted: OFFER,
         shortOf: undefined,
         resetMs: 0,
         figures: [],

@@ -18,6 +18,8 @@ import {
   HOLD,
   LONG_MS,
   money,
+  OPEN,
+  pico,
   untilStanding,
 } from "../budgets/processes.ts";
 
@@ -72,6 +74,28 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     assert.equal(first! + second!, served);
     for (const { standing } of [one, other])
       await untilStanding(standing, { spent: text(BigInt(served) * COST), held: "0" });
+  });
+
+  it("are not outspent by replies that no client has bounded", async (t) => {
+    await redis.command("FLUSHALL");
+    const five = 5_000_000_000_000n;
+    const { start } = await bench(t, program, { ...limits("refuse"), ...budget(five) });
+    const dirs = [folder(), folder()];
+    const [one, other] = [
+      await start({}, dirs[0]),
+      await start({ server: { workers: 2 } }, dirs[1]),
+    ];
+    const urls = [one.url, other.url];
+    for (const url of urls) await untilServed(url);
+    const asked = Array.from({ length: 200 }, (_, index) => ask(urls[index % 2]!, OPEN));
+    const served = (await Promise.all(asked)).filter((status) => status === 200).length;
+    assert.ok(served >= 16, `${served} were served`);
+    const costs = dirs.flatMap((dir) => settles(dir).map(({ cost }) => pico(cost)));
+    const spent = costs.reduce((total, cost) => total + cost, 0n);
+    assert.ok(spent <= five, `${money(spent)} was spent`);
+    // Also the one with workers, of which nothing is asked any more.
+    for (const { standing } of [one, other])
+      await untilStanding(standing, { spent: text(spent), held: "0" });
   });
 
   it("are shown as all have spent them, also by a gateway that has no requests any more", async (t) => {

@@ -1,7 +1,7 @@
 // Faults for the checks of the level `responses`, by the check's id less the level. Each check
 // sends its own id as the request's, so a fault is about the requests of one check.
 
-import { isObject, parse, type Answer, type Asked, type Fault } from "../wrong-gateway.ts";
+import { parse, type Answer, type Asked, type Fault } from "../wrong-gateway.ts";
 import {
   anyBody,
   blocks,
@@ -118,10 +118,9 @@ const responses: Readonly<Record<string, Fault>> = {
   "reasoning.sealed/back": refuses(
     (asked) => marked("reasoning.sealed")(asked) && Array.isArray(asked.body["input"]),
   ),
-  "reasoning.changed": {
-    when: marked("reasoning.changed"),
-    forward: ({ body: given }) => ({ text: JSON.stringify(withoutReasoning(given)) }),
-  },
+  "reasoning.changed": refuses(
+    (asked) => marked("reasoning.changed")(asked) && Array.isArray(asked.body["input"]),
+  ),
 
   "refused.store": accepted("refused.store"),
   "refused.store/param": misnamed("refused.store"),
@@ -131,15 +130,5 @@ const responses: Readonly<Record<string, Fault>> = {
   "refused.item/param": misnamed("refused.item"),
   "refused.answer": accepted("refused.answer"),
 };
-
-/** As from a gateway that does not look at sealed reasoning. */
-function withoutReasoning(given: Event): Event {
-  const { input } = given;
-  if (!Array.isArray(input)) return given;
-  return {
-    ...given,
-    input: input.filter((item) => !isObject(item) || item["type"] !== "reasoning"),
-  };
-}
 
 export const responsesFaults = named("responses", responses);

@@ -2,7 +2,7 @@
 import type { FinishReason, Part } from "../../openai/parts.ts";
 import type { UsageReport } from "../../openai/usage.ts";
 import { asArray, asCount, asObject, asString, tokenCounter } from "../../schema/untrusted-json.ts";
-import { namelessCall, textPart, withUsage } from "../decoding.ts";
+import { namelessCall, textOf, textPart, withUsage } from "../decoding.ts";
 import type { Decoder } from "../dialect.ts";
 import { refusal } from "./refusal.ts";
 
@@ -23,24 +23,25 @@ export function createOpenaiDecoder(): Decoder {
 
   function callParts(fragment: unknown, at: number): Part[] {
     const { index, id, function: called } = asObject(fragment);
-    const { name, arguments: text } = asObject(called);
+    const name = asString(asObject(called)["name"]);
+    const text = textOf(asObject(called)["arguments"]);
     const stated = asCount(index) ?? at; // a whole reply has no indexes
     const parts: Part[] = [];
     if (!calls.has(stated)) {
-      const statedName = asString(name);
-      if (!statedName) throw namelessCall();
+      if (!name) throw namelessCall();
       calls.set(stated, calls.size);
       const call = calls.get(stated)!;
-      parts.push({ type: "tool_call", call, id: asString(id) ?? `call_${call}`, name: statedName });
+      parts.push({ type: "tool_call", call, id: asString(id) ?? `call_${call}`, name });
     }
-    if (typeof text === "string" && text !== "")
-      parts.push({ type: "tool_arguments", call: calls.get(stated)!, text });
+    if (text !== "") parts.push({ type: "tool_arguments", call: calls.get(stated)!, text });
     return parts;
   }
 
   function push(json: unknown): Part[] {
     const event = asObject(json);
-    throwErrorIn(event);
+    const { error } = event;
+    // The code of an error inside a 200 may be an HTTP status.
+    if (error) throw refusal(asCount(asObject(error)["code"]) ?? 500, { get: () => null }, event);
     const choice = choiceIn(event);
     const message = asObject(choice["delta"] ?? choice["message"]);
     const logprobs = asObject(choice["logprobs"]);
@@ -56,17 +57,8 @@ export function createOpenaiDecoder(): Decoder {
   return withUsage(usageIn, { push });
 }
 
-function finishPart(word: unknown): Part[] {
-  if (!asString(word)) return [];
-  return [{ type: "finish", reason: REASONS.get(word) ?? "stop" }];
-}
-
-/** Throws the error of an event that is one. Its code may be an HTTP status. */
-function throwErrorIn(event: Record<string, unknown>): void {
-  const { error } = event;
-  if (error === undefined || error === null) return;
-  throw refusal(asCount(asObject(error)["code"]) ?? 500, { get: () => null }, event);
-}
+const finishPart = (word: unknown): Part[] =>
+  asString(word) ? [{ type: "finish", reason: REASONS.get(word) ?? "stop" }] : [];
 
 /** Undefined: the event states none. */
 function usageIn(event: unknown): UsageReport | undefined {
@@ -76,9 +68,8 @@ function usageIn(event: unknown): UsageReport | undefined {
   const completion = count("completion_tokens");
   if (prompt === undefined && completion === undefined) return undefined;
   const inPrompt = tokenCounter(usage["prompt_tokens_details"]);
-  const reasoning = tokenCounter(usage["completion_tokens_details"])("reasoning_tokens");
+  const reasoning = tokenCounter(usage["completion_tokens_details"])("reasoning_tokens") ?? 0;
   const cacheHit = count("prompt_cache_hit_tokens") ?? inPrompt("cached_tokens") ?? 0;
   const cacheWrite = inPrompt("cache_write_tokens");
-  const report = { prompt, completion, cacheHit, reasoning: reasoning ?? 0 };
-  return cacheWrite ? { ...report, cacheWrite } : report;
+  return { prompt, completion, cacheHit, reasoning, ...(cacheWrite && { cacheWrite }) };
 }

@@ -14,7 +14,7 @@ export const openaiDialect: Dialect = {
     path: PATH,
     body: requestBody(chat, target, documentedThinking),
   }),
-  isReply: (json) => choiceIn(json)["message"] !== undefined,
+  isReply: (json) => Boolean(choiceIn(json)["message"]),
   decoder: createOpenaiDecoder,
   refusal,
 };

@@ -33,9 +33,11 @@ export function requestBody(
   };
 }
 
-/** A message with the content that the provider takes: most refuse marks for a cache. */
-const unmarked = ({ marked, ...message }: Message, { cache_control }: Traits): Message =>
-  cache_control ? ({ ...message, content: marked } as Message) : (message as Message);
+/** A message as the provider takes it: most refuse marks for a cache, and names. */
+function taken({ marked, name, ...message }: Message, { cache_control, takes }: Traits): Message {
+  const content = (cache_control && marked) || message.content;
+  return { ...message, content, ...(takes.includes("name") && { name }) } as Message;
+}
 
 type EchoField = NonNullable<Traits["echo"]>;
 
@@ -49,24 +51,18 @@ function echoField({ echo, thinking }: Traits): EchoField {
  * "".
  */
 function messageFields(checked: Message, echo: EchoField, traits: Traits): object {
-  const message = checked.marked ? unmarked(checked, traits) : checked;
+  const message = checked.marked || checked.name ? taken(checked, traits) : checked;
   if (message.role !== "assistant") return message;
-  const { role, content, tool_calls, marks, reasoning_content = "" } = message;
-  if (tool_calls.length === 0) return { role, content, ...marks };
-  return { role, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
+  const { role, name, content, tool_calls, marks, reasoning_content = "" } = message;
+  if (tool_calls.length === 0) return { role, name, content, ...marks };
+  return { role, name, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
 }
 
 /** Parameters under the provider's names. */
-function renamed(parameters: object, names: Traits["rename"]): object {
-  if (names.size === 0) return parameters;
-  const fields: { [name: string]: unknown } = { ...parameters };
-  for (const [name, providerName] of names) {
-    const value = fields[name];
-    fields[name] = undefined;
-    fields[providerName] = value;
-  }
-  return fields;
-}
+const renamed = (parameters: object, names: Traits["rename"]): object =>
+  Object.fromEntries(
+    Object.entries(parameters).map(([name, value]) => [names.get(name) ?? name, value]),
+  );
 
 /**
  * The tools and the tool choice, as far as the provider knows its forms. A request that needs

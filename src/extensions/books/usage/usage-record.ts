@@ -1,5 +1,6 @@
 // Usage records: made from settle lines, read from lines of the file store, and compared.
 import { createHash } from "node:crypto";
+import type { Price } from "../../../core/ledger/price.ts";
 import {
   AMOUNT,
   USAGE_COLUMNS,
@@ -64,8 +65,8 @@ function attemptDetails(attempt: unknown): AttemptDetails {
   const { model, outcome, duration_ms, share } = asObject(attempt);
   const base = [String(model), String(outcome), Number(duration_ms)] as const;
   if (share === undefined) return base;
-  const { cost, ...usage } = asObject(share);
-  return [...base, { usage, cost }];
+  const { cost, prices, ...usage } = asObject(share);
+  return [...base, { usage, cost, ...(prices !== undefined && { prices: prices as Price }) }];
 }
 
 /** The counts that every line of the spend log has. */

@@ -2,12 +2,12 @@
 // those of longer ranges less often, because they change less.
 import { createChart } from "./chart.js";
 import { $, fill, h } from "./dom.js";
-import { live, onEvent } from "./live.js";
+import { live, now, onEvent } from "./live.js";
 import { getJson } from "./net.js";
 import { addPart, isShown, replaceAddress } from "./parts.js";
 import { drawAccounts, drawAliases, drawModels, drawRefused } from "./tables.js";
 import { drawVerdict, refusedIn, requestsIn } from "./verdict.js";
-import { hourText, percent, rate, span } from "./words.js";
+import { configurationText, hourText, percent, rate, span } from "./words.js";
 
 /** By name: how it is called, and how often it is asked for, in milliseconds. */
 const RANGES = {
@@ -130,6 +130,7 @@ function draw() {
   drawModels(range);
   drawAccounts(range);
   drawAliases();
+  $("configuration").textContent = configurationText(live.status, now());
   const isYoung = range.since > range.from;
   $("range-note").textContent = isYoung ? `The gateway runs since ${hourText(range.since)}.` : "";
 }

@@ -2,7 +2,16 @@
 import { $, fill, h, link } from "./dom.js";
 import { gatewayFaults, isStale, live, now } from "./live.js";
 import { withQuery } from "./net.js";
-import { ago, modelState, number, percent, plural, reason, secondText } from "./words.js";
+import {
+  ago,
+  modelState,
+  number,
+  percent,
+  plural,
+  reason,
+  reloadFaults,
+  secondText,
+} from "./words.js";
 
 /** A refusal is news for so long. */
 const FRESH_MS = 2 * 60_000;
@@ -41,6 +50,7 @@ function aboutGateway() {
   if (isStale()) findings.push({ tone: "bad", text: "The gateway has not been heard of lately." });
   if (status !== "serving")
     findings.push({ tone: "warn", text: "The gateway is stopping: it takes no new requests." });
+  for (const text of reloadFaults(live.status)) findings.push({ tone: "warn", text });
   const late = delay["0.99"] ?? 0;
   if (late > LATE_LOOP)
     findings.push({

@@ -100,6 +100,27 @@ export function ago(ms) {
   return `${Math.round(ms / 3_600_000)} h ago`;
 }
 
+/** The configuration in force: its file, and since when. */
+export function configurationText({ config_file: file, config_loaded_at: loadedAt }, time) {
+  return `${file ?? "The built-in configuration"}, loaded ${ago(time - Date.parse(loadedAt))}.`;
+}
+
+/** What could not be read again, a sentence each: the state before it stays in force. */
+export function reloadFaults({ config_fault: fault, keys }) {
+  const sentences = [];
+  if (fault) {
+    const where = fault.path === "" ? "" : `${fault.path}: `;
+    const more = fault.count > 1 ? ` (${number(fault.count)} faults in all)` : "";
+    const time = secondText(Date.parse(fault.time));
+    sentences.push(
+      `A changed configuration was refused at ${time}, the one before it stays in force: ${where}${fault.message}${more}`,
+    );
+  }
+  if (keys?.fault)
+    sentences.push(`keys.json cannot be read, the keys before it stay in force: ${keys.fault}`);
+  return sentences;
+}
+
 /** What error codes mean, for an operator. */
 export const REASONS = {
   missing_api_key: "no API key was sent",

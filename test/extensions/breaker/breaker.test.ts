@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { createBreaker } from "../../../src/core/routing/breaker.ts";
+import { createBreaker } from "../../../src/extensions/breaker/index.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 const SETTINGS = { failures: 3, cooldown_ms: 10_000 };

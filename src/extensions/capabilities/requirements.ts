@@ -1,8 +1,8 @@
 // What a request requires of a model.
-import type { ChatRequest } from "../openai/request.ts";
-import type { Traits } from "../providers/traits.ts";
-import { pathText } from "../schema/checker.ts";
-import type { Model } from "./model.ts";
+import type { ChatRequest } from "../../core/openai/request.ts";
+import type { Traits } from "../../core/providers/traits.ts";
+import { pathText } from "../../core/schema/checker.ts";
+import type { Model } from "../../core/routing/model.ts";
 
 export interface Requirement {
   /** The field of the request that asks for it. */
@@ -59,7 +59,28 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
       ({ traits }) => traits.supports.includes(kind),
       `this model does not take ${kind}`,
     );
+  const stored = storedFileIn(chat.messages);
+  if (stored)
+    add(
+      stored,
+      ({ traits }) => traits.passes.includes("files"),
+      "this gateway does not pass on what is stored at the provider; send file_data, or its " +
+        "operator can allow it: 'passes' with \"files\" in the provider's settings",
+    );
   return requirements;
+}
+
+/**
+ * The first file that is named by an id: it is stored under the operator's key, whoever put it
+ * there.
+ */
+function storedFileIn(messages: ChatRequest["messages"]): (string | number)[] | undefined {
+  for (const [index, { content }] of messages.entries()) {
+    if (typeof content === "string" || !content) continue;
+    const part = content.findIndex((each) => each.type === "file" && "file_id" in each.file);
+    if (part !== -1) return ["messages", index, "content", part, "file", "file_id"];
+  }
+  return undefined;
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { requirementsOf } from "../../../src/core/routing/capabilities.ts";
+import { requirementsOf } from "../../../src/extensions/capabilities/requirements.ts";
 import { catalogOf, chatOf, settingsFor, type TestModel } from "../../support/routing.ts";
 
 const tool = { type: "function", function: { name: "get_time" } };
@@ -102,5 +102,27 @@ describe("requirements of a request", () => {
       "with this model a tool cannot be forced",
       "'response_format' of type 'json_object' is not supported with this model",
     ]);
+  });
+
+  it("lets what is stored at a provider pass only where that is allowed", () => {
+    const file = (fields: object) => ({
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "x" },
+            { type: "file", file: fields },
+          ],
+        },
+      ],
+    });
+    const stored = requirementsOf(chatOf(file({ file_id: "f" }))).at(-1)!;
+    assert.deepEqual(stored.path, ["messages", 0, "content", 1, "file", "file_id"]);
+    const withPasses = (passes: string[]) =>
+      stored.satisfiedBy({ traits: { passes } } as unknown as Parameters<
+        typeof stored.satisfiedBy
+      >[0]);
+    assert.deepEqual([withPasses([]), withPasses(["files"])], [false, true]);
+    assert.equal(requirementsOf(chatOf(file({ file_data: "AA==" }))).length, 1);
   });
 });

@@ -1,0 +1,35 @@
+// The bounds that follow from what this process may take of the machine.
+import { readFileSync } from "node:fs";
+import { getHeapStatistics } from "node:v8";
+
+/**
+ * A body takes some four times its size while it is parsed, checked and written again. So bodies
+ * and replies in hand take half of the heap at the most.
+ */
+const HEAP_PARTS = 8;
+
+/** Open files that are no connections: of the books, of the listeners, of Node itself. */
+const OTHER_FILES = 128;
+
+/** Bytes of bodies and replies that the heap has room for. */
+export const heapShare = (): number => Math.floor(getHeapStatistics().heap_size_limit / HEAP_PARTS);
+
+/**
+ * The connections for which the files suffice that the process may open: each may need another one,
+ * to a provider. Infinity where the system does not tell how many that are.
+ */
+export function connectionShare(): number {
+  const files = /^Max open files +(\d+)/m.exec(limitsText())?.[1];
+  return files === undefined
+    ? Infinity
+    : Math.max(1, Math.floor((Number(files) - OTHER_FILES) / 2));
+}
+
+/** What Linux says of the limits of this process. Empty on other systems. */
+function limitsText(): string {
+  try {
+    return readFileSync("/proc/self/limits", "utf8");
+  } catch {
+    return "";
+  }
+}

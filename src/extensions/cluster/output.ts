@@ -1,0 +1,31 @@
+// The lines of a worker's output.
+import type { Readable } from "node:stream";
+
+/** Characters after which a line that has no end is passed on as it is. */
+export const MAX_LINE = 1024 * 1024;
+
+/**
+ * Calls `listener` with each line. Only \n ends a line: JSON may hold U+2028 and U+2029, at which
+ * node:readline ends a line too since Node 24.
+ */
+export function readLines(output: Readable, listener: (line: string) => void): void {
+  let unfinished = "";
+
+  function pass(): void {
+    const line = unfinished;
+    unfinished = "";
+    if (line !== "") listener(line);
+  }
+
+  output.setEncoding("utf8");
+  output.on("data", (text: string) => {
+    const [first = "", ...others] = text.split("\n");
+    unfinished += first;
+    for (const start of others) {
+      pass();
+      unfinished = start;
+    }
+    if (unfinished.length > MAX_LINE) pass();
+  });
+  output.on("end", pass);
+}

@@ -1,0 +1,142 @@
+// What /status, the metrics, `status` and `top` say of the last reload, with one process and with
+// several: the file in force, and why a changed one was refused, until another one is taken.
+
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { reloadStatus } from "../../src/reload.ts";
+import { certificate } from "../support/certificate.ts";
+import { run } from "../support/command.ts";
+import { folder, replace } from "../support/folder.ts";
+import { configFor, json, merge } from "../support/gateway.ts";
+import { freePort } from "../support/port.ts";
+import { runHere } from "../support/run-here.ts";
+import { until } from "../support/wait.ts";
+
+const LAST = "chat_gateway_config_last_reload_successful";
+const LOADED = "chat_gateway_config_last_reload_success_timestamp_seconds";
+const KEYS = "chat_gateway_keys_readable";
+
+async function site(t: TestContext, over: object) {
+  const dir = folder();
+  const at = (name: string) => join(dir, name);
+  const file = at("gateway.json");
+  const port = await freePort();
+  const more = merge(
+    {
+      data_dir: at("data"),
+      server: { port: 0 },
+      admin: { port },
+      providers: { lab: { api_key: "$file:secret" } },
+    },
+    over,
+  ) as object;
+  const config = configFor("http://127.0.0.1:1", ["m"], more);
+  writeFileSync(at("secret"), "sk-provider");
+  const write = (changed: object = {}) => replace(file, JSON.stringify(merge(config, changed)));
+  write();
+  const gw = run(t, ["--config", file]);
+  await gw.address();
+  const admin = `http://127.0.0.1:${port}`;
+  const readStatus = async () => await json(await fetch(`${admin}/status`));
+  return {
+    gw,
+    file,
+    at,
+    write,
+    readStatus,
+    /** The status as soon as its `config_fault` is there, or is not. */
+    async whenFaulty(isFaulty: boolean) {
+      const look = async () => {
+        const status = await readStatus();
+        return (status.config_fault !== null) === isFaulty && status;
+      };
+      return await until(look, `config_fault ${isFaulty ? "in" : "gone from"} the status`);
+    },
+    async metrics(...names: string[]) {
+      const text = await (await fetch(`${admin}/metrics`)).text();
+      return names.map((name) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]));
+    },
+    command: async (...args: string[]) => await runHere([...args, "--config", file]),
+  };
+}
+
+describe("the last reload", { concurrency: 2 }, () => {
+  for (const workers of [1, 2])
+    it(`of ${workers} process(es): the file, when it was loaded, and why another was refused`, async (t) => {
+      const at = await site(t, { server: { workers } });
+      const before = await at.readStatus();
+      assert.deepEqual([before.config_file, before.config_fault], [at.file, null]);
+      const loaded = Date.parse(before.config_loaded_at) / 1000;
+      assert.deepEqual(await at.metrics(LAST, LOADED, KEYS), [1, loaded, 1]);
+      assert.ok((await at.command("status")).stdout.includes(`configuration ${at.file} of 20`));
+
+      at.write({ server: { drain_ms: -1 }, limits: { rpm: "many" } });
+      const { config_fault: fault, ...faulty } = await at.whenFaulty(true);
+      assert.deepEqual(
+        [fault.path, fault.count, faulty.config_loaded_at],
+        ["server.drain_ms", 2, before.config_loaded_at],
+      );
+      assert.ok(Date.parse(fault.time) >= Date.parse(before.config_loaded_at), fault.time);
+      assert.deepEqual(await at.metrics(LAST, LOADED), [0, loaded]);
+      const line =
+        `reload failed at ${fault.time}, and the configuration before it stays in force: ` +
+        `server.drain_ms: ${fault.message} (2 faults in all)`;
+      const { code, stdout } = await at.command("status");
+      assert.equal(code, 0, "the models serve");
+      assert.equal(stdout.split("\n")[1], line);
+      assert.ok((await at.command("top", "--once")).stdout.split("\n").includes(line));
+
+      at.write({ limits: { rpm: 7 } });
+      await at.whenFaulty(false);
+      const isLoaded = async () =>
+        (await at.readStatus()).config_loaded_at > before.config_loaded_at;
+      await until(isLoaded, "the time of the new configuration, which a worker reports");
+      assert.deepEqual(await at.metrics(LAST), [1]);
+      assert.ok(!(await at.command("status")).stdout.includes("reload failed"));
+    });
+
+  it("a secret that is gone from its file, and a certificate that is none, are such faults too", async (t) => {
+    const tls = certificate();
+    const at = await site(t, { server: { tls } });
+    replace(at.at("secret"), "");
+    const { config_fault: secret } = await at.whenFaulty(true);
+    assert.equal(secret.path, "providers.lab.api_key");
+    assert.ok(secret.message.includes(at.at("secret")), secret.message);
+    replace(at.at("secret"), "sk-another");
+    await at.whenFaulty(false);
+    writeFileSync(tls.cert_file, "no certificate");
+    at.gw.child.kill("SIGHUP");
+    const { config_fault: certified } = await at.whenFaulty(true);
+    assert.match(certified.path, /^server\.tls/);
+  });
+
+  for (const workers of [1, 2])
+    it(`of ${workers} process(es): keys.json that cannot be read is told until it can be`, async (t) => {
+      const at = await site(t, { server: { workers } });
+      const keys = join(at.at("data"), "keys.json");
+      const faultOf = async () => (await at.readStatus()).keys.fault;
+      assert.equal(await faultOf(), null);
+      replace(keys, "{");
+      const fault = await until(
+        async () => (await faultOf()) ?? false,
+        "the fault of keys.json in the status",
+      );
+      assert.match(fault, /keys\.json is not JSON: the fault is at line 1, column 2$/);
+      assert.deepEqual(await at.metrics(KEYS, LAST), [0, 1]);
+      const line = `keys.json cannot be read, and the keys before it stay in force: ${fault}`;
+      assert.ok((await at.command("status")).stdout.split("\n").includes(line));
+      replace(keys, "[]");
+      await until(async () => (await faultOf()) === null, "the fault to be gone");
+      assert.deepEqual(await at.metrics(KEYS), [1]);
+    });
+
+  it("of a worker that cannot take what the first process could is reported", async () => {
+    const fault = { time: "2026-11-22T12:00:00.000Z", path: "server.tls", message: "x", count: 1 };
+    const { status } = reloadStatus({ file: "gateway.json", fault: null });
+    const shown = (faults: readonly unknown[]) => status?.(faults, {} as never);
+    assert.deepEqual(shown([null, fault]), { config_file: "gateway.json", config_fault: fault });
+    assert.deepEqual(shown([null, null]), { config_file: "gateway.json", config_fault: null });
+  });
+});

@@ -1,0 +1,104 @@
+// Long lists that are checked ahead, in steps: the result and the issues are those of one check.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { readChatRequest } from "../../../src/core/openai/read-request.ts";
+import { chatRequest } from "../../../src/core/openai/request.ts";
+import {
+  aheadOr,
+  array,
+  checkInSteps,
+  number,
+  object,
+  string,
+} from "../../../src/core/schema/checker.ts";
+import { atOnce } from "../../../src/core/turns.ts";
+import { LONG } from "../../support/long.ts";
+import { createRandom } from "../../support/random.ts";
+
+const element = aheadOr(object({ a: number() }));
+const whole = object({ name: string(), list: array(element, { min: 1 }) });
+const steps = (value: unknown) =>
+  checkInSteps(whole, value, (value as { list?: unknown } | null)?.list, element);
+const ahead = (value: unknown) => atOnce(steps(value));
+const listOf = (length: number): object[] => Array.from({ length }, (_, a) => ({ a }));
+
+describe("checkInSteps", () => {
+  it("gives what the check of the whole gives", () => {
+    const value = { name: "x", list: listOf(1_000), more: 1 };
+    assert.deepEqual(ahead(value), whole(value));
+  });
+
+  it("can stop between elements", () => {
+    const running = steps({ name: "x", list: listOf(1_000) });
+    let stops = 0;
+    while (!running.next().done) stops += 1;
+    assert.equal(stops, 20);
+  });
+
+  it("leaves the value as it came, for others who read it", () => {
+    const value = { name: "x", list: listOf(3) };
+    const before = structuredClone(value);
+    ahead(value);
+    assert.deepEqual(value, before);
+  });
+
+  it("lets the check of the whole tell what is wrong, in its own order", () => {
+    for (const value of [
+      null,
+      "x",
+      [],
+      {},
+      { list: 1 },
+      { name: "x", list: [] },
+      { list: [{ a: "no" }] },
+      { name: "x", list: [{ a: 1 }, { a: "no" }, { a: null }] },
+    ]) {
+      let expected: unknown;
+      try {
+        whole(value);
+      } catch (error) {
+        expected = error;
+      }
+      assert.throws(() => ahead(value), expected as Error, JSON.stringify(value));
+    }
+  });
+});
+
+describe("readChatRequest", () => {
+  it("gives the same in steps as at once, for requests that are right and wrong", (t) => {
+    const seed = Date.now() % 1_000_000;
+    t.diagnostic(`seed ${seed}`);
+    const { pick, between } = createRandom(seed);
+    const values = [undefined, null, 1, "", "x", [], [null], {}, { type: "text", text: "y" }];
+    const message = () => ({
+      role: pick(["user", "assistant", "system", "developer", "tool", "robot"]),
+      content: pick([...values, "x", "x", "x", [{ type: "text", text: "z" }]]),
+      tool_calls: pick([undefined, undefined, [{ id: "c", function: { name: "f" } }]]),
+      tool_call_id: pick([undefined, "c"]),
+    });
+    let right = 0;
+    for (let round = 0; round < (LONG ? 20_000 : 2_000); round += 1) {
+      const json = {
+        model: pick(["m", "m", "m", undefined]),
+        messages: Array.from({ length: between(0, 3) }, message),
+        temperature: pick([undefined, 1, 3]),
+      };
+      const outcome = (check: () => unknown): unknown => {
+        try {
+          return check();
+        } catch (error) {
+          return (error as Error).message;
+        }
+      };
+      const expected = outcome(() => chatRequest(json));
+      if (typeof expected !== "string") right += 1;
+      assert.deepEqual(
+        outcome(() => atOnce(readChatRequest(json, chatRequest))),
+        expected,
+        JSON.stringify(json),
+      );
+    }
+    assert.ok(right > 20, `${right} of them were right`);
+  });
+});

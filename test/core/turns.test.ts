@@ -1,0 +1,125 @@
+// The queue for work that grows with what is sent: one step in a pass of the event loop.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Cancel } from "../../src/core/http/cancel.ts";
+import { atOnce, inTurns, ownTurn, type Steps } from "../../src/core/turns.ts";
+import { within } from "../support/wait.ts";
+
+/** The number of the pass of the event loop, counted from the call. */
+function countPasses(): { readonly now: () => number; readonly stop: () => void } {
+  let pass = 0;
+  let running = true;
+  const next = (): void => {
+    pass += 1;
+    if (running) setImmediate(next);
+  };
+  setImmediate(next);
+  return {
+    now: () => pass,
+    stop: () => {
+      running = false;
+    },
+  };
+}
+
+/** Keeps the event loop busy. */
+function busy(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
+describe("ownTurn", () => {
+  it("lets one step run in a pass, in the order in which they were asked for", async () => {
+    const passes = countPasses();
+    const seen: [name: number, pass: number][] = [];
+    const steps = [1, 2, 3, 4, 5].map(async (name) => {
+      await ownTurn();
+      seen.push([name, passes.now()]);
+    });
+    await within(Promise.all(steps), "all steps");
+    passes.stop();
+    assert.deepEqual(
+      seen.map(([name]) => name),
+      [1, 2, 3, 4, 5],
+    );
+    assert.equal(new Set(seen.map(([, pass]) => pass)).size, 5);
+  });
+
+  it("goes on after a step that asks for another one", async () => {
+    const seen: string[] = [];
+    async function twice(name: string): Promise<void> {
+      await ownTurn();
+      seen.push(`${name}1`);
+      await ownTurn();
+      seen.push(`${name}2`);
+    }
+    await within(Promise.all([twice("a"), twice("b")]), "both");
+    assert.deepEqual(seen, ["a1", "b1", "a2", "b2"]);
+  });
+});
+
+describe("inTurns", () => {
+  function* counting(until: number, ms = 0): Steps<number> {
+    for (let count = 0; count < until; count += 1) {
+      busy(ms);
+      yield;
+    }
+    return until;
+  }
+
+  it("does the same as atOnce", async () => {
+    assert.equal(atOnce(counting(1_000)), 1_000);
+    assert.equal(await within(inTurns(counting(1_000), new Cancel()), "the end"), 1_000);
+  });
+
+  it("stops for others once a step has taken long, and never runs beside another one", async () => {
+    const order: string[] = [];
+    function* noting(name: string): Steps<void> {
+      for (let count = 0; count < 3; count += 1) {
+        order.push(name);
+        busy(25);
+        yield;
+      }
+    }
+    const both = ["a", "b"].map((name) => inTurns(noting(name), new Cancel()));
+    await within(Promise.all(both), "both");
+    assert.deepEqual(order, ["a", "b", "a", "b", "a", "b"]);
+  });
+
+  it("throws what the steps throw", async () => {
+    function* failing(): Steps<never> {
+      yield;
+      throw new Error("no");
+    }
+    await assert.rejects(within(inTurns(failing(), new Cancel()), "the error"), { message: "no" });
+  });
+
+  it("throws the reason of a cancellation, and does no further step", async () => {
+    const cancel = new Cancel();
+    let done = 0;
+    function* endless(): Steps<never> {
+      for (;;) {
+        done += 1;
+        if (done === 3) cancel.abort(new Error("left"));
+        yield;
+      }
+    }
+    await assert.rejects(within(inTurns(endless(), cancel), "the end"), { message: "left" });
+    assert.equal(done, 3);
+  });
+
+  it("ends with a cancellation before others have their turn, so that nothing is kept meanwhile", async () => {
+    const cancel = new Cancel();
+    const order: string[] = [];
+    function* long(): Steps<void> {
+      busy(25);
+      cancel.abort(new Error("left"));
+      yield;
+    }
+    const ended = inTurns(long(), cancel).catch(() => order.push("ended"));
+    const others = ownTurn().then(() => order.push("others"));
+    await within(Promise.all([ended, others]), "both");
+    assert.deepEqual(order, ["ended", "others"]);
+  });
+});

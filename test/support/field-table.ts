@@ -1,0 +1,30 @@
+// The tables of the manual's chapter "fields": what the gateway says becomes of each field.
+import assert from "node:assert/strict";
+import { manual } from "../../src/extensions/manual/index.ts";
+
+/** What becomes of a field. */
+export type Fate = "passed" | "translated" | "ignored" | "refused";
+
+export interface FieldRow {
+  readonly fate: Fate;
+  /** The vendors that get the field, where not all do. Undefined: all that know the format. */
+  readonly vendors: readonly string[] | undefined;
+}
+
+const FATE = /^(passed|translated|ignored|refused)(?: to ((?:`[\w.-]+` ?)+))?$/;
+const namesIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, n]) => n!);
+
+/** By the names of the fields. A row may have several. */
+export function fieldTable(): ReadonlyMap<string, FieldRow> {
+  const rows = new Map<string, FieldRow>();
+  const page = manual.page("fields") ?? assert.fail("the manual has no chapter of fields");
+  for (const line of page.split("\n").filter((each) => each.startsWith("| `"))) {
+    const [, names = "", cell = ""] = line.split(/(?<!\\)\|/).map((each) => each.trim());
+    const [, fate, vendors] = FATE.exec(cell) ?? assert.fail(`no fate of a field: ${cell}`);
+    for (const name of namesIn(names)) {
+      assert.ok(!rows.has(name), `two rows for ${name}`);
+      rows.set(name, { fate: fate as Fate, vendors: vendors ? namesIn(vendors) : undefined });
+    }
+  }
+  return rows;
+}
