@@ -38,6 +38,11 @@ const SUFFIX = ".test.ts";
  */
 const PROCESSES = 12;
 const CONCURRENCY = 2;
+/**
+ * A process that has not ended by then hangs: it fails, and its name tells which tests it ran. The
+ * slowest takes a minute and a half of that in the long form.
+ */
+const DEADLINE_MS = 15 * 60_000;
 
 function filesBelow(path: string): string[] {
   if (statSync(path).isFile()) return [path];
@@ -165,6 +170,7 @@ const { status } = spawnSync(
     "--enable-source-maps",
     "--test",
     `--test-concurrency=${CONCURRENCY}`,
+    `--test-timeout=${DEADLINE_MS}`,
     ...grouped(files, temporary),
   ],
   { stdio: "inherit", env: environment },

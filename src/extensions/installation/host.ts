@@ -36,9 +36,19 @@ export function createHost(sources: HostSources): HostRunner {
     publicAddress: () => publicAddress,
     adminRoutes: (): Routes => Object.assign({}, ...parts.map((part) => part.adminRoutes)),
   };
-  for (const extension of sources.extensions) {
-    const { startOnce } = extension as Partial<HostExtension>;
-    if (startOnce) parts.push(startOnce(host));
+  async function close(): Promise<void> {
+    for (const part of parts.toReversed()) await part.close?.();
+  }
+
+  try {
+    for (const extension of sources.extensions) {
+      const { startOnce } = extension as Partial<HostExtension>;
+      if (startOnce) parts.push(startOnce(host));
+    }
+  } catch (error) {
+    // A part with a timer would keep a process alive that serves nobody.
+    close().catch(() => undefined);
+    throw error;
   }
 
   return {
@@ -48,9 +58,7 @@ export function createHost(sources: HostSources): HostRunner {
     },
     announcements: () =>
       parts.map((part) => part.announcement?.()).filter((text) => text !== undefined),
-    async close() {
-      for (const part of parts.toReversed()) await part.close?.();
-    },
+    close,
   };
 }
 
