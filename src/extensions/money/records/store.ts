@@ -1,0 +1,157 @@
+// The contract of the stores that keep usage records: files of data_dir, or a database. The
+// projection writes into one of them, and bills, budgets, receipts and proofs read from it.
+import type { ConfigExtension } from "../../../config/extension.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { Dimension, SumBy } from "./sums.ts";
+import type { UsageRecord } from "./usage-record.ts";
+
+/** How far a segment of the spend log has been copied. */
+export interface SegmentCursor {
+  /** Bytes from the beginning, up to the end of a line. */
+  readonly bytes: number;
+  /** Lines in these bytes. */
+  readonly lines: number;
+  /** Requests that are opened in these bytes, and not settled. */
+  readonly unsettled: number;
+}
+
+/** How far the spend log has been copied, by the file names of its segments. */
+export type LogCursor = Readonly<Record<string, SegmentCursor>>;
+
+/** Tells a reader of records to stop. */
+export interface Cancellation {
+  /** True once nobody waits for the records any more. */
+  readonly aborted: boolean;
+  /** What the reader then throws. */
+  readonly reason?: unknown;
+}
+
+/** Which days. All members that are there must match. */
+export interface DayFilter {
+  /** The month of the day on which a record is booked: `YYYY-MM`. */
+  readonly month?: string | undefined;
+  /** The day on which it is booked: `YYYY-MM-DD`. */
+  readonly day?: string | undefined;
+  /** The first such day. */
+  readonly from?: string | undefined;
+  /** The last such day. */
+  readonly to?: string | undefined;
+}
+
+/** Which records to read. A record must match all members that are there. */
+export interface UsageFilter extends DayFilter {
+  /** As UsageRecord.account. */
+  readonly account?: string | undefined;
+  /** As UsageRecord.model. */
+  readonly model?: string | undefined;
+  /** As UsageRecord.key_id. */
+  readonly keyId?: string | undefined;
+  /** Empty: only records of which no provider began to answer. */
+  readonly provider?: string | undefined;
+  /** Leave out the records of other data_dirs whose gateways write into the same store. */
+  readonly ownOnly?: boolean;
+}
+
+/** How to read records. */
+export interface ReadFilter extends UsageFilter {
+  /** The gateway_request_id. */
+  readonly requestId?: string | undefined;
+  /** How many matching records to pass over. Absent: 0. */
+  readonly skip?: number | undefined;
+  /** Absent: the reader goes on to the end. */
+  readonly cancel?: Cancellation;
+}
+
+/** Which records to find by their request id. */
+export interface RequestQuery {
+  /** The gateway_request_id. */
+  readonly requestId: string;
+  /** Absent: those of every account. */
+  readonly account?: string | undefined;
+  /** The most records. */
+  readonly limit: number;
+}
+
+/** Something about the books that the operator has to know. */
+export interface StoreFault {
+  /** The name of the diagnostic, in snake_case. */
+  readonly event: string;
+  /** What is wrong and what mends it, in a sentence. */
+  readonly detail: string;
+  /** Whether nothing may be written, and no request be served, before it is mended. */
+  readonly blocks: boolean;
+}
+
+/** One line of a day. */
+export interface DayLine {
+  /** As the projection has written it, without its line end. */
+  readonly text: string;
+  /** Undefined: it is no usage record. */
+  readonly record: UsageRecord | undefined;
+}
+
+/** Gives the records of a day, in the order of the log, for a rebuild. A call begins anew. */
+export type ReadDay = () => AsyncIterable<readonly UsageRecord[]>;
+
+export interface UsageStore {
+  /** How far the log was copied. Empty: nothing was. */
+  cursor(): Promise<LogCursor>;
+  /** Looks for damage. Resolves with all faults. */
+  inspect(): Promise<readonly StoreFault[]>;
+  /**
+   * Adds records and sets the cursor: both or neither. Records of a day that is open; no two have
+   * the same usage_id, and none is there yet.
+   */
+  add(records: readonly UsageRecord[], cursor: LogCursor): Promise<void>;
+  /** The days on which this data_dir has records, in their order. */
+  days(): Promise<readonly string[]>;
+  /**
+   * The lines of this data_dir's records of a day in the order of the log: by segment, then by
+   * line. In batches.
+   */
+  linesOf(day: string): AsyncIterable<readonly DayLine[]>;
+  /**
+   * A day is over. Puts its records in the order of the log, and makes whatever answers questions
+   * about them quickly. Doing it again changes nothing.
+   */
+  finish(day: string): Promise<void>;
+  /** Puts records in the place of all those of this data_dir on a day, which is then finished. */
+  replaceDay(day: string, read: ReadDay): Promise<void>;
+  /** Sets the cursor alone. */
+  setCursor(cursor: LogCursor): Promise<void>;
+  /** Yields the matching records in batches, day by day. No batch is empty. */
+  records(filter: ReadFilter): AsyncIterable<readonly UsageRecord[]>;
+  /**
+   * Finds the latest records of a request id by an index, with `details` and `log`, in the order in
+   * which they ended.
+   */
+  find(query: RequestQuery): Promise<readonly UsageRecord[]>;
+  /** Adds up the matching records, one sum per combination of the dimensions, in no order. */
+  sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]): Promise<readonly SumBy<D>[]>;
+  /** Frees connections and files. */
+  close(): Promise<void>;
+}
+
+/** What a store outside the data_dir is made from. */
+export interface UsageStoreOptions {
+  /** The address in `usage.store`, which may hold a password. */
+  readonly address: string;
+  /** As `data_dir` of the configuration has it, so it may be relative. */
+  readonly dataDir: string;
+  /** 32 hex digits that name the data_dir. Throws if data_dir can be neither read nor written. */
+  readonly gatewayInstanceId: () => string;
+  /**
+   * Tells the data_dir from a copy of it, here or on another machine. Throws as gatewayInstanceId
+   * does.
+   */
+  readonly place: () => string;
+}
+
+/** An extension that brings a store outside the data_dir. Its `store` states the addresses. */
+export interface UsageStoreExtension extends ConfigExtension {
+  /** Opens the store at an address. Throws a ValidationError if a package is missing. */
+  openUsageStore(options: UsageStoreOptions): UsageStore;
+}
+
+export const opensUsageStore = (extension: Extension): extension is UsageStoreExtension =>
+  "openUsageStore" in extension;

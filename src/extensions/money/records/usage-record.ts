@@ -1,0 +1,198 @@
+// Usage records: what is billed of one settled request each. A record is a pure function of the two
+// lines of its request in the spend log, of their place there, and of the day on which it is booked.
+import { createHash } from "node:crypto";
+import type { Settlement } from "../../../core/ledger/ledger.ts";
+import type { Price } from "../../../core/ledger/price.ts";
+import {
+  asArray,
+  asCount,
+  asObject,
+  asString,
+  parseJson,
+} from "../../../core/schema/untrusted-json.ts";
+import { AMOUNT } from "./amounts.ts";
+import type { AttemptDetails, RequestDetails } from "./details.ts";
+import { COUNTS, hasRareCounts, type SettleRecord } from "./spend-lines.ts";
+
+/** The lines of the spend log that a record is made of. */
+export interface LogPlace {
+  /** The file name of the segment. */
+  readonly segment: string;
+  /** The number of the settle line in it. The first line has 1. */
+  readonly line: number;
+  /** SHA-256 of the open line and the settle line, each with its line end. 64 hex digits. */
+  readonly sha256: string;
+}
+
+/**
+ * One settled request. Other programs read these records, so names, order and meanings of the
+ * columns stay.
+ */
+export interface UsageRecord {
+  /** The spend_id of the spend log: `sp_` and 32 hex digits. No two records have the same. */
+  readonly usage_id: string;
+  /** The request id that the client sent or was given. Several requests may have the same. */
+  readonly gateway_request_id: string;
+  /** The account of the key. The record is on its bill. */
+  readonly account: string;
+  /** As Caller.keyId. */
+  readonly key_id: string;
+  /** The model that served the request or, if none did, the model or alias that was asked for. */
+  readonly model: string;
+  /** Null if no provider began to answer. */
+  readonly provider: string | null;
+  /** As Settlement.status. */
+  readonly status: Settlement["status"];
+  /** Includes the tokens from the provider's cache. */
+  readonly prompt_tokens: number;
+  /** Reasoning tokens included. */
+  readonly completion_tokens: number;
+  /** prompt_tokens + completion_tokens. */
+  readonly total_tokens: number;
+  /** Part of prompt_tokens. */
+  readonly prompt_cache_hit_tokens: number;
+  /** Part of prompt_tokens. */
+  readonly prompt_cache_miss_tokens: number;
+  /** Part of completion_tokens. */
+  readonly reasoning_tokens: number;
+  /** A decimal number, exact, in `currency`. */
+  readonly cost: string;
+  /** Three capital letters, such as USD. */
+  readonly currency: string;
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly started_at: string;
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly ended_at: string;
+  /** Part of prompt_cache_miss_tokens: what the provider wrote to its cache. */
+  readonly cache_write_tokens: number;
+  /**
+   * The day on which it is booked, `YYYY-MM-DD` in UTC: that of ended_at or, if that day was closed,
+   * the first that was open. The record is on the bill of this day's month.
+   */
+  readonly day: string;
+  /** What a receipt says beside the columns. Only UsageStore.find() yields it. */
+  readonly details?: RequestDetails | undefined;
+  /** Where it comes from. Absent where `details` is. */
+  readonly log?: LogPlace | undefined;
+}
+
+/** The columns of a record that bills show, in the order in which CSV and tables have them. */
+export const USAGE_COLUMNS = [
+  "usage_id",
+  "gateway_request_id",
+  "account",
+  "key_id",
+  "model",
+  "provider",
+  "status",
+  "prompt_tokens",
+  "completion_tokens",
+  "total_tokens",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "reasoning_tokens",
+  "cost",
+  "currency",
+  "started_at",
+  "ended_at",
+  "cache_write_tokens",
+] as const satisfies readonly (keyof UsageRecord)[];
+
+/** The usage record of a settled request that is booked on a day. */
+export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): UsageRecord {
+  const { usage } = settle;
+  const startedAt = Date.parse(settle.time) - settle.duration_ms;
+  return {
+    usage_id: settle.spend_id,
+    gateway_request_id: settle.gateway_request_id,
+    account: settle.account,
+    key_id: settle.key_id,
+    model: settle.model_served ?? settle.model_requested,
+    provider: settle.provider,
+    status: settle.status,
+    prompt_tokens: usage.prompt_tokens,
+    completion_tokens: usage.completion_tokens,
+    total_tokens: usage.total_tokens,
+    prompt_cache_hit_tokens: usage.prompt_cache_hit_tokens,
+    prompt_cache_miss_tokens: usage.prompt_cache_miss_tokens,
+    reasoning_tokens: usage.reasoning_tokens,
+    cost: settle.cost,
+    currency: settle.currency,
+    started_at: new Date(startedAt).toISOString(),
+    ended_at: settle.time,
+    cache_write_tokens: usage.cache_write_tokens ?? 0,
+    day,
+    details: detailsOf(settle),
+    log,
+  };
+}
+
+/** The hash of the two lines of a request. `open` empty: there is no open line. */
+export function hashOfLines(open: string, settle: string): string {
+  const hash = createHash("sha256");
+  if (open !== "") hash.update(`${open}\n`);
+  return hash.update(`${settle}\n`).digest("hex");
+}
+
+/** A record as other programs know it. */
+export function withoutDetails(record: UsageRecord): UsageRecord {
+  const { details: _details, log: _log, ...columns } = record;
+  return columns;
+}
+
+/** Members without a value are left out: there are millions of records. */
+function detailsOf(settle: SettleRecord): RequestDetails {
+  const { error_code, finish_reason, first_token_ms, prices, notes } = settle;
+  const { cache_write_1h_tokens } = settle.usage;
+  return {
+    model_requested: settle.model_requested,
+    ...(error_code !== null && { error_code }),
+    ...(finish_reason !== null && { finish_reason }),
+    ...(first_token_ms !== null && { first_token_ms }),
+    usage_source: settle.usage_source,
+    ...(cache_write_1h_tokens !== undefined && { cache_write_1h_tokens }),
+    attempts: asArray(settle.attempts).map(attemptDetails),
+    ...(prices && { prices }),
+    ...(notes && { notes: asArray(notes).map(String) }),
+  };
+}
+
+/** An attempt has a share of the usage and the cost, if several served the request. */
+function attemptDetails(attempt: unknown): AttemptDetails {
+  const { model, outcome, duration_ms, share } = asObject(attempt);
+  const base = [String(model), String(outcome), Number(duration_ms)] as const;
+  if (share === undefined) return base;
+  const { cost, prices, ...usage } = asObject(share);
+  return [...base, { usage, cost, ...(prices !== undefined && { prices: prices as Price }) }];
+}
+
+/** What every record must have as text. */
+const TEXTS = ["usage_id", "gateway_request_id", "account", "key_id", "model", "status"] as const;
+
+/**
+ * Reads a line of a record file. Undefined if something that is billed or searched for is missing
+ * or malformed.
+ */
+export function parseUsageLine(line: string): UsageRecord | undefined {
+  const record = asObject(parseJson(line));
+  const log = asObject(record["log"]);
+  const isReadable =
+    TEXTS.every((name) => typeof record[name] === "string") &&
+    COUNTS.every((name) => asCount(record[name]) !== undefined) &&
+    hasRareCounts(record) &&
+    AMOUNT.test(asString(record["cost"]) ?? "") &&
+    typeof record["currency"] === "string" &&
+    isTime(record["started_at"]) &&
+    isTime(record["ended_at"]) &&
+    isDay(record["day"]) &&
+    typeof log["segment"] === "string" &&
+    asCount(log["line"]) !== undefined;
+  return isReadable ? (record as unknown as UsageRecord) : undefined;
+}
+
+/** Whether a value is a day: `YYYY-MM-DD`. */
+export const isDay = (value: unknown): value is string =>
+  typeof value === "string" && /^\d{4}-\d\d-\d\d$/.test(value);
+
+const isTime = (value: unknown): boolean =>
+  typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));

@@ -1,0 +1,93 @@
+// The books of one data_dir, as the gateway and the commands work on them.
+import { resolve } from "node:path";
+import type { Clock } from "../../../core/clock.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Diagnose } from "../../../core/diagnose.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import { gatewayInstanceId, placeOf, spend } from "../ledger/index.ts";
+import { opensUsageStore, type UsageStore } from "../records/index.ts";
+import { createDays, type Days } from "./days.ts";
+import { createFileStore } from "./file-store/file-store.ts";
+import { createRetention, type Retention } from "./retention.ts";
+import type { SegmentReader } from "./segment-reader.ts";
+import { isFileStore, usage } from "./settings.ts";
+import { opensSigner, type Signer } from "./signer.ts";
+
+/** The books of a data_dir. */
+export interface BooksFiles {
+  /** The absolute path of data_dir. */
+  readonly dataDir: string;
+  /** The folder of the spend log's segments. Its path is absolute. */
+  readonly spendDir: string;
+  /** Keeps the usage records, in files or in a database. */
+  readonly store: UsageStore;
+  /** The days that are closed. */
+  readonly days: Days;
+  /** Signs days and statements. Undefined: the configuration does not want that. */
+  readonly signer: Signer | undefined;
+  /** The currency of bills, three capital letters. */
+  readonly currency: string;
+  /** Says what the clock allows. */
+  readonly retention: Retention;
+  /** The segments that were not at their end when this process last read them. */
+  readonly openSegments: Map<string, SegmentReader>;
+  /** Whether this process writes a segment, by its file name. */
+  readonly isOwn: (segment: string) => boolean;
+  /** Times settle lines that are written later, days, and waits for locks. */
+  readonly clock: Clock;
+  /** Tells the operator what was recovered, and what is wrong with the books. */
+  readonly diagnose: Diagnose;
+}
+
+/** What the books need besides the configuration. */
+export interface BooksOptions {
+  /** As BooksFiles.clock. */
+  readonly clock: Clock;
+  /** As BooksFiles.diagnose. */
+  readonly diagnose: Diagnose;
+  /** These may bring the usage store and the signer. */
+  readonly extensions: readonly Extension[];
+  /** As BooksFiles.isOwn. Absent: it writes none. */
+  readonly isOwn?: (segment: string) => boolean;
+}
+
+/**
+ * Opens the books that a configuration names, and changes nothing on the disk. Throws a
+ * ValidationError if the package that the store needs is not installed.
+ */
+export function openBooks(config: Config, options: BooksOptions): BooksFiles {
+  const { clock, diagnose, extensions, isOwn = () => false } = options;
+  // Absolute paths: of a relative path whose beginning was deleted, Node 20 tries to make the
+  // folders for ever.
+  const dataDir = resolve(config.data_dir);
+  const days = createDays(resolve(dataDir, "days.jsonl"));
+  return {
+    dataDir,
+    spendDir: resolve(dataDir, "spend"),
+    store: openStore(config, extensions, days),
+    days,
+    signer: extensions.find(opensSigner)?.openSigner(config, dataDir),
+    currency: config.currency,
+    retention: createRetention(dataDir, spend.of(config).keep_days, clock),
+    openSegments: new Map(),
+    isOwn,
+    clock,
+    diagnose,
+  };
+}
+
+function openStore(config: Config, extensions: readonly Extension[], days: Days): UsageStore {
+  const { data_dir } = config;
+  const { store: address } = usage.of(config);
+  if (isFileStore(address)) return createFileStore(resolve(data_dir, "usage"), days);
+  const opener = extensions
+    .filter(opensUsageStore)
+    .find(({ store }) => store?.scheme.test(address));
+  if (!opener) throw new TypeError("no extension opens usage.store");
+  return opener.openUsageStore({
+    address,
+    dataDir: data_dir,
+    gatewayInstanceId: () => gatewayInstanceId(data_dir),
+    place: () => placeOf(data_dir),
+  });
+}

@@ -1,0 +1,139 @@
+// Closes days. A day closes when it is over and every request that began on it is settled and
+// copied: its records are put in the order of the log, and its line is added to days.jsonl.
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { join } from "node:path";
+import { formatMoney } from "../../../core/ledger/price.ts";
+import { parseMoney, type LogCursor, type UsageRecord } from "../records/index.ts";
+import type { BooksFiles } from "./books-files.ts";
+import { dayAfter, hashOfLine, type ClosedDay, type DaySegment, type DaysLine } from "./days.ts";
+import { createMerkleRoot, leafOf } from "./merkle.ts";
+
+/** The day of a moment, in milliseconds since 1970. */
+export const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+/**
+ * Closes all days that can be closed. The caller holds the lock of the books and has copied
+ * everything up to `cursor`. Resolves with whether every day that is over is closed.
+ */
+export async function closeDays(books: BooksFiles, cursor: LogCursor): Promise<boolean> {
+  const { clock, days, diagnose, retention, store } = books;
+  const today = dayOf(clock.now());
+  const last = days.last()?.closed.day;
+  let day = last === undefined ? await firstDay(books, cursor) : dayAfter(last);
+  if (day === undefined || day >= today) return true;
+  // A day that was closed too early stays closed.
+  if (!retention.isClockSteady()) return false;
+  for (; day < today; day = dayAfter(day)) {
+    if (hasUnsettled(books, cursor, day)) return false;
+    await store.finish(day);
+    const text = await lineOf(books, day, cursor);
+    await days.append(text);
+    // Whoever keeps what a gateway prints has what proves the books.
+    diagnose({ event: "day_closed", level: "info", day, line: text });
+  }
+  return true;
+}
+
+/** The first day of the books. Undefined: they are empty. */
+async function firstDay({ store }: BooksFiles, cursor: LogCursor): Promise<string | undefined> {
+  const [booked] = await store.days();
+  const segments = Object.keys(cursor).map((name) => name.slice(0, 10));
+  return [...(booked === undefined ? [] : [booked]), ...segments].sort()[0];
+}
+
+/** Whether a request is unsettled that began on a day or before. */
+const hasUnsettled = ({ openSegments }: BooksFiles, cursor: LogCursor, day: string): boolean =>
+  Object.entries(cursor).some(
+    ([name, { unsettled }]) =>
+      unsettled > 0 &&
+      (openSegments.get(name)?.unsettled() ?? []).some(({ time }) => time.slice(0, 10) <= day),
+  );
+
+/** The line of a day, whose records are in the order of the log. */
+export async function lineOf(books: BooksFiles, day: string, cursor: LogCursor): Promise<string> {
+  const { clock, days, signer } = books;
+  const before = days.all();
+  const last = before.at(-1);
+  const segments = await segmentsSince(books, before, cursor);
+  const records = await recordsOf(books, [day]);
+  const closed: ClosedDay = {
+    day,
+    number: (last?.closed.number ?? 0) + 1,
+    previous: last ? hashOfLine(last.text) : null,
+    segments,
+    ...records,
+    made_at: new Date(clock.now()).toISOString(),
+  };
+  const text = JSON.stringify(signer ? { ...closed, public_key: signer.publicHex } : closed);
+  return signer ? signer.sign(text) : text;
+}
+
+/** The segments that have more bytes than the lines before say. */
+async function segmentsSince(
+  { spendDir }: BooksFiles,
+  before: readonly DaysLine[],
+  cursor: LogCursor,
+): Promise<readonly DaySegment[]> {
+  const listed = new Map<string, DaySegment>();
+  for (const { closed } of before)
+    for (const segment of closed.segments) listed.set(segment.segment, segment);
+  const segments: DaySegment[] = [];
+  for (const segment of Object.keys(cursor).sort()) {
+    const { bytes, lines } = cursor[segment]!;
+    if (bytes === (listed.get(segment)?.bytes ?? 0)) continue;
+    segments.push({
+      segment,
+      bytes,
+      lines,
+      ...(await hashOfSegment(join(spendDir, segment), bytes)),
+    });
+  }
+  return segments;
+}
+
+/** The hash of the first bytes of a segment, and the spend_id of its first line. */
+export async function hashOfSegment(
+  path: string,
+  bytes: number,
+): Promise<Pick<DaySegment, "first" | "sha256">> {
+  const hash = createHash("sha256");
+  let head = "";
+  for await (const chunk of createReadStream(path, { end: Math.max(0, bytes - 1) })) {
+    if (head === "") head = (chunk as Buffer).toString("latin1", 0, 256);
+    hash.update(chunk as Buffer);
+  }
+  return { first: /"spend_id":"(\w+)"/.exec(head)?.[1] ?? "", sha256: hash.digest("hex") };
+}
+
+/** What the records of some days come to, as the line of a day says it. */
+export async function recordsOf(
+  { store }: Pick<BooksFiles, "store">,
+  days: readonly string[],
+): Promise<Pick<ClosedDay, "records" | "cost" | "file_bytes" | "file_sha256" | "root">> {
+  const hash = createHash("sha256");
+  const merkle = createMerkleRoot();
+  const costs = new Map<string, bigint>();
+  const add = ({ currency, cost }: UsageRecord): void => {
+    costs.set(currency, (costs.get(currency) ?? 0n) + parseMoney(cost));
+  };
+  let records = 0;
+  let bytes = 0;
+  for (const day of days)
+    for await (const lines of store.linesOf(day))
+      for (const { text, record } of lines) {
+        const line = Buffer.from(`${text}\n`);
+        records += 1;
+        bytes += line.length;
+        hash.update(line);
+        merkle.add(leafOf(text));
+        if (record) add(record);
+      }
+  return {
+    records,
+    cost: Object.fromEntries([...costs].sort().map(([name, sum]) => [name, formatMoney(sum)])),
+    file_bytes: bytes,
+    file_sha256: hash.digest("hex"),
+    root: merkle.root(),
+  };
+}

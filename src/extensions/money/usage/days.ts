@@ -1,0 +1,138 @@
+// The days of the books: `days.jsonl` in data_dir, one line a closed day. A line says what the spend
+// log and the usage records of the day are, byte by byte, and has the hash of the line before, so
+// the last line vouches for everything. It is signed where the configuration has a key.
+import { existsSync, readFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { sha256 } from "../../../core/hash.ts";
+import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { syncToDisk } from "../../data-files/index.ts";
+import { isDay } from "../records/index.ts";
+
+/** A segment of the spend log as it was when a day was closed. */
+export interface DaySegment {
+  /** Its file name. */
+  readonly segment: string;
+  /** The spend_id of its first line. */
+  readonly first: string;
+  /** Bytes from its beginning that were copied by then. */
+  readonly bytes: number;
+  /** Lines in these bytes. */
+  readonly lines: number;
+  /** SHA-256 of these bytes. */
+  readonly sha256: string;
+}
+
+/** What a line says of a closed day. */
+export interface ClosedDay {
+  /** `YYYY-MM-DD` in UTC. */
+  readonly day: string;
+  /** 1 for the first line. Each has one more than the line before. */
+  readonly number: number;
+  /** SHA-256 of the line before, without its line end. Null: it is the first. */
+  readonly previous: string | null;
+  /** All segments that had more bytes than at the line before. */
+  readonly segments: readonly DaySegment[];
+  /** How many usage records are booked on the day. */
+  readonly records: number;
+  /** What they come to: exact decimal numbers by currency. */
+  readonly cost: Readonly<Record<string, string>>;
+  /** Bytes of the lines of these records, line ends included. */
+  readonly file_bytes: number;
+  /** SHA-256 of these bytes, in the order of the log: by segment, then by line. */
+  readonly file_sha256: string;
+  /** Merkle root over these lines (merkle.ts). */
+  readonly root: string;
+  /** When the line was made: ISO 8601 in UTC. */
+  readonly made_at: string;
+  /** 64 hex digits: the Ed25519 key that signed the line. Absent: it is not signed. */
+  readonly public_key?: string;
+  /** 128 hex digits: the signature of the line without this member. */
+  readonly signature?: string;
+}
+
+/** A line of days.jsonl. */
+export interface DaysLine {
+  /** As it stands there, without its line end. */
+  readonly text: string;
+  /** What it says. */
+  readonly closed: ClosedDay;
+}
+
+/** The file of closed days. */
+export interface Days {
+  /** The path of the file. */
+  readonly path: string;
+  /** All lines. Throws an error that names the line if one cannot be read. */
+  all(): readonly DaysLine[];
+  /** The last line. Undefined: no day was closed. */
+  last(): DaysLine | undefined;
+  /** Adds a line, and brings it to the disk. */
+  append(text: string): Promise<void>;
+}
+
+/** Reads a line. Undefined: it is no line of a closed day. */
+export function parseClosedDay(text: string): ClosedDay | undefined {
+  const line = asObject(parseJson(text));
+  const isReadable =
+    isDay(line["day"]) &&
+    Number.isSafeInteger(line["number"]) &&
+    Array.isArray(line["segments"]) &&
+    typeof line["root"] === "string" &&
+    typeof line["file_sha256"] === "string";
+  return isReadable ? (line as unknown as ClosedDay) : undefined;
+}
+
+/** The days of a data_dir. What was read is remembered as long as the file has the same size. */
+export function createDays(path: string): Days {
+  let known: readonly DaysLine[] = [];
+  let knownBytes = 0;
+
+  function all(): readonly DaysLine[] {
+    const bytes = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+    // A last line without an end was cut short by a power failure: its day is not closed.
+    const whole = bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
+    if (whole.length === knownBytes) return known;
+    known = whole.toString().split("\n").slice(0, -1).map(parse);
+    knownBytes = whole.length;
+    return known;
+  }
+
+  function parse(text: string, index: number): DaysLine {
+    const closed = parseClosedDay(text);
+    if (!closed) throw new Error(`${path}: line ${index + 1} is no line of a closed day`);
+    return { text, closed };
+  }
+
+  return {
+    path,
+    all,
+    last: () => all().at(-1),
+    async append(text) {
+      all();
+      const file = await open(path, "a", 0o600);
+      try {
+        await file.truncate(knownBytes);
+        await file.write(`${text}\n`);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await syncToDisk(path.slice(0, path.lastIndexOf("/")));
+    },
+  };
+}
+
+/** The hash by which a line names the one before. */
+export const hashOfLine = (text: string): string => sha256(text);
+
+/** The day after another. */
+export const dayAfter = (day: string): string =>
+  new Date(Date.parse(day) + DAY_MS).toISOString().slice(0, 10);
+
+const DAY_MS = 86_400_000;
+
+/** The day on which a request is booked that ended at `time`, if `closed` was the last to close. */
+export function bookedDay(time: string, closed: string | undefined): string {
+  const day = time.slice(0, 10);
+  return closed === undefined || day > closed ? day : dayAfter(closed);
+}

@@ -1,0 +1,39 @@
+// The books as an extension: the ledger of a gateway, and the sync that makes usage records of it.
+import { passwordsIn } from "../../stores/index.ts";
+import type { ProgramExtension } from "../../../command-line/command.ts";
+import { systemClock } from "../../../core/clock.ts";
+import { openBooks } from "./books-files.ts";
+import { createBooks, type BooksStatus } from "./books.ts";
+import { dataDirIssues, makeDataDir, spend } from "../ledger/index.ts";
+import { isFileStore, usage } from "./settings.ts";
+import { usageSyncCommand } from "./usage-sync-command.ts";
+
+export const extension: ProgramExtension = {
+  name: "books",
+  settings: [spend, usage],
+  commands: { "usage sync": usageSyncCommand },
+  secrets: (config) => passwordsIn(usage.of(config).store),
+  issuesHere: dataDirIssues,
+  prepare: ({ data_dir }) => makeDataDir(data_dir),
+  assertReady(config, extensions) {
+    const options = { clock: systemClock, diagnose: () => undefined, extensions };
+    openBooks(config, options).store.close();
+  },
+  start({ config, clock, diagnose, extensions }) {
+    const books = createBooks(config, { clock, diagnose, extensions });
+    return { ledger: books, open: books.start, report: books.status, close: books.close };
+  },
+  status(reports, config) {
+    const all = reports as readonly BooksStatus[];
+    const first = <K extends "spendFault" | "syncFault">(fault: K): string | null =>
+      all.map((status) => status[fault]).find((message) => message !== null) ?? null;
+    return {
+      spend: { fault: first("spendFault") },
+      usage: {
+        store: isFileStore(usage.of(config).store) ? "file" : "postgres",
+        fault: first("syncFault"),
+        lag_seconds: Math.min(...all.map(({ lagMs }) => lagMs)) / 1000,
+      },
+    };
+  },
+};

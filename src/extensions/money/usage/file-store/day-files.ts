@@ -1,0 +1,133 @@
+// The files of the file store: `usage/YYYY-MM-DD.jsonl`, one usage record a line, and
+// `usage/cursor.json`, which says how far the spend log was copied and how many bytes of each open
+// day count. Replacing cursor.json is the moment at which anything changes: what a process that died
+// has appended does not count, and the next one cuts it off.
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { rename, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { asCount, asObject, parseJson } from "../../../../core/schema/untrusted-json.ts";
+import { replaceFile, syncToDisk } from "../../../data-files/index.ts";
+import type { LogCursor, SegmentCursor, StoreFault } from "../../records/index.ts";
+import { brokenFile } from "../broken-file.ts";
+
+const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
+
+/** What cursor.json says. */
+export interface Cursor {
+  /** How far the spend log was copied. */
+  readonly segments: LogCursor;
+  /** How many bytes of each open day count. */
+  readonly days: Readonly<Record<string, number>>;
+}
+
+/** The files in the folder of the file store. */
+export interface DayFiles {
+  /** Reads cursor.json anew, because another process may be the one that copies. */
+  read(): Cursor;
+  /** The file of a day. */
+  pathOf(day: string): string;
+  /** A file beside it, of another kind. */
+  besideOf(name: string): string;
+  /** What must be mended before anything is written. */
+  faults(): readonly StoreFault[];
+  /** Appends to days, then moves the cursor. */
+  append(texts: ReadonlyMap<string, string>, segments: LogCursor): Promise<void>;
+  /** Moves the cursor alone. */
+  setSegments(segments: LogCursor): Promise<void>;
+  /** Puts the finished file at `path` in the place of a day's. */
+  replace(day: string, path: string): Promise<void>;
+}
+
+/**
+ * The files in a folder, which is made when something is written. `closed` is the last day that was
+ * closed: the cursor names only later ones.
+ */
+export function createDayFiles(dir: string, closed: () => string | undefined): DayFiles {
+  const cursorFile = join(dir, "cursor.json");
+  const pathOf = (day: string): string => join(dir, `${day}.jsonl`);
+  const hasRecords = (day: string): boolean => statSync(pathOf(day)).size > 0;
+  let known: { readonly text: string; readonly cursor: Cursor } | undefined;
+
+  function read(): Cursor {
+    const text = existsSync(cursorFile) ? readFileSync(cursorFile, "utf8") : "{}";
+    if (known?.text !== text) known = { text, cursor: parseCursor(text, cursorFile) };
+    return known.cursor;
+  }
+
+  async function write(cursor: Cursor): Promise<void> {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    await replaceFile(cursorFile, `${JSON.stringify(cursor)}\n`);
+  }
+
+  return {
+    read,
+    pathOf,
+    besideOf: (name) => join(dir, name),
+    faults() {
+      const { days } = read();
+      const last = closed() ?? "";
+      const broken = Object.entries(days).flatMap(([day, bytes]) => {
+        if (day <= last) return [];
+        const size = statSync(pathOf(day), { throwIfNoEntry: false })?.size ?? -1;
+        return size < bytes ? [brokenFile(pathOf(day), size, bytes)] : [];
+      });
+      const isLost = !existsSync(cursorFile) && dayFilesIn(dir).some((day) => hasRecords(day));
+      if (isLost) broken.push(brokenFile(cursorFile, -1, 0));
+      return broken.map((detail) => ({ event: "usage_records_damaged", detail, blocks: true }));
+    },
+    async append(texts, segments) {
+      const cursor = read();
+      // Days without a cursor are a fault, so the cursor has to be there before the first day.
+      if (!existsSync(cursorFile)) await write(cursor);
+      const last = closed() ?? "";
+      const days = Object.fromEntries(Object.entries(cursor.days).filter(([day]) => day > last));
+      for (const [day, text] of texts) {
+        const size = days[day] ?? 0;
+        if (size > 0) await truncate(pathOf(day), size);
+        const flag = size > 0 ? "a" : "w";
+        await writeFile(pathOf(day), text, { flag, mode: 0o600, flush: true });
+        days[day] = size + Buffer.byteLength(text);
+      }
+      await write({ segments, days });
+    },
+    async setSegments(segments) {
+      await write({ ...read(), segments });
+    },
+    async replace(day, path) {
+      const { size } = statSync(path);
+      const cursor = read();
+      const { [day]: before = 0, ...others } = cursor.days;
+      // Until the rename the old file counts, and after it the new one: the smaller size is true of
+      // both.
+      await write({ ...cursor, days: { ...others, [day]: Math.min(size, before) } });
+      await rename(path, pathOf(day));
+      await syncToDisk(dir);
+      await write({ ...cursor, days: { ...others, [day]: size } });
+    },
+  };
+}
+
+function dayFilesIn(dir: string): string[] {
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir)
+    .filter((name) => DAY_FILE.test(name))
+    .map((name) => name.slice(0, 10));
+}
+
+/** Throws if the text is not what this module writes. */
+function parseCursor(text: string, path: string): Cursor {
+  const json = asObject(parseJson(text));
+  const segments = Object.entries(asObject(json["segments"])).map(([name, value]) => {
+    const { bytes, lines, unsettled } = asObject(value);
+    return [name, numbers(path, { bytes, lines, unsettled })] as const;
+  });
+  const days = numbers(path, asObject(json["days"]));
+  return { segments: Object.fromEntries(segments) as Record<string, SegmentCursor>, days };
+}
+
+function numbers(path: string, values: Record<string, unknown>): Record<string, number> & never {
+  for (const [name, value] of Object.entries(values))
+    if (asCount(value) === undefined)
+      throw new Error(`${path}: ${name} is no count: run 'books rebuild'`);
+  return values as never;
+}

@@ -1,0 +1,167 @@
+// Finds records by their request id. For the days that are closed there is one sorted file a month,
+// `usage/YYYY-MM.ids`; for the open days the same entries are held in memory. An entry is a hash of
+// the request id, a hash of the account, the day of the month, and where the line begins in the
+// file of the day. Entries are compared as bytes, so numbers are big-endian.
+import { hash } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  openSync,
+  readSync,
+  renameSync,
+  writeSync,
+} from "node:fs";
+import { setImmediate as turnEnd } from "node:timers/promises";
+import type { RequestQuery } from "../../records/index.ts";
+
+const ID_BYTES = 8;
+const KEY_BYTES = 12;
+const ENTRY_BYTES = 18;
+/** So much of a month's file is merged in one turn of the event loop. */
+const BLOCK_BYTES = ENTRY_BYTES * 16_384;
+
+/** Where the line of a record begins. */
+export interface RecordPlace {
+  /** `YYYY-MM-DD`. */
+  readonly day: string;
+  /** The first byte of the line in the file of the day. */
+  readonly offset: number;
+}
+
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
+
+/** The entry of a record. */
+export function entryOf(requestId: string, account: string, { day, offset }: RecordPlace): Buffer {
+  const entry = Buffer.allocUnsafe(ENTRY_BYTES);
+  digest(requestId).copy(entry, 0, 0, ID_BYTES);
+  digest(account).copy(entry, ID_BYTES, 0, KEY_BYTES - ID_BYTES);
+  entry.writeUInt8(Number(day.slice(8)), KEY_BYTES);
+  entry.writeUIntBE(offset, KEY_BYTES + 1, ENTRY_BYTES - KEY_BYTES - 1);
+  return entry;
+}
+
+/** The first bytes of the entries that a query looks for. */
+export function keyOf({ requestId, account }: RequestQuery): Buffer {
+  const id = digest(requestId).subarray(0, ID_BYTES);
+  if (account === undefined) return id;
+  return Buffer.concat([id, digest(account).subarray(0, KEY_BYTES - ID_BYTES)]);
+}
+
+/** Sorts entries, a part at a time: there may be millions. */
+export async function sorted(entries: readonly Buffer[]): Promise<readonly Buffer[]> {
+  const buckets: Buffer[][] = Array.from({ length: 256 }, () => []);
+  for (const entry of entries) buckets[entry[0]!]!.push(entry);
+  for (const bucket of buckets) {
+    bucket.sort((one, other) => one.compare(other));
+    await turnEnd();
+  }
+  return buckets.flat();
+}
+
+/**
+ * Merges the sorted entries of a day into the file of its month. Entries that the file has of that
+ * day go.
+ */
+export async function mergeIntoMonth(
+  path: string,
+  day: string,
+  entries: readonly Buffer[],
+): Promise<void> {
+  const dayOfMonth = Number(day.slice(8));
+  const draft = `${path}.new`;
+  const out = openSync(draft, "w", 0o600);
+  let next = 0;
+  try {
+    for await (const block of blocksOf(path)) {
+      const merged: Buffer[] = [];
+      for (let at = 0; at < block.length; at += ENTRY_BYTES) {
+        const entry = block.subarray(at, at + ENTRY_BYTES);
+        if (entry[KEY_BYTES] === dayOfMonth) continue;
+        for (; next < entries.length && entries[next]!.compare(entry) < 0; next += 1)
+          merged.push(entries[next]!);
+        merged.push(entry);
+      }
+      writeSync(out, Buffer.concat(merged));
+    }
+    for (; next < entries.length; next += BLOCK_BYTES / ENTRY_BYTES) {
+      writeSync(out, Buffer.concat(entries.slice(next, next + BLOCK_BYTES / ENTRY_BYTES)));
+      await turnEnd();
+    }
+  } finally {
+    closeSync(out);
+  }
+  renameSync(draft, path);
+}
+
+async function* blocksOf(path: string): AsyncGenerator<Buffer> {
+  if (!existsSync(path)) return;
+  const fd = openSync(path, "r");
+  try {
+    for (let at = 0; ; at += BLOCK_BYTES) {
+      const block = Buffer.allocUnsafe(BLOCK_BYTES);
+      const read = readSync(fd, block, 0, BLOCK_BYTES, at);
+      if (read === 0) return;
+      yield block.subarray(0, read);
+      await turnEnd();
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The places of the entries of a month's file that begin with a key. */
+export function findInMonth(path: string, key: Buffer): readonly RecordPlace[] {
+  if (!existsSync(path)) return [];
+  const month = /(\d{4}-\d\d)\.ids$/.exec(path)?.[1] ?? "";
+  const fd = openSync(path, "r");
+  const entry = Buffer.allocUnsafe(ENTRY_BYTES);
+  const compareAt = (index: number): number => {
+    readSync(fd, entry, 0, ENTRY_BYTES, index * ENTRY_BYTES);
+    return entry.subarray(0, key.length).compare(key);
+  };
+  try {
+    const count = Math.floor(fstatSync(fd).size / ENTRY_BYTES);
+    let low = 0;
+    for (let high = count; low < high; ) {
+      const middle = (low + high) >> 1;
+      if (compareAt(middle) < 0) low = middle + 1;
+      else high = middle;
+    }
+    const places: RecordPlace[] = [];
+    for (; low < count && compareAt(low) === 0; low += 1) places.push(placeIn(entry, month));
+    return places;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const placeIn = (entry: Buffer, month: string): RecordPlace => ({
+  day: `${month}-${String(entry[KEY_BYTES]).padStart(2, "0")}`,
+  offset: entry.readUIntBE(KEY_BYTES + 1, ENTRY_BYTES - KEY_BYTES - 1),
+});
+
+/** The entries of an open day, which grows. */
+export interface OpenIds {
+  /** How many bytes of the file of the day are in it. */
+  end: number;
+  /** Where the lines of an id begin, by the first bytes of its hash. */
+  readonly offsets: Map<number, number | number[]>;
+}
+
+export const emptyIds = (): OpenIds => ({ end: 0, offsets: new Map() });
+
+const numberOf = (requestId: string): number => digest(requestId).readUIntBE(0, 6);
+
+/** Adds the line of a record that begins at byte `offset`. */
+export function addOpen({ offsets }: OpenIds, requestId: string, offset: number): void {
+  const number = numberOf(requestId);
+  const known = offsets.get(number);
+  if (known === undefined) offsets.set(number, offset);
+  else if (typeof known === "number") offsets.set(number, [known, offset]);
+  else known.push(offset);
+}
+
+/** Where lines may begin that have a request id. */
+export const findOpen = ({ offsets }: OpenIds, requestId: string): readonly number[] =>
+  [offsets.get(numberOf(requestId)) ?? []].flat();

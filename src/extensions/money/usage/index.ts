@@ -1,0 +1,25 @@
+// The extension, and what other extensions use of the books.
+export { extension } from "./extension.ts";
+export { createBooks, type Books, type BooksStatus } from "./books.ts";
+export { hasSpendLog, withBooks, withCopiedBooks } from "./books-command.ts";
+export type { BooksContext } from "./books-context.ts";
+export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
+export { bookSizes, copyShown, withProgress, type BookSizes } from "./books-progress.ts";
+export { brokenFile } from "./broken-file.ts";
+export { dayOf, hashOfSegment, lineOf, recordsOf } from "./close-days.ts";
+export {
+  bookedDay,
+  dayAfter,
+  hashOfLine,
+  parseClosedDay,
+  type ClosedDay,
+  type Days,
+  type DaySegment,
+  type DaysLine,
+} from "./days.ts";
+export { createMerkleRoot, leafOf, proofOf, rootFrom, type ProofStep } from "./merkle.ts";
+export { readLines, watchReading } from "./read-lines.ts";
+export { createSegmentReader, type Settled, type SettledBatch } from "./segment-reader.ts";
+export { hasFileStore } from "./settings.ts";
+export { opensSigner, type Signer, type SigningExtension } from "./signer.ts";
+export { BooksFault, copySettled, syncUsage, type SyncResult } from "./sync.ts";

@@ -1,0 +1,53 @@
+// Reads large files of lines in batches, so that a file of any size takes the same memory.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { createReadStream } from "node:fs";
+
+/** Some 500 requests of the spend log. */
+const BATCH_BYTES = 512 * 1024;
+
+/** Some whole lines of a file. */
+export interface LineBatch {
+  /** Without their line ends. */
+  readonly lines: readonly string[];
+  /** Where the batch ends in the file, in bytes. */
+  readonly end: number;
+}
+
+/** Which part of a file to read. */
+export interface ReadOptions {
+  /** The first byte. Absent: 0. */
+  readonly from?: number | undefined;
+  /** The first byte that is not read any more. Absent: the end of the file. */
+  readonly to?: number | undefined;
+  /** How much is read at once, in bytes. Absent: 512 KiB. */
+  readonly batchBytes?: number;
+}
+
+/** Who wants to know how much is read: the work that runs inside of watchReading(). */
+const watchers = new AsyncLocalStorage<(bytes: number) => void>();
+
+/** Does work, and calls `watch` with the size of each piece that readLines() reads in it. */
+export const watchReading = <T>(
+  watch: (bytes: number) => void,
+  work: () => Promise<T>,
+): Promise<T> => watchers.run(watch, work);
+
+/** Yields whole lines. A last line without its end is left out: it is being written, or torn. */
+export async function* readLines(
+  path: string,
+  { from = 0, to = Infinity, batchBytes = BATCH_BYTES }: ReadOptions = {},
+): AsyncGenerator<LineBatch> {
+  if (from >= to) return;
+  const watch = watchers.getStore();
+  let rest = Buffer.alloc(0);
+  let end = from;
+  const stream = createReadStream(path, { start: from, end: to - 1, highWaterMark: batchBytes });
+  for await (const chunk of stream) {
+    watch?.((chunk as Buffer).length);
+    const bytes = Buffer.concat([rest, chunk as Buffer]);
+    const whole = bytes.lastIndexOf("\n") + 1;
+    rest = bytes.subarray(whole);
+    end += whole;
+    if (whole > 0) yield { lines: bytes.toString("utf8", 0, whole - 1).split("\n"), end };
+  }
+}

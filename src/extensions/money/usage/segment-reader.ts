@@ -1,0 +1,107 @@
+// Reads a segment of the spend log line by line, from wherever the last reading stopped, and yields
+// the requests that have been settled. Both lines of a request stand in one segment, the open line
+// first. Nothing but what is unsettled, and the ids of what is settled, is held in memory.
+import {
+  hashOfLines,
+  parseSpendLine,
+  type LogPlace,
+  type OpenRecord,
+  type SegmentCursor,
+  type SettleRecord,
+} from "../records/index.ts";
+import { readLines } from "./read-lines.ts";
+
+/** A request that is settled. */
+export interface Settled {
+  /** The settle line that counts: the first one. */
+  readonly settle: SettleRecord;
+  /** Where it stands, and the hash of both lines. */
+  readonly log: LogPlace;
+}
+
+/** A line that should not be there. */
+export interface LineProblem {
+  /** Its number. The first line of a segment has 1. */
+  readonly line: number;
+  /** What is wrong with it, for the operator. */
+  readonly what: string;
+}
+
+/** The lines of some bytes of a segment. */
+export interface SettledBatch {
+  /** In the order of their settle lines. */
+  readonly settled: readonly Settled[];
+  /** In the order of the lines. */
+  readonly problems: readonly LineProblem[];
+  /** How far the segment has been read by now. */
+  readonly cursor: SegmentCursor;
+}
+
+/** Reads one segment. */
+export interface SegmentReader {
+  /** How far it was read. */
+  cursor(): SegmentCursor;
+  /** The open lines of requests that are not settled, as far as it was read. */
+  unsettled(): readonly OpenRecord[];
+  /** Reads on, to byte `to` at most. */
+  read(to: number): AsyncIterable<SettledBatch>;
+}
+
+/** What is kept of an open line. */
+interface Opened {
+  readonly record: OpenRecord;
+  /** The line as it stands there. */
+  readonly text: string;
+}
+
+/** A reader at the beginning of the segment at `path`, whose file name is `segment`. */
+export function createSegmentReader(path: string, segment: string): SegmentReader {
+  const open = new Map<string, Opened>();
+  const settledIds = new Set<string>();
+  let bytes = 0;
+  let lines = 0;
+  const cursor = (): SegmentCursor => ({ bytes, lines, unsettled: open.size });
+
+  /** Returns what is wrong with the line, or the request that it settles. */
+  function take(text: string, line: number): string | Settled | undefined {
+    const record = parseSpendLine(text);
+    if (!record) return "is no line of the spend log";
+    const id = record.spend_id;
+    if (record.type === "open") {
+      if (open.has(id) || settledIds.has(id)) return `opens ${id} a second time`;
+      open.set(id, { record, text });
+      return undefined;
+    }
+    if (settledIds.has(id)) return `settles ${id} a second time, and does not count`;
+    settledIds.add(id);
+    const opened = open.get(id);
+    open.delete(id);
+    // A settle line whose open line is gone is billed all the same: it says everything.
+    const sha256 = hashOfLines(opened?.text ?? "", text);
+    return { settle: record, log: { segment, line, sha256 } };
+  }
+
+  function takeAll(texts: readonly string[]): Pick<SettledBatch, "settled" | "problems"> {
+    const settled: Settled[] = [];
+    const problems: LineProblem[] = [];
+    for (const text of texts) {
+      lines += 1;
+      const found = take(text, lines);
+      if (typeof found === "string") problems.push({ line: lines, what: found });
+      else if (found) settled.push(found);
+    }
+    return { settled, problems };
+  }
+
+  return {
+    cursor,
+    unsettled: () => [...open.values()].map(({ record }) => record),
+    async *read(to) {
+      for await (const batch of readLines(path, { from: bytes, to })) {
+        const found = takeAll(batch.lines);
+        bytes = batch.end;
+        yield { ...found, cursor: cursor() };
+      }
+    },
+  };
+}

@@ -1,0 +1,21 @@
+// What an extension that signs does for the books. The books know nothing of keys; without such an
+// extension the lines of days are not signed.
+import type { Config } from "../../../core/config.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+
+/** Signs for one data_dir. */
+export interface Signer {
+  /** The public key, 64 hex digits. Reading it makes the key if there is none. */
+  readonly publicHex: string;
+  /** A JSON object with at least one member, with a last member more: `signature`. */
+  sign(json: string): string;
+}
+
+/** An extension that signs. */
+export interface SigningExtension extends Extension {
+  /** Undefined if the configuration does not want it. Changes nothing on the disk. */
+  openSigner(config: Config, dataDir: string): Signer | undefined;
+}
+
+export const opensSigner = (extension: Extension): extension is SigningExtension =>
+  "openSigner" in extension;

@@ -1,0 +1,45 @@
+// `usage sync`: copies settled requests into the usage records, once or again and again.
+import { setTimeout as sleep } from "node:timers/promises";
+import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
+import { warnOf, withBooks } from "./books-command.ts";
+import { copyShown } from "./books-progress.ts";
+import { usage } from "./settings.ts";
+import type { SyncResult } from "./sync.ts";
+
+/**
+ * With --once one pass, whose error ends the command; else a pass every usage.sync_ms until the
+ * command is stopped.
+ */
+const run = withBooks(async (context) => {
+  const { config, args, terminal } = context;
+  const once = args.values["once"] !== undefined;
+  /** The warnings of the pass before, which are not repeated. */
+  let known = new Set<string>();
+
+  async function report({ copied, faults }: SyncResult): Promise<void> {
+    const fresh = faults.filter(({ detail }) => !known.has(detail));
+    warnOf(terminal, fresh);
+    known = new Set(faults.map(({ detail }) => detail));
+    if (once || copied > 0)
+      await terminal.answer(args, { copied }, `${copied} usage records copied\n`);
+  }
+
+  if (once) return await report(await copyShown(context));
+  while (!terminal.stopped.aborted) {
+    try {
+      await report(await copyShown(context));
+    } catch (error) {
+      terminal.warn((error as Error).message);
+    }
+    const pause = sleep(usage.of(config).sync_ms, undefined, { signal: terminal.stopped });
+    await pause.catch(() => undefined);
+  }
+});
+
+export const usageSyncCommand: Command = {
+  summary: "copy settled spend into the usage records, again and again unless --once",
+  example: "usage sync --once",
+  options: { once: { meaning: "copy once and end" }, json: JSON_OPTION },
+  stopsBySignal: true,
+  run,
+};
