@@ -234,9 +234,8 @@ async function find(source: Source, query: RequestQuery): Promise<readonly Usage
   for (const month of [...months].reverse()) {
     if (found.length >= query.limit) break;
     const places = findInMonth(source.files.besideOf(`${month}.ids`), keyOf(query));
-    const byDay = Map.groupBy(places, ({ day }) => day);
-    for (const day of [...byDay.keys()].sort().reverse()) {
-      const offsets = byDay.get(day)!.map(({ offset }) => offset);
+    for (const day of [...new Set(places.map((place) => place.day))].sort().reverse()) {
+      const offsets = places.filter((place) => place.day === day).map(({ offset }) => offset);
       await readAt(source.files.pathOf(day), offsets, query, found);
     }
   }
