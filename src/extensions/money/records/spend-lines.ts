@@ -1,0 +1,206 @@
+// The lines of the spend log: one when a request begins, one when it has ended. Other programs read
+// them, so names and meanings of the fields stay. DESIGN.md "Files under data_dir".
+import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
+import type { UsageSource } from "../../../core/ledger/meter.ts";
+import type { Price } from "../../../core/ledger/price.ts";
+import { AMOUNT } from "./amounts.ts";
+import { isoTime } from "./iso-time.ts";
+import type { Usage } from "../../../core/openai/usage.ts";
+import { asCount, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+
+/** The beginning of a request, written before a provider is called. */
+export interface OpenRecord {
+  /** Distinguishes it from a settle line. */
+  readonly type: "open";
+  /** `sp_` and 32 hex digits. It is unique, whatever request id the client sent. */
+  readonly spend_id: string;
+  /** ISO 8601 in UTC. */
+  readonly time: string;
+  /** The request id that the client sent or was given. Several requests may have the same. */
+  readonly gateway_request_id: string;
+  /** The account of the key. */
+  readonly account: string;
+  /** As Caller.keyId. */
+  readonly key_id: string;
+  /** The model or alias that the client named. */
+  readonly model_requested: string;
+  /** Whether the client asked for a stream. */
+  readonly stream: boolean;
+  /** What is held for the request until it is settled. Absent: it falls under no budget. */
+  readonly hold?: string | undefined;
+}
+
+/** The token counts of a request. */
+export interface TokenCounts {
+  /** Includes the tokens from the provider's cache. */
+  readonly prompt_tokens: number;
+  /** Reasoning tokens included. */
+  readonly completion_tokens: number;
+  /** prompt_tokens + completion_tokens. */
+  readonly total_tokens: number;
+  /** Part of prompt_tokens: those from the provider's cache. */
+  readonly prompt_cache_hit_tokens: number;
+  /** Part of prompt_tokens: the rest of them. */
+  readonly prompt_cache_miss_tokens: number;
+  /** Part of completion_tokens. */
+  readonly reasoning_tokens: number;
+  /** The part of prompt_cache_miss_tokens that the provider wrote to its cache. Absent: 0. */
+  readonly cache_write_tokens?: number | undefined;
+  /** The part of cache_write_tokens that the provider keeps for an hour. Absent: 0. */
+  readonly cache_write_1h_tokens?: number | undefined;
+}
+
+/** The end of a request. */
+export interface SettleRecord {
+  /** Distinguishes it from an open line. */
+  readonly type: "settle";
+  /** As in the open line of the request, which stands before it in the same segment. */
+  readonly spend_id: string;
+  /**
+   * When it ended, in ISO 8601 and UTC. Never before it began, even if the wall clock was set back
+   * meanwhile.
+   */
+  readonly time: string;
+  /** As in the open line. */
+  readonly gateway_request_id: string;
+  /** As in the open line. */
+  readonly account: string;
+  /** As in the open line. */
+  readonly key_id: string;
+  /** As in the open line. */
+  readonly model_requested: string;
+  /** The canonical name of the model that served. Null if no provider began to answer. */
+  readonly model_served: string | null;
+  /** The provider of the model that served. Null as model_served. */
+  readonly provider: string | null;
+  /** As Settlement.status. "interrupted": a later process wrote the line. */
+  readonly status: Settlement["status"];
+  /** Of the answer to the client; 499 if the client left; null if nobody knows. */
+  readonly http_status: number | null;
+  /** Null: the request completed, or its client left, or its process died. */
+  readonly error_code: string | null;
+  /** Null until the provider has finished its reply. */
+  readonly finish_reason: string | null;
+  /** In the order in which they were made. Empty: none is known. */
+  readonly attempts: readonly AttemptRecord[];
+  /** What was billed. All 0 where usage_source is "none". */
+  readonly usage: TokenCounts;
+  /** Whether the figures are the provider's own, or estimated. */
+  readonly usage_source: UsageSource;
+  /** A decimal number, exact, in `currency`. */
+  readonly cost: string;
+  /** Three capital letters, such as USD. */
+  readonly currency: string;
+  /**
+   * Milliseconds from the beginning to the first text, thinking or tool call. Null if none came.
+   */
+  readonly first_token_ms: number | null;
+  /** Milliseconds from the beginning to the end. */
+  readonly duration_ms: number;
+  /** The prices of the model that served, when the request began. Null: it has none. */
+  readonly prices: Price | null;
+  /** As Settlement.notes. Absent: there are none. */
+  readonly notes?: readonly string[] | undefined;
+}
+
+/** A line of the spend log. */
+export type SpendRecord = OpenRecord | SettleRecord;
+
+/** Fields of both lines, and of a usage record under the same or another name. */
+const TEXTS = [
+  "spend_id",
+  "time",
+  "gateway_request_id",
+  "account",
+  "key_id",
+  "model_requested",
+] as const;
+
+/** The token counts that every line has, in their order. */
+export const COUNTS = [
+  "prompt_tokens",
+  "completion_tokens",
+  "total_tokens",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "reasoning_tokens",
+] as const satisfies readonly (keyof TokenCounts)[];
+
+/** The token counts that a line leaves out where they are 0. */
+export const RARE_COUNTS = [
+  "cache_write_tokens",
+  "cache_write_1h_tokens",
+] as const satisfies readonly (keyof TokenCounts)[];
+
+/** Whether the counts that may be left out are counts, where they are there. */
+export const hasRareCounts = (counts: Readonly<Record<string, unknown>>): boolean =>
+  RARE_COUNTS.every((name) => counts[name] === undefined || asCount(counts[name]) !== undefined);
+
+const countsOf = (usage: Usage): TokenCounts => ({
+  prompt_tokens: usage.prompt_tokens,
+  completion_tokens: usage.completion_tokens,
+  total_tokens: usage.total_tokens,
+  prompt_cache_hit_tokens: usage.prompt_cache_hit_tokens,
+  prompt_cache_miss_tokens: usage.prompt_cache_miss_tokens,
+  reasoning_tokens: usage.completion_tokens_details.reasoning_tokens,
+  cache_write_tokens: usage.prompt_tokens_details.cache_write_tokens,
+  cache_write_1h_tokens: usage.prompt_tokens_details.cache_write_1h_tokens,
+});
+
+/**
+ * The settle line of a request that was opened by `open` and ended at `now`, in milliseconds of the
+ * wall clock. Each field is named, because copying objects would take longer than everything else
+ * about the line.
+ */
+export function settleRecord(open: OpenRecord, now: number, settlement: Settlement): SettleRecord {
+  const startedAt = Date.parse(open.time);
+  const endedAt = Math.max(now, startedAt);
+  return {
+    type: "settle",
+    spend_id: open.spend_id,
+    time: isoTime(endedAt),
+    gateway_request_id: open.gateway_request_id,
+    account: open.account,
+    key_id: open.key_id,
+    model_requested: open.model_requested,
+    model_served: settlement.modelServed,
+    provider: settlement.provider,
+    status: settlement.status,
+    http_status: settlement.httpStatus,
+    error_code: settlement.errorCode,
+    finish_reason: settlement.finishReason,
+    attempts: settlement.attempts,
+    usage: countsOf(settlement.usage),
+    usage_source: settlement.usageSource,
+    cost: settlement.cost,
+    currency: settlement.currency,
+    first_token_ms: settlement.firstTokenMs,
+    duration_ms: endedAt - startedAt,
+    ...(settlement.notes && { notes: settlement.notes }),
+    prices: settlement.price ?? null,
+  };
+}
+
+/**
+ * Reads a line. Undefined if another program wrote it, or a field that is billed is missing or
+ * malformed.
+ */
+export function parseSpendLine(line: string): SpendRecord | undefined {
+  const record = asObject(parseJson(line));
+  const hasTexts =
+    TEXTS.every((name) => typeof record[name] === "string") &&
+    !Number.isNaN(Date.parse(String(record["time"])));
+  if (!hasTexts) return undefined;
+  const isReadable = record["type"] === "open" || (record["type"] === "settle" && isBilled(record));
+  return isReadable ? (record as unknown as SpendRecord) : undefined;
+}
+
+function isBilled(record: Record<string, unknown>): boolean {
+  const usage = asObject(record["usage"]);
+  return (
+    COUNTS.every((name) => asCount(usage[name]) !== undefined) &&
+    hasRareCounts(usage) &&
+    asCount(record["duration_ms"]) !== undefined &&
+    AMOUNT.test(asString(record["cost"]) ?? "")
+  );
+}
