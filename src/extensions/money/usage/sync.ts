@@ -66,14 +66,28 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   return { copied, faults };
 }
 
-/** Throws if a segment that was copied is gone, or has less than what was copied. */
-function assertWhole({ spendDir }: BooksFiles, names: readonly string[], cursor: LogCursor): void {
+/**
+ * Throws if a segment that was copied is gone or has less than what was copied, or if less is
+ * copied than the closed days have: what is copied again would be booked on other days.
+ */
+function assertWhole(
+  { spendDir, days }: BooksFiles,
+  names: readonly string[],
+  cursor: LogCursor,
+): void {
   const there = new Set(names);
   for (const [name, { bytes }] of Object.entries(cursor)) {
     const path = join(spendDir, name);
     const size = there.has(name) ? statSync(path).size : -1;
-    if (size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
+    if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
   }
+  for (const { closed } of days.all())
+    for (const { segment, bytes } of closed.segments)
+      if (there.has(segment) && (cursor[segment]?.bytes ?? 0) < bytes)
+        throw new BooksFault(
+          `usage records of ${closed.day} are lost, which ${segment} has and ${days.path} states: ` +
+            "stop the gateway, run 'books rebuild' and start again",
+        );
 }
 
 /** A segment's part of a pass. */
