@@ -16,7 +16,7 @@ import { usageRecord } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { brokenFile } from "./broken-file.ts";
 import { closeDays } from "./close-days.ts";
-import { bookedDay } from "./days.ts";
+import { bookedDay, type Days } from "./days.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -71,7 +71,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
  * copied than the closed days have: what is copied again would be booked on other days.
  */
 function assertWhole(
-  { spendDir, days }: BooksFiles,
+  { spendDir, days, retention }: BooksFiles,
   names: readonly string[],
   cursor: LogCursor,
 ): void {
@@ -81,13 +81,25 @@ function assertWhole(
     const size = there.has(name) ? statSync(path).size : -1;
     if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
   }
-  for (const { closed } of days.all())
-    for (const { segment, bytes } of closed.segments)
-      if (there.has(segment) && (cursor[segment]?.bytes ?? 0) < bytes)
-        throw new BooksFault(
-          `usage records of ${closed.day} are lost, which ${segment} has and ${days.path} states: ` +
-            "stop the gateway, run 'books rebuild' and start again",
-        );
+  for (const [segment, { day, bytes }] of listed(days)) {
+    const isCopied = (cursor[segment]?.bytes ?? 0) >= bytes;
+    // An expired one is about to be deleted: the cursor forgets it first.
+    if (isCopied || !there.has(segment) || retention.isExpired(day)) continue;
+    throw new BooksFault(
+      `usage records of ${day} are lost, which ${segment} has and ${days.path} states: ` +
+        "stop the gateway, run 'books rebuild' and start again",
+    );
+  }
+}
+
+/** What the last line of a closed day says of each segment. */
+function listed(days: Days): ReadonlyMap<string, { readonly day: string; readonly bytes: number }> {
+  const all = days
+    .all()
+    .flatMap(({ closed: { day, segments } }) =>
+      segments.map(({ segment, bytes }) => [segment, { day, bytes }] as const),
+    );
+  return new Map(all);
 }
 
 /** A segment's part of a pass. */
@@ -180,21 +192,19 @@ async function copyNew(
 async function deleteOldSegments(books: BooksFiles, cursor: LogCursor): Promise<void> {
   const { spendDir, days, retention, store } = books;
   if (!retention.isClockSteady()) return;
-  const isOld = new Map<string, boolean>();
-  for (const { closed } of days.all())
-    for (const { segment, bytes } of closed.segments)
-      isOld.set(segment, retention.isExpired(closed.day) && bytes === cursor[segment]?.bytes);
-  const old = Object.keys(cursor).filter(
-    (name) => cursor[name]?.unsettled === 0 && !books.isOwn(name) && isOld.get(name),
-  );
+  const old = [...listed(days)]
+    .filter(([name, { day, bytes }]) => {
+      const known = cursor[name];
+      const isListed = !known || (known.bytes === bytes && known.unsettled === 0);
+      return isListed && retention.isExpired(day) && existsSync(join(spendDir, name));
+    })
+    .map(([name]) => name);
   if (old.length === 0) return;
-  for (const name of old) books.openSegments.delete(name);
   // The cursor first: a segment that it names and that is gone is a fault.
-  await store.setCursor(
-    Object.fromEntries(Object.entries(cursor).filter(([name]) => !old.includes(name))),
-  );
+  const kept = Object.entries(cursor).filter(([name]) => !old.includes(name));
+  await store.setCursor(Object.fromEntries(kept));
   for (const name of old) {
-    const path = join(spendDir, name);
-    if (existsSync(path)) rmSync(path);
+    books.openSegments.delete(name);
+    rmSync(join(spendDir, name));
   }
 }
