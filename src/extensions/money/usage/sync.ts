@@ -52,8 +52,11 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const blocking = faults.find(({ blocks }) => blocks);
   if (blocking) throw new BooksFault(blocking.detail);
   let cursor = await store.cursor();
-  const names = segmentsIn(spendDir);
-  assertWhole(books, names, cursor);
+  const there = segmentsIn(spendDir);
+  assertWhole(books, there, cursor);
+  const closedOnes = listed(books.days);
+  // A process that died while it deleted old segments has left those that the cursor forgot.
+  const names = there.filter((name) => cursor[name] !== undefined || !closedOnes.has(name));
   let copied = 0;
   for (const name of names) {
     const pass = await copySegment(books, name, cursor);
