@@ -121,7 +121,8 @@ async function copySegment(
   const path = join(books.spendDir, name);
   const known = before[name];
   // Asked before the size: what a live process writes after that, the next pass copies.
-  const isLive = books.isOwn(name) || (await hasWriter(path));
+  const hasSocket = existsSync(socketOf(path));
+  const isLive = books.isOwn(name) || (hasSocket && (await hasWriter(path)));
   const isAtEnd = known?.bytes === statSync(path).size && known.unsettled === 0;
   if (isAtEnd) books.openSegments.delete(name);
   if (!isLive) tidy(path);
