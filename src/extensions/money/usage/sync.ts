@@ -112,7 +112,16 @@ interface SegmentPass {
   readonly faults: readonly StoreFault[];
 }
 
-/** Copies what is new in a segment and, if its process is dead, settles the rest before. */
+/** Whether this process or another one that lives writes a segment. */
+async function isWritten(books: BooksFiles, path: string, name: string): Promise<boolean> {
+  if (books.ownSegments?.().has(name)) return true;
+  return existsSync(socketOf(path)) && (await hasWriter(path));
+}
+
+/**
+ * Copies what is new in a segment. If its process is dead, whoever serves settles what it left
+ * open; a command writes no log.
+ */
 async function copySegment(
   books: BooksFiles,
   name: string,
@@ -121,15 +130,14 @@ async function copySegment(
   const path = join(books.spendDir, name);
   const known = before[name];
   // Asked before the size: what a live process writes after that, the next pass copies.
-  const hasSocket = existsSync(socketOf(path));
-  const isLive = books.isOwn(name) || (hasSocket && (await hasWriter(path)));
+  const mayWrite = books.ownSegments !== undefined && !(await isWritten(books, path, name));
   const isAtEnd = known?.bytes === statSync(path).size && known.unsettled === 0;
   if (isAtEnd) books.openSegments.delete(name);
-  if (!isLive) tidy(path);
+  if (mayWrite) tidy(path);
   if (isAtEnd || !existsSync(path)) return { copied: 0, cursor: before, faults: [] };
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   let pass = await copyNew(books, reader, { name, before });
-  if (isLive) return pass;
+  if (!mayWrite) return pass;
   const left = reader.unsettled();
   const end = reader.cursor().bytes;
   if (left.length > 0 || statSync(path).size > end) {
