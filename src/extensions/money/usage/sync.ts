@@ -30,9 +30,6 @@ export interface SyncResult {
 /** The books cannot be written to, or not be read in full, until somebody has mended them. */
 export class BooksFault extends Error {}
 
-/** What a process remembers from one pass to the next: the segments that are not at their end. */
-export type OpenSegments = Map<string, SegmentReader>;
-
 /**
  * Runs a pass while no other process works on the books. Throws a BusyError if one does for a
  * minute.
@@ -132,8 +129,8 @@ async function copySegment(
   // Asked before the size: what a live process writes after that, the next pass copies.
   const mayWrite = books.ownSegments !== undefined && !(await isWritten(books, path, name));
   const isAtEnd = known?.bytes === statSync(path).size && known.unsettled === 0;
-  if (isAtEnd) books.openSegments.delete(name);
   if (mayWrite) tidy(path);
+  if (mayWrite && isAtEnd) books.openSegments.delete(name);
   if (isAtEnd || !existsSync(path)) return { copied: 0, cursor: before, faults: [] };
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   let pass = await copyNew(books, reader, { name, before });
@@ -161,9 +158,9 @@ async function readerOf(
   bytes: number,
 ): Promise<SegmentReader> {
   const remembered = openSegments.get(name);
-  if (remembered?.cursor().bytes === bytes) return remembered;
-  // Another process has copied it so far. What is unsettled there is found by reading it again.
-  const reader = createSegmentReader(join(spendDir, name), name);
+  const isBehind = remembered !== undefined && remembered.cursor().bytes <= bytes;
+  const reader = isBehind ? remembered : createSegmentReader(join(spendDir, name), name);
+  // Another process may have copied it up to there. What is unsettled is found by reading that.
   for await (const _batch of reader.read(bytes)) continue;
   openSegments.set(name, reader);
   return reader;
