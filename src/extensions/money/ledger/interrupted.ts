@@ -1,6 +1,14 @@
 // Settles the requests that a dead process has left in its segment. The provider's figures died with
 // the process, so an interrupted request costs nothing.
-import { appendFileSync, closeSync, openSync, readSync, rmSync, truncateSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from "node:fs";
 import { basename } from "node:path";
 import { systemClock, type Clock } from "../../../core/clock.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
@@ -85,16 +93,9 @@ const wait = (ms: number): Promise<void> =>
 
 /** Whether a line ends after byte `end` of a file. */
 function hasLineAfter(path: string, end: number): boolean {
+  const rest = Buffer.alloc(Math.max(0, statSync(path).size - end));
   const fd = openSync(path, "r");
-  try {
-    const bytes = Buffer.alloc(64 * 1024);
-    for (let at = end; ; ) {
-      const length = readSync(fd, bytes, 0, bytes.length, at);
-      if (length === 0) return false;
-      if (bytes.subarray(0, length).includes("\n")) return true;
-      at += length;
-    }
-  } finally {
-    closeSync(fd);
-  }
+  readSync(fd, rest, 0, rest.length, end);
+  closeSync(fd);
+  return rest.includes("\n");
 }

@@ -1,5 +1,4 @@
-// Lines on their way into a segment. All lines of one turn of the event loop leave in one write, and
-// a write that the disk cuts short goes on where it stopped.
+// Lines on their way into a segment: all lines of one turn of the event loop leave in one write.
 import type { ApiError } from "../../../core/openai/errors.ts";
 
 /** The lines that wait to be written to one segment. */
@@ -18,16 +17,10 @@ export interface LineQueue {
   flush(): void;
   /** Resolves every settle() that waits, although its line could not be written. */
   releaseReplies(): void;
-}
-
-/** Where the lines of a queue go, and who hears of them. */
-export interface LineSink {
-  /** Writes bytes. Returns how many of them were taken, at least one. Throws if it cannot. */
-  readonly write: (bytes: Buffer) => number;
-  /** Gets the error of each write that fails. Returns the 503. */
-  readonly failed: (error: unknown) => ApiError;
-  /** So many settle lines have been written. */
-  readonly settled: (lines: number) => void;
+  /** How many open lines, written or waiting, have no settle line in the file. */
+  unsettled(): number;
+  /** Resolves when none is unsettled. Only the last call counts. */
+  whenSettled(): Promise<void>;
 }
 
 /** A promise that all requests share that wait for the same write. */
@@ -45,29 +38,27 @@ function createSharedPromise(): SharedPromise {
   return { promise, resolve: ends.resolve, reject: ends.reject };
 }
 
-/** An empty queue. */
-export function createLineQueue({ write, failed, settled }: LineSink): LineQueue {
+/**
+ * An empty queue. `append` writes lines, or throws and puts what was not written before the next
+ * lines. `check` throws if nothing may be written now. `failed` gets the error of each write that
+ * fails, and returns the 503.
+ */
+export function createLineQueue(
+  append: (lines: string) => void,
+  check: () => void,
+  failed: (error: unknown) => ApiError,
+): LineQueue {
   /** The lines of this turn. */
   let lines = "";
   let isScheduled = false;
-  /** What the disk did not take. */
-  let unwritten: Buffer | undefined;
   /** Of the open lines of this turn. Undefined: there are none. */
   let opened: SharedPromise | undefined;
   /** Of all settle lines that wait, of this turn and of turns that failed. */
   let replies: SharedPromise | undefined;
+  /** Settle lines that wait. */
   let settles = 0;
-
-  function writeAll(): void {
-    if (unwritten) {
-      unwritten = Buffer.concat([unwritten, Buffer.from(lines)]);
-    } else {
-      // Node writes a string without making a Buffer of it, which would take longer than the rest.
-      const text = lines;
-      const written = write(text);
-      if (written < Buffer.byteLength(text)) unwritten = Buffer.from(text).subarray(written);
-    }
-  }
+  let unsettled = 0;
+  let allSettled = (): void => undefined;
 
   function releaseReplies(): void {
     const released = replies;
@@ -79,16 +70,20 @@ export function createLineQueue({ write, failed, settled }: LineSink): LineQueue
     const requests = opened; // Requests that come from here on wait for the next write.
     opened = undefined;
     try {
-      writeAll();
+      check();
+      const text = lines;
+      lines = "";
+      append(text);
     } catch (error) {
       const refusal = failed(error);
       requests?.reject(refusal);
       throw error;
     }
     requests?.resolve();
-    if (settles > 0) settled(settles);
+    unsettled -= settles;
     settles = 0;
     releaseReplies();
+    if (unsettled === 0) allSettled();
   }
 
   function endTurn(): void {
@@ -110,6 +105,7 @@ export function createLineQueue({ write, failed, settled }: LineSink): LineQueue
   return {
     open(line) {
       add(line);
+      unsettled += 1;
       opened ??= createSharedPromise();
       return opened.promise;
     },
@@ -121,5 +117,11 @@ export function createLineQueue({ write, failed, settled }: LineSink): LineQueue
     },
     flush,
     releaseReplies,
+    unsettled: () => unsettled,
+    whenSettled: () =>
+      new Promise((resolve) => {
+        allSettled = resolve;
+        if (unsettled === 0) resolve();
+      }),
   };
 }

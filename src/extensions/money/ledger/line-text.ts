@@ -1,5 +1,6 @@
 // The lines of the spend log as text, the same as JSON.stringify() makes of the records. Two of them
 // are written for each request, and JSON.stringify() would take three times as long.
+import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import type { OpenRecord, SettleRecord } from "../records/index.ts";
 
@@ -40,12 +41,22 @@ export const settleText = (record: SettleRecord): string =>
   `"status":"${record.status}","http_status":${record.http_status},` +
   `"error_code":${quoteOrNull(record.error_code)},` +
   `"finish_reason":${quoteOrNull(record.finish_reason)},` +
-  `"attempts":${JSON.stringify(record.attempts)},"usage":${usageText(record.usage)},` +
+  `"attempts":[${record.attempts.map(attemptText).join()}],"usage":${usageText(record.usage)},` +
   `"usage_source":"${record.usage_source}","cost":"${record.cost}",` +
   `"currency":"${record.currency}","first_token_ms":${record.first_token_ms},` +
   `"duration_ms":${record.duration_ms}` +
   `${record.notes ? `,"notes":${JSON.stringify(record.notes)}` : ""}` +
   `,"prices":${priceText(record.prices)}}`;
+
+function attemptText(attempt: AttemptRecord): string {
+  const { status, path, detail, share } = attempt;
+  const isPlain = (status ?? path ?? detail ?? share) === undefined;
+  if (!isPlain) return JSON.stringify(attempt);
+  return (
+    `{"model":${quote(attempt.model)},"provider":${quote(attempt.provider)},` +
+    `"outcome":${quote(attempt.outcome)},"duration_ms":${attempt.duration_ms}}`
+  );
+}
 
 function usageText(usage: SettleRecord["usage"]): string {
   const { cache_write_tokens: written, cache_write_1h_tokens: written1h } = usage;

@@ -3,18 +3,14 @@ import type { Diagnose } from "../../../core/diagnose.ts";
 import { ledgerUnavailable } from "../../../core/ledger/ledger.ts";
 import type { ApiError } from "../../../core/openai/errors.ts";
 
-/** This process must not write to the spend log any more. The message is for the operator. */
-export class SegmentLost extends Error {
+/** Why this process must not write to a segment any more. */
+export interface SegmentLoss {
+  /** Another process took it over; or somebody deleted, replaced or changed its file. */
+  readonly event: "spend_log_fenced" | "spend_segment_broken";
   /** The name of the segment. */
   readonly segment: string;
-  /** Another process took the segment over. False: somebody changed or deleted its file. */
-  readonly isFenced: boolean;
-
-  constructor(segment: string, isFenced: boolean, message: string) {
-    super(message);
-    this.segment = segment;
-    this.isFenced = isFenced;
-  }
+  /** For the operator. */
+  readonly detail: string;
 }
 
 /** Whether the log takes requests. Each change is reported once. */
@@ -24,7 +20,9 @@ export interface LogFault {
   /** Whether writing failed in a way that may pass. */
   mayPass(): boolean;
   /** Why nothing may be written, for as long as the process lives. Undefined: writing is allowed. */
-  lost(): SegmentLost | undefined;
+  lost(): Error | undefined;
+  /** Notes that nothing may be written from here on. Returns the error for whoever wants to. */
+  lose(loss: SegmentLoss): Error;
   /** Notes that writing failed. Returns the 503 for the request that this concerns. */
   failed(error: unknown): ApiError;
   /** Refuses requests for as long as the process lives. Requests under way are still settled. */
@@ -42,17 +40,8 @@ export function createLogFault(
 ): LogFault {
   let passing: string | null = "not started";
   let final: string | null = null;
-  let lost: SegmentLost | undefined;
+  let lost: Error | undefined;
   let isStarted = false;
-
-  function lose(error: SegmentLost): void {
-    if (lost) return;
-    lost = error;
-    final ??= error.message;
-    const event = error.isFenced ? "spend_log_fenced" : "spend_segment_broken";
-    diagnose({ event, level: "error", segment: error.segment, detail: error.message });
-    if (error.isFenced) fenced(error.message);
-  }
 
   function failedForNow(message: string): void {
     const detail = `requests are refused until it can be written: ${message}`;
@@ -65,9 +54,15 @@ export function createLogFault(
     current: () => final ?? passing,
     mayPass: () => passing !== null,
     lost: () => lost,
+    lose(loss) {
+      lost = new Error(loss.detail);
+      final ??= loss.detail;
+      diagnose({ ...loss, level: "error" });
+      if (loss.event === "spend_log_fenced") fenced(loss.detail);
+      return lost;
+    },
     failed(error) {
-      if (error instanceof SegmentLost) lose(error);
-      else failedForNow((error as Error).message);
+      if (error !== lost) failedForNow((error as Error).message);
       return ledgerUnavailable(error);
     },
     refuse(reason) {

@@ -12,9 +12,9 @@ const PROBE = Buffer.alloc(64 * 1024, " ");
 
 /** A segment's file while its process writes it. Every method throws what the system says. */
 export interface SegmentFile {
-  /** Appends bytes. Returns how many of them the disk took, at least one. */
-  append(bytes: Buffer): number;
-  /** How many bytes were appended. */
+  /** Appends lines. What the disk does not take of them is written before the next lines. */
+  append(lines: string): void;
+  /** How many bytes the file has. */
   size(): number;
   /** What somebody has done to the file at the path. Undefined: it is as this process wrote it. */
   damage(): "deleted" | "replaced" | "changed" | undefined;
@@ -35,12 +35,28 @@ export function createSegmentFile(path: string): SegmentFile {
   const inode = inodeOf(path);
   let size = 0;
   let synced = 0;
+  let unwritten: Buffer = Buffer.alloc(0);
+
+  /** Node writes a string in less time than it takes to make a Buffer of it. */
+  function writeText(text: string): void {
+    let written = 0;
+    try {
+      written = writeSync(fd, text);
+      size += written;
+    } finally {
+      if (written < Buffer.byteLength(text)) unwritten = Buffer.from(text).subarray(written);
+    }
+  }
 
   return {
-    append(bytes) {
-      const written = writeSync(fd, bytes);
-      size += written;
-      return written;
+    append(lines) {
+      if (unwritten.length > 0) unwritten = Buffer.concat([unwritten, Buffer.from(lines)]);
+      else writeText(lines);
+      while (unwritten.length > 0) {
+        const written = writeSync(fd, unwritten);
+        size += written;
+        unwritten = unwritten.subarray(written);
+      }
     },
     size: () => size,
     damage() {

@@ -5,7 +5,7 @@ import type { Clock } from "../../../core/clock.ts";
 import type { OpenRecord, SettleRecord } from "../records/index.ts";
 import { createLineQueue } from "./line-queue.ts";
 import { openText, settleText } from "./line-text.ts";
-import { SegmentLost, type LogFault } from "./log-fault.ts";
+import type { LogFault, SegmentLoss } from "./log-fault.ts";
 import type { SegmentClaim } from "./segment-claim.ts";
 import { createSegmentFile, type SegmentFile } from "./segment-file.ts";
 
@@ -38,11 +38,11 @@ export interface Segment {
   size(): number;
   /** How many requests have an open line, written or waiting, and no settle line. */
   unsettled(): number;
-  /** Resolves when no request is unsettled. */
+  /** Resolves when no request is unsettled. Only the last call counts. */
   whenSettled(): Promise<void>;
   /** Adds the open line of a request. */
   open(record: OpenRecord): SpendEntry;
-  /** Throws a SegmentLost if this process must not write to it any more. */
+  /** Throws if this process must not write to it any more. */
   look(): void;
   /** Writes what waits, and finds out whether more could be written. Throws if not. */
   retry(): void;
@@ -59,35 +59,33 @@ export interface Segment {
 export function openSegment(claim: SegmentClaim, fault: LogFault, clock: Clock): Segment {
   const name = basename(claim.path);
   const file = createSegmentFile(claim.path);
-  const unsettled = createCountdown();
   let lookedAt = clock.monotonic();
 
   function look(): void {
     lookedAt = clock.monotonic();
-    const loss = lossOf(name, file, claim);
-    if (loss) throw loss;
-  }
-
-  function write(bytes: Buffer): number {
     const lost = fault.lost();
     if (lost) throw lost;
-    if (clock.monotonic() - lookedAt > LOOK_MS) {
-      lookedAt = clock.monotonic();
-      if (!claim.isHeld()) look();
-    }
-    return file.append(bytes);
+    const loss = lossOf(name, file, claim);
+    if (loss) throw fault.lose(loss);
   }
 
-  const queue = createLineQueue({ write, failed: fault.failed, settled: unsettled.subtract });
+  function check(): void {
+    const lost = fault.lost();
+    if (lost) throw lost;
+    if (clock.monotonic() - lookedAt <= LOOK_MS) return;
+    lookedAt = clock.monotonic();
+    if (!claim.isHeld()) look();
+  }
+
+  const queue = createLineQueue(file.append, check, fault.failed);
   const settle = (record: SettleRecord): Promise<void> => queue.settle(settleText(record));
 
   return {
     name,
     size: file.size,
-    unsettled: unsettled.count,
-    whenSettled: unsettled.whenZero,
+    unsettled: queue.unsettled,
+    whenSettled: queue.whenSettled,
     open(record) {
-      unsettled.add();
       const openLine = openText(record);
       return { record, openLine, opened: queue.open(openLine), settle };
     },
@@ -113,50 +111,19 @@ export function openSegment(claim: SegmentClaim, fault: LogFault, clock: Clock):
 }
 
 /** Why a process must not write to its segment any more. Undefined: it may. */
-function lossOf(name: string, file: SegmentFile, claim: SegmentClaim): SegmentLost | undefined {
+function lossOf(name: string, file: SegmentFile, claim: SegmentClaim): SegmentLoss | undefined {
   const damage = file.damage();
   const isHeld = claim.isHeld();
-  if (damage === undefined && isHeld) return undefined;
   // Whoever takes a segment over adds lines to it.
-  const isFenced = !isHeld && (damage === undefined || damage === "changed");
-  if (isFenced) return new SegmentLost(name, true, fencedMessage(name));
-  return new SegmentLost(name, false, brokenMessage(name, damage ?? "changed"));
-}
-
-const fencedMessage = (name: string): string =>
-  `another process took over ${name}: its socket is gone or another's. ` +
-  "This process must end. Only one machine may use a data_dir";
-
-const brokenMessage = (name: string, damage: string): string =>
-  `${name} was ${damage} while the gateway wrote it: ` +
-  "stop the gateway, restore data_dir, run `books rebuild`, start again";
-
-/** A count, for which somebody may wait until it is 0. */
-interface Countdown {
-  count(): number;
-  add(): void;
-  subtract(by: number): void;
-  whenZero(): Promise<void>;
-}
-
-function createCountdown(): Countdown {
-  let count = 0;
-  let waiting: (() => void)[] = [];
-  return {
-    count: () => count,
-    add() {
-      count += 1;
-    },
-    subtract(by) {
-      count -= by;
-      if (count > 0) return;
-      for (const resolve of waiting) resolve();
-      waiting = [];
-    },
-    whenZero: () =>
-      new Promise((resolve) => {
-        if (count === 0) resolve();
-        else waiting.push(resolve);
-      }),
-  };
+  if (!isHeld && (damage === undefined || damage === "changed")) {
+    const detail =
+      `another process took over ${name}: its socket is gone or another's. ` +
+      "This process must end. Only processes of one machine may use a data_dir";
+    return { event: "spend_log_fenced", segment: name, detail };
+  }
+  if (damage === undefined) return undefined;
+  const detail =
+    `${name} was ${damage} while the gateway wrote it: ` +
+    "stop the gateway, restore data_dir, run `books rebuild`, start again";
+  return { event: "spend_segment_broken", segment: name, detail };
 }

@@ -3,13 +3,15 @@
 // the log is brought to the disk, so a power failure loses at most that second. While nothing can
 // be written, as on a full disk, requests are refused before a provider is called, and replies that
 // are on their way hold back their last byte until their line is written.
+import { mkdirSync } from "node:fs";
 import { randomHex } from "../../../core/ids.ts";
 import { ledgerUnavailable, type Opening } from "../../../core/ledger/ledger.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
-import type { OpenRecord } from "../records/index.ts";
+import { isoTime, type OpenRecord } from "../records/index.ts";
+import { beginSegment, type SpendLogOptions } from "./begin-segment.ts";
+import { gatewayInstanceId } from "./data-dir-ids.ts";
 import { createLogFault } from "./log-fault.ts";
-import { createRotation, type SpendLogOptions } from "./rotation.ts";
-import type { SpendEntry } from "./segment.ts";
+import type { Segment, SpendEntry } from "./segment.ts";
 import { repeat, waitAtMost } from "./timers.ts";
 
 /**
@@ -19,6 +21,9 @@ import { repeat, waitAtMost } from "./timers.ts";
 const TICK_MS = 1_000;
 /** How long close() waits for requests that have just ended to be settled. */
 const LAST_SETTLES_MS = 2_000;
+
+/** What an open line says of a request, and the end of its spend_id, if that is known already. */
+export type SpendRequest = Omit<OpenRecord, "type" | "spend_id"> & Pick<Opening, "token">;
 
 /** The spend log of one process. */
 export interface SpendLog {
@@ -31,7 +36,7 @@ export interface SpendLog {
    * Opens a request, which must be settled whatever comes of it. Throws the 503 while the log is in
    * fault.
    */
-  open(request: Omit<OpenRecord, "type" | "spend_id"> & Pick<Opening, "token">): SpendEntry;
+  open(request: SpendRequest): SpendEntry;
   /** Why requests are refused; null if they are not. */
   fault(): string | null;
   /**
@@ -47,23 +52,41 @@ export interface SpendLog {
 
 /** Creates a log. Nothing is written before it starts. */
 export function createSpendLog(options: SpendLogOptions): SpendLog {
-  const { clock, diagnose, fenced } = options;
-  const fault = createLogFault(diagnose, fenced);
-  const rotation = createRotation(options, fault);
+  const { dir, dataDir, segmentBytes, clock } = options;
+  const fault = createLogFault(options.diagnose, options.fenced);
+  /** The last one is for new requests. Both lines of a request stand in the same segment. */
+  let segments: readonly Segment[] = [];
+  let idPrefix = "";
   let stopTicking = (): void => undefined;
   let ticking: Promise<void> | undefined;
+
+  /** Begins another segment if there is none, the last one is full, or the day is another. */
+  async function rotate(): Promise<void> {
+    const today = isoTime(clock.now()).slice(0, 10);
+    const last = segments.at(-1);
+    if (last && last.size() < segmentBytes && last.name.startsWith(today)) return;
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    if (idPrefix === "") idPrefix = `sp_${gatewayInstanceId(dataDir).slice(0, 8)}`;
+    segments = [...segments, await beginSegment(today, options, fault)];
+  }
+
+  function closeSettled(): void {
+    const settled = segments.slice(0, -1).filter((segment) => segment.unsettled() === 0);
+    segments = segments.filter((segment) => !settled.includes(segment));
+    for (const segment of settled) segment.close();
+  }
 
   async function tick(): Promise<void> {
     if (fault.lost()) return;
     try {
-      for (const segment of rotation.all()) segment.look();
-      await rotation.rotate();
+      for (const segment of segments) segment.look();
+      await rotate();
       if (fault.mayPass()) {
-        for (const segment of rotation.all()) segment.retry();
+        for (const segment of segments) segment.retry();
         fault.recovered();
       }
-      await Promise.all(rotation.all().map((segment) => segment.sync()));
-      rotation.closeSettled();
+      await Promise.all(segments.map((segment) => segment.sync()));
+      closeSettled();
     } catch (error) {
       if (error instanceof ValidationError) throw error; // Such a data_dir can never be used.
       fault.failed(error);
@@ -83,30 +106,33 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
       stopTicking = repeat(clock, TICK_MS, tickOnce);
     },
     open(request) {
-      const current = rotation.current();
-      if (fault.current() !== null || !current) throw ledgerUnavailable();
-      // Each field is named: copying the object would take longer than everything else here.
-      return current.open({
-        type: "open",
-        spend_id: rotation.idPrefix() + (request.token ?? randomHex(12)),
-        time: request.time,
-        gateway_request_id: request.gateway_request_id,
-        account: request.account,
-        key_id: request.key_id,
-        model_requested: request.model_requested,
-        stream: request.stream,
-        hold: request.hold,
-      });
+      const last = segments.at(-1);
+      if (fault.current() !== null || !last) throw ledgerUnavailable();
+      return last.open(openRecord(request, idPrefix));
     },
     fault: fault.current,
     fail: fault.refuse,
-    ownSegments: () => new Set(rotation.all().map(({ name }) => name)),
+    ownSegments: () => new Set(segments.map(({ name }) => name)),
     async close() {
       stopTicking();
       await ticking;
-      const allSettled = Promise.all(rotation.all().map((segment) => segment.whenSettled()));
+      const allSettled = Promise.all(segments.map((segment) => segment.whenSettled()));
       await waitAtMost(clock, LAST_SETTLES_MS, allSettled);
-      rotation.closeAll();
+      for (const segment of segments) segment.close();
+      segments = [];
     },
   };
 }
+
+/** Each field is named: copying the object would take longer than everything else here. */
+const openRecord = (request: SpendRequest, idPrefix: string): OpenRecord => ({
+  type: "open",
+  spend_id: idPrefix + (request.token ?? randomHex(12)),
+  time: request.time,
+  gateway_request_id: request.gateway_request_id,
+  account: request.account,
+  key_id: request.key_id,
+  model_requested: request.model_requested,
+  stream: request.stream,
+  hold: request.hold,
+});

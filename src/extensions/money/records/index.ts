@@ -2,6 +2,7 @@
 // sums of them, and the contract of the stores that keep them.
 export { AMOUNT, parseMoney } from "./amounts.ts";
 export type { AttemptCharge, AttemptDetails, RequestDetails } from "./details.ts";
+export { isoTime } from "./iso-time.ts";
 export {
   parseSpendLine,
   settleRecord,

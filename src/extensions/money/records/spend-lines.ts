@@ -4,6 +4,7 @@ import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
 import type { UsageSource } from "../../../core/ledger/meter.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import { AMOUNT } from "./amounts.ts";
+import { isoTime } from "./iso-time.ts";
 import type { Usage } from "../../../core/openai/usage.ts";
 import { asCount, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 
@@ -157,7 +158,7 @@ export function settleRecord(open: OpenRecord, now: number, settlement: Settleme
   return {
     type: "settle",
     spend_id: open.spend_id,
-    time: new Date(endedAt).toISOString(),
+    time: isoTime(endedAt),
     gateway_request_id: open.gateway_request_id,
     account: open.account,
     key_id: open.key_id,
