@@ -14,8 +14,7 @@ import { systemClock, type Clock } from "../../../core/clock.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
 import { BusyError } from "../../data-files/index.ts";
-import { settleRecord, type OpenRecord } from "../records/index.ts";
-import { settleText } from "./line-text.ts";
+import { settleRecord, settleText, type OpenRecord } from "../records/index.ts";
 import { claimSegment, hasWriter, type SegmentClaim } from "./segment-claim.ts";
 import { socketOf } from "./segment-names.ts";
 
