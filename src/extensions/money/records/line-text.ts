@@ -2,7 +2,7 @@
 // are written for each request, and JSON.stringify() would take three times as long.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 import type { Price } from "../../../core/ledger/price.ts";
-import type { OpenRecord, SettleRecord } from "../records/index.ts";
+import type { OpenRecord, SettleRecord } from "./spend-lines.ts";
 
 /** What stands in JSON as it is: printable ASCII, but no quotation mark and no backslash. */
 const NOT_PLAIN = /[^ !#-[\]-~]/;
