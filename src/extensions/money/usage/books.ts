@@ -6,7 +6,7 @@ import { BusyError, withLock } from "../../data-files/index.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
 import { createSpendLog, repeat, spend, waitAtMost } from "../ledger/index.ts";
-import { settleRecord, type StoreFault } from "../records/index.ts";
+import { isoTime, settleRecord, type StoreFault } from "../records/index.ts";
 import { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 import { usage } from "./settings.ts";
 import { BooksFault, syncUsage } from "./sync.ts";
@@ -63,7 +63,7 @@ export function createBooks(config: Config, options: BooksOptions): Books {
   return {
     open({ requestId, account, keyId, modelRequested, stream, hold, token }) {
       const entry = log.open({
-        time: new Date(clock.now()).toISOString(),
+        time: isoTime(clock.now()),
         gateway_request_id: requestId,
         account,
         key_id: keyId,

@@ -3,7 +3,7 @@
 // old enough. One process at a time does it.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { syncToDisk, withLock } from "../../data-files/index.ts";
+import { BusyError, syncToDisk, withLock } from "../../data-files/index.ts";
 import {
   hasWriter,
   segmentsIn,
@@ -138,7 +138,13 @@ async function copySegment(
   const left = reader.unsettled();
   const end = reader.cursor().bytes;
   if (left.length > 0 || statSync(path).size > end) {
-    await settleInterrupted(path, end, left, books);
+    try {
+      await settleInterrupted(path, end, left, books);
+    } catch (error) {
+      // A process lives after all, and writes. The next pass looks again.
+      if (error instanceof BusyError) return pass;
+      throw error;
+    }
     const rest = await copyNew(books, reader, { name, before: pass.cursor });
     pass = { ...rest, copied: pass.copied + rest.copied, faults: [...pass.faults, ...rest.faults] };
   }
