@@ -9,17 +9,13 @@ import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
 import { ONE_FILE } from "../scripts/build.ts";
+import { extensionFolders as names, extensionOf } from "./support/extensions.ts";
 import { folder } from "./support/folder.ts";
 import { importsOf, sourcesIn } from "./support/imports.ts";
 import { run } from "./support/command.ts";
 import { todays } from "./support/todays.ts";
 import { speak, startProvider } from "./support/provider.ts";
 
-const names = readdirSync("src/extensions", { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name);
-
-const extensionOf = (file: string): string => file.split("/")[2] ?? "";
 const crossing = sourcesIn("src/extensions")
   .flatMap(importsOf)
   .filter(({ to }) => to.startsWith("src/extensions/"));
@@ -41,7 +37,7 @@ const ENTRY = /^ {2}\{.*\},\n|^ {2}\{\n(?: {4}.*\n)+ {2}\},\n/gm;
 
 const withoutEntries = (table: string, deleted: ReadonlySet<string>): string =>
   table.replace(ENTRY, (entry) => {
-    const [, name = ""] = /name: "([^"]+)"/.exec(entry) ?? [];
+    const [, name = ""] = /import\("\.\/extensions\/(.+)\/index\.ts"\)/.exec(entry) ?? [];
     return deleted.has(name) ? "" : entry;
   });
 

@@ -3,8 +3,9 @@
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { describe, it } from "node:test";
+import { extensionOf } from "./support/extensions.ts";
 import { importsOf, sourcesIn, type Import } from "./support/imports.ts";
 
 /** Files of the core that every folder may import. They import none but each other. */
@@ -52,7 +53,6 @@ const isForExtensions = (file: string): boolean =>
   FOR_EXTENSIONS.some((path) => file.startsWith(path));
 
 const folderOf = (file: string): string => file.split("/")[2] ?? "";
-const extensionOf = (file: string): string => file.split("/")[2] ?? "";
 const isCore = (file: string): boolean => file.startsWith("src/core/");
 const isExtension = (file: string): boolean => file.startsWith("src/extensions/");
 const text = ({ from, to }: Import): string => `${from} imports ${to}`;
@@ -103,7 +103,8 @@ describe("import directions", () => {
     );
     const wrong = crossing.filter(
       ({ from, to }) =>
-        !to.endsWith("/index.ts") || !readmeOf(from).includes(`\`${extensionOf(to)}\``),
+        to !== `src/extensions/${extensionOf(to)}/index.ts` ||
+        !readmeOf(from).includes(`\`${basename(extensionOf(to))}\``),
     );
     assert.deepEqual(wrong.map(text), []);
   });

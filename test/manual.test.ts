@@ -17,6 +17,7 @@ import {
 } from "../scripts/docs.ts";
 import { manual } from "../src/extensions/manual/index.ts";
 import { ended } from "./support/command.ts";
+import { EXTENSIONS, extensionFolders } from "./support/extensions.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { pages } from "./support/readme.ts";
 import { runHere } from "./support/run-here.ts";
@@ -120,10 +121,12 @@ describe("completeness", () => {
 
   it("every folder of the core and every extension is in internals", () => {
     const text = textOf("internals");
-    for (const folder of ["src/core", "src/extensions"])
-      for (const entry of readdirSync(folder, { withFileTypes: true }))
-        if (entry.isDirectory())
-          assert.ok(text.includes(`\`${folder}/${entry.name}\``), `${folder}/${entry.name}`);
+    const inCore = readdirSync("src/core", { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `src/core/${name}`);
+    const inExtensions = extensionFolders.map((name) => `${EXTENSIONS}/${name}`);
+    for (const folder of [...inCore, ...inExtensions])
+      assert.ok(text.includes(`\`${folder}\``), folder);
   });
 
   it("every error code has one row in errors", () => {

@@ -48,7 +48,7 @@ export interface Books extends Ledger {
  */
 export function createBooks(config: Config, options: BooksOptions): Books {
   const { clock, diagnose } = options;
-  const files = openBooks(config, { ...options, isOwn: (name) => log.ownSegments().has(name) });
+  const files = openBooks(config, { ...options, ownSegments: () => log.ownSegments() });
   const log = createSpendLog({
     dir: files.spendDir,
     dataDir: files.dataDir,

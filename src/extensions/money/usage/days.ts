@@ -1,7 +1,7 @@
 // The days of the books: `days.jsonl` in data_dir, one line a closed day. A line says what the spend
 // log and the usage records of the day are, byte by byte, and has the hash of the line before, so
 // the last line vouches for everything. It is signed where the configuration has a key.
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { sha256 } from "../../../core/hash.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
@@ -86,14 +86,18 @@ export function parseClosedDay(text: string): ClosedDay | undefined {
 export function createDays(path: string): Days {
   let known: readonly DaysLine[] = [];
   let knownBytes = 0;
+  let knownSize = 0;
 
   function all(): readonly DaysLine[] {
-    const bytes = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+    // Every look at a day asks, so the file is not read each time.
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (size === knownSize) return known;
+    const bytes = size === 0 ? Buffer.alloc(0) : readFileSync(path);
     // A last line without an end was cut short by a power failure: its day is not closed.
     const whole = bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
-    if (whole.length === knownBytes) return known;
     known = whole.toString().split("\n").slice(0, -1).map(parse);
     knownBytes = whole.length;
+    knownSize = bytes.length;
     return known;
   }
 

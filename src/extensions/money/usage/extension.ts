@@ -1,4 +1,4 @@
-// The books as an extension: the ledger of a gateway, and the sync that makes usage records of it.
+// The books as an extension: the ledger of a gateway, and the projection that makes usage records.
 import { passwordsIn } from "../../stores/index.ts";
 import type { ProgramExtension } from "../../../command-line/command.ts";
 import { systemClock } from "../../../core/clock.ts";
@@ -9,7 +9,7 @@ import { isFileStore, usage } from "./settings.ts";
 import { usageSyncCommand } from "./usage-sync-command.ts";
 
 export const extension: ProgramExtension = {
-  name: "books",
+  name: "usage",
   settings: [spend, usage],
   commands: { "usage sync": usageSyncCommand },
   secrets: (config) => passwordsIn(usage.of(config).store),

@@ -16,7 +16,7 @@ import { usageRecord } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { brokenFile } from "./broken-file.ts";
 import { closeDays } from "./close-days.ts";
-import { bookedDay } from "./days.ts";
+import { bookedDay, type Days } from "./days.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -29,9 +29,6 @@ export interface SyncResult {
 
 /** The books cannot be written to, or not be read in full, until somebody has mended them. */
 export class BooksFault extends Error {}
-
-/** What a process remembers from one pass to the next: the segments that are not at their end. */
-export type OpenSegments = Map<string, SegmentReader>;
 
 /**
  * Runs a pass while no other process works on the books. Throws a BusyError if one does for a
@@ -52,8 +49,11 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const blocking = faults.find(({ blocks }) => blocks);
   if (blocking) throw new BooksFault(blocking.detail);
   let cursor = await store.cursor();
-  const names = segmentsIn(spendDir);
-  assertWhole(books, names, cursor);
+  const there = segmentsIn(spendDir);
+  assertWhole(books, there, cursor);
+  const closedOnes = listed(books.days);
+  // A process that died while it deleted old segments has left those that the cursor forgot.
+  const names = there.filter((name) => cursor[name] !== undefined || !closedOnes.has(name));
   let copied = 0;
   for (const name of names) {
     const pass = await copySegment(books, name, cursor);
@@ -66,14 +66,40 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   return { copied, faults };
 }
 
-/** Throws if a segment that was copied is gone, or has less than what was copied. */
-function assertWhole({ spendDir }: BooksFiles, names: readonly string[], cursor: LogCursor): void {
+/**
+ * Throws if a segment that was copied is gone or has less than what was copied, or if less is
+ * copied than the closed days have: what is copied again would be booked on other days.
+ */
+function assertWhole(
+  { spendDir, days, retention }: BooksFiles,
+  names: readonly string[],
+  cursor: LogCursor,
+): void {
   const there = new Set(names);
   for (const [name, { bytes }] of Object.entries(cursor)) {
     const path = join(spendDir, name);
     const size = there.has(name) ? statSync(path).size : -1;
-    if (size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
+    if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
   }
+  for (const [segment, { day, bytes }] of listed(days)) {
+    const isCopied = (cursor[segment]?.bytes ?? 0) >= bytes;
+    // An expired one is about to be deleted: the cursor forgets it first.
+    if (isCopied || !there.has(segment) || retention.isExpired(day)) continue;
+    throw new BooksFault(
+      `usage records of ${day} are lost, which ${segment} has and ${days.path} states: ` +
+        "stop the gateway, run 'books rebuild' and start again",
+    );
+  }
+}
+
+/** What the last line of a closed day says of each segment. */
+function listed(days: Days): ReadonlyMap<string, { readonly day: string; readonly bytes: number }> {
+  const all = days
+    .all()
+    .flatMap(({ closed: { day, segments } }) =>
+      segments.map(({ segment, bytes }) => [segment, { day, bytes }] as const),
+    );
+  return new Map(all);
 }
 
 /** A segment's part of a pass. */
@@ -83,7 +109,16 @@ interface SegmentPass {
   readonly faults: readonly StoreFault[];
 }
 
-/** Copies what is new in a segment and, if its process is dead, settles the rest before. */
+/** Whether this process or another one that lives writes a segment. */
+async function isWritten(books: BooksFiles, path: string, name: string): Promise<boolean> {
+  if (books.ownSegments?.().has(name)) return true;
+  return existsSync(socketOf(path)) && (await hasWriter(path));
+}
+
+/**
+ * Copies what is new in a segment. If its process is dead, whoever serves settles what it left
+ * open; a command writes no log.
+ */
 async function copySegment(
   books: BooksFiles,
   name: string,
@@ -92,14 +127,14 @@ async function copySegment(
   const path = join(books.spendDir, name);
   const known = before[name];
   // Asked before the size: what a live process writes after that, the next pass copies.
-  const isLive = books.isOwn(name) || (await hasWriter(path));
+  const mayWrite = books.ownSegments !== undefined && !(await isWritten(books, path, name));
   const isAtEnd = known?.bytes === statSync(path).size && known.unsettled === 0;
-  if (isAtEnd) books.openSegments.delete(name);
-  if (!isLive) tidy(path);
+  if (mayWrite) tidy(path);
+  if (mayWrite && isAtEnd) books.openSegments.delete(name);
   if (isAtEnd || !existsSync(path)) return { copied: 0, cursor: before, faults: [] };
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   let pass = await copyNew(books, reader, { name, before });
-  if (isLive) return pass;
+  if (!mayWrite) return pass;
   const left = reader.unsettled();
   const end = reader.cursor().bytes;
   if (left.length > 0 || statSync(path).size > end) {
@@ -123,9 +158,9 @@ async function readerOf(
   bytes: number,
 ): Promise<SegmentReader> {
   const remembered = openSegments.get(name);
-  if (remembered?.cursor().bytes === bytes) return remembered;
-  // Another process has copied it so far. What is unsettled there is found by reading it again.
-  const reader = createSegmentReader(join(spendDir, name), name);
+  const isBehind = remembered !== undefined && remembered.cursor().bytes <= bytes;
+  const reader = isBehind ? remembered : createSegmentReader(join(spendDir, name), name);
+  // Another process may have copied it up to there. What is unsettled is found by reading that.
   for await (const _batch of reader.read(bytes)) continue;
   openSegments.set(name, reader);
   return reader;
@@ -166,21 +201,19 @@ async function copyNew(
 async function deleteOldSegments(books: BooksFiles, cursor: LogCursor): Promise<void> {
   const { spendDir, days, retention, store } = books;
   if (!retention.isClockSteady()) return;
-  const isOld = new Map<string, boolean>();
-  for (const { closed } of days.all())
-    for (const { segment, bytes } of closed.segments)
-      isOld.set(segment, retention.isExpired(closed.day) && bytes === cursor[segment]?.bytes);
-  const old = Object.keys(cursor).filter(
-    (name) => cursor[name]?.unsettled === 0 && !books.isOwn(name) && isOld.get(name),
-  );
+  const old = [...listed(days)]
+    .filter(([name, { day, bytes }]) => {
+      const known = cursor[name];
+      const isListed = !known || (known.bytes === bytes && known.unsettled === 0);
+      return isListed && retention.isExpired(day) && existsSync(join(spendDir, name));
+    })
+    .map(([name]) => name);
   if (old.length === 0) return;
-  for (const name of old) books.openSegments.delete(name);
   // The cursor first: a segment that it names and that is gone is a fault.
-  await store.setCursor(
-    Object.fromEntries(Object.entries(cursor).filter(([name]) => !old.includes(name))),
-  );
+  const kept = Object.entries(cursor).filter(([name]) => !old.includes(name));
+  await store.setCursor(Object.fromEntries(kept));
   for (const name of old) {
-    const path = join(spendDir, name);
-    if (existsSync(path)) rmSync(path);
+    books.openSegments.delete(name);
+    rmSync(join(spendDir, name));
   }
 }
