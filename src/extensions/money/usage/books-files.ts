@@ -31,8 +31,8 @@ export interface BooksFiles {
   readonly retention: Retention;
   /** The segments that were not at their end when this process last read them. */
   readonly openSegments: Map<string, SegmentReader>;
-  /** Whether this process writes a segment, by its file name. */
-  readonly isOwn: (segment: string) => boolean;
+  /** Whether this process writes a segment, by its file name. The spend log puts its answer here. */
+  isOwn: (segment: string) => boolean;
   /** Times settle lines that are written later, days, and waits for locks. */
   readonly clock: Clock;
   /** Tells the operator what was recovered, and what is wrong with the books. */
@@ -47,8 +47,6 @@ export interface BooksOptions {
   readonly diagnose: Diagnose;
   /** These may bring the usage store and the signer. */
   readonly extensions: readonly Extension[];
-  /** As BooksFiles.isOwn. Absent: it writes none. */
-  readonly isOwn?: (segment: string) => boolean;
 }
 
 /**
@@ -56,7 +54,7 @@ export interface BooksOptions {
  * ValidationError if the package that the store needs is not installed.
  */
 export function openBooks(config: Config, options: BooksOptions): BooksFiles {
-  const { clock, diagnose, extensions, isOwn = () => false } = options;
+  const { clock, diagnose, extensions } = options;
   // Absolute paths: of a relative path whose beginning was deleted, Node 20 tries to make the
   // folders for ever.
   const dataDir = resolve(config.data_dir);
@@ -70,7 +68,7 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
     currency: config.currency,
     retention: createRetention(dataDir, spend.of(config).keep_days, clock),
     openSegments: new Map(),
-    isOwn,
+    isOwn: () => false,
     clock,
     diagnose,
   };
