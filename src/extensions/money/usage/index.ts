@@ -21,5 +21,13 @@ export { createMerkleRoot, leafOf, proofOf, rootFrom, type ProofStep } from "./m
 export { readLines, watchReading } from "./read-lines.ts";
 export { createSegmentReader, type Settled, type SettledBatch } from "./segment-reader.ts";
 export { hasFileStore } from "./settings.ts";
-export { opensSigner, type Signer, type SigningExtension } from "./signer.ts";
+export { shareBooks, type SharedBooks } from "./shared-books.ts";
+export {
+  opensSigner,
+  sealsStatements,
+  type Signer,
+  type SigningExtension,
+  type StatementSealer,
+  type StatementToSeal,
+} from "./signer.ts";
 export { BooksFault, copySettled, syncUsage, type SyncResult } from "./sync.ts";
