@@ -13,6 +13,18 @@ import type { Random } from "./provider.ts";
 const RELOAD_MS = 3_000;
 const START_MS = 120_000;
 
+const DAY_MS = 86_400_000;
+
+/** A module that sets the wall clock of the process that imports it forward. */
+const laterClock = (ms: number): string =>
+  `data:text/javascript,${encodeURIComponent(`
+    const { now } = Date;
+    const later = () => now() + ${ms};
+    globalThis.Date = class extends Date {
+      constructor(...args) { super(...(args.length > 0 ? args : [later()])); }
+      static now() { return later(); }
+    };`)}`;
+
 export interface Gateway {
   readonly number: number;
   readonly dataDir: string;
@@ -43,7 +55,8 @@ const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
 
 export function createGateways(options: GatewaysOptions) {
-  const { phase, program, folder, provider, house, random } = options;
+  const { phase, folder, provider, house, random } = options;
+  let { program } = options;
   const gateways = Array.from({ length: phase.gateways }, (_, number): Gateway => {
     const dataDir = join(folder, `data-${number}`);
     mkdirSync(dataDir, { recursive: true });
@@ -159,8 +172,10 @@ export function createGateways(options: GatewaysOptions) {
     /** The usage records are in files. */
     hasFiles: phase.postgres === undefined,
     async startAll(): Promise<void> {
-      writeConfigs(0);
-      house.changes.push({ table: 0, from: 0, until: 0 });
+      if (house.changes.length === 0) {
+        writeConfigs(0);
+        house.changes.push({ table: 0, from: 0, until: 0 });
+      }
       await Promise.all(gateways.map(start));
     },
     kill,
@@ -168,6 +183,11 @@ export function createGateways(options: GatewaysOptions) {
     change,
     stop,
     run,
+    /** Gateways and commands that start from now on take this for the first moment of tomorrow. */
+    turnToTomorrow(): void {
+      const shift = DAY_MS - (Date.now() % DAY_MS);
+      program = { ...program, args: ["--import", laterClock(shift), ...program.args] };
+    },
     /** Ends what still runs, after an error. */
     end(): void {
       for (const { running } of gateways) running?.child.kill("SIGKILL");
@@ -176,9 +196,13 @@ export function createGateways(options: GatewaysOptions) {
 }
 export type Gateways = ReturnType<typeof createGateways>;
 
-/** The files of a folder whose names fit, in the order of their names. */
-export const filesIn = (folder: string, names: RegExp): { name: string; text: string }[] =>
+/** The files of a folder whose names end so, in the order of their names. */
+export const filesIn = (
+  folder: string,
+  ending: string,
+  encoding: BufferEncoding = "utf8",
+): { name: string; text: string }[] =>
   readdirSync(folder)
-    .filter((name) => names.test(name))
+    .filter((name) => name.endsWith(ending))
     .sort()
-    .map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }));
+    .map((name) => ({ name, text: readFileSync(join(folder, name), encoding) }));

@@ -17,13 +17,21 @@ export interface TextFile {
 export interface Estate {
   /** spend/*.jsonl. */
   readonly segments: TextFile[];
-  /** usage/YYYY-MM.jsonl; none with PostgreSQL. */
+  /** days.jsonl. */
+  readonly days: TextFile;
+  /** usage/YYYY-MM-DD.jsonl; none with PostgreSQL, nor are the next three. */
   readonly usageFiles: TextFile[];
+  /** usage/YYYY-MM-DD.sums. */
+  readonly sums: TextFile[];
+  /** usage/YYYY-MM.ids, in hexadecimal digits. */
+  readonly ids: TextFile[];
+  /** usage/cursor.json. */
+  cursor: Line;
   /** `audit --json`. */
   audit: Line;
-  /** `seal verify --json`, with the head that was taken in the middle. */
+  /** `seal verify --json`, with the heads that were taken. */
   verify: Line;
-  /** `seal head`: one taken in the middle, one at the end. */
+  /** `seal head`: one taken in the middle, one at the end of the day, one on the next day. */
   readonly heads: string[];
   /** `seal public-key`, in PEM. */
   publicKey: string;
@@ -35,6 +43,8 @@ export interface Estate {
 export interface ReceiptAnswer {
   readonly account: string;
   readonly id: string;
+  /** It was asked for when the days of the run were closed. */
+  readonly isLate: boolean;
   status: number;
   body: Line;
 }

@@ -4,6 +4,7 @@ import { judgeRecords, readEntries } from "./books.ts";
 import { createFindings } from "./findings.ts";
 import type { House } from "./house.ts";
 import { judgeRequests, type Match, matchAll } from "./match.ts";
+import { judgeProjection } from "./projection.ts";
 import { judgeReceipts } from "./receipts.ts";
 import { judgeSeals } from "./seals.ts";
 import { judgeAudits, judgeBudgets, judgeStatements } from "./sums.ts";
@@ -25,6 +26,7 @@ export function judge(house: House): Judgement {
   judgeReceipts(house, entries, findings);
   judgeAudits(house, matches, findings);
   judgeBudgets(house, matches, findings);
-  judgeSeals(house, findings);
+  judgeProjection(house, entries, findings);
+  judgeSeals(house, entries, findings);
   return { matches, comparisons: findings.comparisons(), violations: findings.violations };
 }
