@@ -136,7 +136,7 @@ function createBackgroundSync(
   // An earlier process may have left any amount. Both clocks are asked: the wall clock may be set
   // back, and would hide a lag.
   let syncedAt = { wall: -Infinity, monotonic: -Infinity };
-  let syncing: Promise<void> | undefined;
+  let isSyncing = false;
 
   async function pass(): Promise<void> {
     const began = { wall: clock.now(), monotonic: clock.monotonic() };
@@ -153,8 +153,10 @@ function createBackgroundSync(
 
   return {
     syncSoon() {
-      syncing ??= pass().finally(() => {
-        syncing = undefined;
+      if (isSyncing) return;
+      isSyncing = true;
+      pass().finally(() => {
+        isSyncing = false;
       });
     },
     syncOnceMore: pass,
