@@ -78,12 +78,12 @@ export const extensions: readonly ProgramEntry[] = [
     ],
     commands: ["budget show"],
     serves: true,
-    load: () => import("./extensions/budgets/index.ts"),
+    load: () => import("./extensions/money/budgets/index.ts"),
   },
   {
     name: "shared-budgets",
     replaces: { setting: "limits.store", word: "memory" },
-    load: () => import("./extensions/shared-budgets/index.ts"),
+    load: () => import("./extensions/money/shared-budgets/index.ts"),
   },
   { name: "model-list", serves: true, load: () => import("./extensions/model-list/index.ts") },
   {

@@ -1,0 +1,95 @@
+// What was spent, by account and by key, in the periods of this moment, and what is held of it for
+// requests that run. Amounts are in pico-units of the currency.
+import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
+import type { Figures, SpendLimit } from "./contracts.ts";
+import { dayOf, PERIODS, periodEnd, periodOf, type Period } from "./periods.ts";
+
+/** Whose money it is, by the names that usage records and the spend log have. */
+export interface Owner {
+  readonly account: string;
+  readonly key_id: string;
+}
+
+/** What somebody has spent on one day. */
+export interface Spent extends Owner {
+  /** `2026-11-30`, in UTC. */
+  readonly day: string;
+  readonly cost: bigint;
+}
+
+export interface Purses {
+  /** Counts what is spent now. */
+  spend(owner: Owner, cost: bigint): void;
+  /** Adds to what is held; less is held by a negative amount. */
+  hold(owner: Owner, amount: bigint): void;
+  /** Adds what was spent before: days in any order. */
+  addBefore(spent: readonly Spent[]): void;
+  /** How those of the limits stand that are budgets. */
+  figures(limits: readonly SpendLimit[]): readonly Figures[];
+}
+
+/** One account or one key. */
+interface Purse {
+  readonly spent: Readonly<Record<Period, { name: string; sum: bigint }>>;
+  held: bigint;
+}
+
+/** `now` is the wall clock, in milliseconds since 1970. */
+export function createPurses(now: () => number): Purses {
+  const purses = new Map<string, Purse>();
+
+  function purseOf(name: string): Purse {
+    const known = purses.get(name);
+    if (known) return known;
+    const empty = () => ({ name: "", sum: 0n });
+    const purse = { spent: { day: empty(), month: empty(), total: empty() }, held: 0n };
+    purses.set(name, purse);
+    return purse;
+  }
+
+  const pursesOf = ({ account, key_id }: Owner): readonly Purse[] => [
+    purseOf(accountLimitName(account)),
+    purseOf(keyLimitName(key_id)),
+  ];
+
+  /**
+   * The sum of the period of a day, or of a later one if there is one already: a clock that is set
+   * back does not renew a budget.
+   */
+  function sumOf({ spent }: Purse, period: Period, day: string) {
+    const current = spent[period];
+    const name = periodOf(period, day);
+    if (name > current.name) {
+      current.name = name;
+      current.sum = 0n;
+    }
+    return current;
+  }
+
+  return {
+    spend(owner, cost) {
+      const today = dayOf(now());
+      for (const purse of pursesOf(owner))
+        for (const period of PERIODS) sumOf(purse, period, today).sum += cost;
+    },
+    hold(owner, amount) {
+      for (const purse of pursesOf(owner)) purse.held += amount;
+    },
+    addBefore(spent) {
+      for (const { cost, day, ...owner } of spent)
+        for (const purse of pursesOf(owner))
+          for (const period of PERIODS) {
+            const sum = sumOf(purse, period, day);
+            if (sum.name === periodOf(period, day)) sum.sum += cost;
+          }
+    },
+    figures: (limits) =>
+      limits.flatMap(({ name, budget }) => {
+        if (!budget) return [];
+        const { period, amount } = budget;
+        const purse = purseOf(name);
+        const spent = sumOf(purse, period, dayOf(now())).sum;
+        return [{ name, period, amount, spent, held: purse.held, ends: periodEnd(period, now()) }];
+      }),
+  };
+}

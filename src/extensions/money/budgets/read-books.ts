@@ -1,0 +1,105 @@
+// Reads the books: what was spent before this process began to count, and what requests came to
+// that a dead worker had in flight.
+import type { Clock } from "../../../core/clock.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Diagnose } from "../../../core/diagnose.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import { copySettled, openBooks, type BooksFiles } from "../../books/index.ts";
+import { parseMoney, type Dimension, type UsageStore } from "../../usage-records/index.ts";
+import type { Outcome } from "./contracts.ts";
+import { dayOf } from "./periods.ts";
+import type { Spent } from "./purses.ts";
+
+const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
+const DAY_MS = 86_400_000;
+/** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
+const TOKEN_AT = "sp_".length + 8;
+
+/** Opens the books for one piece of work, after everything that was settled has been copied. */
+export type WithBooks = <T>(work: (books: BooksFiles) => Promise<T>) => Promise<T>;
+
+export interface ReadOptions {
+  /** Tells which day it is. */
+  readonly clock: Clock;
+  /** Gets what is wrong with the books while settled requests are copied. */
+  readonly diagnose: Diagnose;
+  /** One of these may bring the usage store. */
+  readonly extensions: readonly Extension[];
+}
+
+export const booksOf =
+  (config: Config, options: ReadOptions): WithBooks =>
+  async (work) => {
+    const books = openBooks(config, options);
+    try {
+      await copySettled(books);
+      return await work(books);
+    } finally {
+      await books.store.close();
+    }
+  };
+
+export interface SpentQuery {
+  /** Leave out what the gateways of other data_dirs have spent. */
+  readonly ownOnly: boolean;
+  /** Leave out what ended at this moment or later, in ISO 8601. Undefined: nothing has. */
+  readonly before?: string | undefined;
+}
+
+/** What was spent, by day, account and key. */
+export async function readSpent(
+  { store, currency, clock }: BooksFiles,
+  { ownOnly, before }: SpentQuery,
+): Promise<readonly Spent[]> {
+  const lastDay = before?.slice(0, 10) ?? "9999";
+  const sums = await sumsUntil(dayOf(clock.now()), store, ownOnly);
+  const spent: Spent[] = sums.filter((sum) => sum.currency === currency && sum.day < lastDay);
+  if (before === undefined) return spent;
+  // A sum of that day would have what ended later.
+  for await (const records of store.records({ day: lastDay, ownOnly })) {
+    for (const record of records) {
+      if (record.ended_at >= before || record.currency !== currency) continue;
+      const { account, key_id } = record;
+      spent.push({ account, key_id, day: lastDay, cost: parseMoney(record.cost) });
+    }
+  }
+  return spent;
+}
+
+/** The sums of all days until this one. */
+async function sumsUntil(day: string, store: UsageStore, ownOnly: boolean) {
+  const sums = [];
+  const first = (await firstMonth(store, ownOnly)) ?? "9999";
+  for (let month = first; month <= day.slice(0, 7); month = monthAfter(month))
+    sums.push(...(await store.sums({ month, ownOnly }, BY)));
+  return sums;
+}
+
+/** Undefined: there is no record. */
+async function firstMonth(store: UsageStore, ownOnly: boolean): Promise<string | undefined> {
+  // Leaving the loop ends the reading. A reading that is only left alone keeps its connection to
+  // the database, and the store waits for that when it is closed.
+  for await (const [record] of store.records({ ownOnly })) return record?.ended_at.slice(0, 7);
+  return undefined;
+}
+
+const monthAfter = (month: string): string => {
+  const [year = 0, number = 0] = month.split("-").map(Number);
+  return new Date(Date.UTC(year, number, 1)).toISOString().slice(0, 7);
+};
+
+/** What these requests came to that ended a moment ago, by Opening.token. Others are not there. */
+export async function readOutcomes(
+  { store, clock }: BooksFiles,
+  tokens: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, Outcome>> {
+  const outcomes = new Map<string, Outcome>();
+  const from = dayOf(clock.now() - DAY_MS);
+  for await (const records of store.records({ from, ownOnly: true })) {
+    for (const { usage_id, cost, total_tokens } of records) {
+      const token = usage_id.slice(TOKEN_AT);
+      if (tokens.has(token)) outcomes.set(token, { cost: parseMoney(cost), tokens: total_tokens });
+    }
+  }
+  return outcomes;
+}
