@@ -17,6 +17,8 @@ export interface Settled {
   readonly settle: SettleRecord;
   /** Where it stands, and the hash of both lines. */
   readonly log: LogPlace;
+  /** The number of the open line. 0: there is none. */
+  readonly opened: number;
 }
 
 /** A line that should not be there. */
@@ -33,6 +35,8 @@ export interface SettledBatch {
   readonly settled: readonly Settled[];
   /** In the order of the lines. */
   readonly problems: readonly LineProblem[];
+  /** The lines as they stand in the file. */
+  readonly bytes: Buffer;
   /** How far the segment has been read by now. */
   readonly cursor: SegmentCursor;
 }
@@ -52,6 +56,8 @@ interface Opened {
   readonly record: OpenRecord;
   /** The line as it stands there. */
   readonly text: string;
+  /** Its number. */
+  readonly line: number;
 }
 
 /** A reader at the beginning of the segment at `path`, whose file name is `segment`. */
@@ -69,7 +75,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
     const id = record.spend_id;
     if (record.type === "open") {
       if (open.has(id) || settledIds.has(id)) return `opens ${id} a second time`;
-      open.set(id, { record, text });
+      open.set(id, { record, text, line });
       return undefined;
     }
     if (settledIds.has(id)) return `settles ${id} a second time, and does not count`;
@@ -78,7 +84,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
     open.delete(id);
     // A settle line whose open line is gone is billed all the same: it says everything.
     const sha256 = hashOfLines(opened?.text ?? "", text);
-    return { settle: record, log: { segment, line, sha256 } };
+    return { settle: record, log: { segment, line, sha256 }, opened: opened?.line ?? 0 };
   }
 
   function takeAll(texts: readonly string[]): Pick<SettledBatch, "settled" | "problems"> {
@@ -100,7 +106,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
       for await (const batch of readLines(path, { from: bytes, to })) {
         const found = takeAll(batch.lines);
         bytes = batch.end;
-        yield { ...found, cursor: cursor() };
+        yield { ...found, bytes: batch.bytes, cursor: cursor() };
       }
     },
   };
