@@ -17,6 +17,8 @@ export interface Settled {
   readonly settle: SettleRecord;
   /** Where it stands, and the hash of both lines. */
   readonly log: LogPlace;
+  /** The number of the open line. 0: there is none. */
+  readonly opened: number;
 }
 
 /** A line that should not be there. */
@@ -33,6 +35,8 @@ export interface SettledBatch {
   readonly settled: readonly Settled[];
   /** In the order of the lines. */
   readonly problems: readonly LineProblem[];
+  /** The lines as they stand in the file. */
+  readonly bytes: Buffer;
   /** How far the segment has been read by now. */
   readonly cursor: SegmentCursor;
 }
@@ -53,35 +57,44 @@ export interface SegmentReader {
  */
 const OPEN = /^\{"type":"open","spend_id":"(sp_[0-9a-f]{32})","time":"[^"]+",.*"stream":.*\}$/;
 
+/** What is kept of an open line. */
+interface Opened {
+  /** The line as it stands there. */
+  readonly text: string;
+  /** Its number. */
+  readonly line: number;
+}
+
 /** A reader at the beginning of the segment at `path`, whose file name is `segment`. */
 export function createSegmentReader(path: string, segment: string): SegmentReader {
   /** The open lines of requests that are not settled, as they stand there. */
-  const open = new Map<string, string>();
+  const open = new Map<string, Opened>();
   const settledIds = new Set<string>();
   let bytes = 0;
   let lines = 0;
   const cursor = (): SegmentCursor => ({ bytes, lines, unsettled: open.size });
 
-  function takeOpen(id: string, text: string): string | undefined {
+  function takeOpen(id: string, text: string, line: number): string | undefined {
     if (open.has(id) || settledIds.has(id)) return `opens ${id} a second time`;
-    open.set(id, text);
+    open.set(id, { text, line });
     return undefined;
   }
 
   /** Returns what is wrong with the line, or the request that it settles. */
   function take(text: string, line: number): string | Settled | undefined {
     const opened = OPEN.exec(text)?.[1];
-    if (opened !== undefined) return takeOpen(opened, text);
+    if (opened !== undefined) return takeOpen(opened, text, line);
     const record = parseSpendLine(text);
     if (!record) return "is no line of the spend log";
     const id = record.spend_id;
-    if (record.type === "open") return takeOpen(id, text);
+    if (record.type === "open") return takeOpen(id, text, line);
     if (settledIds.has(id)) return `settles ${id} a second time, and does not count`;
     settledIds.add(id);
     // A settle line whose open line is gone is billed all the same: it says everything.
-    const sha256 = hashOfLines(open.get(id) ?? "", text);
+    const before = open.get(id);
     open.delete(id);
-    return { settle: record, log: { segment, line, sha256 } };
+    const sha256 = hashOfLines(before?.text ?? "", text);
+    return { settle: record, log: { segment, line, sha256 }, opened: before?.line ?? 0 };
   }
 
   function takeAll(texts: readonly string[]): Pick<SettledBatch, "settled" | "problems"> {
@@ -99,7 +112,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
   return {
     cursor,
     unsettled: () =>
-      [...open.values()].flatMap((text) => {
+      [...open.values()].flatMap(({ text }) => {
         const record = parseSpendLine(text);
         return record?.type === "open" ? [record] : [];
       }),
@@ -107,7 +120,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
       for await (const batch of readLines(path, { from: bytes, to })) {
         const found = takeAll(batch.lines);
         bytes = batch.end;
-        yield { ...found, cursor: cursor() };
+        yield { ...found, bytes: batch.bytes, cursor: cursor() };
       }
     },
   };
