@@ -58,6 +58,12 @@ export function createBooks(config: Config, options: BooksOptions): Books {
     clock,
     diagnose,
     namesTaken: () => namesTaken(files),
+    // Another process has settled what this one has open: it must not go on.
+    fenced: (message) => {
+      queueMicrotask(() => {
+        throw new Error(message);
+      });
+    },
   });
   files.ownSegments = () => log.ownSegments();
   const background = createBackgroundSync(books, log.fail);
