@@ -2,21 +2,14 @@
 // be sent to another process.
 import type { Config } from "../../../core/config.ts";
 import type { Estimate } from "../estimates/index.ts";
+import type { BudgetLimit, Figures, Outcome, Owner } from "../spent/index.ts";
 import type { TokenLimit, TokenState } from "../token-limits/index.ts";
-import type { Period } from "./periods.ts";
 
 /** A limit of an account or of a key, and what it bounds. */
-export interface SpendLimit extends TokenLimit {
-  /** Undefined: it bounds no costs. */
-  readonly budget: { readonly amount: bigint; readonly period: Period } | undefined;
-}
+export interface SpendLimit extends BudgetLimit, TokenLimit {}
 
 /** Whose money is spent. */
-export interface Spender {
-  /** The account of the request's key. */
-  readonly account: string;
-  /** As Caller.keyId. */
-  readonly keyId: string;
+export interface Spender extends Owner {
   /** The limits of both. Empty: they may spend any amount, which is counted all the same. */
   readonly limits: readonly SpendLimit[];
 }
@@ -69,32 +62,8 @@ export interface Decision {
 /** The decision while it is not known what was spent. */
 export const REFUSED_BY_STORE: Decision = { refusal: { by: "store" }, tokens: undefined };
 
-/** What a request came to. */
-export interface Outcome {
-  /** In pico-units of the currency. */
-  readonly cost: bigint;
-  /** Those of the prompt and of the reply. They correct what the ticket took. */
-  readonly tokens: number;
-}
-
 /** What a request came to that was not served. */
 export const NO_OUTCOME: Outcome = { cost: 0n, tokens: 0 };
-
-/** How a budget stands. Amounts are in pico-units of the currency. */
-export interface Figures {
-  /** As SpendLimit.name. */
-  readonly name: string;
-  /** When the budget is renewed. `total`: never. */
-  readonly period: Period;
-  /** What may be spent in one period. */
-  readonly amount: bigint;
-  /** What was spent in the current period. It may be more than `amount`. */
-  readonly spent: bigint;
-  /** For requests that run. */
-  readonly held: bigint;
-  /** When the period ends, in ISO 8601. Null: never. */
-  readonly ends: string | null;
-}
 
 /** Keeps what is spent and held. */
 export interface Accountant {

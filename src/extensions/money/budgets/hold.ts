@@ -7,13 +7,8 @@ import type { Hold, Settlement } from "../../../core/ledger/ledger.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { parseMoney } from "../../usage-records/index.ts";
 import { estimateOf } from "../estimates/index.ts";
-import {
-  NO_OUTCOME,
-  type Accountant,
-  type Decision,
-  type Outcome,
-  type Spender,
-} from "./contracts.ts";
+import type { Outcome } from "../spent/index.ts";
+import { NO_OUTCOME, type Accountant, type Decision, type Spender } from "./contracts.ts";
 import { accountLimit, keyLimit } from "./limits.ts";
 import { refusalError, setTokenHeaders } from "./refusals.ts";
 
@@ -34,7 +29,11 @@ export function createHold(accountant: Accountant) {
     if (known) return known;
     const { account, keyId, terms } = caller;
     const limits = [accountLimit(account, config), keyLimit(keyId, terms)];
-    const spender = { account, keyId, limits: limits.filter((limit) => limit !== undefined) };
+    const spender = {
+      account,
+      key_id: keyId,
+      limits: limits.filter((limit) => limit !== undefined),
+    };
     spenders.set(caller, spender);
     return spender;
   }

@@ -18,7 +18,6 @@ export type * from "./contracts.ts";
 export { NO_OUTCOME, REFUSED_BY_STORE } from "./contracts.ts";
 export type { LocalAccountant } from "./local.ts";
 export { accountOf, limitsIn } from "./limits.ts";
-export { periodEnd, periodName } from "./periods.ts";
 export type { BudgetWarnings } from "./warnings.ts";
 
 export const extension: ProgramExtension & HostExtension = {

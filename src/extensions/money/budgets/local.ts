@@ -4,21 +4,24 @@ import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import { randomHex } from "../../../core/ids.ts";
 import type { Offer } from "../estimates/index.ts";
+import {
+  createOpening,
+  createPurses,
+  type Figures,
+  type Outcome,
+  type ReadSpent,
+} from "../spent/index.ts";
 import { createTokenLimits } from "../token-limits/index.ts";
 import {
   REFUSED_BY_STORE,
   type Accountant,
   type Decision,
-  type Figures,
-  type Outcome,
   type ReserveRequest,
   type SpendLimit,
   type Spender,
   type Ticket,
 } from "./contracts.ts";
 import { limitsIn, limitsShown } from "./limits.ts";
-import { createOpening, type ReadSpent } from "./opening-balance.ts";
-import { createPurses, type Owner } from "./purses.ts";
 import type { BudgetWarnings } from "./warnings.ts";
 
 export interface LocalOptions {
@@ -44,8 +47,6 @@ export interface LocalAccountant extends Accountant {
   shown(config: Config): readonly SpendLimit[];
 }
 
-const ownerOf = ({ account, keyId }: Spender): Owner => ({ account, key_id: keyId });
-
 /** A request that costs nothing needs no budget. */
 const hasRoom = ({ amount, spent, held }: Figures, { cost, room }: Offer): boolean =>
   cost === 0n || spent + held + room <= amount;
@@ -67,7 +68,7 @@ export function createLocalAccountant(options: LocalOptions): LocalAccountant {
   function grant({ spender, tokens }: ReserveRequest, { cost, maxTokens }: Offer): Ticket {
     lastId += 1;
     windows.admit(spender.limits, lastId, tokens);
-    purses.hold(ownerOf(spender), cost);
+    purses.hold(spender, cost);
     return { id: lastId, spender, cost, maxTokens, tokens, token: randomHex(12) };
   }
 
@@ -91,7 +92,7 @@ export function createLocalAccountant(options: LocalOptions): LocalAccountant {
   }
 
   function spend(spender: Spender, { cost }: Outcome): void {
-    purses.spend(ownerOf(spender), cost);
+    purses.spend(spender, cost);
     for (const figures of purses.figures(spender.limits)) warnings.take(figures);
   }
 
@@ -112,7 +113,7 @@ export function createLocalAccountant(options: LocalOptions): LocalAccountant {
     },
     settle(ticket, outcome) {
       const { spender, cost, id } = ticket;
-      purses.hold(ownerOf(spender), -cost);
+      purses.hold(spender, -cost);
       windows.correct(spender.limits, id, outcome.tokens);
       spend(spender, outcome);
     },

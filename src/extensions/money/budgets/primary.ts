@@ -4,8 +4,8 @@
 import { answerWorkers } from "../../cluster/index.ts";
 import type { Host, HostPart } from "../../installation/index.ts";
 import { createAccountant } from "./accountant.ts";
-import { NO_OUTCOME, type Accountant, type Outcome, type Ticket } from "./contracts.ts";
-import { booksOf, readOutcomes } from "./read-books.ts";
+import { booksOf, readOutcomes, type Outcome } from "../spent/index.ts";
+import { NO_OUTCOME, type Accountant, type Ticket } from "./contracts.ts";
 import { SUBJECT, type Answer, type Note, type Question } from "./worker.ts";
 
 /** When the books are read again that could not be read, in milliseconds. */
@@ -14,7 +14,7 @@ const RETRY_MS = 1_000;
 /** Answers the workers, if there are any. */
 export function serveWorkers(host: Host): HostPart {
   const { clock } = host;
-  const withBooks = booksOf(host.config, host);
+  const withBooks = booksOf(host);
   /** What each worker holds, by the ids of the workers and of the tickets. */
   const held = new Map<number, Map<number, Ticket>>();
   let created: Accountant | undefined;

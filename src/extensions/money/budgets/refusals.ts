@@ -4,7 +4,8 @@ import type { ServerResponse } from "node:http";
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import type { TokenState } from "../token-limits/index.ts";
-import type { Figures, Refusal } from "./contracts.ts";
+import type { Figures } from "../spent/index.ts";
+import type { Refusal } from "./contracts.ts";
 import { accountOf } from "./limits.ts";
 
 const secondsIn = (ms: number): number => Math.max(1, Math.ceil(ms / 1000));

@@ -3,7 +3,7 @@ import { integer, nullable, strict } from "../../../config/fields.ts";
 import { defineSetting, type Setting } from "../../../config/setting.ts";
 import { AMOUNT, parseMoney } from "../../usage-records/index.ts";
 import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
-import { PERIODS, type Period } from "./periods.ts";
+import { PERIODS, type Period } from "../spent/index.ts";
 
 /** What an account or a key may spend. */
 export interface Budget {

@@ -15,10 +15,9 @@ import {
 } from "../../books/index.ts";
 import { createdKeysIn } from "../../keys/index.ts";
 import { parseMoney } from "../../usage-records/index.ts";
+import { createPurses, readSpent, type Purses } from "../spent/index.ts";
 import type { SpendLimit } from "./contracts.ts";
 import { accountLimit, keyLimit } from "./limits.ts";
-import { createPurses, type Purses } from "./purses.ts";
-import { readSpent } from "./read-books.ts";
 import { printed } from "./status.ts";
 
 const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;

@@ -1,8 +1,7 @@
 // How the budgets stand, for people and for other programs: of the accounts and keys that have one.
 import { formatMoney } from "../../../core/ledger/price.ts";
-import type { Figures } from "./contracts.ts";
+import type { Figures, Period } from "../spent/index.ts";
 import { accountOf } from "./limits.ts";
-import type { Period } from "./periods.ts";
 import { leftOf } from "./refusals.ts";
 
 /** A budget, as GET /status and `budget show` have it. Amounts are exact decimals. */

@@ -1,10 +1,10 @@
 // The accountant of a worker: what is spent and held is in the first process, which is asked.
 import { callFirstProcess } from "../../cluster/index.ts";
+import type { Outcome } from "../spent/index.ts";
 import {
   REFUSED_BY_STORE,
   type Accountant,
   type Decision,
-  type Outcome,
   type ReserveRequest,
   type Spender,
 } from "./contracts.ts";

@@ -12,12 +12,11 @@ import {
   type Accountant,
   type BudgetWarnings,
   type Decision,
-  type Figures,
-  type Outcome,
   type ReserveRequest,
   type SpendLimit,
   type Ticket,
 } from "../budgets/index.ts";
+import type { Figures, Outcome } from "../spent/index.ts";
 import type { OnError } from "../../redis/index.ts";
 import { createAskScript, type Answer, type ScriptOptions } from "./ask-script.ts";
 import { createRows, type Rows } from "./rows.ts";

@@ -2,14 +2,9 @@
 // pico-units of the currency, because a script counts in doubles.
 import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
 import type { Clock } from "../../../core/clock.ts";
-import {
-  periodEnd,
-  periodName,
-  type Figures,
-  type LocalAccountant,
-  type SpendLimit,
-} from "../budgets/index.ts";
+import type { LocalAccountant, SpendLimit } from "../budgets/index.ts";
 import type { Offer } from "../estimates/index.ts";
+import { periodEnd, periodName, type Figures } from "../spent/index.ts";
 import { leastLeft, type TokenState } from "../token-limits/index.ts";
 import type { StoredScript } from "../../redis/index.ts";
 

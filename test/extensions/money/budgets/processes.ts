@@ -15,6 +15,7 @@ import {
   speak,
   startProvider,
   status,
+  stream,
   type Behaviour,
 } from "../../../support/provider.ts";
 import { until, within } from "../../../support/wait.ts";
@@ -33,6 +34,8 @@ export const money = (amount: bigint): string => {
   const text = String(amount).padStart(13, "0");
   return `${text.slice(0, -12)}.${text.slice(-12)}`;
 };
+/** As the gateway writes it: without zeros at its end. */
+export const text = (amount: bigint): string => money(amount).replace(/\.?0+$/, "");
 export const pico = (text: string): bigint => {
   const [units = "", decimals = ""] = text.split(".");
   return BigInt(units + decimals.padEnd(12, "0"));
@@ -48,10 +51,12 @@ const endlessly: Behaviour = ({ res }) => {
 };
 
 /** Says as much as max_tokens allows, and a million tokens where it says nothing. */
-const unbounded: Behaviour = (asked) => {
-  const { max_tokens: completion_tokens = 1_000_000 } = asked.body;
+export const unbounded: Behaviour = (asked) => {
+  const { max_tokens: completion_tokens = 1_000_000, stream: isStream } = asked.body as any;
   const usage = { prompt_tokens: 20, completion_tokens, total_tokens: 20 + completion_tokens };
-  status(200, completion({ content: "Word." }, "length", { usage }))(asked);
+  const parts = [chunk({ content: "Word." }), chunk({}, "length"), { ...chunk({}), usage }];
+  const whole = completion({ content: "Word." }, "length", { usage });
+  (isStream ? stream(parts) : status(200, whole))(asked);
 };
 
 /** A request without a bound of its reply, which would cost 0.30 at most. */
@@ -108,61 +113,45 @@ async function standing(running: Running): Promise<Record<string, any>[]> {
 export const untilStanding = (
   look: () => Promise<Record<string, any>[]>,
   wanted: Record<string, string>,
-): Promise<unknown> => {
-  let row: Record<string, any> | undefined;
-  return until(
+): Promise<unknown> =>
+  until(
     async () => {
-      [row] = await look();
+      const [row] = await look();
       return Object.entries(wanted).every(([name, value]) => row?.[name] === value);
     },
     `a budget with ${JSON.stringify(wanted)}`,
     LONG_MS,
-  ).catch((error: Error) => {
-    throw new Error(`${error.message}; it stands at ${JSON.stringify(row)}`);
-  });
-};
+  );
 
 /** One request on a connection of its own; its status. */
 export const ask = (url: string, body: object = {}): Promise<number> =>
-  within(
-    new Promise((resolve, reject) => {
-      const req = request(url, body, (res) => {
-        res.resume().on("end", () => resolve(res.statusCode ?? 0));
-        res.on("error", reject);
-      });
-      req.on("error", reject);
-    }),
-    "an answer",
-    LONG_MS,
-  );
+  send(url, body, "an answer", (res, _req, resolve) => {
+    res.resume().on("end", () => resolve(res.statusCode ?? 0));
+  });
 
 /** A stream that has begun, and is left open. */
-export const begin = (url: string): Promise<http.ClientRequest> =>
-  within(
-    new Promise((resolve, reject) => {
-      const req = request(url, { model: "endless", stream: true }, (res) => {
-        assert.equal(res.statusCode, 200);
-        res.on("error", () => undefined);
-        res.once("data", () => resolve(req));
-      });
-      req.on("error", reject);
-    }),
-    "a stream to begin",
-    LONG_MS,
-  );
+export const begin = (url: string, body: object = {}): Promise<http.ClientRequest> =>
+  send(url, { model: "endless", stream: true, ...body }, "a stream", (res, req, resolve) => {
+    assert.equal(res.statusCode, 200);
+    resolve(req);
+  });
 
-function request(
+function send<T>(
   url: string,
   body: object,
-  answered: (res: http.IncomingMessage) => void,
-): http.ClientRequest {
+  awaited: string,
+  answered: (res: http.IncomingMessage, req: http.ClientRequest, done: (value: T) => void) => void,
+): Promise<T> {
   const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
-  const req = http.request(
-    `${url}/v1/chat/completions`,
-    { method: "POST", agent: false, headers },
-    answered,
-  );
-  const whole = { model: "m", messages: user("Say something."), max_tokens: 7, ...body };
-  req.end(JSON.stringify(whole));
-  return req;
+  const options = { method: "POST", agent: false, headers };
+  const answer = new Promise<T>((resolve, reject) => {
+    const req = http.request(`${url}/v1/chat/completions`, options, (res) => {
+      res.on("error", reject);
+      answered(res, req, resolve);
+    });
+    req.on("error", reject);
+    const whole = { model: "m", messages: user("Say something."), max_tokens: 7, ...body };
+    req.end(JSON.stringify(whole));
+  });
+  return within(answer, awaited, LONG_MS);
 }

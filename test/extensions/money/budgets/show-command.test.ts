@@ -5,10 +5,9 @@ import { describe, it } from "node:test";
 import { folder } from "../../../support/folder.ts";
 import { KEY } from "../../../support/gateway.ts";
 import { quickest } from "../../../support/program.ts";
-import { ask, begin, bench, budget, COST, HOLD, money, untilStanding } from "./processes.ts";
+import { ask, begin, bench, budget, COST, HOLD, text, untilStanding } from "./processes.ts";
 
 const program = quickest(folder());
-const text = (amount: bigint): string => money(amount).replace(/\.?0+$/, "");
 
 describe("budget show", () => {
   it("states what is spent, held and left, as status, metrics and audit do", async (t) => {
@@ -19,7 +18,6 @@ describe("budget show", () => {
     const { url, file, running, standing } = await start();
     assert.equal(await ask(url), 200);
     const open = await begin(url);
-    open.on("error", () => undefined);
     const show = async (): Promise<Record<string, any>[]> => {
       const { code, stdout, stderr } = await command(file, "budget", "show", "acme", "--json");
       assert.equal(code, 0, stderr);

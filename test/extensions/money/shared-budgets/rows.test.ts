@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { SpendLimit } from "../../../../src/extensions/money/budgets/index.ts";
-import type { Answer, Task } from "../../../../src/extensions/money/shared-budgets/ask-script.ts";
+import type { Task } from "../../../../src/extensions/money/shared-budgets/ask-script.ts";
 import { createRows } from "../../../../src/extensions/money/shared-budgets/rows.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { turn } from "../../../support/routing.ts";
@@ -11,14 +11,8 @@ import { turn } from "../../../support/routing.ts";
 const BEAT_MS = 2_000;
 const LEASE_MS = 15_000;
 const OFFER = { room: 1n, cost: 1n };
-const RESERVE: Task = {
-  name: "reserve",
-  id: "1",
-  tokens: 0,
-  held: 0n,
-  spent: 0n,
-  offers: [OFFER],
-};
+const NO_BUDGETS = { shortOf: undefined, resetMs: 0, figures: [], tokens: undefined };
+const TASK = { id: "1", tokens: 0, held: 0n, spent: 0n, offers: [OFFER] };
 
 const limitOf = (account: string): SpendLimit => ({
   name: `account ${account}`,
@@ -34,15 +28,7 @@ function bench(holding: ReadonlySet<string> = new Set()) {
   const rows = createRows({
     ask: async (account, _limits, { name }) => {
       asked.push({ account, task: name, at: clock.monotonic() });
-      const answer: Answer = {
-        granted: OFFER,
-        shortOf: undefined,
-        resetMs: 0,
-        figures: [],
-        tokens: undefined,
-        isKnown: known,
-      };
-      return answer;
+      return { ...NO_BUDGETS, granted: OFFER, isKnown: known };
     },
     holds: ({ name }) => holding.has(name),
     clock,
@@ -51,7 +37,10 @@ function bench(holding: ReadonlySet<string> = new Set()) {
   });
   const publish = (account: string) => rows.publish({ account, limit: limitOf(account) });
   const reserve = (account: string) =>
-    rows.reserve({ account, keyId: "key_1", limits: [limitOf(account)] }, RESERVE);
+    rows.reserve(
+      { account, key_id: "key_1", limits: [limitOf(account)] },
+      { ...TASK, name: "reserve" },
+    );
   async function beats(count: number): Promise<void> {
     for (let beat = 0; beat < count; beat += 1) {
       clock.advance(BEAT_MS);

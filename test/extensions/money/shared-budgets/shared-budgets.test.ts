@@ -3,7 +3,7 @@
 // package `redis` (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
 
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { after, before, describe, it, type TestContext } from "node:test";
 import { settles } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { quickest } from "../../../support/program.ts";
@@ -20,11 +20,11 @@ import {
   money,
   OPEN,
   pico,
+  text,
   untilStanding,
 } from "../budgets/processes.ts";
 
 const program = quickest(folder(), REDIS_FOLDER);
-const text = (amount: bigint): string => money(amount).replace(/\.?0+$/, "");
 
 /** Asks until a request is served; the statuses. A busy machine may be too slow for the store. */
 async function untilServed(url: string): Promise<number[]> {
@@ -47,15 +47,19 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     limits: { store: redis.url, on_error: onError },
   });
 
-  it("are spent together, to the pico-unit, and no further", async (t) => {
+  /** Two gateways with a folder each, in front of a store that knows nothing. */
+  async function two(t: TestContext, amount: bigint, more: object = {}) {
     await redis.command("FLUSHALL");
-    const { start } = await bench(t, program, { ...limits("refuse"), ...budget(40n * COST) });
-    const dirs = [folder(), folder()];
-    const [one, other] = [
-      await start({}, dirs[0]),
-      await start({ server: { workers: 2 } }, dirs[1]),
-    ];
-    const urls = [one.url, other.url];
+    const over = { ...limits("refuse"), ...budget(amount) };
+    const { start } = await bench(t, program, over);
+    const dirs = [folder(), folder()] as const;
+    const [one, other] = [await start({}, dirs[0]), await start(more, dirs[1])];
+    return { start, dirs, one, other, urls: [one.url, other.url] };
+  }
+  const WORKERS = { server: { workers: 2 } };
+
+  it("are spent together, to the pico-unit, and no further", async (t) => {
+    const { dirs, one, other, urls } = await two(t, 40n * COST, WORKERS);
     const statuses: number[] = [];
     // Each has a part in it, however much quicker one of them is afterwards.
     for (const url of urls) statuses.push(...(await untilServed(url)));
@@ -77,15 +81,8 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
   });
 
   it("are not outspent by replies that no client has bounded", async (t) => {
-    await redis.command("FLUSHALL");
     const five = 5_000_000_000_000n;
-    const { start } = await bench(t, program, { ...limits("refuse"), ...budget(five) });
-    const dirs = [folder(), folder()];
-    const [one, other] = [
-      await start({}, dirs[0]),
-      await start({ server: { workers: 2 } }, dirs[1]),
-    ];
-    const urls = [one.url, other.url];
+    const { dirs, one, other, urls } = await two(t, five, WORKERS);
     for (const url of urls) await untilServed(url);
     const asked = Array.from({ length: 200 }, (_, index) => ask(urls[index % 2]!, OPEN));
     const served = (await Promise.all(asked)).filter((status) => status === 200).length;
@@ -99,12 +96,8 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
   });
 
   it("are shown as all have spent them, also by a gateway that has no requests any more", async (t) => {
-    await redis.command("FLUSHALL");
-    const { start } = await bench(t, program, { ...limits("refuse"), ...budget(40n * COST) });
-    const one = await start({}, folder());
-    const other = await start({}, folder());
+    const { one, other } = await two(t, 40n * COST);
     const open = await begin(other.url);
-    open.on("error", () => undefined);
     assert.equal(await ask(one.url), 200);
     open.destroy();
     assert.equal(await ask(other.url), 200);
@@ -115,41 +108,28 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
   });
 
   it("count amounts beyond what a double holds", async (t) => {
-    await redis.command("FLUSHALL");
     const amount = 999_999_999n * 1_000_000_000_000n + 1n;
-    const { start } = await bench(t, program, { ...limits("refuse"), ...budget(amount) });
-    const { url, standing } = await start();
-    assert.equal(await ask(url), 200);
-    await untilStanding(standing, {
-      spent: text(COST),
-      held: "0",
-      left: text(amount - COST),
-    });
+    const { one } = await two(t, amount);
+    assert.equal(await ask(one.url), 200);
+    const left = text(amount - COST);
+    await untilStanding(one.standing, { spent: text(COST), held: "0", left });
   });
 
   it("hold nothing for a gateway that has died, and know what it spent", async (t) => {
-    await redis.command("FLUSHALL");
-    const { start } = await bench(t, program, { ...limits("refuse"), ...budget(COST + HOLD) });
-    const dir = folder();
-    const one = await start({}, dir);
-    const other = await start({}, folder());
+    const { start, dirs, one, other } = await two(t, COST + HOLD);
     assert.equal(await ask(one.url), 200);
-    const open = await begin(one.url);
-    open.on("error", () => undefined);
+    await begin(one.url);
     assert.equal(await ask(other.url), 402);
     one.running.child.kill("SIGKILL");
     await one.running.ended;
-    const again = await start({}, dir);
+    const again = await start({}, dirs[0]);
     await untilStanding(again.standing, { spent: text(COST), held: "0" });
     assert.equal(await ask(other.url), 200);
     assert.equal(await ask(again.url), 402);
   });
 
   it("are written again where the store has forgotten them", async (t) => {
-    await redis.command("FLUSHALL");
-    const { start } = await bench(t, program, { ...limits("refuse"), ...budget(3n * COST + HOLD) });
-    const one = await start({}, folder());
-    const other = await start({}, folder());
+    const { one, other } = await two(t, 3n * COST + HOLD);
     for (const { url } of [one, other, one]) assert.equal(await ask(url), 200);
     await redis.command("FLUSHALL");
     await until(
@@ -163,15 +143,11 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
   });
 
   it("are written again by a gateway that has restarted and is asked nothing", async (t) => {
-    await redis.command("FLUSHALL");
-    const { start } = await bench(t, program, { ...limits("local"), ...budget(9n * COST) });
-    const one = await start({}, folder());
-    const dir = folder();
-    const other = await start({}, dir);
+    const { start, dirs, one, other } = await two(t, 9n * COST);
     for (const { url } of [one, other]) assert.equal(await ask(url), 200);
     other.running.child.kill("SIGTERM");
     await other.running.ended;
-    await start({}, dir);
+    await start({}, dirs[1]);
     await redis.command("FLUSHALL");
     await untilStanding(one.standing, { spent: text(COST) });
     await untilStanding(one.standing, { spent: text(2n * COST), held: "0" });

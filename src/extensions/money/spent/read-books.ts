@@ -1,12 +1,8 @@
 // Reads the books: what was spent before this process began to count, and what requests came to
 // that a dead worker had in flight.
-import type { Clock } from "../../../core/clock.ts";
-import type { Config } from "../../../core/config.ts";
-import type { Diagnose } from "../../../core/diagnose.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { GatewayContext } from "../../../core/extension/extension.ts";
 import { copySettled, openBooks, type BooksFiles } from "../../books/index.ts";
 import { parseMoney, type Dimension, type UsageStore } from "../../usage-records/index.ts";
-import type { Outcome } from "./contracts.ts";
 import { dayOf } from "./periods.ts";
 import type { Spent } from "./purses.ts";
 
@@ -18,19 +14,21 @@ const TOKEN_AT = "sp_".length + 8;
 /** Opens the books for one piece of work, after everything that was settled has been copied. */
 export type WithBooks = <T>(work: (books: BooksFiles) => Promise<T>) => Promise<T>;
 
-export interface ReadOptions {
-  /** Tells which day it is. */
-  readonly clock: Clock;
-  /** Gets what is wrong with the books while settled requests are copied. */
-  readonly diagnose: Diagnose;
-  /** One of these may bring the usage store. */
-  readonly extensions: readonly Extension[];
+/** What the books are opened with. */
+export type BooksContext = Pick<GatewayContext, "config" | "extensions" | "clock" | "diagnose">;
+
+/** What a request came to. */
+export interface Outcome {
+  /** In pico-units of the currency. */
+  readonly cost: bigint;
+  /** Those of the prompt and of the reply. */
+  readonly tokens: number;
 }
 
 export const booksOf =
-  (config: Config, options: ReadOptions): WithBooks =>
+  (context: BooksContext): WithBooks =>
   async (work) => {
-    const books = openBooks(config, options);
+    const books = openBooks(context.config, context);
     try {
       await copySettled(books);
       return await work(books);

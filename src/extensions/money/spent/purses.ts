@@ -1,13 +1,38 @@
 // What was spent, by account and by key, in the periods of this moment, and what is held of it for
 // requests that run. Amounts are in pico-units of the currency.
 import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
-import type { Figures, SpendLimit } from "./contracts.ts";
 import { dayOf, PERIODS, periodEnd, periodOf, type Period } from "./periods.ts";
 
 /** Whose money it is, by the names that usage records and the spend log have. */
 export interface Owner {
+  /** The account of the request's key. */
   readonly account: string;
+  /** As Caller.keyId. */
   readonly key_id: string;
+}
+
+/** A limit that may be a budget. */
+export interface BudgetLimit {
+  /** As accountLimitName() or keyLimitName() has it. */
+  readonly name: string;
+  /** Undefined: it bounds no costs. */
+  readonly budget: { readonly amount: bigint; readonly period: Period } | undefined;
+}
+
+/** How a budget stands. Amounts are in pico-units of the currency. */
+export interface Figures {
+  /** As BudgetLimit.name. */
+  readonly name: string;
+  /** When the budget is renewed. `total`: never. */
+  readonly period: Period;
+  /** What may be spent in one period. */
+  readonly amount: bigint;
+  /** What was spent in the current period. It may be more than `amount`. */
+  readonly spent: bigint;
+  /** For requests that run. */
+  readonly held: bigint;
+  /** When the period ends, in ISO 8601. Null: never. */
+  readonly ends: string | null;
 }
 
 /** What somebody has spent on one day. */
@@ -25,7 +50,7 @@ export interface Purses {
   /** Adds what was spent before: days in any order. */
   addBefore(spent: readonly Spent[]): void;
   /** How those of the limits stand that are budgets. */
-  figures(limits: readonly SpendLimit[]): readonly Figures[];
+  figures(limits: readonly BudgetLimit[]): readonly Figures[];
 }
 
 /** One account or one key. */
@@ -86,10 +111,10 @@ export function createPurses(now: () => number): Purses {
     figures: (limits) =>
       limits.flatMap(({ name, budget }) => {
         if (!budget) return [];
-        const { period, amount } = budget;
         const purse = purseOf(name);
-        const spent = sumOf(purse, period, dayOf(now())).sum;
-        return [{ name, period, amount, spent, held: purse.held, ends: periodEnd(period, now()) }];
+        const spent = sumOf(purse, budget.period, dayOf(now())).sum;
+        const ends = periodEnd(budget.period, now());
+        return [{ name, ...budget, spent, held: purse.held, ends }];
       }),
   };
 }

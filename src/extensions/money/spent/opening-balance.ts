@@ -3,8 +3,7 @@
 // What has ended since is counted in memory, with a budget or without.
 import type { Clock } from "../../../core/clock.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { SpendLimit } from "./contracts.ts";
-import type { Purses, Spent } from "./purses.ts";
+import type { BudgetLimit, Purses, Spent } from "./purses.ts";
 
 /** How long after a failure the books are not read again, in milliseconds. */
 const RETRY_MS = 1_000;
@@ -30,7 +29,7 @@ export interface Opening {
    * Undefined: it is known, or none of the limits is a budget. Else resolves with whether it is
    * known by then.
    */
-  need(limits: readonly SpendLimit[]): Promise<boolean> | undefined;
+  need(limits: readonly BudgetLimit[]): Promise<boolean> | undefined;
   /** From this call on requests are counted. */
   begin(): void;
 }
