@@ -5,7 +5,7 @@ import type { AcceptedRequest } from "../../../core/chat/context.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Hold, Settlement } from "../../../core/ledger/ledger.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
-import { parseMoney } from "../../usage-records/index.ts";
+import { parseMoney } from "../records/index.ts";
 import { estimateOf } from "../estimates/index.ts";
 import type { Outcome } from "../spent/index.ts";
 import { NO_OUTCOME, type Accountant, type Decision, type Spender } from "./contracts.ts";

@@ -2,7 +2,7 @@
 import { keyIdOf } from "../../../core/accounts/keyring.ts";
 import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
 import type { Config } from "../../../core/config.ts";
-import { parseMoney } from "../../usage-records/index.ts";
+import { parseMoney } from "../records/index.ts";
 import type { SpendLimit } from "./contracts.ts";
 import { accountBudget, accountTokens, keyBudget, keyTokens, type Budget } from "./settings.ts";
 

@@ -1,7 +1,7 @@
 // Budgets in gateway.json: of an account, and of a single key.
 import { integer, nullable, strict } from "../../../config/fields.ts";
 import { defineSetting, type Setting } from "../../../config/setting.ts";
-import { AMOUNT, parseMoney } from "../../usage-records/index.ts";
+import { AMOUNT, parseMoney } from "../records/index.ts";
 import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
 import { PERIODS, type Period } from "../spent/index.ts";
 

@@ -6,17 +6,12 @@ import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import { configuredKeys } from "../../../core/accounts/keyring.ts";
 import type { Config } from "../../../core/config.ts";
-import {
-  claimFileOf,
-  readSegment,
-  segmentsIn,
-  withCopiedBooks,
-  type BooksFiles,
-} from "../../books/index.ts";
 import { createdKeysIn } from "../../keys/index.ts";
-import { parseMoney } from "../../usage-records/index.ts";
+import { hasWriter, segmentsIn } from "../ledger/index.ts";
+import { parseMoney } from "../records/index.ts";
 import { createPurses, readSpent, type Purses } from "../spent/index.ts";
 import type { SpendLimit } from "./contracts.ts";
+import { createSegmentReader, withCopiedBooks, type BooksFiles } from "../usage/index.ts";
 import { accountLimit, keyLimit } from "./limits.ts";
 import { printed } from "./status.ts";
 
@@ -36,11 +31,13 @@ function limitsOf(account: string, config: Config): readonly SpendLimit[] {
 /** Adds what is held for requests that run. */
 async function addHeld({ spendDir }: BooksFiles, purses: Purses): Promise<void> {
   const segments = existsSync(spendDir) ? segmentsIn(spendDir) : [];
-  for (const path of segments.map((name) => join(spendDir, name))) {
-    // In a segment that no process writes, nothing is open.
-    if (!existsSync(claimFileOf(path))) continue;
-    const { unsettled } = await readSegment(path);
-    for (const record of unsettled.values()) purses.hold(record, parseMoney(record.hold ?? "0"));
+  for (const name of segments) {
+    const path = join(spendDir, name);
+    // Nothing runs whose process is dead.
+    if (!(await hasWriter(path))) continue;
+    const reader = createSegmentReader(path, name);
+    for await (const _batch of reader.read(Infinity)) continue;
+    for (const record of reader.unsettled()) purses.hold(record, parseMoney(record.hold ?? "0"));
   }
 }
 

@@ -1,8 +1,8 @@
 // Reads the books: what was spent before this process began to count, and what requests came to
 // that a dead worker had in flight.
 import type { GatewayContext } from "../../../core/extension/extension.ts";
-import { copySettled, openBooks, type BooksFiles } from "../../books/index.ts";
-import { parseMoney, type Dimension, type UsageStore } from "../../usage-records/index.ts";
+import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
+import { parseMoney, type Dimension } from "../records/index.ts";
 import { dayOf } from "./periods.ts";
 import type { Spent } from "./purses.ts";
 
@@ -46,11 +46,11 @@ export interface SpentQuery {
 
 /** What was spent, by day, account and key. */
 export async function readSpent(
-  { store, currency, clock }: BooksFiles,
+  { store, currency }: BooksFiles,
   { ownOnly, before }: SpentQuery,
 ): Promise<readonly Spent[]> {
   const lastDay = before?.slice(0, 10) ?? "9999";
-  const sums = await sumsUntil(dayOf(clock.now()), store, ownOnly);
+  const sums = await store.sums({ ownOnly }, BY);
   const spent: Spent[] = sums.filter((sum) => sum.currency === currency && sum.day < lastDay);
   if (before === undefined) return spent;
   // A sum of that day would have what ended later.
@@ -63,28 +63,6 @@ export async function readSpent(
   }
   return spent;
 }
-
-/** The sums of all days until this one. */
-async function sumsUntil(day: string, store: UsageStore, ownOnly: boolean) {
-  const sums = [];
-  const first = (await firstMonth(store, ownOnly)) ?? "9999";
-  for (let month = first; month <= day.slice(0, 7); month = monthAfter(month))
-    sums.push(...(await store.sums({ month, ownOnly }, BY)));
-  return sums;
-}
-
-/** Undefined: there is no record. */
-async function firstMonth(store: UsageStore, ownOnly: boolean): Promise<string | undefined> {
-  // Leaving the loop ends the reading. A reading that is only left alone keeps its connection to
-  // the database, and the store waits for that when it is closed.
-  for await (const [record] of store.records({ ownOnly })) return record?.ended_at.slice(0, 7);
-  return undefined;
-}
-
-const monthAfter = (month: string): string => {
-  const [year = 0, number = 0] = month.split("-").map(Number);
-  return new Date(Date.UTC(year, number, 1)).toISOString().slice(0, 7);
-};
 
 /** What these requests came to that ended a moment ago, by Opening.token. Others are not there. */
 export async function readOutcomes(
