@@ -42,7 +42,8 @@ export const copySettled = (books: BooksFiles): Promise<SyncResult> =>
  * if a file of the books is not as it was left.
  */
 export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
-  const { spendDir, store } = books;
+  const { spendDir, store, clock } = books;
+  const began = clock.now();
   const faults = [...(await store.inspect())];
   for (const detail of strangersIn(spendDir))
     faults.push({ event: "spend_segment_unreadable", detail, blocks: false });
@@ -61,7 +62,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
     cursor = pass.cursor;
     faults.push(...pass.faults);
   }
-  const closed = await closeDays(books, cursor);
+  const closed = await closeDays(books, cursor, began);
   if (closed) await deleteOldSegments(books, cursor);
   return { copied, faults };
 }
