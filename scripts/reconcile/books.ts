@@ -3,8 +3,8 @@
 // by byte, what its two lines and its place make of it.
 
 import { bookedDay, closedDays, sha256, textsOf } from "./days.ts";
-import { type Findings, inOrder } from "./findings.ts";
-import type { House, Line, TextFile } from "./house.ts";
+import type { Findings } from "./findings.ts";
+import type { Books, Estate, Line, TextFile } from "./house.ts";
 import type { Counts } from "./money.ts";
 
 /** One request in the spend log. */
@@ -33,7 +33,7 @@ function linesOf({ name, text }: TextFile, findings: Findings): Line[] {
 }
 
 /** Every request that was opened, in the order of the log of each gateway. */
-export function readEntries({ estates }: Pick<House, "estates">, findings: Findings): Entry[] {
+export function readEntries({ estates }: Books, findings: Findings): Entry[] {
   const ever = new Set<string>();
   return estates.flatMap(({ segments, days }, gateway) => {
     const closed = closedDays(days);
@@ -148,7 +148,7 @@ export const byDay = (entries: readonly Entry[]): Map<string, Line[]> => {
 };
 
 /** The usage records: each settled request once, on its day, as it was settled. */
-export function judgeRecords(house: House, entries: readonly Entry[], findings: Findings): void {
+export function judgeRecords(house: Books, entries: readonly Entry[], findings: Findings): void {
   const records = house.rows ?? house.estates.flatMap((estate) => recordsIn(estate, findings));
   const expected = new Map(entries.map((entry) => [entry.settle["spend_id"], recordOf(entry)]));
   const seen = new Set<string>();
@@ -157,10 +157,7 @@ export function judgeRecords(house: House, entries: readonly Entry[], findings: 
     findings.check(!seen.has(id), () => `usage record ${id} is there twice`);
     seen.add(id);
     const settled = expected.get(id);
-    // PostgreSQL has an order of its own.
-    if (settled && house.rows)
-      findings.equal(inOrder(record), inOrder(settled), `usage record ${id}`);
-    else if (settled) findings.equal(record, settled, `usage record ${id}`);
+    if (settled) findings.equal(record, settled, `usage record ${id}`);
     else findings.check(false, () => `usage record ${id} was never settled`);
   }
   for (const id of expected.keys())
@@ -168,7 +165,7 @@ export function judgeRecords(house: House, entries: readonly Entry[], findings: 
 }
 
 /** The records of the files of a gateway, each in the file of its day. */
-function recordsIn({ usageFiles }: House["estates"][number], findings: Findings): Line[] {
+function recordsIn({ usageFiles }: Estate, findings: Findings): Line[] {
   return usageFiles.flatMap((file) => {
     const records = linesOf(file, findings);
     for (const { usage_id, day } of records)

@@ -1,12 +1,13 @@
 // Collects what the gateway says of a phase: receipts and budgets while it runs, its files when it
 // has ended, and what its commands print.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
-import { filesIn, type Gateways } from "./gateways.ts";
-import type { Estate, House, Line, ReceiptAnswer } from "./house.ts";
+import { emptyEstate, readFiles } from "./estate.ts";
+import type { Gateways } from "./gateways.ts";
+import type { House, Line, ReceiptAnswer } from "./house.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
@@ -88,20 +89,7 @@ export async function collectRunning(
   // Each gateway knows the receipts of the others when they are copied.
   for (const gateway of gateways.list) await gateways.run(gateway, "usage", "sync", "--once");
   await collectReceipts(gateways, house, random, { count: receipts, isLate: false });
-  for (const budgets of live)
-    house.estates.push({
-      segments: [],
-      days: { name: "days.jsonl", text: "" },
-      usageFiles: [],
-      sums: [],
-      ids: [],
-      cursor: {},
-      audit: {},
-      verify: {},
-      heads: [],
-      publicKey: "",
-      live: budgets,
-    });
+  for (const budgets of live) house.estates.push({ ...emptyEstate(), live: budgets });
 }
 
 /** What the commands say of books at rest on the day of the run. `middle`: heads kept before. */
@@ -148,20 +136,9 @@ export async function collectTomorrow(
     writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
     const kept = ["--public-key", keyFile, "--head", headFile];
     estate.verify = JSON.parse(await gateways.run(gateway, "seal", "verify", ...kept, "--json"));
-    collectFiles(estate, dataDir, gateways.hasFiles);
+    readFiles(estate, dataDir);
   }
   await collectStatements(gateways, house, folder);
-}
-
-function collectFiles(estate: Estate, dataDir: string, hasUsage: boolean): void {
-  const usage = join(dataDir, "usage");
-  estate.segments.push(...filesIn(join(dataDir, "spend"), ".jsonl"));
-  estate.days.text = readFileSync(join(dataDir, "days.jsonl"), "utf8");
-  if (!hasUsage) return;
-  estate.usageFiles.push(...filesIn(usage, ".jsonl"));
-  estate.sums.push(...filesIn(usage, ".sums"));
-  estate.ids.push(...filesIn(usage, ".ids", "hex"));
-  estate.cursor = JSON.parse(readFileSync(join(usage, "cursor.json"), "utf8"));
 }
 
 async function collectStatements(gateways: Gateways, house: House, folder: string): Promise<void> {

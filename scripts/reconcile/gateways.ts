@@ -1,8 +1,14 @@
 // The gateways of a phase as processes: started, killed, told of other prices, and stopped.
 
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { launch, type Program, type Running, runToEnd } from "../../test/support/program.ts";
+import {
+  launch,
+  type Program,
+  type Running,
+  runToEnd,
+  tomorrow,
+} from "../../test/support/program.ts";
 import { until, waitFor, within } from "../../test/support/wait.ts";
 import type { Crowd } from "./client.ts";
 import type { House } from "./house.ts";
@@ -12,18 +18,6 @@ import type { Random } from "./provider.ts";
 /** After this a change of prices has reached every worker, in milliseconds. */
 const RELOAD_MS = 3_000;
 const START_MS = 120_000;
-
-const DAY_MS = 86_400_000;
-
-/** A module that sets the wall clock of the process that imports it forward. */
-const laterClock = (ms: number): string =>
-  `data:text/javascript,${encodeURIComponent(`
-    const { now } = Date;
-    const later = () => now() + ${ms};
-    globalThis.Date = class extends Date {
-      constructor(...args) { super(...(args.length > 0 ? args : [later()])); }
-      static now() { return later(); }
-    };`)}`;
 
 export interface Gateway {
   readonly number: number;
@@ -185,8 +179,7 @@ export function createGateways(options: GatewaysOptions) {
     run,
     /** Gateways and commands that start from now on take this for the first moment of tomorrow. */
     turnToTomorrow(): void {
-      const shift = DAY_MS - (Date.now() % DAY_MS);
-      program = { ...program, args: ["--import", laterClock(shift), ...program.args] };
+      program = tomorrow(program);
     },
     /** Ends what still runs, after an error. */
     end(): void {
@@ -195,14 +188,3 @@ export function createGateways(options: GatewaysOptions) {
   };
 }
 export type Gateways = ReturnType<typeof createGateways>;
-
-/** The files of a folder whose names end so, in the order of their names. */
-export const filesIn = (
-  folder: string,
-  ending: string,
-  encoding: BufferEncoding = "utf8",
-): { name: string; text: string }[] =>
-  readdirSync(folder)
-    .filter((name) => name.endsWith(ending))
-    .sort()
-    .map((name) => ({ name, text: readFileSync(join(folder, name), encoding) }));

@@ -61,7 +61,15 @@ export interface Statement {
   verdict: Line;
 }
 
-export interface House {
+/** The books of a phase. */
+export interface Books {
+  /** One a gateway. */
+  readonly estates: readonly Estate[];
+  /** Rows of usage_records, as the files have lines. Absent: the files are the records. */
+  rows?: Line[] | undefined;
+}
+
+export interface House extends Books {
   readonly phase: string;
   readonly gateways: number;
   readonly asked: Asked[];
@@ -75,10 +83,7 @@ export interface House {
    */
   readonly changes: { readonly table: number; readonly from: number; readonly until: number }[];
   readonly purse: string;
-  /** One a gateway. */
   readonly estates: Estate[];
-  /** Rows of usage_records, as the files have lines. Absent: the files are the records. */
-  rows?: Line[];
   readonly statements: Statement[];
   readonly receipts: ReceiptAnswer[];
   /** `budget show --json` by account. */

@@ -6,7 +6,7 @@ import type { House } from "./house.ts";
 import { judgeRequests, type Match, matchAll } from "./match.ts";
 import { judgeProjection } from "./projection.ts";
 import { judgeReceipts } from "./receipts.ts";
-import { judgeSeals } from "./seals.ts";
+import { judgeLines, judgeVerification } from "./seals.ts";
 import { judgeAudits, judgeBudgets, judgeStatements } from "./sums.ts";
 
 export interface Judgement {
@@ -27,6 +27,7 @@ export function judge(house: House): Judgement {
   judgeAudits(house, matches, findings);
   judgeBudgets(house, matches, findings);
   judgeProjection(house, entries, findings);
-  judgeSeals(house, entries, findings);
+  judgeLines(house, entries, findings);
+  judgeVerification(house, findings);
   return { matches, comparisons: findings.comparisons(), violations: findings.violations };
 }
