@@ -14,7 +14,7 @@ import { after, describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { levelOf, LEVELS } from "../scripts/conformance/suite.ts";
 import { checkConfig } from "./support/config.ts";
-import { parseMoney } from "../src/extensions/usage-records/index.ts";
+import { parseMoney } from "../src/extensions/money/records/index.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { LONG } from "./support/long.ts";
 import { quickest } from "./support/program.ts";

@@ -3,7 +3,7 @@
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { UsageRecord, UsageStore } from "../../src/extensions/usage-records/index.ts";
+import type { UsageRecord, UsageStore } from "../../src/extensions/money/records/index.ts";
 
 /** How many records there are. */
 export interface Amount {

@@ -3,6 +3,7 @@
 // (program.ts).
 
 import { Writable, type Readable } from "node:stream";
+import type { ProgramEntry } from "../../src/command-line/command.ts";
 import { extensions } from "../../src/extensions.ts";
 import { run, type Process } from "../../src/program.ts";
 import type { Ended } from "./program.ts";
@@ -38,12 +39,14 @@ export interface Surroundings {
   readonly stdin?: Readable;
   /** Called with all of standard output whenever there is more of it. */
   readonly printed?: (stdout: string) => void;
+  /** The extensions that there are. Absent: all. */
+  readonly entries?: readonly ProgramEntry[];
 }
 
 /** Runs a command other than `serve` to its end. */
 export async function runHere(
   args: readonly string[],
-  { env = {}, isTerminal = false, stdin, printed }: Surroundings = {},
+  { env = {}, isTerminal = false, stdin, printed, entries = extensions }: Surroundings = {},
 ): Promise<Ended> {
   const stdout = createSink(printed);
   const stderr = createSink();
@@ -62,6 +65,6 @@ export async function runHere(
       throw new Error(`the command wanted to exit with ${status}`);
     },
   };
-  const code = await run(args, world, extensions);
+  const code = await run(args, world, entries);
   return { code: code ?? 0, signal: null, stdout: stdout.text(), stderr: stderr.text() };
 }

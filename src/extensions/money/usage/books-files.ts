@@ -31,8 +31,11 @@ export interface BooksFiles {
   readonly retention: Retention;
   /** The segments that were not at their end when this process last read them. */
   readonly openSegments: Map<string, SegmentReader>;
-  /** The segments that this process writes now. Undefined: it is a command, and writes no log. */
-  readonly ownSegments: (() => ReadonlySet<string>) | undefined;
+  /**
+   * The segments that this process writes now; the spend log puts its answer here. Undefined: it is
+   * a command, and writes no log.
+   */
+  ownSegments: (() => ReadonlySet<string>) | undefined;
   /** Times settle lines that are written later, days, and waits for locks. */
   readonly clock: Clock;
   /** Tells the operator what was recovered, and what is wrong with the books. */
@@ -47,8 +50,6 @@ export interface BooksOptions {
   readonly diagnose: Diagnose;
   /** These may bring the usage store and the signer. */
   readonly extensions: readonly Extension[];
-  /** As BooksFiles.ownSegments. */
-  readonly ownSegments?: () => ReadonlySet<string>;
 }
 
 /**
@@ -56,7 +57,7 @@ export interface BooksOptions {
  * ValidationError if the package that the store needs is not installed.
  */
 export function openBooks(config: Config, options: BooksOptions): BooksFiles {
-  const { clock, diagnose, extensions, ownSegments } = options;
+  const { clock, diagnose, extensions } = options;
   // Absolute paths: of a relative path whose beginning was deleted, Node 20 tries to make the
   // folders for ever.
   const dataDir = resolve(config.data_dir);
@@ -70,7 +71,7 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
     currency: config.currency,
     retention: createRetention(dataDir, spend.of(config).keep_days, clock),
     openSegments: new Map(),
-    ownSegments,
+    ownSegments: undefined,
     clock,
     diagnose,
   };

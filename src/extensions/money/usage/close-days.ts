@@ -12,13 +12,21 @@ import { createMerkleRoot, leafOf } from "./merkle.ts";
 /** The day of a moment, in milliseconds since 1970. */
 export const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
+/** A line of the log has its time a moment before it is written. */
+const WRITTEN_MS = 10_000;
+
 /**
  * Closes all days that can be closed. The caller holds the lock of the books and has copied
- * everything up to `cursor`. Resolves with whether every day that is over is closed.
+ * everything up to `cursor`, which is all that was written when it began. Resolves with whether
+ * every day that was over then is closed.
  */
-export async function closeDays(books: BooksFiles, cursor: LogCursor): Promise<boolean> {
-  const { clock, days, diagnose, retention, store } = books;
-  const today = dayOf(clock.now());
+export async function closeDays(
+  books: BooksFiles,
+  cursor: LogCursor,
+  began: number,
+): Promise<boolean> {
+  const { days, diagnose, retention, store } = books;
+  const today = dayOf(began - WRITTEN_MS);
   const last = days.last()?.closed.day;
   let day = last === undefined ? await firstDay(books, cursor) : dayAfter(last);
   if (day === undefined || day >= today) return true;

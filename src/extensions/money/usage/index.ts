@@ -34,5 +34,13 @@ export {
   type UnsettledRequest,
 } from "./segment-reader.ts";
 export { hasFileStore } from "./settings.ts";
-export { opensSigner, type Signer, type SigningExtension } from "./signer.ts";
+export { shareBooks, type SharedBooks } from "./shared-books.ts";
+export {
+  opensSigner,
+  sealsStatements,
+  type Signer,
+  type SigningExtension,
+  type StatementSealer,
+  type StatementToSeal,
+} from "./signer.ts";
 export { BooksFault, copySettled, syncUsage, type SyncResult } from "./sync.ts";

@@ -3,7 +3,7 @@
 // old enough. One process at a time does it.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { syncToDisk, withLock } from "../../data-files/index.ts";
+import { BusyError, syncToDisk, withLock } from "../../data-files/index.ts";
 import {
   hasWriter,
   segmentsIn,
@@ -42,7 +42,8 @@ export const copySettled = (books: BooksFiles): Promise<SyncResult> =>
  * if a file of the books is not as it was left.
  */
 export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
-  const { spendDir, store } = books;
+  const { spendDir, store, clock } = books;
+  const began = clock.now();
   const faults = [...(await store.inspect())];
   for (const detail of strangersIn(spendDir))
     faults.push({ event: "spend_segment_unreadable", detail, blocks: false });
@@ -61,7 +62,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
     cursor = pass.cursor;
     faults.push(...pass.faults);
   }
-  const closed = await closeDays(books, cursor);
+  const closed = await closeDays(books, cursor, began);
   if (closed) await deleteOldSegments(books, cursor);
   return { copied, faults };
 }
@@ -138,7 +139,13 @@ async function copySegment(
   const left = reader.unsettled();
   const end = reader.cursor().bytes;
   if (left.length > 0 || statSync(path).size > end) {
-    await settleInterrupted(path, end, left, books);
+    try {
+      await settleInterrupted(path, end, left, books);
+    } catch (error) {
+      // A process lives after all, and writes. The next pass looks again.
+      if (error instanceof BusyError) return pass;
+      throw error;
+    }
     const rest = await copyNew(books, reader, { name, before: pass.cursor });
     pass = { ...rest, copied: pass.copied + rest.copied, faults: [...pass.faults, ...rest.faults] };
   }

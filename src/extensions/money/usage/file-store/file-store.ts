@@ -2,7 +2,7 @@
 // those of an open day are held in memory and grow with its file.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { open, writeFile, type FileHandle } from "node:fs/promises";
-import { replaceFile } from "../../../data-files/index.ts";
+import { inodeOf, replaceFile } from "../../../data-files/index.ts";
 import {
   createSummer,
   DIMENSIONS,
@@ -27,7 +27,7 @@ import { readLines } from "../read-lines.ts";
 import { createDayFiles, type DayFiles } from "./day-files.ts";
 import { lineMatcher, segmentIn } from "./lines.ts";
 import { createOpenDays, type OpenDays } from "./open-days.ts";
-import { entryOf, findInMonth, keyOf, mergeIntoMonth, sorted } from "./request-ids.ts";
+import { entryOf, findInMonth, mergeIntoMonth, sorted } from "./request-ids.ts";
 
 /** So many bytes are read at once. */
 const BATCH_BYTES = 256 * 1024;
@@ -42,7 +42,7 @@ interface Source {
 
 /** The store in the folder `dir`. `days` tells which days are closed. */
 export function createFileStore(dir: string, days: Days): UsageStore {
-  const files = createDayFiles(dir, () => days.last()?.closed.day);
+  const files = createDayFiles(dir, days);
   const source: Source = { files, days, openDays: createOpenDays(files) };
 
   return {
@@ -99,23 +99,43 @@ async function* textsOf(source: Source, day: string): AsyncGenerator<readonly st
   for await (const { lines } of readLines(path, { to, batchBytes: BATCH_BYTES })) yield lines;
 }
 
-/** The same in the order of the log: within a segment the file has it already. */
-async function* orderedTexts(source: Source, day: string): AsyncGenerator<readonly string[]> {
-  const segments = new Set<string>();
-  let last = "";
-  let isOrdered = true;
-  for await (const texts of textsOf(source, day)) {
+/** Some bytes of the file of a day, whose records come from one segment. */
+interface Run {
+  readonly segment: string;
+  readonly from: number;
+  to: number;
+}
+
+/** All of the file of a day, in its order. Each pass leaves a run of each segment. */
+async function runsOf(source: Source, day: string): Promise<readonly Run[]> {
+  const runs: Run[] = [];
+  let from = 0;
+  for await (const texts of textsOf(source, day))
     for (const text of texts) {
       const segment = segmentIn(text);
-      segments.add(segment);
-      if (segment < last) isOrdered = false;
-      last = segment;
+      const to = from + Buffer.byteLength(text) + 1;
+      const last = runs.at(-1);
+      if (last?.segment === segment) last.to = to;
+      else runs.push({ segment, from, to });
+      from = to;
     }
-  }
-  if (isOrdered) return yield* textsOf(source, day);
-  for (const segment of [...segments].sort())
-    for await (const texts of textsOf(source, day))
-      yield texts.filter((text) => segmentIn(text) === segment);
+  return runs;
+}
+
+/** The same in the order of the log: within a segment the file has it already. */
+async function* orderedTexts(source: Source, day: string): AsyncGenerator<readonly string[]> {
+  const path = source.files.pathOf(day);
+  const runs = await runsOf(source, day);
+  const ordered = [...runs].sort((one, other) => compareTexts(one.segment, other.segment));
+  for (const { from, to } of ordered)
+    for await (const { lines } of readLines(path, { from, to, batchBytes: BATCH_BYTES }))
+      yield lines;
+}
+
+/** By UTF-16 code units, as the names in a folder are sorted. */
+function compareTexts(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
 }
 
 async function* linesOf(source: Source, day: string): AsyncGenerator<readonly DayLine[]> {
@@ -140,8 +160,8 @@ async function finish(source: Source, day: string): Promise<void> {
       offset += Buffer.byteLength(text) + 1;
     }
   }
-  await replaceFile(files.besideOf(`${day}.sums`), sumsText(summer.sums()));
   await mergeIntoMonth(files.besideOf(`${day.slice(0, 7)}.ids`), day, await sorted(entries));
+  await replaceFile(files.besideOf(`${day}.sums`), sumsText(summer.sums()));
 }
 
 async function writeTexts(path: string, batches: AsyncIterable<readonly string[]>): Promise<void> {
@@ -162,6 +182,10 @@ async function replaceDay(source: Source, day: string, read: ReadDay): Promise<v
     for await (const records of read()) yield records.map((record) => JSON.stringify(record));
   }
   await writeTexts(draft, texts());
+  const closed = source.days.all().find((line) => line.closed.day === day)?.closed;
+  const { size } = statSync(draft);
+  if (closed && closed.file_bytes !== size)
+    throw new Error(`${day} was closed with ${closed.file_bytes} bytes of records, not ${size}`);
   await source.files.replace(day, draft);
   await finish(source, day);
 }
@@ -221,26 +245,40 @@ async function sumsOfDay(source: Source, day: string): Promise<readonly SumBy<Di
   return (await source.openDays.upTo(day, bytes)).sums();
 }
 
-/** Days are looked at from the last one, until there are enough. */
 async function find(source: Source, query: RequestQuery): Promise<readonly UsageRecord[]> {
+  for (;;) {
+    const found = await search(source, query);
+    if (found) return found.reverse().sort(byEnd).slice(-query.limit);
+  }
+}
+
+/**
+ * Looks at days from the last one, until there are enough. Resolves with undefined if a day was put
+ * in the order of the log meanwhile, so that its lines begin elsewhere.
+ */
+async function search(source: Source, query: RequestQuery): Promise<UsageRecord[] | undefined> {
   const last = source.days.last()?.closed.day ?? "";
   const found: UsageRecord[] = [];
   const openOnes = daysOf(source, {}).filter((day) => day > last);
   for (const day of openOnes.reverse()) {
-    const { offsetsOf, path } = await source.openDays.upTo(day, bytesOf(source, day));
-    await readAt(path, offsetsOf(query.requestId), query, found);
+    const { offsetsOf, path, inode } = await source.openDays.upTo(day, bytesOf(source, day));
+    await readAt(path, offsetsOf(query), query, found);
+    if (inodeOf(path) !== inode) return undefined;
   }
   const months = new Set(daysOf(source, { to: last }).map((day) => day.slice(0, 7)));
   for (const month of [...months].reverse()) {
     if (found.length >= query.limit) break;
-    const places = findInMonth(source.files.besideOf(`${month}.ids`), keyOf(query));
+    const places = findInMonth(source.files.besideOf(`${month}.ids`), query);
     for (const day of [...new Set(places.map((place) => place.day))].sort().reverse()) {
       const offsets = places.filter((place) => place.day === day).map(({ offset }) => offset);
       await readAt(source.files.pathOf(day), offsets, query, found);
     }
   }
-  return found.sort((one, other) => (one.ended_at < other.ended_at ? -1 : 1)).slice(-query.limit);
+  return found;
 }
+
+const byEnd = (one: UsageRecord, other: UsageRecord): number =>
+  compareTexts(one.ended_at, other.ended_at) || compareTexts(one.usage_id, other.usage_id);
 
 /** Adds the records of a query whose lines begin at these bytes, the latest first, to `found`. */
 async function readAt(
