@@ -3,7 +3,7 @@
 // second to start: the suite runs the program itself in the place of most `npm start`, and npm
 // where LONG_TESTS is set. Blocks in
 // JavaScript and Python are run in test/clients, where the SDKs are; those of the page "Backup and
-// restore" in test/extensions/books and test/extensions/postgres.
+// restore" in test/extensions/money.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

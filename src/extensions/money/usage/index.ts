@@ -26,7 +26,13 @@ export {
 export { createDayFiles } from "./file-store/day-files.ts";
 export { createMerkleRoot, leafOf, rootFrom } from "./merkle.ts";
 export { readLines, watchReading } from "./read-lines.ts";
-export { createSegmentReader, type Settled, type SettledBatch } from "./segment-reader.ts";
+export {
+  createSegmentReader,
+  type SegmentReader,
+  type Settled,
+  type SettledBatch,
+  type UnsettledRequest,
+} from "./segment-reader.ts";
 export { hasFileStore } from "./settings.ts";
 export { shareBooks, type SharedBooks } from "./shared-books.ts";
 export {

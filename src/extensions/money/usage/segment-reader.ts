@@ -41,12 +41,18 @@ export interface SettledBatch {
   readonly cursor: SegmentCursor;
 }
 
+/** A request that is opened and not settled. */
+export interface UnsettledRequest extends OpenRecord {
+  /** The number of its open line. */
+  readonly line: number;
+}
+
 /** Reads one segment. */
 export interface SegmentReader {
   /** How far it was read. */
   cursor(): SegmentCursor;
-  /** The open lines of requests that are not settled, as far as it was read. */
-  unsettled(): readonly OpenRecord[];
+  /** The requests that are not settled, as far as it was read. */
+  unsettled(): readonly UnsettledRequest[];
   /** Reads on, to byte `to` at most. */
   read(to: number): AsyncIterable<SettledBatch>;
 }
@@ -112,9 +118,9 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
   return {
     cursor,
     unsettled: () =>
-      [...open.values()].flatMap(({ text }) => {
+      [...open.values()].flatMap(({ text, line }) => {
         const record = parseSpendLine(text);
-        return record?.type === "open" ? [record] : [];
+        return record?.type === "open" ? [{ ...record, line }] : [];
       }),
     async *read(to) {
       for await (const batch of readLines(path, { from: bytes, to })) {

@@ -182,6 +182,10 @@ async function replaceDay(source: Source, day: string, read: ReadDay): Promise<v
     for await (const records of read()) yield records.map((record) => JSON.stringify(record));
   }
   await writeTexts(draft, texts());
+  const closed = source.days.all().find((line) => line.closed.day === day)?.closed;
+  const { size } = statSync(draft);
+  if (closed && closed.file_bytes !== size)
+    throw new Error(`${day} was closed with ${closed.file_bytes} bytes of records, not ${size}`);
   await source.files.replace(day, draft);
   await finish(source, day);
 }
