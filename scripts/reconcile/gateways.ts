@@ -11,7 +11,7 @@ import {
 } from "../../test/support/program.ts";
 import { until, waitFor, within } from "../../test/support/wait.ts";
 import type { Crowd } from "./client.ts";
-import type { House } from "./house.ts";
+import type { House, Line } from "./house.ts";
 import { configOf, type Phase } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
@@ -161,6 +161,16 @@ export function createGateways(options: GatewaysOptions) {
     return stdout;
   }
 
+  /** A command that prints one JSON object. */
+  async function runJson(gateway: Gateway, ...args: readonly string[]): Promise<Line> {
+    const text = await run(gateway, ...args);
+    try {
+      return JSON.parse(text) as Line;
+    } catch {
+      throw new Error(`${args.join(" ")} printed no JSON: ${house.complaints.join("; ")}`);
+    }
+  }
+
   return {
     list: gateways,
     /** The usage records are in files. */
@@ -177,6 +187,7 @@ export function createGateways(options: GatewaysOptions) {
     change,
     stop,
     run,
+    runJson,
     /** Gateways and commands that start from now on take this for the first moment of tomorrow. */
     turnToTomorrow(): void {
       program = tomorrow(program);

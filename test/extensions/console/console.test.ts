@@ -702,11 +702,14 @@ describe("what it cost", () => {
         if (count > 1) assert.deepEqual((await costs({ skip: "1" })).rows[0], rows[1]);
       }
     }
-    const owed = await statement(createFileStore(join(dir, "usage"), createDays(join(dir, "days.jsonl"))), {
-      account,
-      month: "2026-02",
-      currency: "USD",
-    });
+    const owed = await statement(
+      createFileStore(join(dir, "usage"), createDays(join(dir, "days.jsonl"))),
+      {
+        account,
+        month: "2026-02",
+        currency: "USD",
+      },
+    );
     assert.equal(
       (await get(`/costs?${new URLSearchParams({ month: "2026-02", by: "account", account })}`))
         .body.rows[0].cost,

@@ -4,7 +4,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { launch, type Program, type Running } from "../program.ts";
+import { type Ended, launch, type Program, type Running } from "../program.ts";
 import { waitFor, within } from "../wait.ts";
 import { createCrowd, type Crowd } from "./clients.ts";
 import type { CrashProvider } from "./provider.ts";
@@ -101,33 +101,43 @@ async function moment(
   }
 }
 
+function start({ program }: Lanes, config: string, isCommand: boolean): Running {
+  const args = isCommand ? ["usage", "sync", "--once"] : ["serve"];
+  return launch(program, [...args, "--config", config]);
+}
+
+/** What is wrong with an end that was to be a kill, and whether it counts as one. */
+function noteEnd(lanes: Lanes, kind: Death["kind"], { code, signal, stderr }: Ended): void {
+  const { violations, killed, hasRival } = lanes;
+  const isCommand = kind === "syncing";
+  const isExcused = isCommand && hasRival;
+  if (signal === "SIGKILL") {
+    killed[kind] += 1;
+    if (!isExcused) violations.push(...complaints(stderr));
+    lanes.progress();
+    return;
+  }
+  // A command may be quicker than its murderer, and may find no database; a gateway may not end.
+  lanes.left += 1;
+  if (!isExcused && !(isCommand && code === 0))
+    violations.push(`${kind}: it ended with ${code ?? signal}: ${notable(stderr)}`);
+}
+
 /** Kills until enough are killed by all lanes. Resolves with the clients. */
 export async function runLane(lanes: Lanes, { config, dataDir }: Place): Promise<Crowd> {
-  const { program, violations, killed, hasRival } = lanes;
   const crowd = createCrowd(lanes.clients, lanes.random);
-  for (let isFirst = true; lanes.left > 0 && violations.length === 0; isFirst = false) {
+  for (let isFirst = true; lanes.left > 0 && lanes.violations.length === 0; isFirst = false) {
     lanes.left -= 1;
     const { kind, after } = death(lanes, isFirst);
     const isCommand = kind === "syncing";
-    const args = isCommand ? ["usage", "sync", "--once"] : ["serve"];
-    const running = launch(program, [...args, "--config", config]);
+    const running = start(lanes, config, isCommand);
     if (!isCommand) running.address.then(crowd.turnTo, () => undefined);
     await moment(lanes, { kind, after }, running, { crowd, dataDir }).catch((error: Error) =>
-      violations.push(error.message),
+      lanes.violations.push(error.message),
     );
     crowd.turnTo(undefined);
     running.child.kill("SIGKILL");
-    const { code, signal, stderr } = await running.ended;
-    if (signal === "SIGKILL") {
-      killed[kind] += 1;
-      if (!isCommand || !hasRival) violations.push(...complaints(stderr));
-      lanes.progress();
-      continue;
-    }
-    // A command may be quicker than its murderer, and may find no database; a gateway may not end.
-    lanes.left += 1;
-    if (!isCommand || (code !== 0 && !hasRival))
-      violations.push(`${kind}: it ended with ${code ?? signal}: ${notable(stderr)}`);
+    noteEnd(lanes, kind, await running.ended);
   }
   return crowd;
 }
