@@ -3,7 +3,13 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { parseUsageLine, type DayLine, type LogCursor, type UsageStore } from "../records/index.ts";
-import { brokenFile, createDayFiles, readLines, type ClosedDay } from "../usage/index.ts";
+import {
+  brokenFile,
+  createDayFiles,
+  createDays,
+  readLines,
+  type ClosedDay,
+} from "../usage/index.ts";
 import type { Findings } from "./findings.ts";
 
 /** A line of a day, and where it stands. */
@@ -55,7 +61,7 @@ export function sourceOfFiles(
 ): RecordSource {
   const last = days.at(-1)?.day ?? "";
   const nameOf = (day: string): string => `usage/${day}.jsonl`;
-  const files = createDayFiles(join(dataDir, "usage"), () => last);
+  const files = createDayFiles(join(dataDir, "usage"), createDays(join(dataDir, "days.jsonl")));
   const cursor = readCursor();
 
   function readCursor(): ReturnType<typeof files.read> {

@@ -15,6 +15,7 @@ export {
 } from "./close-days.ts";
 export {
   bookedDay,
+  createDays,
   dayAfter,
   hashOfLine,
   parseClosedDay,
