@@ -38,31 +38,49 @@ export function verifyChain(path: string, { publicKey }: Trust, findings: Findin
     findings.add(`days.jsonl, line ${texts.length + 1}`, "is cut short: its day counts as open");
   const days: ClosedDay[] = [];
   let key = publicKey;
-  let before: ClosedDay | undefined;
-  texts.forEach((text, index) => {
+  for (const [index, text] of texts.entries()) {
     const where = `days.jsonl, line ${index + 1}`;
     const closed = parseClosedDay(text);
     if (!closed || JSON.stringify(parseJson(text)) !== text) {
       findings.add(where, "is no line of a closed day");
-      return;
+      continue;
     }
-    if (closed.number !== index + 1) findings.add(where, `has the number ${closed.number}`);
-    const expected = index === 0 ? null : hashOfLine(texts[index - 1]!);
-    if (closed.previous !== expected)
-      findings.add(where, `does not follow line ${index}: one of them was changed`);
-    if (before && closed.day !== dayAfter(before.day))
-      findings.add(where, `is of ${closed.day}, and the line before of ${before.day}`);
-    if (before?.signature !== undefined && closed.signature === undefined)
-      findings.add(where, "is not signed, and the line before is");
-    if (closed.signature !== undefined && !isSignedBy(text, key ?? closed.public_key ?? ""))
-      findings.add(where, "its signature is wrong: it was changed, or signed by another key");
+    const link = { text, closed, key, before: days.at(-1), textBefore: texts[index - 1] };
+    for (const fault of linkFaults(link, index + 1)) findings.add(where, fault);
     key ??= closed.public_key;
-    before = closed;
     days.push(closed);
-  });
-  if (publicKey !== undefined && before && before.signature === undefined)
+  }
+  if (publicKey !== undefined && days.length > 0 && days.at(-1)?.signature === undefined)
     findings.add(`days.jsonl, line ${texts.length}`, "is not signed, and no line after it is");
   return { days, texts, publicKey: key };
+}
+
+/** A line, and what it continues. */
+interface Link {
+  readonly text: string;
+  readonly closed: ClosedDay;
+  /** The line before. Undefined: it is the first one. */
+  readonly textBefore: string | undefined;
+  /** What the last line before says that can be read. Undefined: there is none. */
+  readonly before: ClosedDay | undefined;
+  /** The key of the lines before. Undefined: none is signed. */
+  readonly key: string | undefined;
+}
+
+/** What is wrong with a line that should have a number. */
+function linkFaults({ text, closed, textBefore, before, key }: Link, number: number): string[] {
+  const faults: string[] = [];
+  if (closed.number !== number) faults.push(`has the number ${closed.number}`);
+  if (closed.previous !== (textBefore === undefined ? null : hashOfLine(textBefore)))
+    faults.push(`does not follow line ${number - 1}: one of them was changed or moved`);
+  if (before && closed.day !== dayAfter(before.day))
+    faults.push(`is of ${closed.day}, and the line before of ${before.day}`);
+  const isSigned = closed.signature !== undefined;
+  if (!isSigned && before?.signature !== undefined)
+    faults.push("is not signed, and the line before is");
+  if (isSigned && !isSignedBy(text, key ?? closed.public_key ?? ""))
+    faults.push("its signature is wrong: it was changed, or signed by another key");
+  return faults;
 }
 
 /** The lines in a file of what was kept: heads, or a log with lines that name them. */
@@ -85,37 +103,38 @@ export interface KeptHead {
 const KEPT = "the head that was kept";
 
 /** Compares what was kept with the lines of closed days. Returns the heads of moments. */
-export function compareKept(
-  { texts, publicKey }: Chain,
-  { kept }: Trust,
-  findings: Findings,
-): readonly KeptHead[] {
-  return kept.flatMap((text) => {
+export function compareKept(chain: Chain, { kept }: Trust, findings: Findings): KeptHead[] {
+  const heads: KeptHead[] = [];
+  for (const text of kept) {
     const head = parseClosedDay(text);
-    if (!head) {
-      findings.add(KEPT, `is no line of a closed day: ${text.slice(0, 80)}`);
-      return [];
-    }
-    if (head.signature !== undefined && publicKey !== undefined && !isSignedBy(text, publicKey)) {
+    const key = chain.publicKey ?? head?.public_key ?? "";
+    if (!head) findings.add(KEPT, `is no line of a closed day: ${text.slice(0, 80)}`);
+    else if (head.signature !== undefined && !isSignedBy(text, key))
       findings.add(KEPT, `of ${head.day}: was changed, or signed by another key`);
-      return [];
-    }
-    const before = texts[head.number - 2];
-    if (head.number > 1 && (before === undefined || hashOfLine(before) !== head.previous))
-      findings.add(
-        `days.jsonl, line ${head.number - 1}`,
-        `is ${before === undefined ? "gone" : "not the one before"} ${KEPT}, of ${head.made_at}`,
-      );
-    const isMoment = head.made_at.slice(0, 10) <= head.day;
-    if (!isMoment && texts[head.number - 1] !== text)
-      findings.add(
-        `days.jsonl, line ${head.number}`,
-        `is ${texts[head.number - 1] === undefined ? "gone" : "not the line"} that was kept`,
-      );
-    if (!isMoment) return [];
-    const by = `${KEPT}, of ${head.made_at},`;
-    return [{ head, listings: head.segments.map((entry) => ({ ...entry, by, day: head.day })) }];
-  });
+    else if (isMoment(head)) {
+      compareLine(chain, head.number - 1, head.previous, findings);
+      const by = `${KEPT}, of ${head.made_at},`;
+      const listings = head.segments.map((entry) => ({ ...entry, by, day: head.day }));
+      heads.push({ head, listings });
+    } else compareLine(chain, head.number, hashOfLine(text), findings);
+  }
+  return heads;
+}
+
+/** A day is over when its line is made; `seal head` makes one before that. */
+export const isMoment = ({ day, made_at }: ClosedDay): boolean => made_at.slice(0, 10) <= day;
+
+/** The line with this number has this hash. */
+function compareLine(
+  { texts }: Chain,
+  number: number,
+  hash: string | null,
+  findings: Findings,
+): void {
+  const text = texts[number - 1];
+  if (hash === null || (text !== undefined && hashOfLine(text) === hash)) return;
+  const what = text === undefined ? "is gone" : "is another one";
+  findings.add(`days.jsonl, line ${number}`, `${what}: a head that was kept has it`);
 }
 
 /** Compares the records that a head has: those booked after the day before it, up to its lines. */

@@ -36,7 +36,7 @@ export function createCoverage(days: readonly ClosedDay[]): Coverage {
       const covered = listings.get(segment)?.find(({ lines }) => lines >= line)?.day;
       const firstOpen = last === undefined ? ended : dayAfter(last);
       const earliest = covered ?? firstOpen;
-      return ended > earliest ? ended : earliest;
+      return [ended, earliest].sort()[1]!;
     },
   };
 }

@@ -1,21 +1,15 @@
-// Proof of the books: the commands, what signs, and what bills and receipts use of it.
+// Proof of the books: the commands, and what signs days and statements.
 import type { ProgramExtension } from "../../../command-line/command.ts";
-import type { SigningExtension } from "../usage/index.ts";
+import type { SigningExtension, StatementSealer } from "../usage/index.ts";
 import { auditCommand } from "./audit.ts";
 import { rebuildCommand } from "./rebuild.ts";
 import { headCommand, publicKeyCommand } from "./seal-commands.ts";
 import { seals } from "./settings.ts";
 import { openSigner } from "./sign.ts";
+import { printSealedStatement } from "./statement.ts";
 import { verifyCommand } from "./verify-command.ts";
 
-export {
-  printSealedStatement,
-  sealOf,
-  type RecordSeal,
-  type StatementToSeal,
-} from "./statement.ts";
-
-export const extension: ProgramExtension & SigningExtension = {
+export const extension: ProgramExtension & SigningExtension & StatementSealer = {
   name: "proof",
   settings: [seals],
   commands: {
@@ -26,4 +20,5 @@ export const extension: ProgramExtension & SigningExtension = {
     "seal verify": verifyCommand,
   },
   openSigner,
+  printSealedStatement,
 };

@@ -7,7 +7,8 @@ import { segmentsIn, strangersIn } from "../ledger/index.ts";
 import { brokenFile, type ClosedDay, type UnsettledRequest } from "../usage/index.ts";
 import { createCoverage, type Coverage, type Listing } from "./coverage.ts";
 import type { Findings } from "./findings.ts";
-import { createJoin, type ProofTotals } from "./join.ts";
+import { createJoin } from "./join.ts";
+import type { ProofTotals } from "./judge.ts";
 import { proveSegment, type SegmentProof } from "./prove-segment.ts";
 import type { RecordSource } from "./record-source.ts";
 

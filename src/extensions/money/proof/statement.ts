@@ -2,39 +2,15 @@
 // day come with the line of the day and the hashes that lead from them to the root in it. All of it
 // is signed. It is printed as it is made: only the proof of one day is held in memory.
 import { createHash } from "node:crypto";
-import type { UsageRecord } from "../records/index.ts";
+import type { DayLine, UsageRecord } from "../records/index.ts";
 import {
   createMerkleRoot,
   leafOf,
   type BooksFiles,
   type DaysLine,
   type Signer,
+  type StatementToSeal,
 } from "../usage/index.ts";
-
-/** What a statement is made of. */
-export interface StatementToSeal {
-  /** The output of `billing statement --json`. */
-  readonly bill: object;
-  /** Which records the bill is the sum of. */
-  readonly records: {
-    readonly account: string;
-    /** `YYYY-MM`: that of the day on which they are booked. */
-    readonly month: string;
-    readonly currency: string;
-  };
-}
-
-/** The line of a closed day that has a record. */
-export interface RecordSeal {
-  readonly day: string;
-  readonly number: number;
-}
-
-/** Where a record is sealed. Null: its day is open. */
-export function sealOf({ days }: Pick<BooksFiles, "days">, record: UsageRecord): RecordSeal | null {
-  const found = days.all().find(({ closed }) => closed.day === record.day);
-  return found ? { day: record.day, number: found.closed.number } : null;
-}
 
 /** Prints text somewhere. Resolves when more may come. */
 type Print = (text: string) => Promise<void>;
@@ -42,7 +18,7 @@ type Print = (text: string) => Promise<void>;
 /** Prints a statement with its proof, one line of JSON. Throws if the books are not signed. */
 export async function printSealedStatement(
   books: Pick<BooksFiles, "store" | "days" | "signer" | "clock">,
-  { bill, records: wanted }: StatementToSeal,
+  bill: StatementToSeal,
   print: Print,
 ): Promise<void> {
   const { store, days, signer, clock } = books;
@@ -53,9 +29,9 @@ export async function printSealedStatement(
   await writer.write(`${head.slice(0, -1)},"days":[`);
   const closed = new Map(days.all().map((line) => [line.closed.day, line]));
   const isWanted = ({ account, currency }: UsageRecord): boolean =>
-    account === wanted.account && currency === wanted.currency;
+    account === bill.account && currency === bill.currency;
   let separator = "";
-  for (const day of (await store.days()).filter((name) => name.startsWith(wanted.month))) {
+  for (const day of (await store.days()).filter((name) => name.startsWith(bill.month))) {
     await writer.write(`${separator}{"day":"${day}",`);
     await writeDay(store.linesOf(day), isWanted, closed.get(day), writer);
     separator = ",";
@@ -74,9 +50,9 @@ async function writeDay(
   const merkle = createMerkleRoot();
   let index = 0;
   let separator = "";
-  if (line) await writer.write(`"line":${JSON.stringify(line.text)},`);
-  await writer.write('"records":[');
-  for await (const lines of batches) {
+
+  /** The records among some lines, each with its index. */
+  function entries(lines: readonly DayLine[]): string {
     let texts = "";
     for (const { text, record } of lines) {
       const isProved = record !== undefined && isWanted(record);
@@ -87,16 +63,19 @@ async function writeDay(
       }
       index += 1;
     }
-    if (texts !== "") await writer.write(texts);
+    return texts;
   }
-  await writer.write("]");
-  if (!line) return await writer.write("}");
+
+  if (line) await writer.write(`"line":${JSON.stringify(line.text)},`);
+  await writer.write('"records":[');
+  for await (const lines of batches) await writer.write(entries(lines));
+  if (!line) return await writer.write("]}");
   if (merkle.root() !== line.closed.root)
     throw new Error(
       `the usage records of ${line.closed.day} are not those of its line in days.jsonl: ` +
         "'seal verify' says what is wrong",
     );
-  await writer.write(`,"hashes":${JSON.stringify(separator === "" ? [] : merkle.hashes())}}`);
+  await writer.write(`],"hashes":${JSON.stringify(separator === "" ? [] : merkle.hashes())}}`);
 }
 
 /** Writes the pieces of a JSON object, and signs them at its end. */

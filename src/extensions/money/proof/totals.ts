@@ -2,7 +2,7 @@
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { parseMoney, type UsageRecord } from "../records/index.ts";
 import type { DayCounts } from "./day-stream.ts";
-import type { ProofTotals } from "./join.ts";
+import type { ProofTotals } from "./judge.ts";
 
 /** A number of records, and when the first and the last ended. Null: there is none. */
 export interface RecordSpan {

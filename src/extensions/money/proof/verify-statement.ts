@@ -4,7 +4,7 @@ import { formatMoney } from "../../../core/ledger/price.ts";
 import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import { leafOf, parseClosedDay, rootFrom } from "../usage/index.ts";
-import type { Trust } from "./chain.ts";
+import { isMoment, type Trust } from "./chain.ts";
 import { createFindings, type Findings } from "./findings.ts";
 import { isSignedBy } from "./sign.ts";
 
@@ -98,7 +98,7 @@ function compareKept(
     const closed = parseClosedDay(text);
     if (!closed) findings.add("the head that was kept", "is no line of a closed day");
     const same = days.find(({ day }) => day === closed?.day);
-    if (!closed || !same || closed.made_at.slice(0, 10) <= closed.day) return [];
+    if (!closed || !same || isMoment(closed)) return [];
     if (same.line !== text)
       findings.add(`the line of ${same.day} in the statement`, "is not the one that was kept");
     return [same.day];
