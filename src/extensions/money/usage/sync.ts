@@ -88,12 +88,17 @@ async function copySegment(
 ): Promise<SegmentPass> {
   const path = join(books.spendDir, name);
   const known = before[name];
+  // Most segments are at their end and have no socket: nobody is asked about them.
+  const hasSocket = existsSync(socketOf(path));
   // Asked before the size: what a live process writes after that, the next pass copies.
-  const isLive = books.isOwn(name) || (await hasWriter(path));
-  const isAtEnd = known?.bytes === statSync(path).size && known.unsettled === 0;
-  if (!isLive) tidy(path);
+  const isLive = books.isOwn(name) || (hasSocket && (await hasWriter(path)));
+  const { size } = statSync(path);
+  const isAtEnd = known?.bytes === size && known.unsettled === 0;
+  const isEmpty = !isLive && size === 0;
+  if (hasSocket && !isLive) rmSync(socketOf(path), { force: true });
+  if (isEmpty) rmSync(path);
   if (isAtEnd && !isLive) books.openSegments.delete(name);
-  if (isAtEnd || !existsSync(path)) return { copied: 0, cursor: before, faults: [] };
+  if (isAtEnd || isEmpty) return { copied: 0, cursor: before, faults: [] };
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   let pass = await copyNew(books, reader, { name, before });
   if (isLive) return pass;
@@ -105,12 +110,6 @@ async function copySegment(
     pass = { ...rest, copied: pass.copied + rest.copied, faults: [...pass.faults, ...rest.faults] };
   }
   return pass;
-}
-
-/** Removes what a dead process left: its socket, and its segment if nothing stands in it. */
-function tidy(path: string): void {
-  rmSync(socketOf(path), { force: true });
-  if (statSync(path).size === 0) rmSync(path);
 }
 
 /** The reader of a segment, at the byte up to which it was copied. */
