@@ -1,10 +1,8 @@
 // The rows of usage_records, read from PostgreSQL with a query of our own, as lines of the files
 // have them.
 
-import type { Postgres } from "../../test/support/postgres.ts";
-import type { Line } from "./house.ts";
-
-const TEXTS = [
+/** The columns that bills show, in their order. */
+export const USAGE_COLUMNS = [
   "usage_id",
   "gateway_request_id",
   "account",
@@ -12,24 +10,27 @@ const TEXTS = [
   "model",
   "provider",
   "status",
-  "currency",
-];
-const COUNTS = [
   "prompt_tokens",
   "completion_tokens",
   "total_tokens",
   "prompt_cache_hit_tokens",
   "prompt_cache_miss_tokens",
   "reasoning_tokens",
+  "cost",
+  "currency",
+  "started_at",
+  "ended_at",
   "cache_write_tokens",
-];
-const TIME = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
+] as const;
 
-export function readRows(postgres: Postgres, url: string): Promise<Line[]> {
-  const times = ["started_at", "ended_at"].map(
-    (name) => `to_char(${name} AT TIME ZONE 'UTC', ${TIME}) AS ${name}`,
-  );
-  const counts = COUNTS.map((name) => `${name}::float8`);
-  const columns = [...TEXTS, ...counts, ...times, "cost::text AS cost", "details"];
-  return postgres.query(url, `SELECT ${columns.join(", ")} FROM usage_records`);
-}
+const columns = USAGE_COLUMNS.map((name) => {
+  if (name === "cost") return "cost::text";
+  if (name.endsWith("_at"))
+    return `to_char(${name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${name}`;
+  return name.endsWith("_tokens") ? `${name}::float8` : name;
+});
+
+/** All columns, in the order in which a record has its members. */
+export const ROWS = `SELECT ${columns.join(", ")}, day::text, details,
+  json_build_object('segment', log_segment, 'line', log_line, 'sha256', log_sha256) AS log
+  FROM usage_records`;

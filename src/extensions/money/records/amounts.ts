@@ -1,8 +1,8 @@
 // Amounts of money as the books write them, read back exactly.
 import { DECIMALS } from "../../../core/ledger/price.ts";
 
-/** What formatMoney writes. */
-export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;
+/** What formatMoney writes, but for zeros at the end. */
+export const AMOUNT = /^(0|[1-9]\d*)(?:\.(\d{1,12}))?$/;
 
 /**
  * The reverse of formatMoney, in pico-units. Throws a SyntaxError for a text that formatMoney

@@ -182,25 +182,39 @@ export function settleRecord(open: OpenRecord, now: number, settlement: Settleme
 }
 
 /**
- * Reads a line. Undefined if another program wrote it, or a field that is billed is missing or
- * malformed.
+ * Reads a line. Undefined if another program wrote it, or a field that a usage record has is missing
+ * or malformed: of every other line a record can be made, and read back.
  */
 export function parseSpendLine(line: string): SpendRecord | undefined {
   const record = asObject(parseJson(line));
   const hasTexts =
-    TEXTS.every((name) => typeof record[name] === "string") &&
-    !Number.isNaN(Date.parse(String(record["time"])));
+    TEXTS.every((name) => typeof record[name] === "string") && isTime(record["time"]);
   if (!hasTexts) return undefined;
   const isReadable = record["type"] === "open" || (record["type"] === "settle" && isBilled(record));
   return isReadable ? (record as unknown as SpendRecord) : undefined;
 }
 
+/** Whether a value is a time as isoTime() writes it. */
+function isTime(value: unknown): boolean {
+  const time = Date.parse(String(value));
+  return !Number.isNaN(time) && isoTime(time) === value;
+}
+
+const isTextOrNull = (value: unknown): boolean => value === null || typeof value === "string";
+
 function isBilled(record: Record<string, unknown>): boolean {
   const usage = asObject(record["usage"]);
+  const duration = asCount(record["duration_ms"]);
   return (
     COUNTS.every((name) => asCount(usage[name]) !== undefined) &&
     hasRareCounts(usage) &&
-    asCount(record["duration_ms"]) !== undefined &&
+    duration !== undefined &&
+    // It did not begin before 1970.
+    duration <= Date.parse(String(record["time"])) &&
+    typeof record["status"] === "string" &&
+    typeof record["currency"] === "string" &&
+    isTextOrNull(record["model_served"]) &&
+    isTextOrNull(record["provider"]) &&
     AMOUNT.test(asString(record["cost"]) ?? "")
   );
 }

@@ -31,8 +31,11 @@ export interface BooksFiles {
   readonly retention: Retention;
   /** The segments that were not at their end when this process last read them. */
   readonly openSegments: Map<string, SegmentReader>;
-  /** Whether this process writes a segment, by its file name. The spend log puts its answer here. */
-  isOwn: (segment: string) => boolean;
+  /**
+   * The segments that this process writes now; the spend log puts its answer here. Undefined: it is
+   * a command, and writes no log.
+   */
+  ownSegments: (() => ReadonlySet<string>) | undefined;
   /** Times settle lines that are written later, days, and waits for locks. */
   readonly clock: Clock;
   /** Tells the operator what was recovered, and what is wrong with the books. */
@@ -68,7 +71,7 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
     currency: config.currency,
     retention: createRetention(dataDir, spend.of(config).keep_days, clock),
     openSegments: new Map(),
-    isOwn: () => false,
+    ownSegments: undefined,
     clock,
     diagnose,
   };

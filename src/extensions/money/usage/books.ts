@@ -6,7 +6,7 @@ import { BusyError } from "../../data-files/index.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
 import { createSpendLog, repeat, spend, waitAtMost } from "../ledger/index.ts";
-import { settleRecord, type StoreFault } from "../records/index.ts";
+import { isoTime, settleRecord, type StoreFault } from "../records/index.ts";
 import type { BooksFiles, BooksOptions } from "./books-files.ts";
 import { usage } from "./settings.ts";
 import { shareBooks, type SharedBooks } from "./shared-books.ts";
@@ -58,15 +58,21 @@ export function createBooks(config: Config, options: BooksOptions): Books {
     clock,
     diagnose,
     namesTaken: () => namesTaken(files),
+    // Another process has settled what this one has open: it must not go on.
+    fenced: (message) => {
+      queueMicrotask(() => {
+        throw new Error(message);
+      });
+    },
   });
-  files.isOwn = (name) => log.ownSegments().has(name);
+  files.ownSegments = () => log.ownSegments();
   const background = createBackgroundSync(books, log.fail);
   let stopSyncing = (): void => undefined;
 
   return {
     open({ requestId, account, keyId, modelRequested, stream, hold, token }) {
       const entry = log.open({
-        time: new Date(clock.now()).toISOString(),
+        time: isoTime(clock.now()),
         gateway_request_id: requestId,
         account,
         key_id: keyId,

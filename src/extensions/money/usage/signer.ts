@@ -10,6 +10,8 @@ export interface Signer {
   readonly publicHex: string;
   /** A JSON object with at least one member, with a last member more: `signature`. */
   sign(json: string): string;
+  /** The signature of a JSON object, 128 hex digits, by the SHA-256 of its text. */
+  signatureOf(digest: Buffer): string;
 }
 
 /** An extension that signs. */

@@ -3,7 +3,7 @@
 // old enough. One process at a time does it.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { syncToDisk, withLock } from "../../data-files/index.ts";
+import { BusyError, syncToDisk, withLock } from "../../data-files/index.ts";
 import {
   hasWriter,
   segmentsIn,
@@ -16,7 +16,7 @@ import { usageRecord } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { brokenFile } from "./broken-file.ts";
 import { closeDays } from "./close-days.ts";
-import { bookedDay } from "./days.ts";
+import { bookedDay, type Days } from "./days.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -42,15 +42,19 @@ export const copySettled = (books: BooksFiles): Promise<SyncResult> =>
  * if a file of the books is not as it was left.
  */
 export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
-  const { spendDir, store } = books;
+  const { spendDir, store, clock } = books;
+  const began = clock.now();
   const faults = [...(await store.inspect())];
   for (const detail of strangersIn(spendDir))
     faults.push({ event: "spend_segment_unreadable", detail, blocks: false });
   const blocking = faults.find(({ blocks }) => blocks);
   if (blocking) throw new BooksFault(blocking.detail);
   let cursor = await store.cursor();
-  const names = segmentsIn(spendDir);
-  assertWhole(books, names, cursor);
+  const there = segmentsIn(spendDir);
+  assertWhole(books, there, cursor);
+  const closedOnes = listed(books.days);
+  // A process that died while it deleted old segments has left those that the cursor forgot.
+  const names = there.filter((name) => cursor[name] !== undefined || !closedOnes.has(name));
   let copied = 0;
   for (const name of names) {
     const pass = await copySegment(books, name, cursor);
@@ -58,19 +62,45 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
     cursor = pass.cursor;
     faults.push(...pass.faults);
   }
-  const closed = await closeDays(books, cursor);
+  const closed = await closeDays(books, cursor, began);
   if (closed) await deleteOldSegments(books, cursor);
   return { copied, faults };
 }
 
-/** Throws if a segment that was copied is gone, or has less than what was copied. */
-function assertWhole({ spendDir }: BooksFiles, names: readonly string[], cursor: LogCursor): void {
+/**
+ * Throws if a segment that was copied is gone or has less than what was copied, or if less is
+ * copied than the closed days have: what is copied again would be booked on other days.
+ */
+function assertWhole(
+  { spendDir, days, retention }: BooksFiles,
+  names: readonly string[],
+  cursor: LogCursor,
+): void {
   const there = new Set(names);
   for (const [name, { bytes }] of Object.entries(cursor)) {
     const path = join(spendDir, name);
     const size = there.has(name) ? statSync(path).size : -1;
-    if (size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
+    if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
   }
+  for (const [segment, { day, bytes }] of listed(days)) {
+    const isCopied = (cursor[segment]?.bytes ?? 0) >= bytes;
+    // An expired one is about to be deleted: the cursor forgets it first.
+    if (isCopied || !there.has(segment) || retention.isExpired(day)) continue;
+    throw new BooksFault(
+      `usage records of ${day} are lost, which ${segment} has and ${days.path} states: ` +
+        "stop the gateway, run 'books rebuild' and start again",
+    );
+  }
+}
+
+/** What the last line of a closed day says of each segment. */
+function listed(days: Days): ReadonlyMap<string, { readonly day: string; readonly bytes: number }> {
+  const all = days
+    .all()
+    .flatMap(({ closed: { day, segments } }) =>
+      segments.map(({ segment, bytes }) => [segment, { day, bytes }] as const),
+    );
+  return new Map(all);
 }
 
 /** A segment's part of a pass. */
@@ -80,7 +110,16 @@ interface SegmentPass {
   readonly faults: readonly StoreFault[];
 }
 
-/** Copies what is new in a segment and, if its process is dead, settles the rest before. */
+/** Whether this process or another one that lives writes a segment. */
+async function isWritten(books: BooksFiles, path: string, name: string): Promise<boolean> {
+  if (books.ownSegments?.().has(name)) return true;
+  return existsSync(socketOf(path)) && (await hasWriter(path));
+}
+
+/**
+ * Copies what is new in a segment. If its process is dead, whoever serves settles what it left
+ * open; a command writes no log.
+ */
 async function copySegment(
   books: BooksFiles,
   name: string,
@@ -88,24 +127,25 @@ async function copySegment(
 ): Promise<SegmentPass> {
   const path = join(books.spendDir, name);
   const known = before[name];
-  // Most segments are at their end and have no socket: nobody is asked about them.
-  const hasSocket = existsSync(socketOf(path));
   // Asked before the size: what a live process writes after that, the next pass copies.
-  const isLive = books.isOwn(name) || (hasSocket && (await hasWriter(path)));
-  const { size } = statSync(path);
-  const isAtEnd = known?.bytes === size && known.unsettled === 0;
-  const isEmpty = !isLive && size === 0;
-  if (hasSocket && !isLive) rmSync(socketOf(path), { force: true });
-  if (isEmpty) rmSync(path);
-  if (isAtEnd && !isLive) books.openSegments.delete(name);
-  if (isAtEnd || isEmpty) return { copied: 0, cursor: before, faults: [] };
+  const mayWrite = books.ownSegments !== undefined && !(await isWritten(books, path, name));
+  const isAtEnd = known?.bytes === statSync(path).size && known.unsettled === 0;
+  if (mayWrite) tidy(path);
+  if (mayWrite && isAtEnd) books.openSegments.delete(name);
+  if (isAtEnd || !existsSync(path)) return { copied: 0, cursor: before, faults: [] };
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   let pass = await copyNew(books, reader, { name, before });
-  if (isLive) return pass;
+  if (!mayWrite) return pass;
   const left = reader.unsettled();
   const end = reader.cursor().bytes;
   if (left.length > 0 || statSync(path).size > end) {
-    await settleInterrupted(path, end, left, books);
+    try {
+      await settleInterrupted(path, end, left, books);
+    } catch (error) {
+      // A process lives after all, and writes. The next pass looks again.
+      if (error instanceof BusyError) return pass;
+      throw error;
+    }
     const rest = await copyNew(books, reader, { name, before: pass.cursor });
     pass = { ...rest, copied: pass.copied + rest.copied, faults: [...pass.faults, ...rest.faults] };
   }
@@ -162,21 +202,19 @@ async function copyNew(
 async function deleteOldSegments(books: BooksFiles, cursor: LogCursor): Promise<void> {
   const { spendDir, days, retention, store } = books;
   if (!retention.isClockSteady()) return;
-  const isOld = new Map<string, boolean>();
-  for (const { closed } of days.all())
-    for (const { segment, bytes } of closed.segments)
-      isOld.set(segment, retention.isExpired(closed.day) && bytes === cursor[segment]?.bytes);
-  const old = Object.keys(cursor).filter(
-    (name) => cursor[name]?.unsettled === 0 && !books.isOwn(name) && isOld.get(name),
-  );
+  const old = [...listed(days)]
+    .filter(([name, { day, bytes }]) => {
+      const known = cursor[name];
+      const isListed = !known || (known.bytes === bytes && known.unsettled === 0);
+      return isListed && retention.isExpired(day) && existsSync(join(spendDir, name));
+    })
+    .map(([name]) => name);
   if (old.length === 0) return;
-  for (const name of old) books.openSegments.delete(name);
   // The cursor first: a segment that it names and that is gone is a fault.
-  await store.setCursor(
-    Object.fromEntries(Object.entries(cursor).filter(([name]) => !old.includes(name))),
-  );
+  const kept = Object.entries(cursor).filter(([name]) => !old.includes(name));
+  await store.setCursor(Object.fromEntries(kept));
   for (const name of old) {
-    const path = join(spendDir, name);
-    if (existsSync(path)) rmSync(path);
+    books.openSegments.delete(name);
+    rmSync(join(spendDir, name));
   }
 }

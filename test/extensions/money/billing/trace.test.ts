@@ -51,7 +51,7 @@ describe("traceRequest", () => {
   it("has what is open, of a live process", async () => {
     const { dir, books } = booksOf([openLine(1), settleLine(1)]);
     handMade(dir, "2026-01-31.0002.jsonl", textOf([openLine(7), openLine(8)]), "let go");
-    books.files.isOwn = (name) => name === "2026-01-31.0002.jsonl";
+    books.files.ownSegments = () => new Set(["2026-01-31.0002.jsonl"]);
     const trace = await traceRequest(books, { requestId: "request 7", cancel: WAITING });
     assert.deepEqual([trace.records, trace.receipts, trace.spend], [[], [], [openLine(7)]]);
   });

@@ -171,6 +171,7 @@ describe("the search for receipts", () => {
     const diagnose = () => undefined;
     const options = { clock, diagnose, extensions: moneyExtensions };
     const shared = shareBooks(checkConfig(demo({ data_dir: dir }), {}), options);
+    shared.files.ownSegments = () => new Set();
     return { dir, clock, shared, receipts: createReceipts(shared) };
   }
 

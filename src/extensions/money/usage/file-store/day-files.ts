@@ -9,6 +9,7 @@ import { asCount, asObject, parseJson } from "../../../../core/schema/untrusted-
 import { replaceFile, syncToDisk } from "../../../data-files/index.ts";
 import type { LogCursor, SegmentCursor, StoreFault } from "../../records/index.ts";
 import { brokenFile } from "../broken-file.ts";
+import type { Days } from "../days.ts";
 
 const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
 
@@ -38,11 +39,14 @@ export interface DayFiles {
   replace(day: string, path: string): Promise<void>;
 }
 
+/** What a fault says of a file that cannot be read. */
+const UNREADABLE = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
+
 /**
- * The files in a folder, which is made when something is written. `closed` is the last day that was
- * closed: the cursor names only later ones.
+ * The files in a folder, which is made when something is written. Of the days that are closed
+ * `closed` says what their files have; the cursor names only later ones.
  */
-export function createDayFiles(dir: string, closed: () => string | undefined): DayFiles {
+export function createDayFiles(dir: string, closed: Days): DayFiles {
   const cursorFile = join(dir, "cursor.json");
   const pathOf = (day: string): string => join(dir, `${day}.jsonl`);
   const hasRecords = (day: string): boolean => statSync(pathOf(day)).size > 0;
@@ -54,6 +58,36 @@ export function createDayFiles(dir: string, closed: () => string | undefined): D
     return known.cursor;
   }
 
+  const lastClosed = (): string => closed.last()?.closed.day ?? "";
+
+  /** What is wrong with the file of a day that has, or at least has, so many bytes. */
+  function damageOf(day: string, bytes: number, isExact: boolean): string[] {
+    const size = statSync(pathOf(day), { throwIfNoEntry: false })?.size ?? -1;
+    const isWhole = isExact ? size === bytes : size >= bytes;
+    return isWhole ? [] : [brokenFile(pathOf(day), size, bytes)];
+  }
+
+  function damage(): string[] {
+    if (!existsSync(cursorFile)) {
+      const isLost = dayFilesIn(dir).some((day) => hasRecords(day));
+      return isLost ? [brokenFile(cursorFile, -1, 0)] : [];
+    }
+    let days: Cursor["days"];
+    try {
+      days = read().days;
+    } catch (error) {
+      return [(error as Error).message];
+    }
+    const finished = closed.all().filter((line) => line.closed.records > 0);
+    const last = lastClosed();
+    return [
+      ...finished.flatMap((line) => damageOf(line.closed.day, line.closed.file_bytes, true)),
+      ...Object.entries(days).flatMap(([day, bytes]) =>
+        day > last ? damageOf(day, bytes, false) : [],
+      ),
+    ];
+  }
+
   async function write(cursor: Cursor): Promise<void> {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     await replaceFile(cursorFile, `${JSON.stringify(cursor)}\n`);
@@ -63,23 +97,13 @@ export function createDayFiles(dir: string, closed: () => string | undefined): D
     read,
     pathOf,
     besideOf: (name) => join(dir, name),
-    faults() {
-      const { days } = read();
-      const last = closed() ?? "";
-      const broken = Object.entries(days).flatMap(([day, bytes]) => {
-        if (day <= last) return [];
-        const size = statSync(pathOf(day), { throwIfNoEntry: false })?.size ?? -1;
-        return size < bytes ? [brokenFile(pathOf(day), size, bytes)] : [];
-      });
-      const isLost = !existsSync(cursorFile) && dayFilesIn(dir).some((day) => hasRecords(day));
-      if (isLost) broken.push(brokenFile(cursorFile, -1, 0));
-      return broken.map((detail) => ({ event: "usage_records_damaged", detail, blocks: true }));
-    },
+    faults: () =>
+      damage().map((detail) => ({ event: "usage_records_damaged", detail, blocks: true })),
     async append(texts, segments) {
       const cursor = read();
       // Days without a cursor are a fault, so the cursor has to be there before the first day.
       if (!existsSync(cursorFile)) await write(cursor);
-      const last = closed() ?? "";
+      const last = lastClosed();
       const days = Object.fromEntries(Object.entries(cursor.days).filter(([day]) => day > last));
       for (const [day, text] of texts) {
         const size = days[day] ?? 0;
@@ -117,6 +141,8 @@ function dayFilesIn(dir: string): string[] {
 /** Throws if the text is not what this module writes. */
 function parseCursor(text: string, path: string): Cursor {
   const json = asObject(parseJson(text));
+  if (text !== "{}" && !(json["segments"] && json["days"]))
+    throw new Error(`${path} cannot be read: ${UNREADABLE}`);
   const segments = Object.entries(asObject(json["segments"])).map(([name, value]) => {
     const { bytes, lines, unsettled } = asObject(value);
     return [name, numbers(path, { bytes, lines, unsettled })] as const;
@@ -128,6 +154,6 @@ function parseCursor(text: string, path: string): Cursor {
 function numbers(path: string, values: Record<string, unknown>): Record<string, number> & never {
   for (const [name, value] of Object.entries(values))
     if (asCount(value) === undefined)
-      throw new Error(`${path}: ${name} is no count: run 'books rebuild'`);
+      throw new Error(`${path}: ${name} is no count: ${UNREADABLE}`);
   return values as never;
 }

@@ -42,7 +42,7 @@ interface Source {
 
 /** The store in the folder `dir`. `days` tells which days are closed. */
 export function createFileStore(dir: string, days: Days): UsageStore {
-  const files = createDayFiles(dir, () => days.last()?.closed.day);
+  const files = createDayFiles(dir, days);
   const source: Source = { files, days, openDays: createOpenDays(files) };
 
   return {
@@ -99,23 +99,43 @@ async function* textsOf(source: Source, day: string): AsyncGenerator<readonly st
   for await (const { lines } of readLines(path, { to, batchBytes: BATCH_BYTES })) yield lines;
 }
 
-/** The same in the order of the log: within a segment the file has it already. */
-async function* orderedTexts(source: Source, day: string): AsyncGenerator<readonly string[]> {
-  const segments = new Set<string>();
-  let last = "";
-  let isOrdered = true;
-  for await (const texts of textsOf(source, day)) {
+/** Some bytes of the file of a day, whose records come from one segment. */
+interface Run {
+  readonly segment: string;
+  readonly from: number;
+  to: number;
+}
+
+/** All of the file of a day, in its order. Each pass leaves a run of each segment. */
+async function runsOf(source: Source, day: string): Promise<readonly Run[]> {
+  const runs: Run[] = [];
+  let from = 0;
+  for await (const texts of textsOf(source, day))
     for (const text of texts) {
       const segment = segmentIn(text);
-      segments.add(segment);
-      if (segment < last) isOrdered = false;
-      last = segment;
+      const to = from + Buffer.byteLength(text) + 1;
+      const last = runs.at(-1);
+      if (last?.segment === segment) last.to = to;
+      else runs.push({ segment, from, to });
+      from = to;
     }
-  }
-  if (isOrdered) return yield* textsOf(source, day);
-  for (const segment of [...segments].sort())
-    for await (const texts of textsOf(source, day))
-      yield texts.filter((text) => segmentIn(text) === segment);
+  return runs;
+}
+
+/** The same in the order of the log: within a segment the file has it already. */
+async function* orderedTexts(source: Source, day: string): AsyncGenerator<readonly string[]> {
+  const path = source.files.pathOf(day);
+  const runs = await runsOf(source, day);
+  const ordered = [...runs].sort((one, other) => compareTexts(one.segment, other.segment));
+  for (const { from, to } of ordered)
+    for await (const { lines } of readLines(path, { from, to, batchBytes: BATCH_BYTES }))
+      yield lines;
+}
+
+/** By UTF-16 code units, as the names in a folder are sorted. */
+function compareTexts(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
 }
 
 async function* linesOf(source: Source, day: string): AsyncGenerator<readonly DayLine[]> {
@@ -140,8 +160,8 @@ async function finish(source: Source, day: string): Promise<void> {
       offset += Buffer.byteLength(text) + 1;
     }
   }
-  await replaceFile(files.besideOf(`${day}.sums`), sumsText(summer.sums()));
   await mergeIntoMonth(files.besideOf(`${day.slice(0, 7)}.ids`), day, await sorted(entries));
+  await replaceFile(files.besideOf(`${day}.sums`), sumsText(summer.sums()));
 }
 
 async function writeTexts(path: string, batches: AsyncIterable<readonly string[]>): Promise<void> {
@@ -162,6 +182,10 @@ async function replaceDay(source: Source, day: string, read: ReadDay): Promise<v
     for await (const records of read()) yield records.map((record) => JSON.stringify(record));
   }
   await writeTexts(draft, texts());
+  const closed = source.days.all().find((line) => line.closed.day === day)?.closed;
+  const { size } = statSync(draft);
+  if (closed && closed.file_bytes !== size)
+    throw new Error(`${day} was closed with ${closed.file_bytes} bytes of records, not ${size}`);
   await source.files.replace(day, draft);
   await finish(source, day);
 }
@@ -253,9 +277,8 @@ async function search(source: Source, query: RequestQuery): Promise<UsageRecord[
   return found;
 }
 
-/** Requests that ended at the same time stay in the order of the log. */
 const byEnd = (one: UsageRecord, other: UsageRecord): number =>
-  one.ended_at < other.ended_at ? -1 : Number(one.ended_at > other.ended_at);
+  compareTexts(one.ended_at, other.ended_at) || compareTexts(one.usage_id, other.usage_id);
 
 /** Adds the records of a query whose lines begin at these bytes, the latest first, to `found`. */
 async function readAt(

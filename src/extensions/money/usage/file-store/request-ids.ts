@@ -10,9 +10,10 @@ import {
   openSync,
   readSync,
   renameSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import { setImmediate as turnEnd } from "node:timers/promises";
+import { syncToDisk } from "../../../data-files/index.ts";
 import type { RequestQuery, UsageRecord } from "../../records/index.ts";
 
 const ID_BYTES = 8;
@@ -82,15 +83,16 @@ export async function mergeIntoMonth(
           merged.push(entries[next]!);
         merged.push(entry);
       }
-      writeSync(out, Buffer.concat(merged));
+      writeFileSync(out, Buffer.concat(merged));
     }
     for (; next < entries.length; next += BLOCK_BYTES / ENTRY_BYTES) {
-      writeSync(out, Buffer.concat(entries.slice(next, next + BLOCK_BYTES / ENTRY_BYTES)));
+      writeFileSync(out, Buffer.concat(entries.slice(next, next + BLOCK_BYTES / ENTRY_BYTES)));
       await turnEnd();
     }
   } finally {
     closeSync(out);
   }
+  await syncToDisk(draft);
   renameSync(draft, path);
 }
 

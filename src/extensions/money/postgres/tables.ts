@@ -1,0 +1,92 @@
+// The tables of the usage store. Several gateways may write into one database, so cursors and places
+// are kept by source: the gateway instance id of a data_dir.
+import { USAGE_COLUMNS } from "../records/index.ts";
+
+/** Any number that no other program in the same database uses for an advisory lock. */
+const MIGRATION_LOCK = 7_230_021;
+
+/** The columns that bills show. */
+const BILLED: Readonly<Record<(typeof USAGE_COLUMNS)[number], string>> = {
+  usage_id: "text PRIMARY KEY",
+  gateway_request_id: "text NOT NULL",
+  account: "text NOT NULL",
+  key_id: "text NOT NULL",
+  model: "text NOT NULL",
+  provider: "text",
+  status: "text NOT NULL",
+  prompt_tokens: "bigint NOT NULL",
+  completion_tokens: "bigint NOT NULL",
+  total_tokens: "bigint NOT NULL",
+  prompt_cache_hit_tokens: "bigint NOT NULL",
+  prompt_cache_miss_tokens: "bigint NOT NULL",
+  reasoning_tokens: "bigint NOT NULL",
+  // Without a scale the number keeps the digits that were written: 0.10 stays 0.10.
+  cost: "numeric NOT NULL",
+  currency: "text NOT NULL",
+  started_at: "timestamptz NOT NULL",
+  ended_at: "timestamptz NOT NULL",
+  cache_write_tokens: "bigint NOT NULL",
+};
+
+/** All columns of `usage_records`, in their order. */
+const COLUMNS: Readonly<Record<string, string>> = {
+  ...BILLED,
+  day: "date NOT NULL",
+  // Not jsonb: that has an order of members of its own, and a record must come back as its day's
+  // line has the hash of it.
+  details: "json NOT NULL",
+  // Segments are ordered by the bytes of their names, whatever the language of the database.
+  log_segment: 'text COLLATE "C" NOT NULL',
+  log_line: "int NOT NULL",
+  log_sha256: "text NOT NULL",
+};
+
+const definitions = Object.entries(COLUMNS).map(([name, type]) => `${name} ${type}`);
+
+/**
+ * Makes the tables if they are not there. Several gateways may do it at the same time, so it takes
+ * a lock. `usage_sources` shows whether a gateway instance id is in use in two places.
+ */
+export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
+  DO $$ BEGIN
+    IF to_regclass('usage_records') IS NULL THEN
+      CREATE TABLE usage_records (${definitions.join(", ")});
+      CREATE INDEX usage_records_request ON usage_records (gateway_request_id);
+      CREATE INDEX usage_records_account ON usage_records (account, day);
+      CREATE INDEX usage_records_day ON usage_records (day, log_segment, log_line);
+    ELSIF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'usage_records'::regclass
+      AND attname = 'day' AND NOT attisdropped) THEN
+      RAISE EXCEPTION 'the table usage_records is of an earlier version of chat-gateway: '
+        'name another database in usage.store, or rename the table';
+    END IF;
+  END $$;
+  CREATE TABLE IF NOT EXISTS usage_cursors (
+    source text PRIMARY KEY, place text NOT NULL, moved_at timestamptz NOT NULL,
+    cursor jsonb NOT NULL);
+  CREATE TABLE IF NOT EXISTS usage_sources (
+    source text, place text, data_dir text NOT NULL, began_at timestamptz NOT NULL,
+    seen_at timestamptz NOT NULL, PRIMARY KEY (source, place))`;
+
+/** `SET` of an UPDATE that takes over every column of a row that could not be inserted. */
+export const SET_ALL = `SET ${Object.keys(COLUMNS)
+  .map((name) => `${name} = excluded.${name}`)
+  .join(", ")}`;
+
+const isoTime = (column: string): string =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+/** The columns whose JSON is not what a record has. */
+const TEXTS: Readonly<Record<string, string>> = {
+  cost: "cost::text",
+  started_at: isoTime("started_at"),
+  ended_at: isoTime("ended_at"),
+};
+
+const members = [...USAGE_COLUMNS, "day"].map((name) => `'${name}', ${TEXTS[name] ?? name}`);
+
+/** A record as JSON, with its members in the order of usageRecord(). */
+export const RECORD = `json_build_object(${members.join(", ")})`;
+
+/** The same with `details` and `log`. */
+export const WHOLE_RECORD = `json_build_object(${members.join(", ")}, 'details', details,
+  'log', json_build_object('segment', log_segment, 'line', log_line, 'sha256', log_sha256))`;

@@ -1,0 +1,204 @@
+// A pass that dies at any of its changes leaves everything so that the next process ends up exactly
+// where it would have.
+
+import assert from "node:assert/strict";
+import { cpSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { BooksFault, lineOf, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
+import { openLine } from "../../../support/books.ts";
+import { dyingAt } from "../../../support/dying.ts";
+import { folder } from "../../../support/folder.ts";
+import {
+  createScene,
+  DAY_MS,
+  numbersOf,
+  request,
+  snapshot,
+  type Scene,
+} from "../../../support/projection.ts";
+
+const A = "2026-01-29.0001.jsonl";
+const B = "2026-01-30.0001.jsonl";
+const C = "2026-01-30.0002.jsonl";
+const at12 = (day: string): string => `${day}T12:00:00.000Z`;
+
+/** What counts of a data_dir. */
+function stateOf(dir: string): Record<string, string> {
+  const files = Object.entries(snapshot(dir)).filter(([name]) => !name.endsWith(".new"));
+  return Object.fromEntries(files);
+}
+
+/** Books in which a pass has everything to do: it recovers, copies, closes days, and deletes. */
+async function busyBooks(): Promise<Scene> {
+  const at = createScene({ now: at12("2026-01-29"), keepDays: 1, own: new Set([A, B, C]) });
+  at.write(A, ...request(1, at12("2026-01-29")));
+  await at.pass();
+  await at.passUntil(at12("2026-01-30"));
+  at.write(B, ...request(2, at12("2026-01-30")), openLine(3, { time: at12("2026-01-30") }));
+  await at.pass();
+  at.write(C, ...request(4, at12("2026-01-30")), ...request(5, at12("2026-01-30")));
+  await at.pass();
+  at.write(B, ...request(6, at12("2026-01-30")), ...request(7, "2026-01-31T01:00:00.000Z"));
+  // The process of both has died, and was writing a line.
+  at.write(C, ...request(8, "2026-01-30T23:00:00.000Z", "2026-01-31T00:00:01.000Z"));
+  at.write(B, openLine(9, { time: "2026-01-31T02:00:00.000Z" }));
+  writeFileSync(at.segment(B), `${readFileSync(at.segment(B), "utf8")}{"type":"set`);
+  at.clock.advance(DAY_MS - 1);
+  return at;
+}
+
+/** A copy of books as another process opens them. */
+function copyOf(at: Scene): Scene {
+  const dir = folder({ inMemory: true });
+  cpSync(at.dir, dir, { recursive: true });
+  const now = new Date(at.clock.now()).toISOString();
+  return createScene({ dir, now, keepDays: 1 });
+}
+
+describe("a pass that dies", () => {
+  it("at any change, or in the middle of it, leaves exactly the rest to the next", async () => {
+    const before = await busyBooks();
+    const whole = copyOf(before);
+    await whole.pass();
+    // Settle lines of dead processes are timed by the clock: it must be the same in all copies.
+    const expected = stateOf(whole.dir);
+    assert.deepEqual(
+      whole.closed().map(({ day, records }) => [day, records]),
+      [
+        ["2026-01-29", 1],
+        ["2026-01-30", 4],
+      ],
+    );
+    assert.deepEqual([existsSync(whole.segment(A)), existsSync(whole.segment(B))], [false, true]);
+    let deaths = 0;
+    for (; ; deaths += 1) {
+      const at = copyOf(before);
+      const lived = await dyingAt(deaths, () => syncUsage(at.books));
+      if (lived) break;
+      const next = at.other();
+      await next.pass();
+      assert.deepEqual(stateOf(at.dir), expected, `death at change ${deaths}`);
+      const records = await next.records();
+      assert.deepEqual(
+        numbersOf(records).sort((a, b) => a - b),
+        [1, 2, 3, 4, 5, 6, 7, 8, 9],
+      );
+    }
+    assert.ok(deaths > 25, `${deaths} changes`);
+  });
+
+  it("twice, at any two changes, does so too", { timeout: 120_000 }, async () => {
+    const before = await busyBooks();
+    const whole = copyOf(before);
+    await whole.pass();
+    const expected = stateOf(whole.dir);
+    for (let first = 1; first < 40; first += 4)
+      for (let second = 0; second < 40; second += 5) {
+        const at = copyOf(before);
+        await dyingAt(first, () => syncUsage(at.books));
+        await dyingAt(second, () => syncUsage(at.other().books));
+        await at.other().pass();
+        assert.deepEqual(stateOf(at.dir), expected, `deaths at ${first} and ${second}`);
+      }
+  });
+
+  it("after it closed a day and before its line, lets late records of the day come in", async () => {
+    const at = createScene({ now: at12("2026-01-30"), own: new Set([B, C]) });
+    at.write(C, ...request(1, at12("2026-01-30")));
+    await at.pass();
+    await at.books.store.finish("2026-01-30");
+    at.write(B, ...request(2, at12("2026-01-30")));
+    const next = at.other();
+    await next.passUntil(at12("2026-01-31"));
+    assert.deepEqual(numbersOf(await next.records()), [2, 1]);
+    assert.equal(next.closed()[0]?.["records"], 2);
+    for (const n of [1, 2])
+      assert.equal(
+        (await next.books.store.find({ requestId: `request ${n}`, limit: 9 })).length,
+        1,
+      );
+    assert.equal((await next.books.store.sums({}, ["account"]))[0]?.requests, 2);
+  });
+
+  it("while it appended the line of a day has not closed it", async () => {
+    const at = createScene({ now: at12("2026-01-30"), own: new Set([B]) });
+    at.write(B, ...request(1, at12("2026-01-30")));
+    await at.pass();
+    const line = await lineOf(at.books, "2026-01-30", await at.books.store.cursor());
+    writeFileSync(at.books.days.path, line.slice(0, -10));
+    const next = at.other();
+    await next.passUntil(at12("2026-01-31"));
+    assert.deepEqual(
+      next.closed().map(({ day, number }) => [day, number]),
+      [["2026-01-30", 1]],
+    );
+  });
+});
+
+describe("files that were changed, shortened or deleted", () => {
+  const cases: readonly (readonly [string, (at: Scene) => string])[] = [
+    ["a segment is gone", (at) => remove(at.segment(B))],
+    ["a segment is shorter than what was copied", (at) => shorten(at.segment(B))],
+    ["the file of an open day is gone", (at) => remove(join(at.dir, "usage/2026-01-31.jsonl"))],
+    ["the file of an open day is shorter", (at) => shorten(join(at.dir, "usage/2026-01-31.jsonl"))],
+    ["the file of a closed day is gone", (at) => remove(join(at.dir, "usage/2026-01-30.jsonl"))],
+    [
+      "the file of a closed day is shorter",
+      (at) => shorten(join(at.dir, "usage/2026-01-30.jsonl")),
+    ],
+    ["the cursor is gone", (at) => remove(join(at.dir, "usage/cursor.json"))],
+    ["the cursor is empty", (at) => overwrite(join(at.dir, "usage/cursor.json"), "")],
+    ["the cursor is torn", (at) => shorten(join(at.dir, "usage/cursor.json"))],
+    [
+      "the cursor has no counts",
+      (at) => overwrite(join(at.dir, "usage/cursor.json"), '{"segments":{"x":{}},"days":{}}'),
+    ],
+  ];
+  for (const [what, harm] of cases)
+    it(`are a fault that names the file: ${what}`, async () => {
+      const at = createScene({ now: at12("2026-01-30"), own: new Set([B]) });
+      at.write(B, ...request(1, at12("2026-01-30")));
+      await at.pass();
+      await at.passUntil(at12("2026-01-31"));
+      at.write(B, ...request(2, at12("2026-01-31")));
+      await at.pass();
+      const path = harm(at);
+      at.write(C, ...request(3, at12("2026-01-31")));
+      const before = snapshot(at.dir);
+      for (const books of [at.books, at.other().books])
+        await assert.rejects(syncUsage(books), (error: Error) => {
+          assert.ok(error instanceof BooksFault, String(error));
+          assert.ok(error.message.startsWith(path), error.message);
+          assert.match(error.message, /stop the gateway, .*'books rebuild' and start again$/);
+          return true;
+        });
+      assert.deepEqual(snapshot(at.dir), before, "nothing is overwritten");
+    });
+
+  it("are read with an error that names the file, be no pass in between", async () => {
+    const at = createScene({ now: at12("2026-01-31"), own: new Set([B]) });
+    at.write(B, ...request(1, at12("2026-01-31")));
+    await at.pass();
+    shorten(join(at.dir, "usage/2026-01-31.jsonl"));
+    const { store } = at.books;
+    await assert.rejects(at.records(), /2026-01-31\.jsonl has \d+ bytes, although \d+ bytes/);
+    await assert.rejects(store.sums({}, ["day"]), /2026-01-31\.jsonl has \d+ bytes/);
+    await assert.rejects(store.find({ requestId: "x", limit: 1 }), /2026-01-31\.jsonl has/);
+  });
+});
+
+function remove(path: string): string {
+  rmSync(path);
+  return path;
+}
+
+function shorten(path: string): string {
+  truncateSync(path, readFileSync(path).length - 5);
+  return path;
+}
+
+function overwrite(path: string, text: string): string {
+  writeFileSync(path, text);
+  return path;
+}

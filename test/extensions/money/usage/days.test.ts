@@ -1,0 +1,293 @@
+// Settled requests become usage records, each on its day, and days that are over are closed.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import { openLine, settleLine, spendId } from "../../../support/books.ts";
+import { createScene, numbersOf, recordsIn, request } from "../../../support/projection.ts";
+
+const A = "2026-01-31.0001.jsonl";
+const B = "2026-01-31.0002.jsonl";
+const NOON = "2026-01-31T12:00:00.000Z";
+const NEXT_NOON = "2026-02-01T12:00:00.000Z";
+const sha256 = (text: string | Buffer): string => createHash("sha256").update(text).digest("hex");
+
+describe("the projection of the spend log", () => {
+  it("makes of each settled request one record, which says where it comes from", async () => {
+    const at = createScene();
+    const [open, settle] = request(1, NOON, "2026-01-31T12:00:02.000Z");
+    at.write(A, openLine(9, { time: NOON }), open, settle);
+    assert.deepEqual(await at.other({ own: null }).pass(), { copied: 1, faults: [] });
+    const [record] = recordsIn(at.dayFile("2026-01-31"));
+    assert.deepEqual(record?.log, {
+      segment: A,
+      line: 3,
+      sha256: sha256(`${JSON.stringify(open)}\n${JSON.stringify(settle)}\n`),
+    });
+    assert.equal(record?.day, "2026-01-31");
+    assert.equal(record?.started_at, NOON);
+    assert.equal(record?.ended_at, "2026-01-31T12:00:02.000Z");
+    const [shown] = await at.records();
+    assert.equal(
+      JSON.stringify(shown),
+      JSON.stringify({ ...record, details: undefined, log: undefined }),
+    );
+  });
+
+  it("copies nothing twice, and goes on where it stopped", async () => {
+    const at = createScene({ own: new Set([A]) });
+    at.write(A, ...request(1, NOON), openLine(2, { time: NOON }));
+    assert.equal((await at.pass()).copied, 1);
+    assert.equal((await at.pass()).copied, 0);
+    at.write(A, request(2, NOON)[1]);
+    assert.equal((await at.pass()).copied, 1);
+    assert.deepEqual(numbersOf(await at.records()), [1, 2]);
+  });
+
+  it("books a request on the day on which it ended", async () => {
+    const at = createScene({ now: NEXT_NOON, own: new Set([A]) });
+    at.write(A, ...request(1, "2026-01-31T23:59:59.000Z", "2026-01-31T23:59:59.999Z"));
+    at.write(A, ...request(2, "2026-01-31T23:59:59.000Z", "2026-02-01T00:00:00.000Z"));
+    await at.pass();
+    assert.deepEqual(numbersOf(recordsIn(at.dayFile("2026-01-31"))), [1]);
+    assert.deepEqual(numbersOf(recordsIn(at.dayFile("2026-02-01"))), [2]);
+  });
+
+  it("books a late voucher on the first open day", async () => {
+    const at = createScene({ own: new Set([A, B]) });
+    at.write(A, ...request(1, NOON));
+    await at.pass();
+    await at.passUntil(NEXT_NOON);
+    assert.deepEqual(
+      at.closed().map(({ day }) => day),
+      ["2026-01-31"],
+    );
+    const closedFile = at.dayFile("2026-01-31");
+    at.write(B, ...request(2, NOON));
+    assert.equal((await at.pass()).copied, 1);
+    assert.equal(at.dayFile("2026-01-31"), closedFile);
+    const [late] = recordsIn(at.dayFile("2026-02-01"));
+    assert.deepEqual([late?.usage_id, late?.day, late?.ended_at], [spendId(2), "2026-02-01", NOON]);
+  });
+
+  it("closes no day on which a request began that is not settled", async () => {
+    const at = createScene({ own: new Set([A, B]) });
+    at.write(A, openLine(1, { time: NOON }));
+    at.write(B, openLine(2, { time: "2026-02-01T11:00:00.000Z" }));
+    await at.passUntil(NEXT_NOON);
+    assert.deepEqual(at.closed(), []);
+    at.write(A, request(1, NOON, NEXT_NOON)[1]);
+    await at.pass();
+    assert.deepEqual(
+      at.closed().map(({ day, records }) => [day, records]),
+      [["2026-01-31", 0]],
+    );
+    await at.passUntil("2026-02-02T11:00:00.000Z");
+    assert.equal(at.closed().length, 1, "request 2 began on February 1");
+    at.write(B, request(2, "2026-02-01T11:00:00.000Z", "2026-02-02T09:00:00.000Z")[1]);
+    await at.pass();
+    assert.deepEqual(
+      at.closed().map(({ day, records }) => [day, records]),
+      [
+        ["2026-01-31", 0],
+        ["2026-02-01", 1],
+      ],
+    );
+  });
+
+  it("closes a day only if the pass began when nothing of it could come any more", async () => {
+    const at = createScene({ own: new Set([A]), now: "2026-01-31T23:59:59.000Z" });
+    at.write(A, ...request(1, NOON));
+    await at.passUntil("2026-02-01T00:00:05.000Z");
+    assert.deepEqual(at.closed(), []);
+    await at.passUntil("2026-02-01T00:00:10.000Z");
+    assert.equal(at.closed().length, 1);
+  });
+
+  it("puts the records of a closed day in the order of the log, by segment and line", async () => {
+    const at = createScene({ own: new Set([A, B]) });
+    for (let n = 0; n < 6; n += 1) {
+      at.write(n % 2 === 0 ? B : A, ...request(n, NOON));
+      await at.pass();
+    }
+    assert.deepEqual(numbersOf(recordsIn(at.dayFile("2026-01-31"))), [0, 1, 2, 3, 4, 5]);
+    const lines: string[] = [];
+    for await (const batch of at.books.store.linesOf("2026-01-31"))
+      lines.push(...batch.map(({ text }) => `${text}\n`));
+    await at.passUntil(NEXT_NOON);
+    const file = at.dayFile("2026-01-31");
+    assert.deepEqual(numbersOf(recordsIn(file)), [1, 3, 5, 0, 2, 4]);
+    assert.equal(lines.join(""), file, "linesOf() has that order before");
+    const [line] = at.closed();
+    assert.equal(line?.["file_sha256"], sha256(file));
+    assert.equal(line?.["file_bytes"], Buffer.byteLength(file));
+    assert.deepEqual(
+      line?.["segments"],
+      [A, B].map((segment) => ({
+        segment,
+        first: spendId(segment === A ? 1 : 0),
+        bytes: readFileSync(at.segment(segment)).length,
+        lines: 6,
+        sha256: sha256(readFileSync(at.segment(segment))),
+      })),
+    );
+    for (const [n, place] of [
+      [0, 2],
+      [1, 2],
+      [4, 6],
+    ] as const) {
+      const [found] = await at.books.store.find({ requestId: `request ${n}`, limit: 5 });
+      assert.deepEqual([found?.usage_id, found?.log?.line], [spendId(n), place]);
+    }
+  });
+
+  it("makes the same file of a day however the passes fell", async () => {
+    const files = await Promise.all(
+      [1, 3, 20].map(async (every) => {
+        const at = createScene({ own: new Set([A, B]) });
+        for (let n = 0; n < 20; n += 1) {
+          at.write(n % 3 === 0 ? B : A, ...request(n, NOON));
+          if (n % every === 0) await at.pass();
+        }
+        await at.pass();
+        await at.passUntil(NEXT_NOON);
+        return [at.dayFile("2026-01-31"), at.closed()[0]?.["root"]];
+      }),
+    );
+    assert.deepEqual(files[1], files[0]);
+    assert.deepEqual(files[2], files[0]);
+  });
+
+  it("chains the lines of days, lists a segment again only if it has grown, and prints each", async () => {
+    const at = createScene({ own: new Set([A]) });
+    at.write(A, ...request(1, NOON));
+    await at.pass();
+    await at.passUntil("2026-02-02T12:00:00.000Z");
+    at.write(A, ...request(2, "2026-02-02T12:00:00.000Z"));
+    await at.pass();
+    await at.passUntil("2026-02-03T12:00:00.000Z");
+    const closed = at.closed();
+    assert.deepEqual(
+      closed.map(({ number }) => number),
+      [1, 2, 3],
+    );
+    assert.deepEqual(
+      closed.map(({ segments }) => segments.map((each: any) => each.lines)),
+      [[2], [], [4]],
+    );
+    const texts = readFileSync(`${at.dir}/days.jsonl`, "utf8").split("\n").slice(0, -1);
+    assert.deepEqual(
+      closed.map(({ previous }) => previous),
+      [null, sha256(texts[0]!), sha256(texts[1]!)],
+    );
+    assert.deepEqual(
+      at.events.map(({ event, line }) => [event, line]),
+      texts.map((text) => ["day_closed", text]),
+    );
+  });
+
+  it("opens the books on the first day that there is anything of", async () => {
+    const at = createScene({ now: "2026-02-03T12:00:00.000Z", own: new Set([A]) });
+    await at.pass();
+    assert.deepEqual(at.closed(), []);
+    at.write(A, ...request(1, "2026-01-30T12:00:00.000Z"));
+    await at.pass();
+    const days = ["2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02"];
+    assert.deepEqual(
+      at.closed().map(({ day }) => day),
+      days,
+    );
+  });
+});
+
+describe("lines of the spend log that should not be there", () => {
+  it("count once: the first settle line, whatever the second says", async () => {
+    const at = createScene({ own: new Set([A]) });
+    const [open, settle] = request(1, NOON);
+    at.write(A, open, settle, { ...settle, cost: "99" });
+    const { copied, faults } = await at.pass();
+    assert.equal(copied, 1);
+    assert.match(
+      faults[0]!.detail,
+      /0001\.jsonl: line 3 settles sp_0+1 a second time, and does not count/,
+    );
+    assert.equal(faults[0]!.blocks, false);
+    assert.equal((await at.records())[0]?.cost, settle["cost"]);
+    at.write(A, { ...settle, cost: "98" });
+    const again = await at.other({ own: new Set([A]) }).pass();
+    assert.equal(again.copied, 0, "another process knows it too");
+    assert.match(again.faults[0]!.detail, /line 4 settles/);
+  });
+
+  it("are named where a request is opened twice, and it is settled once", async () => {
+    const at = createScene({ own: new Set([A]) });
+    const [open, settle] = request(1, NOON);
+    at.write(A, open, open, settle, open);
+    const { copied, faults } = await at.pass();
+    assert.equal(copied, 1);
+    assert.deepEqual(
+      faults.map(({ detail }) => detail.slice(detail.indexOf("line"))),
+      [`line 2 opens ${spendId(1)} a second time`, `line 4 opens ${spendId(1)} a second time`],
+    );
+    await at.passUntil(NEXT_NOON);
+    assert.equal(at.closed().length, 1);
+  });
+
+  it("are billed where the open line is gone", async () => {
+    const at = createScene({ own: new Set([A]) });
+    const [, settle] = request(1, NOON);
+    at.write(A, settle);
+    assert.equal((await at.pass()).copied, 1);
+    const [record] = recordsIn(at.dayFile("2026-01-31"));
+    assert.equal(record?.log?.sha256, sha256(`${JSON.stringify(settle)}\n`));
+  });
+
+  it("are passed over and named where they cannot be read, and the others count", async () => {
+    const at = createScene({ own: new Set([A]) });
+    const [open, settle] = request(1, NOON);
+    at.write(A, "{", open, "", '{"type":"note"}', settle, "\u0000\u0000");
+    const { copied, faults } = await at.pass();
+    assert.equal(copied, 1);
+    assert.deepEqual(
+      faults.map(({ detail }) => /line \d.*/.exec(detail)?.[0]),
+      [1, 3, 4, 6].map((line) => `line ${line} is no line of the spend log`),
+    );
+    await at.passUntil(NEXT_NOON);
+    assert.equal(at.closed()[0]?.["segments"][0].lines, 6);
+  });
+
+  it("are never copied if no record could be read back, whatever member is spoilt", async () => {
+    const spoilt = [
+      undefined,
+      null,
+      -1,
+      1.5,
+      2 ** 53,
+      "",
+      "x",
+      {},
+      [],
+      "2026-02-30T00:00:00.000Z",
+      "007",
+    ];
+    const lines = Object.keys(settleLine(1)).flatMap((name) =>
+      spoilt.map((value) => settleLine(1, { [name]: value })),
+    );
+    const at = createScene({ own: new Set([A]) });
+    at.write(
+      A,
+      ...lines.map((line, n) =>
+        line["spend_id"] === spendId(1) ? { ...line, spend_id: spendId(n) } : line,
+      ),
+    );
+    const { copied, faults } = await at.pass();
+    assert.ok(copied > 20 && faults.length > 50, `${copied} copied`);
+    await at.passUntil(NEXT_NOON);
+    assert.deepEqual(
+      at.closed().map(({ records }) => records),
+      [copied],
+    );
+    assert.equal((await at.records()).length, copied);
+  });
+});

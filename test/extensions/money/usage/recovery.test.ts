@@ -1,0 +1,249 @@
+// Segments of dead processes, live ones, two processes at once, clocks that jump, old segments.
+
+import assert from "node:assert/strict";
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { claimSegment } from "../../../../src/extensions/money/ledger/segment-claim.ts";
+import { copySettled, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
+import { linesOf, openLine, settleLine, spendId } from "../../../support/books.ts";
+import {
+  createScene,
+  DAY_MS,
+  numbersOf,
+  request,
+  type Scene,
+} from "../../../support/projection.ts";
+
+const A = "2026-01-31.0001.jsonl";
+const B = "2026-01-31.0002.jsonl";
+const NOON = "2026-01-31T12:00:00.000Z";
+const open = (n: number) => openLine(n, { time: NOON });
+const settle = (n: number) => settleLine(n, { time: NOON, duration_ms: 0 });
+
+/** As the living process that writes a segment. */
+async function claim(t: TestContext, at: Scene, name: string): Promise<() => void> {
+  const held = await claimSegment(at.segment(name));
+  assert.ok(held);
+  t.after(held.release);
+  return held.release;
+}
+
+describe("segments of dead processes", () => {
+  it("get one interrupted line for each request that is left open, at no cost", async () => {
+    const at = createScene();
+    at.write(A, open(1), open(2), settle(1));
+    writeFileSync(at.segment(A).replace("jsonl", "sock"), "");
+    assert.deepEqual(await at.pass(), { copied: 2, faults: [] });
+    assert.deepEqual(await at.pass(), { copied: 0, faults: [] });
+    assert.deepEqual(await at.other().pass(), { copied: 0, faults: [] });
+    const lines = linesOf(at.segment(A));
+    assert.deepEqual(
+      lines.map(({ type, spend_id, status }) => [type, spend_id, status]),
+      [
+        ["open", spendId(1), undefined],
+        ["open", spendId(2), undefined],
+        ["settle", spendId(1), "completed"],
+        ["settle", spendId(2), "interrupted"],
+      ],
+    );
+    const [, record] = await at.records();
+    assert.deepEqual([record?.status, record?.cost, record?.model], ["interrupted", "0", "m"]);
+    assert.ok(!existsSync(at.segment(A).replace("jsonl", "sock")));
+  });
+
+  it("lose a last line that is torn, and nothing else", async () => {
+    const at = createScene();
+    at.write(A, open(1), settle(1), open(2));
+    const whole = readFileSync(at.segment(A), "utf8");
+    for (const torn of ["{", JSON.stringify(settle(2)), '{"type":"open","spend_id":"é']) {
+      appendFileSync(at.segment(A), torn);
+      await at.pass();
+      const text = readFileSync(at.segment(A), "utf8");
+      assert.ok(text.startsWith(whole) && text.endsWith("\n"), torn);
+      assert.equal(linesOf(at.segment(A)).length, 4);
+    }
+    assert.deepEqual(
+      (await at.records()).map(({ status }) => status),
+      ["completed", "interrupted"],
+    );
+  });
+
+  it("go if nothing stands in them, and stay as they are for a command", async () => {
+    const at = createScene();
+    at.write(A);
+    at.write(B, open(1));
+    const command = at.other({ own: null });
+    assert.deepEqual(await command.pass(), { copied: 0, faults: [] });
+    assert.equal(linesOf(at.segment(B)).length, 1);
+    assert.ok(existsSync(at.segment(A)));
+    await at.pass();
+    assert.ok(!existsSync(at.segment(A)));
+    assert.equal(linesOf(at.segment(B)).length, 2);
+  });
+
+  it("are recovered although another process has copied them before", async () => {
+    const at = createScene();
+    at.write(A, open(1), open(2), settle(2));
+    assert.equal((await at.other({ own: null }).pass()).copied, 1);
+    assert.equal((await at.pass()).copied, 1);
+    assert.deepEqual(numbersOf(await at.records()), [2, 1]);
+  });
+
+  it("do not get a second end from a process that comes back: the first line counts", async () => {
+    const at = createScene();
+    at.write(A, open(1));
+    await at.pass();
+    at.write(A, settle(1));
+    const { copied, faults } = await at.pass();
+    assert.equal(copied, 0);
+    assert.match(faults[0]!.detail, /line 3 settles .* a second time/);
+    assert.deepEqual(
+      (await at.records()).map(({ status }) => status),
+      ["interrupted"],
+    );
+  });
+});
+
+describe("segments of living processes", () => {
+  it("are copied up to their last whole line, and otherwise left alone", async (t) => {
+    const at = createScene();
+    await claim(t, at, A);
+    at.write(A, open(1), settle(1), open(2));
+    const line = JSON.stringify(settle(2));
+    appendFileSync(at.segment(A), line.slice(0, 50));
+    const before = readFileSync(at.segment(A), "utf8");
+    assert.deepEqual(await at.pass(), { copied: 1, faults: [] });
+    assert.deepEqual(await at.pass(), { copied: 0, faults: [] });
+    assert.equal(readFileSync(at.segment(A), "utf8"), before);
+    appendFileSync(at.segment(A), `${line.slice(50)}\n`);
+    assert.deepEqual(await at.pass(), { copied: 1, faults: [] });
+  });
+
+  it("are recovered once their process is dead", async (t) => {
+    const at = createScene();
+    const die = await claim(t, at, A);
+    at.write(A, open(1));
+    assert.equal((await at.pass()).copied, 0);
+    die();
+    assert.equal((await at.pass()).copied, 1);
+    assert.equal((await at.records())[0]?.status, "interrupted");
+  });
+});
+
+describe("two processes", () => {
+  it("that copy at the same time copy each request once", async (t) => {
+    const at = createScene();
+    await claim(t, at, A);
+    const others = [at, at.other(), at.other({ own: null })];
+    // A lock is waited for by the clock.
+    const tick = setInterval(() => others.forEach(({ clock }) => clock.advance(50)), 1);
+    t.after(() => clearInterval(tick));
+    for (let round = 0; round < 5; round += 1) {
+      for (let n = round * 20; n < round * 20 + 20; n += 1) at.write(A, open(n), settle(n));
+      const passes = await Promise.all(others.map(({ books }) => copySettled(books)));
+      assert.equal(
+        passes.reduce((sum, { copied }) => sum + copied, 0),
+        20,
+      );
+    }
+    assert.deepEqual(
+      numbersOf(await at.records()),
+      Array.from({ length: 100 }, (_, n) => n),
+    );
+  });
+
+  it("see what the other has copied: sums, records and ids of an open day", async () => {
+    const at = createScene({ own: new Set([A]) });
+    const reader = at.other({ own: null }).books.store;
+    for (let n = 0; n < 3; n += 1) {
+      at.write(A, open(n), settle(n));
+      await at.pass();
+      assert.equal((await reader.sums({}, ["account"]))[0]?.requests, n + 1);
+      assert.equal((await reader.find({ requestId: `request ${n}`, limit: 1 })).length, 1);
+    }
+    await at.passUntil("2026-02-01T12:00:00.000Z");
+    assert.equal((await reader.sums({}, ["account"]))[0]?.requests, 3);
+    assert.equal((await reader.find({ requestId: "request 2", limit: 1 })).length, 1);
+  });
+});
+
+describe("a clock that cannot be believed", () => {
+  async function oneDay(): Promise<Scene> {
+    const at = createScene({ own: new Set([A]), keepDays: 1 });
+    at.write(A, ...request(1, NOON));
+    await at.pass();
+    // A note of the time is made when a day may be closed.
+    await at.passUntil("2026-02-01T12:00:00.000Z");
+    assert.equal(at.closed().length, 1);
+    return at;
+  }
+
+  it("closes no day and deletes nothing after a jump, until it has gone on for a day", async () => {
+    const at = await oneDay();
+    at.clock.advance(400 * DAY_MS);
+    await at.pass();
+    assert.equal(at.closed().length, 1);
+    at.clock.advance(DAY_MS / 2);
+    await at.other().pass();
+    assert.equal(at.closed().length, 1, "another process knows of the jump");
+    assert.ok(existsSync(at.segment(A)));
+    at.clock.advance(DAY_MS / 2);
+    await at.pass();
+    assert.equal(at.closed().length, 402);
+  });
+
+  it("does so after a jump back as well, and books on the day that was open", async () => {
+    const at = await oneDay();
+    const back = at.other({ now: "2026-01-20T00:00:00.000Z" });
+    back.write(A, ...request(2, "2026-01-20T00:00:00.000Z"));
+    await back.pass();
+    assert.equal(back.closed().length, 1);
+    const [, record] = await back.records();
+    assert.deepEqual([record?.day, record?.ended_at], ["2026-02-01", "2026-01-20T00:00:00.000Z"]);
+  });
+});
+
+describe("old segments", () => {
+  it("go when everything in them stands on the line of a day that is old, and not before", async () => {
+    const at = createScene({ keepDays: 3 });
+    at.write(A, ...request(1, NOON));
+    await at.pass();
+    await at.passUntil("2026-02-01T12:00:00.000Z");
+    at.write(A, ...request(2, "2026-02-01T12:00:00.000Z"));
+    await at.pass();
+    // January 31 expires on February 4; but the last line of the segment is on February 1.
+    await at.passUntil("2026-02-05T00:00:00.000Z");
+    assert.ok(existsSync(at.segment(A)));
+    await at.passUntil("2026-02-05T12:00:00.000Z");
+    assert.ok(!existsSync(at.segment(A)));
+    assert.deepEqual(await at.books.store.cursor(), {});
+    assert.deepEqual(await at.pass(), { copied: 0, faults: [] });
+    assert.deepEqual(numbersOf(await at.records()), [1, 2]);
+    const [found] = await at.books.store.find({ requestId: "request 2", limit: 1 });
+    assert.equal(found?.log?.segment, A);
+  });
+
+  it("stay if somebody adds a line to them that no day has yet", async () => {
+    const at = createScene({ keepDays: 1, own: new Set([A]) });
+    at.write(A, ...request(1, NOON));
+    await at.pass();
+    await at.passUntil("2026-02-02T00:00:00.000Z");
+    at.write(A, openLine(2, { time: "2026-02-02T00:00:00.000Z" }));
+    await at.passUntil("2026-02-10T00:00:00.000Z");
+    assert.ok(existsSync(at.segment(A)), "a request in it is not settled");
+  });
+
+  it("that came back from a backup are not copied again", async () => {
+    const at = createScene({ keepDays: 1 });
+    at.write(A, ...request(1, NOON));
+    const text = readFileSync(at.segment(A));
+    await at.pass();
+    await at.passUntil("2026-02-03T12:00:00.000Z");
+    assert.ok(!existsSync(at.segment(A)));
+    writeFileSync(at.segment(A), text);
+    assert.equal((await syncUsage(at.books)).copied, 0);
+    assert.equal((await at.records()).length, 1);
+    assert.ok(!existsSync(join(at.dir, "usage", "2026-02-03.jsonl")));
+  });
+});

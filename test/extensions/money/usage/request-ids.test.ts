@@ -1,0 +1,104 @@
+// The index by request id: sorted entries of a month's days in one file.
+
+import assert from "node:assert/strict";
+import { appendFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import {
+  addOpen,
+  emptyIds,
+  entryOf,
+  findInMonth,
+  findOpen,
+  keyOf,
+  mergeIntoMonth,
+  sorted,
+} from "../../../../src/extensions/money/usage/file-store/request-ids.ts";
+import { folder } from "../../../support/folder.ts";
+import { createScene, numbersOf, request } from "../../../support/projection.ts";
+
+const DAYS = ["2026-01-31", "2026-01-01", "2026-01-15"];
+const path = join(folder({ inMemory: true }), "2026-01.ids");
+const key = (requestId: string, account?: string): Buffer =>
+  keyOf({ requestId, account, limit: 1 });
+
+async function mergeDay(day: string, ids: readonly (readonly [string, string, number])[]) {
+  const entries = ids.map(([id, account, offset]) => entryOf(id, account, { day, offset }));
+  await mergeIntoMonth(path, day, await sorted(entries));
+}
+
+describe("the index by request id", () => {
+  it("finds each of 100,000 entries of three days, and of an id that many have, all", async () => {
+    for (const day of DAYS)
+      await mergeDay(
+        day,
+        Array.from({ length: 100_000 / 3 }, (_, n) =>
+          n % 10 === 0
+            ? (["same", `account ${n % 7}`, n] as const)
+            : ([`${day} ${n}`, "acme", n * 1_000_003] as const),
+        ),
+      );
+    assert.equal(statSync(path).size, 33_333 * 3 * 18);
+    for (let n = 1; n < 33_333; n += 37)
+      for (const day of DAYS) {
+        const expected = n % 10 === 0 ? [] : [{ day, offset: n * 1_000_003 }];
+        assert.deepEqual(findInMonth(path, key(`${day} ${n}`)), expected);
+        assert.deepEqual(findInMonth(path, key(`${day} ${n}`, "acme")), expected);
+        assert.deepEqual(findInMonth(path, key(`${day} ${n}`, "other")), []);
+      }
+    assert.equal(findInMonth(path, key("same")).length, 3_334 * 3);
+    const own = findInMonth(path, key("same", "account 3"));
+    assert.ok(own.length > 1_000 && own.every(({ offset }) => offset % 7 === 3));
+    assert.deepEqual(findInMonth(path, key("none")), []);
+  });
+
+  it("has a day's entries once, however often it is merged", async () => {
+    await mergeDay(DAYS[1]!, [["again", "acme", 2 ** 40 - 1]]);
+    await mergeDay(DAYS[1]!, [["again", "acme", 5]]);
+    assert.deepEqual(findInMonth(path, key("again")), [{ day: DAYS[1], offset: 5 }]);
+    assert.deepEqual(findInMonth(path, key(`${DAYS[1]} 1`)), []);
+    assert.equal(findInMonth(path, key(`${DAYS[0]} 1`)).length, 1);
+    await mergeDay(DAYS[1]!, []);
+    assert.deepEqual(findInMonth(path, key("again")), []);
+  });
+
+  it("passes over an entry that is torn, and a file that is not there", async () => {
+    await mergeDay(DAYS[1]!, [["whole", "acme", 7]]);
+    appendFileSync(path, Buffer.alloc(9, 255));
+    assert.equal(findInMonth(path, key("whole")).length, 1);
+    assert.deepEqual(findInMonth(`${path}.none`, key("whole")), []);
+  });
+
+  it("holds the entries of an open day in memory, those of the same id together", () => {
+    const ids = emptyIds();
+    for (let n = 0; n < 30; n += 1) addOpen(ids, n % 3 === 0 ? "same" : `${n}`, n * 100);
+    assert.deepEqual(
+      findOpen(ids, "same"),
+      Array.from({ length: 10 }, (_, n) => n * 300),
+    );
+    assert.deepEqual(findOpen(ids, "1"), [100]);
+    assert.deepEqual(findOpen(ids, "0"), []);
+  });
+
+  it("yields the latest records of an id up to the limit, over open and closed days", async () => {
+    const at = createScene({ now: "2025-12-31T12:00:00.000Z", own: new Set(["x"]) });
+    const segment = "2025-12-31.0001.jsonl";
+    const over = { gateway_request_id: "same" };
+    let n = 0;
+    for (const day of ["2025-12-31", "2026-01-01", "2026-01-02"]) {
+      await at.passUntil(`${day}T12:00:00.000Z`);
+      for (let count = 0; count < 10; count += 1) {
+        const time = `${day}T12:00:0${count}.000Z`;
+        at.write(segment, ...request((n += 1), time, time, { ...over, account: `${n % 2}` }));
+      }
+      await at.pass();
+    }
+    assert.equal(at.closed().length, 2);
+    const find = async (limit: number, account?: string) =>
+      numbersOf(await at.books.store.find({ requestId: "same", account, limit }));
+    const upTo30 = (count: number) => Array.from({ length: count }, (_, at) => 31 - count + at);
+    for (const limit of [1, 10, 15, 25, 30, 100])
+      assert.deepEqual(await find(limit), upTo30(Math.min(limit, 30)), `limit ${limit}`);
+    assert.deepEqual(await find(8, "0"), [16, 18, 20, 22, 24, 26, 28, 30]);
+  });
+});

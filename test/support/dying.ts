@@ -1,0 +1,81 @@
+// A process that dies between two changes of files, or in the middle of one: from the chosen change
+// on every change fails, and of the chosen one only the first half of the bytes is written.
+
+import fs from "node:fs";
+import promises, { type FileHandle } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+
+class Died extends Error {}
+
+type Call = (...args: any[]) => any;
+
+/** Where the bytes of a call are among its arguments. Undefined: it writes none. */
+const SYNC: Readonly<Record<string, number | undefined>> = {
+  writeFileSync: 1,
+  appendFileSync: 1,
+  truncateSync: undefined,
+  renameSync: undefined,
+};
+const ASYNC: typeof SYNC = { writeFile: 1, rename: undefined, truncate: undefined };
+const HANDLE: typeof SYNC = { appendFile: 0, write: 0, truncate: undefined };
+
+const half = (bytes: string | Uint8Array): string | Uint8Array =>
+  bytes.slice(0, Math.floor(bytes.length / 2));
+
+/**
+ * Does work that dies at its change number `last`, from 0. Resolves with false if it died, and with
+ * true if it has made fewer changes and come to its end.
+ */
+export async function dyingAt(last: number, work: () => Promise<unknown>): Promise<boolean> {
+  let changes = 0;
+  const saved: (() => void)[] = [];
+
+  function wrap(target: any, names: typeof SYNC): void {
+    for (const [name, bytesAt] of Object.entries(names)) {
+      const original: Call = target[name];
+      saved.push(() => {
+        target[name] = original;
+      });
+      target[name] = function (this: unknown, ...args: any[]) {
+        const now = changes;
+        changes += 1;
+        if (now < last) return original.apply(this, args);
+        if (now > last || bytesAt === undefined) throw new Died();
+        args[bytesAt] = half(args[bytesAt]);
+        const result = original.apply(this, args);
+        if (!(result instanceof Promise)) throw new Died();
+        return result.then(() => {
+          throw new Died();
+        });
+      };
+    }
+  }
+
+  wrap(fs, SYNC);
+  wrap(promises, ASYNC);
+  const { rmSync } = fs;
+  const { open } = promises;
+  // Sockets go with their process in any case.
+  fs.rmSync = (path, options) => {
+    if (String(path).endsWith(".jsonl") && changes++ >= last) throw new Died();
+    rmSync(path, options);
+  };
+  promises.open = async (...args) => {
+    const handle: FileHandle = await open(...args);
+    wrap(handle, HANDLE);
+    return handle;
+  };
+  syncBuiltinESMExports();
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (!(error instanceof Died)) throw error;
+    return false;
+  } finally {
+    for (const restore of saved) restore();
+    fs.rmSync = rmSync;
+    promises.open = open;
+    syncBuiltinESMExports();
+  }
+}

@@ -1,0 +1,150 @@
+// Books whose spend log is written by hand, line by line, under a clock that the test moves.
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../../src/core/config.ts";
+import type { Extension } from "../../src/core/extension/extension.ts";
+import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
+import {
+  copySettled,
+  openBooks,
+  type BooksFiles,
+  type SyncResult,
+} from "../../src/extensions/money/usage/index.ts";
+import { openLine, settleLine, spendId, textOf, type Line } from "./books.ts";
+import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+import { folder } from "./folder.ts";
+
+export const DAY_MS = 86_400_000;
+
+export interface SceneOptions {
+  /** A data_dir. Absent: a new one. */
+  readonly dir?: string;
+  /** What the clock says first. */
+  readonly now?: string;
+  /** As `usage.store`. Absent: files. */
+  readonly store?: string;
+  readonly extensions?: readonly Extension[];
+  readonly keepDays?: number;
+  /** Absent: those of a gateway that writes no segment at the moment. Null: a command's. */
+  readonly own?: ReadonlySet<string> | null;
+}
+
+export interface Scene {
+  readonly dir: string;
+  readonly clock: FakeClock;
+  readonly books: BooksFiles;
+  /** What the operator was told. */
+  readonly events: Record<string, unknown>[];
+  /** Runs a pass under the lock. */
+  pass(): Promise<SyncResult>;
+  /** Moves the clock to a time, a day at a time at most, with a pass at each stop. */
+  passUntil(time: string): Promise<void>;
+  /** Adds lines to a segment. */
+  write(segment: string, ...lines: readonly (Line | string)[]): void;
+  /** The path of a segment. */
+  segment(name: string): string;
+  /** The text of a day's file. */
+  dayFile(day: string): string;
+  /** The lines of days.jsonl. */
+  closed(): Line[];
+  /** All records of the store. */
+  records(): Promise<UsageRecord[]>;
+  /** The same data_dir, as another process has it open. */
+  other(options?: SceneOptions): Scene;
+}
+
+export function createScene(options: SceneOptions = {}): Scene {
+  const { dir = folder({ inMemory: true }), now = "2026-01-31T12:00:00.000Z" } = options;
+  const { store = "file", extensions = [], keepDays = 400, own = new Set<string>() } = options;
+  const clock = createFakeClock(Date.parse(now));
+  const events: Record<string, unknown>[] = [];
+  const spendDir = join(dir, "spend");
+  mkdirSync(spendDir, { recursive: true });
+  const config = {
+    data_dir: dir,
+    currency: "USD",
+    usage: { store },
+    spend: { keep_days: keepDays },
+  };
+  const books = openBooks(config as unknown as Config, {
+    clock,
+    diagnose: (event) => events.push(event as Record<string, unknown>),
+    extensions,
+    ...(own && { ownSegments: () => own }),
+  });
+  const pass = (): Promise<SyncResult> => copySettled(books);
+  const segment = (name: string): string => join(spendDir, name);
+  return {
+    dir,
+    clock,
+    books,
+    events,
+    pass,
+    async passUntil(time) {
+      for (let left = Date.parse(time) - clock.now(); left > 0; ) {
+        const step = Math.min(left, DAY_MS);
+        clock.advance(step);
+        left -= step;
+        await pass();
+      }
+    },
+    write(name, ...lines) {
+      const path = segment(name);
+      const before = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+      writeFileSync(path, Buffer.concat([before, Buffer.from(textOf(lines))]));
+    },
+    segment,
+    dayFile: (day) => readFileSync(join(dir, "usage", `${day}.jsonl`), "utf8"),
+    closed() {
+      const path = join(dir, "days.jsonl");
+      const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+      return text
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as Line);
+    },
+    async records() {
+      const found: UsageRecord[] = [];
+      for await (const batch of books.store.records({})) found.push(...batch);
+      return found;
+    },
+    other: (over = {}) =>
+      createScene({ ...options, dir, now: new Date(clock.now()).toISOString(), ...over }),
+  };
+}
+
+/** The lines of a request that began at a time, and ended at the same or another. */
+export function request(n: number, began: string, ended = began, over: Line = {}): [Line, Line] {
+  const duration_ms = Date.parse(ended) - Date.parse(began);
+  const { gateway_request_id = `request ${n}`, account = "acme" } = over;
+  return [
+    openLine(n, { time: began, gateway_request_id, account }),
+    settleLine(n, { time: ended, duration_ms, ...over }),
+  ];
+}
+
+/** The numbers of requests, from the usage_ids of their records. */
+export const numbersOf = (records: readonly { readonly usage_id: string }[]): number[] =>
+  records.map(({ usage_id }) => Number.parseInt(usage_id.slice(3), 16));
+
+/** The records in the text of a day's file. */
+export const recordsIn = (text: string): UsageRecord[] =>
+  text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as UsageRecord);
+
+/** Every file below a folder, by its path there. */
+export function snapshot(dir: string): Record<string, string> {
+  const names = readdirSync(dir, { recursive: true, withFileTypes: true });
+  const files = names.filter((entry) => entry.isFile());
+  return Object.fromEntries(
+    files
+      .map(({ parentPath, name }) => join(parentPath, name))
+      .sort()
+      .map((path) => [path.slice(dir.length + 1), readFileSync(path, "utf8")]),
+  );
+}
+
+export { spendId };
