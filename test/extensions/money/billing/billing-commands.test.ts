@@ -191,7 +191,7 @@ describe("billing statement --sealed", () => {
   before(() => copied(config));
   const sealer: SigningExtension & StatementSealer = {
     name: "sealer",
-    openSigner: () => ({ publicHex: "00", sign: (json) => json }),
+    openSigner: () => ({ publicHex: "00", sign: (json) => json, signatureOf: () => "" }),
     printSealedStatement: (books, { account, month, currency }, print) =>
       print(JSON.stringify([account, month, currency, books.days.all().length > 0])),
   };
