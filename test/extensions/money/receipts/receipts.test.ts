@@ -18,11 +18,11 @@ import {
   usageFile,
   type Line,
 } from "../../../support/books.ts";
-import { checkConfig } from "../../../support/config.ts";
+import { allExtensions, checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, json, KEY, merge, user } from "../../../support/gateway.ts";
-import { moneyExtensions, runMoney } from "../../../support/money.ts";
+import { runHere } from "../../../support/run-here.ts";
 import { completion, status, type Behaviour } from "../../../support/provider.ts";
 import { today } from "../../../support/today.ts";
 import { within } from "../../../support/wait.ts";
@@ -49,8 +49,7 @@ async function site(t: TestContext, over: object = {}) {
     usage: { sync_ms: 86_400_000 },
   };
   const behaviours = { m: using, bad: status(500) };
-  const deps = { extensions: moneyExtensions };
-  const at = await priced(t, behaviours, merge(defaults, over) as object, deps);
+  const at = await priced(t, behaviours, merge(defaults, over) as object);
   const receipt = async (id: string, key = KEY) => {
     const headers = { authorization: `Bearer ${key}` };
     const url = `${at.gw.url}/v1/requests/${encodeURIComponent(id)}`;
@@ -124,8 +123,8 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
       const own = settles(dir).filter((line) => line["account"] === account);
       const same = own.filter((line) => line["gateway_request_id"] === "same");
       assert.deepEqual(
-        found.map((line) => line["spend_id"]),
-        same.map((line) => line["spend_id"]),
+        found.map((line) => line["spend_id"]).sort(),
+        same.map((line) => line["spend_id"]).sort(),
       );
     }
     for (const id of ["theirs", "nobody's"]) {
@@ -155,7 +154,7 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     assert.deepEqual(trace.receipts, data);
     await within(gw.gateway.close(0), "the gateway to close");
     const file = configFile({ ...config, keys: [] });
-    const printed = await runMoney(["billing", "trace", "traced", "--json", "--config", file]);
+    const printed = await runHere(["billing", "trace", "traced", "--json", "--config", file]);
     assert.deepEqual(JSON.parse(printed.stdout).receipts, data, printed.stderr);
   });
 });
@@ -169,7 +168,7 @@ describe("the search for receipts", () => {
     handMade(dir, "2026-01-31.0001.jsonl", textOf(lines), "let go");
     const clock = createFakeClock(Date.parse(now));
     const diagnose = () => undefined;
-    const options = { clock, diagnose, extensions: moneyExtensions };
+    const options = { clock, diagnose, extensions: allExtensions };
     const shared = shareBooks(checkConfig(demo({ data_dir: dir }), {}), options);
     shared.files.ownSegments = () => new Set();
     return { dir, clock, shared, receipts: createReceipts(shared) };
