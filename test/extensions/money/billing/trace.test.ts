@@ -42,9 +42,9 @@ describe("traceRequest", () => {
       settleLine(1, { ...same, cost: "7" }),
     ]);
     const trace = await traceRequest(books, { requestId: 'the "same"', cancel: WAITING });
-    assert.deepEqual(ids(trace.records), [3, 1].map(spendId));
-    assert.deepEqual(ids(trace.receipts), [3, 1].map(spendId));
-    assert.deepEqual(trace.spend, [settleLine(3, same), settleLine(1, same)]);
+    assert.deepEqual(ids(trace.records), [1, 3].map(spendId));
+    assert.deepEqual(ids(trace.receipts), [1, 3].map(spendId));
+    assert.deepEqual(trace.spend, [settleLine(1, same), settleLine(3, same)]);
     assert.ok(trace.records.every((record) => !record.details && !record.log));
   });
 
