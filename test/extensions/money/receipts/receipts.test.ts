@@ -211,18 +211,27 @@ describe("the search for receipts", () => {
     ]);
   });
 
-  it("has the latest, if an id was used for more requests than fit in an answer", async () => {
+  it("has the latest of the account, however often an id was used", async () => {
     const at = (n: number) => ({
-      ...same,
+      gateway_request_id: "same",
+      account: n < 2 ? "beta" : "acme",
       time: new Date(Date.parse("2026-01-31T12:00:00Z") + n * 1_000).toISOString(),
     });
     const numbers = Array.from({ length: 300 }, (_, n) => n);
     const lines = numbers.flatMap((n) => [openLine(n, at(n)), settleLine(n, at(n))]);
-    const { receipts } = books(lines);
-    const found = await receipts.find({ ...query, limit: 3 });
-    assert.deepEqual(
-      found.map(({ spend_id }) => spend_id),
-      [297, 298, 299].map(spendId),
-    );
+    const { receipts, clock } = books(lines);
+    for (const day of ["open", "closed"]) {
+      if (day === "closed") clock.advance(2 * 3_600_000);
+      for (const [account, expected] of [
+        ["acme", [297, 298, 299]],
+        ["beta", [0, 1]],
+        ["gamma", []],
+        [undefined, [297, 298, 299]],
+      ] as const) {
+        const found = await receipts.find({ requestId: "same", account, limit: 3 });
+        const ids = found.map(({ spend_id }) => spend_id);
+        assert.deepEqual(ids, expected.map(spendId), `${account}, ${day}`);
+      }
+    }
   });
 });
