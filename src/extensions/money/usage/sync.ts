@@ -152,6 +152,12 @@ async function copySegment(
   return pass;
 }
 
+/** Removes what a dead process left: its socket, and its segment if nothing stands in it. */
+function tidy(path: string): void {
+  rmSync(socketOf(path), { force: true });
+  if (statSync(path).size === 0) rmSync(path);
+}
+
 /** The reader of a segment, at the byte up to which it was copied. */
 async function readerOf(
   { openSegments, spendDir }: BooksFiles,
