@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import type { SegmentCursor } from "../records/index.ts";
-import { createSegmentReader, type SegmentReader } from "../usage/index.ts";
+import { brokenFile, createSegmentReader, type SegmentReader } from "../usage/index.ts";
 import type { Listing } from "./coverage.ts";
 import type { Findings } from "./findings.ts";
 import type { Join } from "./join.ts";
@@ -66,7 +66,9 @@ export async function proveSegment(
   if (cursor) {
     await read(Math.min(size, cursor.bytes), true);
     const { bytes, lines } = reader.cursor();
-    if (size >= cursor.bytes && (bytes !== cursor.bytes || lines !== cursor.lines))
+    if (size < cursor.bytes)
+      findings.add(`${file}, line ${lines + 1}`, brokenFile(path, size, cursor.bytes));
+    else if (bytes !== cursor.bytes || lines !== cursor.lines)
       findings.add(
         file,
         `line ${lines} ends at byte ${bytes}, and the cursor of the usage records says ` +

@@ -4,11 +4,15 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Ended, launch, type Program, type Running } from "../program.ts";
-import { waitFor, within } from "../wait.ts";
-import { createCrowd, type Crowd } from "./clients.ts";
-import type { CrashProvider } from "./provider.ts";
-import { LATE_MS, type Random } from "./setup.ts";
+import { type Ended, launch, type Program, type Running } from "../../test/support/program.ts";
+import { waitFor, within } from "../../test/support/wait.ts";
+import type { Crowd } from "../reconcile/client.ts";
+import { complaintsIn, type Gateway } from "../reconcile/gateways.ts";
+import type { House } from "../reconcile/house.ts";
+import type { Provider, Random } from "../reconcile/provider.ts";
+
+/** When it is certain that what is waited for does not come, however busy the machine is. */
+const LATE_MS = 120_000;
 
 /**
  * When a process dies: "asking" while a request of its own waits for the provider, "serving" after
@@ -24,14 +28,14 @@ interface Death {
 export interface Lanes {
   readonly program: Program;
   readonly random: Random;
-  readonly provider: CrashProvider;
-  /** Clients of each lane. */
-  readonly clients: number;
-  /** As CrashOptions.lifeRequests. */
+  readonly provider: Provider;
+  readonly crowd: Crowd;
+  /** Hears of kills, and of what is wrong. */
+  readonly house: House;
+  /** After how many requests most of them die, at the most. */
   readonly lifeRequests: number;
   /** Something else dies beside the gateways, so that a command may fail. */
   readonly hasRival: boolean;
-  readonly violations: string[];
   readonly killed: Record<Death["kind"], number>;
   /** How many are to be killed yet. */
   left: number;
@@ -41,26 +45,10 @@ export interface Lanes {
   readonly progress: () => void;
 }
 
-/** Where a lane's gateways live. */
-export interface Place {
-  readonly config: string;
-  readonly dataDir: string;
+/** A lane by its number, and the data_dir of its gateways. */
+export interface Lane extends Pick<Gateway, "configFile" | "dataDir"> {
+  readonly number: number;
 }
-
-/** What is on stderr, but for what the provider does. */
-export const notable = (stderr: string): string =>
-  stderr
-    .split("\n")
-    .filter((line) => !/"event":"(attempt_failed|reply_cut)"/.test(line))
-    .join("\n");
-
-/** Nothing but diagnostics may be on stderr; a last line may have died half-way. */
-const complaints = (stderr: string): string[] =>
-  stderr
-    .split("\n")
-    .slice(0, -1)
-    .filter((line) => !/^(chat-gateway: )?\{.*"event":"(?!internal_error)\w+".*\}$/.test(line))
-    .map((line) => `on stderr: ${line}`);
 
 /** The first of each lane catches a request for certain; the others are left to chance. */
 function death({ random, startMs, lifeRequests }: Lanes, isFirst: boolean): Death {
@@ -85,77 +73,83 @@ async function moment(
   lanes: Lanes,
   { kind, after }: Death,
   running: Running,
-  { crowd, dataDir }: { readonly crowd: Crowd; readonly dataDir: string },
+  { number, dataDir }: Lane,
 ): Promise<void> {
   if (kind === "starting" || kind === "syncing") {
     await Promise.race([pause(after), running.ended]); // the moment is what is tried
     return;
   }
+  const { crowd, provider } = lanes;
   const began = performance.now();
   await within(running.address, "the line that says where it listens", LATE_MS);
   lanes.startMs = Math.round((lanes.startMs * 3 + performance.now() - began) / 4);
-  if (kind === "asking") await lanes.provider.reached(crowd.askInVain());
-  else {
-    if (kind === "rotating") await rotation(dataDir);
-    await crowd.ended(after);
+  if (kind === "asking") {
+    const serial = crowd.askInVain(number);
+    await waitFor(() => provider.ledger.has(serial), `request ${serial} at the provider`, LATE_MS);
+    return;
   }
+  if (kind === "rotating") await rotation(dataDir);
+  await crowd.reached(crowd.asked.length + after);
 }
 
-function start({ program }: Lanes, config: string, isCommand: boolean): Running {
-  const args = isCommand ? ["usage", "sync", "--once"] : ["serve"];
-  return launch(program, [...args, "--config", config]);
+function start({ program, crowd }: Lanes, { configFile, number }: Lane, args: readonly string[]) {
+  const running = launch(program, [...args, "--config", configFile]);
+  running.address.then(
+    (url) => crowd.turnTo(number, url),
+    () => undefined,
+  );
+  return running;
 }
 
 /** What is wrong with an end that was to be a kill, and whether it counts as one. */
 function noteEnd(lanes: Lanes, kind: Death["kind"], { code, signal, stderr }: Ended): void {
-  const { violations, killed, hasRival } = lanes;
+  const { house, killed, hasRival } = lanes;
   const isCommand = kind === "syncing";
   const isExcused = isCommand && hasRival;
   if (signal === "SIGKILL") {
     killed[kind] += 1;
-    if (!isExcused) violations.push(...complaints(stderr));
+    if (!isExcused) house.complaints.push(...complaintsIn(stderr));
     lanes.progress();
     return;
   }
   // A command may be quicker than its murderer, and may find no database; a gateway may not end.
   lanes.left += 1;
   if (!isExcused && !(isCommand && code === 0))
-    violations.push(`${kind}: it ended with ${code ?? signal}: ${notable(stderr)}`);
+    house.complaints.push(`${kind}: it ended with ${code ?? signal}: ${stderr}`);
 }
 
-/** Kills until enough are killed by all lanes. Resolves with the clients. */
-export async function runLane(lanes: Lanes, { config, dataDir }: Place): Promise<Crowd> {
-  const crowd = createCrowd(lanes.clients, lanes.random);
-  for (let isFirst = true; lanes.left > 0 && lanes.violations.length === 0; isFirst = false) {
+/** Kills until enough are killed by all lanes. */
+export async function runLane(lanes: Lanes, lane: Lane): Promise<void> {
+  const { crowd, house } = lanes;
+  const { number } = lane;
+  for (let isFirst = true; lanes.left > 0 && house.complaints.length === 0; isFirst = false) {
     lanes.left -= 1;
     const { kind, after } = death(lanes, isFirst);
     const isCommand = kind === "syncing";
-    const running = start(lanes, config, isCommand);
-    if (!isCommand) running.address.then(crowd.turnTo, () => undefined);
-    await moment(lanes, { kind, after }, running, { crowd, dataDir }).catch((error: Error) =>
-      lanes.violations.push(error.message),
+    const running = start(lanes, lane, isCommand ? ["usage", "sync", "--once"] : ["serve"]);
+    await moment(lanes, { kind, after }, running, lane).catch((error: Error) =>
+      house.complaints.push(error.message),
     );
-    crowd.turnTo(undefined);
+    crowd.turnTo(number, undefined);
+    if (!isCommand) house.kills.push({ gateway: number, worker: false, at: Date.now() });
     running.child.kill("SIGKILL");
     noteEnd(lanes, kind, await running.ended);
   }
-  return crowd;
 }
 
-/** Whole replies that are waited for from a gateway that ends in good order. */
-const LAST_REPLIES = 30;
+/** Requests that end before a gateway ends in good order. */
+const LAST_REQUESTS = 40;
 
 /** The last one lives on, and ends in good order under load. */
-export async function endLane(
-  { program, violations }: Lanes,
-  { config }: Place,
-  crowd: Crowd,
-): Promise<void> {
-  const running = launch(program, ["serve", "--config", config]);
-  crowd.turnTo(await within(running.address, "the line that says where it listens", LATE_MS));
-  await crowd.more(LAST_REPLIES);
+export async function endLane(lanes: Lanes, lane: Lane): Promise<void> {
+  const { crowd, house } = lanes;
+  const running = start(lanes, lane, ["serve"]);
+  await within(running.address, "the line that says where it listens", LATE_MS);
+  await crowd.reached(crowd.asked.length + LAST_REQUESTS);
+  crowd.turnTo(lane.number, undefined);
+  // A request that was just being sent gets no answer.
+  house.kills.push({ gateway: lane.number, worker: false, at: Date.now() });
   running.child.kill("SIGTERM");
-  await Promise.all([running.ended, crowd.stop()]);
   const { code, stderr } = await running.ended;
-  if (code !== 0) violations.push(`SIGTERM: it ended with ${code}: ${notable(stderr)}`);
+  if (code !== 0) house.complaints.push(`SIGTERM: it ended with ${code}: ${stderr}`);
 }
