@@ -59,7 +59,8 @@ export async function traceRequest(books: SharedBooks, options: TraceOptions): P
   // After a pass this process knows all that is open in any segment.
   const open = [...files.openSegments.values()]
     .flatMap((segment) => segment.unsettled())
-    .filter((line) => line.gateway_request_id === requestId);
+    .filter((open) => open.gateway_request_id === requestId)
+    .map(({ line: _line, ...record }) => record);
   return {
     gateway_request_id: requestId,
     records: day === undefined ? found.map(withoutDetails) : [],

@@ -25,6 +25,8 @@ export interface DayStream {
   readonly counts: DayCounts;
   /** Where a line stands, for the operator. */
   whereIs(line: RecordLine): string;
+  /** Where the line should be that comes after those that were taken. */
+  whereNext(): string;
   /** The next line. Undefined: all were taken. */
   current(): Promise<RecordLine | undefined>;
   /** Takes that line. */
@@ -64,6 +66,7 @@ export function openDay(
     closed,
     counts: { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0 },
     whereIs,
+    whereNext: () => `${name}, line ${(previous?.line ?? 0) + 1}`,
     async current() {
       while (at === lines.length) {
         const next = await batches.next();
@@ -100,6 +103,7 @@ export function openDay(
 export function differencesFrom(line: ClosedDay, found: DayRecords): readonly string[] {
   return (Object.keys(found) as (keyof DayRecords)[]).flatMap((member) => {
     const [is, was] = [JSON.stringify(found[member]), JSON.stringify(line[member])];
-    return is === was ? [] : [`${member} ${is} instead of ${was}`];
+    if (is === was) return [];
+    return [member === "file_sha256" || member === "root" ? member : `${member} ${is}, not ${was}`];
   });
 }

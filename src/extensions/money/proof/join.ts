@@ -117,7 +117,10 @@ export function createJoin(options: JoinOptions): Join {
       found.delete(record.usage_id);
       if (known) judge.match(request, known);
       else expected.set(record.usage_id, request);
-      await takeUpTo(streams.of(day), log.segment, log.line);
+      const stream = streams.of(day);
+      await takeUpTo(stream, log.segment, log.line);
+      if (expected.has(record.usage_id))
+        expected.set(record.usage_id, { ...request, missingAt: stream.whereNext() });
     },
     async endSegment(segment, lines) {
       judge.segmentEnded(segment, lines);
@@ -130,8 +133,7 @@ export function createJoin(options: JoinOptions): Join {
         }
         const { day } = request.record;
         streams.of(day).counts.added += 1;
-        const where = placeOf(request);
-        findings.add(where, `${id}: settled, and not in the ${source.nameOf(day)}`);
+        findings.add(placeOf(request), `${id}: settled, and not in ${request.missingAt}`);
       }
       for (const taken of found.values()) judge.refuse(taken);
       expected.clear();

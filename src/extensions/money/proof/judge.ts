@@ -23,6 +23,8 @@ export interface Expected {
   readonly opened: number;
   /** Whether the records should have it by now. */
   readonly isDue: boolean;
+  /** Where its record should be, if it is not there. */
+  readonly missingAt?: string;
 }
 
 /** A line of the records that can be read. */

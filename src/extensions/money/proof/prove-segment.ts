@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import type { SegmentCursor } from "../records/index.ts";
-import { createSegmentReader, type SegmentReader } from "../usage/index.ts";
+import { brokenFile, createSegmentReader, type SegmentReader } from "../usage/index.ts";
 import type { Listing } from "./coverage.ts";
 import type { Findings } from "./findings.ts";
 import type { Join } from "./join.ts";
@@ -66,7 +66,9 @@ export async function proveSegment(
   if (cursor) {
     await read(Math.min(size, cursor.bytes), true);
     const { bytes, lines } = reader.cursor();
-    if (size >= cursor.bytes && (bytes !== cursor.bytes || lines !== cursor.lines))
+    if (size < cursor.bytes)
+      findings.add(`${file}, line ${lines + 1}`, brokenFile(path, size, cursor.bytes));
+    else if (bytes !== cursor.bytes || lines !== cursor.lines)
       findings.add(
         file,
         `line ${lines} ends at byte ${bytes}, and the cursor of the usage records says ` +
@@ -124,22 +126,20 @@ function createPrefixCheck(
       at += bytes.length;
     },
     finish(lines, size) {
-      const [missing] = waiting;
-      if (missing)
-        findings.add(
-          `${file}, line ${lines + 1}`,
-          `is cut off: ${missing.by} has ${missing.lines} lines in ${missing.bytes} bytes, and ` +
-            `the file has ${size} bytes`,
-        );
-      if (wrong) {
-        const moved = firstMoved(openings);
-        const hint = moved === undefined ? "" : `; line ${moved} began before the one above it`;
-        findings.add(
-          `${file}, lines ${(good?.lines ?? 0) + 1} to ${wrong.lines}`,
-          `are not the bytes that ${wrong.by} has: they were changed, removed, inserted or ` +
-            `moved${hint}`,
-        );
-      }
+      wrong ??= waiting[0];
+      if (!wrong) return good;
+      const moved = firstMoved(openings);
+      const hints = [
+        ...(size < wrong.bytes
+          ? [`; it ends after line ${lines}, and was cut off or shortened`]
+          : []),
+        ...(moved === undefined ? [] : [`; line ${moved} began before the one above it`]),
+      ];
+      findings.add(
+        `${file}, lines ${(good?.lines ?? 0) + 1} to ${wrong.lines}`,
+        `are not the bytes that ${wrong.by} has: they were changed, removed, inserted or ` +
+          `moved${hints.join("")}`,
+      );
       return good;
     },
   };

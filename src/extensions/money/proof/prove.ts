@@ -4,7 +4,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { segmentsIn, strangersIn } from "../ledger/index.ts";
-import { brokenFile, type ClosedDay, type UnsettledRequest } from "../usage/index.ts";
+import type { ClosedDay, UnsettledRequest } from "../usage/index.ts";
 import { createCoverage, type Coverage, type Listing } from "./coverage.ts";
 import type { Findings } from "./findings.ts";
 import { createJoin } from "./join.ts";
@@ -71,7 +71,7 @@ export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
     const cursor = reads === "rebuild" ? undefined : source?.cursor[name];
     const listings = coverage.of(name);
     const covered = listings.at(-1)?.bytes ?? 0;
-    checkCursor(options, { name, listed: listings.at(-1), size: statSync(path).size });
+    checkCursor(options, name, listings.at(-1));
     const { proof, reader } = await proveSegment(
       {
         name,
@@ -95,16 +95,15 @@ export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
   return { segments, gone, awaited, unsettled, cursor: cursors };
 }
 
-/** Every segment that was copied is there, and the cursor has everything that a closed day has. */
+/** The cursor has everything that a closed day has. */
 function checkCursor(
-  { source, spendDir, reads, findings, mayBeGone }: ProofOptions,
-  segment: { readonly name: string; readonly listed: Listing | undefined; readonly size: number },
+  { source, reads, findings, mayBeGone }: ProofOptions,
+  name: string,
+  listed: Listing | undefined,
 ): void {
   if (!source || reads === "rebuild") return;
-  const { name, listed, size } = segment;
   const covered = listed?.bytes ?? 0;
   const bytes = source.cursor[name]?.bytes ?? 0;
-  if (size < bytes) findings.add(`spend/${name}`, brokenFile(join(spendDir, name), size, bytes));
   // The cursor forgets a segment before that is deleted.
   const isForgotten = bytes === 0 && listed !== undefined && mayBeGone?.(listed.day) === true;
   if (bytes < covered && !isForgotten)

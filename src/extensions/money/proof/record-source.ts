@@ -1,6 +1,6 @@
 // Where the records of a day are read from, line by line: files of data_dir as they are, byte by
 // byte, or whatever store there is.
-import { statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseUsageLine, type DayLine, type LogCursor, type UsageStore } from "../records/index.ts";
 import {
@@ -74,6 +74,13 @@ export function sourceOfFiles(
   }
 
   const openDays = Object.keys(cursor.days).filter((day) => day > last);
+  const newest = openDays.sort().at(-1) ?? "";
+  for (const day of daysWithFiles(dataDir))
+    if (day > last && day < newest && !openDays.includes(day))
+      findings.add(
+        `days.jsonl, line ${days.length + 1}`,
+        `is gone: ${nameOf(day)} is there, and the cursor counts it no more as an open day`,
+      );
 
   async function* linesOf(day: string): AsyncGenerator<RecordBatch> {
     const path = files.pathOf(day);
@@ -101,6 +108,13 @@ export function sourceOfFiles(
     nameOf,
   };
 }
+
+const daysWithFiles = (dataDir: string): readonly string[] =>
+  existsSync(join(dataDir, "usage"))
+    ? readdirSync(join(dataDir, "usage"))
+        .filter((name) => /^\d{4}-\d\d-\d\d\.jsonl$/.test(name))
+        .map((name) => name.slice(0, 10))
+    : [];
 
 const lineOf = (text: string, line: number): RecordLine => ({
   text,

@@ -5,11 +5,6 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import type { ProgramEntry } from "../../../../src/command-line/command.ts";
-import type {
-  SigningExtension,
-  StatementSealer,
-} from "../../../../src/extensions/money/usage/index.ts";
 import {
   configFile,
   handMade,
@@ -23,7 +18,7 @@ import {
 import { assertOneLine, lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo } from "../../../support/gateway.ts";
-import { runMoney } from "../../../support/money.ts";
+import { runHere } from "../../../support/run-here.ts";
 import { createRandom } from "../../../support/random.ts";
 import { thisMonth } from "../../../support/today.ts";
 
@@ -107,10 +102,10 @@ const summed = (found: readonly Line[]): Line => ({
 });
 const modelOf = (line: Line): string => line["model_served"] ?? line["model_requested"];
 /** Days that are over are closed then, of which commands say so on standard error. */
-const copied = (config: string) => runMoney(["usage", "sync", "--once", "--config", config]);
+const copied = (config: string) => runHere(["usage", "sync", "--once", "--config", config]);
 const statementOf = (config: string, ...more: string[]) => {
   const args = ["--account", "acme", "--month", "2026-01", "--config", config];
-  return runMoney(["billing", "statement", ...args, ...more]);
+  return runHere(["billing", "statement", ...args, ...more]);
 };
 
 describe("billing statement", { concurrency: 2 }, () => {
@@ -187,24 +182,14 @@ describe("billing statement", { concurrency: 2 }, () => {
 });
 
 describe("billing statement --sealed", () => {
-  const config = configFile(demo({ data_dir: made(1) }));
-  before(() => copied(config));
-  const sealer: SigningExtension & StatementSealer = {
-    name: "sealer",
-    openSigner: () => ({ publicHex: "00", sign: (json) => json }),
-    printSealedStatement: (books, { account, month, currency }, print) =>
-      print(JSON.stringify([account, month, currency, books.days.all().length > 0])),
-  };
-  const entry: ProgramEntry = {
-    name: "sealer",
-    checks: true,
-    load: async () => ({ extension: sealer }),
-  };
-  const args = ["billing", "statement", "--account", "acme", "--month", "2026-01", "--sealed"];
+  const config = demo({ data_dir: made(1) });
+  const sealed = configFile({ ...config, seals: { enabled: true } });
+  before(() => copied(sealed));
 
-  it("is what an extension makes of the books", async () => {
-    const { code, stdout } = await runMoney([...args, "--config", config], [entry]);
-    assert.deepEqual([code, JSON.parse(stdout)], [0, ["acme", "2026-01", "USD", true]]);
+  it("has the bill, signed", async () => {
+    const { bill, signature } = JSON.parse((await statementOf(sealed, "--sealed")).stdout);
+    assert.deepEqual(bill, JSON.parse((await statementOf(sealed, "--json")).stdout));
+    assert.match(signature, /^[0-9a-f]{128}$/);
   });
 
   it("needs seals, and is JSON", async () => {
@@ -212,7 +197,7 @@ describe("billing statement --sealed", () => {
       [[], /--sealed needs seals.enabled in the configuration/],
       [["--format", "csv"], /--sealed and --format csv exclude each other/],
     ] as const) {
-      const end = await runMoney([...args, ...more, "--config", config]);
+      const end = await statementOf(configFile(config), "--sealed", ...more);
       assertOneLine(end, words);
       assert.equal(end.code, 2);
     }
@@ -223,7 +208,7 @@ describe("billing trace", { concurrency: 2 }, () => {
   const dir = made(7);
   const config = configFile(demo({ data_dir: dir }));
   const trace = (id: string, ...more: string[]) =>
-    runMoney(["billing", "trace", ...more, "--config", config, "--", id]);
+    runHere(["billing", "trace", ...more, "--config", config, "--", id]);
   const settled = (id: string) => settles(dir).filter((line) => line["gateway_request_id"] === id);
 
   it("found, in several accounts: every record and its receipt, and no other's", async () => {
@@ -261,7 +246,7 @@ describe("what cannot be answered", { concurrency: 2 }, () => {
   ]) {
     it(`${args.join(" ")} without books: says so, exit 1, and makes none`, async () => {
       const data_dir = join(folder(), "data");
-      const end = await runMoney([...args, "--config", configFile(demo({ data_dir }))]);
+      const end = await runHere([...args, "--config", configFile(demo({ data_dir }))]);
       assertOneLine(end, /there are no books in .*data: no gateway has run with it/);
       assert.deepEqual([end.code, existsSync(data_dir)], [1, false]);
     });
@@ -276,7 +261,7 @@ describe("what cannot be answered", { concurrency: 2 }, () => {
     [["billing"], /no command 'billing'/],
   ] as const) {
     it(`${args.join(" ")}: one line, exit 2`, async () => {
-      const end = await runMoney(args);
+      const end = await runHere(args);
       assertOneLine(end, words);
       assert.equal(end.code, 2);
     });

@@ -36,10 +36,12 @@ export function overlapping(day: string, first: number): object[] {
     const over = { account: ACCOUNTS[n % 2]! };
     return request(n, at(day, n), at(day, n + 3), over);
   });
-  return pairs.flatMap(([open], index) => {
-    const settled = pairs[index - 2]?.[1];
-    return settled ? [open, settled] : [open];
-  }).concat(pairs.slice(-2).map(([, settle]) => settle));
+  return pairs
+    .flatMap(([open], index) => {
+      const settled = pairs[index - 2]?.[1];
+      return settled ? [open, settled] : [open];
+    })
+    .concat(pairs.slice(-2).map(([, settle]) => settle));
 }
 
 /** Closed: 2026-01-31 and 2026-02-01. Open: 2026-02-02. `over`: further options of the scene. */
