@@ -11,7 +11,8 @@ import {
   type SpendRecord,
   type UsageRecord,
 } from "../records/index.ts";
-import { readLines, type SharedBooks } from "../usage/index.ts";
+import { readLines } from "../days/index.ts";
+import type { SharedBooks } from "../usage/index.ts";
 
 /** How many usage records a trace has at most: those of the requests that ended last. */
 const MAX_RECORDS = 1_000;

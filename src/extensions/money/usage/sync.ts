@@ -11,12 +11,10 @@ import {
   socketOf,
   strangersIn,
 } from "../ledger/index.ts";
-import type { LogCursor, StoreFault } from "../records/index.ts";
-import { usageRecord } from "../records/index.ts";
+import { usageRecord, type LogCursor, type StoreFault } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
-import { brokenFile } from "./broken-file.ts";
+import { bookedDay, brokenFile, type Days } from "../days/index.ts";
 import { closeDays } from "./close-days.ts";
-import { bookedDay, type Days } from "./days.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -176,7 +174,7 @@ async function readerOf(
   const isBehind = remembered !== undefined && remembered.cursor().bytes <= bytes;
   const reader = isBehind ? remembered : createSegmentReader(join(spendDir, name), name);
   // Another process may have copied it up to there. What is unsettled is found by reading that.
-  for await (const _batch of reader.read(bytes)) continue;
+  for await (const _batch of reader.read(bytes));
   openSegments.set(name, reader);
   return reader;
 }

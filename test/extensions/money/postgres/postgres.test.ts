@@ -325,7 +325,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
     );
     await assert.rejects(async () => {
-      for (let batch = await reading.next(); !batch.done; batch = await reading.next()) continue;
+      for (let batch = await reading.next(); !batch.done; batch = await reading.next());
     });
     assert.equal((await at.records()).length, 4_800);
   });
