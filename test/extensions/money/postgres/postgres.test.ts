@@ -112,9 +112,10 @@ async function variety(at: Scene): Promise<void> {
           },
         ],
       };
+      n += 1;
       at.write(
         `2026-01-31.000${between(1, 2)}.jsonl`,
-        ...own(at, (n += 1), new Date(at12).toISOString(), over),
+        ...own(at, n, new Date(at12).toISOString(), over),
       );
       if (count % 40 === 0) await at.pass();
     }
@@ -137,6 +138,14 @@ const QUESTIONS: readonly UsageFilter[] = [
   { provider: "" },
   { account: "none" },
 ];
+
+/** The records that match a filter, as texts in their order. */
+async function textsOf(store: UsageStore, filter: ReadFilter): Promise<readonly string[]> {
+  const texts: string[] = [];
+  for await (const batch of store.records(filter))
+    texts.push(...batch.map((record) => JSON.stringify(record)));
+  return texts.sort();
+}
 
 describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   before(async () => {
@@ -175,14 +184,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
         assert.deepEqual(sorted(theirs!), sorted(ours!), JSON.stringify({ filter, by }));
       }
       for (const requestId of [undefined, '"quoted" 7 %_\\ é']) {
-        const [ours, theirs] = await Promise.all(
-          both.map(async (store) => {
-            const texts: string[] = [];
-            for await (const batch of store.records({ ...filter, requestId }))
-              texts.push(...batch.map((record) => JSON.stringify(record)));
-            return texts.sort();
-          }),
-        );
+        const asking = { ...filter, requestId };
+        const [ours, theirs] = await Promise.all(both.map((store) => textsOf(store, asking)));
         assert.deepEqual(theirs, ours, JSON.stringify(filter));
       }
     }
@@ -333,7 +336,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   it("several gateways begin on an empty database at the same time, each with its own records", async (t) => {
     const url = await db.database("several");
     const all = Array.from({ length: 4 }, () => scene(t, url, { own: new Set(["x"]) }));
-    all.forEach((at, index) => at.write(A, ...own(at, index)));
+    for (const [index, at] of all.entries()) at.write(A, ...own(at, index));
     await Promise.all(all.map((at) => at.pass()));
     for (const [index, at] of all.entries()) {
       const mine: UsageRecord[] = [];
