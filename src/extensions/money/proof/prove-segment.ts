@@ -126,22 +126,20 @@ function createPrefixCheck(
       at += bytes.length;
     },
     finish(lines, size) {
-      const [missing] = waiting;
-      if (missing)
-        findings.add(
-          `${file}, line ${lines + 1}`,
-          `is cut off: ${missing.by} has ${missing.lines} lines in ${missing.bytes} bytes, and ` +
-            `the file has ${size} bytes`,
-        );
-      if (wrong) {
-        const moved = firstMoved(openings);
-        const hint = moved === undefined ? "" : `; line ${moved} began before the one above it`;
-        findings.add(
-          `${file}, lines ${(good?.lines ?? 0) + 1} to ${wrong.lines}`,
-          `are not the bytes that ${wrong.by} has: they were changed, removed, inserted or ` +
-            `moved${hint}`,
-        );
-      }
+      wrong ??= waiting[0];
+      if (!wrong) return good;
+      const moved = firstMoved(openings);
+      const hints = [
+        ...(size < wrong.bytes
+          ? [`; it ends after line ${lines}, and was cut off or shortened`]
+          : []),
+        ...(moved === undefined ? [] : [`; line ${moved} began before the one above it`]),
+      ];
+      findings.add(
+        `${file}, lines ${(good?.lines ?? 0) + 1} to ${wrong.lines}`,
+        `are not the bytes that ${wrong.by} has: they were changed, removed, inserted or ` +
+          `moved${hints.join("")}`,
+      );
       return good;
     },
   };
