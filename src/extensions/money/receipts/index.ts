@@ -16,8 +16,6 @@ export { receiptsOf } from "./receipts.ts";
 /** The most receipts of an answer: those of the requests that ended last. */
 const MOST_RECEIPTS = 100;
 
-const NO_STORE = { "Cache-Control": "no-store" };
-
 export const extension: Extension = {
   name: "receipts",
   start({ config, current, clock, diagnose, extensions, limiter }) {
@@ -41,7 +39,7 @@ const receiptRoutes = (receipts: Receipts, lookups: Lookups, current: () => Snap
       const data = await lookups.run(exchange.cancel, search);
       if (data.length === 0)
         throw new ApiError("unknown_url", "This account has no settled request with this id.");
-      sendJson(exchange.res, 200, { object: "list", data }, NO_STORE);
+      sendJson(exchange.res, 200, { object: "list", data }, { "Cache-Control": "no-store" });
     },
   },
 });
