@@ -40,11 +40,8 @@ export function createReceipts({ files, copyNow }: SharedBooks): Receipts {
 }
 
 /** The receipts of records that UsageStore.find() has found. */
-export function receiptsOf(
-  { days }: Pick<BooksFiles, "days">,
-  records: readonly UsageRecord[],
-): readonly Receipt[] {
-  const closed = days.all();
+export function receiptsOf(books: BooksFiles, records: readonly UsageRecord[]): readonly Receipt[] {
+  const closed = books.days.all();
   return records.map((record) => {
     const line = closed.find((other) => other.closed.day === record.day);
     return receiptOf(record, line ? { day: record.day, number: line.closed.number } : null);
