@@ -1,7 +1,7 @@
 // What a client is told of a request: no provider, and no host.
 import { formatMoney, type Price } from "../../../core/ledger/price.ts";
 import type { AttemptDetails, UsageRecord } from "../records/index.ts";
-import type { ClosedDay } from "../usage/index.ts";
+import type { ClosedDay } from "../days/index.ts";
 
 /** An attempt, as a receipt has it. */
 export interface ReceiptAttempt {

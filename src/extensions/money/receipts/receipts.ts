@@ -5,7 +5,9 @@ import type { RequestQuery, UsageRecord } from "../records/index.ts";
 import type { BooksFiles, SharedBooks } from "../usage/index.ts";
 import { receiptOf, type Receipt } from "./receipt.ts";
 
-/** How long a search waits for the copying, in milliseconds. When a day closes it may take longer. */
+/**
+ * How long a search waits for the copying, in milliseconds. When a day closes it may take longer.
+ */
 const MOST_COPY_MS = 5_000;
 
 /** The receipts of the books of a process. */
