@@ -9,8 +9,10 @@ import { gatewayInstanceId } from "../../../../src/extensions/money/ledger/index
 import { extension } from "../../../../src/extensions/money/postgres/index.ts";
 import type {
   Dimension,
+  ReadFilter,
   UsageFilter,
   UsageRecord,
+  UsageStore,
 } from "../../../../src/extensions/money/records/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import type { Line } from "../../../support/books.ts";
@@ -112,9 +114,10 @@ async function variety(at: Scene): Promise<void> {
           },
         ],
       };
+      n += 1;
       at.write(
         `2026-01-31.000${between(1, 2)}.jsonl`,
-        ...own(at, (n += 1), new Date(at12).toISOString(), over),
+        ...own(at, n, new Date(at12).toISOString(), over),
       );
       if (count % 40 === 0) await at.pass();
     }
@@ -137,6 +140,14 @@ const QUESTIONS: readonly UsageFilter[] = [
   { provider: "" },
   { account: "none" },
 ];
+
+/** The records that match a filter, as texts in their order. */
+async function textsOf(store: UsageStore, filter: ReadFilter): Promise<readonly string[]> {
+  const texts: string[] = [];
+  for await (const batch of store.records(filter))
+    texts.push(...batch.map((record) => JSON.stringify(record)));
+  return texts.sort();
+}
 
 describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   before(async () => {
@@ -175,30 +186,20 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
         assert.deepEqual(sorted(theirs!), sorted(ours!), JSON.stringify({ filter, by }));
       }
       for (const requestId of [undefined, '"quoted" 7 %_\\ é']) {
-        const [ours, theirs] = await Promise.all(
-          both.map(async (store) => {
-            const texts: string[] = [];
-            for await (const batch of store.records({ ...filter, requestId }))
-              texts.push(...batch.map((record) => JSON.stringify(record)));
-            return texts.sort();
-          }),
-        );
+        const asking = { ...filter, requestId };
+        const [ours, theirs] = await Promise.all(both.map((store) => textsOf(store, asking)));
         assert.deepEqual(theirs, ours, JSON.stringify(filter));
       }
     }
-    for (let n = 1; n <= 100; n += 1)
-      for (const account of [undefined, "acme"]) {
-        const query = {
-          requestId: `"quoted" ${n} %_\\ é`,
-          account: account ?? 'say "hi"',
-          limit: 50,
-        };
-        const [ours, theirs] = await Promise.all(both.map((store) => store.find(query)));
-        const own = theirs!.filter(({ usage_id }) =>
-          usage_id.startsWith(ours![0]?.usage_id.slice(0, 11) ?? "-"),
-        );
-        assert.equal(JSON.stringify(own), JSON.stringify(ours));
-      }
+    for (let n = 1; n <= 200; n += 1) {
+      const account = n % 2 === 0 ? "acme" : 'say "hi"';
+      const query = { requestId: `"quoted" ${n >> 1} %_\\ é`, account, limit: 50 };
+      const [ours, theirs] = await Promise.all(both.map((store) => store.find(query)));
+      const own = theirs!.filter(({ usage_id }) =>
+        usage_id.startsWith(ours![0]?.usage_id.slice(0, 11) ?? "-"),
+      );
+      assert.equal(JSON.stringify(own), JSON.stringify(ours));
+    }
     const [sum] = await table.books.store.sums({}, []);
     assert.equal(sum?.requests, 900, "both gateways' records without ownOnly");
   });
@@ -325,7 +326,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
     );
     await assert.rejects(async () => {
-      for (let batch = await reading.next(); !batch.done; batch = await reading.next()) continue;
+      for (let batch = await reading.next(); !batch.done; batch = await reading.next());
     });
     assert.equal((await at.records()).length, 4_800);
   });
@@ -333,7 +334,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   it("several gateways begin on an empty database at the same time, each with its own records", async (t) => {
     const url = await db.database("several");
     const all = Array.from({ length: 4 }, () => scene(t, url, { own: new Set(["x"]) }));
-    all.forEach((at, index) => at.write(A, ...own(at, index)));
+    for (const [index, at] of all.entries()) at.write(A, ...own(at, index));
     await Promise.all(all.map((at) => at.pass()));
     for (const [index, at] of all.entries()) {
       const mine: UsageRecord[] = [];
