@@ -1,7 +1,8 @@
 // The usage store in files, one a day. Sums and the index of a closed day are made when it closes;
 // those of an open day are held in memory and grow with its file.
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { open, writeFile, type FileHandle } from "node:fs/promises";
+import { dirname } from "node:path";
 import { inodeOf, replaceFile } from "../../../data-files/index.ts";
 import {
   createSummer,
@@ -165,6 +166,7 @@ async function finish(source: Source, day: string): Promise<void> {
 }
 
 async function writeTexts(path: string, batches: AsyncIterable<readonly string[]>): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   await writeFile(path, "", { mode: 0o600 });
   const file = await open(path, "a");
   try {
