@@ -102,14 +102,14 @@ export async function collectAtRest(
     const estate = house.estates[gateway.number]!;
     estate.heads.push(...middle.slice(gateway.number, gateway.number + 1));
     await gateways.run(gateway, "usage", "sync", "--once");
-    estate.audit = JSON.parse(await gateways.run(gateway, "audit", "--json"));
+    estate.audit = await gateways.runJson(gateway, "audit", "--json");
     estate.publicKey = await gateways.run(gateway, "seal", "public-key");
     estate.heads.push((await gateways.run(gateway, "seal", "head")).trim());
   }
   for (const { account } of house.estates[0]!.live.filter(({ account }) => account !== null))
     house.budgets.set(
       account,
-      JSON.parse(await gateways.run(gateways.list[0]!, "budget", "show", account, "--json")),
+      await gateways.runJson(gateways.list[0]!, "budget", "show", account, "--json"),
     );
 }
 
@@ -135,7 +135,7 @@ export async function collectTomorrow(
     writeFileSync(keyFile, estate.publicKey);
     writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
     const kept = ["--public-key", keyFile, "--head", headFile];
-    estate.verify = JSON.parse(await gateways.run(gateway, "seal", "verify", ...kept, "--json"));
+    estate.verify = await gateways.runJson(gateway, "seal", "verify", ...kept, "--json");
     readFiles(estate, dataDir);
   }
   await collectStatements(gateways, house, folder);
@@ -147,14 +147,14 @@ async function collectStatements(gateways: Gateways, house: House, folder: strin
   for (const month of months)
     for (const account of ACCOUNTS) {
       const args = ["billing", "statement", "--account", account, "--month", month];
-      const json = JSON.parse(await gateways.run(gateway, ...args, "--format", "json"));
+      const json = await gateways.runJson(gateway, ...args, "--format", "json");
       const csv = await gateways.run(gateway, ...args, "--format", "csv");
       const sealed = await gateways.run(gateway, ...args, "--sealed");
       const file = join(folder, "statement.json");
       writeFileSync(file, sealed);
       const key = join(folder, "0-public-key.pem");
       const verify = ["seal", "verify", file, "--public-key", key, "--json"];
-      const verdict = JSON.parse(await gateways.run(gateway, ...verify));
+      const verdict = await gateways.runJson(gateway, ...verify);
       house.statements.push({ account, month, json, csv, verdict, sealed: JSON.parse(sealed) });
     }
 }

@@ -11,7 +11,7 @@ import {
 } from "../../test/support/program.ts";
 import { until, waitFor, within } from "../../test/support/wait.ts";
 import type { Crowd } from "./client.ts";
-import type { House } from "./house.ts";
+import type { House, Line } from "./house.ts";
 import { configOf, type Phase } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
@@ -38,11 +38,12 @@ export interface GatewaysOptions {
 }
 
 /** Lines on stderr that no operator expects: anything but diagnostics, and bugs. */
-const complaintsIn = (stderr: string): string[] =>
+export const complaintsIn = (stderr: string): string[] =>
   stderr
     .split("\n")
     .slice(0, -1)
-    .filter((line) => !/^(chat-gateway: )?\{.*"event":"(?!internal_error)\w+".*\}$/.test(line));
+    .filter((line) => !/^(chat-gateway: )?\{.*"event":"(?!internal_error)\w+".*\}$/.test(line))
+    .map((line) => `on stderr: ${line}`);
 
 /** The processes that a process has started. */
 const childrenOf = (pid: number): number[] =>
@@ -86,7 +87,7 @@ export function createGateways(options: GatewaysOptions) {
     running.child.kill("SIGKILL");
     crowd.turnTo(gateway.number, undefined);
     const { stderr } = await within(running.ended, "the end of a killed gateway", START_MS);
-    house.complaints.push(...complaintsIn(stderr).map((line) => `on stderr: ${line}`));
+    house.complaints.push(...complaintsIn(stderr));
     await start(gateway);
     crowd.turnTo(gateway.number, gateway.address);
   }
@@ -144,7 +145,7 @@ export function createGateways(options: GatewaysOptions) {
     for (const { running } of gateways) {
       running!.child.kill("SIGTERM");
       const { code, stderr } = await within(running!.ended, "the end after SIGTERM", START_MS);
-      house.complaints.push(...complaintsIn(stderr).map((line) => `on stderr: ${line}`));
+      house.complaints.push(...complaintsIn(stderr));
       if (code !== 0) house.complaints.push(`SIGTERM: exit ${code}`);
     }
   }
@@ -161,8 +162,19 @@ export function createGateways(options: GatewaysOptions) {
     return stdout;
   }
 
+  /** A command that prints one JSON object. */
+  async function runJson(gateway: Gateway, ...args: readonly string[]): Promise<Line> {
+    const text = await run(gateway, ...args);
+    try {
+      return JSON.parse(text) as Line;
+    } catch {
+      throw new Error(`${args.join(" ")} printed no JSON: ${house.complaints.join("; ")}`);
+    }
+  }
+
   return {
     list: gateways,
+    writeConfigs,
     /** The usage records are in files. */
     hasFiles: phase.postgres === undefined,
     async startAll(): Promise<void> {
@@ -177,6 +189,7 @@ export function createGateways(options: GatewaysOptions) {
     change,
     stop,
     run,
+    runJson,
     /** Gateways and commands that start from now on take this for the first moment of tomorrow. */
     turnToTomorrow(): void {
       program = tomorrow(program);

@@ -36,7 +36,7 @@ function eventsOf({ kills, workerKills, databaseKills, changes }: Phase, shuffle
 }
 
 /** Nothing is known of the phase yet. */
-const emptyHouse = (phase: Phase): House => ({
+export const emptyHouse = (phase: Phase): House => ({
   phase: phase.name,
   gateways: phase.gateways,
   asked: [],

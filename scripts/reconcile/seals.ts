@@ -129,9 +129,10 @@ function judgeHead(chain: Chain, text: string): void {
   const last: string = chain.lines[closed - 1]?.["day"] ?? "";
   const seen = seenBy(chain, closed);
   for (const { segment, lines } of head["segments"]) seen.set(segment, lines);
-  const own = chain.entries.filter(
-    ({ day, log }) => day > last && log.line <= (seen.get(log.segment) ?? 0),
-  );
+  // Day by day, each in the order of the log.
+  const own = chain.entries
+    .filter(({ day, log }) => day > last && log.line <= (seen.get(log.segment) ?? 0))
+    .sort((a, b) => (a.day < b.day ? -1 : Number(a.day > b.day)));
   judgeLine(chain, text, own, what);
 }
 

@@ -3,7 +3,6 @@
 // (program.ts).
 
 import { Writable, type Readable } from "node:stream";
-import type { ProgramEntry } from "../../src/command-line/command.ts";
 import { extensions } from "../../src/extensions.ts";
 import { run, type Process } from "../../src/program.ts";
 import type { Ended } from "./program.ts";
@@ -39,14 +38,12 @@ export interface Surroundings {
   readonly stdin?: Readable;
   /** Called with all of standard output whenever there is more of it. */
   readonly printed?: (stdout: string) => void;
-  /** The extensions that there are. Absent: all. */
-  readonly entries?: readonly ProgramEntry[];
 }
 
 /** Runs a command other than `serve` to its end. */
 export async function runHere(
   args: readonly string[],
-  { env = {}, isTerminal = false, stdin, printed, entries = extensions }: Surroundings = {},
+  { env = {}, isTerminal = false, stdin, printed }: Surroundings = {},
 ): Promise<Ended> {
   const stdout = createSink(printed);
   const stderr = createSink();
@@ -65,6 +62,6 @@ export async function runHere(
       throw new Error(`the command wanted to exit with ${status}`);
     },
   };
-  const code = await run(args, world, entries);
+  const code = await run(args, world, extensions);
   return { code: code ?? 0, signal: null, stdout: stdout.text(), stderr: stderr.text() };
 }

@@ -12,8 +12,8 @@ import { describe, it, type TestContext } from "node:test";
 import { ERRORS } from "../../../src/core/openai/errors.ts";
 import { page } from "../../../src/extensions/console/page.ts";
 import { statement } from "../../../src/extensions/money/billing/statement.ts";
-import { createDays } from "../../../src/extensions/money/usage/days.ts";
-import { createFileStore } from "../../../src/extensions/money/usage/file-store/file-store.ts";
+import { createDays } from "../../../src/extensions/money/days/days.ts";
+import { createFileStore } from "../../../src/extensions/money/file-store/file-store.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { copySettled, openBooks } from "../../../src/extensions/money/usage/index.ts";
 import { allExtensions, checkConfig } from "../../support/config.ts";
@@ -702,11 +702,14 @@ describe("what it cost", () => {
         if (count > 1) assert.deepEqual((await costs({ skip: "1" })).rows[0], rows[1]);
       }
     }
-    const owed = await statement(createFileStore(join(dir, "usage"), createDays(join(dir, "days.jsonl"))), {
-      account,
-      month: "2026-02",
-      currency: "USD",
-    });
+    const owed = await statement(
+      createFileStore(join(dir, "usage"), createDays(join(dir, "days.jsonl"))),
+      {
+        account,
+        month: "2026-02",
+        currency: "USD",
+      },
+    );
     assert.equal(
       (await get(`/costs?${new URLSearchParams({ month: "2026-02", by: "account", account })}`))
         .body.rows[0].cost,

@@ -11,7 +11,8 @@ import {
   type SpendRecord,
   type UsageRecord,
 } from "../records/index.ts";
-import { readLines, type SharedBooks } from "../usage/index.ts";
+import { readLines } from "../days/index.ts";
+import type { SharedBooks } from "../usage/index.ts";
 
 /** How many usage records a trace has at most: those of the requests that ended last. */
 const MAX_RECORDS = 1_000;
@@ -59,7 +60,8 @@ export async function traceRequest(books: SharedBooks, options: TraceOptions): P
   // After a pass this process knows all that is open in any segment.
   const open = [...files.openSegments.values()]
     .flatMap((segment) => segment.unsettled())
-    .filter((line) => line.gateway_request_id === requestId);
+    .filter((open) => open.gateway_request_id === requestId)
+    .map(({ line: _line, ...record }) => record);
   return {
     gateway_request_id: requestId,
     records: day === undefined ? found.map(withoutDetails) : [],

@@ -6,15 +6,8 @@ import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { syncToDisk, withLock } from "../../data-files/index.ts";
 import { usageRecord, type LogCursor, type UsageRecord } from "../records/index.ts";
-import {
-  bookSizes,
-  createRecordAdder,
-  createSegmentReader,
-  hasFileStore,
-  withBooks,
-  withProgress,
-  type BooksContext,
-} from "../usage/index.ts";
+import { bookSizes, withBooks, withProgress, type BooksContext } from "../books/index.ts";
+import { createRecordAdder, createSegmentReader, hasFileStore } from "../usage/index.ts";
 import { verifyChain, type Chain } from "./chain.ts";
 import { createCoverage } from "./coverage.ts";
 import { differencesFrom, type DayCounts } from "./day-stream.ts";

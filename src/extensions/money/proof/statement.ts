@@ -3,14 +3,8 @@
 // is signed. It is printed as it is made: only the proof of one day is held in memory.
 import { createHash } from "node:crypto";
 import type { DayLine, UsageRecord } from "../records/index.ts";
-import {
-  createMerkleRoot,
-  leafOf,
-  type BooksFiles,
-  type DaysLine,
-  type Signer,
-  type StatementToSeal,
-} from "../usage/index.ts";
+import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
+import type { BooksFiles, Signer, StatementToSeal } from "../usage/index.ts";
 
 /** Prints text somewhere. Resolves when more may come. */
 type Print = (text: string) => Promise<void>;

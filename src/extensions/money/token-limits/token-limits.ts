@@ -47,7 +47,7 @@ export function createTokenLimits(now: () => number): TokenLimits {
   /** Once a minute, windows in which nothing counts are dropped. */
   function sweep(time: number): void {
     if (time < sweepAt) return;
-    for (const [name, window] of windows) if (window.isEmpty(time)) windows.delete(name);
+    for (const [name, window] of windows) if (window.renewsIn(time) === 0) windows.delete(name);
     sweepAt = time + WINDOW_MS;
   }
 
@@ -61,10 +61,8 @@ export function createTokenLimits(now: () => number): TokenLimits {
       const time = now();
       sweep(time);
       let longest = 0;
-      for (const { limit, window } of finite(limits)) {
-        if (window.total(time) + tokens > limit)
-          longest = Math.max(longest, window.roomIn(tokens, limit, time));
-      }
+      for (const { limit, window } of finite(limits))
+        longest = Math.max(longest, window.roomIn(tokens, limit, time));
       return longest;
     },
     admit(limits, id, tokens) {

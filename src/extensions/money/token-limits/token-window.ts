@@ -17,14 +17,12 @@ export interface TokenWindow {
   add(id: number, time: number, tokens: number): void;
   /** Replaces the tokens of an admission. Nothing happens if it does not count any more. */
   correct(id: number, tokens: number): void;
-  /** Milliseconds from `time` until `wanted` tokens have room under `limit`. */
+  /** Milliseconds from `time` until `wanted` tokens have room under `limit`; 0: they have. */
   roomIn(wanted: number, limit: number, time: number): number;
   /**
    * Milliseconds from `time` until the oldest admission does not count any more; 0: there is none.
    */
   renewsIn(time: number): number;
-  /** Whether nothing counts any more at `time`. */
-  isEmpty(time: number): boolean;
 }
 
 export function createTokenWindow(): TokenWindow {
@@ -74,6 +72,7 @@ export function createTokenWindow(): TokenWindow {
     roomIn(wanted, limit, time) {
       prune(time);
       let left = sum;
+      if (left + wanted <= limit) return 0;
       for (let at = first; at < admissions.length; at += 1) {
         const { tokens, time: admittedAt } = admissions[at]!;
         left -= tokens;
@@ -85,10 +84,6 @@ export function createTokenWindow(): TokenWindow {
       prune(time);
       const oldest = admissions[first];
       return oldest ? oldest.time + WINDOW_MS - time : 0;
-    },
-    isEmpty(time) {
-      prune(time);
-      return first === admissions.length;
     },
   };
 }

@@ -6,8 +6,8 @@ import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import { gatewayInstanceId, placeOf, spend } from "../ledger/index.ts";
 import { opensUsageStore, type UsageStore } from "../records/index.ts";
-import { createDays, type Days } from "./days.ts";
-import { createFileStore } from "./file-store/file-store.ts";
+import { createDays, type Days } from "../days/index.ts";
+import { createFileStore } from "../file-store/index.ts";
 import { createRetention, type Retention } from "./retention.ts";
 import type { SegmentReader } from "./segment-reader.ts";
 import { isFileStore, usage } from "./settings.ts";
@@ -50,6 +50,8 @@ export interface BooksOptions {
   readonly diagnose: Diagnose;
   /** These may bring the usage store and the signer. */
   readonly extensions: readonly Extension[];
+  /** As BooksFiles.ownSegments. */
+  readonly ownSegments?: () => ReadonlySet<string>;
 }
 
 /**
@@ -57,7 +59,7 @@ export interface BooksOptions {
  * ValidationError if the package that the store needs is not installed.
  */
 export function openBooks(config: Config, options: BooksOptions): BooksFiles {
-  const { clock, diagnose, extensions } = options;
+  const { clock, diagnose, extensions, ownSegments } = options;
   // Absolute paths: of a relative path whose beginning was deleted, Node 20 tries to make the
   // folders for ever.
   const dataDir = resolve(config.data_dir);
@@ -71,7 +73,7 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
     currency: config.currency,
     retention: createRetention(dataDir, spend.of(config).keep_days, clock),
     openSegments: new Map(),
-    ownSegments: undefined,
+    ownSegments,
     clock,
     diagnose,
   };

@@ -9,7 +9,7 @@ import {
   type SegmentCursor,
   type SettleRecord,
 } from "../records/index.ts";
-import { readLines } from "./read-lines.ts";
+import { readLines } from "../days/index.ts";
 
 /** A request that is settled. */
 export interface Settled {

@@ -11,12 +11,10 @@ import {
   socketOf,
   strangersIn,
 } from "../ledger/index.ts";
-import type { LogCursor, StoreFault } from "../records/index.ts";
-import { usageRecord } from "../records/index.ts";
+import { usageRecord, type LogCursor, type StoreFault } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
-import { brokenFile } from "./broken-file.ts";
+import { bookedDay, brokenFile, type Days } from "../days/index.ts";
 import { closeDays } from "./close-days.ts";
-import { bookedDay, type Days } from "./days.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -134,27 +132,35 @@ async function copySegment(
   if (mayWrite && isAtEnd) books.openSegments.delete(name);
   if (isAtEnd || !existsSync(path)) return { copied: 0, cursor: before, faults: [] };
   const reader = await readerOf(books, name, known?.bytes ?? 0);
-  let pass = await copyNew(books, reader, { name, before });
-  if (!mayWrite) return pass;
+  const pass = await copyNew(books, reader, { name, before });
+  return mayWrite ? await settleRest(books, reader, name, pass) : pass;
+}
+
+/** Settles what a dead process left open in a segment that is copied to its end, and copies that. */
+async function settleRest(
+  books: BooksFiles,
+  reader: SegmentReader,
+  name: string,
+  pass: SegmentPass,
+): Promise<SegmentPass> {
+  const path = join(books.spendDir, name);
   const left = reader.unsettled();
   const end = reader.cursor().bytes;
-  if (left.length > 0 || statSync(path).size > end) {
-    try {
-      await settleInterrupted(path, end, left, books);
-    } catch (error) {
-      // A process lives after all, and writes. The next pass looks again.
-      if (error instanceof BusyError) return pass;
-      throw error;
-    }
-    const rest = await copyNew(books, reader, { name, before: pass.cursor });
-    pass = { ...rest, copied: pass.copied + rest.copied, faults: [...pass.faults, ...rest.faults] };
+  if (left.length === 0 && statSync(path).size === end) return pass;
+  try {
+    await settleInterrupted(path, end, left, books);
+  } catch (error) {
+    // A process lives after all, and writes. The next pass looks again.
+    if (error instanceof BusyError) return pass;
+    throw error;
   }
-  return pass;
+  const rest = await copyNew(books, reader, { name, before: pass.cursor });
+  return { ...rest, copied: pass.copied + rest.copied, faults: [...pass.faults, ...rest.faults] };
 }
 
 /** Removes what a dead process left: its socket, and its segment if nothing stands in it. */
 function tidy(path: string): void {
-  rmSync(socketOf(path), { force: true });
+  if (existsSync(socketOf(path))) rmSync(socketOf(path), { force: true });
   if (statSync(path).size === 0) rmSync(path);
 }
 
@@ -168,7 +174,7 @@ async function readerOf(
   const isBehind = remembered !== undefined && remembered.cursor().bytes <= bytes;
   const reader = isBehind ? remembered : createSegmentReader(join(spendDir, name), name);
   // Another process may have copied it up to there. What is unsettled is found by reading that.
-  for await (const _batch of reader.read(bytes)) continue;
+  for await (const _batch of reader.read(bytes));
   openSegments.set(name, reader);
   return reader;
 }

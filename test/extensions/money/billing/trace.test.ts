@@ -13,11 +13,10 @@ import {
   spendId,
   textOf,
 } from "../../../support/books.ts";
-import { checkConfig } from "../../../support/config.ts";
+import { allExtensions, checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo } from "../../../support/gateway.ts";
-import { moneyExtensions } from "../../../support/money.ts";
 
 const NAME = "2026-01-31.0001.jsonl";
 const WAITING = { aborted: false };
@@ -26,7 +25,7 @@ function booksOf(lines: readonly object[]) {
   const dir = folder();
   handMade(dir, NAME, textOf(lines), "let go");
   const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
-  const options = { clock, diagnose: () => undefined, extensions: moneyExtensions };
+  const options = { clock, diagnose: () => undefined, extensions: allExtensions };
   return { dir, books: shareBooks(checkConfig(demo({ data_dir: dir }), {}), options) };
 }
 const ids = (records: readonly { usage_id?: string; spend_id?: string }[]) =>
@@ -42,9 +41,9 @@ describe("traceRequest", () => {
       settleLine(1, { ...same, cost: "7" }),
     ]);
     const trace = await traceRequest(books, { requestId: 'the "same"', cancel: WAITING });
-    assert.deepEqual(ids(trace.records), [3, 1].map(spendId));
-    assert.deepEqual(ids(trace.receipts), [3, 1].map(spendId));
-    assert.deepEqual(trace.spend, [settleLine(3, same), settleLine(1, same)]);
+    assert.deepEqual(ids(trace.records), [1, 3].map(spendId));
+    assert.deepEqual(ids(trace.receipts), [1, 3].map(spendId));
+    assert.deepEqual(trace.spend, [settleLine(1, same), settleLine(3, same)]);
     assert.ok(trace.records.every((record) => !record.details && !record.log));
   });
 

@@ -8,11 +8,7 @@ import { before, describe, it } from "node:test";
 import { printSealedStatement } from "../../../../src/extensions/money/proof/statement.ts";
 import { createSigner } from "../../../../src/extensions/money/proof/sign.ts";
 import { verifyStatement } from "../../../../src/extensions/money/proof/verify-statement.ts";
-import {
-  createMerkleRoot,
-  leafOf,
-  rootFrom,
-} from "../../../../src/extensions/money/usage/index.ts";
+import { createMerkleRoot, leafOf, rootFrom } from "../../../../src/extensions/money/days/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { createRandom } from "../../../support/random.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -62,7 +58,7 @@ function forged(change: (statement: Record<string, any>) => void): string {
 
 describe("a proof of many leaves", () => {
   it("leads from any of them to the root, and from no others", () => {
-    const random = createRandom(7);
+    const { random } = createRandom(7);
     for (let count = 0; count < 40; count += 1) {
       const leaves = Array.from({ length: count }, (_, at) => leafOf(`line ${at}`));
       for (const share of [0.1, 0.5, 1]) {

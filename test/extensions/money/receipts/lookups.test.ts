@@ -12,10 +12,6 @@ import {
   MOST_WAITING,
 } from "../../../../src/extensions/money/receipts/lookups.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { KEY } from "../../../support/gateway.ts";
-import { priced } from "../../../support/books.ts";
-import { moneyExtensions } from "../../../support/money.ts";
-import { completion, status } from "../../../support/provider.ts";
 import { within } from "../../../support/wait.ts";
 
 /** Lookups whose searches end when they are told to, in the order in which they began. */
@@ -87,23 +83,5 @@ describe("the lookups of an account", () => {
     await lookups.admit("beta");
     clock.advance(60_000);
     await lookups.admit("acme");
-  });
-
-  it("leave the chat requests of the account alone", async (t) => {
-    const { gw, ask } = await priced(
-      t,
-      { m: status(200, completion({ content: "Fine." }, "stop")) },
-      { keys: [{ account: "acme", key: KEY }], limits: { rpm: 2 } },
-      // All of it is within a minute, however slow this machine is.
-      { monotonic: () => 0, extensions: moneyExtensions },
-    );
-    const headers = { authorization: `Bearer ${KEY}` };
-    for (let n = 0; n < 5; n += 1) {
-      const response = await fetch(`${gw.url}/v1/requests/none`, { headers });
-      await response.body?.cancel();
-      assert.equal(response.status, 404);
-    }
-    const statuses = [await ask(), await ask(), await ask()].map((answer) => answer.status);
-    assert.deepEqual(statuses, [200, 200, 429]);
   });
 });

@@ -2,6 +2,7 @@
 // reply on, and after the day is closed.
 
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
 import { describe, it, type TestContext } from "node:test";
 import { createReceipts } from "../../../../src/extensions/money/receipts/receipts.ts";
 import { shareBooks } from "../../../../src/extensions/money/usage/index.ts";
@@ -14,14 +15,16 @@ import {
   settles,
   spendId,
   textOf,
+  usageFile,
   type Line,
 } from "../../../support/books.ts";
-import { checkConfig } from "../../../support/config.ts";
+import { allExtensions, checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, json, KEY, merge, user } from "../../../support/gateway.ts";
-import { moneyExtensions, runMoney } from "../../../support/money.ts";
+import { runHere } from "../../../support/run-here.ts";
 import { completion, status, type Behaviour } from "../../../support/provider.ts";
+import { today } from "../../../support/today.ts";
 import { within } from "../../../support/wait.ts";
 
 const PRICE = { input_cache_hit: 0.1, input_cache_miss: 1, input_cache_write: 1.25, output: 2 };
@@ -46,8 +49,7 @@ async function site(t: TestContext, over: object = {}) {
     usage: { sync_ms: 86_400_000 },
   };
   const behaviours = { m: using, bad: status(500) };
-  const deps = { extensions: moneyExtensions };
-  const at = await priced(t, behaviours, merge(defaults, over) as object, deps);
+  const at = await priced(t, behaviours, merge(defaults, over) as object);
   const receipt = async (id: string, key = KEY) => {
     const headers = { authorization: `Bearer ${key}` };
     const url = `${at.gw.url}/v1/requests/${encodeURIComponent(id)}`;
@@ -60,50 +62,37 @@ async function site(t: TestContext, over: object = {}) {
 describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
   it("has what was settled: times, attempts, tokens, prices, cost; no provider, no host", async (t) => {
     const { dir, ask, receipt, provider } = await site(t);
+    await ask({ model: "bad" }, { "x-request-id": "failing" });
+    const [failed] = (await receipt("failing")).body.data;
+    assert.deepEqual(
+      [failed.status, failed.error_code, failed.model, failed.cost, failed.prices],
+      ["failed", "upstream_error", null, "0", null],
+    );
     await ask({ model: "team" }, { "x-request-id": 'my "first" thought/1?' });
     const { status: code, headers, body } = await receipt('my "first" thought/1?');
     assert.deepEqual([code, headers.get("cache-control")], [200, "no-store"]);
-    const [settle] = settles(dir) as [Line];
+    const [, settle] = settles(dir) as [Line, Line];
     const [{ started_at, attempts }] = body.data;
     assert.equal(Date.parse(settle["time"]) - settle["duration_ms"], Date.parse(started_at));
     assert.deepEqual(attempts.map(({ model, outcome }: Line) => [model, outcome]).slice(-2), [
       ["bad", "upstream_error"],
       ["m", "ok"],
     ]);
-    const receiptOfIt = {
-      request_id: 'my "first" thought/1?',
-      spend_id: settle["spend_id"],
-      model_requested: "team",
-      model: "m",
-      status: "completed",
-      error_code: null,
-      finish_reason: "stop",
-      started_at,
-      first_token_ms: settle["first_token_ms"],
-      ended_at: settle["time"],
-      attempts,
+    const expected = {
+      ...{ request_id: 'my "first" thought/1?', spend_id: settle["spend_id"] },
+      ...{ model_requested: "team", model: "m", status: "completed" },
+      ...{ error_code: null, finish_reason: "stop", started_at, attempts },
+      ...{ first_token_ms: settle["first_token_ms"], ended_at: settle["time"] },
       usage: {
-        prompt_tokens: 100,
-        completion_tokens: 80,
-        total_tokens: 180,
-        prompt_cache_hit_tokens: 20,
-        prompt_cache_miss_tokens: 80,
-        cache_write_tokens: 30,
-        reasoning_tokens: 5,
+        ...{ prompt_tokens: 100, completion_tokens: 80, total_tokens: 180, reasoning_tokens: 5 },
+        ...{ prompt_cache_hit_tokens: 20, prompt_cache_miss_tokens: 80, cache_write_tokens: 30 },
       },
       usage_source: "provider",
-      prices: {
-        input_cache_hit: "0.1",
-        input_cache_miss: "1",
-        input_cache_write: "1.25",
-        output: "2",
-      },
+      prices: Object.fromEntries(Object.entries(PRICE).map(([name, price]) => [name, `${price}`])),
       // 20 x 0.1 + 50 x 1 + 30 x 1.25 + 80 x 2, in millionths
-      cost: "0.0002495",
-      currency: "USD",
-      seal: null,
+      ...{ cost: "0.0002495", currency: "USD", seal: null },
     };
-    assert.deepEqual(body, { object: "list", data: [receiptOfIt] });
+    assert.deepEqual(body, { object: "list", data: [expected] });
     const text = JSON.stringify(body);
     for (const word of ["lab", new URL(provider.url).host]) assert.ok(!text.includes(word), word);
   });
@@ -121,17 +110,6 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     );
   });
 
-  it("has a failure with its code, without a cost", async (t) => {
-    const { ask, receipt } = await site(t);
-    await ask({ model: "bad" }, { "x-request-id": "failing" });
-    const [failed] = (await receipt("failing")).body.data;
-    assert.deepEqual(
-      [failed.status, failed.error_code, failed.model, failed.cost, failed.prices],
-      ["failed", "upstream_error", null, "0", null],
-    );
-    assert.deepEqual([failed.usage_source, failed.finish_reason], ["none", null]);
-  });
-
   it("has every request of the account with the id, and nothing of another account's", async (t) => {
     const { dir, ask, receipt, gw } = await site(t);
     for (let n = 0; n < 3; n += 1) await ask({}, { "x-request-id": "same" });
@@ -145,8 +123,8 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
       const own = settles(dir).filter((line) => line["account"] === account);
       const same = own.filter((line) => line["gateway_request_id"] === "same");
       assert.deepEqual(
-        found.map((line) => line["spend_id"]),
-        same.map((line) => line["spend_id"]),
+        found.map((line) => line["spend_id"]).sort(),
+        same.map((line) => line["spend_id"]).sort(),
       );
     }
     for (const id of ["theirs", "nobody's"]) {
@@ -158,6 +136,16 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     await keyless.body?.cancel();
   });
 
+  it("is 503 with Retry-After while the books cannot be read", async (t) => {
+    const { dir, ask, receipt } = await site(t);
+    await ask({}, { "x-request-id": "mine" });
+    assert.equal((await receipt("mine")).status, 200);
+    rmSync(usageFile(dir, today()));
+    const { status: code, headers, body } = await receipt("mine");
+    assert.deepEqual([code, body.error.code], [503, "server_overloaded"]);
+    assert.equal(headers.get("retry-after"), "5");
+  });
+
   it("is what `billing trace` and the console's trace say", async (t) => {
     const { config, ask, receipt, gw } = await site(t, { admin: { port: 0 } });
     await ask({}, { "x-request-id": "traced" });
@@ -166,7 +154,7 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     assert.deepEqual(trace.receipts, data);
     await within(gw.gateway.close(0), "the gateway to close");
     const file = configFile({ ...config, keys: [] });
-    const printed = await runMoney(["billing", "trace", "traced", "--json", "--config", file]);
+    const printed = await runHere(["billing", "trace", "traced", "--json", "--config", file]);
     assert.deepEqual(JSON.parse(printed.stdout).receipts, data, printed.stderr);
   });
 });
@@ -180,7 +168,7 @@ describe("the search for receipts", () => {
     handMade(dir, "2026-01-31.0001.jsonl", textOf(lines), "let go");
     const clock = createFakeClock(Date.parse(now));
     const diagnose = () => undefined;
-    const options = { clock, diagnose, extensions: moneyExtensions };
+    const options = { clock, diagnose, extensions: allExtensions };
     const shared = shareBooks(checkConfig(demo({ data_dir: dir }), {}), options);
     shared.files.ownSegments = () => new Set();
     return { dir, clock, shared, receipts: createReceipts(shared) };
@@ -206,39 +194,43 @@ describe("the search for receipts", () => {
     const usage = { prompt_tokens: 3, cache_write_tokens: 1 };
     const prices = { input_cache_miss: 1.1, input_cache_write: 2, output: 3 };
     const about = { provider: "lab", duration_ms: 3 };
-    const share = { ...usage, prices, cost: "0.1" };
     const attempts = [
-      { model: "a", ...about, outcome: "upstream_error", share },
+      { model: "a", ...about, outcome: "failed", share: { ...usage, prices, cost: "0.1" } },
       { model: "b", ...about, outcome: "completed" },
     ];
     const notes = ["left out: web_search"];
     const { receipts } = books([openLine(1, same), settleLine(1, { ...same, attempts, notes })]);
     const [receipt] = await receipts.find(query);
-    const shown = {
-      input_cache_hit: null,
-      input_cache_miss: "1.1",
-      input_cache_write: "2",
-      output: "3",
-    };
+    const read = { input_cache_hit: null, input_cache_miss: "1.1" };
+    const shown = { ...read, input_cache_write: "2", output: "3" };
     assert.deepEqual(receipt!.notes, notes);
     assert.deepEqual(receipt!.attempts, [
-      { model: "a", outcome: "upstream_error", duration_ms: 3, usage, prices: shown, cost: "0.1" },
+      { model: "a", outcome: "failed", duration_ms: 3, usage, prices: shown, cost: "0.1" },
       { model: "b", outcome: "ok", duration_ms: 3 },
     ]);
   });
 
-  it("has the latest, if an id was used for more requests than fit in an answer", async () => {
+  it("has the latest of the account, however often an id was used", async () => {
     const at = (n: number) => ({
-      ...same,
+      gateway_request_id: "same",
+      account: n < 2 ? "beta" : "acme",
       time: new Date(Date.parse("2026-01-31T12:00:00Z") + n * 1_000).toISOString(),
     });
     const numbers = Array.from({ length: 300 }, (_, n) => n);
     const lines = numbers.flatMap((n) => [openLine(n, at(n)), settleLine(n, at(n))]);
-    const { receipts } = books(lines);
-    const found = await receipts.find({ ...query, limit: 3 });
-    assert.deepEqual(
-      found.map(({ spend_id }) => spend_id),
-      [297, 298, 299].map(spendId),
-    );
+    const { receipts, clock } = books(lines);
+    for (const day of ["open", "closed"]) {
+      if (day === "closed") clock.advance(2 * 3_600_000);
+      for (const [account, expected] of [
+        ["acme", [297, 298, 299]],
+        ["beta", [0, 1]],
+        ["gamma", []],
+        [undefined, [297, 298, 299]],
+      ] as const) {
+        const found = await receipts.find({ requestId: "same", account, limit: 3 });
+        const ids = found.map(({ spend_id }) => spend_id);
+        assert.deepEqual(ids, expected.map(spendId), `${account}, ${day}`);
+      }
+    }
   });
 });

@@ -83,13 +83,4 @@ describe("the rows of a gateway in a shared store", () => {
     assert.equal(events.length, 1);
     rows.stop();
   });
-
-  it("are written again and again also if nothing is asked for under them", async () => {
-    const { rows, asked, publish, beats } = bench();
-    await publish("idle");
-    rows.start();
-    await beats(3);
-    assert.equal(asked.length, 4);
-    rows.stop();
-  });
 });

@@ -38,8 +38,7 @@ describe("a window of tokens", () => {
       window.correct(earlier.id, earlier.tokens);
     }
     assert.ok(all.length > 500);
-    assert.equal(window.isEmpty(time), false);
-    assert.equal(window.isEmpty(time + MINUTE), true);
+    assert.ok(window.renewsIn(time) > 0);
     assert.equal(window.renewsIn(time + MINUTE), 0);
   });
 

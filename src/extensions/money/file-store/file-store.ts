@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { open, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
-import { inodeOf, replaceFile } from "../../../data-files/index.ts";
+import { inodeOf, replaceFile } from "../../data-files/index.ts";
 import {
   createSummer,
   DIMENSIONS,
@@ -21,10 +21,8 @@ import {
   type UsageFilter,
   type UsageRecord,
   type UsageStore,
-} from "../../records/index.ts";
-import { brokenFile } from "../broken-file.ts";
-import type { Days } from "../days.ts";
-import { readLines } from "../read-lines.ts";
+} from "../records/index.ts";
+import { brokenFile, readLines, type Days } from "../days/index.ts";
 import { createDayFiles, type DayFiles } from "./day-files.ts";
 import { lineMatcher, segmentIn } from "./lines.ts";
 import { createOpenDays, type OpenDays } from "./open-days.ts";

@@ -5,11 +5,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { asCount, asObject, parseJson } from "../../../../core/schema/untrusted-json.ts";
-import { replaceFile, syncToDisk } from "../../../data-files/index.ts";
-import type { LogCursor, SegmentCursor, StoreFault } from "../../records/index.ts";
-import { brokenFile } from "../broken-file.ts";
-import type { Days } from "../days.ts";
+import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { replaceFile, syncToDisk } from "../../data-files/index.ts";
+import type { LogCursor, SegmentCursor, StoreFault } from "../records/index.ts";
+import { brokenFile, type Days } from "../days/index.ts";
 
 const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
 
