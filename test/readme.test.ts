@@ -3,7 +3,7 @@
 // second to start: the suite runs the program itself in the place of most `npm start`, and npm
 // where LONG_TESTS is set. Blocks in
 // JavaScript and Python are run in test/clients, where the SDKs are; those of the page "Backup and
-// restore" in test/extensions/books and test/extensions/postgres.
+// restore" in test/extensions/money.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -14,7 +14,7 @@ import { after, describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { levelOf, LEVELS } from "../scripts/conformance/suite.ts";
 import { checkConfig } from "./support/config.ts";
-import { parseMoney } from "../src/extensions/usage-records/index.ts";
+import { parseMoney } from "../src/extensions/money/records/index.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { LONG } from "./support/long.ts";
 import { quickest } from "./support/program.ts";

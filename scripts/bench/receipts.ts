@@ -1,32 +1,30 @@
 // How long GET /v1/requests/{request_id} takes with millions of usage records in files: `npm run
 // build && node --import tsx scripts/bench/receipts.ts`. Linux and loopback only. It writes usage
-// records of several months, indexes them, starts the built gateway on them, and asks for receipts
-// of random requests of any month, and for ids that nobody has used: one after the other with
-// nothing else to do, then 50 a second between 50 chat requests a second and their syncs, while the
-// latest month is merged into one index file. Ten million records take 9 GB in the folder for
-// temporary files, which are removed at the end, and about five minutes.
+// records of several months, closes their days, starts the built gateway on them, and asks for
+// receipts of random requests of any month, and for ids that nobody has used: one after the other
+// with nothing else to do, then 50 a second between 50 chat requests a second and their syncs. Ten
+// million records take 9 GB in the folder for temporary files, which are removed at the end.
 // --records N how many usage records (10,000,000) --months N of how many months (8)
 // --found N, --unknown N how many lookups of each kind (2,000 and 500) --seed N
 // --folder DIR keeps the records there for further runs with the same --records and --months
 
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statfsSync, statSync } from "node:fs";
 import http from "node:http";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { createFileStore } from "../../src/extensions/books/file-store/file-store.ts";
 import { createRandom } from "../../test/support/random.ts";
 import { bodyOf, memoryOf, percentile } from "./load.ts";
 import { table } from "./table.ts";
-import { pinned, scratch, sizeOf, type Target } from "./target.ts";
+import { pinned, scratch, type Target } from "./target.ts";
 import { gateway, startProvider } from "./targets.ts";
 import {
   ACCOUNTS,
   accountOf,
-  buildIndex,
-  indexFiles,
+  closeAll,
+  idFiles,
   requestIdOf,
   writeRecords,
 } from "./usage-records.ts";
@@ -41,7 +39,7 @@ const amount = {
 };
 const seed = Number(values.seed ?? Date.now() % 1_000_000);
 
-/** More than a record takes, with its entry in the index twice: merges write it anew. */
+/** More than a record takes, with its entry in the file of its month. */
 const RECORD_BYTES = 1_100;
 /** Between lookups under load: 2,500 lookups see ten syncs. */
 const PACE_MS = 20;
@@ -191,16 +189,15 @@ async function main(folder: string): Promise<void> {
   const date = now.toISOString().slice(0, 10);
   console.log(`${date}, Node ${process.version}, ${cpus()[0]?.model.trim()}, seed ${seed}`);
   const usage = join(folder, "usage");
-  const store = createFileStore(usage);
   let began = performance.now();
-  if (!existsSync(usage)) await writeRecords(store, amount, now);
+  if (!existsSync(usage)) await writeRecords(folder, amount, now);
   const { records, months } = amount;
   console.log(`${records} records of ${months} months, written in ${seconds(began)}; ${load()}`);
   began = performance.now();
-  const passes = await buildIndex(store, usage);
-  const size = megabytes(sizeOf(join(usage, "index")));
-  const files = `${indexFiles(usage).length} files with ${size}`;
-  console.log(`index: ${files}, made in ${seconds(began)} and ${passes} passes; ${load()}`);
+  await closeAll(folder, now);
+  const ids = idFiles(usage);
+  const size = megabytes(ids.reduce((sum, name) => sum + statSync(join(usage, name)).size, 0));
+  console.log(`ids: ${ids.length} files with ${size}; days closed in ${seconds(began)}; ${load()}`);
   const accounts = Array.from({ length: ACCOUNTS }, (_, n) => accountOf(n));
   const keys = [
     { account: "bench", key: "sk-bench" },

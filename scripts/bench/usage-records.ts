@@ -1,9 +1,12 @@
 // Millions of usage records in files, for the benchmark of receipts: written through the file
-// store, and indexed as the usage sync does it.
+// store, whose days are then closed as the usage sync does it.
 
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
-import type { UsageRecord, UsageStore } from "../../src/extensions/usage-records/index.ts";
+import { readdirSync } from "node:fs";
+import { systemClock } from "../../src/core/clock.ts";
+import { checkConfig } from "../../test/support/config.ts";
+import { closeDays } from "../../src/extensions/money/usage/close-days.ts";
+import { openBooks } from "../../src/extensions/money/usage/index.ts";
+import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
 
 /** How many records there are. */
 export interface Amount {
@@ -62,34 +65,36 @@ function recordOf(n: number, ended: number): UsageRecord {
       attempts: [["m", "completed", 950]],
       prices: { input_cache_hit: 0.028, input_cache_miss: 0.28, output: 0.42 },
     },
+    day: new Date(ended).toISOString().slice(0, 10),
+    log: { segment: "2026-01-01.0001.jsonl", line: n + 1, sha256: hex(n).padStart(64, "0") },
   };
 }
 
+/** The books in a data_dir, which hold nothing but records. */
+const booksIn = (dataDir: string) =>
+  openBooks(checkConfig({ data_dir: dataDir, providers: {}, models: {}, keys: [] }, {}), {
+    clock: systemClock,
+    diagnose: () => undefined,
+    extensions: [],
+  });
+
 /** Writes the records of the months before `now`. */
-export async function writeRecords(store: UsageStore, amount: Amount, now: Date): Promise<void> {
+export async function writeRecords(dataDir: string, amount: Amount, now: Date): Promise<void> {
+  const { store } = booksIn(dataDir);
   for (let first = 0; first < amount.records; first += BATCH) {
     const count = Math.min(BATCH, amount.records - first);
     const records = Array.from({ length: count }, (_, at) =>
       recordOf(first + at, endOf(first + at, amount, now)),
     );
-    await store.commit({ records, corrections: new Set(), put: [], drop: [] });
+    await store.add(records, {});
   }
 }
 
-/** The names of the index's files in the folder of a file store. */
-export function indexFiles(usage: string): readonly string[] {
-  const folder = join(usage, "index");
-  return existsSync(folder) ? readdirSync(folder).sort() : [];
+/** Closes all days but this one. */
+export async function closeAll(dataDir: string, now: Date): Promise<void> {
+  await closeDays(booksIn(dataDir), {}, now.getTime());
 }
 
-/** Runs the sync's last step until it changes nothing any more. Resolves with how often. */
-export async function buildIndex(store: UsageStore, usage: string): Promise<number> {
-  let before = "";
-  for (let passes = 1; ; passes += 1) {
-    const [fault] = await store.maintain();
-    if (fault) throw new Error(fault.detail);
-    const after = indexFiles(usage).join();
-    if (after === before) return passes;
-    before = after;
-  }
-}
+/** The names of the files that lead from a request id to its record. */
+export const idFiles = (usage: string): readonly string[] =>
+  readdirSync(usage).filter((name) => name.endsWith(".ids"));

@@ -1,8 +1,10 @@
 // Reads the books by itself: segments of the spend log as pairs of lines, and usage records. What
-// is not one open line and one settle line a request is a violation.
+// is not one open line and one settle line a request is a violation. A usage record must be, byte
+// by byte, what its two lines and its place make of it.
 
-import { type Findings, inOrder } from "./findings.ts";
-import type { House, Line, TextFile } from "./house.ts";
+import { bookedDay, closedDays, sha256, textsOf } from "./days.ts";
+import type { Findings } from "./findings.ts";
+import type { Books, Estate, Line, TextFile } from "./house.ts";
 import type { Counts } from "./money.ts";
 
 /** One request in the spend log. */
@@ -11,52 +13,64 @@ export interface Entry {
   readonly gateway: number;
   readonly open: Line;
   readonly settle: Line;
+  /** The segment, the number of the settle line in it, and the hash of both lines. */
+  readonly log: { readonly segment: string; readonly line: number; readonly sha256: string };
+  /** The day on which it must be booked. */
+  readonly day: string;
 }
 
-/** The lines of a file. A line that is torn, or no JSON, is a violation. */
-export function linesOf({ name, text }: TextFile, findings: Findings): Line[] {
+/** The lines of a file. One that is torn, or no JSON, is a violation, and an object without members. */
+function linesOf({ name, text }: TextFile, findings: Findings): Line[] {
   findings.check(text === "" || text.endsWith("\n"), () => `${name}: its last line is torn`);
-  return text
-    .split("\n")
-    .slice(0, -1)
-    .flatMap((line, index) => {
-      try {
-        return [JSON.parse(line) as Line];
-      } catch {
-        findings.check(false, () => `${name}, line ${index + 1}: no JSON: ${line.slice(0, 120)}`);
-        return [];
-      }
-    });
+  return textsOf(text).map((line, index) => {
+    try {
+      return JSON.parse(line) as Line;
+    } catch {
+      findings.check(false, () => `${name}, line ${index + 1}: no JSON: ${line.slice(0, 120)}`);
+      return {};
+    }
+  });
 }
 
-/** Every request of a phase that was opened. */
-export function readEntries(house: House, findings: Findings): Entry[] {
+/** Every request that was opened, in the order of the log of each gateway. */
+export function readEntries({ estates }: Books, findings: Findings): Entry[] {
   const ever = new Set<string>();
-  return house.estates.flatMap(({ segments }, gateway) =>
-    segments.flatMap((segment) => {
-      const lines = linesOf(segment, findings);
-      for (const { spend_id: id } of lines.filter(({ type }) => type === "open")) {
-        findings.check(!ever.has(id), () => `${segment.name}: ${id} was opened twice`);
-        ever.add(id);
-      }
-      return pairsOf(segment.name, lines, findings).map((pair) => ({ gateway, ...pair }));
-    }),
-  );
+  return estates.flatMap(({ segments, days }, gateway) => {
+    const closed = closedDays(days);
+    return segments.flatMap((segment) =>
+      pairsOf(segment, ever, findings).map((pair) => {
+        const day = bookedDay(closed, pair.settle["time"], pair.log);
+        return { gateway, ...pair, day };
+      }),
+    );
+  });
 }
 
-/** The open lines of a segment with their settle lines. */
-function pairsOf(name: string, lines: readonly Line[], findings: Findings) {
-  const open = new Map<string, Line>();
-  const pairs: Omit<Entry, "gateway">[] = [];
-  for (const line of lines) {
-    const id: string = line["spend_id"];
-    if (line["type"] === "open") {
-      open.set(id, line);
+/** The open lines of a segment with their settle lines. `ever`: all ids so far. */
+function pairsOf(segment: TextFile, ever: Set<string>, findings: Findings) {
+  const { name } = segment;
+  const isNamed = /^\d{4}-\d\d-\d\d\.\d{4}\.jsonl$/.test(name);
+  findings.check(isNamed, () => `a segment with the name ${name}`);
+  const texts = textsOf(segment.text);
+  const open = new Map<string, { readonly line: Line; readonly text: string }>();
+  const pairs: Omit<Entry, "gateway" | "day">[] = [];
+  for (const [index, line] of linesOf(segment, findings).entries()) {
+    const { type, spend_id: id } = line;
+    const text = `${texts[index]!}\n`;
+    if (type === "open") {
+      const isNew = !ever.has(id) && /^sp_[0-9a-f]{32}$/.test(id);
+      findings.check(isNew, () => `${name}: ${id} was opened twice, or is no spend_id`);
+      ever.add(id);
+      open.set(id, { line, text });
       continue;
     }
     const opened = open.get(id);
-    findings.check(opened !== undefined, () => `${name}: ${id} was settled twice, or never opened`);
-    if (opened) pairs.push({ open: opened, settle: line });
+    const isRight = type === "settle" && opened !== undefined;
+    findings.check(isRight, () => `${name}: ${type} ${id} was settled twice, or never opened`);
+    if (!opened) continue;
+    const hash = sha256(opened.text, text).toString("hex");
+    const log = { segment: name, line: index + 1, sha256: hash };
+    pairs.push({ open: opened.line, settle: line, log });
     open.delete(id);
   }
   for (const id of open.keys())
@@ -94,8 +108,8 @@ const detailsOf = (settle: Line): Line => ({
   notes: settle["notes"],
 });
 
-/** What the usage record of a settled request must say. */
-function recordOf({ open, settle }: Entry): Line {
+/** What the usage record of a settled request must say, in the order of its members. */
+export function recordOf({ open, settle, log, day }: Entry): Line {
   const { usage } = settle;
   return {
     usage_id: settle["spend_id"],
@@ -116,17 +130,26 @@ function recordOf({ open, settle }: Entry): Line {
     started_at: open["time"],
     ended_at: settle["time"],
     cache_write_tokens: usage.cache_write_tokens ?? 0,
+    day,
     details: detailsOf(settle),
+    log,
   };
 }
 
-/** The usage records: each settled request once, as it was settled. */
-export function judgeRecords(house: House, entries: readonly Entry[], findings: Findings): void {
-  const records =
-    house.rows ??
-    house.estates.flatMap(({ usageFiles }) =>
-      usageFiles.flatMap((file) => linesOf(file, findings)),
-    );
+/** Records by their day, in the order in which their requests come. */
+export const byDay = (entries: readonly Entry[]): Map<string, Line[]> => {
+  const days = new Map<string, Line[]>();
+  for (const entry of entries) {
+    const records = days.get(entry.day);
+    if (records) records.push(recordOf(entry));
+    else days.set(entry.day, [recordOf(entry)]);
+  }
+  return days;
+};
+
+/** The usage records: each settled request once, on its day, as it was settled. */
+export function judgeRecords(house: Books, entries: readonly Entry[], findings: Findings): void {
+  const records = house.rows ?? house.estates.flatMap((estate) => recordsIn(estate, findings));
   const expected = new Map(entries.map((entry) => [entry.settle["spend_id"], recordOf(entry)]));
   const seen = new Set<string>();
   for (const record of records) {
@@ -134,9 +157,19 @@ export function judgeRecords(house: House, entries: readonly Entry[], findings: 
     findings.check(!seen.has(id), () => `usage record ${id} is there twice`);
     seen.add(id);
     const settled = expected.get(id);
-    if (settled) findings.equal(inOrder(record), inOrder(settled), `usage record ${id}`);
+    if (settled) findings.equal(record, settled, `usage record ${id}`);
     else findings.check(false, () => `usage record ${id} was never settled`);
   }
   for (const id of expected.keys())
     findings.check(seen.has(id), () => `${id} was settled and has no usage record`);
+}
+
+/** The records of the files of a gateway, each in the file of its day. */
+function recordsIn({ usageFiles }: Estate, findings: Findings): Line[] {
+  return usageFiles.flatMap((file) => {
+    const records = linesOf(file, findings);
+    for (const { usage_id, day } of records)
+      findings.equal(`${day}.jsonl`, file.name, `the file of usage record ${usage_id}`);
+    return records;
+  });
 }

@@ -6,7 +6,7 @@ import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
 import { type Verdict, verdictOn } from "./verdict.ts";
 import { type Key, KEYS } from "./plan.ts";
-import type { Random } from "./provider.ts";
+import { type Random, UNANSWERED } from "./provider.ts";
 
 /** What a client sent, and what came of it. */
 export interface Asked {
@@ -70,12 +70,13 @@ function createPlanner({ random, between, pick }: Random) {
     return chance < 0.25 ? undefined : `own-${serial}`;
   }
 
-  return (gateway: number): Plan => {
+  /** `prompt`: what the text begins with. */
+  return (gateway: number, prompt = ""): Plan => {
     serials += 1;
     const serial = serials;
     const key = pick(drawn);
     const padding = PADDING.repeat(between(0, 40));
-    const frame = (bytes: number) => `#${serial}/${bytes}# ${padding}`;
+    const frame = (bytes: number) => `${prompt}#${serial}/${bytes}# ${padding}`;
     // The size stands in the text itself, always in four digits.
     const promptBytes = Buffer.byteLength(frame(1_000));
     const content = frame(promptBytes).replace(
@@ -178,6 +179,8 @@ export interface Crowd {
   readonly asked: readonly Asked[];
   /** Where the clients of a gateway ask from now on. Undefined: they wait. */
   turnTo(gateway: number, url: string | undefined): void;
+  /** One more request to this gateway, which the provider leaves without an answer: its serial. */
+  askInVain(gateway: number): number;
   /** Resolves when so many requests have ended in all. */
   reached(requests: number): Promise<void>;
   /** Lets the requests on their way end, and sends no more. */
@@ -206,11 +209,13 @@ export function createCrowds(random: Random) {
           await target.turned();
           continue;
         }
-        const next = plan(gateway);
-        pending.add(next.about);
-        count(await ask(url, agent, next));
-        pending.delete(next.about);
+        await send(url, agent, plan(gateway));
       }
+    }
+    async function send(url: string, agent: http.Agent, next: Plan): Promise<void> {
+      pending.add(next.about);
+      count(await ask(url, agent, next));
+      pending.delete(next.about);
     }
     const all = targets.flatMap((_, gateway) =>
       Array.from({ length: clients }, () => client(gateway)),
@@ -218,6 +223,14 @@ export function createCrowds(random: Random) {
     return {
       asked,
       turnTo: (gateway, url) => targets[gateway]!.turnTo(url),
+      askInVain(gateway) {
+        const next = plan(gateway, UNANSWERED);
+        const { url, agent } = targets[gateway]!.now();
+        // This client stays, and sends everything.
+        const stays = { leaveAfterBytes: Infinity, leaveAfterMs: undefined };
+        all.push(send(url!, agent, { ...next, ...stays, sendBytes: Buffer.byteLength(next.body) }));
+        return next.about.serial;
+      },
       reached: (requests) =>
         within(
           new Promise<void>((go) => {

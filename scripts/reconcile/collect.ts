@@ -5,16 +5,24 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
-import { filesIn, type Gateways } from "./gateways.ts";
+import { emptyEstate, readFiles } from "./estate.ts";
+import type { Gateways } from "./gateways.ts";
 import type { House, Line, ReceiptAnswer } from "./house.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
+
+/** How many receipts are asked for when their day is closed. */
+const LATE_RECEIPTS = 40;
 
 /** The key with which an account asks for its receipts. */
 const keyOf = (account: string): string => KEYS.find((key) => key.account === account)!.key;
 
 /** Asks again as long as the account has asked too often. */
-async function receipt(url: string, account: string, id: string): Promise<ReceiptAnswer> {
+async function receipt(
+  url: string,
+  account: string,
+  id: string,
+): Promise<Omit<ReceiptAnswer, "isLate">> {
   const response = await fetch(`${url}/v1/requests/${encodeURIComponent(id)}`, {
     headers: { authorization: `Bearer ${keyOf(account)}` },
   });
@@ -31,15 +39,16 @@ async function collectReceipts(
   gateways: Gateways,
   house: House,
   { pick, random }: Random,
-  count: number,
+  { count, isLate }: { readonly count: number; readonly isLate: boolean },
 ): Promise<void> {
   const known = house.asked.filter(({ sentId, id }) => (sentId ?? id) !== undefined);
   const chosen = known.filter(() => random() < count / known.length);
   for (const { account, sentId, id = sentId! } of chosen) {
     const url = pick(gateways.list).address;
-    house.receipts.push(await receipt(url, account, id));
-    const stranger = pick(ACCOUNTS.filter((other) => other !== account));
-    if (!id.startsWith("again-")) house.receipts.push(await receipt(url, stranger, id));
+    const add = async (by: string): Promise<unknown> =>
+      house.receipts.push({ ...(await receipt(url, by, id)), isLate });
+    await add(account);
+    if (!id.startsWith("again-")) await add(pick(ACCOUNTS.filter((other) => other !== account)));
   }
 }
 
@@ -79,51 +88,57 @@ export async function collectRunning(
   );
   // Each gateway knows the receipts of the others when they are copied.
   for (const gateway of gateways.list) await gateways.run(gateway, "usage", "sync", "--once");
-  await collectReceipts(gateways, house, random, receipts);
-  for (const budgets of live)
-    house.estates.push({
-      segments: [],
-      usageFiles: [],
-      audit: {},
-      verify: {},
-      heads: [],
-      publicKey: "",
-      live: budgets,
-    });
+  await collectReceipts(gateways, house, random, { count: receipts, isLate: false });
+  for (const budgets of live) house.estates.push({ ...emptyEstate(), live: budgets });
 }
 
-/** The files of books at rest, and what the commands print of them. `middle`: heads kept before. */
+/** What the commands say of books at rest on the day of the run. `middle`: heads kept before. */
 export async function collectAtRest(
   gateways: Gateways,
   house: House,
-  folder: string,
   middle: readonly string[],
 ): Promise<void> {
   for (const gateway of gateways.list) {
-    const { number, dataDir } = gateway;
-    const estate = house.estates[number]!;
-    estate.heads.push(...middle.slice(number, number + 1).map((head) => head.trim()));
+    const estate = house.estates[gateway.number]!;
+    estate.heads.push(...middle.slice(gateway.number, gateway.number + 1));
     await gateways.run(gateway, "usage", "sync", "--once");
-    estate.audit = JSON.parse(await gateways.run(gateway, "audit", "--json"));
+    estate.audit = await gateways.runJson(gateway, "audit", "--json");
     estate.publicKey = await gateways.run(gateway, "seal", "public-key");
     estate.heads.push((await gateways.run(gateway, "seal", "head")).trim());
-    const [keyFile, headFile] = ["public-key.pem", "heads.json"].map((name) =>
-      join(folder, `${number}-${name}`),
-    ) as [string, string];
-    writeFileSync(keyFile, estate.publicKey);
-    writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
-    const kept = ["--public-key", keyFile, "--head", headFile];
-    estate.verify = JSON.parse(await gateways.run(gateway, "seal", "verify", ...kept, "--json"));
-    estate.segments.push(...filesIn(join(dataDir, "spend"), /\.jsonl$/));
-    if (gateways.hasFiles)
-      estate.usageFiles.push(...filesIn(join(dataDir, "usage"), /^\d{4}-\d\d\.jsonl$/));
   }
-  await collectStatements(gateways, house, folder);
   for (const { account } of house.estates[0]!.live.filter(({ account }) => account !== null))
     house.budgets.set(
       account,
-      JSON.parse(await gateways.run(gateways.list[0]!, "budget", "show", account, "--json")),
+      await gateways.runJson(gateways.list[0]!, "budget", "show", account, "--json"),
     );
+}
+
+/** On the next day the day of the run is closed. */
+export async function collectTomorrow(
+  gateways: Gateways,
+  house: House,
+  folder: string,
+  random: Random,
+): Promise<void> {
+  gateways.turnToTomorrow();
+  for (const gateway of gateways.list) await gateways.run(gateway, "usage", "sync", "--once");
+  await gateways.startAll();
+  await collectReceipts(gateways, house, random, { count: LATE_RECEIPTS, isLate: true });
+  await gateways.stop();
+  for (const gateway of gateways.list) {
+    const { number, dataDir } = gateway;
+    const estate = house.estates[number]!;
+    await gateways.run(gateway, "usage", "sync", "--once");
+    estate.heads.push((await gateways.run(gateway, "seal", "head")).trim());
+    const keyFile = join(folder, `${number}-public-key.pem`);
+    const headFile = join(folder, `${number}-heads.json`);
+    writeFileSync(keyFile, estate.publicKey);
+    writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
+    const kept = ["--public-key", keyFile, "--head", headFile];
+    estate.verify = await gateways.runJson(gateway, "seal", "verify", ...kept, "--json");
+    readFiles(estate, dataDir);
+  }
+  await collectStatements(gateways, house, folder);
 }
 
 async function collectStatements(gateways: Gateways, house: House, folder: string): Promise<void> {
@@ -132,14 +147,14 @@ async function collectStatements(gateways: Gateways, house: House, folder: strin
   for (const month of months)
     for (const account of ACCOUNTS) {
       const args = ["billing", "statement", "--account", account, "--month", month];
-      const json = JSON.parse(await gateways.run(gateway, ...args, "--format", "json"));
+      const json = await gateways.runJson(gateway, ...args, "--format", "json");
       const csv = await gateways.run(gateway, ...args, "--format", "csv");
       const sealed = await gateways.run(gateway, ...args, "--sealed");
       const file = join(folder, "statement.json");
       writeFileSync(file, sealed);
       const key = join(folder, "0-public-key.pem");
       const verify = ["seal", "verify", file, "--public-key", key, "--json"];
-      const verdict = JSON.parse(await gateways.run(gateway, ...verify));
+      const verdict = await gateways.runJson(gateway, ...verify);
       house.statements.push({ account, month, json, csv, verdict, sealed: JSON.parse(sealed) });
     }
 }

@@ -1,11 +1,17 @@
 // The gateways of a phase as processes: started, killed, told of other prices, and stopped.
 
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { launch, type Program, type Running, runToEnd } from "../../test/support/program.ts";
+import {
+  launch,
+  type Program,
+  type Running,
+  runToEnd,
+  tomorrow,
+} from "../../test/support/program.ts";
 import { until, waitFor, within } from "../../test/support/wait.ts";
 import type { Crowd } from "./client.ts";
-import type { House } from "./house.ts";
+import type { House, Line } from "./house.ts";
 import { configOf, type Phase } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
@@ -32,18 +38,20 @@ export interface GatewaysOptions {
 }
 
 /** Lines on stderr that no operator expects: anything but diagnostics, and bugs. */
-const complaintsIn = (stderr: string): string[] =>
+export const complaintsIn = (stderr: string): string[] =>
   stderr
     .split("\n")
     .slice(0, -1)
-    .filter((line) => !/^(chat-gateway: )?\{.*"event":"(?!internal_error)\w+".*\}$/.test(line));
+    .filter((line) => !/^(chat-gateway: )?\{.*"event":"(?!internal_error)\w+".*\}$/.test(line))
+    .map((line) => `on stderr: ${line}`);
 
 /** The processes that a process has started. */
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
 
 export function createGateways(options: GatewaysOptions) {
-  const { phase, program, folder, provider, house, random } = options;
+  const { phase, folder, provider, house, random } = options;
+  let { program } = options;
   const gateways = Array.from({ length: phase.gateways }, (_, number): Gateway => {
     const dataDir = join(folder, `data-${number}`);
     mkdirSync(dataDir, { recursive: true });
@@ -79,7 +87,7 @@ export function createGateways(options: GatewaysOptions) {
     running.child.kill("SIGKILL");
     crowd.turnTo(gateway.number, undefined);
     const { stderr } = await within(running.ended, "the end of a killed gateway", START_MS);
-    house.complaints.push(...complaintsIn(stderr).map((line) => `on stderr: ${line}`));
+    house.complaints.push(...complaintsIn(stderr));
     await start(gateway);
     crowd.turnTo(gateway.number, gateway.address);
   }
@@ -137,7 +145,7 @@ export function createGateways(options: GatewaysOptions) {
     for (const { running } of gateways) {
       running!.child.kill("SIGTERM");
       const { code, stderr } = await within(running!.ended, "the end after SIGTERM", START_MS);
-      house.complaints.push(...complaintsIn(stderr).map((line) => `on stderr: ${line}`));
+      house.complaints.push(...complaintsIn(stderr));
       if (code !== 0) house.complaints.push(`SIGTERM: exit ${code}`);
     }
   }
@@ -154,13 +162,26 @@ export function createGateways(options: GatewaysOptions) {
     return stdout;
   }
 
+  /** A command that prints one JSON object. */
+  async function runJson(gateway: Gateway, ...args: readonly string[]): Promise<Line> {
+    const text = await run(gateway, ...args);
+    try {
+      return JSON.parse(text) as Line;
+    } catch {
+      throw new Error(`${args.join(" ")} printed no JSON: ${house.complaints.join("; ")}`);
+    }
+  }
+
   return {
     list: gateways,
+    writeConfigs,
     /** The usage records are in files. */
     hasFiles: phase.postgres === undefined,
     async startAll(): Promise<void> {
-      writeConfigs(0);
-      house.changes.push({ table: 0, from: 0, until: 0 });
+      if (house.changes.length === 0) {
+        writeConfigs(0);
+        house.changes.push({ table: 0, from: 0, until: 0 });
+      }
       await Promise.all(gateways.map(start));
     },
     kill,
@@ -168,6 +189,11 @@ export function createGateways(options: GatewaysOptions) {
     change,
     stop,
     run,
+    runJson,
+    /** Gateways and commands that start from now on take this for the first moment of tomorrow. */
+    turnToTomorrow(): void {
+      program = tomorrow(program);
+    },
     /** Ends what still runs, after an error. */
     end(): void {
       for (const { running } of gateways) running?.child.kill("SIGKILL");
@@ -175,10 +201,3 @@ export function createGateways(options: GatewaysOptions) {
   };
 }
 export type Gateways = ReturnType<typeof createGateways>;
-
-/** The files of a folder whose names fit, in the order of their names. */
-export const filesIn = (folder: string, names: RegExp): { name: string; text: string }[] =>
-  readdirSync(folder)
-    .filter((name) => names.test(name))
-    .sort()
-    .map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }));

@@ -17,13 +17,21 @@ export interface TextFile {
 export interface Estate {
   /** spend/*.jsonl. */
   readonly segments: TextFile[];
-  /** usage/YYYY-MM.jsonl; none with PostgreSQL. */
+  /** days.jsonl. */
+  readonly days: TextFile;
+  /** usage/YYYY-MM-DD.jsonl; none with PostgreSQL, nor are the next three. */
   readonly usageFiles: TextFile[];
+  /** usage/YYYY-MM-DD.sums. */
+  readonly sums: TextFile[];
+  /** usage/YYYY-MM.ids, in hexadecimal digits. */
+  readonly ids: TextFile[];
+  /** usage/cursor.json. */
+  cursor: Line;
   /** `audit --json`. */
   audit: Line;
-  /** `seal verify --json`, with the head that was taken in the middle. */
+  /** `seal verify --json`, with the heads that were taken. */
   verify: Line;
-  /** `seal head`: one taken in the middle, one at the end. */
+  /** `seal head`: one taken in the middle, one at the end of the day, one on the next day. */
   readonly heads: string[];
   /** `seal public-key`, in PEM. */
   publicKey: string;
@@ -35,6 +43,8 @@ export interface Estate {
 export interface ReceiptAnswer {
   readonly account: string;
   readonly id: string;
+  /** It was asked for when the days of the run were closed. */
+  readonly isLate: boolean;
   status: number;
   body: Line;
 }
@@ -51,7 +61,15 @@ export interface Statement {
   verdict: Line;
 }
 
-export interface House {
+/** The books of a phase. */
+export interface Books {
+  /** One a gateway. */
+  readonly estates: readonly Estate[];
+  /** Rows of usage_records, as the files have lines. Absent: the files are the records. */
+  rows?: Line[] | undefined;
+}
+
+export interface House extends Books {
   readonly phase: string;
   readonly gateways: number;
   readonly asked: Asked[];
@@ -65,10 +83,7 @@ export interface House {
    */
   readonly changes: { readonly table: number; readonly from: number; readonly until: number }[];
   readonly purse: string;
-  /** One a gateway. */
   readonly estates: Estate[];
-  /** Rows of usage_records, as the files have lines. Absent: the files are the records. */
-  rows?: Line[];
   readonly statements: Statement[];
   readonly receipts: ReceiptAnswer[];
   /** `budget show --json` by account. */

@@ -4,8 +4,9 @@ import { judgeRecords, readEntries } from "./books.ts";
 import { createFindings } from "./findings.ts";
 import type { House } from "./house.ts";
 import { judgeRequests, type Match, matchAll } from "./match.ts";
+import { judgeProjection } from "./projection.ts";
 import { judgeReceipts } from "./receipts.ts";
-import { judgeSeals } from "./seals.ts";
+import { judgeLines, judgeVerification } from "./seals.ts";
 import { judgeAudits, judgeBudgets, judgeStatements } from "./sums.ts";
 
 export interface Judgement {
@@ -25,6 +26,8 @@ export function judge(house: House): Judgement {
   judgeReceipts(house, entries, findings);
   judgeAudits(house, matches, findings);
   judgeBudgets(house, matches, findings);
-  judgeSeals(house, findings);
+  judgeProjection(house, entries, findings);
+  judgeLines(house, entries, findings);
+  judgeVerification(house, findings);
   return { matches, comparisons: findings.comparisons(), violations: findings.violations };
 }

@@ -51,6 +51,9 @@ export function decimal(amount: bigint): string {
   return `${amount < 0n ? "-" : ""}${digits.slice(0, -12)}.${digits.slice(-12)}`;
 }
 
+/** Pico-units as the books write them. */
+export const amountOf = (pico: bigint): string => decimal(pico).replace(/\.?0+$/, "");
+
 /** What tokens cost, in pico-units: tokens times the millionths of their price. */
 export function costOf(counts: Counts, price: Price | undefined): bigint {
   if (!price) return 0n;

@@ -1,7 +1,7 @@
 // One phase: gateways under load that are killed and told of other prices, until enough requests
 // have ended; then everything that there is to know of them is collected.
 
-import { collectAtRest, collectRunning } from "./collect.ts";
+import { collectAtRest, collectRunning, collectTomorrow } from "./collect.ts";
 import type { Crowd } from "./client.ts";
 import { createGateways, type Gateways, type GatewaysOptions } from "./gateways.ts";
 import type { House } from "./house.ts";
@@ -36,7 +36,7 @@ function eventsOf({ kills, workerKills, databaseKills, changes }: Phase, shuffle
 }
 
 /** Nothing is known of the phase yet. */
-const emptyHouse = (phase: Phase): House => ({
+export const emptyHouse = (phase: Phase): House => ({
   phase: phase.name,
   gateways: phase.gateways,
   asked: [],
@@ -63,7 +63,8 @@ async function live(
   for (const [index, event] of events.entries()) {
     await crowd.reached(Math.round(step * (index + 1)));
     if (index === events.length >> 1)
-      for (const each of gateways.list) heads.push(await gateways.run(each, "seal", "head"));
+      for (const each of gateways.list)
+        heads.push((await gateways.run(each, "seal", "head")).trim());
     const gateway = random.pick(gateways.list);
     if (event === "kill") await gateways.kill(gateway, crowd);
     else if (event === "kill worker") await gateways.killWorker(gateway);
@@ -91,7 +92,8 @@ export async function runPhase(options: PhaseOptions): Promise<House> {
     }
     await collectRunning(gateways, house, random, options.receipts);
     await gateways.stop();
-    await collectAtRest(gateways, house, folder, heads);
+    await collectAtRest(gateways, house, heads);
+    await collectTomorrow(gateways, house, folder, random);
     if (readRows) house.rows = await readRows();
     return house;
   } finally {

@@ -85,6 +85,8 @@ export interface Phase {
   readonly workerKills: number;
   /** How often PostgreSQL is killed, which is started again at once. */
   readonly databaseKills: number;
+  /** Absent: 64 KiB. */
+  readonly segmentBytes?: number;
   /** How often the prices change from one table to the other. */
   readonly changes: number;
   /** Addresses of the shared servers. Absent: files, and memory. */
@@ -174,8 +176,8 @@ export const configOf = ({ phase, dataDir, provider, table }: ConfigOptions): ob
     rpm: null,
     ...(phase.redis !== undefined && { store: phase.redis, on_error: "refuse" }),
   },
-  spend: { segment_bytes: 65_536 },
-  usage: { sync_ms: 200, ...(phase.postgres !== undefined && { store: phase.postgres }) },
+  spend: { segment_bytes: phase.segmentBytes ?? 65_536 },
+  usage: { sync_ms: 50, ...(phase.postgres !== undefined && { store: phase.postgres }) },
   seals: { enabled: true },
   timeouts: { leave_ms: LEAVE_MS },
   retry: { max_retries: 1, backoff_ms: 2 },

@@ -2,6 +2,7 @@
 // there, and no other account sees them.
 
 import { countsOf, type Entry } from "./books.ts";
+import { closedDays } from "./days.ts";
 import type { Findings } from "./findings.ts";
 import type { House, Line } from "./house.ts";
 import { pico } from "./money.ts";
@@ -76,13 +77,19 @@ const expectedOf = ({ open, settle }: Entry): unknown => [
   settle["currency"],
 ];
 
+/** The line of days.jsonl that proves a receipt. */
+function sealOf({ estates }: House, { gateway, day }: Entry): unknown {
+  const line = closedDays(estates[gateway]!.days).find((each) => each["day"] === day);
+  return line ? { day, number: line["number"] } : null;
+}
+
 export function judgeReceipts(house: House, entries: readonly Entry[], findings: Findings): void {
   const byId = new Map<string, Entry[]>();
   for (const entry of entries) {
     const name = JSON.stringify([entry.open["account"], entry.open["gateway_request_id"]]);
     byId.set(name, [...(byId.get(name) ?? []), entry]);
   }
-  for (const { account, id, status, body } of house.receipts) {
+  for (const { account, id, isLate, status, body } of house.receipts) {
     const own = byId.get(JSON.stringify([account, id])) ?? [];
     const what = `receipts of ${account} for ${id}`;
     if (own.length === 0) {
@@ -93,7 +100,11 @@ export function judgeReceipts(house: House, entries: readonly Entry[], findings:
     const receipts: Line[] = body["data"] ?? [];
     findings.equal(status, 200, what);
     findings.equal(sort(receipts.map(receiptOf)), sort(own.map(expectedOf)), what);
-    // The days of the run are not over, so that no head can prove a receipt yet.
-    for (const { seal } of receipts) findings.equal(seal, null, `${what}, the seal`);
+    for (const { spend_id, seal } of receipts) {
+      const entry = own.find(({ open }) => open["spend_id"] === spend_id);
+      // When the first receipts were asked for, the last day was open.
+      if (entry && (isLate || seal !== null))
+        findings.equal(seal, sealOf(house, entry), `${what}, the seal`);
+    }
   }
 }

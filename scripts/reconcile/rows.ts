@@ -1,19 +1,6 @@
 // The rows of usage_records, read from PostgreSQL with a query of our own, as lines of the files
 // have them.
 
-import type { Postgres } from "../../test/support/postgres.ts";
-import type { Line } from "./house.ts";
-
-const TEXTS = [
-  "usage_id",
-  "gateway_request_id",
-  "account",
-  "key_id",
-  "model",
-  "provider",
-  "status",
-  "currency",
-];
 const COUNTS = [
   "prompt_tokens",
   "completion_tokens",
@@ -21,15 +8,14 @@ const COUNTS = [
   "prompt_cache_hit_tokens",
   "prompt_cache_miss_tokens",
   "reasoning_tokens",
-  "cache_write_tokens",
 ];
-const TIME = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
+const count = (name: string): string => `${name}::float8`;
+const time = (name: string): string =>
+  `to_char(${name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${name}`;
 
-export function readRows(postgres: Postgres, url: string): Promise<Line[]> {
-  const times = ["started_at", "ended_at"].map(
-    (name) => `to_char(${name} AT TIME ZONE 'UTC', ${TIME}) AS ${name}`,
-  );
-  const counts = COUNTS.map((name) => `${name}::float8`);
-  const columns = [...TEXTS, ...counts, ...times, "cost::text AS cost", "details"];
-  return postgres.query(url, `SELECT ${columns.join(", ")} FROM usage_records`);
-}
+/** All columns, in the order in which a record has its members. */
+export const ROWS = `SELECT usage_id, gateway_request_id, account, key_id, model, provider, status,
+  ${COUNTS.map(count).join(", ")}, cost::text, currency, ${time("started_at")},
+  ${time("ended_at")}, ${count("cache_write_tokens")}, day::text, details,
+  json_build_object('segment', log_segment, 'line', log_line, 'sha256', log_sha256) AS log
+  FROM usage_records`;

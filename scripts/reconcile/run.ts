@@ -11,7 +11,7 @@ import type { House } from "./house.ts";
 import { runPhase } from "./phase.ts";
 import { phasesOf } from "./plan.ts";
 import { startProvider } from "./provider.ts";
-import { readRows } from "./rows.ts";
+import { ROWS } from "./rows.ts";
 
 export interface RunOptions {
   readonly program: Program;
@@ -59,7 +59,7 @@ export async function runAll(options: RunOptions): Promise<House[]> {
           await postgres?.kill();
           await postgres?.start();
         },
-        readRows: isShared ? () => readRows(postgres!, url!) : undefined,
+        readRows: isShared ? () => postgres!.query(url!, ROWS) : undefined,
       });
       houses.push(house);
       const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);

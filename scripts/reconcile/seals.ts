@@ -1,127 +1,160 @@
-// The chain of each segment and the signed heads, computed anew by the definitions of seals.md, and
-// what `seal verify` says of them.
+// The lines of days.jsonl and of `seal head`, computed anew from the spend log, and what `seal
+// verify` says of them.
 
-import { createHash, createPublicKey, verify } from "node:crypto";
-import type { Findings } from "./findings.ts";
-import type { Estate, House, Line, TextFile } from "./house.ts";
+import { createPublicKey, verify } from "node:crypto";
+import { type Entry, recordOf } from "./books.ts";
+import { closedDays, dayAfter, rootOf, sha256, textsOf } from "./days.ts";
+import { type Findings, inOrder } from "./findings.ts";
+import type { Books, Estate, Line, TextFile } from "./house.ts";
+import { amountOf, pico, sum } from "./money.ts";
 
-const sha256 = (data: string): Buffer => createHash("sha256").update(data, "utf8").digest();
-const NO_SEAL = "0".repeat(64);
-
-/** The seals of a segment's lines, one a line. */
-function chainOf({ name, text }: TextFile, findings: Findings): string[] {
-  const seals: string[] = [];
-  for (const [index, line] of text.split("\n").slice(0, -1).entries()) {
-    const at = line.lastIndexOf(',"seal":"');
-    const body = `${line.slice(0, at)}}`;
-    const seal = sha256(`${seals.at(-1) ?? NO_SEAL}${body}`).toString("hex");
-    findings.check(
-      line.slice(at) === `,"seal":"${seal}"}`,
-      () => `${name}, line ${index + 1}: its seal does not continue the line before`,
-    );
-    seals.push(seal);
-  }
-  return seals;
+/** The beginning of a segment as a line has it. */
+function segmentOf(file: TextFile | undefined, lines: number): Line {
+  const texts = textsOf(file?.text ?? "").slice(0, lines);
+  const text = texts.map((line) => `${line}\n`).join("");
+  return {
+    segment: file?.name,
+    first: /"spend_id":"(\w+)"/.exec(text)?.[1],
+    bytes: Buffer.byteLength(text),
+    lines: texts.length,
+    sha256: sha256(text).toString("hex"),
+  };
 }
 
-/** Each first line names earlier segments by a seal that they have. */
-function judgeTips(
-  segments: readonly TextFile[],
-  chains: ReadonlyMap<string, string[]>,
-  findings: Findings,
-): void {
-  for (const { name, text } of segments) {
-    const first = /^(.*)\n/.exec(text)?.[1] ?? "{}";
-    let chain: Line | undefined;
-    try {
-      chain = JSON.parse(first).chain;
-    } catch {
-      // The line itself is a violation already.
-    }
-    findings.check(chain !== undefined, () => `${name}: its first line has no chain`);
-    for (const { segment, seal } of chain?.["previous"] ?? [])
-      findings.check(
-        chains.get(segment)?.includes(seal) === true,
-        () => `${name}: it continues ${segment} at ${seal}, which is not there`,
-      );
-  }
+/** What some records come to, as a line says it. */
+export function sumOf(records: readonly Line[]): Line {
+  const texts = records.map((record) => JSON.stringify(record));
+  const file = texts.map((text) => `${text}\n`).join("");
+  const currencies = [...new Set(records.map(({ currency }) => currency as string))].sort();
+  const costOf = (name: string): bigint =>
+    sum(records.filter(({ currency }) => currency === name).map(({ cost }) => pico(cost)));
+  return {
+    records: records.length,
+    cost: Object.fromEntries(currencies.map((name) => [name, amountOf(costOf(name))])),
+    file_bytes: Buffer.byteLength(file),
+    file_sha256: sha256(file).toString("hex"),
+    root: rootOf(texts),
+  };
 }
 
-function judgeHead(
-  text: string,
-  { publicKey, segments }: Estate,
-  chains: ReadonlyMap<string, string[]>,
-  findings: Findings,
-): Line {
-  const head: Line = JSON.parse(text);
-  const what = `head of ${head["made_at"]}`;
+function judgeSignature(text: string, publicKey: string, what: string, findings: Findings): void {
+  const { signature, public_key } = JSON.parse(text) as Line;
+  if (publicKey === "") {
+    findings.equal([signature, public_key], [undefined, undefined], `${what}: its signature`);
+    return;
+  }
   const at = text.lastIndexOf(',"signature":"');
   const key = createPublicKey(publicKey);
-  const signature = Buffer.from(head["signature"], "hex");
+  const signed = sha256(`${text.slice(0, at)}}`);
   findings.check(
-    at > 0 && verify(null, sha256(`${text.slice(0, at)}}`), key, signature),
+    at > 0 && verify(null, signed, key, Buffer.from(signature, "hex")),
     () => `${what}: its signature is wrong`,
   );
   const raw = key.export({ type: "spki", format: "der" }).subarray(-32).toString("hex");
-  findings.equal(head["public_key"], raw, `${what}: its public key`);
-  for (const { segment, first, lines, seal } of head["segments"]) {
-    const file = segments.find(({ name }) => name === segment);
-    findings.equal(chains.get(segment)?.[lines - 1], seal, `${what}: ${segment}, line ${lines}`);
-    findings.check(
-      file?.text.includes(`"spend_id":"${first}"`) === true,
-      () => `${what}: ${segment} does not begin with ${first}`,
-    );
-  }
-  return head;
+  findings.equal(public_key, raw, `${what}: its public key`);
 }
 
-function judgeVerification(house: House, estate: Estate, findings: Findings, what: string): void {
-  const { verify: said, segments } = estate;
-  findings.equal(
-    [said["ok"], said["findings"], said["key_stated"], said["awaited"]],
-    [true, [], true, 0],
-    what,
+/** What is known of an estate while its lines are gone through. */
+interface Chain {
+  readonly estate: Estate;
+  readonly findings: Findings;
+  /** The requests of the gateway, in the order of the log. */
+  readonly entries: readonly Entry[];
+  readonly texts: readonly string[];
+  readonly lines: readonly Line[];
+}
+
+/** How many lines of each segment the first `count` lines of days.jsonl have seen. */
+const seenBy = ({ lines }: Chain, count: number): Map<string, number> =>
+  new Map(
+    lines
+      .slice(0, count)
+      .flatMap(({ segments }) => segments.map(({ segment, lines }: Line) => [segment, lines])),
   );
-  const expected = segments.map(({ name, text }) => {
-    const lines = text.split("\n").length - 1;
-    return { file: `spend/${name}`, lines, sealed: lines, unsealed: 0, torn_bytes: 0 };
+
+/** A line, of a closed day or a head of the moment, with `records` that it must have. */
+function judgeLine(chain: Chain, text: string, records: readonly Entry[], what: string): void {
+  const { estate, findings, texts } = chain;
+  const line: Line = JSON.parse(text);
+  const { day, made_at, public_key, signature } = line;
+  const number: number = line["number"];
+  const seen = seenBy(chain, number - 1);
+  const segments = line["segments"].map(({ segment, lines }: Line) => {
+    findings.check(lines > (seen.get(segment) ?? 0), () => `${what}: ${segment} has nothing new`);
+    const file = estate.segments.find(({ name }) => name === segment);
+    return segmentOf(file, lines);
   });
-  const actual = said["segments"].map(({ file, lines, sealed, unsealed, torn_bytes }: Line) => ({
-    file,
-    lines,
-    sealed,
-    unsealed,
-    torn_bytes,
-  }));
-  findings.equal(actual, expected, `${what}: its segments`);
-  for (const { head, file } of said["segments"])
-    findings.check(/kept/.test(head ?? ""), () => `${what}: no kept head has all of ${file}`);
-  if (house.rows) return;
-  const records = estate.usageFiles.map(({ name, text }) => {
-    const lines = text.split("\n").length - 1;
-    return { file: `usage/${name}`, records: lines, proved: lines, not_proved: 0 };
-  });
-  const months = said["months"].map(({ file, records, by_head, by_log, not_proved }: Line) => ({
-    file,
-    records,
-    proved: by_head + by_log,
-    not_proved,
-  }));
-  findings.equal(months, records, `${what}: its months`);
+  const before = texts[number - 2];
+  const previous = before === undefined ? null : sha256(before).toString("hex");
+  const expected = { day, number, previous, segments, ...sumOf(records.map(recordOf)) };
+  findings.equal(
+    inOrder(line),
+    inOrder({ ...expected, made_at, public_key, signature }),
+    `${what}, anew`,
+  );
+  judgeSignature(text, estate.publicKey, what, findings);
 }
 
-export function judgeSeals(house: House, findings: Findings): void {
-  house.estates.forEach((estate, gateway) => {
-    const { segments, heads } = estate;
-    const chains = new Map(segments.map((each) => [each.name, chainOf(each, findings)]));
-    judgeTips(segments, chains, findings);
-    const judged = heads.map((text) => judgeHead(text, estate, chains, findings));
-    // The last head was made at rest, so it must have every line of every segment.
-    const lines = new Map(
-      judged.at(-1)?.["segments"].map(({ segment, lines }: Line) => [segment, lines]),
+function judgeDays(chain: Chain): void {
+  const { estate, findings, entries, texts, lines } = chain;
+  for (const [index, line] of lines.entries()) {
+    const { day, number } = line;
+    const what = `days.jsonl, line ${index + 1}`;
+    const before = lines[index - 1]?.["day"];
+    findings.equal([number, day], [index + 1, before ? dayAfter(before) : day], what);
+    const own = entries.filter((entry) => entry.day === day);
+    judgeLine(chain, texts[index]!, own, what);
+  }
+  // All days of the run are over and closed, so the lines must have seen everything.
+  const seen = seenBy(chain, lines.length);
+  for (const { name, text } of estate.segments)
+    findings.equal(seen.get(name) ?? 0, textsOf(text).length, `days.jsonl: lines of ${name}`);
+  for (const name of seen.keys())
+    findings.check(
+      estate.segments.some((segment) => segment.name === name),
+      () => `days.jsonl has ${name}, which is not there`,
     );
-    for (const [name, seals] of chains)
-      findings.equal(lines.get(name), seals.length, `the last head: lines of ${name}`);
-    judgeVerification(house, estate, findings, `seal verify of gateway ${gateway}`);
+  for (const { day, open } of entries)
+    findings.check(
+      lines.some((line) => line["day"] === day),
+      () => `days.jsonl has no line of ${day}, of ${open["spend_id"]}`,
+    );
+}
+
+/** A head has what was not on a line by then. */
+function judgeHead(chain: Chain, text: string): void {
+  const head: Line = JSON.parse(text);
+  const what = `head of ${head["made_at"]}`;
+  const closed = head["number"] - 1;
+  const last: string = chain.lines[closed - 1]?.["day"] ?? "";
+  const seen = seenBy(chain, closed);
+  for (const { segment, lines } of head["segments"]) seen.set(segment, lines);
+  // Day by day, each in the order of the log.
+  const own = chain.entries
+    .filter(({ day, log }) => day > last && log.line <= (seen.get(log.segment) ?? 0))
+    .sort((a, b) => (a.day < b.day ? -1 : Number(a.day > b.day)));
+  judgeLine(chain, text, own, what);
+}
+
+/** The lines of closed days, and heads. */
+export function judgeLines(books: Books, entries: readonly Entry[], findings: Findings): void {
+  books.estates.forEach((estate, gateway) => {
+    const chain: Chain = {
+      estate,
+      findings,
+      entries: entries.filter((entry) => entry.gateway === gateway),
+      texts: textsOf(estate.days.text),
+      lines: closedDays(estate.days),
+    };
+    judgeDays(chain);
+    for (const head of estate.heads) judgeHead(chain, head);
+  });
+}
+
+/** What `seal verify` says. */
+export function judgeVerification({ estates }: Books, findings: Findings): void {
+  estates.forEach(({ verify: { ok, findings: found, key_stated } }, gateway) => {
+    const what = `seal verify of gateway ${gateway}`;
+    findings.equal([ok, found, key_stated], [true, [], true], what);
   });
 }

@@ -1,11 +1,41 @@
 // How the self-test changes a copy of what was collected.
 
-import type { House, Line, TextFile } from "./house.ts";
-import { costOf, decimal, pico } from "./money.ts";
+import type { Estate, House, Line, TextFile } from "./house.ts";
+import { amountOf, costOf, pico } from "./money.ts";
 import { type ModelName, TABLES } from "./plan.ts";
 
 /** An amount with one pico-unit more. */
-export const more = (amount: string): string => decimal(pico(amount) + 1n).replace(/\.?0+$/, "");
+export const more = (amount: string): string => amountOf(pico(amount) + 1n);
+export const lessBy1 = (amount: string): string => amountOf(pico(amount) - 1n);
+
+/** A text with another hexadecimal digit, of which the last one may be 1 more, where `place` ends. */
+export const otherDigit = (text: string, place: RegExp): string =>
+  text.replace(place, (found) => found.slice(0, -1) + (found.endsWith("1") ? "2" : "1"));
+
+/** A text with two lines that follow each other swapped. */
+export function swapLines(text: string, at: number): string {
+  const lines = text.split("\n");
+  [lines[at], lines[at + 1]] = [lines[at + 1]!, lines[at]!];
+  return lines.join("\n");
+}
+
+/** Changes the first estate in which there is something to change. */
+export const changeEstate = (
+  estates: readonly Estate[],
+  change: (estate: Estate) => unknown,
+): boolean => estates.some((estate) => change(estate) !== undefined);
+
+/** Changes the longest file of a kind. */
+export function changeFile(
+  estates: readonly Estate[],
+  kind: "segments" | "usageFiles" | "sums" | "ids",
+  change: (text: string) => string,
+): boolean {
+  const files = estates.flatMap((estate) => estate[kind]);
+  const [file] = files.sort((a, b) => b.text.length - a.text.length);
+  if (file) file.text = change(file.text);
+  return file !== undefined;
+}
 
 /** Changes one line of some files, the one in the middle of those that fit. */
 export function changeLine(
@@ -93,16 +123,19 @@ export function otherPrices(house: House, line: Line): Line | undefined {
       input_cache_miss: Number(price.miss),
       output: Number(price.output),
     };
-    return { ...line, prices: stated, cost: decimal(cost).replace(/\.?0+$/, "") };
+    return { ...line, prices: stated, cost: amountOf(cost) };
   }
   return undefined;
 }
 
-export const first = <T>(list: readonly T[], change: (item: T) => void): boolean => {
-  if (list.length === 0) return false;
-  change(list[0]!);
-  return true;
+export const first = <T>(list: readonly T[], change: (item: T) => unknown): boolean => {
+  if (list.length > 0) change(list[0]!);
+  return list.length > 0;
 };
 
-export const receiptOf = ({ receipts }: House): Line | undefined =>
-  receipts.find(({ body }) => body["data"]?.[0]?.cost !== "0" && body["data"])?.body["data"][0];
+/** Receipts that were billed. `isLate`: after the days of the run were closed. */
+export const receiptOf = ({ receipts }: House, isLate = false): readonly Line[] =>
+  receipts
+    .filter((receipt) => receipt.isLate === isLate)
+    .flatMap(({ body }) => (body["data"] ?? []) as Line[])
+    .filter(({ cost }) => cost !== "0");

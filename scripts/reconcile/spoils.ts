@@ -1,18 +1,22 @@
 // What the self-test spoils, one thing at a time, and by which violation the judge must find it.
 
 import type { House } from "./house.ts";
-import { decimal, pico } from "./money.ts";
 import { CONTINUED } from "./plan.ts";
 import {
+  changeEstate,
+  changeFile,
   changeLine,
   changeRecord,
   first,
   isBilled,
+  lessBy1,
   more,
+  otherDigit,
   otherPrices,
   rebill,
   receiptOf,
   segmentsOf,
+  swapLines,
 } from "./spoiling.ts";
 
 export interface Spoil {
@@ -23,94 +27,95 @@ export interface Spoil {
   readonly apply: (house: House) => boolean;
 }
 
-export const SPOILS: readonly Spoil[] = [
-  {
-    name: "a request missing in the spend log",
-    by: /opened and never settled/,
-    apply: (house) => changeLine(segmentsOf(house), isBilled, () => ""),
-  },
-  {
-    name: "a request settled twice",
-    by: /settled twice/,
-    apply: (house) => changeLine(segmentsOf(house), isBilled, (text) => `${text}\n${text}\n`),
-  },
-  {
-    name: "a changed byte in a segment",
-    by: /its seal does not continue/,
-    apply: (house) =>
-      changeLine(segmentsOf(house), isBilled, (text) =>
-        `${text}\n`.replace(
-          /"duration_ms":(\d)/,
-          (_, digit) => `"duration_ms":${(Number(digit) + 1) % 10}`,
-        ),
-      ),
-  },
-  {
-    name: "two lines of a segment swapped",
-    by: /its seal does not continue/,
-    apply: (house) =>
-      first(segmentsOf(house), (file) => {
-        const lines = file.text.split("\n");
-        [lines[1], lines[2]] = [lines[2]!, lines[1]!];
-        file.text = lines.join("\n");
-      }),
-  },
-  {
-    name: "a segment without its last line",
-    by: /seal verify of gateway|the last head/,
-    apply: (house) =>
-      first(segmentsOf(house), (file) => {
-        file.text = file.text.replace(/[^\n]*\n$/, "");
-      }),
-  },
-  {
-    name: "a usage record missing",
-    by: /has no usage record/,
-    apply: (house) => changeRecord(house, () => []),
-  },
-  {
-    name: "a usage record twice",
-    by: /is there twice/,
-    apply: (house) => changeRecord(house, (one) => [one, one]),
-  },
-  {
-    name: "a usage record with one pico-unit more",
-    by: /usage record sp_/,
-    apply: (house) => changeRecord(house, (one) => [{ ...one, cost: more(one["cost"]) }]),
-  },
-  {
-    name: "a usage record of another account",
-    by: /usage record sp_/,
-    apply: (house) =>
-      changeRecord(house, (one) => [
-        { ...one, account: one["account"] === "beta" ? "acme" : "beta" },
-      ]),
-  },
-  {
-    name: "one pico-unit more in the spend log and the usage record",
-    by: /no right record: .*costs .*by the ledger/,
-    apply: (house) => rebill(house, (line) => ({ ...line, cost: more(line["cost"]) })),
-  },
-  {
-    name: "the prices of the other period, in the spend log and the usage record",
-    by: /no right record: .*costs .*by the ledger/,
-    apply: (house) => rebill(house, (line) => otherPrices(house, line)),
-  },
-  {
-    name: "a call that the provider has billed and nobody was charged for",
-    by: /request -1 of .* has no right record/,
-    apply: ({ asked, calls }) => {
+const spoil = (name: string, by: RegExp, apply: Spoil["apply"]): Spoil => ({ name, by, apply });
+
+/** The spend log. */
+const LOG = [
+  spoil("a request missing in the spend log", /opened and never settled/, (house) =>
+    changeLine(segmentsOf(house), isBilled, () => ""),
+  ),
+  spoil("a request settled twice", /settled twice/, (house) =>
+    changeLine(segmentsOf(house), isBilled, (text) => `${text}\n${text}\n`),
+  ),
+  spoil("a changed byte in a segment", /days.jsonl, line \d+, anew/, (house) =>
+    changeLine(segmentsOf(house), isBilled, (text) =>
+      otherDigit(`${text}\n`, /"duration_ms":\d*(\d)/),
+    ),
+  ),
+  spoil("two lines of a segment swapped", /days.jsonl, line \d+, anew/, ({ estates }) =>
+    changeFile(estates, "segments", (text) => swapLines(text, 1)),
+  ),
+  spoil("a segment without its last line", /days.jsonl: lines of/, ({ estates }) =>
+    changeFile(estates, "segments", (text) => text.replace(/[^\n]*\n$/, "")),
+  ),
+  spoil("a segment missing", /days.jsonl has .*, which is not there/, ({ estates }) =>
+    changeEstate(estates, ({ segments }) => segments.pop()),
+  ),
+];
+
+/** The files that are made of the spend log. */
+const PROJECTION = [
+  spoil("a usage record missing", /has no usage record/, (house) => changeRecord(house, () => [])),
+  spoil("a usage record twice", /is there twice/, (house) =>
+    changeRecord(house, (one) => [one, one]),
+  ),
+  spoil("a usage record with one pico-unit more", /usage record sp_/, (house) =>
+    changeRecord(house, (one) => [{ ...one, cost: more(one["cost"]) }]),
+  ),
+  spoil("a usage record of another day", /usage record sp_.*"day"/, (house) =>
+    changeRecord(house, (one) => [{ ...one, day: "2026-01-31" }]),
+  ),
+  spoil("a record file by the name of another day", /the file of usage record/, ({ estates }) =>
+    changeEstate(estates, ({ usageFiles }) => {
+      const file = usageFiles.pop();
+      if (file) usageFiles.push({ ...file, name: "2026-01-31.jsonl" });
+      return file;
+    }),
+  ),
+  spoil("two usage records swapped", /the order of its lines/, ({ estates }) =>
+    changeFile(estates, "usageFiles", (text) => swapLines(text, 1)),
+  ),
+  spoil("a sum of a day with one request more", /\.sums: /, ({ estates }) =>
+    changeFile(estates, "sums", (text) => otherDigit(text, /"requests":\d*(\d)/)),
+  ),
+  spoil("an id that leads to another place", /\.ids: /, ({ estates }) =>
+    changeFile(estates, "ids", (text) => otherDigit(text, /(.)$/)),
+  ),
+  spoil("a cursor that is a byte further", /cursor\.json: /, ({ estates }) =>
+    changeEstate(estates, ({ cursor }) => {
+      const place: any = Object.values(cursor["segments"] ?? {})[0];
+      if (place) place.bytes += 1;
+      return place;
+    }),
+  ),
+];
+
+/** What is billed, against the ledger of the provider and the clients. */
+const BILL = [
+  spoil(
+    "one pico-unit more in the spend log and the usage record",
+    /no right record: .*costs .*by the ledger/,
+    (house) => rebill(house, (line) => ({ ...line, cost: more(line["cost"]) })),
+  ),
+  spoil(
+    "the prices of the other period, in the spend log and the usage record",
+    /no right record: .*costs .*by the ledger/,
+    (house) => rebill(house, (line) => otherPrices(house, line)),
+  ),
+  spoil(
+    "a call that the provider has billed and nobody was charged for",
+    /request -1 of .* has no right record/,
+    ({ asked, calls }) => {
       const whole = asked.find(({ serial }) => calls.get(serial)?.at(-1)?.stated)!;
-      const copy = { ...whole, serial: -1, sentId: "own--1", id: "own--1" };
-      asked.push(copy);
+      asked.push({ ...whole, serial: -1, sentId: "own--1", id: "own--1" });
       calls.set(-1, calls.get(whole.serial)!);
       return true;
     },
-  },
-  {
-    name: "a provider that stated one token more",
-    by: /no right record: .*with provider figures/,
-    apply: ({ asked, calls }) => {
+  ),
+  spoil(
+    "a provider that stated one token more",
+    /no right record: .*with provider figures/,
+    ({ asked, calls }) => {
       const whole = asked.find(
         // Of several calls together the figures may be estimated, with room for one token more.
         ({ serial, verdict, usage, model }) =>
@@ -120,155 +125,86 @@ export const SPOILS: readonly Spoil[] = [
       if (call) call.stated = { ...call.stated!, completion: call.stated!.completion + 1 };
       return call !== undefined;
     },
-  },
-  {
-    name: "a client that was told other figures",
-    by: /no right record: .*the client was told/,
-    apply: ({ asked }) => {
+  ),
+  spoil(
+    "a client that was told other figures",
+    /no right record: .*the client was told/,
+    ({ asked }) => {
       const at = asked.findIndex(({ usage }) => usage);
       const { usage, ...told } = asked[at]!;
       asked[at] = { ...told, usage: { ...usage!, prompt: usage!.prompt! + 1 } };
       return true;
     },
-  },
-  {
-    name: "an interrupted request without a kill",
-    by: /interrupted by no kill/,
-    apply: (house) => {
-      house.kills.length = 0;
-      return house.asked.some(({ verdict }) => verdict === "cut");
-    },
-  },
-  {
-    name: "a receipt with one pico-unit more",
-    by: /receipts of/,
-    apply: (house) => {
-      const receipt = receiptOf(house);
-      if (receipt) receipt["cost"] = more(receipt["cost"]);
-      return receipt !== undefined;
-    },
-  },
-  {
-    name: "a receipt with another token",
-    by: /receipts of/,
-    apply: (house) => {
-      const receipt = receiptOf(house);
-      if (receipt) receipt["usage"].reasoning_tokens += 1;
-      return receipt !== undefined;
-    },
-  },
-  {
-    name: "a receipt that another account is shown",
-    by: /receipts of .*404/,
-    apply: ({ receipts }) => {
-      const [own, stranger] = [200, 404].map((code) =>
-        receipts.find(({ status }) => status === code),
-      );
-      if (own && stranger) [stranger.status, stranger.body] = [200, own.body];
-      return own !== undefined && stranger !== undefined;
-    },
-  },
-  {
-    name: "a statement off by one pico-unit",
-    by: /statement of .*the total/,
-    apply: ({ statements }) =>
-      first(statements, ({ json }) => {
-        json["total"].cost = more(json["total"].cost);
-      }),
-  },
-  {
-    name: "a line of a statement off by one token",
-    by: /statement of [^,]*, \d{4}-\d\d:/,
-    apply: ({ statements }) =>
-      first(statements, ({ json }) => {
-        json["lines"].at(-1).completion_tokens += 1;
-      }),
-  },
-  {
-    name: "a row of a statement as CSV missing",
-    by: /as CSV/,
-    apply: ({ statements }) =>
-      first(statements, (statement) => {
-        statement.csv = statement.csv.replace(/[^\n]*\n$/, "");
-      }),
-  },
-  {
-    name: "a sealed statement with another bill",
-    by: /the bill in the sealed one/,
-    apply: ({ statements }) =>
-      first(statements, ({ sealed }) => {
-        sealed["bill"].total.requests += 1;
-      }),
-  },
-  {
-    name: "a budget with one pico-unit more spent",
-    by: /budget show .*spent/,
-    apply: ({ budgets }) =>
-      first([...budgets.values()], ({ budgets: [budget] }) => {
-        budget.spent = more(budget.spent);
-      }),
-  },
-  {
-    name: "a budget of which something is held at rest",
-    by: /budget show .*held/,
-    apply: ({ budgets }) =>
-      first([...budgets.values()], ({ budgets: [budget] }) => {
-        budget.held = "0.000000000001";
-      }),
-  },
-  {
-    name: "a running gateway that counted one pico-unit less",
-    by: /\/status of gateway/,
-    apply: ({ estates }) =>
-      first(estates, ({ live }) => {
-        const budget = live.find(({ spent }) => spent !== "0")!;
-        budget["spent"] = decimal(pico(budget["spent"]) - 1n).replace(/\.?0+$/, "");
-      }),
-  },
-  {
-    name: "an audit that holds one pico-unit",
-    by: /audit of gateway/,
-    apply: ({ estates }) =>
-      first(estates, ({ audit }) => {
-        audit["held"] = "0.000000000001";
-      }),
-  },
-  {
-    name: "an audit with one request more",
-    by: /audit of gateway/,
-    apply: ({ estates }) =>
-      first(estates, ({ audit }) => {
-        audit["settled"] += 1;
-      }),
-  },
-  {
-    name: "a head with another seal",
-    by: /head of .*(line|first)/,
-    apply: ({ estates }) =>
-      first(estates, ({ heads }) => {
-        heads[0] = heads[0]!.replace(
-          /"seal":"(.)/,
-          (_, digit) => `"seal":"${digit === "0" ? "1" : "0"}`,
-        );
-      }),
-  },
-  {
-    name: "a head signed by another key",
-    by: /its signature is wrong/,
-    apply: ({ estates }) =>
-      first(estates, ({ heads }) => {
-        heads[0] = heads[0]!.replace(
-          /"signature":"(.)/,
-          (_, digit) => `"signature":"${digit === "0" ? "1" : "0"}`,
-        );
-      }),
-  },
-  {
-    name: "a seal verify that counts a line less",
-    by: /its segments/,
-    apply: ({ estates }) =>
-      first(estates, ({ verify }) => {
-        verify["segments"][0].sealed -= 1;
-      }),
-  },
+  ),
+  spoil("an interrupted request without a kill", /interrupted by no kill/, (house) => {
+    house.kills.length = 0;
+    return house.asked.some(({ verdict }) => verdict === "cut");
+  }),
 ];
+
+/** What the gateway and its commands say. */
+const ANSWERS = [
+  spoil("a receipt with one pico-unit more", /receipts of/, (house) =>
+    first(receiptOf(house), (receipt) => (receipt["cost"] = more(receipt["cost"]))),
+  ),
+  spoil("a receipt that another line of days.jsonl proves", /receipts of .*the seal/, (house) =>
+    first(receiptOf(house, true), ({ seal }) => (seal.number += 1)),
+  ),
+  spoil("a receipt that another account is shown", /receipts of .*404/, (house) =>
+    first(
+      house.receipts.filter(({ status }) => status === 404),
+      (stranger) => Object.assign(stranger, { status: 200, body: { data: receiptOf(house) } }),
+    ),
+  ),
+  spoil("a statement off by one pico-unit", /statement of .*the total/, ({ statements }) =>
+    first(statements, ({ json }) => (json["total"].cost = more(json["total"].cost))),
+  ),
+  spoil(
+    "a line of a statement off by one token",
+    /statement of [^,]*, \d{4}-\d\d:/,
+    ({ statements }) =>
+      first(statements, ({ json }) => (json["lines"].at(-1).completion_tokens += 1)),
+  ),
+  spoil("a row of a statement as CSV missing", /as CSV/, ({ statements }) =>
+    first(statements, (statement) => {
+      statement.csv = statement.csv.replace(/[^\n]*\n$/, "");
+    }),
+  ),
+  spoil("a sealed statement with another bill", /the bill in the sealed one/, ({ statements }) =>
+    first(statements, ({ sealed }) => (sealed["bill"].total.requests += 1)),
+  ),
+  spoil("a budget with one pico-unit more spent", /budget show .*spent/, ({ budgets }) =>
+    first([...budgets.values()], ({ budgets: [budget] }) => (budget.spent = more(budget.spent))),
+  ),
+  spoil("a running gateway that counted one pico-unit less", /\/status of gateway/, ({ estates }) =>
+    first(estates, ({ live }) => {
+      const budget = live.find(({ spent }) => spent !== "0")!;
+      budget["spent"] = lessBy1(budget["spent"]);
+    }),
+  ),
+  spoil("an audit that holds one pico-unit", /audit of gateway/, ({ estates }) =>
+    first(estates, ({ audit }) => (audit["held"] = "0.000000000001")),
+  ),
+];
+
+/** days.jsonl, and the heads of the moment. */
+const DAYS = [
+  spoil("a line of a day with one record more", /days.jsonl, line \d+, anew/, ({ estates }) =>
+    first(estates, ({ days }) => {
+      days.text = otherDigit(days.text, /"records":\d*(\d)/);
+    }),
+  ),
+  spoil("the line of the last day missing", /days.jsonl has no line of/, ({ estates }) =>
+    first(estates, ({ days }) => {
+      days.text = days.text.replace(/[^\n]*\n$/, "");
+    }),
+  ),
+  spoil("a head with another root", /head of .*, anew/, ({ estates }) =>
+    first(estates, ({ heads }) => (heads[0] = otherDigit(heads[0]!, /"root":"(.)/))),
+  ),
+  spoil("a head signed by another key", /its signature is wrong/, ({ estates }) =>
+    first(estates, ({ heads }) => (heads[0] = otherDigit(heads[0]!, /"signature":"(.)/))),
+  ),
+];
+
+export const SPOILS: readonly Spoil[] = [...LOG, ...PROJECTION, ...BILL, ...ANSWERS, ...DAYS];

@@ -8,7 +8,6 @@ import { pico, sum } from "./money.ts";
 
 const costOf = (matches: readonly Match[]): bigint =>
   sum(matches.map(({ verdict }) => verdict.cost));
-const endOf = ({ entry }: Match): string => entry.settle["time"];
 
 /** What a line of a statement must say. */
 function lineOf(matches: readonly Match[]): Line {
@@ -56,7 +55,7 @@ function judgeStatement(statement: Statement, matches: readonly Match[], finding
   const { account, month, json, csv, sealed, verdict } = statement;
   const what = `statement of ${account}, ${month}`;
   const own = matches.filter(
-    (match) => match.asked.account === account && endOf(match).startsWith(month),
+    (match) => match.asked.account === account && match.entry.day.startsWith(month),
   );
   const byModel = new Map<string, Match[]>();
   for (const match of own) {
@@ -85,7 +84,7 @@ export function judgeStatements(house: House, matches: readonly Match[], finding
   for (const statement of house.statements) judgeStatement(statement, matches, findings);
   const stated = new Set(house.statements.map(({ account, month }) => `${account} ${month}`));
   for (const match of matches) {
-    const name = `${match.asked.account} ${endOf(match).slice(0, 7)}`;
+    const name = `${match.asked.account} ${match.entry.day.slice(0, 7)}`;
     findings.check(stated.has(name), () => `there is no statement of ${name}`);
   }
 }
@@ -100,7 +99,7 @@ function spentOf(budget: Line, matches: readonly Match[]): bigint {
     matches.filter(
       (match) =>
         (account === null ? match.asked.keyId === key_id : match.asked.account === account) &&
-        endOf(match).startsWith(last),
+        match.entry.day.startsWith(last),
     ),
   );
 }

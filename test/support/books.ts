@@ -10,7 +10,7 @@ import { folder } from "./folder.ts";
 import { configFor, merge, startGateway, user } from "./gateway.ts";
 import { startProvider, USAGE, type Behaviour } from "./provider.ts";
 import { waitFor } from "./wait.ts";
-import { thisMonth } from "./today.ts";
+import { today } from "./today.ts";
 
 export type Line = Record<string, any>;
 export interface Entry {
@@ -91,8 +91,8 @@ export const settled = (dir: string, count = 1): Promise<Line[]> =>
     return found.length >= count && found;
   }, `${count} settle lines`);
 
-export const usageFile = (dir: string, month = thisMonth()): string =>
-  join(dir, "usage", `${month}.jsonl`);
+/** The usage records of a day. */
+export const usageFile = (dir: string, day = today()): string => join(dir, "usage", `${day}.jsonl`);
 /** The usage records in the file store. */
 export const usageRecords = (dir: string): Line[] =>
   existsSync(join(dir, "usage"))
@@ -159,8 +159,8 @@ export const textOf = (lines: readonly (Line | string)[]): string =>
   lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
 
 /**
- * A segment that nobody writes any more: as a process that died leaves it (a socket that nobody
- * answers, and the mark of what may be unsettled), or let go.
+ * A segment that nobody writes any more: as a process that died leaves it, with a socket that nobody
+ * answers, or let go.
  */
 export function handMade(
   dir: string,
@@ -170,9 +170,7 @@ export function handMade(
 ): void {
   mkdirSync(join(dir, "spend"), { recursive: true });
   writeFileSync(segmentPath(dir, name), text);
-  if (holder === "died")
-    for (const ending of ["sock", "open"])
-      writeFileSync(segmentPath(dir, name).replace("jsonl", ending), "");
+  if (holder === "died") writeFileSync(segmentPath(dir, name).replace("jsonl", "sock"), "");
 }
 
 // ---- money

@@ -138,12 +138,4 @@ export const cursorFile = (dir: string): string => join(dir, "usage", "cursor.js
 export const readCursor = (dir: string): any => JSON.parse(readFileSync(cursorFile(dir), "utf8"));
 export const writeCursor = (dir: string, cursor: object): void =>
   writeFileSync(cursorFile(dir), JSON.stringify(cursor));
-/** As a version that knew segments by their names would have written it. */
-export function ageCursor(dir: string): void {
-  const { segments, months } = readCursor(dir);
-  const positions = Object.entries(segments as Record<string, { position: number }[]>).map(
-    ([name, marks]) => [name, Math.max(...marks.map(({ position }) => position))],
-  );
-  writeCursor(dir, { segments: Object.fromEntries(positions), months });
-}
 export const listSpend = (dir: string): string[] => readdirSync(join(dir, "spend")).sort();

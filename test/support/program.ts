@@ -134,3 +134,20 @@ export async function runToEnd(
   const { child, ended } = launch(program, args);
   return within(ended, `the end of ${args.join(" ")}`, ms).finally(() => child.kill("SIGKILL"));
 }
+
+const DAY_MS = 86_400_000;
+
+/** A day is closed only when it is over for some seconds. */
+const OVER_MS = 60_000;
+
+/** The same program, whose wall clock is set forward to the beginning of the next day of UTC. */
+export function tomorrow(program: Program): Program {
+  const shift = DAY_MS - (Date.now() % DAY_MS) + OVER_MS;
+  const module = `const { now } = Date;
+    globalThis.Date = class extends Date {
+      constructor(...args) { super(...(args.length > 0 ? args : [Date.now()])); }
+      static now() { return now() + ${shift}; }
+    };`;
+  const url = `data:text/javascript,${encodeURIComponent(module)}`;
+  return { ...program, args: ["--import", url, ...program.args] };
+}

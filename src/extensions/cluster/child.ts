@@ -1,6 +1,5 @@
 // One worker as the first process sees it: its messages, its output, its end.
 import cluster from "node:cluster";
-import type { AdmissionRequest, LocalLimiter } from "../../core/accounts/limiter.ts";
 import type { Report } from "../../core/extension/report.ts";
 import type { PrimaryMessage, WorkerMessage } from "./messages.ts";
 import { readLines } from "./output.ts";
@@ -53,13 +52,11 @@ export interface Child {
   readonly closed: Promise<void>;
 }
 
-/** Starts a worker, whose requests `limiter` admits. */
-export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
+/** Starts a worker. */
+export function startChild(events: ChildEvents): Child {
   const worker = cluster.fork();
   const { process: childProcess } = worker;
   closeUntaken(childProcess);
-  /** The requests that hold a slot in flight. */
-  const slots: AdmissionRequest[] = [];
   /** Those who wait for a report. */
   const asking = new Set<(report: Report | undefined) => void>();
   let hasSpoken = false; // by then it listens for signals itself
@@ -87,23 +84,6 @@ export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
     }),
   };
 
-  /** Admits requests in their order, and answers in one message. */
-  function admit(requests: readonly AdmissionRequest[]): void {
-    if (hasEnded) return;
-    const decisions = requests.map((request) => {
-      const decision = limiter.admit(request);
-      if (request.maxInFlight !== null && decision.admitted) slots.push(request);
-      return decision;
-    });
-    child.send({ decisions });
-  }
-
-  function release(request: AdmissionRequest): void {
-    limiter.release(request);
-    const at = slots.findIndex(({ account }) => account === request.account);
-    if (at !== -1) slots.splice(at, 1);
-  }
-
   function answerAll(report: Report | undefined): void {
     for (const answer of asking) answer(report);
   }
@@ -119,15 +99,10 @@ export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
   }
 
   worker.on("message", (message: WorkerMessage) => {
-    if (hasEnded) return; // its slots have been given back
+    if (hasEnded) return;
     hearOfLife(message);
     // A report that was asked for before its birth was not heard.
     if (message.born || message.report) answerAll(message.report);
-    if (message.released) release(message.released);
-    const { admit: asked = [] } = message;
-    // In a turn of its own: another process may have given a slot back before this was asked, and
-    // what it wrote is read in the same turn as the question, in any order.
-    if (asked.length > 0) setImmediate(admit, asked);
   });
   worker.on("error", ({ message }) => events.unreachable(worker.id, message));
   readLines(childProcess.stdout!, events.accessLine);
@@ -135,7 +110,6 @@ export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
   childProcess.on("close", (code, signal) => {
     hasEnded = true;
     answerAll(undefined);
-    for (const request of slots) limiter.release(request);
     events.ended({
       detail: `it ended with ${signal ?? code}`,
       hadListened: hasListened,

@@ -1,6 +1,5 @@
 // What the first process and its workers send each other. Messages hold Maps, so they travel by
 // structured clone.
-import type { AdmissionDecision, AdmissionRequest } from "../../core/accounts/limiter.ts";
 import type { Config } from "../../core/config.ts";
 import type { Report } from "../../core/extension/report.ts";
 
@@ -14,10 +13,6 @@ export interface WorkerMessage {
   readonly failed?: string;
   /** The answer to PrimaryMessage.report. */
   readonly report?: Report;
-  /** Requests that want to be admitted, in the order in which they came. */
-  readonly admit?: readonly AdmissionRequest[];
-  /** A request that was admitted has ended: its slot is free. */
-  readonly released?: AdmissionRequest;
 }
 
 /** A configuration, and the names of the extensions that it needs: code does not travel. */
@@ -30,8 +25,6 @@ export interface ConfigMessage {
 
 /** From the first process. Everything may be absent. */
 export interface PrimaryMessage {
-  /** The answers to WorkerMessage.admit, in its order. */
-  readonly decisions?: readonly AdmissionDecision[];
   /** What is in force from now on; the first one makes the worker begin. */
   readonly configuration?: ConfigMessage;
   /** The worker is to report. */

@@ -11,6 +11,7 @@ import type { RunningGateway } from "../../core/extension/installation.ts";
 import type { SuperviseOptions } from "../../command-line/processes.ts";
 import { provided, startHost, startObservations } from "../../core/extension/gateway-parts.ts";
 import { createLogs } from "../../core/logs.ts";
+import { admitForWorkers } from "./limiter.ts";
 import type { ConfigMessage } from "./messages.ts";
 import { createWorkerPool } from "./worker-pool.ts";
 
@@ -26,8 +27,9 @@ export function createSupervisor(
   const logs = createLogs(options, clock, observations.observer);
   const { diagnose } = logs;
   const limiter = createLimiter(clock.monotonic);
+  const stopAdmitting = admitForWorkers(limiter);
   const atStart = messageOf(initial, extensions);
-  const pool = createWorkerPool({ atStart, limiter, logs, clock, stopRequested });
+  const pool = createWorkerPool({ atStart, logs, clock, stopRequested });
   const keySources = openKeySources(initial, extensions);
   let current = initial;
   const host = startHost({
@@ -48,6 +50,7 @@ export function createSupervisor(
   async function drain(): Promise<void> {
     await pool.stop();
     await host?.close();
+    stopAdmitting();
     for (const source of keySources) source.close();
     logs.flush();
   }

@@ -1,7 +1,6 @@
 // The workers of one installation: started, greeted with what is in force, and replaced when they
 // die.
 import cluster from "node:cluster";
-import type { LocalLimiter } from "../../core/accounts/limiter.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Report } from "../../core/extension/report.ts";
 import type { Logs } from "../../core/logs.ts";
@@ -17,8 +16,6 @@ const RETRY_MS = 1_000;
 export interface WorkerPoolOptions {
   /** The configuration at the start, with which every worker begins. */
   readonly atStart: ConfigMessage;
-  /** Admits the requests of all workers. */
-  readonly limiter: LocalLimiter;
   /** Gets the lines of all workers, so that only one process writes to each log. */
   readonly logs: Logs;
   /** Times the wait before a worker is started again. */
@@ -45,7 +42,7 @@ export interface WorkerPool {
 }
 
 export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
-  const { atStart, limiter, clock } = options;
+  const { atStart, clock } = options;
   const { access, diagnostics, diagnose } = options.logs;
   const running = new Set<Child>();
   let inForce = atStart;
@@ -54,7 +51,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
 
   function start(): Promise<string> {
     return new Promise((resolve, reject) => {
-      const child = startChild(limiter, {
+      const child = startChild({
         born: greet,
         listening: resolve,
         failed: (message) => reject(new Error(message)),

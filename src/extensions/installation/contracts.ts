@@ -100,6 +100,11 @@ export interface HostPart {
    * undefined: nothing.
    */
   announcement?(): string | undefined;
+  /**
+   * Given to Extension.status after the reports of the processes that serve. Undefined: nothing is
+   * given.
+   */
+  report?(): unknown;
   /** Called when the gateway ends. The part that was created last is closed first. */
   close?(): void | Promise<void>;
 }

@@ -18,12 +18,14 @@ export const NAME = "installation";
 export function createHost(sources: HostSources): HostRunner {
   const listeners: ((look: Look) => void)[] = [];
   const parts: HostPart[] = [];
+  const partOf = new Map<string, HostPart>();
   let publicAddress = "";
   const host: Host = {
     ...sources,
     async look() {
       const reports = await sources.reports();
-      const status = statusOf(sources.current(), reports, sources.extensions);
+      const reported = (name: string): unknown => partOf.get(name)?.report?.();
+      const status = statusOf(sources.current(), reports, sources.extensions, reported);
       const observed = sources.observed ? [sources.observed()] : [];
       const look = {
         status,
@@ -43,7 +45,10 @@ export function createHost(sources: HostSources): HostRunner {
   try {
     for (const extension of sources.extensions) {
       const { startOnce } = extension as Partial<HostExtension>;
-      if (startOnce) parts.push(startOnce(host));
+      if (!startOnce) continue;
+      const part = startOnce(host);
+      parts.push(part);
+      partOf.set(extension.name, part);
     }
   } catch (error) {
     // A part with a timer would keep a process alive that serves nobody.
@@ -64,23 +69,24 @@ export function createHost(sources: HostSources): HostRunner {
 
 /**
  * The status of several processes together: requests in flight are those of all, a breaker is as
- * open as in the process where it is most open, and a fault is that of any.
+ * open as in the process where it is most open, and a fault is that of any. `reported`:
+ * as HostPart.report, by the name of the extension.
  */
 export function statusOf(
   config: Config,
   reports: readonly Report[],
   extensions: readonly Extension[],
+  reported: (name: string) => unknown = () => undefined,
 ): Status {
   const own = reports.map((report) => report.extensions[NAME] as ProcessReport);
   const [first] = own;
   if (!first) throw new ApiError("server_overloaded", "No process serves at the moment.");
   const worst = worstBreakers(own);
-  const added = extensions.map(({ name, status }) =>
-    status?.(
-      reports.map((report) => report.extensions[name]),
-      config,
-    ),
-  );
+  const added = extensions.map(({ name, status }) => {
+    const given = reports.map((report) => report.extensions[name]);
+    const once = reported(name);
+    return status?.(once === undefined ? given : [...given, once], config);
+  });
   const core: Status = {
     status: reports.some(({ draining }) => draining) ? "draining" : "serving",
     config_loaded_at: first.loadedAt,

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { costOf, formatMoney } from "../../../src/core/ledger/price.ts";
-import { parseMoney } from "../../../src/extensions/usage-records/index.ts";
+import { parseMoney } from "../../../src/extensions/money/records/index.ts";
 import { decimal, fraction } from "../../support/books.ts";
 import { makeUsage } from "../../../src/core/openai/usage.ts";
 import { createRandom } from "../../support/random.ts";

@@ -51,8 +51,8 @@ export async function beginSegment(
 }
 
 async function claimNext(day: string, { dir, namesTaken }: SpendLogOptions): Promise<SegmentClaim> {
-  const known = await namesTaken();
-  for (let number = nextNumber(day, [...known, ...readdirSync(dir)]); ; number += 1) {
+  const taken = [...(await namesTaken()), ...readdirSync(dir)];
+  for (let number = nextNumber(day, taken); ; number += 1) {
     const claim = await claimSegment(join(dir, segmentName(day, number)));
     if (claim) return claim; // Otherwise another process was quicker.
   }

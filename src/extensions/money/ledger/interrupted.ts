@@ -10,12 +10,12 @@ import {
   truncateSync,
 } from "node:fs";
 import { basename } from "node:path";
-import { systemClock, type Clock } from "../../../core/clock.ts";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Clock } from "../../../core/clock.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
 import { BusyError } from "../../data-files/index.ts";
-import { settleRecord, type OpenRecord } from "../records/index.ts";
-import { settleText } from "./line-text.ts";
+import { settleRecord, settleText, type OpenRecord } from "../records/index.ts";
 import { claimSegment, hasWriter, type SegmentClaim } from "./segment-claim.ts";
 import { socketOf } from "./segment-names.ts";
 
@@ -62,7 +62,7 @@ export async function settleInterrupted(
 ): Promise<number> {
   const claim = await takeOver(path);
   try {
-    await wait(TAKEOVER_MS);
+    await wait(TAKEOVER_MS); // On the machine's own clock: the other process runs on that too.
     if (hasLineAfter(path, end)) throw new BusyError(`${basename(path)} has grown meanwhile`);
     const lines = [...opens].map((open) => {
       const record = settleRecord(open, clock.now(), { ...INTERRUPTED, currency });
@@ -84,12 +84,6 @@ async function takeOver(path: string): Promise<SegmentClaim> {
   if (!claim) throw busy;
   return claim;
 }
-
-/** Waits on the machine's own clock: the other process runs on that too. */
-const wait = (ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    systemClock.after(ms, resolve);
-  });
 
 /** Whether a line ends after byte `end` of a file. */
 function hasLineAfter(path: string, end: number): boolean {

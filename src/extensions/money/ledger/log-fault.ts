@@ -29,8 +29,6 @@ export interface LogFault {
   refuse(reason: string): void;
   /** Notes that everything that waited has been written. */
   recovered(): void;
-  /** The first attempt is over. From here on only changes are reported. */
-  started(): void;
 }
 
 /** A log begins in the fault "not started", which is not reported. */
@@ -41,12 +39,12 @@ export function createLogFault(
   let passing: string | null = "not started";
   let final: string | null = null;
   let lost: Error | undefined;
-  let isStarted = false;
+  let isReported = false;
 
   function failedForNow(message: string): void {
     const detail = `requests are refused until it can be written: ${message}`;
-    if (passing === null || !isStarted)
-      diagnose({ event: "spend_log_failed", level: "error", detail });
+    if (!isReported) diagnose({ event: "spend_log_failed", level: "error", detail });
+    isReported = true;
     passing = message;
   }
 
@@ -71,11 +69,9 @@ export function createLogFault(
       diagnose({ event: "spend_log_failed", level: "error", detail: reason });
     },
     recovered() {
-      if (isStarted) diagnose({ event: "spend_log_recovered", level: "info" });
+      if (isReported) diagnose({ event: "spend_log_recovered", level: "info" });
+      isReported = false;
       passing = null;
-    },
-    started() {
-      isStarted = true;
     },
   };
 }

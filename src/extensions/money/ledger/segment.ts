@@ -2,9 +2,8 @@
 // claim is another's.
 import { basename } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
-import type { OpenRecord, SettleRecord } from "../records/index.ts";
+import { openText, settleText, type OpenRecord, type SettleRecord } from "../records/index.ts";
 import { createLineQueue } from "./line-queue.ts";
-import { openText, settleText } from "./line-text.ts";
 import type { LogFault, SegmentLoss } from "./log-fault.ts";
 import type { SegmentClaim } from "./segment-claim.ts";
 import { createSegmentFile, type SegmentFile } from "./segment-file.ts";

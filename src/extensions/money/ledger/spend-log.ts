@@ -102,7 +102,6 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
   return {
     async start() {
       await tick();
-      fault.started();
       stopTicking = repeat(clock, TICK_MS, tickOnce);
     },
     open(request) {

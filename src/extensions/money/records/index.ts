@@ -3,6 +3,7 @@
 export { AMOUNT, parseMoney } from "./amounts.ts";
 export type { AttemptCharge, AttemptDetails, RequestDetails } from "./details.ts";
 export { isoTime } from "./iso-time.ts";
+export { openText, settleText } from "./line-text.ts";
 export {
   parseSpendLine,
   settleRecord,

@@ -1,6 +1,6 @@
 // Usage records: what is billed of one settled request each. A record is a pure function of the two
 // lines of its request in the spend log, of their place there, and of the day on which it is booked.
-import { createHash } from "node:crypto";
+import { sha256 } from "../../../core/hash.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import {
@@ -128,11 +128,8 @@ export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): U
 }
 
 /** The hash of the two lines of a request. `open` empty: there is no open line. */
-export function hashOfLines(open: string, settle: string): string {
-  const hash = createHash("sha256");
-  if (open !== "") hash.update(`${open}\n`);
-  return hash.update(`${settle}\n`).digest("hex");
-}
+export const hashOfLines = (open: string, settle: string): string =>
+  sha256(open === "" ? `${settle}\n` : `${open}\n${settle}\n`);
 
 /** A record as other programs know it. */
 export function withoutDetails(record: UsageRecord): UsageRecord {

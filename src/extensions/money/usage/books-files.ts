@@ -31,8 +31,11 @@ export interface BooksFiles {
   readonly retention: Retention;
   /** The segments that were not at their end when this process last read them. */
   readonly openSegments: Map<string, SegmentReader>;
-  /** The segments that this process writes now. Undefined: it is a command, and writes no log. */
-  readonly ownSegments: (() => ReadonlySet<string>) | undefined;
+  /**
+   * The segments that this process writes now; the spend log puts its answer here. Undefined: it is
+   * a command, and writes no log.
+   */
+  ownSegments: (() => ReadonlySet<string>) | undefined;
   /** Times settle lines that are written later, days, and waits for locks. */
   readonly clock: Clock;
   /** Tells the operator what was recovered, and what is wrong with the books. */

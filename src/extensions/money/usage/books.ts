@@ -2,14 +2,15 @@
 // before, and settled in it after, with what it cost. In the background the usage sync copies
 // settled requests into the usage store.
 import type { Config } from "../../../core/config.ts";
-import { BusyError, withLock } from "../../data-files/index.ts";
+import { BusyError } from "../../data-files/index.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
 import { createSpendLog, repeat, spend, waitAtMost } from "../ledger/index.ts";
-import { settleRecord, type StoreFault } from "../records/index.ts";
-import { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
+import { isoTime, settleRecord, type StoreFault } from "../records/index.ts";
+import type { BooksFiles, BooksOptions } from "./books-files.ts";
 import { usage } from "./settings.ts";
-import { BooksFault, syncUsage } from "./sync.ts";
+import { shareBooks, type SharedBooks } from "./shared-books.ts";
+import { BooksFault } from "./sync.ts";
 
 /** How long start() waits for the first sync. A database that is down must not hold requests up. */
 const FIRST_SYNC_MS = 5_000;
@@ -48,7 +49,8 @@ export interface Books extends Ledger {
  */
 export function createBooks(config: Config, options: BooksOptions): Books {
   const { clock, diagnose } = options;
-  const files = openBooks(config, { ...options, ownSegments: () => log.ownSegments() });
+  const books = shareBooks(config, options);
+  const { files } = books;
   const log = createSpendLog({
     dir: files.spendDir,
     dataDir: files.dataDir,
@@ -56,14 +58,21 @@ export function createBooks(config: Config, options: BooksOptions): Books {
     clock,
     diagnose,
     namesTaken: () => namesTaken(files),
+    // Another process has settled what this one has open: it must not go on.
+    fenced: (message) => {
+      queueMicrotask(() => {
+        throw new Error(message);
+      });
+    },
   });
-  const background = createBackgroundSync(files, log.fail);
+  files.ownSegments = () => log.ownSegments();
+  const background = createBackgroundSync(books, log.fail);
   let stopSyncing = (): void => undefined;
 
   return {
     open({ requestId, account, keyId, modelRequested, stream, hold, token }) {
       const entry = log.open({
-        time: new Date(clock.now()).toISOString(),
+        time: isoTime(clock.now()),
         gateway_request_id: requestId,
         account,
         key_id: keyId,
@@ -95,7 +104,7 @@ export function createBooks(config: Config, options: BooksOptions): Books {
     async close() {
       stopSyncing();
       await log.close();
-      const lastSync = background.syncOnceMore().then(() => files.store.close());
+      const lastSync = background.syncOnceMore().then(books.close);
       await waitAtMost(clock, LAST_SYNC_MS, lastSync);
     },
   };
@@ -116,7 +125,7 @@ async function namesTaken({ store, days }: BooksFiles): Promise<readonly string[
 interface BackgroundSync {
   /** Begins a pass, unless one is under way. */
   syncSoon(): void;
-  /** Waits for the pass that is under way, and runs another. */
+  /** Waits for a pass that begins from now on. */
   syncOnceMore(): Promise<void>;
   /** What was wrong with the last pass; null: nothing. */
   fault(): string | null;
@@ -125,42 +134,38 @@ interface BackgroundSync {
 }
 
 /** `broken` is told once that a file of the books is not as it was left. */
-function createBackgroundSync(files: BooksFiles, broken: (reason: string) => void): BackgroundSync {
-  const { spendDir, clock, diagnose } = files;
+function createBackgroundSync(
+  { files: { clock, diagnose }, copyNow }: SharedBooks,
+  broken: (reason: string) => void,
+): BackgroundSync {
   const faults = createFaultReports(diagnose);
   // An earlier process may have left any amount. Both clocks are asked: the wall clock may be set
   // back, and would hide a lag.
   let syncedAt = { wall: -Infinity, monotonic: -Infinity };
-  let syncing: Promise<void> | undefined;
+  let isSyncing = false;
 
-  /** Does work that resolves with its faults, if no other process works on the books. */
-  async function run(work: () => Promise<readonly StoreFault[]>): Promise<void> {
+  async function pass(): Promise<void> {
+    const began = { wall: clock.now(), monotonic: clock.monotonic() };
     try {
-      const lock = { dir: spendDir, name: "books", patienceMs: 0, clock } as const;
-      faults.worked(await withLock(lock, work));
+      const result = await copyNow();
+      syncedAt = began;
+      faults.worked(result.faults);
     } catch (error) {
       if (error instanceof BooksFault) broken(error.message);
+      // Another process works on the books: that one copies.
       if (!(error instanceof BusyError)) faults.failed((error as Error).message);
     }
   }
 
-  async function pass(): Promise<readonly StoreFault[]> {
-    const began = { wall: clock.now(), monotonic: clock.monotonic() };
-    const result = await syncUsage(files);
-    syncedAt = began;
-    return result.faults;
-  }
-
   return {
     syncSoon() {
-      syncing ??= run(pass).finally(() => {
-        syncing = undefined;
+      if (isSyncing) return;
+      isSyncing = true;
+      pass().finally(() => {
+        isSyncing = false;
       });
     },
-    async syncOnceMore() {
-      await syncing;
-      await run(pass);
-    },
+    syncOnceMore: pass,
     fault: faults.current,
     lagMs: () => Math.max(0, clock.now() - syncedAt.wall, clock.monotonic() - syncedAt.monotonic),
   };

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import { formatMoney } from "../../../core/ledger/price.ts";
-import { parseMoney, type LogCursor, type UsageRecord } from "../records/index.ts";
+import { parseMoney, type DayLine, type LogCursor, type UsageRecord } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { dayAfter, hashOfLine, type ClosedDay, type DaySegment, type DaysLine } from "./days.ts";
 import { createMerkleRoot, leafOf } from "./merkle.ts";
@@ -58,13 +58,21 @@ const hasUnsettled = ({ openSegments }: BooksFiles, cursor: LogCursor, day: stri
       (openSegments.get(name)?.unsettled() ?? []).some(({ time }) => time.slice(0, 10) <= day),
   );
 
-/** The line of a day, whose records are in the order of the log. */
-export async function lineOf(books: BooksFiles, day: string, cursor: LogCursor): Promise<string> {
+/**
+ * The line of a day, whose records are in the order of the log. `recordDays` absent: the records of
+ * that day.
+ */
+export async function lineOf(
+  books: BooksFiles,
+  day: string,
+  cursor: LogCursor,
+  recordDays: readonly string[] = [day],
+): Promise<string> {
   const { clock, days, signer } = books;
   const before = days.all();
   const last = before.at(-1);
   const segments = await segmentsSince(books, before, cursor);
-  const records = await recordsOf(books, [day]);
+  const records = await recordsOf(books, recordDays);
   const closed: ClosedDay = {
     day,
     number: (last?.closed.number ?? 0) + 1,
@@ -114,34 +122,55 @@ export async function hashOfSegment(
   return { first: /"spend_id":"(\w+)"/.exec(head)?.[1] ?? "", sha256: hash.digest("hex") };
 }
 
-/** What the records of some days come to, as the line of a day says it. */
-export async function recordsOf(
-  { store }: Pick<BooksFiles, "store">,
-  days: readonly string[],
-): Promise<Pick<ClosedDay, "records" | "cost" | "file_bytes" | "file_sha256" | "root">> {
+/** What records come to, as the line of a day says it. */
+export type DayRecords = Pick<
+  ClosedDay,
+  "records" | "cost" | "file_bytes" | "file_sha256" | "root"
+>;
+
+/** Adds up records, line by line. */
+export interface RecordAdder {
+  /** `bytes`: the lines as their file has them. Absent: their texts. */
+  add(lines: readonly DayLine[], bytes?: Buffer): void;
+  /** What was added so far. */
+  result(): DayRecords;
+}
+
+export function createRecordAdder(): RecordAdder {
   const hash = createHash("sha256");
   const merkle = createMerkleRoot();
   const costs = new Map<string, bigint>();
-  const add = ({ currency, cost }: UsageRecord): void => {
+  const addCost = ({ currency, cost }: UsageRecord): void => {
     costs.set(currency, (costs.get(currency) ?? 0n) + parseMoney(cost));
   };
   let records = 0;
-  let bytes = 0;
-  for (const day of days)
-    for await (const lines of store.linesOf(day))
-      for (const { text, record } of lines) {
-        const line = Buffer.from(`${text}\n`);
-        records += 1;
-        bytes += line.length;
-        hash.update(line);
-        merkle.add(leafOf(text));
-        if (record) add(record);
-      }
+  let size = 0;
   return {
-    records,
-    cost: Object.fromEntries([...costs].sort().map(([name, sum]) => [name, formatMoney(sum)])),
-    file_bytes: bytes,
-    file_sha256: hash.digest("hex"),
-    root: merkle.root(),
+    add(lines, bytes = Buffer.from(lines.map(({ text }) => `${text}\n`).join(""))) {
+      records += lines.length;
+      size += bytes.length;
+      hash.update(bytes);
+      for (const { text, record } of lines) {
+        merkle.add(leafOf(text));
+        if (record) addCost(record);
+      }
+    },
+    result: () => ({
+      records,
+      cost: Object.fromEntries([...costs].sort().map(([name, sum]) => [name, formatMoney(sum)])),
+      file_bytes: size,
+      file_sha256: hash.copy().digest("hex"),
+      root: merkle.root(),
+    }),
   };
+}
+
+/** What the records of some days come to. */
+async function recordsOf(
+  { store }: Pick<BooksFiles, "store">,
+  days: readonly string[],
+): Promise<DayRecords> {
+  const adder = createRecordAdder();
+  for (const day of days) for await (const lines of store.linesOf(day)) adder.add(lines);
+  return adder.result();
 }

@@ -6,9 +6,16 @@ export type { BooksContext } from "./books-context.ts";
 export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 export { bookSizes, copyShown, withProgress, type BookSizes } from "./books-progress.ts";
 export { brokenFile } from "./broken-file.ts";
-export { dayOf, hashOfSegment, lineOf, recordsOf } from "./close-days.ts";
+export {
+  createRecordAdder,
+  dayOf,
+  lineOf,
+  type DayRecords,
+  type RecordAdder,
+} from "./close-days.ts";
 export {
   bookedDay,
+  createDays,
   dayAfter,
   hashOfLine,
   parseClosedDay,
@@ -17,9 +24,24 @@ export {
   type DaySegment,
   type DaysLine,
 } from "./days.ts";
-export { createMerkleRoot, leafOf, proofOf, rootFrom, type ProofStep } from "./merkle.ts";
+export { createDayFiles } from "./file-store/day-files.ts";
+export { createMerkleRoot, leafOf, rootFrom } from "./merkle.ts";
 export { readLines, watchReading } from "./read-lines.ts";
-export { createSegmentReader, type Settled, type SettledBatch } from "./segment-reader.ts";
+export {
+  createSegmentReader,
+  type SegmentReader,
+  type Settled,
+  type SettledBatch,
+  type UnsettledRequest,
+} from "./segment-reader.ts";
 export { hasFileStore } from "./settings.ts";
-export { opensSigner, type Signer, type SigningExtension } from "./signer.ts";
+export { shareBooks, type SharedBooks } from "./shared-books.ts";
+export {
+  opensSigner,
+  sealsStatements,
+  type Signer,
+  type SigningExtension,
+  type StatementSealer,
+  type StatementToSeal,
+} from "./signer.ts";
 export { BooksFault, copySettled, syncUsage, type SyncResult } from "./sync.ts";

@@ -16,60 +16,96 @@ export const nodeOf = (left: Buffer, right: Buffer): Buffer =>
 
 /** Makes the root of leaves that come one by one, in the memory of one branch. */
 export interface MerkleRoot {
-  add(leaf: Buffer): void;
+  /** `isProved`: hashes() proves this leaf. Absent: it does not. */
+  add(leaf: Buffer, isProved?: boolean): void;
   /** 64 hex digits. Of no leaves: the SHA-256 of nothing. */
   root(): string;
+  /**
+   * What leads from the proved leaves to the root: for each level, from the leaves up, the nodes
+   * that stand beside a known node and are not known, from left to right. 64 hex digits each.
+   */
+  hashes(): readonly string[];
+}
+
+/** A node with nothing above it yet. */
+interface Peak {
+  /** Levels below it. */
+  readonly height: number;
+  readonly hash: Buffer;
+  /** Whether a proved leaf is below it. */
+  readonly isKnown: boolean;
 }
 
 export function createMerkleRoot(): MerkleRoot {
   /** The roots of whole trees, the largest first; a tree of 2^height leaves each. */
-  const peaks: { readonly height: number; readonly hash: Buffer }[] = [];
+  const peaks: Peak[] = [];
+
+  /** Joins two nodes, and notes in `beside`, by level, the one that a proof needs. */
+  function join(left: Peak, right: Peak, beside: string[][]): Peak {
+    const { height } = left;
+    if (left.isKnown !== right.isKnown) {
+      const level = beside[height] ?? [];
+      beside[height] = level;
+      level.push((left.isKnown ? right : left).hash.toString("hex"));
+    }
+    const isKnown = left.isKnown || right.isKnown;
+    return { height: height + 1, hash: nodeOf(left.hash, right.hash), isKnown };
+  }
+
+  const noted: string[][] = [];
+
+  /** Joins all peaks, the last one as high as its neighbour. */
+  function finish(beside: string[][]): Peak | undefined {
+    return peaks.reduceRight<Peak | undefined>(
+      (right, left) => (right ? join(left, right, beside) : left),
+      undefined,
+    );
+  }
+
   return {
-    add(leaf) {
-      let top = { height: 0, hash: leaf };
+    add(leaf, isProved = false) {
+      let top: Peak = { height: 0, hash: leaf, isKnown: isProved };
       for (let last = peaks.at(-1); last?.height === top.height; last = peaks.at(-1)) {
         peaks.pop();
-        top = { height: top.height + 1, hash: nodeOf(last.hash, top.hash) };
+        top = join(last, top, noted);
       }
       peaks.push(top);
     },
-    root() {
-      const hashes = peaks.map(({ hash }) => hash);
-      let root = hashes.pop();
-      for (let left = hashes.pop(); root && left; left = hashes.pop()) root = nodeOf(left, root);
-      return (root ?? createHash("sha256").digest()).toString("hex");
+    root: () => (finish([])?.hash ?? createHash("sha256").digest()).toString("hex"),
+    hashes() {
+      const beside = Array.from(noted, (level) => [...(level ?? [])]);
+      finish(beside);
+      return beside.flat();
     },
   };
 }
 
-/** A step from a leaf to the root: the node beside it, and on which side that stands. */
-export interface ProofStep {
-  readonly side: "left" | "right";
-  /** 64 hex digits. */
-  readonly hash: string;
+/**
+ * The root to which hashes() lead, over `count` leaves of which some are known, by their index.
+ * Undefined: they lead nowhere.
+ */
+export function rootFrom(
+  count: number,
+  leaves: ReadonlyMap<number, Buffer>,
+  hashes: readonly string[],
+): string | undefined {
+  const rest = [...hashes];
+  let level = new Map([...leaves].sort(([one], [other]) => one - other));
+  for (let size = count; size > 1; size = Math.ceil(size / 2)) {
+    const above = new Map<number, Buffer>();
+    for (const [index, hash] of level) {
+      const at = index ^ 1;
+      if (above.has(index >> 1)) continue;
+      const beside = at < size ? (level.get(at) ?? Buffer.from(rest.shift() ?? "", "hex")) : null;
+      above.set(index >> 1, joined(index, hash, beside));
+    }
+    level = above;
+  }
+  return rest.length === 0 && level.size === 1 ? level.get(0)?.toString("hex") : undefined;
 }
 
-/** The steps from the leaf at `index` to the root. */
-export function proofOf(leaves: readonly Buffer[], index: number): readonly ProofStep[] {
-  const steps: ProofStep[] = [];
-  let level = leaves;
-  for (let at = index; level.length > 1; at = at >> 1) {
-    const beside = level[at ^ 1];
-    if (beside) steps.push({ side: at % 2 === 0 ? "right" : "left", hash: beside.toString("hex") });
-    level = Array.from({ length: Math.ceil(level.length / 2) }, (_, pair) => {
-      const [left, right] = [level[pair * 2]!, level[pair * 2 + 1]];
-      return right ? nodeOf(left, right) : left;
-    });
-  }
-  return steps;
-}
-
-/** The root that a line and its steps lead to. */
-export function rootFrom(line: string, steps: readonly ProofStep[]): string {
-  let hash = leafOf(line);
-  for (const { side, hash: hex } of steps) {
-    const beside = Buffer.from(hex, "hex");
-    hash = side === "left" ? nodeOf(beside, hash) : nodeOf(hash, beside);
-  }
-  return hash.toString("hex");
+/** The node above another one. `beside` null: that moves up as it is. */
+function joined(index: number, hash: Buffer, beside: Buffer | null): Buffer {
+  if (!beside) return hash;
+  return index % 2 === 0 ? nodeOf(hash, beside) : nodeOf(beside, hash);
 }

@@ -9,6 +9,8 @@ const BATCH_BYTES = 512 * 1024;
 export interface LineBatch {
   /** Without their line ends. */
   readonly lines: readonly string[];
+  /** The lines as they stand in the file, line ends included. */
+  readonly bytes: Buffer;
   /** Where the batch ends in the file, in bytes. */
   readonly end: number;
 }
@@ -48,6 +50,8 @@ export async function* readLines(
     const whole = bytes.lastIndexOf("\n") + 1;
     rest = bytes.subarray(whole);
     end += whole;
-    if (whole > 0) yield { lines: bytes.toString("utf8", 0, whole - 1).split("\n"), end };
+    if (whole === 0) continue;
+    const lines = bytes.toString("utf8", 0, whole - 1).split("\n");
+    yield { lines, bytes: bytes.subarray(0, whole), end };
   }
 }

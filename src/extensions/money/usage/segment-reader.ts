@@ -17,6 +17,8 @@ export interface Settled {
   readonly settle: SettleRecord;
   /** Where it stands, and the hash of both lines. */
   readonly log: LogPlace;
+  /** The number of the open line. 0: there is none. */
+  readonly opened: number;
 }
 
 /** A line that should not be there. */
@@ -33,52 +35,72 @@ export interface SettledBatch {
   readonly settled: readonly Settled[];
   /** In the order of the lines. */
   readonly problems: readonly LineProblem[];
+  /** The lines as they stand in the file. */
+  readonly bytes: Buffer;
   /** How far the segment has been read by now. */
   readonly cursor: SegmentCursor;
+}
+
+/** A request that is opened and not settled. */
+export interface UnsettledRequest extends OpenRecord {
+  /** The number of its open line. */
+  readonly line: number;
 }
 
 /** Reads one segment. */
 export interface SegmentReader {
   /** How far it was read. */
   cursor(): SegmentCursor;
-  /** The open lines of requests that are not settled, as far as it was read. */
-  unsettled(): readonly OpenRecord[];
+  /** The requests that are not settled, as far as it was read. */
+  unsettled(): readonly UnsettledRequest[];
   /** Reads on, to byte `to` at most. */
   read(to: number): AsyncIterable<SettledBatch>;
 }
 
+/**
+ * An open line as gateways write it. Only its id is needed until it is settled, and parsing it would
+ * take as long as everything else about it.
+ */
+const OPEN = /^\{"type":"open","spend_id":"(sp_[0-9a-f]{32})","time":"[^"]+",.*"stream":.*\}$/;
+
 /** What is kept of an open line. */
 interface Opened {
-  readonly record: OpenRecord;
   /** The line as it stands there. */
   readonly text: string;
+  /** Its number. */
+  readonly line: number;
 }
 
 /** A reader at the beginning of the segment at `path`, whose file name is `segment`. */
 export function createSegmentReader(path: string, segment: string): SegmentReader {
+  /** The open lines of requests that are not settled, as they stand there. */
   const open = new Map<string, Opened>();
   const settledIds = new Set<string>();
   let bytes = 0;
   let lines = 0;
   const cursor = (): SegmentCursor => ({ bytes, lines, unsettled: open.size });
 
+  function takeOpen(id: string, text: string, line: number): string | undefined {
+    if (open.has(id) || settledIds.has(id)) return `opens ${id} a second time`;
+    open.set(id, { text, line });
+    return undefined;
+  }
+
   /** Returns what is wrong with the line, or the request that it settles. */
   function take(text: string, line: number): string | Settled | undefined {
+    const opened = OPEN.exec(text)?.[1];
+    if (opened !== undefined) return takeOpen(opened, text, line);
     const record = parseSpendLine(text);
     if (!record) return "is no line of the spend log";
     const id = record.spend_id;
-    if (record.type === "open") {
-      if (open.has(id) || settledIds.has(id)) return `opens ${id} a second time`;
-      open.set(id, { record, text });
-      return undefined;
-    }
+    if (record.type === "open") return takeOpen(id, text, line);
     if (settledIds.has(id)) return `settles ${id} a second time, and does not count`;
     settledIds.add(id);
-    const opened = open.get(id);
-    open.delete(id);
     // A settle line whose open line is gone is billed all the same: it says everything.
-    const sha256 = hashOfLines(opened?.text ?? "", text);
-    return { settle: record, log: { segment, line, sha256 } };
+    const before = open.get(id);
+    open.delete(id);
+    const sha256 = hashOfLines(before?.text ?? "", text);
+    return { settle: record, log: { segment, line, sha256 }, opened: before?.line ?? 0 };
   }
 
   function takeAll(texts: readonly string[]): Pick<SettledBatch, "settled" | "problems"> {
@@ -95,12 +117,16 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
 
   return {
     cursor,
-    unsettled: () => [...open.values()].map(({ record }) => record),
+    unsettled: () =>
+      [...open.values()].flatMap(({ text, line }) => {
+        const record = parseSpendLine(text);
+        return record?.type === "open" ? [{ ...record, line }] : [];
+      }),
     async *read(to) {
       for await (const batch of readLines(path, { from: bytes, to })) {
         const found = takeAll(batch.lines);
         bytes = batch.end;
-        yield { ...found, cursor: cursor() };
+        yield { ...found, bytes: batch.bytes, cursor: cursor() };
       }
     },
   };

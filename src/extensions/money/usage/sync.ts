@@ -3,7 +3,7 @@
 // old enough. One process at a time does it.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { syncToDisk, withLock } from "../../data-files/index.ts";
+import { BusyError, syncToDisk, withLock } from "../../data-files/index.ts";
 import {
   hasWriter,
   segmentsIn,
@@ -134,21 +134,35 @@ async function copySegment(
   if (mayWrite && isAtEnd) books.openSegments.delete(name);
   if (isAtEnd || !existsSync(path)) return { copied: 0, cursor: before, faults: [] };
   const reader = await readerOf(books, name, known?.bytes ?? 0);
-  let pass = await copyNew(books, reader, { name, before });
-  if (!mayWrite) return pass;
+  const pass = await copyNew(books, reader, { name, before });
+  return mayWrite ? await settleRest(books, reader, name, pass) : pass;
+}
+
+/** Settles what a dead process left open in a segment that is copied to its end, and copies that. */
+async function settleRest(
+  books: BooksFiles,
+  reader: SegmentReader,
+  name: string,
+  pass: SegmentPass,
+): Promise<SegmentPass> {
+  const path = join(books.spendDir, name);
   const left = reader.unsettled();
   const end = reader.cursor().bytes;
-  if (left.length > 0 || statSync(path).size > end) {
+  if (left.length === 0 && statSync(path).size === end) return pass;
+  try {
     await settleInterrupted(path, end, left, books);
-    const rest = await copyNew(books, reader, { name, before: pass.cursor });
-    pass = { ...rest, copied: pass.copied + rest.copied, faults: [...pass.faults, ...rest.faults] };
+  } catch (error) {
+    // A process lives after all, and writes. The next pass looks again.
+    if (error instanceof BusyError) return pass;
+    throw error;
   }
-  return pass;
+  const rest = await copyNew(books, reader, { name, before: pass.cursor });
+  return { ...rest, copied: pass.copied + rest.copied, faults: [...pass.faults, ...rest.faults] };
 }
 
 /** Removes what a dead process left: its socket, and its segment if nothing stands in it. */
 function tidy(path: string): void {
-  rmSync(socketOf(path), { force: true });
+  if (existsSync(socketOf(path))) rmSync(socketOf(path), { force: true });
   if (statSync(path).size === 0) rmSync(path);
 }
 

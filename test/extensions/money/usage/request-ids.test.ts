@@ -10,17 +10,20 @@ import {
   entryOf,
   findInMonth,
   findOpen,
-  keyOf,
   mergeIntoMonth,
   sorted,
 } from "../../../../src/extensions/money/usage/file-store/request-ids.ts";
+import type { RequestQuery, UsageRecord } from "../../../../src/extensions/money/records/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { createScene, numbersOf, request } from "../../../support/projection.ts";
 
 const DAYS = ["2026-01-31", "2026-01-01", "2026-01-15"];
 const path = join(folder({ inMemory: true }), "2026-01.ids");
-const key = (requestId: string, account?: string): Buffer =>
-  keyOf({ requestId, account, limit: 1 });
+const asked = (requestId: string, account?: string): RequestQuery => ({
+  requestId,
+  account,
+  limit: 100_000,
+});
 
 async function mergeDay(day: string, ids: readonly (readonly [string, string, number])[]) {
   const entries = ids.map(([id, account, offset]) => entryOf(id, account, { day, offset }));
@@ -42,42 +45,45 @@ describe("the index by request id", () => {
     for (let n = 1; n < 33_333; n += 37)
       for (const day of DAYS) {
         const expected = n % 10 === 0 ? [] : [{ day, offset: n * 1_000_003 }];
-        assert.deepEqual(findInMonth(path, key(`${day} ${n}`)), expected);
-        assert.deepEqual(findInMonth(path, key(`${day} ${n}`, "acme")), expected);
-        assert.deepEqual(findInMonth(path, key(`${day} ${n}`, "other")), []);
+        assert.deepEqual(findInMonth(path, asked(`${day} ${n}`)), expected);
+        assert.deepEqual(findInMonth(path, asked(`${day} ${n}`, "acme")), expected);
+        assert.deepEqual(findInMonth(path, asked(`${day} ${n}`, "other")), []);
       }
-    assert.equal(findInMonth(path, key("same")).length, 3_334 * 3);
-    const own = findInMonth(path, key("same", "account 3"));
+    assert.equal(findInMonth(path, asked("same")).length, 3_334 * 3);
+    const own = findInMonth(path, asked("same", "account 3"));
     assert.ok(own.length > 1_000 && own.every(({ offset }) => offset % 7 === 3));
-    assert.deepEqual(findInMonth(path, key("none")), []);
+    assert.deepEqual(findInMonth(path, asked("none")), []);
   });
 
   it("has a day's entries once, however often it is merged", async () => {
     await mergeDay(DAYS[1]!, [["again", "acme", 2 ** 40 - 1]]);
     await mergeDay(DAYS[1]!, [["again", "acme", 5]]);
-    assert.deepEqual(findInMonth(path, key("again")), [{ day: DAYS[1], offset: 5 }]);
-    assert.deepEqual(findInMonth(path, key(`${DAYS[1]} 1`)), []);
-    assert.equal(findInMonth(path, key(`${DAYS[0]} 1`)).length, 1);
+    assert.deepEqual(findInMonth(path, asked("again")), [{ day: DAYS[1], offset: 5 }]);
+    assert.deepEqual(findInMonth(path, asked(`${DAYS[1]} 1`)), []);
+    assert.equal(findInMonth(path, asked(`${DAYS[0]} 1`)).length, 1);
     await mergeDay(DAYS[1]!, []);
-    assert.deepEqual(findInMonth(path, key("again")), []);
+    assert.deepEqual(findInMonth(path, asked("again")), []);
   });
 
   it("passes over an entry that is torn, and a file that is not there", async () => {
     await mergeDay(DAYS[1]!, [["whole", "acme", 7]]);
     appendFileSync(path, Buffer.alloc(9, 255));
-    assert.equal(findInMonth(path, key("whole")).length, 1);
-    assert.deepEqual(findInMonth(`${path}.none`, key("whole")), []);
+    assert.equal(findInMonth(path, asked("whole")).length, 1);
+    assert.deepEqual(findInMonth(`${path}.none`, asked("whole")), []);
   });
 
   it("holds the entries of an open day in memory, those of the same id together", () => {
     const ids = emptyIds();
-    for (let n = 0; n < 30; n += 1) addOpen(ids, n % 3 === 0 ? "same" : `${n}`, n * 100);
-    assert.deepEqual(
-      findOpen(ids, "same"),
-      Array.from({ length: 10 }, (_, n) => n * 300),
-    );
-    assert.deepEqual(findOpen(ids, "1"), [100]);
-    assert.deepEqual(findOpen(ids, "0"), []);
+    for (let n = 0; n < 30; n += 1) {
+      const gateway_request_id = n % 3 === 0 ? "same" : `${n}`;
+      addOpen(ids, { gateway_request_id, account: "acme" } as UsageRecord, n * 100);
+    }
+    const offsets = Array.from({ length: 10 }, (_, n) => n * 300);
+    assert.deepEqual(findOpen(ids, asked("same")), offsets);
+    assert.deepEqual(findOpen(ids, { requestId: "same", limit: 2 }), offsets.slice(-2));
+    assert.deepEqual(findOpen(ids, asked("1", "acme")), [100]);
+    assert.deepEqual(findOpen(ids, asked("1", "other")), []);
+    assert.deepEqual(findOpen(ids, asked("0")), []);
   });
 
   it("yields the latest records of an id up to the limit, over open and closed days", async () => {

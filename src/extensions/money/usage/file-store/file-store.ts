@@ -2,7 +2,7 @@
 // those of an open day are held in memory and grow with its file.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { open, writeFile, type FileHandle } from "node:fs/promises";
-import { replaceFile } from "../../../data-files/index.ts";
+import { inodeOf, replaceFile } from "../../../data-files/index.ts";
 import {
   createSummer,
   DIMENSIONS,
@@ -27,7 +27,7 @@ import { readLines } from "../read-lines.ts";
 import { createDayFiles, type DayFiles } from "./day-files.ts";
 import { lineMatcher, segmentIn } from "./lines.ts";
 import { createOpenDays, type OpenDays } from "./open-days.ts";
-import { entryOf, findInMonth, keyOf, mergeIntoMonth, sorted } from "./request-ids.ts";
+import { entryOf, findInMonth, mergeIntoMonth, sorted } from "./request-ids.ts";
 
 /** So many bytes are read at once. */
 const BATCH_BYTES = 256 * 1024;
@@ -245,30 +245,40 @@ async function sumsOfDay(source: Source, day: string): Promise<readonly SumBy<Di
   return (await source.openDays.upTo(day, bytes)).sums();
 }
 
-/** Days are looked at from the last one, until there are enough. */
 async function find(source: Source, query: RequestQuery): Promise<readonly UsageRecord[]> {
+  for (;;) {
+    const found = await search(source, query);
+    if (found) return found.reverse().sort(byEnd).slice(-query.limit);
+  }
+}
+
+/**
+ * Looks at days from the last one, until there are enough. Resolves with undefined if a day was put
+ * in the order of the log meanwhile, so that its lines begin elsewhere.
+ */
+async function search(source: Source, query: RequestQuery): Promise<UsageRecord[] | undefined> {
   const last = source.days.last()?.closed.day ?? "";
   const found: UsageRecord[] = [];
   const openOnes = daysOf(source, {}).filter((day) => day > last);
   for (const day of openOnes.reverse()) {
-    const { offsetsOf, path } = await source.openDays.upTo(day, bytesOf(source, day));
-    await readAt(path, offsetsOf(query.requestId), query, found);
+    const { offsetsOf, path, inode } = await source.openDays.upTo(day, bytesOf(source, day));
+    await readAt(path, offsetsOf(query), query, found);
+    if (inodeOf(path) !== inode) return undefined;
   }
   const months = new Set(daysOf(source, { to: last }).map((day) => day.slice(0, 7)));
   for (const month of [...months].reverse()) {
     if (found.length >= query.limit) break;
-    const places = findInMonth(source.files.besideOf(`${month}.ids`), keyOf(query));
+    const places = findInMonth(source.files.besideOf(`${month}.ids`), query);
     for (const day of [...new Set(places.map((place) => place.day))].sort().reverse()) {
       const offsets = places.filter((place) => place.day === day).map(({ offset }) => offset);
       await readAt(source.files.pathOf(day), offsets, query, found);
     }
   }
-  const latest = found.sort(
-    (one, other) =>
-      compareTexts(one.ended_at, other.ended_at) || compareTexts(one.usage_id, other.usage_id),
-  );
-  return latest.slice(-query.limit);
+  return found;
 }
+
+const byEnd = (one: UsageRecord, other: UsageRecord): number =>
+  compareTexts(one.ended_at, other.ended_at) || compareTexts(one.usage_id, other.usage_id);
 
 /** Adds the records of a query whose lines begin at these bytes, the latest first, to `found`. */
 async function readAt(

@@ -1,12 +1,13 @@
 // What is held in memory of the days that are open: their sums, and where the records of a request
 // id are. Each grows with the file of its day, and is made anew if the file was put in order.
-import { statSync } from "node:fs";
+import { inodeOf } from "../../../data-files/index.ts";
 import {
   createSummer,
   DIMENSIONS,
   parseUsageLine,
   sumOfRecord,
   type Dimension,
+  type RequestQuery,
   type SumBy,
   type Summer,
 } from "../../records/index.ts";
@@ -18,10 +19,12 @@ import { addOpen, emptyIds, findOpen, type OpenIds } from "./request-ids.ts";
 export interface OpenDay {
   /** The file in which the offsets are. */
   readonly path: string;
+  /** The number of this file. Once it is another one, the offsets are wrong. */
+  readonly inode: number | undefined;
   /** All sums, by all dimensions. */
   sums(): readonly SumBy<Dimension>[];
-  /** Where lines may begin that have a request id. */
-  offsetsOf(requestId: string): readonly number[];
+  /** Where lines may begin that a query looks for: the last ones of each account. */
+  offsetsOf(query: RequestQuery): readonly number[];
 }
 
 /** The open days of a file store. */
@@ -31,7 +34,6 @@ export interface OpenDays {
 }
 
 interface Known extends OpenDay {
-  readonly inode: number;
   readonly ids: OpenIds;
   readonly summer: Summer<Dimension>;
   /** Settles when nobody reads the file. One reading follows the other. */
@@ -41,7 +43,7 @@ interface Known extends OpenDay {
 export function createOpenDays(files: DayFiles): OpenDays {
   const known = new Map<string, Known>();
 
-  function begin(path: string, inode: number): Known {
+  function begin(path: string, inode: number | undefined): Known {
     const ids = emptyIds();
     const summer = createSummer(DIMENSIONS);
     return {
@@ -50,7 +52,7 @@ export function createOpenDays(files: DayFiles): OpenDays {
       ids,
       summer,
       sums: summer.sums,
-      offsetsOf: (requestId) => findOpen(ids, requestId),
+      offsetsOf: (query) => findOpen(ids, query),
       reading: Promise.resolve(),
     };
   }
@@ -58,9 +60,9 @@ export function createOpenDays(files: DayFiles): OpenDays {
   return {
     async upTo(day, bytes) {
       const path = files.pathOf(day);
-      const inode = statSync(path, { throwIfNoEntry: false })?.ino ?? 0;
+      const inode = inodeOf(path);
       let entry = known.get(day);
-      if (entry?.inode !== inode || entry.ids.end > bytes) {
+      if (!entry || entry.inode !== inode || entry.ids.end > bytes) {
         entry = begin(path, inode);
         known.set(day, entry);
         // Only the last two days can be open for long.
@@ -81,7 +83,7 @@ async function readOn({ path, ids, summer }: Known, to: number): Promise<void> {
       const record = parseUsageLine(line);
       if (!record) throw new Error(`${path} holds a line that is no usage record`);
       summer.add(sumOfRecord(record));
-      addOpen(ids, record.gateway_request_id, offset);
+      addOpen(ids, record, offset);
       offset += Buffer.byteLength(line) + 1;
     }
     ids.end = end;

@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { syncToDisk } from "../../../data-files/index.ts";
-import type { RequestQuery } from "../../records/index.ts";
+import type { RequestQuery, UsageRecord } from "../../records/index.ts";
 
 const ID_BYTES = 8;
 const KEY_BYTES = 12;
@@ -43,7 +43,7 @@ export function entryOf(requestId: string, account: string, { day, offset }: Rec
 }
 
 /** The first bytes of the entries that a query looks for. */
-export function keyOf({ requestId, account }: RequestQuery): Buffer {
+function keyOf({ requestId, account }: RequestQuery): Buffer {
   const id = digest(requestId).subarray(0, ID_BYTES);
   if (account === undefined) return id;
   return Buffer.concat([id, digest(account).subarray(0, KEY_BYTES - ID_BYTES)]);
@@ -112,30 +112,52 @@ async function* blocksOf(path: string): AsyncGenerator<Buffer> {
   }
 }
 
-/** The places of the entries of a month's file that begin with a key. */
-export function findInMonth(path: string, key: Buffer): readonly RecordPlace[] {
+/**
+ * The places of the last `limit` records of each account that has the request id. An id may have
+ * been used for millions of requests: only these entries are read.
+ */
+export function findInMonth(path: string, query: RequestQuery): readonly RecordPlace[] {
   if (!existsSync(path)) return [];
   const month = /(\d{4}-\d\d)\.ids$/.exec(path)?.[1] ?? "";
+  const key = keyOf(query);
   const fd = openSync(path, "r");
-  const entry = Buffer.allocUnsafe(ENTRY_BYTES);
-  const compareAt = (index: number): number => {
-    readSync(fd, entry, 0, ENTRY_BYTES, index * ENTRY_BYTES);
-    return entry.subarray(0, key.length).compare(key);
-  };
   try {
-    const count = Math.floor(fstatSync(fd).size / ENTRY_BYTES);
-    let low = 0;
-    for (let high = count; low < high; ) {
-      const middle = (low + high) >> 1;
-      if (compareAt(middle) < 0) low = middle + 1;
-      else high = middle;
-    }
     const places: RecordPlace[] = [];
-    for (; low < count && compareAt(low) === 0; low += 1) places.push(placeIn(entry, month));
+    const end = firstAfter(fd, key);
+    for (let at = firstFrom(fd, key); at < end; ) {
+      const ofAccount = firstAfter(fd, entryAt(fd, at).subarray(0, KEY_BYTES));
+      for (at = Math.max(at, ofAccount - query.limit); at < ofAccount; at += 1)
+        places.push(placeIn(entryAt(fd, at), month));
+    }
     return places;
   } finally {
     closeSync(fd);
   }
+}
+
+function entryAt(fd: number, index: number): Buffer {
+  const entry = Buffer.allocUnsafe(ENTRY_BYTES);
+  readSync(fd, entry, 0, ENTRY_BYTES, index * ENTRY_BYTES);
+  return entry;
+}
+
+/** The index of the first entry that does not stand before a key. */
+const firstFrom = (fd: number, key: Buffer): number =>
+  firstWhere(fd, (entry) => entry.subarray(0, key.length).compare(key) >= 0);
+
+/** The index of the first entry that stands after all that begin with a key. */
+const firstAfter = (fd: number, key: Buffer): number =>
+  firstWhere(fd, (entry) => entry.subarray(0, key.length).compare(key) > 0);
+
+/** Of a test that holds from some entry on, that entry's index. */
+function firstWhere(fd: number, test: (entry: Buffer) => boolean): number {
+  let low = 0;
+  for (let high = Math.floor(fstatSync(fd).size / ENTRY_BYTES); low < high; ) {
+    const middle = (low + high) >> 1;
+    if (test(entryAt(fd, middle))) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 const placeIn = (entry: Buffer, month: string): RecordPlace => ({
@@ -147,23 +169,33 @@ const placeIn = (entry: Buffer, month: string): RecordPlace => ({
 export interface OpenIds {
   /** How many bytes of the file of the day are in it. */
   end: number;
-  /** Where the lines of an id begin, by the first bytes of its hash. */
+  /** Where the lines of an id of an account begin, in their order, by a hash of both. */
   readonly offsets: Map<number, number | number[]>;
+  /** All accounts that have records of the day. */
+  readonly accounts: Set<string>;
 }
 
-export const emptyIds = (): OpenIds => ({ end: 0, offsets: new Map() });
+export const emptyIds = (): OpenIds => ({ end: 0, offsets: new Map(), accounts: new Set() });
 
-const numberOf = (requestId: string): number => digest(requestId).readUIntBE(0, 6);
+const numberOf = (requestId: string, account: string): number =>
+  digest(`${account}\n${requestId}`).readUIntBE(0, 6);
 
 /** Adds the line of a record that begins at byte `offset`. */
-export function addOpen({ offsets }: OpenIds, requestId: string, offset: number): void {
-  const number = numberOf(requestId);
+export function addOpen(ids: OpenIds, record: UsageRecord, offset: number): void {
+  const { offsets, accounts } = ids;
+  const number = numberOf(record.gateway_request_id, record.account);
   const known = offsets.get(number);
+  accounts.add(record.account);
   if (known === undefined) offsets.set(number, offset);
   else if (typeof known === "number") offsets.set(number, [known, offset]);
   else known.push(offset);
 }
 
-/** Where lines may begin that have a request id. */
-export const findOpen = ({ offsets }: OpenIds, requestId: string): readonly number[] =>
-  [offsets.get(numberOf(requestId)) ?? []].flat();
+/** Where lines may begin that a query looks for: the last ones of each account. */
+export function findOpen({ offsets, accounts }: OpenIds, query: RequestQuery): readonly number[] {
+  const asked = query.account === undefined ? [...accounts] : [query.account];
+  return asked.flatMap((account) => {
+    const known = offsets.get(numberOf(query.requestId, account)) ?? [];
+    return typeof known === "number" ? [known] : known.slice(-query.limit);
+  });
+}

@@ -1,0 +1,69 @@
+// `budget show`: how the budgets of an account and its keys stand, by the books alone. It needs no
+// running gateway; what one holds is in the open lines of its spend log.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
+import { table } from "../../../command-line/table.ts";
+import { configuredKeys } from "../../../core/accounts/keyring.ts";
+import type { Config } from "../../../core/config.ts";
+import { createdKeysIn } from "../../keys/index.ts";
+import { hasWriter, segmentsIn } from "../ledger/index.ts";
+import { parseMoney } from "../records/index.ts";
+import { createPurses, readSpent, type Purses } from "../spent/index.ts";
+import type { SpendLimit } from "./contracts.ts";
+import { createSegmentReader, withCopiedBooks, type BooksFiles } from "../usage/index.ts";
+import { accountLimit, keyLimit } from "./limits.ts";
+import { printed } from "./status.ts";
+
+const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;
+
+/** The limits of an account and of its keys. */
+function limitsOf(account: string, config: Config): readonly SpendLimit[] {
+  // As the keyring: a key of the configuration takes the place of one that was made.
+  const keys = new Map([...createdKeysIn(config.data_dir).byDigest, ...configuredKeys(config)]);
+  const own = [...keys.values()].filter((key) => key.account === account);
+  return [
+    accountLimit(account, config),
+    ...own.map((terms) => keyLimit(terms.key_id, terms)),
+  ].filter((limit) => limit !== undefined);
+}
+
+/** Adds what is held for requests that run. */
+async function addHeld({ spendDir }: BooksFiles, purses: Purses): Promise<void> {
+  const segments = existsSync(spendDir) ? segmentsIn(spendDir) : [];
+  for (const name of segments) {
+    const path = join(spendDir, name);
+    // Nothing runs whose process is dead.
+    if (!(await hasWriter(path))) continue;
+    const reader = createSegmentReader(path, name);
+    for await (const _batch of reader.read(Infinity)) continue;
+    for (const record of reader.unsettled()) purses.hold(record, parseMoney(record.hold ?? "0"));
+  }
+}
+
+const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
+  const { operand: account } = args;
+  const limits = limitsOf(account, config).filter(({ budget }) => budget);
+  if (limits.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
+  const purses = createPurses(books.clock.now);
+  // Without a shared store each gateway counts what it spends itself.
+  purses.addBefore(await readSpent(books, { ownOnly: config.limits.store === "memory" }));
+  await addHeld(books, purses);
+  const budgets = purses.figures(limits).map((figures) => printed(figures, books.currency));
+  const rows = budgets.map((row) => ({
+    ...row,
+    budget: row.account ?? row.key_id,
+    ends: row.ends ?? "never",
+  }));
+  const data = { account, budgets };
+  await terminal.answer(args, data, `in ${books.currency}\n${table(COLUMNS, rows)}`);
+});
+
+export const showCommand: Command = {
+  summary: "what of an account's budgets is spent, held and left",
+  operand: "ACCOUNT",
+  operandMeaning: "the account whose budgets, and those of its keys, are shown",
+  example: "budget show acme",
+  options: { json: JSON_OPTION },
+  run: show,
+};

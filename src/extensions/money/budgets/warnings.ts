@@ -1,0 +1,51 @@
+// Tells the operator when half, four fifths and all of a budget are spent, each once in a period.
+import type { Diagnose } from "../../../core/diagnose.ts";
+import { formatMoney } from "../../../core/ledger/price.ts";
+import type { Figures } from "../spent/index.ts";
+
+/** In per cent of the amount, highest first. */
+const LEVELS = [100, 80, 50];
+
+/** What was reported of a budget. */
+interface Reported {
+  /** The amount and the period of the budget. */
+  readonly of: string;
+  /** The highest level that was spent. */
+  readonly level: number;
+}
+
+export interface BudgetWarnings {
+  /** How a budget stands, when it was asked for room and when a request was settled. */
+  take(figures: Figures): void;
+}
+
+export function createBudgetWarnings(diagnose: Diagnose): BudgetWarnings {
+  const reported = new Map<string, Reported>();
+
+  return {
+    take(figures) {
+      const { name, amount, ends, period, spent } = figures;
+      const of = `${amount} ${period} ${ends}`;
+      const known = reported.get(name);
+      const percent = levelOf(figures);
+      const isSame = known?.of === of;
+      // What had been spent before this process looked was reported then.
+      const before = known && !isSame ? 0 : (known?.level ?? percent);
+      reported.set(name, { of, level: Math.max(before, percent) });
+      if (percent <= before) return;
+      diagnose({
+        event: "budget_used",
+        level: "warn",
+        limit: name,
+        percent,
+        spent: formatMoney(spent),
+        amount: formatMoney(amount),
+        period,
+        ends,
+      });
+    },
+  };
+}
+
+const levelOf = ({ spent, amount }: Figures): number =>
+  spent === 0n ? 0 : (LEVELS.find((level) => spent * 100n >= amount * BigInt(level)) ?? 0);

@@ -1,0 +1,257 @@
+// What a request can cost at most, and what can be held for it if the client stated no bound of the
+// reply: then the provider is told the bound that the hold pays for. The cost is an upper bound, so
+// that a budget is not overspent: a token of the tokenizers in use is at least one byte. The tokens
+// are an estimate, as vendors count them against their own limits.
+import { integer } from "../../../config/fields.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import type { Caller } from "../../../core/accounts/keyring.ts";
+import type { AcceptedRequest } from "../../../core/chat/context.ts";
+import type { Config } from "../../../core/config.ts";
+import { estimatePrompt } from "../../../core/ledger/meter.ts";
+import { picoOf } from "../../../core/ledger/price.ts";
+import {
+  textOf,
+  type ChatRequest,
+  type ContentPart,
+  type Message,
+} from "../../../core/openai/request.ts";
+import type { Model } from "../../../core/routing/model.ts";
+import { withDefault } from "../../../core/schema/checker.ts";
+import { asArray, asCount, asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { longestReply } from "./reply-bound.ts";
+
+/** What may be held for a request, whichever candidate serves it. */
+export interface Offer {
+  /** What each budget must have free, in pico-units of the currency. No less than `cost`. */
+  readonly room: bigint;
+  /** The most that the request can cost, in pico-units. It is held. */
+  readonly cost: bigint;
+  /** The tokens of the reply that `cost` pays for. Absent: the client's own bound. */
+  readonly maxTokens?: number;
+}
+
+/** What a request can take at most. */
+export interface Estimate {
+  /** At least one, the one that needs least room last. The first is held that has room. */
+  readonly offers: readonly Offer[];
+  /** The tokens of the prompt by estimate, and of the reply. */
+  readonly tokens: number;
+}
+
+/**
+ * The tokens that a reply is taken to have for tokens per minute where the client states no bound.
+ * Less where the model has a lower one.
+ */
+export const assumedOutputTokens = defineSetting("limits.assumed_output_tokens", 1_000, () =>
+  withDefault(integer(1, 10_000_000), 1_000),
+);
+
+/** What a provider puts around each message: its role and marks. In tokens. */
+const TOKENS_A_MESSAGE = 16;
+/** What a provider writes into the prompt so that a model can call tools. In tokens. */
+const TOKENS_FOR_TOOLS = 600;
+/** The most that a tool takes that a provider describes itself, by its documents. In tokens. */
+const TOKENS_FOR_KNOWN_TOOL = 1_300;
+/** By how much a dialect may raise the bound of a reply so that the model can think. In tokens. */
+const TOKENS_FOR_THINKING = 1_024;
+/** The default of retry.max_recoveries. */
+const MAX_RECOVERIES = 2;
+/** A longer prompt is no prompt: the product with a price stays an integer. */
+const MAX_TOKENS = 1_000_000_000;
+/** A shorter reply is not worth its prompt: a budget that has no room for it has none. */
+const LEAST_OUTPUT = 256;
+/** A reply without a bound of the client's takes at most this part of what is free: a quarter. */
+const PARTS = 4n;
+
+/** What a candidate costs if it serves the request, in pico-units. */
+interface CandidateCost {
+  /** Without a token of the reply. */
+  readonly fixed: bigint;
+  /** Each token of the reply. */
+  readonly perToken: bigint;
+  /** The most tokens of the reply. */
+  readonly most: number;
+}
+
+/** The request whose cost is estimated. */
+type Estimated = Pick<AcceptedRequest, "chat" | "candidates" | "config"> & {
+  readonly caller: Pick<Caller, "account">;
+};
+
+/** `hasBudget`: the reply is bounded by a budget. */
+export function estimateOf(
+  { chat, candidates, config, caller }: Estimated,
+  hasBudget: boolean,
+): Estimate {
+  const bytes = Math.max(promptBytes(chat), nativeBytes(chat));
+  const assumed = assumedOutputTokens.of(config);
+  const recoveries = recoveriesOf(chat, config);
+  let tokens = 0;
+  const costs = candidates.map((model) => {
+    const media = model.provider.countMedia(chat);
+    const most = mostOutput(chat, model);
+    const thinking = model.reasoning && chat.wantsThinking ? TOKENS_FOR_THINKING : 0;
+    const counted = chat.maxTokens === undefined ? Math.min(most, assumed) : most;
+    tokens = Math.max(tokens, estimatePrompt(chat, () => media) + counted + thinking);
+    const remembered = hasBudget ? rememberedBytes(chat, model, caller.account) : 0;
+    const prompt = Math.min(MAX_TOKENS, Math.max(bytes, remembered) + media);
+    return { ...pricesOf(model, { prompt, thinking, recoveries }), most };
+  });
+  const isOpen = hasBudget && chat.maxTokens === undefined;
+  return { offers: isOpen ? openOffers(costs) : [fullOffer(costs)], tokens };
+}
+
+/** The most tokens of a reply, without what a dialect may add. */
+function mostOutput({ maxTokens }: ChatRequest, model: Model): number {
+  if (maxTokens === undefined) return Math.min(MAX_TOKENS, longestReply(model));
+  return Math.min(MAX_TOKENS, model.traits.max_output_tokens ?? Infinity, maxTokens);
+}
+
+interface Amounts {
+  /** Tokens of the prompt, at most. */
+  readonly prompt: number;
+  /** Tokens of the reply beside its bound. */
+  readonly thinking: number;
+  /** As recoveriesOf. */
+  readonly recoveries: number;
+}
+
+/**
+ * Each prompt token at the dearest price of a class. An attempt that goes on with a reply reads
+ * what there is of it.
+ */
+function pricesOf({ price }: Model, { prompt, thinking, recoveries }: Amounts) {
+  if (!price) return { fixed: 0n, perToken: 0n };
+  const { output, ...inputPrices } = price;
+  const input = Math.max(...Object.values(inputPrices).map((one) => one ?? 0));
+  const attempts = recoveries + 1;
+  const perToken = picoOf(attempts, output) + picoOf(recoveries, input);
+  const fixed = BigInt(attempts) * picoOf(prompt, input) + BigInt(thinking) * perToken;
+  return { fixed, perToken };
+}
+
+/** What the dearest candidate costs with a reply of so many tokens. */
+function costWith(costs: readonly CandidateCost[], tokens: number): bigint {
+  let highest = 0n;
+  for (const { fixed, perToken, most } of costs) {
+    const cost = fixed + BigInt(Math.min(tokens, most)) * perToken;
+    if (cost > highest) highest = cost;
+  }
+  return highest;
+}
+
+/** Everything that the request can cost, of which the provider is told nothing more. */
+function fullOffer(costs: readonly CandidateCost[]): Offer {
+  const cost = costWith(costs, MAX_TOKENS);
+  return { room: cost, cost };
+}
+
+/**
+ * The whole reply, or half of it, or a quarter, and so on, as long as that is a part of what is
+ * free that leaves room for others; in the end the least, for which everything may be taken.
+ */
+function openOffers(costs: readonly CandidateCost[]): readonly Offer[] {
+  if (costs.every(({ perToken }) => perToken === 0n)) return [fullOffer(costs)];
+  const prompt = costWith(costs, 0);
+  const most = Math.max(...costs.map((each) => each.most));
+  const offers: Offer[] = [];
+  for (let maxTokens = most; maxTokens > LEAST_OUTPUT; maxTokens = Math.floor(maxTokens / 2)) {
+    const cost = costWith(costs, maxTokens);
+    offers.push({ room: prompt + PARTS * (cost - prompt), cost, maxTokens });
+  }
+  const maxTokens = Math.min(most, LEAST_OUTPUT);
+  const cost = costWith(costs, maxTokens);
+  return [...offers, { room: cost, cost, maxTokens }];
+}
+
+/**
+ * How often another attempt may go on with a stream that broke. Each is billed beside those before
+ * it. All other attempts but the last cost nothing. The settings are those of another extension,
+ * which need not be there.
+ */
+function recoveriesOf(chat: ChatRequest, { aliases, models, retry }: Config): number {
+  const { recovery } = asObject(aliases.get(chat.model) ?? models.get(chat.model));
+  if (recovery !== "continue" || !chat.stream) return 0;
+  return asCount(asObject(retry)["max_recoveries"]) ?? MAX_RECOVERIES;
+}
+
+/** The bytes of everything in a request that a model reads, and what providers add. */
+function promptBytes(chat: ChatRequest): number {
+  const { tools, response_format: format } = chat;
+  let bytes = tools ? TOKENS_FOR_TOOLS + sizeOf(tools) : 0;
+  if (format) bytes += sizeOf(format);
+  for (const message of chat.messages) {
+    bytes += TOKENS_A_MESSAGE + Buffer.byteLength(textOf(message.content ?? ""));
+    if (message.role !== "assistant") continue;
+    bytes += Buffer.byteLength(message.reasoning_content ?? "");
+    if (message.tool_calls.length > 0) bytes += sizeOf(message.tool_calls);
+  }
+  return bytes + TOKENS_A_MESSAGE;
+}
+
+/**
+ * The bytes of a request in another client API, as a provider of that format gets it, and what that
+ * adds. Of its media only those are left out that are counted as such: the same base64 text in any
+ * other place is a part of the prompt.
+ */
+function nativeBytes({ native, messages, tools }: ChatRequest): number {
+  if (!native) return 0;
+  const declared = asArray(native.body["tools"]);
+  let bytes = sizeOf(native.body) + TOKENS_A_MESSAGE * (messages.length + 1);
+  if (tools || declared.length > 0) bytes += TOKENS_FOR_TOOLS;
+  bytes += TOKENS_FOR_KNOWN_TOOL * declared.filter(isKnownTool).length;
+  return bytes - mediaIn(messages);
+}
+
+/**
+ * The bytes of a request with calls as a model that thinks gets it. A dialect may remember the
+ * thoughts before a call and send them back with it: they are a part of the prompt that the client
+ * did not send. 0 where there is nothing to remember, and where the dialect has no words for the
+ * request: then the model is not asked.
+ */
+function rememberedBytes(
+  chat: ChatRequest,
+  { provider, ...model }: Model,
+  account: string,
+): number {
+  const isCall = (message: Message) =>
+    message.role === "assistant" && message.tool_calls.length > 0;
+  if (!model.reasoning || !chat.messages.some(isCall)) return 0;
+  try {
+    const { body } = provider.dialectFor(account).request(chat, model);
+    const around = TOKENS_A_MESSAGE * (chat.messages.length + 1) + TOKENS_FOR_TOOLS;
+    return sizeOf(body) + around - mediaIn(chat.messages);
+  } catch {
+    return 0;
+  }
+}
+
+/** The characters of base64 in a conversation. */
+function mediaIn(messages: ChatRequest["messages"]): number {
+  let length = 0;
+  for (const { content } of messages)
+    if (content !== null && typeof content !== "string")
+      for (const part of content) length += mediaLength(part);
+  return length;
+}
+
+/** Whether the provider describes a tool itself, and its version names it: `bash_20250124`. */
+const isKnownTool = (tool: unknown): boolean =>
+  /_\d{8}$/.test(asString(asObject(tool)["type"]) ?? "");
+
+/** The characters of base64 in a part. 0: it has none, or is somewhere else. */
+function mediaLength(part: ContentPart): number {
+  if (part.type === "text") return 0;
+  if (part.type === "image_url") return base64Length(part.image_url.url);
+  const { data, file_data } = asObject(part.type === "file" ? part.file : part.input_audio);
+  return base64Length(asString(data) ?? asString(file_data) ?? "");
+}
+
+/** Without the head of a data URI, which a request in another API has not. */
+function base64Length(text: string): number {
+  const head = /^data:[^,]{0,200},/.exec(text);
+  if (head) return text.length - head[0].length;
+  return text.startsWith("http") ? 0 : text.length;
+}
+
+const sizeOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));

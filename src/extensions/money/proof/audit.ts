@@ -1,0 +1,160 @@
+// `audit`: proves that the books are complete and right. Exit code 1 and the differences if not.
+import { formatMoney } from "../../../core/ledger/price.ts";
+import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
+import { withLock } from "../../data-files/index.ts";
+import {
+  BooksFault,
+  bookSizes,
+  copyShown,
+  hasFileStore,
+  hasSpendLog,
+  withBooks,
+  withProgress,
+  type BooksContext,
+  type UnsettledRequest,
+} from "../usage/index.ts";
+import { AMOUNT, parseMoney } from "../records/index.ts";
+import { verifyChain } from "./chain.ts";
+import { createFindings, type Findings } from "./findings.ts";
+import { proveBooks } from "./prove.ts";
+import { sourceOfFiles, sourceOfStore } from "./record-source.ts";
+import { collectTotals, costsOf, type RecordSpan } from "./totals.ts";
+
+/** What an audit found. `audit --json` prints it. */
+export interface AuditResult {
+  /** Whether there is no difference. */
+  readonly ok: boolean;
+  /** Requests in the spend log. */
+  readonly settled: number;
+  /** Usage records that they are compared with. */
+  readonly recorded: number;
+  /** Requests that are opened and not settled yet. */
+  readonly in_flight: number;
+  /** What is held for them of budgets: an exact decimal. */
+  readonly held: string;
+  /** Exact decimals by currency. */
+  readonly cost_settled: Readonly<Record<string, string>>;
+  /** Exact decimals by currency. */
+  readonly cost_recorded: Readonly<Record<string, string>>;
+  /** Requests that are in the usage records once, as they were settled. */
+  readonly proved: {
+    readonly requests: number;
+    readonly from: string | null;
+    readonly to: string | null;
+  };
+  /** Usage records without lines in the spend log that the lines of closed days prove. */
+  readonly retired: RecordSpan;
+  /** Usage records that neither lines in the spend log nor a line of a closed day prove. */
+  readonly not_proved: RecordSpan;
+  /** Sentences for the operator, at most some 10,000. Empty: the books are proved. */
+  readonly differences: readonly string[];
+}
+
+const run = withBooks(async (context) => {
+  const { books, args, terminal } = context;
+  const findings = createFindings();
+  await copyOrExplain(context, findings);
+  const lock = { dir: books.spendDir, name: "books", clock: books.clock } as const;
+  const sizes = bookSizes(context);
+  const result = await withProgress(
+    context,
+    "audit",
+    () => sizes.spend + sizes.usage(),
+    () => withLock(lock, () => auditBooks(context, findings)),
+  );
+  await terminal.answer(args, result, auditText(result));
+  return result.ok ? 0 : 1;
+});
+
+/** Copies what is settled by now. If that is not possible, the audit says why. */
+async function copyOrExplain(context: BooksContext, findings: Findings): Promise<void> {
+  if (!hasSpendLog(context)) return;
+  try {
+    await copyShown(context);
+  } catch (error) {
+    if (!(error instanceof BooksFault)) throw error;
+    findings.add("the books", error.message);
+  }
+}
+
+async function auditBooks(
+  { books, config }: BooksContext,
+  findings: Findings,
+): Promise<AuditResult> {
+  const { dataDir, spendDir, store, days, retention } = books;
+  for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
+  const chain = verifyChain(days.path, { publicKey: undefined, kept: [] }, findings);
+  const totals = collectTotals();
+  const isFile = hasFileStore(config);
+  const { unsettled } = await proveBooks({
+    spendDir,
+    days: chain.days,
+    source: isFile ? sourceOfFiles(dataDir, chain.days, findings) : await sourceOfStore(store),
+    reads: "copied",
+    mayBeGone: retention.isExpired,
+    findings,
+    totals,
+  });
+  const differences = findings.list();
+  const { records, from, to } = totals.equal.span();
+  return {
+    ok: differences.length === 0,
+    settled: totals.settledOnes.span().records,
+    recorded: totals.recordedOnes.span().records,
+    in_flight: unsettled.length,
+    held: formatMoney(heldFor(unsettled)),
+    cost_settled: costsOf(totals.settledOnes),
+    cost_recorded: costsOf(totals.recordedOnes),
+    proved: { requests: records, from, to },
+    retired: totals.retired.span(),
+    not_proved: totals.notProved.span(),
+    differences,
+  };
+}
+
+/** What is held for requests, in pico-units. A hold that is no amount counts for nothing. */
+function heldFor(requests: readonly UnsettledRequest[]): bigint {
+  return requests.reduce(
+    (sum, { hold = "0" }) => sum + (AMOUNT.test(hold) ? parseMoney(hold) : 0n),
+    0n,
+  );
+}
+
+/** The result for people. */
+function auditText(result: AuditResult): string {
+  const { proved, retired, not_proved: rest, held } = result;
+  const lines = [
+    `settled ${result.settled} for ${costText(result.cost_settled)}; ` +
+      `recorded ${result.recorded} for ${costText(result.cost_recorded)}; ` +
+      `in flight ${result.in_flight}${held === "0" ? "" : `, with ${held} held`}`,
+    proved.requests > 0
+      ? `proved: ${proved.requests} requests settled from ${proved.from} to ${proved.to}`
+      : "proved: nothing, the spend log has no settled request that is in the usage records",
+  ];
+  if (retired.records > 0)
+    lines.push(
+      `proved by the lines of closed days: ${retired.records} records ` +
+        `from ${retired.from} to ${retired.to}, whose segments are deleted`,
+    );
+  if (rest.records > 0)
+    lines.push(
+      `not proved: ${rest.records} usage records that ended from ${rest.from} to ${rest.to}: ` +
+        "the spend log has nothing of them any more, and no line of a closed day proves them",
+    );
+  const verdict = result.ok
+    ? "the books are right"
+    : ["the books are wrong:", ...result.differences].join("\n  ");
+  return [...lines, verdict, ""].join("\n");
+}
+
+const costText = (costs: Readonly<Record<string, string>>): string =>
+  Object.entries(costs)
+    .map(([currency, cost]) => `${cost} ${currency}`)
+    .join(", ") || "0";
+
+export const auditCommand: Command = {
+  summary: "prove that the books are right",
+  example: "audit --config gateway.json",
+  options: { json: JSON_OPTION },
+  run,
+};

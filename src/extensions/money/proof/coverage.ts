@@ -1,0 +1,42 @@
+// What the closed days have of the segments of the spend log, and so on which day the request of a
+// settle line is booked.
+import { dayAfter, type ClosedDay, type DaySegment } from "../usage/index.ts";
+
+/** What one line of days.jsonl says of a segment. */
+export interface Listing extends DaySegment {
+  /** "line 7 of days.jsonl", or a head that was kept elsewhere. */
+  readonly by: string;
+  /** The day of the line. */
+  readonly day: string;
+}
+
+export interface Coverage {
+  /** All segments that the lines name. */
+  segments(): readonly string[];
+  /** What they say of one of them, in their order. */
+  of(segment: string): readonly Listing[];
+  /** The day of a request whose settle line is line `line` of a segment and has the time `time`. */
+  bookedDay(segment: string, line: number, time: string): string;
+}
+
+export function createCoverage(days: readonly ClosedDay[]): Coverage {
+  const listings = new Map<string, Listing[]>();
+  for (const { day, number, segments } of days)
+    for (const entry of segments) {
+      const known = listings.get(entry.segment) ?? [];
+      listings.set(entry.segment, known);
+      known.push({ ...entry, day, by: `line ${number} of days.jsonl` });
+    }
+  const last = days.at(-1)?.day;
+  return {
+    segments: () => [...listings.keys()].sort(),
+    of: (segment) => listings.get(segment) ?? [],
+    bookedDay(segment, line, time) {
+      const ended = time.slice(0, 10);
+      const covered = listings.get(segment)?.find(({ lines }) => lines >= line)?.day;
+      const firstOpen = last === undefined ? ended : dayAfter(last);
+      const earliest = covered ?? firstOpen;
+      return [ended, earliest].sort()[1]!;
+    },
+  };
+}

@@ -1,0 +1,78 @@
+// `seal head` and `seal public-key`.
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
+import { withLock } from "../../data-files/index.ts";
+import { isDay } from "../records/index.ts";
+import {
+  dayOf,
+  hasSpendLog,
+  lineOf,
+  syncUsage,
+  withBooks,
+  type BooksFiles,
+} from "../usage/index.ts";
+import { seals } from "./settings.ts";
+import { createSigner, keyFile, publicPem } from "./sign.ts";
+
+const runHead = withBooks(async (context) => {
+  const { books, args, terminal } = context;
+  const { day } = args.values;
+  if (day === undefined && !hasSpendLog(context))
+    throw new Error(`there is no spend log in ${books.dataDir}`);
+  await terminal.print(`${day === undefined ? await headNow(books) : headOf(books, day)}\n`);
+});
+
+/** A line of everything that no closed day has yet. */
+async function headNow(books: BooksFiles): Promise<string> {
+  const lock = { dir: books.spendDir, name: "books", clock: books.clock } as const;
+  return await withLock(lock, async () => {
+    await syncUsage(books);
+    const last = books.days.last()?.closed.day ?? "";
+    const open = (await books.store.days()).filter((day) => day > last);
+    return await lineOf(books, dayOf(books.clock.now()), await books.store.cursor(), open);
+  });
+}
+
+function headOf({ days }: BooksFiles, day: string): string {
+  const found = days.all().find(({ closed }) => closed.day === day);
+  if (!found) throw new Error(`${day} has no line in days.jsonl: it is not closed`);
+  return found.text;
+}
+
+/** Prints a head, for somebody to keep outside of this machine. */
+export const headCommand: Command = {
+  summary: "print a signed head of the books, for an auditor to keep",
+  example: "seal head",
+  options: {
+    day: {
+      value: "YYYY-MM-DD",
+      meaning: "the line of this day, which is closed",
+      fallback: "one of this moment",
+      test: (text) => isDay(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text),
+      expected: "a day such as 2026-11-30",
+    },
+  },
+  run: runHead,
+};
+
+/** Prints the public key, and makes the key if these are sealed books that have none yet. */
+export const publicKeyCommand: Command = {
+  summary: "print the public key that verifies the heads of these books",
+  example: "seal public-key",
+  options: { json: JSON_OPTION },
+  async run(args, terminal) {
+    const { config } = await terminal.load(args, { withoutSecrets: true });
+    const dataDir = resolve(config.data_dir);
+    const path = keyFile(dataDir);
+    if (!existsSync(path)) {
+      if (!existsSync(dataDir))
+        throw new Error(`there are no books in ${dataDir}: no gateway has run with it`);
+      if (!seals.of(config).enabled)
+        throw new Error(`there is no ${path}, and the configuration does not switch seals on`);
+      terminal.warn(`${path} is made: these books had no key yet`);
+    }
+    const { publicHex } = createSigner(dataDir);
+    await terminal.answer(args, { public_key: publicHex }, publicPem(publicHex));
+  },
+};

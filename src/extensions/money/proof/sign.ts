@@ -1,0 +1,88 @@
+// The key of a data_dir, `keys.seal`, and what it signs. The file has the 32 secret bytes of an
+// Ed25519 key as 64 hex digits, and is made once. A signed JSON object ends with the member
+// `signature`: the Ed25519 signature of the SHA-256 of the text without that member.
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  sign,
+  verify,
+  type KeyObject,
+} from "node:crypto";
+import { join } from "node:path";
+import type { Config } from "../../../core/config.ts";
+import { readOrCreateHex } from "../../data-files/index.ts";
+import type { Signer } from "../usage/index.ts";
+import { seals } from "./settings.ts";
+
+/** What stands before the secret bytes of an Ed25519 key in PKCS #8 (RFC 8410). */
+const PRIVATE_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
+/** What stands before the bytes of a public Ed25519 key in its DER form (RFC 8410). */
+const PUBLIC_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
+const HEX_KEY = /^[0-9a-f]{64}$/;
+const SIGNED = /,"signature":"([0-9a-f]{128})"\}$/;
+
+/** The file of the key of a data_dir. */
+export const keyFile = (dataDir: string): string => join(dataDir, "keys.seal");
+
+/** Reads the key of a data_dir, or makes it. Throws if it can be neither read nor made. */
+function readKey(dataDir: string): KeyObject {
+  const digits = readOrCreateHex(keyFile(dataDir), 32);
+  if (!HEX_KEY.test(digits)) throw new Error(`${keyFile(dataDir)} is not 64 hexadecimal digits`);
+  return createPrivateKey({
+    key: Buffer.concat([PRIVATE_PREFIX, Buffer.from(digits, "hex")]),
+    format: "der",
+    type: "pkcs8",
+  });
+}
+
+const hexOf = (key: KeyObject): string =>
+  key.export({ format: "der", type: "spki" }).subarray(PUBLIC_PREFIX.length).toString("hex");
+
+const digestOf = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+/** Signs for a data_dir. The key is read, or made, when it is first needed. */
+export function createSigner(dataDir: string): Signer {
+  let known: KeyObject | undefined;
+  function key(): KeyObject {
+    known ??= readKey(dataDir);
+    return known;
+  }
+  const signatureOf = (digest: Buffer): string => sign(null, digest, key()).toString("hex");
+  return {
+    get publicHex() {
+      return hexOf(createPublicKey(key()));
+    },
+    sign: (json) => `${json.slice(0, -1)},"signature":"${signatureOf(digestOf(json))}"}`,
+    signatureOf,
+  };
+}
+
+/** The signer that a configuration wants. Undefined: none. */
+export const openSigner = (config: Config, dataDir: string): Signer | undefined =>
+  seals.of(config).enabled ? createSigner(dataDir) : undefined;
+
+/** The public key in PEM, as other programs read it. */
+export const publicPem = (publicHex: string): string =>
+  publicKeyOf(publicHex).export({ format: "pem", type: "spki" }).toString();
+
+/** The 64 hex digits of a public key in PEM. Throws if it is no Ed25519 key. */
+export function publicHexOf(pem: string): string {
+  const key = createPublicKey(pem);
+  if (key.asymmetricKeyType !== "ed25519") throw new Error("it is no Ed25519 key");
+  return hexOf(key);
+}
+
+function publicKeyOf(publicHex: string): KeyObject {
+  const der = Buffer.concat([PUBLIC_PREFIX, Buffer.from(publicHex, "hex")]);
+  return createPublicKey({ key: der, format: "der", type: "spki" });
+}
+
+/** Whether a text without a line end is signed by a public key, 64 hex digits. */
+export function isSignedBy(text: string, publicHex: string): boolean {
+  const found = SIGNED.exec(text.slice(-160));
+  if (!found || !HEX_KEY.test(publicHex)) return false;
+  const body = `${text.slice(0, -found[0].length)}}`;
+  const signature = Buffer.from(found[1] ?? "", "hex");
+  return verify(null, digestOf(body), publicKeyOf(publicHex), signature);
+}

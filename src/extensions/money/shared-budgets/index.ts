@@ -1,0 +1,30 @@
+// Budgets that several gateways share: they stand in the Redis or Valkey server of the limits.
+import { embeddedText } from "../../../embedded.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import { gatewayInstanceId } from "../ledger/index.ts";
+import type { Accountant, SharingExtension, SharingOptions } from "../budgets/index.ts";
+import { onError, openStoredScript } from "../../redis/index.ts";
+import { createSharedAccountant } from "./accountant.ts";
+
+export const extension: Extension & SharingExtension = { name: "shared-budgets", shareBudgets };
+
+/** Throws a ValidationError if the package of the store is missing. */
+function shareBudgets(options: SharingOptions): Accountant | undefined {
+  const { config, diagnose } = options;
+  const meanwhile = onError.of(config);
+  const script = openStoredScript(
+    config,
+    embeddedText("extensions/money/shared-budgets/script.lua"),
+    {
+      failed(message) {
+        const fate = meanwhile === "local" ? "each gateway decides by itself" : "they are refused";
+        const detail = `requests with a budget: ${fate} until the store can be asked: ${message}`;
+        diagnose({ event: "budgets_store_failed", level: "error", detail });
+      },
+      recovered: () => diagnose({ event: "budgets_store_recovered", level: "info" }),
+    },
+  );
+  if (!script) return undefined;
+  const gatewayId = () => gatewayInstanceId(config.data_dir);
+  return createSharedAccountant({ ...options, script, onError: meanwhile, gatewayId });
+}

@@ -1,0 +1,26 @@
+// The periods of budgets: days and months in UTC, and all time.
+
+/** `total`: the budget is never renewed. */
+export type Period = "day" | "month" | "total";
+
+export const PERIODS = ["day", "month", "total"] as const satisfies readonly Period[];
+
+/** The day of a moment in milliseconds since 1970, in UTC: `2026-11-30`. */
+export const dayOf = (now: number): string => new Date(now).toISOString().slice(0, 10);
+
+/** Names the period that a day is in: `2026-11-30`, `2026-11`, `total`. */
+export const periodOf = (period: Period, day: string): string =>
+  period === "total" ? period : day.slice(0, period === "day" ? 10 : 7);
+
+/** Names the period that a moment is in, in milliseconds since 1970. */
+export const periodName = (period: Period, now: number): string => periodOf(period, dayOf(now));
+
+/** When the period of a moment ends, in ISO 8601. Null: never. */
+export function periodEnd(period: Period, now: number): string | null {
+  if (period === "total") return null;
+  const time = new Date(now);
+  const [year, month] = [time.getUTCFullYear(), time.getUTCMonth()];
+  const isDay = period === "day";
+  const end = isDay ? Date.UTC(year, month, time.getUTCDate() + 1) : Date.UTC(year, month + 1);
+  return new Date(end).toISOString();
+}

@@ -1,0 +1,81 @@
+// Reads the books: what was spent before this process began to count, and what requests came to
+// that a dead worker had in flight.
+import type { GatewayContext } from "../../../core/extension/extension.ts";
+import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
+import { parseMoney, type Dimension } from "../records/index.ts";
+import { dayOf } from "./periods.ts";
+import type { Spent } from "./purses.ts";
+
+const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
+const DAY_MS = 86_400_000;
+/** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
+const TOKEN_AT = "sp_".length + 8;
+
+/** Opens the books for one piece of work, after everything that was settled has been copied. */
+export type WithBooks = <T>(work: (books: BooksFiles) => Promise<T>) => Promise<T>;
+
+/** What the books are opened with. */
+export type BooksContext = Pick<GatewayContext, "config" | "extensions" | "clock" | "diagnose">;
+
+/** What a request came to. */
+export interface Outcome {
+  /** In pico-units of the currency. */
+  readonly cost: bigint;
+  /** Those of the prompt and of the reply. */
+  readonly tokens: number;
+}
+
+export const booksOf =
+  (context: BooksContext): WithBooks =>
+  async (work) => {
+    const books = openBooks(context.config, context);
+    try {
+      await copySettled(books);
+      return await work(books);
+    } finally {
+      await books.store.close();
+    }
+  };
+
+export interface SpentQuery {
+  /** Leave out what the gateways of other data_dirs have spent. */
+  readonly ownOnly: boolean;
+  /** Leave out what ended at this moment or later, in ISO 8601. Undefined: nothing has. */
+  readonly before?: string | undefined;
+}
+
+/** What was spent, by day, account and key. */
+export async function readSpent(
+  { store, currency }: BooksFiles,
+  { ownOnly, before }: SpentQuery,
+): Promise<readonly Spent[]> {
+  const lastDay = before?.slice(0, 10) ?? "9999";
+  const sums = await store.sums({ ownOnly }, BY);
+  const spent: Spent[] = sums.filter((sum) => sum.currency === currency && sum.day < lastDay);
+  if (before === undefined) return spent;
+  // A sum of that day would have what ended later.
+  for await (const records of store.records({ day: lastDay, ownOnly })) {
+    for (const record of records) {
+      if (record.ended_at >= before || record.currency !== currency) continue;
+      const { account, key_id } = record;
+      spent.push({ account, key_id, day: lastDay, cost: parseMoney(record.cost) });
+    }
+  }
+  return spent;
+}
+
+/** What these requests came to that ended a moment ago, by Opening.token. Others are not there. */
+export async function readOutcomes(
+  { store, clock }: BooksFiles,
+  tokens: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, Outcome>> {
+  const outcomes = new Map<string, Outcome>();
+  const from = dayOf(clock.now() - DAY_MS);
+  for await (const records of store.records({ from, ownOnly: true })) {
+    for (const { usage_id, cost, total_tokens } of records) {
+      const token = usage_id.slice(TOKEN_AT);
+      if (tokens.has(token)) outcomes.set(token, { cost: parseMoney(cost), tokens: total_tokens });
+    }
+  }
+  return outcomes;
+}

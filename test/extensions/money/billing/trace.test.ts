@@ -1,0 +1,87 @@
+// All that is known of a request id, from usage records and from the spend log.
+
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { describe, it } from "node:test";
+import { traceRequest } from "../../../../src/extensions/money/billing/trace.ts";
+import { shareBooks } from "../../../../src/extensions/money/usage/index.ts";
+import {
+  handMade,
+  openLine,
+  segmentPath,
+  settleLine,
+  spendId,
+  textOf,
+} from "../../../support/books.ts";
+import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
+import { demo } from "../../../support/gateway.ts";
+
+const NAME = "2026-01-31.0001.jsonl";
+const WAITING = { aborted: false };
+
+function booksOf(lines: readonly object[]) {
+  const dir = folder();
+  handMade(dir, NAME, textOf(lines), "let go");
+  const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
+  const options = { clock, diagnose: () => undefined, extensions: allExtensions };
+  return { dir, books: shareBooks(checkConfig(demo({ data_dir: dir }), {}), options) };
+}
+const ids = (records: readonly { usage_id?: string; spend_id?: string }[]) =>
+  records.map((record) => record.usage_id ?? record.spend_id);
+
+describe("traceRequest", () => {
+  it("finds the records of the id, and the line that settled each, and no other", async () => {
+    const same = { gateway_request_id: 'the "same"' };
+    const { books } = booksOf([
+      ...[openLine(1, same), openLine(2), openLine(3, same)],
+      ...[settleLine(2), settleLine(3, same), settleLine(1, same)],
+      // A second settle line does not count.
+      settleLine(1, { ...same, cost: "7" }),
+    ]);
+    const trace = await traceRequest(books, { requestId: 'the "same"', cancel: WAITING });
+    assert.deepEqual(ids(trace.records), [1, 3].map(spendId));
+    assert.deepEqual(ids(trace.receipts), [1, 3].map(spendId));
+    assert.deepEqual(trace.spend, [settleLine(1, same), settleLine(3, same)]);
+    assert.ok(trace.records.every((record) => !record.details && !record.log));
+  });
+
+  it("has what is open, of a live process", async () => {
+    const { dir, books } = booksOf([openLine(1), settleLine(1)]);
+    handMade(dir, "2026-01-31.0002.jsonl", textOf([openLine(7), openLine(8)]), "let go");
+    books.files.ownSegments = () => new Set(["2026-01-31.0002.jsonl"]);
+    const trace = await traceRequest(books, { requestId: "request 7", cancel: WAITING });
+    assert.deepEqual([trace.records, trace.receipts, trace.spend], [[], [], [openLine(7)]]);
+  });
+
+  it("with a day has only lines of segments of that day and the one before", async () => {
+    const { books } = booksOf([openLine(1), settleLine(1)]);
+    for (const [day, found] of [
+      ["2026-01-31", 1],
+      ["2026-02-01", 1],
+      ["2026-02-02", 0],
+      ["2026-01-30", 0],
+    ] as const) {
+      const options = { requestId: "request 1", day, cancel: WAITING };
+      const { records, spend } = await traceRequest(books, options);
+      assert.deepEqual([records.length, spend.length], [0, found], day);
+    }
+  });
+
+  it("has the records of a segment that is deleted, without its lines", async () => {
+    const { dir, books } = booksOf([openLine(1), settleLine(1)]);
+    await books.copyNow();
+    await books.files.store.setCursor({});
+    rmSync(segmentPath(dir, NAME));
+    const trace = await traceRequest(books, { requestId: "request 1", cancel: WAITING });
+    assert.deepEqual([trace.records.length, trace.receipts.length, trace.spend], [1, 1, []]);
+  });
+
+  it("stops when nobody waits any more", async () => {
+    const { books } = booksOf([openLine(1), settleLine(1)]);
+    const cancel = { aborted: true, reason: new Error("gone") };
+    const tracing = traceRequest(books, { requestId: "request 1", cancel });
+    await assert.rejects(tracing, { message: "gone" });
+  });
+});

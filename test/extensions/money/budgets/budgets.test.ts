@@ -1,0 +1,390 @@
+// Budgets of accounts and keys, asked for over real sockets: the exact boundary, periods, what is
+// held and given back, restarts, reloads, and many requests at once.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { entries, only, PRICE, priced, settled, spendLines, sum } from "../../../support/books.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor, json, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
+import { LONG } from "../../../support/long.ts";
+import * as provided from "../../../support/provider.ts";
+import { until, within } from "../../../support/wait.ts";
+import { begin, budget, money, pico, unbounded } from "./processes.ts";
+
+const { chunk, completion, event, held, speak, startProvider, status } = provided;
+
+/** The cost of a request at PRICE with the provider's USAGE. */
+const COST = "0.000089000007";
+/** What such a request holds with max_tokens 7: 46 bytes and marks at the dearest input price. */
+const HOLD = "0.000127500007";
+const ASK = { max_tokens: 7 };
+/** 75 a million tokens: the whole reply of this model costs 9.60. */
+const DEAR = { price: { input_cache_miss: 15, output: 75 }, max_output_tokens: 128_000 };
+
+const amountOf = (costs: bigint, holds: bigint, more = 0n): object =>
+  budget(costs * pico(COST) + holds * pico(HOLD) + more);
+const with_ = (...parts: readonly object[]): object =>
+  parts.reduce((whole, part) => merge(whole, part) as object, {});
+const errorOf = ({ text }: { readonly text: string }) => JSON.parse(text).error;
+const limitsSent = ({ asked }: { readonly asked: readonly { readonly body: any }[] }) =>
+  asked.map(({ body }) => body.max_tokens);
+
+/** How the budgets stand, as the admin listener says. */
+async function standing(gw: { readonly gateway: { adminAddress(): string | undefined } }) {
+  return (await json(await fetch(`${gw.gateway.adminAddress()}/status`))).budgets;
+}
+
+/** Of each warning that a budget is used: whose it is, the level and what was spent. */
+const warningsOf = ({ diagnostics }: { readonly diagnostics: readonly any[] }): unknown[] =>
+  diagnostics
+    .filter((each) => each.event === "budget_used")
+    .map(({ limit, percent, spent }) => [limit, percent, spent]);
+
+describe("a budget", () => {
+  it("admits what it has room for, to the pico-unit", async (t) => {
+    const enough = await priced(t, { m: speak("Fine.") }, amountOf(0n, 1n));
+    assert.equal((await enough.ask(ASK)).status, 200);
+    const { open, settle } = only(enough.dir);
+    assert.deepEqual([open["hold"], settle["cost"]], [HOLD, COST]);
+
+    const short = await priced(t, { m: speak("Fine.") }, amountOf(0n, 1n, -1n));
+    const refused = await short.ask(ASK);
+    assert.deepEqual([refused.status, short.provider.asked.length], [402, 0]);
+    assert.deepEqual(spendLines(short.dir), []);
+    const { type, code, message } = errorOf(refused);
+    assert.deepEqual([type, code], ["billing_error", "insufficient_balance"]);
+    assert.match(message, /0\.000127500006 is left, and this request may cost 0\.000127500007/);
+    assert.match(message, /It is not renewed\.$/);
+  });
+
+  it("counts what a request cost, and gives the rest back", async (t) => {
+    const { gw, ask, dir } = await priced(t, { m: speak("Fine.") }, amountOf(1n, 1n));
+    const [first] = await standing(gw);
+    assert.deepEqual([first.account, first.spent, first.held], ["acme", "0", "0"]);
+    for (const expected of [200, 200, 402]) assert.equal((await ask(ASK)).status, expected);
+    assert.equal(entries(dir).length, 2);
+    const [row] = await standing(gw);
+    assert.deepEqual([row.spent, row.held], [sum([COST, COST]), "0"]);
+  });
+
+  it("holds while a request runs, warns of nothing, and gives it back to who has left", async (t) => {
+    const { gw, ask } = await priced(t, { m: held().behaviour }, amountOf(0n, 1n));
+    const open = await begin(gw.url, { model: "m", ...ASK });
+    assert.equal((await standing(gw))[0].held, HOLD);
+    const refused = await ask(ASK);
+    assert.match(errorOf(refused).message, /0\.000127500007 is held for requests that run/);
+    assert.equal((await ask({ max_tokens: 1_000_000 })).status, 402);
+    assert.deepEqual(warningsOf(gw), []);
+    open.destroy();
+    await until(async () => (await standing(gw))[0].held === "0", "the hold to be given back");
+  });
+
+  it("gives everything back where a provider fails", async (t) => {
+    const { gw, ask } = await priced(t, { m: status(500) }, amountOf(0n, 1n));
+    for (let round = 0; round < 3; round += 1) assert.equal((await ask(ASK)).status, 503);
+    const [row] = await standing(gw);
+    assert.deepEqual([row.spent, row.held], ["0", "0"]);
+  });
+
+  for (const [period, begins, ends] of [
+    ["day", "2026-11-28T23:59:59.000Z", "2026-11-29T00:00:00.000Z"],
+    ["month", "2026-11-30T23:59:59.000Z", "2026-12-01T00:00:00.000Z"],
+  ] as const)
+    it(`of a ${period} is renewed when that ends, in UTC`, async (t) => {
+      let now = Date.parse(begins);
+      const over = budget(pico(HOLD), period);
+      const { ask } = await priced(t, { m: speak("Fine.") }, over, { now: () => now });
+      assert.equal((await ask(ASK)).status, 200);
+      const { message } = errorOf(await ask(ASK));
+      assert.ok(message.endsWith(`It is renewed at ${ends}.`), message);
+      now += 999;
+      assert.equal((await ask(ASK)).status, 402);
+      now += 1;
+      assert.deepEqual([(await ask(ASK)).status, (await ask(ASK)).status], [200, 402]);
+    });
+
+  it("of a key stands beside that of its account", async (t) => {
+    const own = { account: "acme", key: KEY, budget: { amount: HOLD, period: "day" } };
+    const over = with_(budget(pico("1."), "day"), {
+      keys: [own, { account: "acme", key: "sk-other" }],
+    });
+    const { ask } = await priced(t, { m: speak("Fine.") }, over);
+    assert.equal((await ask(ASK)).status, 200);
+    assert.match(errorOf(await ask(ASK)).message, /the budget of this API key/);
+    assert.equal((await ask(ASK, { authorization: "Bearer sk-other" })).status, 200);
+  });
+
+  it("takes the dearest candidate of an alias, and the dearest price of a prompt", async (t) => {
+    const dear = { price: { input_cache_hit: 3, input_cache_miss: 2, output: 20 } };
+    const over = { models: { dear }, aliases: { any: { models: ["cheap", "dear"] } } };
+    const behaviours = { cheap: speak("Fine."), dear: speak("Fine.") };
+    const { ask, dir } = await priced(t, behaviours, with_(budget(pico("1.")), over));
+    await ask({ ...ASK, model: "any" });
+    assert.equal(only(dir).open["hold"], "0.000278"); // 46 tokens at 3, 7 at 20
+  });
+
+  it("leaves requests alone that cost nothing, and open lines of accounts without one", async (t) => {
+    const price = { input_cache_hit: 0, input_cache_miss: 0, output: 0 };
+    const over = with_(budget(0n), { models: { free: { price } } });
+    const free = await priced(t, { m: speak("Fine."), free: speak("Fine.") }, over);
+    assert.equal((await free.ask({ ...ASK, model: "free" })).status, 200);
+    assert.equal((await free.ask({ ...ASK, model: "m" })).status, 402);
+    const without = await priced(t, { m: speak("Fine.") });
+    await without.ask(ASK);
+    assert.ok(!("hold" in only(without.dir).open));
+  });
+
+  it("is an exact decimal with a period, and nothing else", () => {
+    const check = (value: unknown) =>
+      checkConfig(
+        configFor("http://127.0.0.1:1", ["m"], { accounts: { acme: { budget: value } } }),
+      );
+    const good = ["0", "1000000000", "0.000000000001", "100.00"];
+    for (const amount of good) check({ amount, period: "total" });
+    const bad = ["1.0000000000001", "1000000000.000000000001", "-1", "1e3", 1];
+    const whole = [{ amount: "1", period: "week" }, { amount: "1" }];
+    const wrong = [...bad.map((amount) => ({ amount, period: "day" })), ...whole];
+    for (const value of [...wrong, { amount: "1", period: "day", currency: "USD" }])
+      assert.throws(() => check(value), /accounts\.acme\.budget/, JSON.stringify(value));
+  });
+});
+
+describe("a request without max_tokens", () => {
+  const dear = (amount: bigint, model: object = DEAR): object =>
+    with_(budget(amount), { models: { m: model } });
+
+  for (const isStream of [false, true])
+    it(`never outspends a budget, 200 at once, ${isStream ? "streamed" : "whole"}`, async (t) => {
+      const over = with_(dear(pico("5."), { ...DEAR, max_output_tokens: 4_000 }), {
+        server: { max_in_flight: 1_000 },
+      });
+      const { gw, ask, dir, provider } = await priced(t, { m: unbounded }, over);
+      const asked = Array.from({ length: 200 }, () => ask({ stream: isStream }));
+      const answers = await within(Promise.all(asked), "all answers", 120_000);
+      const served = answers.filter((answer) => answer.status === 200);
+      assert.equal(answers.filter((answer) => answer.status === 402).length, 200 - served.length);
+      assert.ok(served.length >= 16, `${served.length} were served`);
+      for (const { text } of served) assert.match(text, /"finish_reason":"length"/);
+      const lines = await settled(dir, served.length);
+      const spent = lines.reduce((total, { cost }) => total + pico(cost), 0n);
+      assert.ok(spent <= pico("5."), `${money(spent)} was spent`);
+      for (const { open, settle } of entries(dir))
+        assert.ok(pico(settle["cost"]) <= pico(open["hold"]), "no more than was held");
+      for (const limit of limitsSent(provider)) assert.ok(limit >= 256 && limit <= 4_000);
+      const [row] = await standing(gw);
+      assert.deepEqual([pico(row.spent), row.held], [spent, "0"]);
+    });
+
+  // 46 bytes and marks of prompt at 15, 256 tokens at 75.
+  const least = 46n * 15_000_000n + 256n * 75_000_000n;
+  for (const [amount, sent] of [
+    [pico("5."), 16_000], // 1.20: of 5.00 four times that is free
+    [pico("39."), 128_000],
+    [least, 256],
+  ] as const)
+    it(`is sent ${sent} tokens where ${money(amount)} is free`, async (t) => {
+      const { ask, provider } = await priced(t, { m: unbounded }, dear(amount));
+      assert.match((await ask()).text, /"finish_reason":"length"/);
+      assert.deepEqual(limitsSent(provider), [sent]);
+    });
+
+  it("is refused where 256 tokens do not fit, to the pico-unit", async (t) => {
+    const { ask, provider } = await priced(t, { m: unbounded }, dear(least - 1n));
+    assert.match(errorOf(await ask()).message, /this request may cost 0\.01989\./);
+    assert.equal(provider.asked.length, 0);
+  });
+
+  it("is not cut shorter with a limit of its own, and has none without a budget", async (t) => {
+    const { ask, provider } = await priced(t, { m: speak("Fine.") }, dear(pico("5.")));
+    assert.equal((await ask({ max_tokens: 60_000 })).status, 200);
+    assert.equal((await ask({ max_completion_tokens: 70_000 })).status, 402);
+    assert.deepEqual(limitsSent(provider), [60_000]);
+    const without = await priced(t, { m: speak("Fine.") }, { models: { m: DEAR } });
+    await without.ask();
+    assert.deepEqual(limitsSent(without.provider), [undefined]);
+  });
+
+  it("sends each model of an alias no more than is held for it", async (t) => {
+    const long = { max_output_tokens: 100_000, price: { input_cache_miss: 1, output: 1 } };
+    const over = with_(dear(pico("1000."), { price: DEAR.price }), {
+      models: { long },
+      aliases: { any: { models: ["long", "m"] } },
+      retry: { max_retries: 0 },
+    });
+    const { ask, dir, provider } = await priced(t, { long: status(500, {}), m: unbounded }, over);
+    assert.equal((await ask({ model: "any" })).status, 200);
+    assert.deepEqual(limitsSent(provider), [100_000, 8_192]);
+    const { open, settle } = only(dir);
+    assert.ok(pico(settle["cost"]) <= pico(open["hold"]));
+  });
+
+  it("leaves room for the prompt in the window of each model", async (t) => {
+    const over = with_(dear(pico("1000."), { max_output_tokens: 8_000, context_tokens: 9_000 }), {
+      models: { large: { max_output_tokens: 8_000, context_tokens: 1_000_000 } },
+    });
+    const { ask, provider } = await priced(t, { m: unbounded, large: speak("Fine.") }, over);
+    const messages = user("Four".repeat(2_000)); // 2,000 tokens by estimate, and a half
+    for (const model of ["m", "large"]) await ask({ model, messages });
+    await ask({ model: "m", messages: user("Four".repeat(8_900)) });
+    assert.deepEqual(limitsSent(provider), [6_000, 8_000, 256]);
+  });
+
+  it("goes on after a break with what is left of its hold", async (t) => {
+    const broken: provided.Behaviour = (asked) => {
+      if ((asked.body as any).messages.length > 1) return unbounded(asked);
+      const { res } = asked;
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(event(chunk({ content: "One two three four" })), () => res.destroy());
+    };
+    const model = { ...DEAR, max_output_tokens: 1_000, prefill: "plain", recovery: "continue" };
+    const { ask, dir, provider } = await priced(t, { m: broken }, dear(pico("5."), model));
+    assert.equal((await ask({ stream: true })).status, 200);
+    assert.deepEqual(limitsSent(provider), [1_000, 995]);
+    const { open, settle } = only(dir);
+    assert.equal(settle["attempts"].length, 2);
+    assert.ok(pico(settle["cost"]) <= pico(open["hold"]));
+  });
+
+  it("is billed no more tokens than it was allowed where they are estimated", async (t) => {
+    const said = [chunk({ content: "Incomprehensibilities ".repeat(100) }), chunk({}, "stop")];
+    const { ask, dir } = await priced(t, { m: provided.stream(said) }, budget(pico("5.")));
+    assert.equal((await ask({ stream: true, max_tokens: 100 })).status, 200);
+    const { usage_source: source, usage } = only(dir).settle;
+    assert.deepEqual([source, usage.completion_tokens], ["estimated", 100]);
+  });
+});
+
+describe("the memory of budgets", () => {
+  const plain = (dir = folder()): object => ({ data_dir: dir, models: { m: { price: PRICE } } });
+
+  async function gatewayWith(t: TestContext, config: object) {
+    const { url } = await startProvider(t, { m: speak("Fine.") });
+    const gw = await startGateway(t, configFor(url, ["m"], config));
+    const status = async () =>
+      (await gw.chat({ model: "m", messages: user("Say something."), ...ASK })).status;
+    const reload = (more: object): void =>
+      gw.gateway.reload(checkConfig(configFor(url, ["m"], with_(config, more))));
+    const spent = async (): Promise<string> => (await standing(gw))[0]?.spent;
+    return { ...gw, status, reload, spent };
+  }
+
+  it("is read from the books at the start, whatever the period", async (t) => {
+    const config = plain();
+    for (const [index, period] of ["day", "month", "total"].entries()) {
+      const gw = await gatewayWith(t, with_(config, budget(pico("1."), period)));
+      const costs = Array<string>(index).fill(COST);
+      assert.equal(await gw.spent(), sum(costs));
+      assert.equal(await gw.status(), 200);
+      assert.equal(await gw.spent(), sum([...costs, COST]));
+      await gw.gateway.close();
+    }
+    const last = await gatewayWith(t, with_(config, amountOf(3n, 1n, -1n)));
+    assert.equal(await last.status(), 402);
+  });
+
+  it("has what was spent before a reload brings the first budget, and changes at once", async (t) => {
+    const config = plain();
+    const before = await gatewayWith(t, config);
+    assert.equal(await before.status(), 200);
+    await before.gateway.close();
+    const gw = await gatewayWith(t, config);
+    const asked = async (more: object, ...statuses: readonly number[]): Promise<void> => {
+      gw.reload(more);
+      for (const expected of statuses) assert.equal(await gw.status(), expected);
+    };
+    await asked({}, 200, 200);
+    await asked(amountOf(3n, 1n, -1n), 402);
+    assert.equal(await gw.spent(), sum([COST, COST, COST]));
+    await asked(amountOf(3n, 1n), 200, 402);
+    await asked(budget(pico("1."), "day"), 200);
+    assert.equal(await gw.spent(), sum(Array<string>(5).fill(COST)));
+    await asked({ accounts: { acme: { budget: undefined } } }, 200);
+    assert.deepEqual(await standing(gw), []);
+    await asked(budget(pico("1.")), 200);
+    assert.equal(await gw.spent(), sum(Array<string>(7).fill(COST)));
+  });
+
+  it("of a key is shown no more when a reload has taken it away", async (t) => {
+    const key = { account: "acme", key: KEY };
+    const own = { keys: [{ ...key, budget: { amount: "1", period: "day" } }] };
+    const gw = await gatewayWith(t, with_(plain(), own));
+    assert.equal((await standing(gw)).length, 1);
+    gw.reload({ keys: [key] });
+    assert.deepEqual(await standing(gw), []);
+  });
+
+  it("warns at 50, 80 and 100 per cent once in a period, also after a restart", async (t) => {
+    const config = plain();
+    const gw = await gatewayWith(t, with_(config, amountOf(5n, 0n)));
+    for (const expected of [200, 200, 200, 200, 402]) assert.equal(await gw.status(), expected);
+    const warned = [50, 80].map((percent, index) => {
+      return ["account acme", percent, sum(Array<string>(index + 3).fill(COST))];
+    });
+    assert.deepEqual(warningsOf(gw), warned);
+    gw.reload(amountOf(4n, 0n));
+    for (let round = 0; round < 2; round += 1) assert.equal(await gw.status(), 402);
+    assert.deepEqual(warningsOf(gw), [...warned, ["account acme", 100, sum(Array(4).fill(COST))]]);
+    await gw.gateway.close();
+    const again = await gatewayWith(t, with_(config, amountOf(4n, 0n)));
+    assert.equal(await again.status(), 402);
+    assert.deepEqual(warningsOf(again), []);
+  });
+});
+
+describe("tokens per minute", () => {
+  it("are counted by estimate at first, then as they were", async (t) => {
+    let now = 1_000;
+    const over = { accounts: { acme: { tokens_per_minute: 40 } } };
+    const { ask } = await priced(t, { m: speak("Fine.") }, over, { monotonic: () => now });
+    const header = ({ headers }: { readonly headers: Headers }, name: string) =>
+      headers.get(`x-ratelimit-${name}-tokens`);
+    // 14 bytes are 4 tokens, and 7 may come: 11 at first, and 27 at the end.
+    const first = await ask(ASK);
+    const shown = ["limit", "remaining", "reset"].map((name) => header(first, name));
+    assert.deepEqual([first.status, ...shown], [200, "40", "29", "60s"]);
+    now += 20_000;
+    assert.equal((await ask(ASK)).status, 200);
+    now += 39_999;
+    const refused = await ask(ASK);
+    assert.deepEqual([refused.status, header(refused, "remaining")], [429, "0"]);
+    assert.equal(refused.headers.get("retry-after"), "1");
+    const { type, code, message } = errorOf(refused);
+    assert.deepEqual([type, code], ["rate_limit_error", "tokens_per_minute_exceeded"]);
+    assert.match(message, /Retry after 1 seconds\.$/);
+    now += 1;
+    assert.equal((await ask(ASK)).status, 200);
+  });
+
+  it("of a key are its own, and a request that was not served takes none", async (t) => {
+    const over = { keys: [{ account: "acme", key: KEY, tokens_per_minute: 11 }] };
+    const { ask } = await priced(t, { m: speak("Fine."), bad: status(500) }, over);
+    assert.equal((await ask({ ...ASK, model: "bad" })).status, 503);
+    assert.deepEqual([(await ask(ASK)).status, (await ask(ASK)).status], [200, 429]);
+  });
+});
+
+describe("many requests at once", () => {
+  it("never spend more than the budget, and nearly all of it", async (t) => {
+    const requests = LONG ? 10_000 : 1_000;
+    const usage = { prompt_tokens: 12, completion_tokens: 60, total_tokens: 72 };
+    const price = { input_cache_miss: 1, output: 4 };
+    const amount = 100n * (12n + 4n * 60n) * 1_000_000n;
+    const reply = status(200, completion({ content: "Fine." }, "stop", { usage }));
+    const over = with_(budget(amount), { models: { m: { price } } });
+    const { gw, ask, dir } = await priced(t, { m: reply }, over);
+    const statuses: number[] = [];
+    const client = async (): Promise<void> => {
+      while (statuses.length < requests) statuses.push((await ask({ max_tokens: 80 })).status);
+    };
+    await within(Promise.all(Array.from({ length: 8 }, client)), "all answers", 120_000);
+    const completed = statuses.filter((each) => each === 200).length;
+    assert.equal(statuses.filter((each) => each === 402).length, statuses.length - completed);
+    assert.ok(completed >= 95, `${completed} of 100 were served`);
+    const lines = await settled(dir, completed);
+    const spent = lines.reduce((total, { cost }) => total + pico(cost), 0n);
+    assert.ok(spent <= amount, `${spent} of ${amount} was spent`);
+    const [row] = await standing(gw);
+    assert.deepEqual([pico(row.spent), row.held], [spent, "0"]);
+  });
+});

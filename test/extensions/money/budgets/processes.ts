@@ -1,0 +1,157 @@
+// Gateways with budgets as real processes, for the tests that kill them, and clients of theirs.
+
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { folder, replace } from "../../../support/folder.ts";
+import { configFor, json, KEY, merge, user } from "../../../support/gateway.ts";
+import { launch, runToEnd, type Program, type Running } from "../../../support/program.ts";
+import {
+  chunk,
+  completion,
+  event,
+  speak,
+  startProvider,
+  status,
+  stream,
+  type Behaviour,
+} from "../../../support/provider.ts";
+import { until, within } from "../../../support/wait.ts";
+
+/** A process takes a while to start, most of all beside others. */
+export const LONG_MS = 30_000;
+
+/** Currency per million tokens, of prompts and replies. */
+export const PRICE = { input_cache_miss: 1, output: 10 };
+/** What a request costs with the provider's usage: 20 tokens of prompt and 7 of reply. */
+export const COST = 90_000_000n;
+/** What it holds: 46 bytes and marks, and 7 tokens. */
+export const HOLD = 116_000_000n;
+
+export const money = (amount: bigint): string => {
+  const text = String(amount).padStart(13, "0");
+  return `${text.slice(0, -12)}.${text.slice(-12)}`;
+};
+/** As the gateway writes it: without zeros at its end. */
+export const text = (amount: bigint): string => money(amount).replace(/\.?0+$/, "");
+export const pico = (text: string): bigint => {
+  const [units = "", decimals = ""] = text.split(".");
+  return BigInt(units + decimals.padEnd(12, "0"));
+};
+export const budget = (amount: bigint, period = "total"): object => ({
+  accounts: { acme: { budget: { amount: money(amount), period } } },
+});
+
+/** A stream that begins, and never ends by itself. */
+const endlessly: Behaviour = ({ res }) => {
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  res.write(event(chunk({ content: "Fi" })));
+};
+
+/** Says as much as max_tokens allows, and a million tokens where it says nothing. */
+export const unbounded: Behaviour = (asked) => {
+  const { max_tokens: completion_tokens = 1_000_000, stream: isStream } = asked.body as any;
+  const usage = { prompt_tokens: 20, completion_tokens, total_tokens: 20 + completion_tokens };
+  const parts = [chunk({ content: "Word." }), chunk({}, "length"), { ...chunk({}), usage }];
+  const whole = completion({ content: "Word." }, "length", { usage });
+  (isStream ? stream(parts) : status(200, whole))(asked);
+};
+
+/** A request without a bound of its reply, which would cost 0.30 at most. */
+export const OPEN = { model: "open", max_tokens: undefined };
+export const OPEN_MODEL = { price: PRICE, max_output_tokens: 30_000 };
+
+/** A provider, and what a gateway in front of it is configured with. */
+export async function bench(t: TestContext, program: Program, over: object) {
+  const provider = await startProvider(t, {
+    m: speak("Fine."),
+    endless: endlessly,
+    open: unbounded,
+  });
+  const models = { m: { price: PRICE }, endless: { price: PRICE }, open: OPEN_MODEL };
+  const dir = folder();
+  const configOf = (more: object, dataDir = dir) =>
+    merge(
+      configFor(provider.url, ["m", "endless", "open"], {
+        data_dir: dataDir,
+        models,
+        usage: { sync_ms: 50 },
+      }),
+      merge(over, more),
+    );
+  let files = 0;
+
+  /** Starts a gateway. Its file can be written again. */
+  async function start(more: object = {}, dataDir = dir) {
+    files += 1;
+    const file = join(folder(), `gateway-${files}.json`);
+    const write = (changed: object): void =>
+      replace(file, JSON.stringify(configOf(changed, dataDir)));
+    mkdirSync(dataDir, { recursive: true });
+    writeFileSync(file, JSON.stringify(configOf(more, dataDir)));
+    const running = launch(program, ["--config", file]);
+    t.after(() => running.child.kill("SIGKILL"));
+    const url = await within(running.address, "a gateway to listen", LONG_MS);
+    return { running, url, file, write, standing: () => standing(running) };
+  }
+
+  /** Runs a command of the program with the configuration of a gateway. */
+  const command = (file: string, ...args: readonly string[]) =>
+    runToEnd(program, [...args, "--config", file]);
+
+  return { provider, dir, start, command };
+}
+
+/** How the budgets stand, as the admin listener says. */
+async function standing(running: Running): Promise<Record<string, any>[]> {
+  return (await json(await fetch(`${running.admin()}/status`))).budgets ?? []; // while no process serves there are none
+}
+
+/** Waits until the first budget stands so. */
+export const untilStanding = (
+  look: () => Promise<Record<string, any>[]>,
+  wanted: Record<string, string>,
+): Promise<unknown> =>
+  until(
+    async () => {
+      const [row] = await look();
+      return Object.entries(wanted).every(([name, value]) => row?.[name] === value);
+    },
+    `a budget with ${JSON.stringify(wanted)}`,
+    LONG_MS,
+  );
+
+/** One request on a connection of its own; its status. */
+export const ask = (url: string, body: object = {}): Promise<number> =>
+  send(url, body, "an answer", (res, _req, resolve) => {
+    res.resume().on("end", () => resolve(res.statusCode ?? 0));
+  });
+
+/** A stream that has begun, and is left open. */
+export const begin = (url: string, body: object = {}): Promise<http.ClientRequest> =>
+  send(url, { model: "endless", stream: true, ...body }, "a stream", (res, req, resolve) => {
+    assert.equal(res.statusCode, 200);
+    resolve(req);
+  });
+
+function send<T>(
+  url: string,
+  body: object,
+  awaited: string,
+  answered: (res: http.IncomingMessage, req: http.ClientRequest, done: (value: T) => void) => void,
+): Promise<T> {
+  const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
+  const options = { method: "POST", agent: false, headers };
+  const answer = new Promise<T>((resolve, reject) => {
+    const req = http.request(`${url}/v1/chat/completions`, options, (res) => {
+      res.on("error", reject);
+      answered(res, req, resolve);
+    });
+    req.on("error", reject);
+    const whole = { model: "m", messages: user("Say something."), max_tokens: 7, ...body };
+    req.end(JSON.stringify(whole));
+  });
+  return within(answer, awaited, LONG_MS);
+}

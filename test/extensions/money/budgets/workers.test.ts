@@ -1,0 +1,117 @@
+// Budgets of real processes: one that is killed, and several workers, for which the first process
+// knows what is spent and held.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import { settles } from "../../../support/books.ts";
+import { folder } from "../../../support/folder.ts";
+import { quickest } from "../../../support/program.ts";
+import { until } from "../../../support/wait.ts";
+import {
+  ask,
+  begin,
+  bench,
+  budget,
+  COST,
+  HOLD,
+  LONG_MS,
+  money,
+  OPEN,
+  pico,
+  text,
+  untilStanding,
+} from "./processes.ts";
+
+const program = quickest(folder());
+const FIVE = 5_000_000_000_000n;
+const WORKERS = { server: { workers: 3 } };
+
+/** The processes that one has started. */
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
+    .trim()
+    .split(/\s+/)
+    .filter(Boolean)
+    .map(Number);
+
+describe("a gateway that is killed", () => {
+  it("has nothing held after that, and knows what was spent", async (t) => {
+    const { start } = await bench(t, program, budget(2n * COST + 2n * HOLD));
+    const first = await start();
+    assert.equal(await ask(first.url), 200);
+    assert.equal(await ask(first.url), 200);
+    await begin(first.url);
+    await untilStanding(first.standing, { spent: text(2n * COST), held: text(HOLD) });
+    first.running.child.kill("SIGKILL");
+    await first.running.ended;
+    const second = await start();
+    await untilStanding(second.standing, { spent: text(2n * COST), held: "0" });
+    assert.deepEqual(
+      [await ask(second.url), await ask(second.url), await ask(second.url)],
+      [200, 200, 402],
+    );
+  });
+});
+
+describe("several workers", () => {
+  it("spend one budget together, and no more of it", async (t) => {
+    const { start, dir } = await bench(t, program, { ...WORKERS, ...budget(20n * COST) });
+    const { url, standing } = await start();
+    const statuses = await Promise.all(Array.from({ length: 120 }, () => ask(url)));
+    while ((await ask(url)) === 200) statuses.push(200);
+    const served = statuses.filter((status) => status === 200).length;
+    assert.ok(served <= 20 && served >= 19, `${served} of 20 were served`);
+    assert.equal(settles(dir).length, served);
+    await untilStanding(standing, { spent: text(BigInt(served) * COST), held: "0" });
+    assert.equal((await standing()).length, 1);
+  });
+
+  it("outspend no budget with replies that no client has bounded", async (t) => {
+    const { start, dir } = await bench(t, program, { ...WORKERS, ...budget(FIVE) });
+    const { url, standing } = await start();
+    const statuses = await Promise.all(Array.from({ length: 200 }, () => ask(url, OPEN)));
+    const served = statuses.filter((status) => status === 200).length;
+    assert.equal(statuses.filter((status) => status === 402).length, 200 - served);
+    assert.ok(served >= 16, `${served} were served`);
+    const spent = settles(dir).reduce((total, { cost }) => total + pico(cost), 0n);
+    assert.equal(settles(dir).length, served);
+    assert.ok(spent <= FIVE, `${money(spent)} was spent`);
+    await untilStanding(standing, { spent: text(spent), held: "0" });
+  });
+
+  it("give back what one of them held that dies", async (t) => {
+    const { start } = await bench(t, program, { ...WORKERS, ...budget(HOLD) });
+    const { url, running, standing } = await start();
+    const open = await begin(url);
+    assert.equal(await ask(url), 402);
+    const children = () => childrenOf(running.child.pid!);
+    // One of them has the stream.
+    for (const pid of children()) {
+      process.kill(pid, "SIGKILL");
+      await until(async () => children().length === 3 && !children().includes(pid), "another");
+      if (open.destroyed) break;
+    }
+    await untilStanding(standing, { spent: "0", held: "0" });
+    assert.equal(await ask(url), 200);
+  });
+
+  it("count from the books what was spent before a reload brought the first budget", async (t) => {
+    const { start } = await bench(t, program, WORKERS);
+    const { url, write, running, standing } = await start();
+    for (let request = 0; request < 5; request += 1) assert.equal(await ask(url), 200);
+    write(budget(5n * COST + HOLD));
+    await until(
+      async () => running.stderr().includes('"reloaded"'),
+      "the configuration in force",
+      LONG_MS,
+    );
+    await untilStanding(standing, { spent: text(5n * COST), held: "0" });
+    assert.equal(await ask(url), 200);
+    assert.equal(await ask(url), 402);
+    write(budget(6n * COST + HOLD));
+    await untilStanding(standing, { amount: text(6n * COST + HOLD) });
+    await until(async () => (await ask(url)) === 200, "room for another", LONG_MS);
+    assert.equal(await ask(url), 402);
+  });
+});

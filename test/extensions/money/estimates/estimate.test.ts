@@ -1,0 +1,202 @@
+// The most that a request can cost: every part of a prompt, every price, and streams that another
+// attempt may go on with.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { estimateOf } from "../../../../src/extensions/money/estimates/estimate.ts";
+import { atOnce } from "../../../../src/core/turns.ts";
+import { readRequest } from "../../../../src/extensions/messages-input/index.ts";
+import type { ChatRequest } from "../../../../src/core/openai/request.ts";
+import type { Model } from "../../../../src/core/routing/model.ts";
+import type { Config } from "../../../../src/core/config.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { configFor } from "../../../support/gateway.ts";
+import { catalogOf, chatOf, settingsFor } from "../../../support/routing.ts";
+
+const price = { input_cache_miss: 1, output: 100 };
+const modelWith = (over: object = {}) =>
+  catalogOf(settingsFor({ m: { price, ...over } })).models.get("m")!;
+const configWith = (over: object = {}): Config =>
+  checkConfig(configFor("http://127.0.0.1:1", ["m"], over));
+
+function wish(
+  chat: ChatRequest,
+  candidates: readonly Model[],
+  config = configWith(),
+  hasBudget = true,
+) {
+  return estimateOf({ chat, candidates, config, caller: { account: "acme" } }, hasBudget);
+}
+
+const requestOf = (chat: object) =>
+  chatOf({ model: "m", messages: [{ role: "user", content: "" }], ...chat });
+/** The most that a request costs, in millionths of the currency. */
+const costOf = (chat: object, model: object = {}, config: object = {}): number => {
+  const { offers } = wish(requestOf(chat), [modelWith(model)], configWith(config));
+  return Number(offers[0]!.cost / 1_000_000n);
+};
+/** What is offered for a reply without a bound: the room, the cost, and what the provider is told. */
+const offersFor = (...models: readonly object[]): readonly (readonly (number | undefined)[])[] =>
+  wish(requestOf({}), models.map(modelWith)).offers.map(({ room, cost, maxTokens }) => [
+    Number(room / 1_000_000n),
+    Number(cost / 1_000_000n),
+    maxTokens,
+  ]);
+/** What stands around one message. */
+const MARKS = 32;
+
+describe("the estimate of a request", () => {
+  it("counts every byte of the prompt as a token, and the bound of the reply", () => {
+    const messages = [{ role: "user", content: "你好, \u{1f600}" }];
+    assert.equal(costOf({ max_tokens: 5 }), MARKS + 500);
+    assert.equal(costOf({ messages, max_tokens: 5 }), MARKS + 12 + 500);
+  });
+
+  it("counts tools, calls and response schemas", () => {
+    const fn = { name: "f", parameters: { type: "object" } };
+    const tools = [{ type: "function", function: fn }];
+    const plain = costOf({ max_tokens: 1 });
+    assert.ok(costOf({ max_tokens: 1, tools }) >= plain + 600 + JSON.stringify(fn).length);
+    const called = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+    const messages = [
+      { role: "user", content: "" },
+      { role: "assistant", content: null, tool_calls: [called] },
+      { role: "tool", tool_call_id: "c", content: "12345" },
+    ];
+    assert.ok(costOf({ max_tokens: 1, messages }) > plain + 2 * 16 + 5);
+  });
+
+  it("counts the thoughts that a dialect remembers and sends back with a call", () => {
+    const model = modelWith({ reasoning: true });
+    const thoughts = "x".repeat(10_000);
+    const dialect = model.provider.dialectFor("acme");
+    const remembering: Model = {
+      ...model,
+      provider: {
+        ...model.provider,
+        dialectFor: (account) => ({
+          ...dialect,
+          request: () => ({ path: "", body: { account, thoughts } }),
+        }),
+      },
+    };
+    const called = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+    const answered = [
+      { role: "user", content: "" },
+      { role: "assistant", content: null, tool_calls: [called] },
+      { role: "tool", tool_call_id: "c", content: "1" },
+    ];
+    const costWith = (messages: readonly object[]) => {
+      const { offers } = wish(requestOf({ max_tokens: 1, messages }), [remembering]);
+      return Number(offers[0]!.cost / 1_000_000n);
+    };
+    assert.ok(costWith(answered) > 10_000, `${costWith(answered)}`);
+    assert.ok(costWith(answered.slice(0, 1)) < 1_000, "without a call nothing is sent back");
+  });
+
+  it("takes the client's bound, or the model's if that is less", () => {
+    assert.equal(costOf({ max_completion_tokens: 3 }), MARKS + 300);
+    assert.equal(costOf({ max_tokens: 9_000 }), MARKS + 900_000);
+    assert.equal(costOf({ max_tokens: 9_000 }, { max_output_tokens: 7 }), MARKS + 700);
+  });
+
+  it("has room for what a dialect adds so that a model can think", () => {
+    const thinking = { thinking: { type: "enabled" }, max_tokens: 5 };
+    assert.equal(costOf(thinking), MARKS + 500);
+    assert.equal(costOf(thinking, { reasoning: true }), MARKS + 500 + 102_400);
+  });
+
+  it("takes the dearest of the input prices", () => {
+    const dear = { ...price, input_cache_hit: 0.1, input_cache_write: 3 };
+    assert.equal(costOf({ max_tokens: 1 }, { price: dear }), 3 * MARKS + 100);
+  });
+
+  it("counts each attempt that may go on with a stream", () => {
+    const config = { models: { m: { recovery: "continue" } }, retry: { max_recoveries: 3 } };
+    const once = MARKS + 500;
+    assert.equal(costOf({ max_tokens: 5, stream: true }, {}, config), 4 * once + 3 * 5);
+    assert.equal(costOf({ max_tokens: 5 }, {}, config), once);
+    const held = { models: { m: { recovery: "hold" } } };
+    assert.equal(costOf({ max_tokens: 5, stream: true }, {}, held), once);
+  });
+});
+
+describe("a reply without a bound", () => {
+  it("is offered whole, by halves, and in the end with 256 tokens", () => {
+    assert.deepEqual(offersFor({ max_output_tokens: 2_000 }), [
+      [MARKS + 800_000, MARKS + 200_000, 2_000],
+      [MARKS + 400_000, MARKS + 100_000, 1_000],
+      [MARKS + 200_000, MARKS + 50_000, 500],
+      [MARKS + 25_600, MARKS + 25_600, 256],
+    ]);
+    assert.deepEqual(offersFor({ max_output_tokens: 100 }), [
+      [MARKS + 10_000, MARKS + 10_000, 100],
+    ]);
+  });
+
+  it("has at most 8,192 tokens where nothing says what the model can do", () => {
+    const most = (model: object) => offersFor(model)[0]![2];
+    assert.equal(most({}), 8_192);
+    assert.equal(most({ context_tokens: 1_000_000 }), 8_192);
+    assert.equal(most({ context_tokens: 4_000 }), 4_000);
+    assert.equal(most({ default_output_tokens: 500 }), 500);
+    assert.equal(most({ default_output_tokens: 500, max_output_tokens: 9_000 }), 9_000);
+  });
+
+  it("costs what the dearest candidate does, each within its own bound", () => {
+    const short = { max_output_tokens: 300 };
+    const cheap = { max_output_tokens: 1_200, price: { input_cache_miss: 2, output: 10 } };
+    const prompt = 2 * MARKS;
+    assert.deepEqual(offersFor(short, cheap), [
+      [prompt + 4 * (MARKS + 30_000 - prompt), MARKS + 30_000, 1_200],
+      [prompt + 4 * (MARKS + 30_000 - prompt), MARKS + 30_000, 600],
+      [prompt + 4 * (MARKS + 30_000 - prompt), MARKS + 30_000, 300],
+      [MARKS + 25_600, MARKS + 25_600, 256],
+    ]);
+  });
+
+  it("is not bounded where it costs nothing, or no budget pays for it", () => {
+    const free = { price: { input_cache_miss: 1, output: 0 } };
+    assert.deepEqual(offersFor(free), [[MARKS, MARKS, undefined]]);
+    const { offers, tokens } = wish(requestOf({}), [modelWith()], configWith(), false);
+    assert.deepEqual(
+      offers.map(({ maxTokens }) => maxTokens),
+      [undefined],
+    );
+    assert.equal(tokens, 1_001);
+  });
+});
+
+describe("a request of the Messages API", () => {
+  const DATA = Buffer.from("x".repeat(30_000)).toString("base64");
+  const source = { type: "base64", media_type: "image/png", data: DATA };
+  /** The cost of a request for a provider of its format. */
+  const nativeCost = (content: readonly object[], more: object = {}): number => {
+    const messages = [{ role: "user", content }];
+    const json = { model: "m", max_tokens: 1, messages, ...more };
+    const request = atOnce(readRequest({ json, large: false }, {}));
+    const { offers } = wish(request, [modelWith()]);
+    return Number(offers[0]!.cost / 1_000_000n);
+  };
+
+  it("counts images as media, and base64 text in any other place as text", () => {
+    const text = { type: "text", text: "What is it?" };
+    const shown = nativeCost([text, { type: "image", source }]);
+    assert.ok(shown < 3_000, String(shown));
+    const hidden = nativeCost([text, { type: "image", source }, { type: "other", source }]);
+    assert.ok(hidden > DATA.length, String(hidden));
+  });
+
+  it("counts tools that the provider describes itself", () => {
+    const text = [{ type: "text", text: "Look." }];
+    const tools = [
+      { type: "bash_20250124", name: "bash" },
+      { type: "computer_20250124", name: "computer" },
+    ];
+    // As published: 346 for any tools, 245 for this one, and 735 and 499 for the other.
+    const more = nativeCost(text, { tools }) - nativeCost(text);
+    assert.ok(more > 346 + 245 + 735 + 499, String(more));
+    const own = [{ name: "f", input_schema: { type: "object" } }];
+    assert.ok(nativeCost(text, { tools: own }) - nativeCost(text) < 1_000);
+  });
+});

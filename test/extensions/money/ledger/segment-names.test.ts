@@ -1,0 +1,53 @@
+// What in the folder of the spend log is a segment, and what is only named like one.
+
+import assert from "node:assert/strict";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { it } from "node:test";
+import {
+  nextNumber,
+  segmentName,
+  segmentsIn,
+  socketOf,
+  strangersIn,
+} from "../../../../src/extensions/money/ledger/segment-names.ts";
+import { folder } from "../../../support/folder.ts";
+
+it("finds regular files and links to them, oldest first, and describes everything else", () => {
+  const dir = folder();
+  for (const name of [
+    "2026-02-01.0001.jsonl",
+    "2026-01-31.0002.jsonl",
+    "2026-01-31.0001.jsonl",
+    "2026-01-31.0001.sock",
+    "retired.json",
+    "2026-01-31.1.jsonl",
+    "2026-01-31.0001.jsonl.new",
+  ])
+    writeFileSync(join(dir, name), "");
+  symlinkSync("retired.json", join(dir, "2026-03-01.0001.jsonl"));
+  symlinkSync("nowhere", join(dir, "2026-03-01.0002.jsonl"));
+  mkdirSync(join(dir, "2026-03-01.0003.jsonl"));
+  assert.deepEqual(segmentsIn(dir), [
+    "2026-01-31.0001.jsonl",
+    "2026-01-31.0002.jsonl",
+    "2026-02-01.0001.jsonl",
+    "2026-03-01.0001.jsonl",
+  ]);
+  assert.deepEqual(
+    strangersIn(dir).map((text) => /2026-03-01\.\d+\.jsonl is named like a segment/.test(text)),
+    [true, true],
+  );
+});
+
+it("names the next segment of a day after the highest number of any file of that day", () => {
+  assert.equal(nextNumber("2026-01-31", []), 1);
+  const names = ["2026-01-30.0009.jsonl", "2026-01-31.0002.jsonl", "2026-01-31.0003.sock"];
+  assert.equal(nextNumber("2026-01-31", names), 4);
+  assert.equal(segmentName("2026-01-31", 4), "2026-01-31.0004.jsonl");
+  assert.equal(segmentName("2026-01-31", 12_345), "2026-01-31.12345.jsonl");
+});
+
+it("puts the socket beside the segment", () => {
+  assert.equal(socketOf("/a/2026-01-31.0001.jsonl"), "/a/2026-01-31.0001.sock");
+});

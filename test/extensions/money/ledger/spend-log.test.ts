@@ -1,0 +1,258 @@
+// The spend log of one process: one write a turn, segments and their names, and what is refused when
+// somebody deletes or changes a segment, or takes it over.
+
+import assert from "node:assert/strict";
+import {
+  appendFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { acquireSocketLock } from "../../../../src/extensions/data-files/index.ts";
+import { hasWriter, socketOf } from "../../../../src/extensions/money/ledger/index.ts";
+import { entries, linesOf, segmentPath, segments } from "../../../support/books.ts";
+import { folder } from "../../../support/folder.ts";
+import { startSpendLog } from "../../../support/spend-log.ts";
+import { waitFor, within } from "../../../support/wait.ts";
+
+const DAY_MS = 86_400_000;
+const FIRST = "2026-01-31.0001.jsonl";
+
+/** Whether a promise resolves within two turns of the event loop. */
+async function resolvesSoon(promise: Promise<void>): Promise<boolean> {
+  let isDone = false;
+  promise.then(() => {
+    isDone = true;
+  });
+  await turn();
+  await turn();
+  return isDone;
+}
+
+describe("the spend log", () => {
+  it("writes the lines of one turn together, in their order", async (t) => {
+    const { dataDir, open, settle } = await startSpendLog(t);
+    const path = segmentPath(dataDir);
+    const [first, second] = [open("a"), open("b")];
+    assert.equal(readFileSync(path, "utf8"), "");
+    assert.equal(first.opened, second.opened, "one promise a turn");
+    await first.opened;
+    assert.equal(readFileSync(path, "utf8"), `${first.openLine}\n${second.openLine}\n`);
+    assert.deepEqual(linesOf(path)[0], JSON.parse(JSON.stringify(first.record)));
+    await Promise.all([settle(second), settle(first)]);
+    assert.deepEqual(
+      entries(dataDir).map((entry) => entry.settle["gateway_request_id"]),
+      ["b", "a"],
+    );
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+  });
+
+  it("gives requests unique ids that begin with the gateway-id", async (t) => {
+    const { dataDir, log, request } = await startSpendLog(t);
+    const ids = [await request(), await request()].map(({ record }) => record.spend_id);
+    const id = readFileSync(join(dataDir, "gateway-id"), "utf8").slice(0, 8);
+    assert.notEqual(ids[0], ids[1]);
+    for (const each of ids) assert.match(each, new RegExp(`^sp_${id}[0-9a-f]{24}$`));
+    const token = "0123456789abcdef01234567";
+    const entry = log.open({ ...(await request()).record, token });
+    assert.equal(entry.record.spend_id, `sp_${id}${token}`);
+    await entry.opened;
+  });
+
+  it("begins another segment on another day, and closes the old one once it is settled", async (t) => {
+    const { dataDir, clock, log, open, settle } = await startSpendLog(t);
+    const entry = open();
+    await entry.opened;
+    clock.advance(DAY_MS);
+    await waitFor(() => {
+      clock.advance(1_000); // One look at a time: those of the day before are one.
+      return log.ownSegments().size === 2;
+    }, "the second segment");
+    assert.equal(await hasWriter(segmentPath(dataDir)), true);
+    await settle(entry);
+    clock.advance(1_000);
+    await waitFor(() => log.ownSegments().size === 1, "the first segment to be closed");
+    assert.equal(await hasWriter(segmentPath(dataDir)), false);
+    assert.deepEqual([...log.ownSegments()], ["2026-02-01.0001.jsonl"]);
+    assert.deepEqual(segments(dataDir), [FIRST, "2026-02-01.0001.jsonl"]);
+    assert.equal(entries(dataDir).length, 1, "both lines are in the first");
+  });
+
+  it("begins another segment when the current one is full", async (t) => {
+    const { dataDir, clock, request } = await startSpendLog(t, { segmentBytes: 100 });
+    await request();
+    clock.advance(1_000);
+    await waitFor(() => segments(dataDir).length === 2, "the second segment");
+  });
+
+  it("uses no name twice, although the file is gone", async (t) => {
+    const namesTaken = ["2026-01-31.0007.jsonl", "2026-01-30.0009.jsonl"];
+    const { log } = await startSpendLog(t, { namesTaken });
+    assert.deepEqual([...log.ownSegments()], ["2026-01-31.0008.jsonl"]);
+  });
+
+  it("two processes write segments of their own", async (t) => {
+    const { dataDir, request } = await startSpendLog(t);
+    const other = await startSpendLog(t, { dataDir });
+    await Promise.all([request(), other.request()]);
+    assert.deepEqual([...other.log.ownSegments()], ["2026-01-31.0002.jsonl"]);
+    assert.equal(entries(dataDir).length, 2);
+  });
+
+  it("refuses requests while its folder cannot be made, and goes on by itself", async (t) => {
+    const dataDir = folder();
+    writeFileSync(join(dataDir, "spend"), "in the way");
+    const { clock, log, told, open, request } = await startSpendLog(t, { dataDir });
+    assert.match(log.fault() ?? "", /EEXIST/);
+    assert.throws(open, { code: "server_overloaded" });
+    rmSync(join(dataDir, "spend"));
+    clock.advance(1_000);
+    await waitFor(() => log.fault() === null, "the log to recover");
+    assert.deepEqual(told(), ["spend_log_failed", "spend_log_recovered"]);
+    await request();
+  });
+
+  it("refuses requests for good when it is told of a broken file, and still settles", async (t) => {
+    const { dataDir, clock, log, told, open, settle } = await startSpendLog(t);
+    const entry = open();
+    await entry.opened;
+    log.fail("usage/2026-01-30.jsonl was changed");
+    log.fail("another reason");
+    assert.throws(open, { code: "server_overloaded" });
+    await settle(entry);
+    clock.advance(1_000);
+    await turn();
+    assert.equal(log.fault(), "usage/2026-01-30.jsonl was changed");
+    assert.deepEqual(told(), ["spend_log_failed"]);
+    assert.equal(entries(dataDir).length, 1);
+  });
+
+  it("leaves nothing but its lines when it is closed, and no timer", async (t) => {
+    const { dataDir, clock, request, close } = await startSpendLog(t);
+    await request();
+    await close();
+    assert.deepEqual(readdirSync(join(dataDir, "spend")), [FIRST]);
+    assert.equal(clock.pending(), 0);
+  });
+
+  it("waits for the last settle lines when it is closed, for 2 s at most", async (t) => {
+    const { dataDir, clock, open, settle, close } = await startSpendLog(t);
+    const [first] = [open(), open()];
+    const closing = close();
+    await waitFor(() => clock.pending() === 1, "the wait");
+    await settle(first);
+    clock.advance(2_000);
+    await closing;
+    assert.equal(linesOf(segmentPath(dataDir)).length, 3);
+    assert.equal(await hasWriter(segmentPath(dataDir)), false, "others settle the second");
+  });
+
+  it("is closed as soon as all is settled", async (t) => {
+    const { open, settle, close } = await startSpendLog(t);
+    const entry = open();
+    const closing = close();
+    await settle(entry);
+    await within(closing, "the end");
+  });
+});
+
+describe("a segment under a running log", () => {
+  /** A log with one settled request, and one under way. */
+  async function running(t: TestContext) {
+    const log = await startSpendLog(t);
+    await log.request();
+    const entry = log.open();
+    await entry.opened;
+    return { ...log, entry, path: segmentPath(log.dataDir) };
+  }
+
+  const CASES: [name: string, word: string, damage: (path: string) => void][] = [
+    ["deleted", "deleted", (path) => rmSync(path)],
+    [
+      "moved with its folder",
+      "deleted",
+      (path) => renameSync(dirname(path), `${dirname(path)}.moved`),
+    ],
+    [
+      "replaced by a copy",
+      "replaced",
+      (path) => {
+        writeFileSync(`${path}.copy`, readFileSync(path));
+        renameSync(`${path}.copy`, path);
+      },
+    ],
+    ["cut", "changed", (path) => truncateSync(path, 10)],
+    ["added to", "changed", (path) => appendFileSync(path, "{}\n")],
+  ];
+  for (const [name, word, damage] of CASES) {
+    it(`that is ${name}: nothing is written or put back, and requests are refused`, async (t) => {
+      const { clock, log, events, told, fencings, open, settle, entry, path, close } =
+        await running(t);
+      damage(path);
+      const left = existsSync(path) ? readFileSync(path, "utf8") : undefined;
+      clock.advance(1_000);
+      await waitFor(() => log.fault() !== null, "the fault");
+      assert.match(
+        log.fault() ?? "",
+        new RegExp(`^${FIRST} was ${word} while .*stop the gateway, restore .*books rebuild`),
+      );
+      assert.throws(open, { code: "server_overloaded" });
+      const reply = settle(entry);
+      assert.equal(await resolvesSoon(reply), false, "the reply is held back");
+      clock.advance(5_000);
+      await turn();
+      const closing = close();
+      await waitFor(() => clock.pending() === 1, "the wait for the last lines");
+      clock.advance(2_000);
+      await within(Promise.all([closing, reply]), "the end");
+      assert.equal(existsSync(path) ? readFileSync(path, "utf8") : undefined, left);
+      assert.deepEqual(told(), ["spend_segment_broken"]);
+      assert.deepEqual([events[0]?.["level"], events[0]?.["segment"]], ["error", FIRST]);
+      assert.deepEqual(fencings, []);
+    });
+  }
+
+  for (const isStolen of [true, false]) {
+    const what = isStolen ? "taken by another process" : "gone";
+    it(`whose socket is ${what}: the log is fenced before it writes again`, async (t) => {
+      const { clock, log, told, fencings, open, settle, entry, path } = await running(t);
+      const socket = socketOf(path);
+      rmSync(socket);
+      const release = isStolen ? await acquireSocketLock(socket) : undefined;
+      t.after(() => release?.());
+      const left = readFileSync(path, "utf8");
+      clock.advance(20); // Not yet a second: the next write looks.
+      assert.equal(await resolvesSoon(settle(entry)), false);
+      assert.equal(readFileSync(path, "utf8"), left);
+      assert.match(log.fault() ?? "", /another process took over 2026-01-31\.0001\.jsonl/);
+      assert.deepEqual(fencings, [log.fault()]);
+      assert.deepEqual(told(), ["spend_log_fenced"]);
+      assert.throws(open, { code: "server_overloaded" });
+      clock.advance(1_000);
+      await turn();
+      assert.equal(existsSync(socket), isStolen, "the other's socket is left alone");
+    });
+  }
+
+  it("whose socket is gone is noticed within a second, without a request", async (t) => {
+    const { clock, fencings, path } = await running(t);
+    rmSync(socketOf(path));
+    clock.advance(1_000);
+    await waitFor(() => fencings.length === 1, "the fencing");
+  });
+
+  it("refuses a request whose write finds the claim gone", async (t) => {
+    const { clock, open, path } = await running(t);
+    rmSync(socketOf(path));
+    clock.advance(20);
+    await assert.rejects(open().opened, { code: "server_overloaded" });
+  });
+});

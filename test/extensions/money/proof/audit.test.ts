@@ -1,0 +1,182 @@
+// `audit` says whether the books are complete and right.
+
+import assert from "node:assert/strict";
+import { appendFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, describe, it } from "node:test";
+import { folder } from "../../../support/folder.ts";
+import type { Scene } from "../../../support/projection.ts";
+import { A, B, C, command, copyOf, D, E, edit, retire, threeDays } from "./sealed-books.ts";
+
+const CLOSED = "usage/2026-01-31.jsonl";
+const OPEN = "usage/2026-02-02.jsonl";
+
+let scene: Scene;
+before(async () => {
+  scene = await threeDays();
+});
+
+async function audit(spoil: (dir: string) => void, over: object = {}) {
+  const dir = copyOf(scene.dir);
+  spoil(dir);
+  const { code, stdout, stderr } = await command(dir, ["audit", "--json"], over);
+  assert.notEqual(stdout, "", stderr);
+  return { code, found: JSON.parse(stdout), stderr };
+}
+
+/** The audit fails, and each of these is among its differences. */
+async function assertDifferences(
+  spoil: (dir: string) => void,
+  ...expected: readonly RegExp[]
+): Promise<Record<string, any>> {
+  const { code, found } = await audit(spoil);
+  assert.deepEqual([code, found.ok], [1, false]);
+  for (const words of expected)
+    assert.ok(
+      found.differences.some((text: string) => words.test(text)),
+      `${words}: ${JSON.stringify(found.differences, null, 1)}`,
+    );
+  return found;
+}
+
+const change =
+  (file: string, at: number, from: string | RegExp, to: string) =>
+  (dir: string): void =>
+    edit(dir, file, (lines) =>
+      lines.map((line, index) => (index === at ? line.replace(from, to) : line)),
+    );
+
+describe("an audit of right books", { concurrency: 2 }, () => {
+  it("proves each request, and says what is in flight", async () => {
+    const { code, found } = await audit(() => undefined);
+    assert.deepEqual([code, found.differences], [0, []]);
+    const { settled, recorded, in_flight, held, cost_settled, cost_recorded, proved } = found;
+    assert.deepEqual([settled, recorded, in_flight, held], [34, 34, 1, "0"]);
+    assert.deepEqual(cost_settled, cost_recorded);
+    assert.deepEqual(proved, {
+      requests: 34,
+      from: "2026-01-31T12:00:04.000Z",
+      to: "2026-02-02T12:00:49.000Z",
+    });
+    assert.deepEqual(found.retired, { records: 0, from: null, to: null });
+  });
+
+  it("proves records of deleted segments by the lines of closed days", async () => {
+    const young = { spend: { keep_days: 7 } };
+    const { code, found } = await audit((dir) => retire(dir, [A, B, C]), young);
+    assert.deepEqual([code, found.differences], [0, []]);
+    assert.deepEqual([found.settled, found.retired.records, found.not_proved.records], [13, 21, 0]);
+    const dir = copyOf(scene.dir);
+    retire(dir, [A, B, C]);
+    const { stdout } = await command(dir, ["audit"], young);
+    assert.match(
+      stdout,
+      /\nproved by the lines of closed days: 21 records from .*\nthe books are right\n$/,
+    );
+  });
+
+  it("prints them for people", async () => {
+    const { stdout } = await command(copyOf(scene.dir), ["audit"]);
+    assert.match(
+      stdout,
+      /^settled 34 for \S+ USD; recorded 34 for \S+ USD; in flight 1\nproved: 34 requests settled from \S+ to \S+\nthe books are right\n$/,
+    );
+  });
+
+  it("of which there are none is an error", async () => {
+    const { code, stderr } = await command(folder(), ["audit"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /^there are no books in /);
+  });
+});
+
+describe("an audit of wrong books", { concurrency: 2 }, () => {
+  it("names altered records with both values", async () => {
+    const found = await assertDifferences(
+      change(CLOSED, 2, '"cost":"0.', '"cost":"9.'),
+      /^usage\/2026-01-31.jsonl, line 3, and spend\/.*, line 8 \(opened in line 3\): sp_0+3: in the usage records cost is "9.*", settled as "0.*"$/,
+      /^usage\/2026-01-31.jsonl, lines 1 to 13: are not those that line 1 of days.jsonl has: cost /,
+    );
+    assert.deepEqual([found["proved"].requests, found["settled"], found["recorded"]], [33, 34, 34]);
+    assert.notDeepEqual(found["cost_settled"], found["cost_recorded"]);
+  });
+
+  it("names missing and doubled records of an open day", async () => {
+    const found = await assertDifferences(
+      (dir) =>
+        edit(dir, OPEN, ([first, second, ...lines]) => [
+          second!,
+          second!,
+          ...lines,
+          first!.replace("sp_0", "sp_f"),
+        ]),
+      /line 4 \(opened in line 1\): sp_0+29: settled, and not in usage\/2026-02-02.jsonl, line \d+$/,
+      /^usage\/2026-02-02.jsonl, line 2: sp_0+2a: in the usage records, without lines of its own/,
+      /^usage\/2026-02-02.jsonl, line 14: sp_f0*29: in the usage records, without lines of its own/,
+    );
+    assert.equal(found["settled"], 34);
+  });
+
+  it("names lines that cannot be read, and second settle lines", async () => {
+    await assertDifferences(
+      (dir) => appendFileSync(join(dir, "spend", E), "nonsense\n"),
+      /^spend\/2026-02-02.0002.jsonl, line 15: is no line of the spend log$/,
+    );
+    await assertDifferences(
+      (dir) => edit(dir, `spend/${E}`, (lines) => [...lines, lines.at(-1)!]),
+      /^spend\/2026-02-02.0002.jsonl, line 15: settles sp_0+2f a second time, and does not count$/,
+    );
+    await assertDifferences(
+      (dir) => edit(dir, CLOSED, (lines) => ["{}", ...lines]),
+      /^usage\/2026-01-31.jsonl, line 1: is no usage record$/,
+    );
+  });
+
+  it("names requests of closed days that were never settled", async () => {
+    await assertDifferences(
+      (dir) => edit(dir, `spend/${A}`, (lines) => lines.slice(0, -1)),
+      /^spend\/2026-01-31.0001.jsonl, line 15: sp_0+8: opened on 2026-01-31, never settled$/,
+    );
+  });
+
+  it("names records whose lines are gone, and the segments", async () => {
+    const lost = await assertDifferences(
+      (dir) => rmSync(join(dir, "spend", D)),
+      /^spend\/2026-02-02.0001.jsonl: is not there: the cursor of the usage records has it$/,
+      /^usage\/2026-02-02.jsonl, line 7: sp_0+1f: its lines are gone: there is no spend\//,
+    );
+    assert.equal(lost["not_proved"].records, 6);
+    await assertDifferences(
+      (dir) => truncateSync(join(dir, "spend", A), 2_000),
+      /^spend\/2026-01-31.0001.jsonl, line \d+: .* has 2000 bytes, although 7148 bytes of it were/,
+      /^usage\/2026-01-31.jsonl, line 7: sp_0+7: its lines are gone: .* ends after line \d+, before/,
+    );
+    await assertDifferences(
+      (dir) => retire(dir, [A]),
+      /^spend\/2026-01-31.0001.jsonl: is not there: line 1 of days.jsonl has it$/,
+    );
+  });
+
+  it("names what is no file, a lost cursor, and a lost line of a day", async () => {
+    await assertDifferences(
+      (dir) => mkdirSync(join(dir, "spend/2026-02-02.0009.jsonl")),
+      /^spend: .*0009.jsonl is named like a segment of the spend log, but is no regular file/,
+    );
+    await assertDifferences(
+      (dir) => rmSync(join(dir, "usage/cursor.json")),
+      /^the usage records: .*cursor.json is not there/,
+    );
+    await assertDifferences(
+      (dir) => writeFileSync(join(dir, "days.jsonl"), "{}\n"),
+      /^days.jsonl, line 1: is no line of a closed day$/,
+    );
+  });
+
+  it("exits with 1 and prints the differences for people", async () => {
+    const dir = copyOf(scene.dir);
+    change(CLOSED, 2, '"cost":"0.', '"cost":"9.')(dir);
+    const { code, stdout } = await command(dir, ["audit"]);
+    assert.equal(code, 1);
+    assert.match(stdout, /\nthe books are wrong:\n {2}usage\/2026-01-31.jsonl, line 3, and /);
+  });
+});

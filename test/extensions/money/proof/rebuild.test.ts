@@ -1,0 +1,175 @@
+// `books rebuild` makes the usage records what the spend log and days.jsonl say.
+
+import assert from "node:assert/strict";
+import { rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, describe, it } from "node:test";
+import type { Scene } from "../../../support/projection.ts";
+import {
+  A,
+  B,
+  C,
+  command,
+  copyOf,
+  D,
+  E,
+  edit,
+  findingsIn,
+  retire,
+  textOfFile,
+  threeDays,
+} from "./sealed-books.ts";
+
+const CLOSED = "usage/2026-01-31.jsonl";
+const OPEN = "usage/2026-02-02.jsonl";
+
+let scene: Scene;
+before(async () => {
+  scene = await threeDays();
+});
+
+/** Spoils a copy, rebuilds it, and returns what that changed. */
+async function rebuilt(spoil: (dir: string) => void) {
+  const dir = copyOf(scene.dir);
+  spoil(dir);
+  const { code, stdout, stderr } = await command(dir, ["books", "rebuild", "--json"]);
+  assert.notEqual(stdout, "", stderr);
+  const { added, changed, removed, unchanged, left, not_rebuilt } = JSON.parse(stdout);
+  return { dir, code, counts: [added, changed, removed, unchanged, left], not_rebuilt, stderr };
+}
+
+/** The files of days are what they were, in whatever order open days are. */
+function assertAsBefore(dir: string): void {
+  assert.equal(textOfFile(dir, CLOSED), textOfFile(scene.dir, CLOSED));
+  assert.equal(
+    textOfFile(dir, "usage/2026-02-01.jsonl"),
+    textOfFile(scene.dir, "usage/2026-02-01.jsonl"),
+  );
+  const lines = (from: string) => textOfFile(from, OPEN).split("\n").sort();
+  assert.deepEqual(lines(dir), lines(scene.dir));
+}
+
+const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = [
+  ["nothing is wrong", () => undefined, [0, 0, 0, 34, 0]],
+  ["a closed day is gone", (dir) => rmSync(join(dir, CLOSED)), [13, 0, 0, 21, 0]],
+  ["an open day is gone", (dir) => rmSync(join(dir, OPEN)), [13, 0, 0, 21, 0]],
+  [
+    "all records are gone",
+    (dir) => rmSync(join(dir, "usage"), { recursive: true }),
+    [34, 0, 0, 0, 0],
+  ],
+  [
+    "a record was changed",
+    (dir) =>
+      edit(dir, CLOSED, (lines) =>
+        lines.map((line, at) => (at === 3 ? line.replace('"cost":"0', '"cost":"9') : line)),
+      ),
+    [0, 1, 0, 33, 0],
+  ],
+  ["records were removed", (dir) => edit(dir, CLOSED, (lines) => lines.slice(2)), [2, 0, 0, 32, 0]],
+  [
+    "records were inserted",
+    (dir) =>
+      edit(dir, CLOSED, (lines) => [
+        ...lines.map((line) => line.replaceAll("sp_0", "sp_f")),
+        ...lines,
+      ]),
+    [0, 0, 13, 34, 0],
+  ],
+  [
+    "a line cannot be read",
+    (dir) => edit(dir, CLOSED, (lines) => ["nonsense", ...lines]),
+    [0, 0, 1, 34, 0],
+  ],
+  [
+    "records changed places",
+    (dir) => edit(dir, CLOSED, (lines) => [...lines.slice(1), lines[0]!]),
+    [0, 0, 0, 34, 0],
+  ],
+  ["a file was cut", (dir) => truncateSync(join(dir, OPEN), 3_000), [9, 0, 0, 25, 0]],
+  ["the cursor is lost", (dir) => rmSync(join(dir, "usage/cursor.json")), [13, 0, 0, 21, 0]],
+  [
+    "the cursor cannot be read",
+    (dir) => writeFileSync(join(dir, "usage/cursor.json"), "{"),
+    [13, 0, 0, 21, 0],
+  ],
+];
+
+describe("books rebuild", { concurrency: 2 }, () => {
+  for (const [what, spoil, counts] of SPOILS)
+    it(`makes the records what the spend log says: ${what}`, async () => {
+      const end = await rebuilt(spoil);
+      assert.deepEqual([end.code, end.counts, end.not_rebuilt], [0, counts, []], end.stderr);
+      assertAsBefore(end.dir);
+      assert.deepEqual(await findingsIn(end.dir), []);
+      assert.deepEqual((await rebuilt(spoil)).counts, counts);
+      const { code, stdout } = await command(end.dir, ["audit"]);
+      assert.equal(code, 0, stdout);
+    });
+
+  it("keeps records whose segments are deleted, and closed days as they are", async () => {
+    const end = await rebuilt((dir) => retire(dir, [A, B, C]));
+    assert.deepEqual([end.code, end.counts], [0, [0, 0, 0, 13, 21]]);
+    assertAsBefore(end.dir);
+  });
+
+  it("does not replace a closed day by anything but what its line says, and names it", async () => {
+    const lost = (dir: string) => {
+      retire(dir, [A]);
+      edit(dir, CLOSED, (lines) => lines.slice(1));
+    };
+    const end = await rebuilt(lost);
+    assert.equal(end.code, 1);
+    assert.match(end.not_rebuilt[0], /^the usage records of 2026-01-31: were left .* line 1 of/);
+    assert.equal(textOfFile(end.dir, CLOSED).split("\n").length, 13);
+    assert.match(end.stderr, /warning: the usage records of 2026-01-31: were left as they are/);
+  });
+
+  it("replaces a closed day of which a segment is deleted if it is then what its line says", async () => {
+    const end = await rebuilt((dir) => {
+      retire(dir, [A]);
+      edit(dir, CLOSED, (lines) => lines.slice(0, -1));
+    });
+    assert.deepEqual([end.code, end.counts], [0, [1, 0, 0, 25, 8]]);
+    assertAsBefore(end.dir);
+  });
+
+  it("keeps the records of an open day whose segment was cut or lost", async () => {
+    const cut = await rebuilt((dir) => truncateSync(join(dir, "spend", E), 0));
+    assert.deepEqual([cut.code, cut.counts], [0, [0, 0, 0, 27, 7]]);
+    assert.match(cut.stderr, /was wrong: .*its lines are gone/);
+    assertAsBefore(cut.dir);
+    const lost = await rebuilt((dir) => rmSync(join(dir, "spend", D)));
+    assert.deepEqual([lost.code, lost.counts], [0, [0, 0, 0, 28, 6]]);
+    assertAsBefore(lost.dir);
+    assert.equal((await command(lost.dir, ["usage", "sync", "--once"])).code, 0);
+  });
+
+  it("copies what was settled since", async () => {
+    const end = await rebuilt((dir) => {
+      const cursor = JSON.parse(textOfFile(dir, "usage/cursor.json"));
+      delete cursor.segments[E];
+      cursor.days = {};
+      writeFileSync(join(dir, "usage/cursor.json"), JSON.stringify(cursor));
+    });
+    assert.deepEqual(end.counts, [13, 0, 0, 21, 0]);
+    assertAsBefore(end.dir);
+  });
+
+  it("prints what it changed", async () => {
+    const { stdout } = await command(copyOf(scene.dir), ["books", "rebuild"]);
+    assert.equal(
+      stdout,
+      "usage records: 0 added, 0 changed, 0 removed, 34 as the spend log has them; " +
+        "0 have no lines there and were left as they were\n",
+    );
+  });
+
+  it("needs a spend log", async () => {
+    const dir = copyOf(scene.dir);
+    rmSync(join(dir, "spend"), { recursive: true });
+    const { code, stderr } = await command(dir, ["books", "rebuild"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /^there is no spend log in /);
+  });
+});

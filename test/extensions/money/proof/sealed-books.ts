@@ -1,0 +1,123 @@
+// Books of three days, two of them closed and signed, and ways to spoil them.
+
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createSigner } from "../../../../src/extensions/money/proof/sign.ts";
+import type { SigningExtension } from "../../../../src/extensions/money/usage/index.ts";
+import { verifyBooks, type VerifyOptions } from "../../../../src/extensions/money/proof/verify.ts";
+import { configFile, openLine } from "../../../support/books.ts";
+import { folder } from "../../../support/folder.ts";
+import { demo } from "../../../support/gateway.ts";
+import { createScene, request, type Scene } from "../../../support/projection.ts";
+import { runHere } from "../../../support/run-here.ts";
+
+/** Signs for the data_dir, as `seals.enabled` has it. */
+export const signing: SigningExtension = {
+  name: "signing",
+  openSigner: (_config, dataDir) => createSigner(dataDir),
+};
+
+/** Two segments a day: gateways with two workers. The first one goes on after midnight. */
+export const A = "2026-01-31.0001.jsonl";
+export const B = "2026-01-31.0002.jsonl";
+export const C = "2026-02-01.0001.jsonl";
+export const D = "2026-02-02.0001.jsonl";
+export const E = "2026-02-02.0002.jsonl";
+
+const at = (day: string, second: number): string =>
+  new Date(Date.parse(`${day}T12:00:00.000Z`) + second * 1000).toISOString();
+
+const ACCOUNTS = ["acme", "beta"];
+
+/** Six requests that overlap: three are open at once. */
+export function overlapping(day: string, first: number): object[] {
+  const pairs = Array.from({ length: 6 }, (_, index) => {
+    const n = first + index;
+    const over = { account: ACCOUNTS[n % 2]! };
+    return request(n, at(day, n), at(day, n + 3), over);
+  });
+  return pairs
+    .flatMap(([open], index) => {
+      const settled = pairs[index - 2]?.[1];
+      return settled ? [open, settled] : [open];
+    })
+    .concat(pairs.slice(-2).map(([, settle]) => settle));
+}
+
+/** Closed: 2026-01-31 and 2026-02-01. Open: 2026-02-02. `over`: further options of the scene. */
+export async function threeDays(over: Parameters<typeof createScene>[0] = {}): Promise<Scene> {
+  const own = new Set([A, B, C, D, E]);
+  const scene = createScene({ extensions: [signing], own, ...over });
+  scene.write(A, ...overlapping("2026-01-31", 1));
+  await scene.pass();
+  scene.write(B, ...overlapping("2026-01-31", 11));
+  // It ends on the next day, and stands before what is copied when its day closes.
+  scene.write(A, ...request(7, at("2026-01-31", 7), "2026-01-31T23:59:59.999Z"));
+  scene.write(A, ...request(8, "2026-01-31T23:59:58.000Z", "2026-02-01T00:00:01.000Z"));
+  await scene.passUntil("2026-02-01T00:01:00.000Z");
+  // Late: its day is closed.
+  scene.write(B, ...request(17, at("2026-01-31", 17)));
+  scene.write(C, ...overlapping("2026-02-01", 21));
+  await scene.passUntil("2026-02-02T12:01:00.000Z");
+  scene.write(E, ...overlapping("2026-02-02", 41));
+  await scene.pass();
+  scene.write(D, ...overlapping("2026-02-02", 31));
+  await scene.pass();
+  scene.write(E, ...request(47, at("2026-02-02", 47)));
+  await scene.pass();
+  scene.write(D, openLine(99, { time: at("2026-02-02", 99) }));
+  await scene.pass();
+  return scene;
+}
+
+/** A copy of a data_dir. */
+export function copyOf(dir: string): string {
+  const copy = folder({ inMemory: true });
+  cpSync(dir, copy, { recursive: true, filter: (path) => !path.endsWith(".sock") });
+  return copy;
+}
+
+/** What a verification of a data_dir finds, with its own public key. */
+export async function findingsIn(
+  dir: string,
+  options: Partial<VerifyOptions["trust"]> & Omit<Partial<VerifyOptions>, "trust"> = {},
+): Promise<readonly string[]> {
+  const { kept = [], publicKey = publicKeyOf(dir), ...others } = options;
+  return (await verifyBooks(dir, { trust: { publicKey, kept }, ...others })).findings;
+}
+
+export const publicKeyOf = (dir: string): string => createSigner(dir).publicHex;
+
+export const textOfFile = (dir: string, file: string): string =>
+  readFileSync(join(dir, file), "utf8");
+
+/** Changes the lines of a file. */
+export function edit(dir: string, file: string, change: (lines: string[]) => string[]): void {
+  const lines = textOfFile(dir, file).split("\n").slice(0, -1);
+  writeFileSync(
+    join(dir, file),
+    change(lines)
+      .map((line) => `${line}\n`)
+      .join(""),
+  );
+}
+
+/** Deletes segments as the projection does it after keep_days. */
+export function retire(dir: string, names: readonly string[]): void {
+  const file = "usage/cursor.json";
+  const cursor = JSON.parse(textOfFile(dir, file));
+  for (const name of names) {
+    rmSync(join(dir, "spend", name));
+    delete cursor.segments[name];
+  }
+  writeFileSync(join(dir, file), `${JSON.stringify(cursor)}\n`);
+}
+
+/** Runs a command on a data_dir. */
+export async function command(dir: string, args: readonly string[], over: object = {}) {
+  const settings = { seals: { enabled: true }, spend: { keep_days: 36_500 } };
+  const config = configFile(demo({ data_dir: dir, ...settings, ...over }));
+  return await runHere([...args, "--config", config]);
+}
+
+export const isThere = (dir: string, file: string): boolean => existsSync(join(dir, file));

@@ -1,0 +1,222 @@
+// Whatever is changed, removed, inserted, moved or cut off in the books is found, and named with
+// file and line.
+
+import assert from "node:assert/strict";
+import { appendFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, describe, it } from "node:test";
+import type { Scene } from "../../../support/projection.ts";
+import {
+  A,
+  B,
+  C,
+  copyOf,
+  D,
+  E,
+  edit,
+  findingsIn,
+  retire,
+  textOfFile,
+  threeDays,
+} from "./sealed-books.ts";
+
+type Change = (lines: string[], at: number) => string[];
+
+/** Another value of the same length for the first of these members. */
+const VALUE = /"(?:model_requested|status|account|key_id|made_at)":"[^"]*(?=")/;
+const otherValue = (line: string): string => line.replace(VALUE, (text) => `${text.slice(0, -1)}7`);
+const isSettle = (line: string): boolean => line.startsWith('{"type":"settle"');
+const otherId = (line: string): string => line.replaceAll(/sp_0{8}/g, "sp_ffffffff");
+
+const SPOILS: Readonly<Record<string, Change>> = {
+  change: (lines, at) => lines.map((line, index) => (index === at ? otherValue(line) : line)),
+  remove: (lines, at) => lines.filter((_, index) => index !== at),
+  insert: (lines, at) => lines.toSpliced(at, 0, otherId(lines[at]!)),
+  double: (lines, at) => lines.toSpliced(at, 0, lines[at]!),
+  swap: (lines, at) => lines.toSpliced(at - 1, 2, lines[at]!, lines[at - 1]!),
+  cut: (lines, at) => lines.slice(0, at),
+};
+
+/** The numbers of lines of a file that findings name. */
+function namedIn(found: readonly string[], file: string): number[] {
+  const single = new RegExp(`${file}, line (\\d+)(?: \\(opened in line (\\d+)\\))?`, "g");
+  const moved = new RegExp(`${file}, lines .*; line (\\d+) began`, "g");
+  const numbers = found.flatMap((text) => [...text.matchAll(single), ...text.matchAll(moved)]);
+  return numbers.flatMap(([, ...groups]) => groups.map(Number));
+}
+
+/** Whether a finding names a range of lines of the file that has the line. */
+const isInRange = (found: readonly string[], file: string, line: number): boolean =>
+  found.some((text) => {
+    const [, from, to] = new RegExp(`${file}, lines (\\d+) to (\\d+):`).exec(text) ?? [];
+    return Number(from) <= line && line <= Number(to) + 1;
+  });
+
+interface Spoiled {
+  readonly dir: string;
+  readonly file: string;
+  /** Absent: every line. */
+  readonly only?: (line: string) => boolean;
+  /** A range that has the line will do. Absent: it or the one beside it has to be named. */
+  readonly range?: boolean;
+}
+
+/** Spoils each line of a file in turn. */
+async function assertFound(change: Change, { dir, file, only, range }: Spoiled): Promise<void> {
+  const count = textOfFile(dir, file).split("\n").length - 1;
+  for (let at = 0; at < count; at += 1) {
+    if (only && !only(textOfFile(dir, file).split("\n")[at]!)) continue;
+    if (change === SPOILS["swap"] && at === 0) continue;
+    const copy = copyOf(dir);
+    edit(copy, file, (lines) => change(lines, at));
+    const found = await findingsIn(copy);
+    const isNear = namedIn(found, file).some((line) => Math.abs(line - at - 1) <= 1);
+    const isNamed = isNear || (range === true && isInRange(found, file, at + 1));
+    assert.ok(isNamed, `line ${at + 1} of ${file}: ${JSON.stringify(found, null, 1)}`);
+  }
+}
+
+let scene: Scene;
+/** The same, with the segments of the closed days deleted as after keep_days. */
+let retired: string;
+before(async () => {
+  scene = await threeDays();
+  retired = copyOf(scene.dir);
+  retire(retired, [A, B, C]);
+});
+
+describe("books that nobody changed", () => {
+  it("have no finding, with their segments and without those that are deleted by age", async () => {
+    assert.deepEqual(await findingsIn(scene.dir), []);
+    assert.deepEqual(await findingsIn(retired), []);
+  });
+});
+
+describe("a line of a closed day", { concurrency: 2 }, () => {
+  for (const [name, change] of Object.entries(SPOILS)) {
+    for (const segment of [A, B, C])
+      it(`that is spoiled in ${segment} is found: ${name}`, async () => {
+        const file = `spend/${segment}`;
+        // An open line that is gone is named by its settle line: nothing says where it was.
+        const only = (line: string) => name !== "remove" || isSettle(line);
+        await assertFound(change, { dir: scene.dir, file, only });
+        await assertFound(change, { dir: scene.dir, file, range: true });
+      });
+    for (const file of ["usage/2026-01-31.jsonl", "usage/2026-02-01.jsonl"]) {
+      it(`that is spoiled in ${file} is found: ${name}`, () =>
+        assertFound(change, { dir: scene.dir, file }));
+      it(`that is spoiled in ${file} without segments is found: ${name}`, () =>
+        assertFound(change, { dir: retired, file, range: true }));
+    }
+    it(`that is spoiled in days.jsonl is found: ${name}`, () =>
+      assertFound(change, { dir: scene.dir, file: "days.jsonl" }));
+  }
+
+  for (const file of [`spend/${A}`, "usage/2026-02-01.jsonl"])
+    it(`is found in ${file} whichever byte is changed`, async () => {
+      const bytes = Buffer.from(textOfFile(scene.dir, file));
+      const copy = copyOf(scene.dir);
+      for (let at = 0; at < bytes.length; at += 97) {
+        const changed = Buffer.from(bytes);
+        changed[at]! ^= 0x80;
+        writeFileSync(join(copy, file), changed);
+        const line = bytes.subarray(0, at).toString().split("\n").length;
+        const found = await findingsIn(copy);
+        assert.ok(isInRange(found, file, line), `byte ${at}: ${JSON.stringify(found)}`);
+      }
+    });
+});
+
+describe("a line of an open day", { concurrency: 2 }, () => {
+  for (const name of ["change", "remove", "insert", "double", "cut"]) {
+    it(`that settles a request is found if it is spoiled: ${name}`, async () => {
+      for (const segment of [D, E])
+        await assertFound(SPOILS[name]!, {
+          dir: scene.dir,
+          file: `spend/${segment}`,
+          only: isSettle,
+        });
+    });
+  }
+  it("that is a record is found if it was changed", () =>
+    assertFound(SPOILS["change"]!, { dir: scene.dir, file: "usage/2026-02-02.jsonl" }));
+  it("that was removed is named by its lines in the spend log", async () => {
+    for (let at = 0; at < 13; at += 1) {
+      const copy = copyOf(scene.dir);
+      edit(copy, "usage/2026-02-02.jsonl", (lines) => SPOILS["remove"]!(lines, at));
+      const found = await findingsIn(copy);
+      assert.ok(
+        found.some((text) => /^spend\/.*, line \d+ \(.*: settled, and not in usage/.test(text)),
+        JSON.stringify(found),
+      );
+    }
+  });
+});
+
+describe("a file that is gone", { concurrency: 2 }, () => {
+  for (const segment of [A, B, C, D, E])
+    it(`is found: spend/${segment}`, async () => {
+      const copy = copyOf(scene.dir);
+      rmSync(join(copy, "spend", segment));
+      const found = await findingsIn(copy);
+      assert.ok(found.some((text) => text.startsWith(`spend/${segment}: is not there`)));
+    });
+
+  it("is found if the cursor was changed too, and older segments are there", async () => {
+    const copy = copyOf(scene.dir);
+    retire(copy, [C]);
+    const found = await findingsIn(copy);
+    assert.deepEqual(found, [`spend/${C}: is not there: line 2 of days.jsonl has it`]);
+  });
+
+  it("is found if the cursor was changed too, and it is too young to be deleted", async () => {
+    const mayBeGone = (day: string) => day < "2026-02-01";
+    assert.deepEqual(
+      await findingsIn(retired, { mayBeGone }),
+      [B, C].map((name) => `spend/${name}: is not there: line 2 of days.jsonl has it`),
+    );
+  });
+
+  for (const day of ["2026-01-31", "2026-02-01", "2026-02-02"])
+    it(`is found: usage/${day}.jsonl`, async () => {
+      const copy = copyOf(scene.dir);
+      rmSync(join(copy, "usage", `${day}.jsonl`));
+      const found = await findingsIn(copy);
+      assert.ok(found.some((text) => text.startsWith(`usage/${day}.jsonl`)));
+      assert.ok(found.some((text) => text.includes(`settled, and not in usage/${day}.jsonl`)));
+    });
+
+  it("is found: cursor.json", async () => {
+    const copy = copyOf(scene.dir);
+    rmSync(join(copy, "usage/cursor.json"));
+    assert.ok((await findingsIn(copy)).some((text) => text.startsWith(`spend/${A}: days.jsonl`)));
+  });
+
+  it("is found: days.jsonl", async () => {
+    const copy = copyOf(scene.dir);
+    rmSync(join(copy, "days.jsonl"));
+    assert.ok(
+      (await findingsIn(copy)).some((text) => text.startsWith("days.jsonl, line 1: is gone")),
+    );
+  });
+});
+
+describe("what stands after the end", () => {
+  for (const file of ["usage/2026-01-31.jsonl", "days.jsonl"])
+    it(`of ${file} is found, also without a line end`, async () => {
+      const count = textOfFile(scene.dir, file).split("\n").length;
+      for (const text of ["x", "x\n"]) {
+        const copy = copyOf(scene.dir);
+        appendFileSync(join(copy, file), text);
+        assert.ok(namedIn(await findingsIn(copy), file).includes(count));
+      }
+    });
+
+  it("of a segment waits to be copied, or counts for nothing", async () => {
+    const copy = copyOf(scene.dir);
+    appendFileSync(join(copy, "spend", E), '{"type":"open"');
+    assert.deepEqual(await findingsIn(copy), []);
+    truncateSync(join(copy, "usage/2026-01-31.jsonl"), 5_000);
+    assert.ok(isInRange(await findingsIn(copy), "usage/2026-01-31.jsonl", 7));
+  });
+});

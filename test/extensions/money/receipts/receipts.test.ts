@@ -1,0 +1,236 @@
+// GET /v1/requests/{request_id}: what an account is told of its requests, from the last byte of a
+// reply on, and after the day is closed.
+
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { describe, it, type TestContext } from "node:test";
+import { createReceipts } from "../../../../src/extensions/money/receipts/receipts.ts";
+import { shareBooks } from "../../../../src/extensions/money/usage/index.ts";
+import {
+  configFile,
+  handMade,
+  openLine,
+  priced,
+  settleLine,
+  settles,
+  spendId,
+  textOf,
+  usageFile,
+  type Line,
+} from "../../../support/books.ts";
+import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
+import { demo, json, KEY, merge, user } from "../../../support/gateway.ts";
+import { runHere } from "../../../support/run-here.ts";
+import { completion, status, type Behaviour } from "../../../support/provider.ts";
+import { today } from "../../../support/today.ts";
+import { within } from "../../../support/wait.ts";
+
+const PRICE = { input_cache_hit: 0.1, input_cache_miss: 1, input_cache_write: 1.25, output: 2 };
+const STATED = {
+  prompt_tokens: 100,
+  completion_tokens: 80,
+  prompt_tokens_details: { cached_tokens: 20, cache_write_tokens: 30 },
+  completion_tokens_details: { reasoning_tokens: 5 },
+};
+const using: Behaviour = status(200, completion({ content: "Fine." }, "stop", { usage: STATED }));
+const OTHER = "sk-other";
+
+async function site(t: TestContext, over: object = {}) {
+  const defaults = {
+    models: { m: { price: PRICE } },
+    aliases: { team: { models: ["bad", "m"] } },
+    keys: [
+      { account: "acme", key: KEY },
+      { account: "beta", key: OTHER },
+    ],
+    // Nothing is copied by itself.
+    usage: { sync_ms: 86_400_000 },
+  };
+  const behaviours = { m: using, bad: status(500) };
+  const at = await priced(t, behaviours, merge(defaults, over) as object);
+  const receipt = async (id: string, key = KEY) => {
+    const headers = { authorization: `Bearer ${key}` };
+    const url = `${at.gw.url}/v1/requests/${encodeURIComponent(id)}`;
+    const response = await fetch(url, { headers });
+    return { status: response.status, headers: response.headers, body: await json(response) };
+  };
+  return { ...at, receipt };
+}
+
+describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
+  it("has what was settled: times, attempts, tokens, prices, cost; no provider, no host", async (t) => {
+    const { dir, ask, receipt, provider } = await site(t);
+    await ask({ model: "bad" }, { "x-request-id": "failing" });
+    const [failed] = (await receipt("failing")).body.data;
+    assert.deepEqual(
+      [failed.status, failed.error_code, failed.model, failed.cost, failed.prices],
+      ["failed", "upstream_error", null, "0", null],
+    );
+    await ask({ model: "team" }, { "x-request-id": 'my "first" thought/1?' });
+    const { status: code, headers, body } = await receipt('my "first" thought/1?');
+    assert.deepEqual([code, headers.get("cache-control")], [200, "no-store"]);
+    const [, settle] = settles(dir) as [Line, Line];
+    const [{ started_at, attempts }] = body.data;
+    assert.equal(Date.parse(settle["time"]) - settle["duration_ms"], Date.parse(started_at));
+    assert.deepEqual(attempts.map(({ model, outcome }: Line) => [model, outcome]).slice(-2), [
+      ["bad", "upstream_error"],
+      ["m", "ok"],
+    ]);
+    const expected = {
+      ...{ request_id: 'my "first" thought/1?', spend_id: settle["spend_id"] },
+      ...{ model_requested: "team", model: "m", status: "completed" },
+      ...{ error_code: null, finish_reason: "stop", started_at, attempts },
+      ...{ first_token_ms: settle["first_token_ms"], ended_at: settle["time"] },
+      usage: {
+        ...{ prompt_tokens: 100, completion_tokens: 80, total_tokens: 180, reasoning_tokens: 5 },
+        ...{ prompt_cache_hit_tokens: 20, prompt_cache_miss_tokens: 80, cache_write_tokens: 30 },
+      },
+      usage_source: "provider",
+      prices: Object.fromEntries(Object.entries(PRICE).map(([name, price]) => [name, `${price}`])),
+      // 20 x 0.1 + 50 x 1 + 30 x 1.25 + 80 x 2, in millionths
+      ...{ cost: "0.0002495", currency: "USD", seal: null },
+    };
+    assert.deepEqual(body, { object: "list", data: [expected] });
+    const text = JSON.stringify(body);
+    for (const word of ["lab", new URL(provider.url).host]) assert.ok(!text.includes(word), word);
+  });
+
+  it("is there when the reply has ended, streamed too, while the books are copied", async (t) => {
+    const { gw, receipt } = await site(t, { usage: { sync_ms: 20 } });
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, round) => {
+        const request = { model: "m", stream: round % 2 === 0, messages: user("hi") };
+        const response = await gw.chat(request, { "x-request-id": `round ${round}` });
+        await response.text();
+        const { status: code, body } = await receipt(`round ${round}`);
+        assert.deepEqual([code, body.data?.length], [200, 1], `round ${round}`);
+      }),
+    );
+  });
+
+  it("has every request of the account with the id, and nothing of another account's", async (t) => {
+    const { dir, ask, receipt, gw } = await site(t);
+    for (let n = 0; n < 3; n += 1) await ask({}, { "x-request-id": "same" });
+    await ask({}, { "x-request-id": "same", authorization: `Bearer ${OTHER}` });
+    await ask({}, { "x-request-id": "theirs", authorization: `Bearer ${OTHER}` });
+    for (const [account, key] of [
+      ["acme", KEY],
+      ["beta", OTHER],
+    ] as const) {
+      const found: Line[] = (await receipt("same", key)).body.data;
+      const own = settles(dir).filter((line) => line["account"] === account);
+      const same = own.filter((line) => line["gateway_request_id"] === "same");
+      assert.deepEqual(
+        found.map((line) => line["spend_id"]).sort(),
+        same.map((line) => line["spend_id"]).sort(),
+      );
+    }
+    for (const id of ["theirs", "nobody's"]) {
+      const { status: code, body } = await receipt(id);
+      assert.deepEqual([code, body.error.code], [404, "unknown_url"], id);
+    }
+    const keyless = await fetch(`${gw.url}/v1/requests/same`);
+    assert.equal(keyless.status, 401);
+    await keyless.body?.cancel();
+  });
+
+  it("is 503 with Retry-After while the books cannot be read", async (t) => {
+    const { dir, ask, receipt } = await site(t);
+    await ask({}, { "x-request-id": "mine" });
+    assert.equal((await receipt("mine")).status, 200);
+    rmSync(usageFile(dir, today()));
+    const { status: code, headers, body } = await receipt("mine");
+    assert.deepEqual([code, body.error.code], [503, "server_overloaded"]);
+    assert.equal(headers.get("retry-after"), "5");
+  });
+
+  it("is what `billing trace` and the console's trace say", async (t) => {
+    const { config, ask, receipt, gw } = await site(t, { admin: { port: 0 } });
+    await ask({}, { "x-request-id": "traced" });
+    const trace = await json(await fetch(`${gw.gateway.adminAddress()}/trace?request_id=traced`));
+    const { data } = (await receipt("traced")).body;
+    assert.deepEqual(trace.receipts, data);
+    await within(gw.gateway.close(0), "the gateway to close");
+    const file = configFile({ ...config, keys: [] });
+    const printed = await runHere(["billing", "trace", "traced", "--json", "--config", file]);
+    assert.deepEqual(JSON.parse(printed.stdout).receipts, data, printed.stderr);
+  });
+});
+
+describe("the search for receipts", () => {
+  const same = { gateway_request_id: "same" };
+  const query = { requestId: "same", account: "acme", limit: 100 };
+
+  function books(lines: readonly (Line | string)[], now = "2026-01-31T23:00:00Z") {
+    const dir = folder();
+    handMade(dir, "2026-01-31.0001.jsonl", textOf(lines), "let go");
+    const clock = createFakeClock(Date.parse(now));
+    const diagnose = () => undefined;
+    const options = { clock, diagnose, extensions: allExtensions };
+    const shared = shareBooks(checkConfig(demo({ data_dir: dir }), {}), options);
+    shared.files.ownSegments = () => new Set();
+    return { dir, clock, shared, receipts: createReceipts(shared) };
+  }
+
+  it("finds what another process has settled, and what its death has interrupted", async () => {
+    const { dir, receipts } = books([openLine(1, same), settleLine(1, same)]);
+    const ids = async () => (await receipts.find(query)).map(({ spend_id }) => spend_id);
+    assert.deepEqual(await ids(), [spendId(1)]);
+    const later = textOf([openLine(2, same), settleLine(2, same), openLine(3, same)]);
+    handMade(dir, "2026-01-31.0002.jsonl", later, "died");
+    assert.deepEqual((await ids()).sort(), [1, 2, 3].map(spendId));
+  });
+
+  it("names the line of days.jsonl as soon as the day is closed", async () => {
+    const { receipts, clock } = books([openLine(1, same), settleLine(1, same)]);
+    assert.equal((await receipts.find(query))[0]!.seal, null);
+    clock.advance(2 * 3_600_000);
+    assert.deepEqual((await receipts.find(query))[0]!.seal, { day: "2026-01-31", number: 1 });
+  });
+
+  it("passes on what an attempt of several models has of its own, and notes", async () => {
+    const usage = { prompt_tokens: 3, cache_write_tokens: 1 };
+    const prices = { input_cache_miss: 1.1, input_cache_write: 2, output: 3 };
+    const about = { provider: "lab", duration_ms: 3 };
+    const attempts = [
+      { model: "a", ...about, outcome: "failed", share: { ...usage, prices, cost: "0.1" } },
+      { model: "b", ...about, outcome: "completed" },
+    ];
+    const notes = ["left out: web_search"];
+    const { receipts } = books([openLine(1, same), settleLine(1, { ...same, attempts, notes })]);
+    const [receipt] = await receipts.find(query);
+    const read = { input_cache_hit: null, input_cache_miss: "1.1" };
+    const shown = { ...read, input_cache_write: "2", output: "3" };
+    assert.deepEqual(receipt!.notes, notes);
+    assert.deepEqual(receipt!.attempts, [
+      { model: "a", outcome: "failed", duration_ms: 3, usage, prices: shown, cost: "0.1" },
+      { model: "b", outcome: "ok", duration_ms: 3 },
+    ]);
+  });
+
+  it("has the latest of the account, however often an id was used", async () => {
+    const at = (n: number) => ({
+      gateway_request_id: "same",
+      account: n < 2 ? "beta" : "acme",
+      time: new Date(Date.parse("2026-01-31T12:00:00Z") + n * 1_000).toISOString(),
+    });
+    const numbers = Array.from({ length: 300 }, (_, n) => n);
+    const lines = numbers.flatMap((n) => [openLine(n, at(n)), settleLine(n, at(n))]);
+    const { receipts, clock } = books(lines);
+    for (const day of ["open", "closed"]) {
+      if (day === "closed") clock.advance(2 * 3_600_000);
+      for (const [account, expected] of [
+        ["acme", [297, 298, 299]],
+        ["beta", [0, 1]],
+        ["gamma", []],
+        [undefined, [297, 298, 299]],
+      ] as const) {
+        const found = await receipts.find({ requestId: "same", account, limit: 3 });
+        const ids = found.map(({ spend_id }) => spend_id);
+        assert.deepEqual(ids, expected.map(spendId), `${account}, ${day}`);
+      }
+    }
+  });
+});

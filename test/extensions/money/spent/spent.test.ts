@@ -1,0 +1,111 @@
+// What was spent before a process began to count, and what the requests of a dead worker came to,
+// by books in files.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  booksOf,
+  createOpening,
+  createPurses,
+  readOutcomes,
+  readSpent,
+} from "../../../../src/extensions/money/spent/index.ts";
+import { handMade, openLine, settleLine, textOf } from "../../../support/books.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor } from "../../../support/gateway.ts";
+
+const START = "2026-02-02T12:00:00.000Z";
+const TOKENS = ["a", "b", "c"].map((digit) => digit.repeat(24));
+const BUDGET = { amount: 9n, period: "total" } as const;
+const limitOf = (period: "day" | "month" | "total") => ({
+  name: "account acme",
+  budget: { ...BUDGET, period },
+});
+
+/** The books of a process that has died, with these lines. */
+function bench(lines: readonly object[]) {
+  const dir = folder();
+  const clock = createFakeClock(Date.parse(START));
+  handMade(dir, "2026-02-02.0001.jsonl", textOf(lines as never), "died");
+  const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], { data_dir: dir }));
+  const context = { config, clock, extensions: [], diagnose: () => undefined };
+  return { clock, withBooks: booksOf(context) };
+}
+
+/** A request that is settled at this moment. */
+const settledAt = (n: number, time: string, over: object = {}): object[] => [
+  openLine(n, { time, ...over }),
+  settleLine(n, { time, cost: "0.000000000001", ...over }),
+];
+
+describe("what was spent before", () => {
+  const lines = [
+    ...settledAt(1, "2025-12-31T23:59:59.999Z"),
+    ...settledAt(2, "2026-02-01T00:00:00.000Z"),
+    ...settledAt(3, "2026-02-02T11:59:59.999Z"),
+    ...settledAt(4, "2026-02-02T12:00:00.000Z", { key_id: "key_other" }),
+    ...settledAt(5, "2026-02-02T12:00:00.000Z", { currency: "EUR" }),
+  ];
+  for (const [before, sums] of [
+    [undefined, [2n, 3n, 4n]],
+    [START, [1n, 2n, 3n]],
+  ] as const)
+    it(`is added up by periods, ${before ? "until a moment" : "whole"}`, async () => {
+      const { clock, withBooks } = bench(lines);
+      const purses = createPurses(clock.now);
+      purses.spend({ account: "other", key_id: "key_1" }, 5n);
+      purses.addBefore(await withBooks((books) => readSpent(books, { ownOnly: true, before })));
+      const limits = (["day", "month", "total"] as const).map(limitOf);
+      assert.deepEqual(
+        purses.figures(limits).map(({ spent }) => spent),
+        sums,
+      );
+    });
+
+  it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
+    const clock = createFakeClock(Date.parse(START));
+    const events: unknown[] = [];
+    const asked: unknown[] = [];
+    let isBroken = true;
+    const opening = createOpening({
+      clock,
+      purses: createPurses(clock.now),
+      diagnose: ({ event }) => events.push(event),
+      async readSpent(before) {
+        asked.push(before);
+        if (isBroken) throw new Error("broken");
+        return [];
+      },
+    });
+    const limits = [limitOf("day")];
+    assert.equal(opening.need([{ name: "key 1", budget: undefined }]), undefined);
+    assert.equal(await opening.need(limits), false);
+    opening.begin();
+    assert.equal(await opening.need(limits), false);
+    clock.advance(1_000);
+    isBroken = false;
+    assert.equal(await opening.need(limits), true);
+    assert.equal(opening.need(limits), undefined);
+    assert.deepEqual(asked, [undefined, START]);
+    assert.deepEqual(events, ["budgets_unknown", "budgets_known"]);
+  });
+});
+
+describe("what the requests of a dead worker came to", () => {
+  it("is what the books say, and nothing where they know nothing", async () => {
+    const [settled, interrupted, unknown] = TOKENS;
+    const idOf = (token?: string) => ({ spend_id: `sp_01234567${token}` });
+    const lines = [
+      ...settledAt(1, "2026-02-02T11:59:59.999Z", { cost: "0.00009", ...idOf(settled) }),
+      openLine(2, { time: START, ...idOf(interrupted) }),
+    ];
+    const { withBooks } = bench(lines);
+    const outcomes = await withBooks((books) => readOutcomes(books, new Set(TOKENS)));
+    assert.equal(outcomes.get(settled!)?.cost, 90_000_000n);
+    assert.ok(outcomes.get(settled!)!.tokens > 0);
+    assert.equal(outcomes.get(interrupted!), undefined, "whoever serves settles it");
+    assert.equal(outcomes.get(unknown!), undefined);
+  });
+});

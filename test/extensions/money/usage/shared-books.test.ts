@@ -1,0 +1,94 @@
+// Books that parts of one process share, and the passes that they ask for.
+
+import assert from "node:assert/strict";
+import { appendFileSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { BooksFault, shareBooks } from "../../../../src/extensions/money/usage/index.ts";
+import { withLock } from "../../../../src/extensions/data-files/index.ts";
+import {
+  handMade,
+  openLine,
+  segmentPath,
+  settleLine,
+  spendId,
+  textOf,
+} from "../../../support/books.ts";
+import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
+import { demo } from "../../../support/gateway.ts";
+import { waitFor } from "../../../support/wait.ts";
+
+function site() {
+  const dir = folder();
+  handMade(dir, "2026-01-31.0001.jsonl", textOf([openLine(1), settleLine(1)]), "let go");
+  const config = checkConfig(demo({ data_dir: dir }), {});
+  const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
+  const options = { clock, diagnose: () => undefined, extensions: allExtensions };
+  const share = () => shareBooks(config, options);
+  const settle = (n: number) =>
+    appendFileSync(segmentPath(dir), textOf([openLine(n), settleLine(n)]));
+  return { dir, clock, share, settle };
+}
+
+describe("shared books", () => {
+  it("are the same for all parts, and closed with the last one", async () => {
+    const { share } = site();
+    const [one, other] = [share(), share()];
+    assert.equal(one.files, other.files);
+    await one.close();
+    await one.close();
+    assert.equal(share().files, other.files, "a part that closes twice is one part");
+  });
+
+  it("calls before a pass begins share it; a later one waits for the next", async () => {
+    const { share, settle } = site();
+    const books = share();
+    let passes = 0;
+    const { inspect } = books.files.store;
+    books.files.store.inspect = () => {
+      passes += 1;
+      if (passes === 1) {
+        settle(2);
+        queued.push(books.copyNow(), books.copyNow());
+      }
+      return inspect();
+    };
+    const queued: Promise<unknown>[] = [];
+    const results = await Promise.all([books.copyNow(), books.copyNow()]);
+    assert.equal(results[0], results[1]);
+    await Promise.all(queued);
+    assert.deepEqual([queued.length, passes], [2, 2]);
+    const found = await books.files.store.find({ requestId: "request 2", limit: 1 });
+    assert.equal(found[0]?.usage_id, spendId(2));
+  });
+
+  it("a pass that fails fails those who share it, and no later one", async () => {
+    const { dir, share, settle } = site();
+    const books = share();
+    await books.copyNow();
+    const day = join(dir, "usage", "2026-01-31.jsonl");
+    const { bytes } = (await books.files.store.cursor())["2026-01-31.0001.jsonl"]!;
+    truncateSync(segmentPath(dir), bytes - 1);
+    await assert.rejects(books.copyNow(), BooksFault);
+    appendFileSync(segmentPath(dir), "\n");
+    settle(2);
+    assert.equal((await books.copyNow()).copied, 1, day);
+  });
+
+  it("waits for another process that works on the books, for a time", async () => {
+    const { dir, clock, share } = site();
+    const books = share();
+    const lock = { dir: join(dir, "spend"), name: "books" } as const;
+    await withLock(lock, async () => {
+      const waiting = books.copyNow();
+      await waitFor(() => clock.pending() > 0, "the pass to wait");
+      clock.advance(200);
+      await waitFor(() => clock.pending() > 0, "the pass to wait again");
+      clock.advance(5_000);
+      await assert.rejects(waiting, /another process is at work on the books/);
+    });
+    assert.equal((await books.copyNow()).copied, 1);
+  });
+});
