@@ -2,7 +2,6 @@
 import { mkdirSync, statSync } from "node:fs";
 import { open, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { dirname } from "node:path";
 import { replaceFile } from "../../data-files/index.ts";
 import { readLines } from "../days/index.ts";
 import {
