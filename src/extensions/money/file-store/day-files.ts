@@ -71,20 +71,30 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       const isLost = dayFilesIn(dir).some((day) => hasRecords(day));
       return isLost ? [brokenFile(cursorFile, -1, 0)] : [];
     }
-    let days: Cursor["days"];
     try {
-      days = read().days;
+      const finished = closed.all().filter((line) => line.closed.records > 0);
+      const last = lastClosed();
+      return [
+        ...finished.flatMap((line) => damageOf(line.closed.day, line.closed.file_bytes, true)),
+        ...Object.entries(read().days).flatMap(([day, bytes]) =>
+          day > last ? damageOf(day, bytes, false) : [],
+        ),
+      ];
     } catch (error) {
+      // What the system says of a file may pass; a file that makes no sense stays as it is.
+      if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
       return [(error as Error).message];
     }
-    const finished = closed.all().filter((line) => line.closed.records > 0);
-    const last = lastClosed();
-    return [
-      ...finished.flatMap((line) => damageOf(line.closed.day, line.closed.file_bytes, true)),
-      ...Object.entries(days).flatMap(([day, bytes]) =>
-        day > last ? damageOf(day, bytes, false) : [],
-      ),
-    ];
+  }
+
+  /** The cursor that a rebuild goes on from: nothing, if it cannot be read. */
+  function readAsFarAsPossible(): Cursor {
+    try {
+      return read();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
+      return { segments: {}, days: {} };
+    }
   }
 
   async function write(cursor: Cursor): Promise<void> {
@@ -114,11 +124,11 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       await write({ segments, days });
     },
     async setSegments(segments) {
-      await write({ ...read(), segments });
+      await write({ ...readAsFarAsPossible(), segments });
     },
     async replace(day, path) {
       const { size } = statSync(path);
-      const cursor = read();
+      const cursor = readAsFarAsPossible();
       const { [day]: before = 0, ...others } = cursor.days;
       // Until the rename the old file counts, and after it the new one: the smaller size is true of
       // both.

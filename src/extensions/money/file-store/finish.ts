@@ -1,6 +1,7 @@
 // A day that is over: its records in the order of the log, their sums, and their index.
-import { statSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import { open, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { replaceFile } from "../../data-files/index.ts";
 import { readLines } from "../days/index.ts";
 import {
@@ -76,6 +77,8 @@ export async function finish(source: Source, day: string): Promise<void> {
 }
 
 async function writeTexts(path: string, batches: AsyncIterable<readonly string[]>): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   await writeFile(path, "", { mode: 0o600 });
   const file = await open(path, "a");
   try {
