@@ -34,11 +34,11 @@ export const extensions: readonly ProgramEntry[] = [
     load: () => import("./extensions/telemetry/index.ts"),
   },
   {
-    name: "usage",
+    name: "books",
     settings: ["spend", "usage"],
     commands: ["usage sync"],
     serves: true,
-    load: () => import("./extensions/money/usage/index.ts"),
+    load: () => import("./extensions/money/books/index.ts"),
   },
   {
     // Before the APIs, so that what their guards refuse has its headers too.

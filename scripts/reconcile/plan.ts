@@ -70,6 +70,8 @@ export const KEYS: readonly Key[] = [
     names: ["plain", "no hit", "claude", "free"],
   }),
 ];
+/** It has no budget and no limit, so that it is served also where the store is silent. */
+export const UNLIMITED_KEY = KEYS[3]!;
 export const ACCOUNTS: readonly string[] = [...new Set(KEYS.map(({ account }) => account))];
 
 /** How long a provider is read on after its client left a stream, in milliseconds. */

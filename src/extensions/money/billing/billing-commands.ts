@@ -3,7 +3,8 @@ import { JSON_OPTION, UsageError, type Command } from "../../../command-line/com
 import { table } from "../../../command-line/table.ts";
 import { receiptsOf } from "../receipts/index.ts";
 import { withoutDetails } from "../records/index.ts";
-import { bookSizes, sealsStatements, withCopiedBooks, withProgress } from "../usage/index.ts";
+import { bookSizes, withCopiedBooks, withProgress } from "../books/index.ts";
+import { sealsStatements } from "../usage/index.ts";
 import { MONTH } from "./calendar.ts";
 import { statement, statementCsv } from "./statement.ts";
 

@@ -11,7 +11,8 @@ import {
   type SpendRecord,
   type UsageRecord,
 } from "../records/index.ts";
-import { readLines, type SharedBooks } from "../usage/index.ts";
+import { readLines } from "../days/index.ts";
+import type { SharedBooks } from "../usage/index.ts";
 
 /** How many usage records a trace has at most: those of the requests that ended last. */
 const MAX_RECORDS = 1_000;
@@ -23,8 +24,8 @@ export interface TraceOptions {
   /** The gateway_request_id. */
   readonly requestId: string;
   /**
-   * `YYYY-MM-DD`: without usage records, and with the lines of segments only that were begun on this
-   * day or the one before. Absent: everything.
+   * `YYYY-MM-DD`: without usage records, and with the lines of segments only that were begun on
+   * this day or the one before. Absent: everything.
    */
   readonly day?: string | undefined;
   /** Tells that nobody waits for the answer any more. */

@@ -11,7 +11,8 @@ import { hasWriter, segmentsIn } from "../ledger/index.ts";
 import { parseMoney } from "../records/index.ts";
 import { createPurses, readSpent, type Purses } from "../spent/index.ts";
 import type { SpendLimit } from "./contracts.ts";
-import { createSegmentReader, withCopiedBooks, type BooksFiles } from "../usage/index.ts";
+import { createSegmentReader, type BooksFiles } from "../usage/index.ts";
+import { withCopiedBooks } from "../books/index.ts";
 import { accountLimit, keyLimit } from "./limits.ts";
 import { printed } from "./status.ts";
 
@@ -36,7 +37,7 @@ async function addHeld({ spendDir }: BooksFiles, purses: Purses): Promise<void> 
     // Nothing runs whose process is dead.
     if (!(await hasWriter(path))) continue;
     const reader = createSegmentReader(path, name);
-    for await (const _batch of reader.read(Infinity)) continue;
+    for await (const _batch of reader.read(Infinity));
     for (const record of reader.unsettled()) purses.hold(record, parseMoney(record.hold ?? "0"));
   }
 }

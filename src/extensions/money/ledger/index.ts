@@ -1,6 +1,5 @@
 // What the spend log's readers and the gateway use of it.
 export type { SpendLogOptions } from "./begin-segment.ts";
-export { dataDirIssues, makeDataDir } from "./data-dir.ts";
 export { gatewayInstanceId, placeOf } from "./data-dir-ids.ts";
 export { settleInterrupted, type InterruptedOptions } from "./interrupted.ts";
 export type { SpendEntry } from "./segment.ts";

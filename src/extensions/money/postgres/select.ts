@@ -1,6 +1,5 @@
 // Reading usage records from PostgreSQL: single ones, days, and sums.
-import { parseMoney } from "../records/index.ts";
-import type { Dimension, ReadFilter, SumBy } from "../records/index.ts";
+import { parseMoney, type Dimension, type ReadFilter, type SumBy } from "../records/index.ts";
 import { RECORD, WHOLE_RECORD } from "./tables.ts";
 
 /** The usage_ids of a source's records, as a pattern for LIKE. */

@@ -2,17 +2,15 @@
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { withLock } from "../../data-files/index.ts";
+import { BooksFault, hasFileStore, type UnsettledRequest } from "../usage/index.ts";
 import {
-  BooksFault,
   bookSizes,
   copyShown,
-  hasFileStore,
   hasSpendLog,
   withBooks,
   withProgress,
   type BooksContext,
-  type UnsettledRequest,
-} from "../usage/index.ts";
+} from "../books/index.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import { verifyChain } from "./chain.ts";
 import { createFindings, type Findings } from "./findings.ts";

@@ -1,14 +1,10 @@
 // Line against line in days.jsonl: numbers, days, the hash of the line before, and signatures. Then
-// what was kept elsewhere: lines of closed days, and heads that `seal head` made between two of them.
+// what was kept elsewhere: lines of closed days, and heads that `seal head` made between two of
+// them.
 import { existsSync, readFileSync } from "node:fs";
 import { asString, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import {
-  createRecordAdder,
-  dayAfter,
-  hashOfLine,
-  parseClosedDay,
-  type ClosedDay,
-} from "../usage/index.ts";
+import { createRecordAdder } from "../usage/index.ts";
+import { dayAfter, hashOfLine, parseClosedDay, type ClosedDay } from "../days/index.ts";
 import { createCoverage, type Listing } from "./coverage.ts";
 import { differencesFrom } from "./day-stream.ts";
 import type { Findings } from "./findings.ts";

@@ -1,6 +1,7 @@
 // The records of one day, taken one by one in the order of the log, and compared with the line of
 // the day when all were taken.
-import { createRecordAdder, type ClosedDay, type DayRecords } from "../usage/index.ts";
+import { createRecordAdder, type DayRecords } from "../usage/index.ts";
+import type { ClosedDay } from "../days/index.ts";
 import type { Findings } from "./findings.ts";
 import type { RecordLine, RecordSource } from "./record-source.ts";
 

@@ -10,8 +10,11 @@ import type { RecordLine } from "./record-source.ts";
 export interface ProofTotals {
   /** A request that the records should have. */
   settled(record: UsageRecord): void;
-  /** A record, and how it compares. "left": its line is gone with its segment. */
-  recorded(record: UsageRecord, kind: "equal" | "unequal" | "left"): void;
+  /**
+   * A record, and how it compares. "left": its segment is gone, and a closed day has its line.
+   * "lost": its line is gone.
+   */
+  recorded(record: UsageRecord, kind: "equal" | "unequal" | "left" | "lost"): void;
   /** All records of a day were read. `isProved`: days.jsonl has exactly these. */
   dayDone(day: string, counts: DayCounts, isProved: boolean): void;
 }
@@ -85,9 +88,10 @@ export function createJudge({ coverage, countsOf, findings, totals }: JudgeOptio
     leave({ line, record, stream }) {
       const { segment, line: number } = record.log!;
       const last = coverage.of(segment).at(-1);
+      const isLost = !stream.closed || !last || last.lines < number;
       stream.counts.left += 1;
-      totals.recorded(record, "left");
-      if (!stream.closed || !last || last.lines < number)
+      totals.recorded(record, isLost ? "lost" : "left");
+      if (isLost)
         findings.add(
           stream.whereIs(line),
           `${record.usage_id}: its lines are gone: there is no spend/${segment}, and no line of ` +
@@ -101,7 +105,7 @@ export function createJudge({ coverage, countsOf, findings, totals }: JudgeOptio
       const lines = ends.get(segment) ?? 0;
       const isCut = number > lines;
       stream.counts[isCut ? "left" : "removed"] += 1;
-      totals.recorded(record, isCut ? "left" : "unequal");
+      totals.recorded(record, isCut ? "lost" : "unequal");
       const what = isCut
         ? `its lines are gone: spend/${segment} ends after line ${lines}, before line ${number}`
         : "in the usage records, without lines of its own in the spend log " +

@@ -3,7 +3,8 @@
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import type { SegmentCursor } from "../records/index.ts";
-import { brokenFile, createSegmentReader, type SegmentReader } from "../usage/index.ts";
+import { brokenFile } from "../days/index.ts";
+import { createSegmentReader, type SegmentReader } from "../usage/index.ts";
 import type { Listing } from "./coverage.ts";
 import type { Findings } from "./findings.ts";
 import type { Join } from "./join.ts";

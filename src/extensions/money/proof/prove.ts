@@ -4,7 +4,8 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { segmentsIn, strangersIn } from "../ledger/index.ts";
-import type { ClosedDay, UnsettledRequest } from "../usage/index.ts";
+import type { ClosedDay } from "../days/index.ts";
+import type { UnsettledRequest } from "../usage/index.ts";
 import { createCoverage, type Coverage, type Listing } from "./coverage.ts";
 import type { Findings } from "./findings.ts";
 import { createJoin } from "./join.ts";
@@ -31,7 +32,9 @@ export interface ProofOptions {
   readonly totals: ProofTotals;
 }
 
-/** A segment that days.jsonl names and that is gone: deleted after spend.keep_days, or by somebody. */
+/**
+ * A segment that days.jsonl names and that is gone: deleted after spend.keep_days, or by somebody.
+ */
 export interface GoneSegment {
   /** Its path in data_dir. */
   readonly file: string;

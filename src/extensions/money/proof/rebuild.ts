@@ -5,16 +5,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { syncToDisk, withLock } from "../../data-files/index.ts";
-import { usageRecord, type UsageRecord } from "../records/index.ts";
-import {
-  bookSizes,
-  createRecordAdder,
-  createSegmentReader,
-  hasFileStore,
-  withBooks,
-  withProgress,
-  type BooksContext,
-} from "../usage/index.ts";
+import { usageRecord, type LogCursor, type UsageRecord } from "../records/index.ts";
+import { bookSizes, withBooks, withProgress, type BooksContext } from "../books/index.ts";
+import { createRecordAdder, createSegmentReader, hasFileStore } from "../usage/index.ts";
 import { verifyChain, type Chain } from "./chain.ts";
 import { createCoverage } from "./coverage.ts";
 import { differencesFrom, type DayCounts } from "./day-stream.ts";
@@ -67,6 +60,9 @@ async function rebuildBooks({ books, config }: BooksContext): Promise<RebuildRes
   const proof = await proveBooks({ spendDir, days: chain.days, source, reads, findings, totals });
   // A power failure must not take lines from the spend log that the usage records have.
   for (const name of Object.keys(proof.cursor)) await syncToDisk(join(spendDir, name));
+  // A rebuild that dies leaves each segment with less than the cursor says, so that nothing is
+  // copied before the next rebuild.
+  await store.setCursor(cursorOf(proof, 1));
   const sum = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0 };
   for (const { day, counts, isProved } of totals.days) {
     const isRight = counts.added + counts.changed + counts.removed === 0 && isProved;
@@ -78,11 +74,17 @@ async function rebuildBooks({ books, config }: BooksContext): Promise<RebuildRes
       sum.left += counts.changed + counts.removed + counts.unchanged + counts.left;
     }
   }
-  await store.setCursor(
-    Object.fromEntries(Object.entries(proof.cursor).filter(([, { bytes }]) => bytes > 0)),
-  );
+  await store.setCursor(cursorOf(proof, 0));
   return { ...sum, not_rebuilt: unproved.list(), mended: findings.list() };
 }
+
+/** How far the segments were read, and so many bytes more. */
+const cursorOf = ({ cursor }: BooksProof, more: number): LogCursor =>
+  Object.fromEntries(
+    Object.entries(cursor)
+      .filter(([, { bytes }]) => bytes > 0)
+      .map(([name, at]) => [name, { ...at, bytes: at.bytes + more }]),
+  );
 
 /** Whether the records of a day may be replaced: it is open, or they are what its line says. */
 async function isAsClosed(

@@ -3,13 +3,8 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseUsageLine, type DayLine, type LogCursor, type UsageStore } from "../records/index.ts";
-import {
-  brokenFile,
-  createDayFiles,
-  createDays,
-  readLines,
-  type ClosedDay,
-} from "../usage/index.ts";
+import { brokenFile, createDays, readLines, type ClosedDay } from "../days/index.ts";
+import { createDayFiles } from "../file-store/index.ts";
 import type { Findings } from "./findings.ts";
 
 /** A line of a day, and where it stands. */

@@ -4,14 +4,8 @@ import { resolve } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { withLock } from "../../data-files/index.ts";
 import { isDay } from "../records/index.ts";
-import {
-  dayOf,
-  hasSpendLog,
-  lineOf,
-  syncUsage,
-  withBooks,
-  type BooksFiles,
-} from "../usage/index.ts";
+import { dayOf, lineOf, syncUsage, type BooksFiles } from "../usage/index.ts";
+import { hasSpendLog, withBooks } from "../books/index.ts";
 import { seals } from "./settings.ts";
 import { createSigner, keyFile, publicPem } from "./sign.ts";
 

@@ -1,16 +1,10 @@
-// A statement with its proof: the bill, and for each day the lines of its records. Those of a closed
-// day come with the line of the day and the hashes that lead from them to the root in it. All of it
-// is signed. It is printed as it is made: only the proof of one day is held in memory.
+// A statement with its proof: the bill, and for each day the lines of its records. Those of a
+// closed day come with the line of the day and the hashes that lead from them to the root in it.
+// All of it is signed. It is printed as it is made: only the proof of one day is held in memory.
 import { createHash } from "node:crypto";
 import type { DayLine, UsageRecord } from "../records/index.ts";
-import {
-  createMerkleRoot,
-  leafOf,
-  type BooksFiles,
-  type DaysLine,
-  type Signer,
-  type StatementToSeal,
-} from "../usage/index.ts";
+import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
+import type { BooksFiles, Signer, StatementToSeal } from "../usage/index.ts";
 
 /** Prints text somewhere. Resolves when more may come. */
 type Print = (text: string) => Promise<void>;

@@ -91,8 +91,9 @@ export function collectTotals(): CollectedTotals {
     days,
     settled: settledOnes.add,
     recorded(record, kind) {
-      if (kind !== "left") recordedOnes.add(record);
+      if (kind === "equal" || kind === "unequal") recordedOnes.add(record);
       if (kind === "equal") equal.add(record);
+      if (kind === "lost") notProved.add(record);
       if (kind !== "left") return;
       const ofDay = left.get(record.day) ?? createSpanSum();
       left.set(record.day, ofDay);

@@ -3,7 +3,7 @@
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
-import { leafOf, parseClosedDay, rootFrom } from "../usage/index.ts";
+import { leafOf, parseClosedDay, rootFrom } from "../days/index.ts";
 import { isMoment, type Trust } from "./chain.ts";
 import { createFindings, type Findings } from "./findings.ts";
 import { isSignedBy } from "./sign.ts";

@@ -6,8 +6,15 @@ import { join } from "node:path";
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { parseMoney, type DayLine, type LogCursor, type UsageRecord } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
-import { dayAfter, hashOfLine, type ClosedDay, type DaySegment, type DaysLine } from "./days.ts";
-import { createMerkleRoot, leafOf } from "./merkle.ts";
+import {
+  createMerkleRoot,
+  dayAfter,
+  hashOfLine,
+  leafOf,
+  type ClosedDay,
+  type DaySegment,
+  type DaysLine,
+} from "../days/index.ts";
 
 /** The day of a moment, in milliseconds since 1970. */
 export const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);

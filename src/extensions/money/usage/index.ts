@@ -1,11 +1,5 @@
-// The extension, and what other extensions use of the books.
-export { extension } from "./extension.ts";
-export { createBooks, type Books, type BooksStatus } from "./books.ts";
-export { hasSpendLog, withBooks, withCopiedBooks } from "./books-command.ts";
-export type { BooksContext } from "./books-context.ts";
+// The projection of the spend log into usage records, and the books that it works on.
 export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
-export { bookSizes, copyShown, withProgress, type BookSizes } from "./books-progress.ts";
-export { brokenFile } from "./broken-file.ts";
 export {
   createRecordAdder,
   dayOf,
@@ -14,27 +8,13 @@ export {
   type RecordAdder,
 } from "./close-days.ts";
 export {
-  bookedDay,
-  createDays,
-  dayAfter,
-  hashOfLine,
-  parseClosedDay,
-  type ClosedDay,
-  type Days,
-  type DaySegment,
-  type DaysLine,
-} from "./days.ts";
-export { createDayFiles } from "./file-store/day-files.ts";
-export { createMerkleRoot, leafOf, rootFrom } from "./merkle.ts";
-export { readLines, watchReading } from "./read-lines.ts";
-export {
   createSegmentReader,
   type SegmentReader,
   type Settled,
   type SettledBatch,
   type UnsettledRequest,
 } from "./segment-reader.ts";
-export { hasFileStore } from "./settings.ts";
+export { hasFileStore, isFileStore, usage } from "./settings.ts";
 export { shareBooks, type SharedBooks } from "./shared-books.ts";
 export {
   opensSigner,

@@ -1,6 +1,6 @@
-// One pass over the books: settles what dead processes have left open, copies what was settled since
-// the last pass into the usage records, closes the days that are over, and deletes segments that are
-// old enough. One process at a time does it.
+// One pass over the books: settles what dead processes have left open, copies what was settled
+// since the last pass into the usage records, closes the days that are over, and deletes segments
+// that are old enough. One process at a time does it.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { BusyError, syncToDisk, withLock } from "../../data-files/index.ts";
@@ -11,12 +11,10 @@ import {
   socketOf,
   strangersIn,
 } from "../ledger/index.ts";
-import type { LogCursor, StoreFault } from "../records/index.ts";
-import { usageRecord } from "../records/index.ts";
+import { usageRecord, type LogCursor, type StoreFault } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
-import { brokenFile } from "./broken-file.ts";
+import { bookedDay, brokenFile, type Days } from "../days/index.ts";
 import { closeDays } from "./close-days.ts";
-import { bookedDay, type Days } from "./days.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -138,7 +136,9 @@ async function copySegment(
   return mayWrite ? await settleRest(books, reader, name, pass) : pass;
 }
 
-/** Settles what a dead process left open in a segment that is copied to its end, and copies that. */
+/**
+ * Settles what a dead process left open in a segment that is copied to its end, and copies that.
+ */
 async function settleRest(
   books: BooksFiles,
   reader: SegmentReader,
@@ -176,7 +176,7 @@ async function readerOf(
   const isBehind = remembered !== undefined && remembered.cursor().bytes <= bytes;
   const reader = isBehind ? remembered : createSegmentReader(join(spendDir, name), name);
   // Another process may have copied it up to there. What is unsettled is found by reading that.
-  for await (const _batch of reader.read(bytes)) continue;
+  for await (const _batch of reader.read(bytes));
   openSegments.set(name, reader);
   return reader;
 }

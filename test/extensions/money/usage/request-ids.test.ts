@@ -12,7 +12,7 @@ import {
   findOpen,
   mergeIntoMonth,
   sorted,
-} from "../../../../src/extensions/money/usage/file-store/request-ids.ts";
+} from "../../../../src/extensions/money/file-store/request-ids.ts";
 import type { RequestQuery, UsageRecord } from "../../../../src/extensions/money/records/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { createScene, numbersOf, request } from "../../../support/projection.ts";

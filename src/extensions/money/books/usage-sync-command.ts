@@ -3,8 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { warnOf, withBooks } from "./books-command.ts";
 import { copyShown } from "./books-progress.ts";
-import { usage } from "./settings.ts";
-import type { SyncResult } from "./sync.ts";
+import { usage, type SyncResult } from "../usage/index.ts";
 
 /**
  * With --once one pass, whose error ends the command; else a pass every usage.sync_ms until the

@@ -2,14 +2,14 @@
 import { passwordsIn } from "../../stores/index.ts";
 import type { ProgramExtension } from "../../../command-line/command.ts";
 import { systemClock } from "../../../core/clock.ts";
-import { openBooks } from "./books-files.ts";
+import { isFileStore, openBooks, usage } from "../usage/index.ts";
 import { createBooks, type BooksStatus } from "./books.ts";
-import { dataDirIssues, makeDataDir, spend } from "../ledger/index.ts";
-import { isFileStore, usage } from "./settings.ts";
+import { spend } from "../ledger/index.ts";
+import { dataDirIssues, makeDataDir } from "./data-dir.ts";
 import { usageSyncCommand } from "./usage-sync-command.ts";
 
 export const extension: ProgramExtension = {
-  name: "usage",
+  name: "books",
   settings: [spend, usage],
   commands: { "usage sync": usageSyncCommand },
   secrets: (config) => passwordsIn(usage.of(config).store),

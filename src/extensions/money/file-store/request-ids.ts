@@ -13,8 +13,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { setImmediate as turnEnd } from "node:timers/promises";
-import { syncToDisk } from "../../../data-files/index.ts";
-import type { RequestQuery, UsageRecord } from "../../records/index.ts";
+import { syncToDisk } from "../../data-files/index.ts";
+import type { RequestQuery, UsageRecord } from "../records/index.ts";
 
 const ID_BYTES = 8;
 const KEY_BYTES = 12;

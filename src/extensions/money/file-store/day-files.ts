@@ -1,15 +1,14 @@
 // The files of the file store: `usage/YYYY-MM-DD.jsonl`, one usage record a line, and
 // `usage/cursor.json`, which says how far the spend log was copied and how many bytes of each open
-// day count. Replacing cursor.json is the moment at which anything changes: what a process that died
-// has appended does not count, and the next one cuts it off.
+// day count. Replacing cursor.json is the moment at which anything changes: what a process that
+// died has appended does not count, and the next one cuts it off.
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { asCount, asObject, parseJson } from "../../../../core/schema/untrusted-json.ts";
-import { replaceFile, syncToDisk } from "../../../data-files/index.ts";
-import type { LogCursor, SegmentCursor, StoreFault } from "../../records/index.ts";
-import { brokenFile } from "../broken-file.ts";
-import type { Days } from "../days.ts";
+import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { replaceFile, syncToDisk } from "../../data-files/index.ts";
+import type { LogCursor, SegmentCursor, StoreFault } from "../records/index.ts";
+import { brokenFile, type Days } from "../days/index.ts";
 
 const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
 
@@ -98,6 +97,15 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
     }
   }
 
+  /** What a rebuild puts its own in the place of. A file that cannot be read says nothing. */
+  function readIfPossible(): Cursor {
+    try {
+      return read();
+    } catch {
+      return { segments: {}, days: {} };
+    }
+  }
+
   async function write(cursor: Cursor): Promise<void> {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     await replaceFile(cursorFile, `${JSON.stringify(cursor)}\n`);
@@ -125,11 +133,11 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       await write({ segments, days });
     },
     async setSegments(segments) {
-      await write({ ...readAsFarAsPossible(), segments });
+      await write({ ...readIfPossible(), segments });
     },
     async replace(day, path) {
       const { size } = statSync(path);
-      const cursor = readAsFarAsPossible();
+      const cursor = readIfPossible();
       const { [day]: before = 0, ...others } = cursor.days;
       // Until the rename the old file counts, and after it the new one: the smaller size is true of
       // both.

@@ -1,6 +1,6 @@
 // What is held in memory of the days that are open: their sums, and where the records of a request
 // id are. Each grows with the file of its day, and is made anew if the file was put in order.
-import { inodeOf } from "../../../data-files/index.ts";
+import { inodeOf } from "../../data-files/index.ts";
 import {
   createSummer,
   DIMENSIONS,
@@ -10,8 +10,8 @@ import {
   type RequestQuery,
   type SumBy,
   type Summer,
-} from "../../records/index.ts";
-import { readLines } from "../read-lines.ts";
+} from "../records/index.ts";
+import { readLines } from "../days/index.ts";
 import type { DayFiles } from "./day-files.ts";
 import { addOpen, emptyIds, findOpen, type OpenIds } from "./request-ids.ts";
 

@@ -1,32 +1,23 @@
 // The usage store in files, one a day. Sums and the index of a closed day are made when it closes;
 // those of an open day are held in memory and grow with its file.
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { mkdir, open, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
-import { replaceFile } from "../../../data-files/index.ts";
+import { existsSync, readFileSync } from "node:fs";
+import type { Days } from "../days/index.ts";
 import {
   createSummer,
-  DIMENSIONS,
   parseSums,
-  parseUsageLine,
-  sumOfRecord,
-  sumsText,
-  type DayLine,
   type Dimension,
-  type ReadDay,
   type ReadFilter,
   type SumBy,
   type UsageFilter,
   type UsageRecord,
   type UsageStore,
-} from "../../records/index.ts";
-import type { Days } from "../days.ts";
+} from "../records/index.ts";
 import { createDayFiles } from "./day-files.ts";
-import { bytesOf, daysOf, orderedTexts, textsOf, type Source } from "./day-texts.ts";
 import { find } from "./find.ts";
+import { finish, linesOf, replaceDay } from "./finish.ts";
 import { lineMatcher } from "./lines.ts";
 import { createOpenDays } from "./open-days.ts";
-import { entryOf, mergeIntoMonth, sorted } from "./request-ids.ts";
+import { bytesOf, daysOf, recordIn, textsOf, type Source } from "./source.ts";
 
 /** The store in the folder `dir`. `days` tells which days are closed. */
 export function createFileStore(dir: string, days: Days): UsageStore {
@@ -55,67 +46,6 @@ function textsByDay(records: readonly UsageRecord[]): ReadonlyMap<string, string
   for (const record of records)
     texts.set(record.day, `${texts.get(record.day) ?? ""}${JSON.stringify(record)}\n`);
   return texts;
-}
-
-async function* linesOf(source: Source, day: string): AsyncGenerator<readonly DayLine[]> {
-  for await (const texts of orderedTexts(source, day))
-    yield texts.map((text) => ({ text, record: parseUsageLine(text) }));
-}
-
-async function finish(source: Source, day: string): Promise<void> {
-  if (bytesOf(source, day) === 0) return;
-  const { files } = source;
-  const draft = `${files.pathOf(day)}.new`;
-  await writeTexts(draft, orderedTexts(source, day));
-  await files.replace(day, draft);
-  const summer = createSummer(DIMENSIONS);
-  const entries: Buffer[] = [];
-  let offset = 0;
-  for await (const texts of textsOf(source, day)) {
-    for (const text of texts) {
-      const record = recordIn(source, day, text);
-      summer.add(sumOfRecord(record));
-      entries.push(entryOf(record.gateway_request_id, record.account, { day, offset }));
-      offset += Buffer.byteLength(text) + 1;
-    }
-  }
-  await mergeIntoMonth(files.besideOf(`${day.slice(0, 7)}.ids`), day, await sorted(entries));
-  await replaceFile(files.besideOf(`${day}.sums`), sumsText(summer.sums()));
-}
-
-async function writeTexts(path: string, batches: AsyncIterable<readonly string[]>): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await writeFile(path, "", { mode: 0o600 });
-  const file = await open(path, "a");
-  try {
-    for await (const texts of batches)
-      if (texts.length > 0) await file.appendFile(texts.map((text) => `${text}\n`).join(""));
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-async function replaceDay(source: Source, day: string, read: ReadDay): Promise<void> {
-  const draft = `${source.files.pathOf(day)}.new`;
-  async function* texts(): AsyncGenerator<readonly string[]> {
-    for await (const records of read()) yield records.map((record) => JSON.stringify(record));
-  }
-  await writeTexts(draft, texts());
-  const closed = source.days.all().find((line) => line.closed.day === day)?.closed;
-  const { size } = statSync(draft);
-  if (closed && closed.file_bytes !== size)
-    throw new Error(`${day} was closed with ${closed.file_bytes} bytes of records, not ${size}`);
-  await source.files.replace(day, draft);
-  await finish(source, day);
-}
-
-function recordIn({ files }: Source, day: string, text: string): UsageRecord {
-  const record = parseUsageLine(text);
-  if (record) return record;
-  throw new Error(
-    `${files.pathOf(day)} holds a line that is no usage record: ${text.slice(0, 80)}`,
-  );
 }
 
 async function* readRecords(

@@ -2,11 +2,15 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { BooksContext } from "./books-context.ts";
-import type { BooksFiles } from "./books-files.ts";
-import { watchReading } from "./read-lines.ts";
-import { isFileStore, usage } from "./settings.ts";
+import {
+  copySettled,
+  isFileStore,
+  usage,
+  type BooksFiles,
+  type SyncResult,
+} from "../usage/index.ts";
+import { watchReading } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
-import { copySettled, type SyncResult } from "./sync.ts";
 
 /** How many bytes the books have: about what a command reads of them. */
 export interface BookSizes {

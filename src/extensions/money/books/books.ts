@@ -7,10 +7,14 @@ import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
 import { createSpendLog, repeat, spend, waitAtMost } from "../ledger/index.ts";
 import { isoTime, settleRecord, type StoreFault } from "../records/index.ts";
-import type { BooksFiles, BooksOptions } from "./books-files.ts";
-import { usage } from "./settings.ts";
-import { shareBooks, type SharedBooks } from "./shared-books.ts";
-import { BooksFault } from "./sync.ts";
+import {
+  BooksFault,
+  shareBooks,
+  usage,
+  type BooksFiles,
+  type BooksOptions,
+  type SharedBooks,
+} from "../usage/index.ts";
 
 /** How long start() waits for the first sync. A database that is down must not hold requests up. */
 const FIRST_SYNC_MS = 5_000;
@@ -33,8 +37,8 @@ export interface BooksStatus {
 /** The ledger of a gateway with books, and what starts and stops it. */
 export interface Books extends Ledger {
   /**
-   * Opens the spend log, settles what dead processes have left open, and starts the sync. Rejects with
-   * a ValidationError if data_dir can never be used. Anything that may pass is in `status`.
+   * Opens the spend log, settles what dead processes have left open, and starts the sync. Rejects
+   * with a ValidationError if data_dir can never be used. Anything that may pass is in `status`.
    */
   start(): Promise<void>;
   /** How they are at this moment. */

@@ -2,7 +2,7 @@
 import type { CommandArguments, Terminal } from "../../../command-line/command.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
-import type { BooksFiles } from "./books-files.ts";
+import type { BooksFiles } from "../usage/index.ts";
 
 export interface BooksContext {
   /** Open until the command's work has ended. */

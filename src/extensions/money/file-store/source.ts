@@ -1,15 +1,12 @@
-// Which days a file store has, and the lines of a day, as its file has them or in the order of the log.
+// What the parts of the file store share: which days there are, and the lines of their files.
 import { statSync } from "node:fs";
-import type { DayFilter } from "../../records/index.ts";
-import { brokenFile } from "../broken-file.ts";
-import type { Days } from "../days.ts";
-import { readLines } from "../read-lines.ts";
+import { brokenFile, readLines, type Days } from "../days/index.ts";
+import { parseUsageLine, type DayFilter, type UsageRecord } from "../records/index.ts";
 import type { DayFiles } from "./day-files.ts";
-import { segmentIn } from "./lines.ts";
 import type { OpenDays } from "./open-days.ts";
 
 /** So many bytes are read at once. */
-const BATCH_BYTES = 256 * 1024;
+export const BATCH_BYTES = 256 * 1024;
 
 /** What the parts of the store share. */
 export interface Source {
@@ -48,40 +45,12 @@ export async function* textsOf(source: Source, day: string): AsyncGenerator<read
   for await (const { lines } of readLines(path, { to, batchBytes: BATCH_BYTES })) yield lines;
 }
 
-/** Some bytes of the file of a day, whose records come from one segment. */
-interface Run {
-  readonly segment: string;
-  readonly from: number;
-  to: number;
-}
-
-/** All of the file of a day, in its order. Each pass leaves a run of each segment. */
-async function runsOf(source: Source, day: string): Promise<readonly Run[]> {
-  const runs: Run[] = [];
-  let from = 0;
-  for await (const texts of textsOf(source, day))
-    for (const text of texts) {
-      const segment = segmentIn(text);
-      const to = from + Buffer.byteLength(text) + 1;
-      const last = runs.at(-1);
-      if (last?.segment === segment) last.to = to;
-      else runs.push({ segment, from, to });
-      from = to;
-    }
-  return runs;
-}
-
-/** The same in the order of the log: within a segment the file has it already. */
-export async function* orderedTexts(
-  source: Source,
-  day: string,
-): AsyncGenerator<readonly string[]> {
-  const path = source.files.pathOf(day);
-  const runs = await runsOf(source, day);
-  const ordered = [...runs].sort((one, other) => compareTexts(one.segment, other.segment));
-  for (const { from, to } of ordered)
-    for await (const { lines } of readLines(path, { from, to, batchBytes: BATCH_BYTES }))
-      yield lines;
+export function recordIn({ files }: Source, day: string, text: string): UsageRecord {
+  const record = parseUsageLine(text);
+  if (record) return record;
+  throw new Error(
+    `${files.pathOf(day)} holds a line that is no usage record: ${text.slice(0, 80)}`,
+  );
 }
 
 /** By UTF-16 code units, as the names in a folder are sorted. */

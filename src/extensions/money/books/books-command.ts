@@ -4,9 +4,8 @@ import { systemClock } from "../../../core/clock.ts";
 import type { Command, Terminal } from "../../../command-line/command.ts";
 import type { StoreFault } from "../records/index.ts";
 import type { BooksContext } from "./books-context.ts";
-import { openBooks } from "./books-files.ts";
+import { isFileStore, openBooks, usage } from "../usage/index.ts";
 import { copyShown } from "./books-progress.ts";
-import { isFileStore, usage } from "./settings.ts";
 
 /** Does what a command is for. Resolves with its exit code; undefined is 0. */
 export type BooksWork = (context: BooksContext) => Promise<number | void>;

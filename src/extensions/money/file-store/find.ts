@@ -1,14 +1,12 @@
-// Finds the latest records of a request id: those of open days by what is held in memory, those of
-// closed days by the index of their month.
+// Finds records by their request id: in the open days, then in the index of closed months.
 import { open, type FileHandle } from "node:fs/promises";
-import { inodeOf } from "../../../data-files/index.ts";
-import { parseUsageLine, type RequestQuery, type UsageRecord } from "../../records/index.ts";
-import { bytesOf, compareTexts, daysOf, type Source } from "./day-texts.ts";
+import { inodeOf } from "../../data-files/index.ts";
+import { parseUsageLine, type RequestQuery, type UsageRecord } from "../records/index.ts";
 import { findInMonth } from "./request-ids.ts";
+import { bytesOf, compareTexts, daysOf, type Source } from "./source.ts";
 
 const LINE_BYTES = 4 * 1024;
 
-/** As UsageStore.find(). */
 export async function find(source: Source, query: RequestQuery): Promise<readonly UsageRecord[]> {
   for (;;) {
     const found = await search(source, query);

@@ -1,6 +1,6 @@
 // Looks at the line of a usage record without parsing it: most lines are passed over. Inside of a
 // text quotes are escaped, so the name of a member is never found in one.
-import type { ReadFilter } from "../../records/index.ts";
+import type { ReadFilter } from "../records/index.ts";
 
 const SEGMENT = '"log":{"segment":"';
 

@@ -1,0 +1,3 @@
+// The usage store in files.
+export { createDayFiles } from "./day-files.ts";
+export { createFileStore } from "./file-store.ts";

@@ -1,0 +1,267 @@
+// Sealed statements, and verifiers that know the formats from the manual alone.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { appendFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, describe, it } from "node:test";
+import { printSealedStatement } from "../../../../src/extensions/money/proof/statement.ts";
+import { createSigner } from "../../../../src/extensions/money/proof/sign.ts";
+import { verifyStatement } from "../../../../src/extensions/money/proof/verify-statement.ts";
+import { createMerkleRoot, leafOf, rootFrom } from "../../../../src/extensions/money/days/index.ts";
+import { folder } from "../../../support/folder.ts";
+import { createRandom } from "../../../support/random.ts";
+import { runHere } from "../../../support/run-here.ts";
+import type { Scene } from "../../../support/projection.ts";
+import {
+  A,
+  B,
+  C,
+  command,
+  copyOf,
+  edit,
+  publicKeyOf,
+  retire,
+  textOfFile,
+  threeDays,
+} from "./sealed-books.ts";
+
+let scene: Scene;
+let text: string;
+let publicKey: string;
+let keyFile: string;
+
+async function statement(month: string, dir = scene.dir): Promise<string> {
+  const args = ["billing", "statement", "--account", "acme", "--month", month, "--sealed"];
+  const { code, stdout, stderr } = await command(dir, args);
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+before(async () => {
+  scene = await threeDays();
+  publicKey = publicKeyOf(scene.dir);
+  keyFile = join(folder(), "key.pem");
+  writeFileSync(keyFile, (await command(scene.dir, ["seal", "public-key"])).stdout);
+  text = await statement("2026-02");
+});
+
+const verified = (changed: string, kept: readonly string[] = []) =>
+  verifyStatement(changed, { publicKey, kept });
+
+/** Signs a statement anew, as somebody with the key would. */
+function forged(change: (statement: Record<string, any>) => void): string {
+  const { signature: _signature, ...body } = JSON.parse(text);
+  change(body);
+  return createSigner(scene.dir).sign(JSON.stringify(body));
+}
+
+describe("a proof of many leaves", () => {
+  it("leads from any of them to the root, and from no others", () => {
+    const { random } = createRandom(7);
+    for (let count = 0; count < 40; count += 1) {
+      const leaves = Array.from({ length: count }, (_, at) => leafOf(`line ${at}`));
+      for (const share of [0.1, 0.5, 1]) {
+        const merkle = createMerkleRoot();
+        const known = new Map<number, Buffer>();
+        leaves.forEach((leaf, at) => {
+          const isProved = random() < share || share === 1;
+          merkle.add(leaf, isProved);
+          if (isProved) known.set(at, leaf);
+        });
+        if (known.size === 0) continue;
+        const hashes = merkle.hashes();
+        assert.equal(rootFrom(count, known, hashes), merkle.root());
+        assert.ok(share < 1 || hashes.length === 0);
+        const [first] = [...known.keys()];
+        const wrong = new Map(known).set(first!, leafOf("another"));
+        assert.notEqual(rootFrom(count, wrong, hashes), merkle.root());
+        assert.equal(rootFrom(count, known, [...hashes, "00"]), undefined);
+      }
+    }
+  });
+});
+
+describe("a sealed statement", () => {
+  it("has the records as they stand in the books, and proves them", () => {
+    const { days, bill, type } = JSON.parse(text);
+    assert.deepEqual([type, bill.account, bill.month], ["statement", "acme", "2026-02"]);
+    const records = days.flatMap((day: { records: [number, string][] }) =>
+      day.records.map(([, line]) => line),
+    );
+    const files = ["2026-02-01", "2026-02-02"].map((day) => scene.dayFile(day)).join("");
+    for (const line of records) assert.ok(files.includes(`${line}\n`));
+    const { findings, ok, by_head, not_proved, account } = verified(text);
+    assert.deepEqual([findings, ok, account], [[], true, "acme"]);
+    assert.deepEqual([by_head + not_proved, not_proved], [records.length, 7]);
+    assert.ok(records.length === bill.total.requests && by_head > 0);
+  });
+
+  it("proves a month without records of the account too", async () => {
+    assert.deepEqual(verified(await statement("2025-12")).findings, []);
+  });
+
+  it("is proved once segments are deleted", async () => {
+    const dir = copyOf(scene.dir);
+    retire(dir, [A, B, C]);
+    assert.deepEqual(verified(await statement("2026-01", dir)).findings, []);
+  });
+
+  it("is found out if any byte of it was changed", () => {
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length - 2; at += 13) {
+      const changed = Buffer.from(bytes);
+      changed[at]! ^= 1;
+      assert.equal(verified(changed.toString()).ok, false, `byte ${at}`);
+    }
+  });
+
+  const FORGERIES: readonly (readonly [string, (body: Record<string, any>) => void, RegExp])[] = [
+    ["a sum", ({ bill }) => Object.assign(bill.total, { cost: "1" }), /^the total: is not the sum/],
+    [
+      "a line of the bill",
+      ({ bill }) => Object.assign(bill.lines[0], { requests: 1 }),
+      /^the line of .*: is not the sum/,
+    ],
+    [
+      "a record",
+      ({ days }) =>
+        Object.assign(days[0].records[0], { 1: days[0].records[0][1].replace("0.", "9.") }),
+      /^the records of 2026-02-01: are not those that/,
+    ],
+    [
+      "a record's place",
+      ({ days }) => Object.assign(days[0].records[0], { 0: 5 }),
+      /^the records of 2026-02-01: are not/,
+    ],
+    ["a hash", ({ days }) => days[0].hashes.pop(), /^the records of 2026-02-01: are not/],
+    [
+      "a line of a day",
+      ({ days }) =>
+        Object.assign(days[0], { line: days[0].line.replace('"number":2', '"number":3') }),
+      /^the line of 2026-02-01: was changed/,
+    ],
+    [
+      "a record that is there twice",
+      ({ days }) => days[1].records.push(days[1].records[0]),
+      /is in the statement twice$/,
+    ],
+    [
+      "another account",
+      ({ bill }) => Object.assign(bill, { account: "beta" }),
+      /is of another account, day or currency$/,
+    ],
+  ];
+  for (const [what, change, expected] of FORGERIES)
+    it(`is found out even if it was signed anew: ${what}`, () => {
+      const { findings } = verified(forged(change));
+      assert.ok(
+        findings.some((finding) => expected.test(finding)),
+        JSON.stringify(findings),
+      );
+    });
+
+  it("is compared with lines that were kept", () => {
+    const kept = textOfFile(scene.dir, "days.jsonl").split("\n").slice(0, -1);
+    assert.deepEqual(verified(text, kept).compared, ["2026-02-01"]);
+    const other = verified(text, [kept[1]!.replace('"records":8', '"records":9')]);
+    assert.deepEqual(other.findings, [
+      "the line of 2026-02-01 in the statement: is not the one that was kept",
+    ]);
+  });
+
+  it("is verified by the command", async () => {
+    const file = join(folder(), "statement.json");
+    writeFileSync(file, text);
+    const { code, stdout } = await runHere(["seal", "verify", file, "--public-key", keyFile]);
+    assert.equal(code, 0);
+    assert.match(
+      stdout,
+      /\nstatement of acme for 2026-02: \d+ records: \d+ proved by the lines of closed days, 7 of days that were open\ncompared with no head that was kept elsewhere\nnothing was changed\n$/,
+    );
+    writeFileSync(file, text.slice(0, 900));
+    assert.match((await runHere(["seal", "verify", file])).stderr, /was cut off or damaged/);
+    assert.match((await runHere(["seal", "verify", `${file}s`])).stderr, /is not there/);
+  });
+
+  it("is not made of records that are not those of their day, nor without seals", async () => {
+    const dir = copyOf(scene.dir);
+    edit(dir, "usage/2026-02-01.jsonl", (lines) => lines.map((line) => line.replace('"m"', '"n"')));
+    const args = ["billing", "statement", "--account", "acme", "--month", "2026-02", "--sealed"];
+    assert.match((await command(dir, args)).stderr, /are not those of its line in days.jsonl/);
+    const books = { ...scene.books, signer: undefined };
+    const bill = { account: "acme", month: "2026-02", currency: "USD" };
+    await assert.rejects(
+      printSealedStatement(books, bill, async () => undefined),
+      /seals.enabled/,
+    );
+  });
+});
+
+describe("a verifier that was written from the manual alone", { concurrency: 2 }, () => {
+  const python = (path: string) => {
+    const args = ["test/extensions/money/proof/verify.py", path, keyFile];
+    const { status, stderr } = spawnSync("python3", args, { encoding: "utf8" });
+    return { status, stderr };
+  };
+  const RIGHT = { status: 0, stderr: "" };
+
+  it("finds right books and statements right", () => {
+    assert.deepEqual(python(scene.dir), RIGHT);
+    const retired = copyOf(scene.dir);
+    retire(retired, [A, B, C]);
+    assert.deepEqual(python(retired), RIGHT);
+    const file = join(folder(), "statement.json");
+    writeFileSync(file, text);
+    assert.deepEqual(python(file), RIGHT);
+    writeFileSync(
+      file,
+      forged(({ days }) => days[0].hashes.reverse()),
+    );
+    assert.match(python(file).stderr, /^wrong: 2026-02-01/);
+    writeFileSync(file, text.replace("acme", "beta"));
+    assert.match(python(file).stderr, /^wrong: statement: signature/);
+  });
+
+  const SPOILS: readonly (readonly [string, (dir: string) => void, RegExp])[] = [
+    [
+      "a segment",
+      (dir) => edit(dir, `spend/${B}`, (lines) => lines.map((line) => line.replace('"m"', '"n"'))),
+      /^wrong: spend\/2026-01-31.0002/,
+    ],
+    [
+      "records",
+      (dir) => edit(dir, "usage/2026-01-31.jsonl", (lines) => lines.toReversed()),
+      /^wrong: usage\/2026-01-31/,
+    ],
+    [
+      "more records",
+      (dir) => appendFileSync(join(dir, "usage/2026-02-01.jsonl"), "{}\n"),
+      /^wrong: usage\/2026-02-01/,
+    ],
+    [
+      "no records",
+      (dir) => rmSync(join(dir, "usage/2026-02-01.jsonl")),
+      /^wrong: usage\/2026-02-01/,
+    ],
+    [
+      "a line of a day",
+      (dir) =>
+        edit(dir, "days.jsonl", (lines) =>
+          lines.map((line) => line.replace('"records":8', '"records":9')),
+        ),
+      /^wrong: days.jsonl, line 2/,
+    ],
+    [
+      "lines of days",
+      (dir) => edit(dir, "days.jsonl", (lines) => lines.slice(1)),
+      /^wrong: days.jsonl, line 1/,
+    ],
+  ];
+  for (const [what, spoil, expected] of SPOILS)
+    it(`finds what was changed: ${what}`, () => {
+      const dir = copyOf(scene.dir);
+      spoil(dir);
+      assert.match(python(dir).stderr, expected);
+    });
+});
