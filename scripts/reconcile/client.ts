@@ -5,7 +5,7 @@ import http from "node:http";
 import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
 import { type Verdict, verdictOn } from "./verdict.ts";
-import { type Key, KEYS, UNLIMITED_KEY } from "./plan.ts";
+import { type Key, KEYS } from "./plan.ts";
 import { type Random, UNANSWERED } from "./provider.ts";
 
 /** What a client sent, and what came of it. */
@@ -70,9 +70,11 @@ function createPlanner({ random, between, pick }: Random) {
     return chance < 0.25 ? undefined : `own-${serial}`;
   }
 
-  return (gateway: number, key = pick(drawn), prompt = ""): Plan => {
+  /** `prompt`: what the text begins with. */
+  return (gateway: number, prompt = ""): Plan => {
     serials += 1;
     const serial = serials;
+    const key = pick(drawn);
     const padding = PADDING.repeat(between(0, 40));
     const frame = (bytes: number) => `${prompt}#${serial}/${bytes}# ${padding}`;
     // The size stands in the text itself, always in four digits.
@@ -222,7 +224,7 @@ export function createCrowds(random: Random) {
       asked,
       turnTo: (gateway, url) => targets[gateway]!.turnTo(url),
       askInVain(gateway) {
-        const next = plan(gateway, UNLIMITED_KEY, UNANSWERED);
+        const next = plan(gateway, UNANSWERED);
         const { url, agent } = targets[gateway]!.now();
         // This client stays, and sends everything.
         const stays = { leaveAfterBytes: Infinity, leaveAfterMs: undefined };

@@ -97,15 +97,6 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
     }
   }
 
-  /** What a rebuild puts its own in the place of. A file that cannot be read says nothing. */
-  function readIfPossible(): Cursor {
-    try {
-      return read();
-    } catch {
-      return { segments: {}, days: {} };
-    }
-  }
-
   async function write(cursor: Cursor): Promise<void> {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     await replaceFile(cursorFile, `${JSON.stringify(cursor)}\n`);
@@ -133,11 +124,11 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       await write({ segments, days });
     },
     async setSegments(segments) {
-      await write({ ...readIfPossible(), segments });
+      await write({ ...readAsFarAsPossible(), segments });
     },
     async replace(day, path) {
       const { size } = statSync(path);
-      const cursor = readIfPossible();
+      const cursor = readAsFarAsPossible();
       const { [day]: before = 0, ...others } = cursor.days;
       // Until the rename the old file counts, and after it the new one: the smaller size is true of
       // both.

@@ -149,6 +149,29 @@ async function textsOf(store: UsageStore, filter: ReadFilter): Promise<readonly 
   return texts.sort();
 }
 
+const GROUPINGS: readonly (readonly Dimension[])[] = [
+  ["day", "account", "key_id", "model", "provider", "currency"],
+  ["account"],
+  ["day"],
+  [],
+];
+
+/** Two stores of the same records answer the same. */
+async function haveSameAnswers(
+  both: readonly [UsageStore, UsageStore],
+  filter: UsageFilter,
+): Promise<void> {
+  for (const by of GROUPINGS) {
+    const [ours, theirs] = await Promise.all(both.map((store) => store.sums(filter, by)));
+    assert.deepEqual(sorted(theirs!), sorted(ours!), JSON.stringify({ filter, by }));
+  }
+  for (const requestId of [undefined, '"quoted" 7 %_\\ é']) {
+    const asking = { ...filter, requestId };
+    const [ours, theirs] = await Promise.all(both.map((store) => textsOf(store, asking)));
+    assert.deepEqual(theirs, ours, JSON.stringify(filter));
+  }
+}
+
 describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   before(async () => {
     db = await startPostgres();
@@ -174,23 +197,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const withoutTime = (scene: Scene) => scene.closed().map((line) => ({ ...line, previous: "" }));
     assert.deepEqual(withoutTime(table), withoutTime(files));
     assert.deepEqual(await both[1].cursor(), await both[0].cursor());
-    for (const asked of QUESTIONS) {
-      const filter = { ...asked, ownOnly: true };
-      for (const by of [
-        ["day", "account", "key_id", "model", "provider", "currency"],
-        ["account"],
-        ["day"],
-        [],
-      ] as Dimension[][]) {
-        const [ours, theirs] = await Promise.all(both.map((store) => store.sums(filter, by)));
-        assert.deepEqual(sorted(theirs!), sorted(ours!), JSON.stringify({ filter, by }));
-      }
-      for (const requestId of [undefined, '"quoted" 7 %_\\ é']) {
-        const asking = { ...filter, requestId };
-        const [ours, theirs] = await Promise.all(both.map((store) => textsOf(store, asking)));
-        assert.deepEqual(theirs, ours, JSON.stringify(filter));
-      }
-    }
+    for (const asked of QUESTIONS) await haveSameAnswers(both, { ...asked, ownOnly: true });
     for (let n = 1; n <= 200; n += 1) {
       const account = n % 2 === 0 ? "acme" : 'say "hi"';
       const query = { requestId: `"quoted" ${n >> 1} %_\\ é`, account, limit: 50 };
