@@ -18,7 +18,7 @@ import {
   retire,
   textOfFile,
   threeDays,
-} from "./sealed-books.ts";
+} from "../../../support/sealed-books.ts";
 
 type Change = (lines: string[], at: number) => string[];
 

@@ -12,7 +12,7 @@ import { systemClock } from "../../../core/clock.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { hasFileStore, openBooks } from "../usage/index.ts";
 import { keptLines, type Trust } from "./chain.ts";
-import { sourceOfStore } from "./record-source.ts";
+import { sourceOfStore } from "../proof/index.ts";
 import { publicHexOf } from "./sign.ts";
 import { verifyBooks, type DayProof, type Verification } from "./verify.ts";
 import { isStatement, verifyStatement, type StatementVerification } from "./verify-statement.ts";

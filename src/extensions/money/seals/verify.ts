@@ -2,11 +2,17 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { compareHeadRecords, compareKept, verifyChain, type Trust } from "./chain.ts";
-import { createFindings, type Findings } from "./findings.ts";
-import { proveBooks, type GoneSegment, type ProofOptions } from "./prove.ts";
-import type { SegmentProof } from "./prove-segment.ts";
-import { sourceOfFiles, type RecordSource } from "./record-source.ts";
-import { collectTotals } from "./totals.ts";
+import {
+  createFindings,
+  proveBooks,
+  sourceOfFiles,
+  type Findings,
+  type GoneSegment,
+  type ProofOptions,
+  type ProofTotals,
+  type RecordSource,
+  type SegmentProof,
+} from "../proof/index.ts";
 
 /** What is proved of the records of a day. */
 export interface DayProof {
@@ -59,7 +65,16 @@ export async function verifyBooks(dataDir: string, options: VerifyOptions): Prom
   const chain = verifyChain(join(dataDir, "days.jsonl"), trust, findings);
   const kept = compareKept(chain, trust, findings);
   const source = options.source ?? sourceIn(dataDir, options, chain.days, findings);
-  const totals = collectTotals();
+  const proofs: DayProof[] = [];
+  const closed = new Set(chain.days.map(({ day }) => day));
+  const totals: ProofTotals = {
+    settled: () => undefined,
+    recorded: () => undefined,
+    dayDone(day, { changed, removed, unchanged, left }, isProved) {
+      const records = changed + removed + unchanged + left;
+      proofs.push({ day, records, by_line: isProved && closed.has(day), by_log: unchanged });
+    },
+  };
   const { segments, gone, awaited } = await proveBooks({
     spendDir: join(dataDir, "spend"),
     days: chain.days,
@@ -83,19 +98,10 @@ export async function verifyBooks(dataDir: string, options: VerifyOptions): Prom
     },
     segments,
     gone,
-    days: source ? totals.days.map(dayProof) : null,
+    days: source ? proofs : null,
     awaited,
     findings: list,
   };
-
-  function dayProof({ day, counts, isProved }: (typeof totals.days)[number]): DayProof {
-    return {
-      day,
-      records: counts.changed + counts.removed + counts.unchanged + counts.left,
-      by_line: isProved && chain.days.some((closed) => closed.day === day),
-      by_log: counts.unchanged,
-    };
-  }
 }
 
 function sourceIn(

@@ -5,7 +5,7 @@ import { asArray, asObject, asString, parseJson } from "../../../core/schema/unt
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import { leafOf, parseClosedDay, rootFrom } from "../days/index.ts";
 import { isMoment, type Trust } from "./chain.ts";
-import { createFindings, type Findings } from "./findings.ts";
+import { createFindings, type Findings } from "../proof/index.ts";
 import { isSignedBy } from "./sign.ts";
 
 /** What was found of a statement. `seal verify --json` prints it. */
