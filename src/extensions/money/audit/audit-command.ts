@@ -12,7 +12,8 @@ import {
   type BooksContext,
 } from "../books/index.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
-import { createFindings, proveBooks, sourceOf, type Findings } from "../proof/index.ts";
+import { createFindings, proveBooks, type Findings } from "../proof/index.ts";
+import { sourceOf } from "./record-source.ts";
 import { collectTotals, costsOf, type RecordSpan } from "./totals.ts";
 
 /** What an audit found. `audit --json` prints it. */

@@ -6,20 +6,18 @@ import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { syncToDisk, withLock } from "../../data-files/index.ts";
 import { usageRecord, type LogCursor, type UsageRecord } from "../records/index.ts";
-import type { ClosedDay } from "../days/index.ts";
+import { createCoverage, type ClosedDay } from "../days/index.ts";
 import { bookSizes, withBooks, withProgress, type BooksContext } from "../books/index.ts";
-import { createRecordAdder, createSegmentReader } from "../usage/index.ts";
+import { createRecordAdder, createSegmentReader, differencesFrom } from "../usage/index.ts";
 import {
-  createCoverage,
   createFindings,
-  differencesFrom,
   proveBooks,
-  sourceOf,
   type BooksProof,
   type DayCounts,
   type Findings,
   type RecordSource,
 } from "../proof/index.ts";
+import { sourceOf } from "./record-source.ts";
 import { collectTotals } from "./totals.ts";
 
 /** What a rebuild did. `books rebuild --json` prints it. */

@@ -1,6 +1,6 @@
 // The records of one day, taken one by one in the order of the log, and compared with the line of
 // the day when all were taken.
-import { createRecordAdder, type DayRecords } from "../usage/index.ts";
+import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 import type { ClosedDay } from "../days/index.ts";
 import type { Findings } from "./findings.ts";
 import type { RecordLine, RecordSource } from "./record-source.ts";
@@ -105,13 +105,4 @@ export function openDay(
     isDone: () => isDone,
     isProved: () => isProved,
   };
-}
-
-/** In what records differ from those that a line of days.jsonl has. Empty: in nothing. */
-export function differencesFrom(line: ClosedDay, found: DayRecords): readonly string[] {
-  return (Object.keys(found) as (keyof DayRecords)[]).flatMap((member) => {
-    const [is, was] = [JSON.stringify(found[member]), JSON.stringify(line[member])];
-    if (is === was) return [];
-    return [member === "file_sha256" || member === "root" ? member : `${member} ${is}, not ${was}`];
-  });
 }

@@ -3,7 +3,7 @@
 // meet, and only what does not is held in memory, until the end of its segment.
 import { usageRecord } from "../records/index.ts";
 import type { Settled } from "../usage/index.ts";
-import type { Coverage } from "./coverage.ts";
+import type { Coverage } from "../days/index.ts";
 import { openDay, type DayStream } from "./day-stream.ts";
 import type { Findings } from "./findings.ts";
 import { createJudge, placeOf, type Expected, type Found, type ProofTotals } from "./judge.ts";

@@ -2,11 +2,9 @@
 // byte, or whatever store there is.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../../../core/config.ts";
 import { parseUsageLine, type DayLine, type LogCursor, type UsageStore } from "../records/index.ts";
 import { brokenFile, createDays, readLines, type ClosedDay } from "../days/index.ts";
 import { createDayFiles, segmentIn } from "../file-store/index.ts";
-import { hasFileStore, type BooksFiles } from "../usage/index.ts";
 import type { Findings } from "./findings.ts";
 
 /** A line of a day, and where it stands. */
@@ -35,20 +33,6 @@ export interface RecordSource {
   /** What is read for a day, for the operator. */
   nameOf(day: string): string;
 }
-
-/** The records of books, in files or in another store. */
-export const sourceOf = async (
-  { dataDir, store, days }: BooksFiles,
-  config: Config,
-  findings: Findings,
-): Promise<RecordSource> =>
-  hasFileStore(config)
-    ? sourceOfFiles(
-        dataDir,
-        days.all().map(({ closed }) => closed),
-        findings,
-      )
-    : await sourceOfStore(store);
 
 /** The records in any store. */
 export async function sourceOfStore(store: UsageStore): Promise<RecordSource> {
@@ -132,27 +116,34 @@ const daysWithFiles = (dataDir: string): readonly string[] =>
 /** Some bytes of a file of records, which begin with line `line`. */
 interface Run {
   readonly from: number;
-  readonly to: number;
+  to: number;
   readonly line: number;
 }
 
 /** The lines of an open day in the order of the log: within a segment its file has it already. */
 async function* orderedLines(path: string, to: number): AsyncGenerator<RecordBatch> {
-  const runs: (Run & { readonly segment: string })[] = [];
-  let at = { from: 0, line: 1 };
+  const runs = await runsOf(path, to);
+  for (const segment of [...runs.keys()].sort())
+    for (const run of runs.get(segment) ?? [])
+      for await (const { lines } of numberedLines(path, run)) yield { lines };
+}
+
+/** The file in pieces whose records come from one segment each, by segment. */
+async function runsOf(path: string, to: number): Promise<ReadonlyMap<string, readonly Run[]>> {
+  const runs = new Map<string, Run[]>();
+  let last = { segment: "", run: { from: 0, to: 0, line: 1 } };
+  let line = 1;
   for await (const { lines } of readLines(path, { to }))
     for (const text of lines) {
       const segment = segmentIn(text);
-      const end = at.from + Buffer.byteLength(text) + 1;
-      const run = runs.at(-1)?.segment === segment ? runs.pop()! : { ...at, segment };
-      runs.push({ ...run, to: end });
-      at = { from: end, line: at.line + 1 };
+      if (segment !== last.segment) {
+        last = { segment, run: { from: last.run.to, to: last.run.to, line } };
+        runs.set(segment, [...(runs.get(segment) ?? []), last.run]);
+      }
+      last.run.to += Buffer.byteLength(text) + 1;
+      line += 1;
     }
-  const segments = [...new Set(runs.map(({ segment }) => segment))].sort();
-  for (const segment of segments)
-    for (const run of runs)
-      if (run.segment === segment)
-        for await (const { lines } of numberedLines(path, run)) yield { lines };
+  return runs;
 }
 
 async function* numberedLines(path: string, { from, to, line }: Run): AsyncGenerator<FileBatch> {

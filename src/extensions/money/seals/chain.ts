@@ -2,15 +2,16 @@
 // what was kept elsewhere: lines of closed days, and heads that `seal head` made between two of them.
 import { existsSync, readFileSync } from "node:fs";
 import { asString, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { createRecordAdder } from "../usage/index.ts";
-import { dayAfter, hashOfLine, parseClosedDay, type ClosedDay } from "../days/index.ts";
+import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 import {
   createCoverage,
-  differencesFrom,
-  type Findings,
+  dayAfter,
+  hashOfLine,
+  parseClosedDay,
+  type ClosedDay,
   type Listing,
-  type RecordSource,
-} from "../proof/index.ts";
+} from "../days/index.ts";
+import type { Findings, RecordSource } from "../proof/index.ts";
 import { isSignedBy } from "./sign.ts";
 
 /** What the verifier believes, because it comes from elsewhere. */

@@ -1,10 +1,10 @@
 // Seals: what signs days and statements, and the commands that verify them.
 import type { ProgramExtension } from "../../../command-line/command.ts";
+import { printSealedStatement } from "../sealed-statements/index.ts";
 import type { SigningExtension, StatementSealer } from "../usage/index.ts";
 import { headCommand, publicKeyCommand } from "./seal-commands.ts";
 import { seals } from "./settings.ts";
 import { openSigner } from "./sign.ts";
-import { printSealedStatement } from "./statement.ts";
 import { verifyCommand } from "./verify-command.ts";
 
 export const extension: ProgramExtension & SigningExtension & StatementSealer = {

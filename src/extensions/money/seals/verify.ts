@@ -6,7 +6,6 @@ import {
   createFindings,
   proveBooks,
   sourceOfFiles,
-  type Findings,
   type GoneSegment,
   type ProofOptions,
   type ProofTotals,
@@ -64,7 +63,9 @@ export async function verifyBooks(dataDir: string, options: VerifyOptions): Prom
   // What grows first is read last, so that a gateway that runs meanwhile makes no finding.
   const chain = verifyChain(join(dataDir, "days.jsonl"), trust, findings);
   const kept = compareKept(chain, trust, findings);
-  const source = options.source ?? sourceIn(dataDir, options, chain.days, findings);
+  const isInFiles = options.hasRecords || existsSync(join(dataDir, "usage"));
+  const source =
+    options.source ?? (isInFiles ? sourceOfFiles(dataDir, chain.days, findings) : undefined);
   const proofs: DayProof[] = [];
   const closed = new Set(chain.days.map(({ day }) => day));
   const totals: ProofTotals = {
@@ -102,15 +103,4 @@ export async function verifyBooks(dataDir: string, options: VerifyOptions): Prom
     awaited,
     findings: list,
   };
-}
-
-function sourceIn(
-  dataDir: string,
-  { hasRecords = false }: VerifyOptions,
-  days: Parameters<typeof sourceOfFiles>[1],
-  findings: Findings,
-): RecordSource | undefined {
-  if (existsSync(join(dataDir, "usage")) || hasRecords)
-    return sourceOfFiles(dataDir, days, findings);
-  return undefined;
 }
