@@ -48,13 +48,13 @@ const phaseOf = ({ dataDirs = 1, postgres }: CrashOptions): Phase => ({
   name: "kills",
   gateways: dataDirs,
   workers: 1,
-  // So many that nobody's purse is empty: two gateways do not know what the other has spent.
+  // So many that no purse would be empty.
   requests: 1_000_000_000,
   kills: 0,
   workerKills: 0,
   databaseKills: 0,
   changes: 0,
-  segmentBytes: 1_024,
+  isCrash: true,
   ...(postgres !== undefined && { postgres }),
 });
 

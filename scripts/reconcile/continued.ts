@@ -14,20 +14,29 @@ export interface Part {
   readonly expected: Expected;
 }
 
+/** A call of a request. */
+interface Step {
+  readonly call: Call;
+  /** No call before has written any text, be it a blank that no continuation repeats. */
+  readonly isFirst: boolean;
+  readonly isLast: boolean;
+}
+
 /** How a broken call may be billed. */
-function broken(call: Call, asked: Asked): readonly Expected[] {
+function broken({ call, isFirst }: Step, asked: Asked): readonly Expected[] {
   if (call.refused) return [NONE];
   const figures = call.orderly ? [figuresOf(call, asked)] : [NONE, bounded(call, asked)];
   // The first text was shown for certain. That of a continuation may have been refused.
-  return call.begunBytes === 0 && call.orderly && !call.finished ? figures : [NONE, ...figures];
+  return isFirst && call.orderly && !call.finished ? figures : [NONE, ...figures];
 }
 
-function waysOf(status: string, call: Call, isLast: boolean, asked: Asked): readonly Expected[] {
+function waysOf(status: string, step: Step, asked: Asked): readonly Expected[] {
+  const { call, isLast } = step;
   if (status === "interrupted") return [NONE];
-  if (!isLast) return call.finished ? [NONE] : broken(call, asked);
+  if (!isLast) return call.finished ? [NONE] : broken(step, asked);
   if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
-  if (status === "cancelled") return [...whereLeft(call, asked), ...broken(call, asked)];
-  return call.finished ? [NONE] : broken(call, asked);
+  if (status === "cancelled") return [...whereLeft(call, asked), ...broken(step, asked)];
+  return call.finished ? [NONE] : broken(step, asked);
 }
 
 /** The sets of calls that may have been billed. */
@@ -38,7 +47,8 @@ export function continuedParts(
 ): readonly (readonly Part[])[] {
   let sets: readonly (readonly Part[])[] = [[]];
   calls.forEach((call, index) => {
-    const ways = waysOf(status, call, index === calls.length - 1, asked);
+    const isFirst = calls.slice(0, index).every(({ textBytes }) => textBytes === 0);
+    const ways = waysOf(status, { call, isFirst, isLast: index === calls.length - 1 }, asked);
     sets = sets.flatMap((set) =>
       ways.map((expected) =>
         expected.basis === "none" ? set : [...set, { model: call.model, expected }],

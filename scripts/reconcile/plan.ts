@@ -85,8 +85,11 @@ export interface Phase {
   readonly workerKills: number;
   /** How often PostgreSQL is killed, which is started again at once. */
   readonly databaseKills: number;
-  /** Absent: 64 KiB. */
-  readonly segmentBytes?: number;
+  /**
+   * Nobody has a budget, and segments are tiny. Budgets refuse where the store is silent, and two
+   * gateways on one data_dir overspend them.
+   */
+  readonly isCrash?: boolean;
   /** How often the prices change from one table to the other. */
   readonly changes: number;
   /** Addresses of the shared servers. Absent: files, and memory. */
@@ -141,6 +144,17 @@ export interface ConfigOptions {
   readonly table: number;
 }
 
+/** The keys, and what they and their accounts may spend. */
+const budgetsOf = (phase: Phase): object => ({
+  accounts: {
+    acme: { budget: { amount: "90000000", period: "month" } },
+    beta: { budget: { amount: "123456789.000000000001", period: "total" } },
+    limited: { rpm: 240 },
+    purse: { budget: { amount: purseOf(phase), period: "day" } },
+  },
+  keys: KEYS.map(({ account, key, budget }) => ({ account, key, ...(budget && { budget }) })),
+});
+
 /** The content of gateway.json. */
 export const configOf = ({ phase, dataDir, provider, table }: ConfigOptions): object => ({
   server: { port: 0, drain_ms: 5_000, workers: phase.workers },
@@ -164,19 +178,15 @@ export const configOf = ({ phase, dataDir, provider, table }: ConfigOptions): ob
     [HELD]: { models: ["odd", "plain"], recovery: "hold" },
     [CONTINUED]: { models: ["plain", "odd"], recovery: "continue" },
   },
-  accounts: {
-    acme: { budget: { amount: "90000000", period: "month" } },
-    beta: { budget: { amount: "123456789.000000000001", period: "total" } },
-    limited: { rpm: 240 },
-    purse: { budget: { amount: purseOf(phase), period: "day" } },
-  },
-  keys: KEYS.map(({ account, key, budget }) => ({ account, key, ...(budget && { budget }) })),
+  ...(phase.isCrash
+    ? { keys: KEYS.map(({ account, key }) => ({ account, key })) }
+    : budgetsOf(phase)),
   // Only where the store's silence refuses is no budget overspent by two gateways.
   limits: {
     rpm: null,
     ...(phase.redis !== undefined && { store: phase.redis, on_error: "refuse" }),
   },
-  spend: { segment_bytes: phase.segmentBytes ?? 65_536 },
+  spend: { segment_bytes: phase.isCrash ? 1_024 : 65_536 },
   usage: { sync_ms: 50, ...(phase.postgres !== undefined && { store: phase.postgres }) },
   seals: { enabled: true },
   timeouts: { leave_ms: LEAVE_MS },

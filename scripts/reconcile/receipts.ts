@@ -7,74 +7,63 @@ import type { Findings } from "./findings.ts";
 import type { House, Line } from "./house.ts";
 import { pico } from "./money.ts";
 
-/** Millionths of a price; null stays. */
-const millionths = (price: unknown): string | null =>
-  price === undefined || price === null ? null : String(Math.round(Number(price) * 1e6));
+const PRICES = [
+  "input_cache_hit",
+  "input_cache_miss",
+  "input_cache_write",
+  "input_cache_write_1h",
+  "output",
+];
+/** Prices in millionths. */
+const pricesOf = (prices: Line | null | undefined): unknown =>
+  prices && PRICES.map((name) => Math.round(Number(prices[name] ?? -1) * 1e6));
 
-const pricesOf = (prices: Line | null): unknown =>
-  prices && [
-    millionths(prices["input_cache_hit"]),
-    millionths(prices["input_cache_miss"]),
-    millionths(prices["input_cache_write"]),
-    millionths(prices["input_cache_write_1h"]),
-    millionths(prices["output"]),
-  ];
+/** What was charged: tokens, prices and cost. */
+const chargeOf = (usage: Line, prices: Line | null, cost: string): unknown => [
+  countsOf(usage, usage["cache_write_1h_tokens"] ?? 0),
+  pricesOf(prices),
+  pico(cost),
+];
 
-/** The attempts of a receipt: with what each was charged, if several were. */
-const shownAttempts = (receipt: Line): unknown =>
-  receipt["attempts"].map(({ model, outcome, duration_ms, usage, prices, cost }: Line) => [
-    model,
-    outcome,
-    duration_ms,
-    usage && [countsOf(usage, usage.cache_write_1h_tokens ?? 0), pico(cost)],
-    prices && pricesOf(prices),
-  ]);
+/** An attempt, with what it was charged if several were. */
+const attemptOf = ({ model, outcome, duration_ms }: Line, charge: Line | undefined): unknown => [
+  model,
+  outcome === "completed" ? "ok" : outcome,
+  duration_ms,
+  charge && chargeOf(charge["usage"] ?? charge, charge["prices"], charge["cost"]),
+];
 
-const settledAttempts = (settle: Line): unknown =>
-  settle["attempts"].map(({ model, outcome, duration_ms, share }: Line) => [
-    model,
-    outcome === "completed" ? "ok" : outcome,
-    duration_ms,
-    share && [countsOf(share, share.cache_write_1h_tokens ?? 0), pico(share.cost)],
-    share?.prices && pricesOf(share.prices),
-  ]);
+/** What the receipt and the settle line have by the same name. */
+const SAME = [
+  "spend_id",
+  "model_requested",
+  "status",
+  "error_code",
+  "finish_reason",
+  "usage_source",
+  "currency",
+];
 
 const receiptOf = (receipt: Line): unknown => [
-  receipt["spend_id"],
+  ...SAME.map((name) => receipt[name]),
   receipt["request_id"],
-  receipt["model_requested"],
   receipt["model"],
-  receipt["status"],
-  receipt["error_code"],
-  receipt["finish_reason"],
   receipt["started_at"],
   receipt["ended_at"],
-  shownAttempts(receipt),
-  countsOf(receipt["usage"], receipt["usage"].cache_write_1h_tokens ?? 0),
   receipt["usage"].total_tokens,
-  receipt["usage_source"],
-  pricesOf(receipt["prices"]),
-  pico(receipt["cost"]),
-  receipt["currency"],
+  chargeOf(receipt["usage"], receipt["prices"], receipt["cost"]),
+  receipt["attempts"].map((each: Line) => attemptOf(each, each["usage"] && each)),
 ];
 
 const expectedOf = ({ open, settle }: Entry): unknown => [
-  settle["spend_id"],
+  ...SAME.map((name) => settle[name]),
   settle["gateway_request_id"],
-  settle["model_requested"],
   settle["provider"] === null ? null : settle["model_served"],
-  settle["status"],
-  settle["error_code"],
-  settle["finish_reason"],
   open["time"],
   settle["time"],
-  settledAttempts(settle),
-  countsOf(settle["usage"], settle["usage"].cache_write_1h_tokens ?? 0),
   settle["usage"].total_tokens,
-  settle["usage_source"],
-  pricesOf(settle["prices"]),
-  pico(settle["cost"]),
-  settle["currency"],
+  chargeOf(settle["usage"], settle["prices"], settle["cost"]),
+  settle["attempts"].map((each: Line) => attemptOf(each, each["share"])),
 ];
 
 /** The line of days.jsonl that proves a receipt. */

@@ -40,7 +40,6 @@ export function reportOf(houses: readonly House[], judgements: readonly Judgemen
   const native = asked.filter(({ api }) => api === "messages").length;
   return [
     `requests: ${asked.length}: ${counted(asked.map(verdictOf))}`,
-    `  streamed: ${asked.filter(({ stream }) => stream).length}`,
     `  of the Messages API: ${native}, with an id that others have too: ${repeated}`,
     `calls at the provider: ${calls.length}: ${counted(calls.map(({ behaviour }) => behaviour))}`,
     `  requests called more than once: ${answered.filter(({ length }) => length > 1).length}`,

@@ -60,6 +60,11 @@ export function changeLine(
 export const segmentsOf = ({ estates }: House) => estates.flatMap(({ segments }) => segments);
 const filesOf = ({ estates }: House) => estates.flatMap(({ usageFiles }) => usageFiles);
 export const isBilled = ({ type, cost }: Line): boolean => type === "settle" && cost !== "0";
+/** Billed in one piece, and by an id that no other request has. */
+const isPlain = (line: Line): boolean =>
+  isBilled(line) &&
+  line["gateway_request_id"].startsWith("own-") &&
+  line["attempts"].every(({ share }: Line) => !share);
 const inText = (line: Line): string => `${JSON.stringify(line)}\n`;
 
 /** Changes one usage record, in the files or among the rows. */
@@ -81,7 +86,7 @@ export function rebill(house: House, changed: (line: Line) => Line | undefined):
   let after: Line = {};
   const done = changeLine(
     segmentsOf(house),
-    (line) => isBilled(line) && changed(line) !== undefined,
+    (line) => isPlain(line) && changed(line) !== undefined,
     (_, line) => {
       after = changed(line)!;
       id = line["spend_id"];

@@ -24,8 +24,8 @@ export interface TraceOptions {
   /** The gateway_request_id. */
   readonly requestId: string;
   /**
-   * `YYYY-MM-DD`: without usage records, and with the lines of segments only that were begun on this
-   * day or the one before. Absent: everything.
+   * `YYYY-MM-DD`: without usage records, and with the lines of segments only that were begun on
+   * this day or the one before. Absent: everything.
    */
   readonly day?: string | undefined;
   /** Tells that nobody waits for the answer any more. */

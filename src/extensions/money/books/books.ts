@@ -37,8 +37,8 @@ export interface BooksStatus {
 /** The ledger of a gateway with books, and what starts and stops it. */
 export interface Books extends Ledger {
   /**
-   * Opens the spend log, settles what dead processes have left open, and starts the sync. Rejects with
-   * a ValidationError if data_dir can never be used. Anything that may pass is in `status`.
+   * Opens the spend log, settles what dead processes have left open, and starts the sync. Rejects
+   * with a ValidationError if data_dir can never be used. Anything that may pass is in `status`.
    */
   start(): Promise<void>;
   /** How they are at this moment. */

@@ -1,6 +1,6 @@
-// The days of the books: `days.jsonl` in data_dir, one line a closed day. A line says what the spend
-// log and the usage records of the day are, byte by byte, and has the hash of the line before, so
-// the last line vouches for everything. It is signed where the configuration has a key.
+// The days of the books: `days.jsonl` in data_dir, one line a closed day. A line says what the
+// spend log and the usage records of the day are, byte by byte, and has the hash of the line
+// before, so the last line vouches for everything. It is signed where the configuration has a key.
 import { readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { sha256 } from "../../../core/hash.ts";

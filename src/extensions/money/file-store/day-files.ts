@@ -1,7 +1,7 @@
 // The files of the file store: `usage/YYYY-MM-DD.jsonl`, one usage record a line, and
 // `usage/cursor.json`, which says how far the spend log was copied and how many bytes of each open
-// day count. Replacing cursor.json is the moment at which anything changes: what a process that died
-// has appended does not count, and the next one cuts it off.
+// day count. Replacing cursor.json is the moment at which anything changes: what a process that
+// died has appended does not count, and the next one cuts it off.
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -71,27 +71,28 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       const isLost = dayFilesIn(dir).some((day) => hasRecords(day));
       return isLost ? [brokenFile(cursorFile, -1, 0)] : [];
     }
-    let days: Cursor["days"];
     try {
-      days = read().days;
+      const finished = closed.all().filter((line) => line.closed.records > 0);
+      const last = lastClosed();
+      return [
+        ...finished.flatMap((line) => damageOf(line.closed.day, line.closed.file_bytes, true)),
+        ...Object.entries(read().days).flatMap(([day, bytes]) =>
+          day > last ? damageOf(day, bytes, false) : [],
+        ),
+      ];
     } catch (error) {
+      // What the system says of a file may pass; a file that makes no sense stays as it is.
+      if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
       return [(error as Error).message];
     }
-    const finished = closed.all().filter((line) => line.closed.records > 0);
-    const last = lastClosed();
-    return [
-      ...finished.flatMap((line) => damageOf(line.closed.day, line.closed.file_bytes, true)),
-      ...Object.entries(days).flatMap(([day, bytes]) =>
-        day > last ? damageOf(day, bytes, false) : [],
-      ),
-    ];
   }
 
-  /** What a rebuild puts its own in the place of. A file that cannot be read says nothing. */
-  function readIfPossible(): Cursor {
+  /** The cursor that a rebuild goes on from: nothing, if it cannot be read. */
+  function readAsFarAsPossible(): Cursor {
     try {
       return read();
-    } catch {
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
       return { segments: {}, days: {} };
     }
   }
@@ -123,11 +124,11 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       await write({ segments, days });
     },
     async setSegments(segments) {
-      await write({ ...readIfPossible(), segments });
+      await write({ ...readAsFarAsPossible(), segments });
     },
     async replace(day, path) {
       const { size } = statSync(path);
-      const cursor = readIfPossible();
+      const cursor = readAsFarAsPossible();
       const { [day]: before = 0, ...others } = cursor.days;
       // Until the rename the old file counts, and after it the new one: the smaller size is true of
       // both.

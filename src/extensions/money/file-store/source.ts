@@ -7,7 +7,6 @@ import type { OpenDays } from "./open-days.ts";
 
 /** So many bytes are read at once. */
 export const BATCH_BYTES = 256 * 1024;
-const _LINE_BYTES = 4 * 1024;
 
 /** What the parts of the store share. */
 export interface Source {

@@ -1,5 +1,5 @@
-// Settles the requests that a dead process has left in its segment. The provider's figures died with
-// the process, so an interrupted request costs nothing.
+// Settles the requests that a dead process has left in its segment. The provider's figures died
+// with the process, so an interrupted request costs nothing.
 import {
   appendFileSync,
   closeSync,
@@ -20,8 +20,8 @@ import { claimSegment, hasWriter, type SegmentClaim } from "./segment-claim.ts";
 import { socketOf } from "./segment-names.ts";
 
 /**
- * A process that has lost its socket writes for LOOK_MS after that at most. This leaves it time on a
- * busy machine.
+ * A process that has lost its socket writes for LOOK_MS after that at most. This leaves it time on
+ * a busy machine.
  */
 const TAKEOVER_MS = 50;
 

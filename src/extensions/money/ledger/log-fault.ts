@@ -19,7 +19,9 @@ export interface LogFault {
   current(): string | null;
   /** Whether writing failed in a way that may pass. */
   mayPass(): boolean;
-  /** Why nothing may be written, for as long as the process lives. Undefined: writing is allowed. */
+  /**
+   * Why nothing may be written, for as long as the process lives. Undefined: writing is allowed.
+   */
   lost(): Error | undefined;
   /** Notes that nothing may be written from here on. Returns the error for whoever wants to. */
   lose(loss: SegmentLoss): Error;

@@ -1,5 +1,5 @@
-// The names in the folder of the spend log: segments, `YYYY-MM-DD.NNNN.jsonl`, and the socket beside
-// each segment that a process writes.
+// The names in the folder of the spend log: segments, `YYYY-MM-DD.NNNN.jsonl`, and the socket
+// beside each segment that a process writes.
 import { readdirSync, statSync, type Dirent } from "node:fs";
 import { join } from "node:path";
 

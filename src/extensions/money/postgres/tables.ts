@@ -1,5 +1,5 @@
-// The tables of the usage store. Several gateways may write into one database, so cursors and places
-// are kept by source: the gateway instance id of a data_dir.
+// The tables of the usage store. Several gateways may write into one database, so cursors and
+// places are kept by source: the gateway instance id of a data_dir.
 import { USAGE_COLUMNS } from "../records/index.ts";
 
 /** Any number that no other program in the same database uses for an advisory lock. */

@@ -1,5 +1,5 @@
-// What changes the tables. Records and the cursor of a data_dir move in one statement, and so in one
-// transaction.
+// What changes the tables. Records and the cursor of a data_dir move in one statement, and so in
+// one transaction.
 import type { ReadDay, UsageRecord } from "../records/index.ts";
 import type { Client, QueryResult } from "./client.ts";
 import { SET_ALL } from "./tables.ts";

@@ -21,7 +21,9 @@ export interface JoinOptions {
 }
 
 export interface Join {
-  /** Takes a settled request of the segment that is being read. `isDue`: the records should have it. */
+  /**
+   * Takes a settled request of the segment that is being read. `isDue`: the records should have it.
+   */
   settled(request: Settled, isDue: boolean): Promise<void>;
   /** The segment with this name ends after so many lines. Resolves with how many were not due. */
   endSegment(segment: string, lines: number): Promise<number>;

@@ -32,7 +32,9 @@ export interface ProofOptions {
   readonly totals: ProofTotals;
 }
 
-/** A segment that days.jsonl names and that is gone: deleted after spend.keep_days, or by somebody. */
+/**
+ * A segment that days.jsonl names and that is gone: deleted after spend.keep_days, or by somebody.
+ */
 export interface GoneSegment {
   /** Its path in data_dir. */
   readonly file: string;

@@ -10,13 +10,11 @@ import { shareBooks } from "../usage/index.ts";
 import { createLookups, type Lookups } from "./lookups.ts";
 import { createReceipts, type Receipts } from "./receipts.ts";
 
-export type { Receipt, ReceiptSeal } from "./receipt.ts";
+export type { Receipt } from "./receipt.ts";
 export { receiptsOf } from "./receipts.ts";
 
 /** The most receipts of an answer: those of the requests that ended last. */
 const MOST_RECEIPTS = 100;
-
-const NO_STORE = { "Cache-Control": "no-store" };
 
 export const extension: Extension = {
   name: "receipts",
@@ -37,11 +35,12 @@ const receiptRoutes = (receipts: Receipts, lookups: Lookups, current: () => Snap
       const { account } = authenticate(exchange, current().keyring);
       await lookups.admit(account);
       const query = { requestId, account, limit: MOST_RECEIPTS };
-      const search = () => receipts.find(query).catch(refuseSearch);
-      const data = await lookups.run(exchange.cancel, search);
+      const data = await lookups.run(exchange.cancel, () =>
+        receipts.find(query).catch(refuseSearch),
+      );
       if (data.length === 0)
         throw new ApiError("unknown_url", "This account has no settled request with this id.");
-      sendJson(exchange.res, 200, { object: "list", data }, NO_STORE);
+      sendJson(exchange.res, 200, { object: "list", data }, { "Cache-Control": "no-store" });
     },
   },
 });

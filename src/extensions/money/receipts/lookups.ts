@@ -33,27 +33,23 @@ export function createLookups(limiter: Limiter, clock: Clock): Lookups {
 
   /** Resolves when one of the places is taken. */
   function enter(cancel: Cancel): Promise<void> {
+    if (cancel.aborted) throw cancel.reason;
     if (busy < MOST_AT_ONCE) {
       busy += 1;
       return Promise.resolve();
     }
     if (waiting.size >= MOST_WAITING) throw tooMany();
     return new Promise((resolve, reject) => {
-      const late = clock.after(MOST_WAIT_MS, () => giveUp(tooMany()));
-      const ignoreCancel = cancel.onAbort(() => giveUp(cancel.reason));
-      function stopWaiting(): void {
+      function stopWaiting(settle: () => void): void {
         waiting.delete(begin);
         late.cancel();
         ignoreCancel();
+        settle();
       }
-      function begin(): void {
-        stopWaiting();
-        resolve();
-      }
-      function giveUp(reason: unknown): void {
-        stopWaiting();
-        reject(reason);
-      }
+      const begin = (): void => stopWaiting(resolve);
+      const giveUp = (reason: unknown): void => stopWaiting(() => reject(reason));
+      const late = clock.after(MOST_WAIT_MS, () => giveUp(tooMany()));
+      const ignoreCancel = cancel.onAbort(() => giveUp(cancel.reason));
       waiting.add(begin);
     });
   }

@@ -1,6 +1,7 @@
 // What a client is told of a request: no provider, and no host.
 import { formatMoney, type Price } from "../../../core/ledger/price.ts";
 import type { AttemptDetails, UsageRecord } from "../records/index.ts";
+import type { ClosedDay } from "../days/index.ts";
 
 /** An attempt, as a receipt has it. */
 export interface ReceiptAttempt {
@@ -92,19 +93,11 @@ export interface Receipt {
    */
   readonly notes?: readonly string[];
   /** The line of days.jsonl that proves it. Null: the day on which it is booked is open. */
-  readonly seal: ReceiptSeal | null;
-}
-
-/** A line of days.jsonl. */
-export interface ReceiptSeal {
-  /** The day on which the request is booked, `YYYY-MM-DD`. */
-  readonly day: string;
-  /** The number of the line. */
-  readonly number: number;
+  readonly seal: Pick<ClosedDay, "day" | "number"> | null;
 }
 
 /** The receipt of a record. Without `details` it has no attempts and no prices. */
-export function receiptOf(record: UsageRecord, seal: ReceiptSeal | null): Receipt {
+export function receiptOf(record: UsageRecord, seal: Receipt["seal"]): Receipt {
   const { details } = record;
   return {
     request_id: record.gateway_request_id,

@@ -5,7 +5,9 @@ import type { RequestQuery, UsageRecord } from "../records/index.ts";
 import type { BooksFiles, SharedBooks } from "../usage/index.ts";
 import { receiptOf, type Receipt } from "./receipt.ts";
 
-/** How long a search waits for the copying, in milliseconds. When a day closes it may take longer. */
+/**
+ * How long a search waits for the copying, in milliseconds. When a day closes it may take longer.
+ */
 const MOST_COPY_MS = 5_000;
 
 /** The receipts of the books of a process. */
@@ -40,11 +42,8 @@ export function createReceipts({ files, copyNow }: SharedBooks): Receipts {
 }
 
 /** The receipts of records that UsageStore.find() has found. */
-export function receiptsOf(
-  { days }: Pick<BooksFiles, "days">,
-  records: readonly UsageRecord[],
-): readonly Receipt[] {
-  const closed = days.all();
+export function receiptsOf(books: BooksFiles, records: readonly UsageRecord[]): readonly Receipt[] {
+  const closed = books.days.all();
   return records.map((record) => {
     const line = closed.find((other) => other.closed.day === record.day);
     return receiptOf(record, line ? { day: record.day, number: line.closed.number } : null);

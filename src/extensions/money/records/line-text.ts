@@ -1,5 +1,5 @@
-// The lines of the spend log as text, the same as JSON.stringify() makes of the records. Two of them
-// are written for each request, and JSON.stringify() would take three times as long.
+// The lines of the spend log as text, the same as JSON.stringify() makes of the records. Two of
+// them are written for each request, and JSON.stringify() would take three times as long.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import type { OpenRecord, SettleRecord } from "./spend-lines.ts";

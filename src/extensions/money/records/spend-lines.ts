@@ -182,8 +182,8 @@ export function settleRecord(open: OpenRecord, now: number, settlement: Settleme
 }
 
 /**
- * Reads a line. Undefined if another program wrote it, or a field that a usage record has is missing
- * or malformed: of every other line a record can be made, and read back.
+ * Reads a line. Undefined if another program wrote it, or a field that a usage record has is
+ * missing or malformed: of every other line a record can be made, and read back.
  */
 export function parseSpendLine(line: string): SpendRecord | undefined {
   const record = asObject(parseJson(line));

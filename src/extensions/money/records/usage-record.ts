@@ -1,5 +1,6 @@
 // Usage records: what is billed of one settled request each. A record is a pure function of the two
-// lines of its request in the spend log, of their place there, and of the day on which it is booked.
+// lines of its request in the spend log, of their place there, and of the day on which it is
+// booked.
 import { sha256 } from "../../../core/hash.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import type { Price } from "../../../core/ledger/price.ts";
@@ -66,8 +67,8 @@ export interface UsageRecord {
   /** Part of prompt_cache_miss_tokens: what the provider wrote to its cache. */
   readonly cache_write_tokens: number;
   /**
-   * The day on which it is booked, `YYYY-MM-DD` in UTC: that of ended_at or, if that day was closed,
-   * the first that was open. The record is on the bill of this day's month.
+   * The day on which it is booked, `YYYY-MM-DD` in UTC: that of ended_at or, if that day was
+   * closed, the first that was open. The record is on the bill of this day's month.
    */
   readonly day: string;
   /** What a receipt says beside the columns. Only UsageStore.find() yields it. */

@@ -1,6 +1,6 @@
-// A statement with its proof: the bill, and for each day the lines of its records. Those of a closed
-// day come with the line of the day and the hashes that lead from them to the root in it. All of it
-// is signed. It is printed as it is made: only the proof of one day is held in memory.
+// A statement with its proof: the bill, and for each day the lines of its records. Those of a
+// closed day come with the line of the day and the hashes that lead from them to the root in it.
+// All of it is signed. It is printed as it is made: only the proof of one day is held in memory.
 import { createHash } from "node:crypto";
 import type { DayLine, UsageRecord } from "../records/index.ts";
 import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";

@@ -1,5 +1,6 @@
 // Line against line in days.jsonl: numbers, days, the hash of the line before, and signatures. Then
-// what was kept elsewhere: lines of closed days, and heads that `seal head` made between two of them.
+// what was kept elsewhere: lines of closed days, and heads that `seal head` made between two of
+// them.
 import { existsSync, readFileSync } from "node:fs";
 import { asString, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { createRecordAdder, differencesFrom } from "../usage/index.ts";

@@ -114,7 +114,8 @@ function booksText(result: Verification): string {
     ),
     ...segments.map(
       ({ file, lines: count, proved, by, torn_bytes: torn }) =>
-        `${file}: ${count} lines, ${by === null ? "none proved yet" : `${proved} proved by ${by}`}` +
+        `${file}: ${count} lines, ` +
+        (by === null ? "none proved yet" : `${proved} proved by ${by}`) +
         (torn > 0 ? `; its last line is torn: ${torn} bytes that count for nothing` : ""),
     ),
     ...(days?.map(dayText) ?? [

@@ -58,8 +58,8 @@ export interface SegmentReader {
 }
 
 /**
- * An open line as gateways write it. Only its id is needed until it is settled, and parsing it would
- * take as long as everything else about it.
+ * An open line as gateways write it. Only its id is needed until it is settled, and parsing it
+ * would take as long as everything else about it.
  */
 const OPEN = /^\{"type":"open","spend_id":"(sp_[0-9a-f]{32})","time":"[^"]+",.*"stream":.*\}$/;
 

@@ -1,6 +1,6 @@
-// One pass over the books: settles what dead processes have left open, copies what was settled since
-// the last pass into the usage records, closes the days that are over, and deletes segments that are
-// old enough. One process at a time does it.
+// One pass over the books: settles what dead processes have left open, copies what was settled
+// since the last pass into the usage records, closes the days that are over, and deletes segments
+// that are old enough. One process at a time does it.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { BusyError, syncToDisk, withLock } from "../../data-files/index.ts";
@@ -136,7 +136,9 @@ async function copySegment(
   return mayWrite ? await settleRest(books, reader, name, pass) : pass;
 }
 
-/** Settles what a dead process left open in a segment that is copied to its end, and copies that. */
+/**
+ * Settles what a dead process left open in a segment that is copied to its end, and copies that.
+ */
 async function settleRest(
   books: BooksFiles,
   reader: SegmentReader,

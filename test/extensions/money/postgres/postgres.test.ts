@@ -9,8 +9,10 @@ import { gatewayInstanceId } from "../../../../src/extensions/money/ledger/index
 import { extension } from "../../../../src/extensions/money/postgres/index.ts";
 import type {
   Dimension,
+  ReadFilter,
   UsageFilter,
   UsageRecord,
+  UsageStore,
 } from "../../../../src/extensions/money/records/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import type { Line } from "../../../support/books.ts";
@@ -112,9 +114,10 @@ async function variety(at: Scene): Promise<void> {
           },
         ],
       };
+      n += 1;
       at.write(
         `2026-01-31.000${between(1, 2)}.jsonl`,
-        ...own(at, (n += 1), new Date(at12).toISOString(), over),
+        ...own(at, n, new Date(at12).toISOString(), over),
       );
       if (count % 40 === 0) await at.pass();
     }
@@ -137,6 +140,37 @@ const QUESTIONS: readonly UsageFilter[] = [
   { provider: "" },
   { account: "none" },
 ];
+
+/** The records that match a filter, as texts in their order. */
+async function textsOf(store: UsageStore, filter: ReadFilter): Promise<readonly string[]> {
+  const texts: string[] = [];
+  for await (const batch of store.records(filter))
+    texts.push(...batch.map((record) => JSON.stringify(record)));
+  return texts.sort();
+}
+
+const GROUPINGS: readonly (readonly Dimension[])[] = [
+  ["day", "account", "key_id", "model", "provider", "currency"],
+  ["account"],
+  ["day"],
+  [],
+];
+
+/** Two stores of the same records answer the same. */
+async function haveSameAnswers(
+  both: readonly [UsageStore, UsageStore],
+  filter: UsageFilter,
+): Promise<void> {
+  for (const by of GROUPINGS) {
+    const [ours, theirs] = await Promise.all(both.map((store) => store.sums(filter, by)));
+    assert.deepEqual(sorted(theirs!), sorted(ours!), JSON.stringify({ filter, by }));
+  }
+  for (const requestId of [undefined, '"quoted" 7 %_\\ é']) {
+    const asking = { ...filter, requestId };
+    const [ours, theirs] = await Promise.all(both.map((store) => textsOf(store, asking)));
+    assert.deepEqual(theirs, ours, JSON.stringify(filter));
+  }
+}
 
 describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   before(async () => {
@@ -163,42 +197,16 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const withoutTime = (scene: Scene) => scene.closed().map((line) => ({ ...line, previous: "" }));
     assert.deepEqual(withoutTime(table), withoutTime(files));
     assert.deepEqual(await both[1].cursor(), await both[0].cursor());
-    for (const asked of QUESTIONS) {
-      const filter = { ...asked, ownOnly: true };
-      for (const by of [
-        ["day", "account", "key_id", "model", "provider", "currency"],
-        ["account"],
-        ["day"],
-        [],
-      ] as Dimension[][]) {
-        const [ours, theirs] = await Promise.all(both.map((store) => store.sums(filter, by)));
-        assert.deepEqual(sorted(theirs!), sorted(ours!), JSON.stringify({ filter, by }));
-      }
-      for (const requestId of [undefined, '"quoted" 7 %_\\ é']) {
-        const [ours, theirs] = await Promise.all(
-          both.map(async (store) => {
-            const texts: string[] = [];
-            for await (const batch of store.records({ ...filter, requestId }))
-              texts.push(...batch.map((record) => JSON.stringify(record)));
-            return texts.sort();
-          }),
-        );
-        assert.deepEqual(theirs, ours, JSON.stringify(filter));
-      }
+    for (const asked of QUESTIONS) await haveSameAnswers(both, { ...asked, ownOnly: true });
+    for (let n = 1; n <= 200; n += 1) {
+      const account = n % 2 === 0 ? "acme" : 'say "hi"';
+      const query = { requestId: `"quoted" ${n >> 1} %_\\ é`, account, limit: 50 };
+      const [ours, theirs] = await Promise.all(both.map((store) => store.find(query)));
+      const own = theirs!.filter(({ usage_id }) =>
+        usage_id.startsWith(ours![0]?.usage_id.slice(0, 11) ?? "-"),
+      );
+      assert.equal(JSON.stringify(own), JSON.stringify(ours));
     }
-    for (let n = 1; n <= 100; n += 1)
-      for (const account of [undefined, "acme"]) {
-        const query = {
-          requestId: `"quoted" ${n} %_\\ é`,
-          account: account ?? 'say "hi"',
-          limit: 50,
-        };
-        const [ours, theirs] = await Promise.all(both.map((store) => store.find(query)));
-        const own = theirs!.filter(({ usage_id }) =>
-          usage_id.startsWith(ours![0]?.usage_id.slice(0, 11) ?? "-"),
-        );
-        assert.equal(JSON.stringify(own), JSON.stringify(ours));
-      }
     const [sum] = await table.books.store.sums({}, []);
     assert.equal(sum?.requests, 900, "both gateways' records without ownOnly");
   });
@@ -257,7 +265,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   it("a database that is killed again and again under a sync: nothing lost, nothing doubled", async (t) => {
     const url = await db.database("killed");
     const at = scene(t, url, { own: new Set(["x"]) });
-    for (let n = 0; n < 12_000; n += 1) at.write(A, ...(n % 400 === 0 ? lot(at, n) : []));
+    for (let n = 0; n < 12_000; n += 400) at.write(A, ...lot(at, n));
     const count = async () =>
       (
         await db.query(url, "SELECT count(*)::int AS n FROM usage_records").catch(() => [{ n: 0 }])
@@ -333,7 +341,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   it("several gateways begin on an empty database at the same time, each with its own records", async (t) => {
     const url = await db.database("several");
     const all = Array.from({ length: 4 }, () => scene(t, url, { own: new Set(["x"]) }));
-    all.forEach((at, index) => at.write(A, ...own(at, index)));
+    for (const [index, at] of all.entries()) at.write(A, ...own(at, index));
     await Promise.all(all.map((at) => at.pass()));
     for (const [index, at] of all.entries()) {
       const mine: UsageRecord[] = [];

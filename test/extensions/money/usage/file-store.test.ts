@@ -40,7 +40,8 @@ async function fiveDays(requests: number): Promise<Scene> {
           usage: { ...request(0, ended)[1]["usage"], cache_write_tokens: between(0, 5) },
         };
         const segment = `2026-01-29.000${between(1, 2)}.jsonl`;
-        at.write(segment, ...request((n += 1), ended, ended, over));
+        n += 1;
+        at.write(segment, ...request(n, ended, ended, over));
       }
       await at.pass();
     }

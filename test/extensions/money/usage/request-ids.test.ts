@@ -95,7 +95,8 @@ describe("the index by request id", () => {
       await at.passUntil(`${day}T12:00:00.000Z`);
       for (let count = 0; count < 10; count += 1) {
         const time = `${day}T12:00:0${count}.000Z`;
-        at.write(segment, ...request((n += 1), time, time, { ...over, account: `${n % 2}` }));
+        n += 1;
+        at.write(segment, ...request(n, time, time, { ...over, account: `${n % 2}` }));
       }
       await at.pass();
     }
