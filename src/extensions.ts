@@ -119,11 +119,16 @@ export const extensions: readonly ProgramEntry[] = [
   },
   { name: "receipts", serves: true, load: () => import("./extensions/money/receipts/index.ts") },
   {
-    name: "proof",
+    name: "seals",
     settings: ["seals"],
-    commands: ["audit", "books rebuild", "seal head", "seal public-key", "seal verify"],
+    commands: ["seal head", "seal public-key", "seal verify"],
     serves: true,
-    load: () => import("./extensions/money/proof/index.ts"),
+    load: () => import("./extensions/money/seals/index.ts"),
+  },
+  {
+    name: "audit",
+    commands: ["audit", "books rebuild"],
+    load: () => import("./extensions/money/audit/index.ts"),
   },
   {
     name: "postgres",

@@ -1,5 +1,6 @@
 // What the extensions that read the files of the books have in common.
 export { brokenFile } from "./broken-file.ts";
+export { createCoverage, type Coverage, type Listing } from "./coverage.ts";
 export {
   bookedDay,
   createDays,

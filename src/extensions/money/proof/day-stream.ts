@@ -1,6 +1,6 @@
 // The records of one day, taken one by one in the order of the log, and compared with the line of
 // the day when all were taken.
-import { createRecordAdder, type DayRecords } from "../usage/index.ts";
+import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 import type { ClosedDay } from "../days/index.ts";
 import type { Findings } from "./findings.ts";
 import type { RecordLine, RecordSource } from "./record-source.ts";
@@ -32,8 +32,12 @@ export interface DayStream {
   current(): Promise<RecordLine | undefined>;
   /** Takes that line. */
   take(): void;
-  /** All were taken. Compares them with the line of the day. Returns whether they agree. */
-  finish(): boolean;
+  /** Compares the records with the line of the day, once all were taken. */
+  finishIfDone(): Promise<void>;
+  /** Whether all were taken, and compared. */
+  isDone(): boolean;
+  /** Whether the line of the day has exactly these. Of an open day: whether they were all taken. */
+  isProved(): boolean;
 }
 
 export function openDay(
@@ -48,7 +52,20 @@ export function openDay(
   let lines: readonly RecordLine[] = [];
   let at = 0;
   let previous: RecordLine | undefined;
+  let isDone = false;
+  let isProved = false;
   const whereIs = ({ line }: RecordLine): string => `${name}, line ${line}`;
+
+  async function current(): Promise<RecordLine | undefined> {
+    while (at === lines.length) {
+      const next = await batches.next();
+      lines = next.done ? [] : next.value.lines;
+      at = 0;
+      if (next.done) return undefined;
+      adder.add(lines, next.value.bytes);
+    }
+    return lines[at];
+  }
 
   /** The lines of a closed day are in the order of the log. */
   function checkOrder(line: RecordLine): void {
@@ -68,43 +85,24 @@ export function openDay(
     counts: { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0 },
     whereIs,
     whereNext: () => `${name}, line ${(previous?.line ?? 0) + 1}`,
-    async current() {
-      while (at === lines.length) {
-        const next = await batches.next();
-        if (next.done) {
-          lines = [];
-          at = 0;
-          return undefined;
-        }
-        lines = next.value.lines;
-        at = 0;
-        adder.add(lines, next.value.bytes);
-      }
-      return lines[at];
-    },
+    current,
     take() {
       checkOrder(lines[at]!);
       at += 1;
     },
-    finish() {
-      if (!closed) return true;
+    async finishIfDone() {
+      if (isDone || (await current())) return;
+      isDone = true;
       const found = adder.result();
-      const unequal = differencesFrom(closed, found);
-      if (unequal.length === 0) return true;
-      findings.add(
-        `${name}, lines 1 to ${found.records}`,
-        `are not those that line ${closed.number} of days.jsonl has: ${unequal.join(", ")}`,
-      );
-      return false;
+      const unequal = closed ? differencesFrom(closed, found) : [];
+      isProved = unequal.length === 0;
+      if (!isProved)
+        findings.add(
+          `${name}, lines 1 to ${found.records}`,
+          `are not those that line ${closed?.number} of days.jsonl has: ${unequal.join(", ")}`,
+        );
     },
+    isDone: () => isDone,
+    isProved: () => isProved,
   };
-}
-
-/** In what records differ from those that a line of days.jsonl has. Empty: in nothing. */
-export function differencesFrom(line: ClosedDay, found: DayRecords): readonly string[] {
-  return (Object.keys(found) as (keyof DayRecords)[]).flatMap((member) => {
-    const [is, was] = [JSON.stringify(found[member]), JSON.stringify(line[member])];
-    if (is === was) return [];
-    return [member === "file_sha256" || member === "root" ? member : `${member} ${is}, not ${was}`];
-  });
 }

@@ -1,24 +1,7 @@
-// Proof of the books: the commands, and what signs days and statements.
-import type { ProgramExtension } from "../../../command-line/command.ts";
-import type { SigningExtension, StatementSealer } from "../usage/index.ts";
-import { auditCommand } from "./audit.ts";
-import { rebuildCommand } from "./rebuild.ts";
-import { headCommand, publicKeyCommand } from "./seal-commands.ts";
-import { seals } from "./settings.ts";
-import { openSigner } from "./sign.ts";
-import { printSealedStatement } from "./statement.ts";
-import { verifyCommand } from "./verify-command.ts";
-
-export const extension: ProgramExtension & SigningExtension & StatementSealer = {
-  name: "proof",
-  settings: [seals],
-  commands: {
-    audit: auditCommand,
-    "books rebuild": rebuildCommand,
-    "seal head": headCommand,
-    "seal public-key": publicKeyCommand,
-    "seal verify": verifyCommand,
-  },
-  openSigner,
-  printSealedStatement,
-};
+// What the fronts of the proof use of it.
+export type { DayCounts } from "./day-stream.ts";
+export { createFindings, type Findings } from "./findings.ts";
+export type { ProofTotals } from "./judge.ts";
+export type { SegmentProof } from "./prove-segment.ts";
+export { proveBooks, type BooksProof, type GoneSegment, type ProofOptions } from "./prove.ts";
+export { sourceOfFiles, sourceOfStore, type RecordSource } from "./record-source.ts";

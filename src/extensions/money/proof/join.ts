@@ -3,7 +3,7 @@
 // meet, and only what does not is held in memory, until the end of its segment.
 import { usageRecord } from "../records/index.ts";
 import type { Settled } from "../usage/index.ts";
-import type { Coverage } from "./coverage.ts";
+import type { Coverage } from "../days/index.ts";
 import { openDay, type DayStream } from "./day-stream.ts";
 import type { Findings } from "./findings.ts";
 import { createJudge, placeOf, type Expected, type Found, type ProofTotals } from "./judge.ts";
@@ -31,54 +31,26 @@ export interface Join {
   finish(): Promise<void>;
 }
 
-/** The days whose records are being taken. */
-interface DayStreams {
-  of(day: string): DayStream;
-  /** Those of which not all records are taken. */
-  active(): readonly DayStream[];
-  /** Compares a day with its line if all of its records are taken. */
-  finishIfDone(stream: DayStream): Promise<void>;
-  /** All days with records that were taken. */
-  days(): readonly string[];
-  /** Whether days.jsonl has exactly the records of a day. */
-  isProved(day: string): boolean;
-}
-
-function createDayStreams({ source, closed, findings }: JoinOptions): DayStreams {
-  const streams = new Map<string, DayStream>();
-  const active = new Set<DayStream>();
-  const proved = new Set<string>();
-  return {
-    of(day) {
-      const known = streams.get(day);
-      if (known) return known;
-      const stream = openDay(source, day, closed.get(day), findings);
-      streams.set(day, stream);
-      active.add(stream);
-      return stream;
-    },
-    active: () => [...active],
-    async finishIfDone(stream) {
-      if (await stream.current()) return;
-      active.delete(stream);
-      if (stream.finish()) proved.add(stream.day);
-    },
-    days: () => [...streams.keys()],
-    isProved: (day) => proved.has(day),
-  };
-}
-
 export function createJoin(options: JoinOptions): Join {
-  const { source, coverage, present, findings, totals } = options;
-  const streams = createDayStreams(options);
+  const { source, coverage, closed, present, findings, totals } = options;
+  const streams = new Map<string, DayStream>();
   const expected = new Map<string, Expected>();
   const found = new Map<string, Found>();
   const judge = createJudge({
     coverage,
     findings,
     totals,
-    countsOf: (day) => streams.of(day).counts,
+    countsOf: (day) => streamOf(day).counts,
   });
+
+  function streamOf(day: string): DayStream {
+    const stream = streams.get(day) ?? openDay(source, day, closed.get(day), findings);
+    streams.set(day, stream);
+    return stream;
+  }
+
+  const active = (): readonly DayStream[] =>
+    [...streams.values()].filter((stream) => !stream.isDone());
 
   /** Takes the records of a day up to a line of a segment. */
   async function takeUpTo(stream: DayStream, segment: string, line: number): Promise<void> {
@@ -119,14 +91,14 @@ export function createJoin(options: JoinOptions): Join {
       found.delete(record.usage_id);
       if (known) judge.match(request, known);
       else expected.set(record.usage_id, request);
-      const stream = streams.of(day);
+      const stream = streamOf(day);
       await takeUpTo(stream, log.segment, log.line);
       if (expected.has(record.usage_id))
         expected.set(record.usage_id, { ...request, missingAt: stream.whereNext() });
     },
     async endSegment(segment, lines) {
       judge.segmentEnded(segment, lines);
-      for (const stream of streams.active()) await takeUpTo(stream, segment, Infinity);
+      for (const stream of active()) await takeUpTo(stream, segment, Infinity);
       let awaited = 0;
       for (const [id, request] of expected) {
         if (!request.isDue) {
@@ -134,24 +106,22 @@ export function createJoin(options: JoinOptions): Join {
           continue;
         }
         const { day } = request.record;
-        streams.of(day).counts.added += 1;
+        streamOf(day).counts.added += 1;
         findings.add(placeOf(request), `${id}: settled, and not in ${request.missingAt}`);
       }
       for (const taken of found.values()) judge.refuse(taken);
       expected.clear();
       found.clear();
-      for (const stream of streams.active()) await streams.finishIfDone(stream);
+      for (const stream of active()) await stream.finishIfDone();
       return awaited;
     },
     async finish() {
-      const days = new Set([...(await source.days()), ...streams.days()]);
+      const days = new Set([...(await source.days()), ...streams.keys()]);
       for (const day of [...days].sort()) {
-        const stream = streams.of(day);
-        if (streams.active().includes(stream)) {
-          await takeUpTo(stream, LAST, 0);
-          await streams.finishIfDone(stream);
-        }
-        totals.dayDone(day, stream.counts, streams.isProved(day));
+        const stream = streamOf(day);
+        await takeUpTo(stream, LAST, 0);
+        await stream.finishIfDone();
+        totals.dayDone(day, stream.counts, stream.isProved());
       }
     },
   };

@@ -1,7 +1,7 @@
 // What is said of single records: they are as their lines in the spend log have them, or not, or
 // these lines are gone.
 import type { UsageRecord } from "../records/index.ts";
-import type { Coverage } from "./coverage.ts";
+import type { Coverage } from "../days/index.ts";
 import type { DayCounts, DayStream } from "./day-stream.ts";
 import type { Findings } from "./findings.ts";
 import type { RecordLine } from "./record-source.ts";

@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import type { SegmentCursor } from "../records/index.ts";
 import { brokenFile } from "../days/index.ts";
 import { createSegmentReader, type SegmentReader } from "../usage/index.ts";
-import type { Listing } from "./coverage.ts";
+import type { Listing } from "../days/index.ts";
 import type { Findings } from "./findings.ts";
 import type { Join } from "./join.ts";
 
@@ -148,10 +148,6 @@ function createPrefixCheck(
 
 /** The first open line whose request began before that of the open line above it. */
 function firstMoved(openings: Openings): number | undefined {
-  let latest = -Infinity;
-  for (const [line, began] of [...openings].sort(([one], [other]) => one - other)) {
-    if (line > 0 && began < latest) return line;
-    latest = Math.max(latest, began);
-  }
-  return undefined;
+  const lines = [...openings].filter(([line]) => line > 0).sort(([one], [other]) => one - other);
+  return lines.find(([, began], index) => index > 0 && began < lines[index - 1]![1])?.[0];
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { segmentsIn, strangersIn } from "../ledger/index.ts";
 import type { ClosedDay } from "../days/index.ts";
 import type { UnsettledRequest } from "../usage/index.ts";
-import { createCoverage, type Coverage, type Listing } from "./coverage.ts";
+import { createCoverage, type Coverage, type Listing } from "../days/index.ts";
 import type { Findings } from "./findings.ts";
 import { createJoin } from "./join.ts";
 import type { ProofTotals } from "./judge.ts";
@@ -59,8 +59,9 @@ export interface BooksProof {
 export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
   const { spendDir, days, source, reads, findings, totals, kept = [] } = options;
   const coverage = createCoverage(days);
-  const names = existsSync(spendDir) ? segmentsIn(spendDir) : [];
-  for (const text of existsSync(spendDir) ? strangersIn(spendDir) : []) findings.add("spend", text);
+  const hasLog = existsSync(spendDir);
+  const names = hasLog ? segmentsIn(spendDir) : [];
+  for (const text of hasLog ? strangersIn(spendDir) : []) findings.add("spend", text);
   const present = new Set(names);
   const closed = new Map(days.map((day) => [day.day, day]));
   const pairing = source && createJoin({ source, coverage, closed, present, findings, totals });
@@ -70,32 +71,42 @@ export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
   const cursors: Record<string, RecordSource["cursor"][string]> = {};
   let awaited = 0;
   for (const name of names) {
-    const path = join(spendDir, name);
     const cursor = reads === "rebuild" ? undefined : source?.cursor[name];
     const listings = coverage.of(name);
     const covered = listings.at(-1)?.bytes ?? 0;
     checkCursor(options, name, listings.at(-1));
-    const { proof, reader } = await proveSegment(
-      {
-        name,
-        path,
-        listings: [...listings, ...kept.filter(({ segment }) => segment === name)].sort(
-          (one, other) => one.bytes - other.bytes,
-        ),
-        cursor,
-        dueBytes: reads === "rebuild" ? Infinity : Math.max(covered, cursor?.bytes ?? 0),
-        readsOn: reads === "all",
-      },
-      pairing,
-      findings,
-    );
+    const all = [...listings, ...kept.filter(({ segment }) => segment === name)];
+    const segment = {
+      name,
+      path: join(spendDir, name),
+      listings: all.sort((one, other) => one.bytes - other.bytes),
+      cursor,
+      dueBytes: reads === "rebuild" ? Infinity : Math.max(covered, cursor?.bytes ?? 0),
+      readsOn: reads === "all",
+    };
+    const { proof, reader } = await proveSegment(segment, pairing, findings);
     segments.push(proof);
-    unsettled.push(...reportUnsettled(reader.unsettled(), proof, days.at(-1)?.day, findings));
+    for (const request of reader.unsettled()) {
+      unsettled.push(request);
+      checkUnsettled(name, request, days.at(-1)?.day, findings);
+    }
     cursors[name] = reader.cursor();
     awaited += (await pairing?.endSegment(name, reader.cursor().lines)) ?? 0;
   }
   await pairing?.finish();
   return { segments, gone, awaited, unsettled, cursor: cursors };
+}
+
+/** A request of a closed day is settled, or the day would not be closed. */
+function checkUnsettled(
+  segment: string,
+  { spend_id: id, time, line }: UnsettledRequest,
+  lastDay: string | undefined,
+  findings: Findings,
+): void {
+  const day = time.slice(0, 10);
+  if (lastDay === undefined || day > lastDay) return;
+  findings.add(`spend/${segment}, line ${line}`, `${id}: opened on ${day}, never settled`);
 }
 
 /** The cursor has everything that a closed day has. */
@@ -105,15 +116,12 @@ function checkCursor(
   listed: Listing | undefined,
 ): void {
   if (!source || reads === "rebuild") return;
-  const covered = listed?.bytes ?? 0;
   const bytes = source.cursor[name]?.bytes ?? 0;
   // The cursor forgets a segment before that is deleted.
-  const isForgotten = bytes === 0 && listed !== undefined && mayBeGone?.(listed.day) === true;
-  if (bytes < covered && !isForgotten)
-    findings.add(
-      `spend/${name}`,
-      `days.jsonl has ${covered} bytes of it, and the cursor of the usage records ${bytes}`,
-    );
+  const isForgotten = bytes === 0 && listed !== undefined && mayBeGone?.(listed.day);
+  if (!listed || bytes >= listed.bytes || isForgotten) return;
+  const what = `${listed.by} has ${listed.bytes} bytes of it, and the cursor of the records ${bytes}`;
+  findings.add(`spend/${name}`, what);
 }
 
 /**
@@ -140,21 +148,9 @@ function findGone(
       `spend/${name}`,
       `is not there: ${coverage.of(name).at(-1)?.by ?? "the cursor of the usage records"} has it`,
     );
-  return absent.map((name) => {
-    const { lines, by } = lastOf(name);
-    return { file: `spend/${name}`, lines, by };
-  });
-}
-
-/** A request of a closed day is settled, or the day would not be closed. */
-function reportUnsettled(
-  open: readonly UnsettledRequest[],
-  { file }: SegmentProof,
-  lastDay: string | undefined,
-  findings: Findings,
-): readonly UnsettledRequest[] {
-  for (const { spend_id: id, time, line } of open)
-    if (lastDay !== undefined && time.slice(0, 10) <= lastDay)
-      findings.add(`${file}, line ${line}`, `${id}: opened on ${time.slice(0, 10)}, never settled`);
-  return open;
+  return absent.map(lastOf).map(({ segment, lines, by }) => ({
+    file: `spend/${segment}`,
+    lines,
+    by,
+  }));
 }

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseUsageLine, type DayLine, type LogCursor, type UsageStore } from "../records/index.ts";
 import { brokenFile, createDays, readLines, type ClosedDay } from "../days/index.ts";
-import { createDayFiles } from "../file-store/index.ts";
+import { createDayFiles, segmentIn } from "../file-store/index.ts";
 import type { Findings } from "./findings.ts";
 
 /** A line of a day, and where it stands. */
@@ -19,6 +19,9 @@ export interface RecordBatch {
   /** The lines as their file has them. Absent: they are not read from one, or not in its order. */
   readonly bytes?: Buffer;
 }
+
+/** Some lines of a file, in its order. */
+type FileBatch = Required<RecordBatch>;
 
 export interface RecordSource {
   /** How far the log was copied when the source was made. */
@@ -85,15 +88,14 @@ export function sourceOfFiles(
     if (size <= 0) return;
     if (day > last) return yield* orderedLines(path, Math.min(size, counted));
     let end = 0;
-    let line = 0;
-    for await (const batch of readLines(path, { to: size })) {
-      const lines = batch.lines.map((text, index) => lineOf(text, line + index + 1));
-      line += lines.length;
-      end = batch.end;
-      yield { lines, bytes: batch.bytes };
+    let count = 0;
+    for await (const batch of numberedLines(path, { from: 0, to: size, line: 1 })) {
+      end += batch.bytes.length;
+      count += batch.lines.length;
+      yield batch;
     }
     if (end < size)
-      findings.add(`${nameOf(day)}, line ${line + 1}`, "has no end: it was added, or cut short");
+      findings.add(`${nameOf(day)}, line ${count + 1}`, "has no end: it was added, or cut short");
   }
 
   return {
@@ -111,28 +113,51 @@ const daysWithFiles = (dataDir: string): readonly string[] =>
         .map((name) => name.slice(0, 10))
     : [];
 
-const lineOf = (text: string, line: number): RecordLine => ({
-  text,
-  record: parseUsageLine(text),
-  line,
-});
+/** Some bytes of a file of records, which begin with line `line`. */
+interface Run {
+  readonly from: number;
+  to: number;
+  readonly line: number;
+}
 
 /** The lines of an open day in the order of the log: within a segment its file has it already. */
 async function* orderedLines(path: string, to: number): AsyncGenerator<RecordBatch> {
-  const segmentOf = ({ record }: RecordLine): string => record?.log?.segment ?? "";
-  const segments = new Set<string>();
-  for await (const { lines } of numberedLines(path, to))
-    for (const line of lines) segments.add(segmentOf(line));
-  for (const segment of [...segments].sort())
-    for await (const { lines } of numberedLines(path, to))
-      yield { lines: lines.filter((line) => segmentOf(line) === segment) };
+  const runs = await runsOf(path, to);
+  for (const segment of [...runs.keys()].sort())
+    for (const run of runs.get(segment) ?? [])
+      for await (const { lines } of numberedLines(path, run)) yield { lines };
 }
 
-async function* numberedLines(path: string, to: number): AsyncGenerator<RecordBatch> {
-  let line = 0;
-  for await (const { lines } of readLines(path, { to })) {
-    const first = line;
-    line += lines.length;
-    yield { lines: lines.map((text, index) => lineOf(text, first + index + 1)) };
+/** The file in pieces whose records come from one segment each, by segment. */
+async function runsOf(path: string, to: number): Promise<ReadonlyMap<string, readonly Run[]>> {
+  const runs = new Map<string, Run[]>();
+  let last = { segment: "", run: { from: 0, to: 0, line: 1 } };
+  let line = 1;
+  for await (const { lines } of readLines(path, { to }))
+    for (const text of lines) {
+      const segment = segmentIn(text);
+      if (segment !== last.segment) {
+        last = { segment, run: { from: last.run.to, to: last.run.to, line } };
+        runs.set(segment, [...(runs.get(segment) ?? []), last.run]);
+      }
+      last.run.to += Buffer.byteLength(text) + 1;
+      line += 1;
+    }
+  return runs;
+}
+
+async function* numberedLines(path: string, { from, to, line }: Run): AsyncGenerator<FileBatch> {
+  let next = line;
+  for await (const { lines, bytes } of readLines(path, { from, to })) {
+    const first = next;
+    next += lines.length;
+    yield {
+      lines: lines.map((text, index) => ({
+        text,
+        record: parseUsageLine(text),
+        line: first + index,
+      })),
+      bytes,
+    };
   }
 }

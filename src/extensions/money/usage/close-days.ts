@@ -172,6 +172,15 @@ export function createRecordAdder(): RecordAdder {
   };
 }
 
+/** In what records differ from those that a line of days.jsonl has. Empty: in nothing. */
+export function differencesFrom(line: ClosedDay, found: DayRecords): readonly string[] {
+  return (Object.keys(found) as (keyof DayRecords)[]).flatMap((member) => {
+    const [is, was] = [JSON.stringify(found[member]), JSON.stringify(line[member])];
+    if (is === was) return [];
+    return [member === "file_sha256" || member === "root" ? member : `${member} ${is}, not ${was}`];
+  });
+}
+
 /** What the records of some days come to. */
 async function recordsOf(
   { store }: Pick<BooksFiles, "store">,

@@ -3,6 +3,7 @@ export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts"
 export {
   createRecordAdder,
   dayOf,
+  differencesFrom,
   lineOf,
   type DayRecords,
   type RecordAdder,

@@ -18,7 +18,7 @@ import {
   retire,
   textOfFile,
   threeDays,
-} from "./sealed-books.ts";
+} from "../../../support/sealed-books.ts";
 
 type Change = (lines: string[], at: number) => string[];
 
@@ -189,7 +189,9 @@ describe("a file that is gone", { concurrency: 2 }, () => {
   it("is found: cursor.json", async () => {
     const copy = copyOf(scene.dir);
     rmSync(join(copy, "usage/cursor.json"));
-    assert.ok((await findingsIn(copy)).some((text) => text.startsWith(`spend/${A}: days.jsonl`)));
+    assert.ok(
+      (await findingsIn(copy)).some((text) => text.startsWith(`spend/${A}: line 1 of days.jsonl`)),
+    );
   });
 
   it("is found: days.jsonl", async () => {

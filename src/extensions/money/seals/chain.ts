@@ -3,12 +3,16 @@
 // them.
 import { existsSync, readFileSync } from "node:fs";
 import { asString, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { createRecordAdder } from "../usage/index.ts";
-import { dayAfter, hashOfLine, parseClosedDay, type ClosedDay } from "../days/index.ts";
-import { createCoverage, type Listing } from "./coverage.ts";
-import { differencesFrom } from "./day-stream.ts";
-import type { Findings } from "./findings.ts";
-import type { RecordSource } from "./record-source.ts";
+import { createRecordAdder, differencesFrom } from "../usage/index.ts";
+import {
+  createCoverage,
+  dayAfter,
+  hashOfLine,
+  parseClosedDay,
+  type ClosedDay,
+  type Listing,
+} from "../days/index.ts";
+import type { Findings, RecordSource } from "../proof/index.ts";
 import { isSignedBy } from "./sign.ts";
 
 /** What the verifier believes, because it comes from elsewhere. */

@@ -18,7 +18,7 @@ import {
   retire,
   textOfFile,
   threeDays,
-} from "./sealed-books.ts";
+} from "../../../support/sealed-books.ts";
 
 const CLOSED = "usage/2026-01-31.jsonl";
 const OPEN = "usage/2026-02-02.jsonl";

@@ -6,7 +6,18 @@ import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { folder } from "../../../support/folder.ts";
 import type { Scene } from "../../../support/projection.ts";
-import { A, B, C, command, copyOf, D, E, edit, retire, threeDays } from "./sealed-books.ts";
+import {
+  A,
+  B,
+  C,
+  command,
+  copyOf,
+  D,
+  E,
+  edit,
+  retire,
+  threeDays,
+} from "../../../support/sealed-books.ts";
 
 const CLOSED = "usage/2026-01-31.jsonl";
 const OPEN = "usage/2026-02-02.jsonl";

@@ -5,7 +5,7 @@ import { asArray, asObject, asString, parseJson } from "../../../core/schema/unt
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import { leafOf, parseClosedDay, rootFrom } from "../days/index.ts";
 import { isMoment, type Trust } from "./chain.ts";
-import { createFindings, type Findings } from "./findings.ts";
+import { createFindings, type Findings } from "../proof/index.ts";
 import { isSignedBy } from "./sign.ts";
 
 /** What was found of a statement. `seal verify --json` prints it. */
@@ -126,12 +126,11 @@ function checkRecords(bill: Json, days: readonly StatementDay[], findings: Findi
 /** The lines of the bill and its total are the sums of the records. */
 function checkSums(bill: Json, records: readonly Json[], findings: Findings): void {
   const lines = asArray(bill["lines"]).map(asObject);
-  const models = new Set([...lines, ...records].map(({ model }) => String(model)));
-  for (const model of models) {
-    const ofModel = records.filter((record) => record["model"] === model);
-    const sums = lines.filter((line) => line["model"] === model);
-    if (sums.length !== 1 || !isSumOf(sums[0]!, ofModel))
-      findings.add(`the line of ${model}`, "is not the sum of its records");
+  for (const model of new Set([...lines, ...records].map((each) => each["model"]))) {
+    const isOf = (each: Json): boolean => each["model"] === model;
+    const [sum, ...others] = lines.filter(isOf);
+    if (!sum || others.length > 0 || !isSumOf(sum, records.filter(isOf)))
+      findings.add(`the line of ${String(model)}`, "is not the sum of its records");
   }
   if (!isSumOf(asObject(bill["total"]), records))
     findings.add("the total", "is not the sum of the records");

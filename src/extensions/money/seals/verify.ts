@@ -2,11 +2,16 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { compareHeadRecords, compareKept, verifyChain, type Trust } from "./chain.ts";
-import { createFindings, type Findings } from "./findings.ts";
-import { proveBooks, type GoneSegment, type ProofOptions } from "./prove.ts";
-import type { SegmentProof } from "./prove-segment.ts";
-import { sourceOfFiles, type RecordSource } from "./record-source.ts";
-import { collectTotals } from "./totals.ts";
+import {
+  createFindings,
+  proveBooks,
+  sourceOfFiles,
+  type GoneSegment,
+  type ProofOptions,
+  type ProofTotals,
+  type RecordSource,
+  type SegmentProof,
+} from "../proof/index.ts";
 
 /** What is proved of the records of a day. */
 export interface DayProof {
@@ -58,8 +63,19 @@ export async function verifyBooks(dataDir: string, options: VerifyOptions): Prom
   // What grows first is read last, so that a gateway that runs meanwhile makes no finding.
   const chain = verifyChain(join(dataDir, "days.jsonl"), trust, findings);
   const kept = compareKept(chain, trust, findings);
-  const source = options.source ?? sourceIn(dataDir, options, chain.days, findings);
-  const totals = collectTotals();
+  const isInFiles = options.hasRecords || existsSync(join(dataDir, "usage"));
+  const source =
+    options.source ?? (isInFiles ? sourceOfFiles(dataDir, chain.days, findings) : undefined);
+  const proofs: DayProof[] = [];
+  const closed = new Set(chain.days.map(({ day }) => day));
+  const totals: ProofTotals = {
+    settled: () => undefined,
+    recorded: () => undefined,
+    dayDone(day, { changed, removed, unchanged, left }, isProved) {
+      const records = changed + removed + unchanged + left;
+      proofs.push({ day, records, by_line: isProved && closed.has(day), by_log: unchanged });
+    },
+  };
   const { segments, gone, awaited } = await proveBooks({
     spendDir: join(dataDir, "spend"),
     days: chain.days,
@@ -83,28 +99,8 @@ export async function verifyBooks(dataDir: string, options: VerifyOptions): Prom
     },
     segments,
     gone,
-    days: source ? totals.days.map(dayProof) : null,
+    days: source ? proofs : null,
     awaited,
     findings: list,
   };
-
-  function dayProof({ day, counts, isProved }: (typeof totals.days)[number]): DayProof {
-    return {
-      day,
-      records: counts.changed + counts.removed + counts.unchanged + counts.left,
-      by_line: isProved && chain.days.some((closed) => closed.day === day),
-      by_log: counts.unchanged,
-    };
-  }
-}
-
-function sourceIn(
-  dataDir: string,
-  { hasRecords = false }: VerifyOptions,
-  days: Parameters<typeof sourceOfFiles>[1],
-  findings: Findings,
-): RecordSource | undefined {
-  if (existsSync(join(dataDir, "usage")) || hasRecords)
-    return sourceOfFiles(dataDir, days, findings);
-  return undefined;
 }

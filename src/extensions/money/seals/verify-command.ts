@@ -12,7 +12,7 @@ import { systemClock } from "../../../core/clock.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { hasFileStore, openBooks } from "../usage/index.ts";
 import { keptLines, type Trust } from "./chain.ts";
-import { sourceOfStore } from "./record-source.ts";
+import { sourceOfStore } from "../proof/index.ts";
 import { publicHexOf } from "./sign.ts";
 import { verifyBooks, type DayProof, type Verification } from "./verify.ts";
 import { isStatement, verifyStatement, type StatementVerification } from "./verify-statement.ts";
@@ -105,7 +105,6 @@ async function verifyFile(
 function booksText(result: Verification): string {
   const { heads, segments, gone, days, awaited } = result;
   const lines = [
-    keyText(result.public_key, result.key_stated),
     heads.count > 0
       ? `days.jsonl: ${heads.count} closed days, from ${heads.from} to ${heads.to}`
       : "days.jsonl: no day was closed",
@@ -124,38 +123,36 @@ function booksText(result: Verification): string {
     ]),
     ...(awaited > 0 ? [`on the way into the usage records: ${awaited} requests`] : []),
   ];
-  return [...lines, ...verdict(result.ok, result.findings), ""].join("\n");
+  return textOf(result, lines);
 }
 
 const dayText = ({ day, records, by_line, by_log }: DayProof): string =>
   `usage records of ${day}: ${records}, ` +
   (by_line ? "proved by the line of the day" : `${by_log} of them as the spend log has them`);
 
-const keyText = (publicKey: string | null, isStated: boolean): string => {
-  if (publicKey === null) return "key: none; nothing is signed";
-  if (isStated) return `key: ${publicKey}, as stated by --public-key`;
-  return `key: ${publicKey}, as the files state it: whoever can write them can replace it`;
-};
-
 /** A verification of a statement for people. */
 function statementText(result: StatementVerification): string {
   const { account, month, records, by_head, not_proved, compared } = result;
   const lines = [
-    keyText(result.public_key, result.key_stated),
     `statement of ${account} for ${month}: ${records} records: ${by_head} proved by the lines of ` +
       `closed days, ${not_proved} of days that were open`,
     compared.length > 0
       ? `compared with heads that were kept: ${compared.join(", ")}`
       : "compared with no head that was kept elsewhere",
   ];
-  return [...lines, ...verdict(result.ok, result.findings), ""].join("\n");
+  return textOf(result, lines);
 }
 
 /** Without findings nothing was changed, unless there is nothing that could show a change. */
-function verdict(isOk: boolean, findings: readonly string[]): readonly string[] {
-  if (isOk) return ["nothing was changed"];
-  if (findings.length === 0) return ["nothing is proved: no day is closed"];
-  return ["something was changed, removed or damaged:", ...findings.map((each) => `  ${each}`)];
+function textOf(result: Verification | StatementVerification, lines: readonly string[]): string {
+  const { public_key: key, key_stated, ok, findings } = result;
+  const source = key_stated
+    ? "as stated by --public-key"
+    : "as the files state it: whoever can write them can replace it";
+  const keyLine = key === null ? "key: none; nothing is signed" : `key: ${key}, ${source}`;
+  const verdict = ok ? "nothing was changed" : "nothing is proved: no day is closed";
+  const wrong = ["something was changed, removed or damaged:", ...findings];
+  return [keyLine, ...lines, findings.length > 0 ? wrong.join("\n  ") : verdict, ""].join("\n");
 }
 
 export const verifyCommand: Command = {

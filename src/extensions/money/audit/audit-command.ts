@@ -2,7 +2,7 @@
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { withLock } from "../../data-files/index.ts";
-import { BooksFault, hasFileStore, type UnsettledRequest } from "../usage/index.ts";
+import { BooksFault, type UnsettledRequest } from "../usage/index.ts";
 import {
   bookSizes,
   copyShown,
@@ -12,10 +12,8 @@ import {
   type BooksContext,
 } from "../books/index.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
-import { verifyChain } from "./chain.ts";
-import { createFindings, type Findings } from "./findings.ts";
-import { proveBooks } from "./prove.ts";
-import { sourceOfFiles, sourceOfStore } from "./record-source.ts";
+import { createFindings, proveBooks, type Findings } from "../proof/index.ts";
+import { sourceOf } from "./record-source.ts";
 import { collectTotals, costsOf, type RecordSpan } from "./totals.ts";
 
 /** What an audit found. `audit --json` prints it. */
@@ -79,15 +77,13 @@ async function auditBooks(
   { books, config }: BooksContext,
   findings: Findings,
 ): Promise<AuditResult> {
-  const { dataDir, spendDir, store, days, retention } = books;
+  const { spendDir, store, days, retention } = books;
   for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
-  const chain = verifyChain(days.path, { publicKey: undefined, kept: [] }, findings);
   const totals = collectTotals();
-  const isFile = hasFileStore(config);
   const { unsettled } = await proveBooks({
     spendDir,
-    days: chain.days,
-    source: isFile ? sourceOfFiles(dataDir, chain.days, findings) : await sourceOfStore(store),
+    days: days.all().map(({ closed }) => closed),
+    source: await sourceOf(books, config, findings),
     reads: "copied",
     mayBeGone: retention.isExpired,
     findings,

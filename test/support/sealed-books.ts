@@ -2,14 +2,14 @@
 
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createSigner } from "../../../../src/extensions/money/proof/sign.ts";
-import type { SigningExtension } from "../../../../src/extensions/money/usage/index.ts";
-import { verifyBooks, type VerifyOptions } from "../../../../src/extensions/money/proof/verify.ts";
-import { configFile, openLine } from "../../../support/books.ts";
-import { folder } from "../../../support/folder.ts";
-import { demo } from "../../../support/gateway.ts";
-import { createScene, request, type Scene } from "../../../support/projection.ts";
-import { runHere } from "../../../support/run-here.ts";
+import { createSigner } from "../../src/extensions/money/seals/sign.ts";
+import type { SigningExtension } from "../../src/extensions/money/usage/index.ts";
+import { verifyBooks, type VerifyOptions } from "../../src/extensions/money/seals/verify.ts";
+import { configFile, openLine } from "./books.ts";
+import { folder } from "./folder.ts";
+import { demo } from "./gateway.ts";
+import { createScene, request, type Scene } from "./projection.ts";
+import { runHere } from "./run-here.ts";
 
 /** Signs for the data_dir, as `seals.enabled` has it. */
 export const signing: SigningExtension = {

@@ -6,14 +6,18 @@ import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { syncToDisk, withLock } from "../../data-files/index.ts";
 import { usageRecord, type LogCursor, type UsageRecord } from "../records/index.ts";
+import { createCoverage, type ClosedDay } from "../days/index.ts";
 import { bookSizes, withBooks, withProgress, type BooksContext } from "../books/index.ts";
-import { createRecordAdder, createSegmentReader, hasFileStore } from "../usage/index.ts";
-import { verifyChain, type Chain } from "./chain.ts";
-import { createCoverage } from "./coverage.ts";
-import { differencesFrom, type DayCounts } from "./day-stream.ts";
-import { createFindings, type Findings } from "./findings.ts";
-import { proveBooks, type BooksProof } from "./prove.ts";
-import { sourceOfFiles, sourceOfStore, type RecordSource } from "./record-source.ts";
+import { createRecordAdder, createSegmentReader, differencesFrom } from "../usage/index.ts";
+import {
+  createFindings,
+  proveBooks,
+  type BooksProof,
+  type DayCounts,
+  type Findings,
+  type RecordSource,
+} from "../proof/index.ts";
+import { sourceOf } from "./record-source.ts";
 import { collectTotals } from "./totals.ts";
 
 /** What a rebuild did. `books rebuild --json` prints it. */
@@ -48,16 +52,13 @@ const run = withBooks(async (context) => {
 
 /** Rebuilds the usage records. The caller holds the lock of the books. */
 async function rebuildBooks({ books, config }: BooksContext): Promise<RebuildResult> {
-  const { spendDir, store, days, dataDir } = books;
+  const { spendDir, store } = books;
   const [findings, unproved] = [createFindings(), createFindings()];
   for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
-  const chain = verifyChain(days.path, { publicKey: undefined, kept: [] }, findings);
-  days.all(); // Throws if a line cannot be read: nothing says then on which day to book.
-  const isFile = hasFileStore(config);
-  const source = isFile ? sourceOfFiles(dataDir, chain.days, findings) : await sourceOfStore(store);
+  const days = books.days.all().map(({ closed }) => closed);
+  const source = await sourceOf(books, config, findings);
   const totals = collectTotals();
-  const reads = "rebuild";
-  const proof = await proveBooks({ spendDir, days: chain.days, source, reads, findings, totals });
+  const proof = await proveBooks({ spendDir, days, source, reads: "rebuild", findings, totals });
   // A power failure must not take lines from the spend log that the usage records have.
   for (const name of Object.keys(proof.cursor)) await syncToDisk(join(spendDir, name));
   // A rebuild that dies leaves each segment with less than the cursor says, so that nothing is
@@ -66,8 +67,8 @@ async function rebuildBooks({ books, config }: BooksContext): Promise<RebuildRes
   const sum = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0 };
   for (const { day, counts, isProved } of totals.days) {
     const isRight = counts.added + counts.changed + counts.removed === 0 && isProved;
-    const read = () => recordsOf({ spendDir, chain, proof, source }, day);
-    if (isRight || (await isAsClosed(chain, day, read, unproved))) {
+    const read = () => recordsOf({ spendDir, days, proof, source }, day);
+    if (isRight || (await isAsClosed(days, day, read, unproved))) {
       if (!isRight) await store.replaceDay(day, read);
       for (const name of Object.keys(sum) as (keyof DayCounts)[]) sum[name] += counts[name];
     } else {
@@ -88,7 +89,7 @@ const cursorOf = ({ cursor }: BooksProof, more: number): LogCursor =>
 
 /** Whether the records of a day may be replaced: it is open, or they are what its line says. */
 async function isAsClosed(
-  { days }: Chain,
+  days: readonly ClosedDay[],
   day: string,
   read: () => AsyncIterable<readonly UsageRecord[]>,
   unproved: Findings,
@@ -111,7 +112,7 @@ async function isAsClosed(
 /** What the records of a day are made of. */
 interface DaySources {
   readonly spendDir: string;
-  readonly chain: Chain;
+  readonly days: readonly ClosedDay[];
   readonly proof: BooksProof;
   readonly source: RecordSource;
 }
@@ -147,13 +148,13 @@ async function* keptRecords(
 
 /** The records of a segment that are booked on a day. */
 async function* settledOn(
-  { spendDir, chain, proof }: DaySources,
+  { spendDir, days, proof }: DaySources,
   segment: string,
   day: string,
 ): AsyncGenerator<readonly UsageRecord[]> {
   // A segment has the requests of the day in its name, and of those after it.
   if (segment.slice(0, 10) > day) return;
-  const coverage = createCoverage(chain.days);
+  const coverage = createCoverage(days);
   const reader = createSegmentReader(join(spendDir, segment), segment);
   for await (const { settled } of reader.read(proof.cursor[segment]!.bytes))
     yield settled

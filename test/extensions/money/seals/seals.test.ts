@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import { createSigner, isSignedBy } from "../../../../src/extensions/money/proof/sign.ts";
+import { createSigner, isSignedBy } from "../../../../src/extensions/money/seals/sign.ts";
 import { lineOf } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { request, type Scene } from "../../../support/projection.ts";
@@ -22,7 +22,7 @@ import {
   retire,
   textOfFile,
   threeDays,
-} from "./sealed-books.ts";
+} from "../../../support/sealed-books.ts";
 
 const OPEN = "usage/2026-02-02.jsonl";
 const NOON = "2026-02-02T12:05:00.000Z";

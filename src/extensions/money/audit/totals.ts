@@ -1,8 +1,7 @@
 // Counts, spans and costs of what a proof has read.
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { parseMoney, type UsageRecord } from "../records/index.ts";
-import type { DayCounts } from "./day-stream.ts";
-import type { ProofTotals } from "./judge.ts";
+import type { DayCounts, ProofTotals } from "../proof/index.ts";
 
 /** A number of records, and when the first and the last ended. Null: there is none. */
 export interface RecordSpan {

@@ -5,9 +5,9 @@ import { spawnSync } from "node:child_process";
 import { appendFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import { printSealedStatement } from "../../../../src/extensions/money/proof/statement.ts";
-import { createSigner } from "../../../../src/extensions/money/proof/sign.ts";
-import { verifyStatement } from "../../../../src/extensions/money/proof/verify-statement.ts";
+import { printSealedStatement } from "../../../../src/extensions/money/sealed-statements/statement.ts";
+import { createSigner } from "../../../../src/extensions/money/seals/sign.ts";
+import { verifyStatement } from "../../../../src/extensions/money/seals/verify-statement.ts";
 import { createMerkleRoot, leafOf, rootFrom } from "../../../../src/extensions/money/days/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { createRandom } from "../../../support/random.ts";
@@ -24,7 +24,7 @@ import {
   retire,
   textOfFile,
   threeDays,
-} from "./sealed-books.ts";
+} from "../../../support/sealed-books.ts";
 
 let scene: Scene;
 let text: string;
@@ -200,7 +200,7 @@ describe("a sealed statement", () => {
 
 describe("a verifier that was written from the manual alone", { concurrency: 2 }, () => {
   const python = (path: string) => {
-    const args = ["test/extensions/money/proof/verify.py", path, keyFile];
+    const args = ["test/extensions/money/seals/verify.py", path, keyFile];
     const { status, stderr } = spawnSync("python3", args, { encoding: "utf8" });
     return { status, stderr };
   };

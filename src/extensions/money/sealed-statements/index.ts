@@ -1,0 +1,2 @@
+// Statements with their proof.
+export { printSealedStatement } from "./statement.ts";
