@@ -1,7 +1,7 @@
 // Collects what the gateway says of a phase: receipts and budgets while it runs, its files when it
 // has ended, and what its commands print.
 
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
@@ -143,6 +143,8 @@ export async function collectTomorrow(
 
 async function collectStatements(gateways: Gateways, house: House, folder: string): Promise<void> {
   const gateway = gateways.list[0]!;
+  const id = readFileSync(join(gateway.dataDir, "gateway-id"), "utf8");
+  const sealedPrefix = `sp_${id.slice(0, 8)}`;
   const months = [...new Set(house.asked.map(({ endedAt }) => monthOf(endedAt)))];
   for (const month of months)
     for (const account of ACCOUNTS) {
@@ -155,7 +157,8 @@ async function collectStatements(gateways: Gateways, house: House, folder: strin
       const key = join(folder, "0-public-key.pem");
       const verify = ["seal", "verify", file, "--public-key", key, "--json"];
       const verdict = await gateways.runJson(gateway, ...verify);
-      house.statements.push({ account, month, json, csv, verdict, sealed: JSON.parse(sealed) });
+      const parts = { json, csv, verdict, sealed: JSON.parse(sealed), sealedPrefix };
+      house.statements.push({ account, month, ...parts });
     }
 }
 

@@ -56,6 +56,8 @@ export interface Statement {
   json: Line;
   /** `--format csv`. */
   csv: string;
+  /** The spend_ids of the gateway that sealed it begin so: it vouches for its own requests. */
+  readonly sealedPrefix: string;
   /** The sealed statement, and `seal verify --json` of it. */
   sealed: Line;
   verdict: Line;

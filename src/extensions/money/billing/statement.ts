@@ -36,14 +36,18 @@ export const printed = <S extends Sum>({ cost, ...sum }: S): Omit<S, "cost"> & P
   cost: formatMoney(cost),
 });
 
-/** Adds up the records that an account has in a month, by the days on which they are booked. */
+/**
+ * Adds up the records that an account has in a month, by the days on which they are booked.
+ * `ownOnly`: leave out those of other data_dirs whose gateways write into the same database.
+ */
 export async function statement(
   store: UsageStore,
   { account, month, currency }: StatementToSeal,
+  ownOnly = false,
 ): Promise<Statement> {
   const total = { ...emptySum(), currency };
   const otherCurrencies: Record<string, number> = {};
-  const sums = await store.sums({ account, month }, ["model", "currency"]);
+  const sums = await store.sums({ account, month, ownOnly }, ["model", "currency"]);
   for (const { currency: other, requests } of sums) {
     if (other === currency) continue;
     otherCurrencies[other] = (otherCurrencies[other] ?? 0) + requests;
