@@ -3,7 +3,7 @@
 
 import { readdirSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
-import { checkConfig } from "../../test/support/config.ts";
+import type { Config } from "../../src/core/config.ts";
 import { closeDays } from "../../src/extensions/money/usage/close-days.ts";
 import { openBooks } from "../../src/extensions/money/usage/index.ts";
 import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
@@ -70,9 +70,9 @@ function recordOf(n: number, ended: number): UsageRecord {
   };
 }
 
-/** The books in a data_dir, which hold nothing but records. */
+/** The books in a data_dir, which hold nothing but records. Absent settings have their defaults. */
 const booksIn = (dataDir: string) =>
-  openBooks(checkConfig({ data_dir: dataDir, providers: {}, models: {}, keys: [] }, {}), {
+  openBooks({ data_dir: dataDir, currency: "USD" } as Config, {
     clock: systemClock,
     diagnose: () => undefined,
     extensions: [],
