@@ -118,8 +118,16 @@ const BILL = [
     ({ asked, calls }) => {
       const whole = asked.find(
         // Of several calls together the figures may be estimated, with room for one token more.
-        ({ serial, verdict, usage, model }) =>
-          verdict === "whole" && !usage && model !== CONTINUED && calls.get(serial)?.at(-1)?.stated,
+        ({ serial, verdict, usage, model }) => {
+          const own = calls.get(serial) ?? [];
+          return (
+            verdict === "whole" &&
+            !usage &&
+            model !== CONTINUED &&
+            own.length === 1 &&
+            own[0]?.stated
+          );
+        },
       );
       const call = whole && calls.get(whole.serial)!.at(-1)!;
       if (call) call.stated = { ...call.stated!, completion: call.stated!.completion + 1 };

@@ -120,8 +120,8 @@ function checkCursor(
   // The cursor forgets a segment before that is deleted.
   const isForgotten = bytes === 0 && listed !== undefined && mayBeGone?.(listed.day);
   if (!listed || bytes >= listed.bytes || isForgotten) return;
-  const what = `${listed.by} has ${listed.bytes} bytes of it, and the cursor of the records ${bytes}`;
-  findings.add(`spend/${name}`, what);
+  const what = `${listed.by} has ${listed.bytes} bytes of it, `;
+  findings.add(`spend/${name}`, `${what}and the cursor of the records ${bytes}`);
 }
 
 /**
