@@ -13,6 +13,7 @@ import {
 } from "../books/index.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import { createFindings, proveBooks, type Findings } from "../proof/index.ts";
+import { checkKeptSums } from "./kept-sums.ts";
 import { sourceOf } from "./record-source.ts";
 import { collectTotals, costsOf, type RecordSpan } from "./totals.ts";
 
@@ -89,6 +90,7 @@ async function auditBooks(
     findings,
     totals,
   });
+  await checkKeptSums(books, findings);
   const differences = findings.list();
   const { records, from, to } = totals.equal.span();
   return {

@@ -70,6 +70,8 @@ async function rebuildBooks({ books, config }: BooksContext): Promise<RebuildRes
     const read = () => recordsOf({ spendDir, days, proof, source }, day);
     if (isRight || (await isAsClosed(days, day, read, unproved))) {
       if (!isRight) await store.replaceDay(day, read);
+      // What is kept of a closed day beside its records may be lost or wrong.
+      else if (days.some((line) => line.day === day)) await store.finish(day);
       for (const name of Object.keys(sum) as (keyof DayCounts)[]) sum[name] += counts[name];
     } else {
       sum.left += counts.changed + counts.removed + counts.unchanged + counts.left;

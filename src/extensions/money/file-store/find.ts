@@ -1,4 +1,5 @@
-// Finds records by their request id: in the open days, then in the index of closed months.
+// Finds records by their request id: in the open days, then in the indexes of closed days.
+import { existsSync } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import { inodeOf } from "../../data-files/index.ts";
 import { parseUsageLine, type RequestQuery, type UsageRecord } from "../records/index.ts";
@@ -30,7 +31,10 @@ async function search(source: Source, query: RequestQuery): Promise<UsageRecord[
   const months = new Set(daysOf(source, { to: last }).map((day) => day.slice(0, 7)));
   for (const month of [...months].reverse()) {
     if (found.length >= query.limit) break;
-    const places = findInMonth(source.files.besideOf(`${month}.ids`), query);
+    const index = source.files.besideOf(`${month}.ids`);
+    if (!existsSync(index))
+      throw new Error(`${index} is not there, the index of closed days: run 'books rebuild'`);
+    const places = findInMonth(index, query);
     for (const day of [...new Set(places.map((place) => place.day))].sort().reverse()) {
       const offsets = places.filter((place) => place.day === day).map(({ offset }) => offset);
       await readAt(source.files.pathOf(day), offsets, query, found);

@@ -78,7 +78,6 @@ export async function finish(source: Source, day: string): Promise<void> {
 
 async function writeTexts(path: string, batches: AsyncIterable<readonly string[]>): Promise<void> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   await writeFile(path, "", { mode: 0o600 });
   const file = await open(path, "a");
   try {

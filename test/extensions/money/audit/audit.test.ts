@@ -172,6 +172,13 @@ describe("an audit of wrong books", { concurrency: 2 }, () => {
     );
   });
 
+  it("names a closed day whose kept sums are not those of its records", async () => {
+    await assertDifferences(
+      (dir) => change("usage/2026-01-31.sums", 0, '"cost":"0.', '"cost":"9.')(dir),
+      /^the sums of 2026-01-31: are not those of its usage records: 'books rebuild' makes them anew$/,
+    );
+  });
+
   it("names the line of a day that cannot be read", async () => {
     const dir = copyOf(scene.dir);
     writeFileSync(join(dir, "days.jsonl"), "{}\n");

@@ -1,7 +1,7 @@
 // `books rebuild` makes the usage records what the spend log and days.jsonl say.
 
 import assert from "node:assert/strict";
-import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import type { Scene } from "../../../support/projection.ts";
@@ -184,5 +184,17 @@ describe("books rebuild", { concurrency: 2 }, () => {
     const { code, stderr } = await command(dir, ["books", "rebuild"]);
     assert.equal(code, 1);
     assert.match(stderr, /there is no spend log in /);
+  });
+
+  it("makes anew what is kept of closed days beside their records", async () => {
+    const kept = ["usage/2026-01-31.sums", "usage/2026-01.ids"];
+    const { dir } = await rebuilt((copy) => {
+      edit(copy, kept[0]!, (lines) =>
+        lines.map((line) => line.replace('"cost":"0.', '"cost":"9.')),
+      );
+      rmSync(join(copy, kept[1]!));
+    });
+    for (const file of kept)
+      assert.deepEqual(readFileSync(join(dir, file)), readFileSync(join(scene.dir, file)), file);
   });
 });
