@@ -5,7 +5,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { syncToDisk, withLock } from "../../data-files/index.ts";
-import { usageRecord, type LogCursor, type UsageRecord } from "../records/index.ts";
+import {
+  usageRecord,
+  type LogCursor,
+  type UsageRecord,
+  type UsageStore,
+} from "../records/index.ts";
 import { createCoverage, type ClosedDay } from "../days/index.ts";
 import { bookSizes, withBooks, withProgress, type BooksContext } from "../books/index.ts";
 import { createRecordAdder, createSegmentReader, differencesFrom } from "../usage/index.ts";
@@ -65,20 +70,32 @@ async function rebuildBooks({ books, config }: BooksContext): Promise<RebuildRes
   // copied before the next rebuild.
   await store.setCursor(cursorOf(proof, 1));
   const sum = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0 };
+  const sources = { spendDir, days, proof, source };
   for (const { day, counts, isProved } of totals.days) {
     const isRight = counts.added + counts.changed + counts.removed === 0 && isProved;
-    const read = () => recordsOf({ spendDir, days, proof, source }, day);
-    if (isRight || (await isAsClosed(days, day, read, unproved))) {
-      if (!isRight) await store.replaceDay(day, read);
-      // What is kept of a closed day beside its records may be lost or wrong.
-      else if (days.some((line) => line.day === day)) await store.finish(day);
-      for (const name of Object.keys(sum) as (keyof DayCounts)[]) sum[name] += counts[name];
-    } else {
-      sum.left += counts.changed + counts.removed + counts.unchanged + counts.left;
-    }
+    const isDone = isRight || (await putInPlace(store, sources, day, unproved));
+    // What is kept of a closed day beside its records may be lost or wrong.
+    if (isRight && days.some((line) => line.day === day)) await store.finish(day);
+    if (!isDone) sum.left += counts.changed + counts.removed + counts.unchanged + counts.left;
+    else for (const name of Object.keys(sum) as (keyof DayCounts)[]) sum[name] += counts[name];
   }
   await store.setCursor(cursorOf(proof, 0));
   return { ...sum, not_rebuilt: unproved.list(), mended: findings.list() };
+}
+
+/**
+ * Puts the records of a day in place, unless its line says others. Resolves with whether it did.
+ */
+async function putInPlace(
+  store: UsageStore,
+  sources: DaySources,
+  day: string,
+  unproved: Findings,
+): Promise<boolean> {
+  const read = () => recordsOf(sources, day);
+  if (!(await isAsClosed(sources.days, day, read, unproved))) return false;
+  await store.replaceDay(day, read);
+  return true;
 }
 
 /** How far the segments were read, and so many bytes more. */
@@ -154,11 +171,15 @@ async function* settledOn(
   segment: string,
   day: string,
 ): AsyncGenerator<readonly UsageRecord[]> {
-  // A segment has the requests of the day in its name, and of those after it.
-  if (segment.slice(0, 10) > day) return;
   const coverage = createCoverage(days);
+  const { bytes } = proof.cursor[segment]!;
+  // A segment has the requests of the day in its name and of later ones, up to the day on which
+  // the last line was made that has all of it.
+  const last = coverage.of(segment).at(-1);
+  const madeAt = last?.bytes === bytes && days.find((line) => line.day === last.day)?.made_at;
+  if (segment.slice(0, 10) > day || (madeAt && madeAt.slice(0, 10) < day)) return;
   const reader = createSegmentReader(join(spendDir, segment), segment);
-  for await (const { settled } of reader.read(proof.cursor[segment]!.bytes))
+  for await (const { settled } of reader.read(bytes))
     yield settled
       .map(({ settle, log }) =>
         usageRecord(settle, coverage.bookedDay(segment, log.line, settle.time), log),
