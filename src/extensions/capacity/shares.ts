@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { getHeapStatistics } from "node:v8";
 
 /**
- * A body takes some four times its size while it is parsed, checked and written again. So bodies
- * and replies in hand take half of the heap at the most.
+ * A body takes some four times its size while it is parsed, checked and written again, and as much
+ * that is not collected yet. So bodies and replies in hand take half of the heap at the most.
  */
-const HEAP_PARTS = 8;
+const HEAP_PARTS = 16;
 
 /** Open files that are no connections: of the books, of the listeners, of Node itself. */
 const OTHER_FILES = 128;
