@@ -38,7 +38,7 @@ export interface LockOptions {
    * How long to wait for the process that holds the lock, in milliseconds. Absent: a minute. 0: one
    * attempt.
    */
-  readonly patienceMs?: number;
+  readonly patienceMs?: number | undefined;
   /** Absent: the machine's. */
   readonly clock?: Clock;
 }

@@ -1,7 +1,6 @@
 // `audit`: proves that the books are complete and right. Exit code 1 and the differences if not.
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { withLock } from "../../data-files/index.ts";
 import { BooksFault, type UnsettledRequest } from "../usage/index.ts";
 import {
   bookSizes,
@@ -51,13 +50,12 @@ const run = withBooks(async (context) => {
   const { books, args, terminal } = context;
   const findings = createFindings();
   await copyOrExplain(context, findings);
-  const lock = { dir: books.spendDir, name: "books", clock: books.clock } as const;
   const sizes = bookSizes(context);
   const result = await withProgress(
     context,
     "audit",
     () => sizes.spend + sizes.usage(),
-    () => withLock(lock, () => auditBooks(context, findings)),
+    () => books.locked(() => auditBooks(context, findings)),
   );
   await terminal.answer(args, result, auditText(result));
   return result.ok ? 0 : 1;

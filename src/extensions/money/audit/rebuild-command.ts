@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { syncToDisk, withLock } from "../../data-files/index.ts";
+import { syncToDisk } from "../../data-files/index.ts";
 import {
   usageRecord,
   type LogCursor,
@@ -37,12 +37,11 @@ const run = withBooks(async (context) => {
   const { books, config, args, terminal } = context;
   if (!existsSync(books.spendDir))
     throw new Error(`there is no spend log in ${config.data_dir} to make usage records from`);
-  const lock = { dir: books.spendDir, name: "books", clock: books.clock } as const;
   const { mended, ...result } = await withProgress(
     context,
     "rebuild",
     () => bookSizes(context).spend + bookSizes(context).usage(),
-    () => withLock(lock, () => rebuildBooks(context)),
+    () => books.locked(() => rebuildBooks(context)),
   );
   for (const fault of mended) terminal.warn(`was wrong: ${fault}`);
   const { added, changed, removed, unchanged, left, not_rebuilt } = result;

@@ -1,6 +1,7 @@
 // What the closed days have of the segments of the spend log, and so on which day the request of a
 // settle line is booked.
-import { dayAfter, type ClosedDay, type DaySegment } from "./days.ts";
+import { dayAfter } from "../records/index.ts";
+import type { ClosedDay, DaySegment } from "./days.ts";
 
 /** What one line of days.jsonl says of a segment. */
 export interface Listing extends DaySegment {

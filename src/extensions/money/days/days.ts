@@ -3,10 +3,9 @@
 // before, so the last line vouches for everything. It is signed where the configuration has a key.
 import { readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { sha256 } from "../../../core/hash.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { syncToDisk } from "../../data-files/index.ts";
-import { isDay } from "../records/index.ts";
+import { dayAfter, isDay } from "../records/index.ts";
 
 /** A segment of the spend log as it was when a day was closed. */
 export interface DaySegment {
@@ -66,6 +65,10 @@ export interface Days {
   all(): readonly DaysLine[];
   /** The last line. Undefined: no day was closed. */
   last(): DaysLine | undefined;
+  /** The last day that is closed. Empty, which is before all days: none. */
+  lastDay(): string;
+  /** The line of a day. Undefined: it is not closed. */
+  of(day: string): DaysLine | undefined;
   /** Adds a line, and brings it to the disk. */
   append(text: string): Promise<void>;
 }
@@ -111,6 +114,8 @@ export function createDays(path: string): Days {
     path,
     all,
     last: () => all().at(-1),
+    lastDay: () => all().at(-1)?.closed.day ?? "",
+    of: (day) => all().find(({ closed }) => closed.day === day),
     async append(text) {
       all();
       const file = await open(path, "a", 0o600);
@@ -125,15 +130,6 @@ export function createDays(path: string): Days {
     },
   };
 }
-
-/** The hash by which a line names the one before. */
-export const hashOfLine = (text: string): string => sha256(text);
-
-/** The day after another. */
-export const dayAfter = (day: string): string =>
-  new Date(Date.parse(day) + DAY_MS).toISOString().slice(0, 10);
-
-const DAY_MS = 86_400_000;
 
 /** The day on which a request is booked that ended at `time`, if `closed` was the last to close. */
 export function bookedDay(time: string, closed: string | undefined): string {

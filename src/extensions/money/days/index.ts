@@ -4,8 +4,6 @@ export { createCoverage, type Coverage, type Listing } from "./coverage.ts";
 export {
   bookedDay,
   createDays,
-  dayAfter,
-  hashOfLine,
   parseClosedDay,
   type ClosedDay,
   type Days,

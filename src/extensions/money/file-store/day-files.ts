@@ -57,8 +57,6 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
     return known.cursor;
   }
 
-  const lastClosed = (): string => closed.last()?.closed.day ?? "";
-
   /** What is wrong with the file of a day that has, or at least has, so many bytes. */
   function damageOf(day: string, bytes: number, isExact: boolean): string[] {
     const size = statSync(pathOf(day), { throwIfNoEntry: false })?.size ?? -1;
@@ -73,7 +71,7 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
     }
     try {
       const finished = closed.all().filter((line) => line.closed.records > 0);
-      const last = lastClosed();
+      const last = closed.lastDay();
       return [
         ...finished.flatMap((line) => damageOf(line.closed.day, line.closed.file_bytes, true)),
         ...Object.entries(read().days).flatMap(([day, bytes]) =>
@@ -112,7 +110,7 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       const cursor = read();
       // Days without a cursor are a fault, so the cursor has to be there before the first day.
       if (!existsSync(cursorFile)) await write(cursor);
-      const last = lastClosed();
+      const last = closed.lastDay();
       const days = Object.fromEntries(Object.entries(cursor.days).filter(([day]) => day > last));
       for (const [day, text] of texts) {
         const size = days[day] ?? 0;

@@ -90,7 +90,7 @@ async function sums<D extends Dimension>(
 async function sumsOfDay(source: Source, day: string): Promise<readonly SumBy<Dimension>[]> {
   const bytes = bytesOf(source, day);
   const file = source.files.besideOf(`${day}.sums`);
-  const isClosed = day <= (source.days.last()?.closed.day ?? "");
+  const isClosed = day <= source.days.lastDay();
   if (isClosed && existsSync(file)) return parseSums(readFileSync(file, "utf8"));
   return (await source.openDays.upTo(day, bytes)).sums();
 }

@@ -20,7 +20,7 @@ export async function find(source: Source, query: RequestQuery): Promise<readonl
  * in the order of the log meanwhile, so that its lines begin elsewhere.
  */
 async function search(source: Source, query: RequestQuery): Promise<UsageRecord[] | undefined> {
-  const last = source.days.last()?.closed.day ?? "";
+  const last = source.days.lastDay();
   const found: UsageRecord[] = [];
   const openOnes = daysOf(source, {}).filter((day) => day > last);
   for (const day of openOnes.reverse()) {

@@ -95,7 +95,7 @@ export async function replaceDay(source: Source, day: string, read: ReadDay): Pr
     for await (const records of read()) yield records.map((record) => JSON.stringify(record));
   }
   await writeTexts(draft, texts());
-  const closed = source.days.all().find((line) => line.closed.day === day)?.closed;
+  const closed = source.days.of(day)?.closed;
   const { size } = statSync(draft);
   if (closed && closed.file_bytes !== size)
     throw new Error(`${day} was closed with ${closed.file_bytes} bytes of records, not ${size}`);

@@ -2,7 +2,7 @@
 // sums of them, and the contract of the stores that keep them.
 export { AMOUNT, parseMoney } from "./amounts.ts";
 export type { AttemptCharge, AttemptDetails, RequestDetails } from "./details.ts";
-export { isoTime } from "./iso-time.ts";
+export { dayAfter, dayOf, isDay, isoTime } from "./iso-time.ts";
 export { openText, settleText } from "./line-text.ts";
 export {
   parseSpendLine,
@@ -28,7 +28,6 @@ export {
 } from "./sums.ts";
 export {
   hashOfLines,
-  isDay,
   parseUsageLine,
   USAGE_COLUMNS,
   usageRecord,

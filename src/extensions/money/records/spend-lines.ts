@@ -4,7 +4,7 @@ import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
 import type { UsageSource } from "../../../core/ledger/meter.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import { AMOUNT } from "./amounts.ts";
-import { isoTime } from "./iso-time.ts";
+import { isoTime, isTime } from "./iso-time.ts";
 import type { Usage } from "../../../core/openai/usage.ts";
 import { asCount, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 
@@ -192,12 +192,6 @@ export function parseSpendLine(line: string): SpendRecord | undefined {
   if (!hasTexts) return undefined;
   const isReadable = record["type"] === "open" || (record["type"] === "settle" && isBilled(record));
   return isReadable ? (record as unknown as SpendRecord) : undefined;
-}
-
-/** Whether a value is a time as isoTime() writes it. */
-function isTime(value: unknown): boolean {
-  const time = Date.parse(String(value));
-  return !Number.isNaN(time) && isoTime(time) === value;
 }
 
 const isTextOrNull = (value: unknown): boolean => value === null || typeof value === "string";

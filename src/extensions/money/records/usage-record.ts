@@ -1,6 +1,7 @@
 // Usage records: what is billed of one settled request each. A record is a pure function of the two
 // lines of its request in the spend log, of their place there, and of the day on which it is
 // booked.
+import { isDay, isTime } from "./iso-time.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import type { Price } from "../../../core/ledger/price.ts";
@@ -187,10 +188,3 @@ export function parseUsageLine(line: string): UsageRecord | undefined {
     asCount(log["line"]) !== undefined;
   return isReadable ? (record as unknown as UsageRecord) : undefined;
 }
-
-/** Whether a value is a day: `YYYY-MM-DD`. */
-export const isDay = (value: unknown): value is string =>
-  typeof value === "string" && /^\d{4}-\d\d-\d\d$/.test(value);
-
-const isTime = (value: unknown): boolean =>
-  typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));

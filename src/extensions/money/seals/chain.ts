@@ -3,15 +3,10 @@
 // them.
 import { existsSync, readFileSync } from "node:fs";
 import { asString, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { sha256 } from "../../../core/hash.ts";
+import { dayAfter } from "../records/index.ts";
 import { createRecordAdder, differencesFrom } from "../usage/index.ts";
-import {
-  createCoverage,
-  dayAfter,
-  hashOfLine,
-  parseClosedDay,
-  type ClosedDay,
-  type Listing,
-} from "../days/index.ts";
+import { createCoverage, parseClosedDay, type ClosedDay, type Listing } from "../days/index.ts";
 import type { Findings, RecordSource } from "../proof/index.ts";
 import { isSignedBy } from "./sign.ts";
 
@@ -71,7 +66,7 @@ interface Link {
 function linkFaults({ text, closed, textBefore, before, key }: Link, number: number): string[] {
   const faults: string[] = [];
   if (closed.number !== number) faults.push(`has the number ${closed.number}`);
-  if (closed.previous !== (textBefore === undefined ? null : hashOfLine(textBefore)))
+  if (closed.previous !== (textBefore === undefined ? null : sha256(textBefore)))
     faults.push(`does not follow line ${number - 1}: one of them was changed or moved`);
   if (before && closed.day !== dayAfter(before.day))
     faults.push(`is of ${closed.day}, and the line before of ${before.day}`);
@@ -116,7 +111,7 @@ export function compareKept(chain: Chain, { kept }: Trust, findings: Findings): 
       const by = `${KEPT}, of ${head.made_at},`;
       const listings = head.segments.map((entry) => ({ ...entry, by, day: head.day }));
       heads.push({ head, listings });
-    } else compareLine(chain, head.number, hashOfLine(text), findings);
+    } else compareLine(chain, head.number, sha256(text), findings);
   }
   return heads;
 }
@@ -132,7 +127,7 @@ function compareLine(
   findings: Findings,
 ): void {
   const text = texts[number - 1];
-  if (hash === null || (text !== undefined && hashOfLine(text) === hash)) return;
+  if (hash === null || (text !== undefined && sha256(text) === hash)) return;
   const what = text === undefined ? "is gone" : "is another one";
   findings.add(`days.jsonl, line ${number}`, `${what}: a head that was kept has it`);
 }

@@ -2,9 +2,8 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { withLock } from "../../data-files/index.ts";
-import { isDay } from "../records/index.ts";
-import { dayOf, lineOf, syncUsage, type BooksFiles } from "../usage/index.ts";
+import { dayOf, isDay } from "../records/index.ts";
+import { lineOf, syncUsage, type BooksFiles } from "../usage/index.ts";
 import { hasSpendLog, withBooks } from "../books/index.ts";
 import { seals } from "./settings.ts";
 import { createSigner, keyFile, publicPem } from "./sign.ts";
@@ -19,17 +18,16 @@ const runHead = withBooks(async (context) => {
 
 /** A line of everything that no closed day has yet. */
 async function headNow(books: BooksFiles): Promise<string> {
-  const lock = { dir: books.spendDir, name: "books", clock: books.clock } as const;
-  return await withLock(lock, async () => {
+  return await books.locked(async () => {
     await syncUsage(books);
-    const last = books.days.last()?.closed.day ?? "";
+    const last = books.days.lastDay();
     const open = (await books.store.days()).filter((day) => day > last);
     return await lineOf(books, dayOf(books.clock.now()), await books.store.cursor(), open);
   });
 }
 
 function headOf({ days }: BooksFiles, day: string): string {
-  const found = days.all().find(({ closed }) => closed.day === day);
+  const found = days.of(day);
   if (!found) throw new Error(`${day} has no line in days.jsonl: it is not closed`);
   return found.text;
 }

@@ -1,12 +1,10 @@
 // The periods of budgets: days and months in UTC, and all time.
+import { dayOf } from "../records/index.ts";
 
 /** `total`: the budget is never renewed. */
 export type Period = "day" | "month" | "total";
 
 export const PERIODS = ["day", "month", "total"] as const satisfies readonly Period[];
-
-/** The day of a moment in milliseconds since 1970, in UTC: `2026-11-30`. */
-export const dayOf = (now: number): string => new Date(now).toISOString().slice(0, 10);
 
 /** Names the period that a day is in: `2026-11-30`, `2026-11`, `total`. */
 export const periodOf = (period: Period, day: string): string =>

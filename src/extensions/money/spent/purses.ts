@@ -1,7 +1,8 @@
 // What was spent, by account and by key, in the periods of this moment, and what is held of it for
 // requests that run. Amounts are in pico-units of the currency.
 import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
-import { dayOf, PERIODS, periodEnd, periodOf, type Period } from "./periods.ts";
+import { dayOf } from "../records/index.ts";
+import { PERIODS, periodEnd, periodOf, type Period } from "./periods.ts";
 
 /** Whose money it is, by the names that usage records and the spend log have. */
 export interface Owner {

@@ -1,13 +1,12 @@
 // Reads the books: what was spent before this process began to count, and what requests came to
 // that a dead worker had in flight.
+import { DAY_MS } from "../../../config/fields.ts";
 import type { GatewayContext } from "../../../core/extension/extension.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
-import { parseMoney, type Dimension } from "../records/index.ts";
-import { dayOf } from "./periods.ts";
+import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
 import type { Spent } from "./purses.ts";
 
 const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
-const DAY_MS = 86_400_000;
 /** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
 const TOKEN_AT = "sp_".length + 8;
 

@@ -4,6 +4,7 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
+import { withLock } from "../../data-files/index.ts";
 import { gatewayInstanceId, placeOf, spend } from "../ledger/index.ts";
 import { opensUsageStore, type UsageStore } from "../records/index.ts";
 import { createDays, type Days } from "../days/index.ts";
@@ -36,6 +37,11 @@ export interface BooksFiles {
    * a command, and writes no log.
    */
   ownSegments: (() => ReadonlySet<string>) | undefined;
+  /**
+   * Does work while no other process works on these books. Rejects with a BusyError if one does for
+   * `patienceMs`; absent: a minute.
+   */
+  locked<T>(work: () => Promise<T>, patienceMs?: number): Promise<T>;
   /** Times settle lines that are written later, days, and waits for locks. */
   readonly clock: Clock;
   /** Tells the operator what was recovered, and what is wrong with the books. */
@@ -64,9 +70,10 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
   // folders for ever.
   const dataDir = resolve(config.data_dir);
   const days = createDays(resolve(dataDir, "days.jsonl"));
+  const spendDir = resolve(dataDir, "spend");
   return {
     dataDir,
-    spendDir: resolve(dataDir, "spend"),
+    spendDir,
     store: openStore(config, extensions, days),
     days,
     signer: extensions.find(opensSigner)?.openSigner(config, dataDir),
@@ -74,6 +81,8 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
     retention: createRetention(dataDir, spend.of(config).keep_days, clock),
     openSegments: new Map(),
     ownSegments,
+    locked: (work, patienceMs) =>
+      withLock({ dir: spendDir, name: "books", patienceMs, clock }, work),
     clock,
     diagnose,
   };

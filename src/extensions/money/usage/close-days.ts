@@ -3,21 +3,24 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
+import { sha256 } from "../../../core/hash.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
-import { parseMoney, type DayLine, type LogCursor, type UsageRecord } from "../records/index.ts";
+import {
+  dayAfter,
+  dayOf,
+  parseMoney,
+  type DayLine,
+  type LogCursor,
+  type UsageRecord,
+} from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import {
   createMerkleRoot,
-  dayAfter,
-  hashOfLine,
   leafOf,
   type ClosedDay,
   type DaySegment,
   type DaysLine,
 } from "../days/index.ts";
-
-/** The day of a moment, in milliseconds since 1970. */
-export const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
 /** A line of the log has its time a moment before it is written. */
 const WRITTEN_MS = 10_000;
@@ -34,8 +37,8 @@ export async function closeDays(
 ): Promise<boolean> {
   const { days, diagnose, retention, store } = books;
   const today = dayOf(began - WRITTEN_MS);
-  const last = days.last()?.closed.day;
-  let day = last === undefined ? await firstDay(books, cursor) : dayAfter(last);
+  const last = days.lastDay();
+  let day = last === "" ? await firstDay(books, cursor) : dayAfter(last);
   if (day === undefined || day >= today) return true;
   // A day that was closed too early stays closed.
   if (!retention.isClockSteady()) return false;
@@ -83,7 +86,7 @@ export async function lineOf(
   const closed: ClosedDay = {
     day,
     number: (last?.closed.number ?? 0) + 1,
-    previous: last ? hashOfLine(last.text) : null,
+    previous: last ? sha256(last.text) : null,
     segments,
     ...records,
     made_at: new Date(clock.now()).toISOString(),

@@ -2,7 +2,6 @@
 export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 export {
   createRecordAdder,
-  dayOf,
   differencesFrom,
   lineOf,
   type DayRecords,

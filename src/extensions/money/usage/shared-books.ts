@@ -1,7 +1,6 @@
 // Books that several parts of one process use: the ledger of a gateway, receipts, the console's
 // costs. They share what is held in memory of open days and segments, and the passes that copy.
 import type { Config } from "../../../core/config.ts";
-import { withLock } from "../../data-files/index.ts";
 import { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 import { syncUsage, type SyncResult } from "./sync.ts";
 
@@ -60,7 +59,6 @@ function open(config: Config, options: BooksOptions): OpenBooks {
 
 /** As SharedBooks.copyNow. */
 function createCopier(files: BooksFiles): () => Promise<SyncResult> {
-  const { spendDir: dir, clock } = files;
   let last: Promise<unknown> = Promise.resolve();
   /** The pass that has not begun. What is settled after its beginning it may not see. */
   let next: Promise<SyncResult> | undefined;
@@ -70,10 +68,10 @@ function createCopier(files: BooksFiles): () => Promise<SyncResult> {
       if (next === mine) next = undefined;
     };
     const pass = (): Promise<SyncResult> =>
-      withLock({ dir, name: "books", patienceMs: PATIENCE_MS, clock }, () => {
+      files.locked(() => {
         begun();
         return syncUsage(files);
-      });
+      }, PATIENCE_MS);
     const mine = last
       .catch(() => undefined)
       .then(pass)

@@ -3,7 +3,7 @@
 // that are old enough. One process at a time does it.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { BusyError, syncToDisk, withLock } from "../../data-files/index.ts";
+import { BusyError, syncToDisk } from "../../data-files/index.ts";
 import {
   hasWriter,
   segmentsIn,
@@ -33,7 +33,7 @@ export class BooksFault extends Error {}
  * minute.
  */
 export const copySettled = (books: BooksFiles): Promise<SyncResult> =>
-  withLock({ dir: books.spendDir, name: "books", clock: books.clock }, () => syncUsage(books));
+  books.locked(() => syncUsage(books));
 
 /**
  * Runs a pass. The caller holds the lock of the books. Throws a BooksFault, with nothing written,
