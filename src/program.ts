@@ -1,7 +1,6 @@
 // The program: a command line to a command. `serve` is here, from the configuration to the end; the
 // others are in extensions.
 import cluster from "node:cluster";
-import type { Readable, Writable } from "node:stream";
 import {
   DEFAULT_COMMAND,
   readCommandLine,
@@ -20,7 +19,6 @@ import {
 } from "./config/load.ts";
 import type { Config } from "./core/config.ts";
 import { didYouMean } from "./config/nearest.ts";
-import type { Environment } from "./config/schema.ts";
 import {
   UsageError,
   type Command,
@@ -30,7 +28,7 @@ import {
   type ProgramLoader,
 } from "./command-line/command.ts";
 import type { LogSinks } from "./command-line/processes.ts";
-import type { RunningGateway } from "./core/extension/installation.ts";
+import type { RunningGateway } from "./core/extension/running-gateway.ts";
 import { createLoader } from "./config/loader.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import {
@@ -41,45 +39,8 @@ import {
   type ReloadRecord,
   type Watch,
 } from "./reload.ts";
+import type { Process } from "./command-line/process.ts";
 import { createTerminal } from "./command-line/terminal.ts";
-
-/** The signals that the process has received since its first moment. */
-export interface Signals {
-  /** Calls the listener at each SIGHUP, and at once if one has come already. */
-  onHangup(listener: () => void): void;
-  /**
-   * Calls the listener at the first SIGTERM or SIGINT, and at once if it has come already. The
-   * second ends the process.
-   */
-  onStop(listener: () => void): void;
-  /** Whether a SIGTERM or SIGINT has come. */
-  stopRequested(): boolean;
-  /**
-   * Lets signals end the process, as they do where nobody listens; also those that have come
-   * already.
-   */
-  leaveToSystem(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
-}
-
-/** What the process gives to the program. */
-export interface Process {
-  /** Its environment variables, which may hold secrets. */
-  readonly env: Environment;
-  /** SIGHUP reloads; SIGTERM and SIGINT stop (DESIGN.md "Stopping"). */
-  readonly signals: Signals;
-  /** For the access log, and for the line that announces the gateway. */
-  readonly stdout: Writable;
-  /** For diagnostics, and for what is wrong with a command. */
-  readonly stderr: Writable;
-  /** Standard input, which is opened at the first call. Absent: there is none. */
-  readonly stdin?: () => Readable;
-  /** Writes text to standard output. Resolves when it is written. */
-  print(text: string): Promise<void>;
-  /** What the process does from here on, it does as this user, if it is root. */
-  actAs(user: { readonly uid: number; readonly gid: number }): void;
-  /** Ends the process at once. */
-  exit(code: number): void;
-}
 
 const sinks = ({ stdout, stderr }: Process): LogSinks => ({
   accessLog: stdout,

@@ -3,7 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import type { CommandArguments, CommandConfig, LoadForCommand, Terminal } from "./command.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Loader } from "../config/loader.ts";
-import type { Process } from "../program.ts";
+import type { Process } from "./process.ts";
 import { createProgressLine } from "./progress.ts";
 import { createScreen } from "./screen.ts";
 

@@ -6,7 +6,7 @@ import { systemClock, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { errorRenderer, internalErrorReporter, shuttingDown } from "./error-responses.ts";
 import type { Extension } from "./extension/extension.ts";
-import type { RunningGateway } from "./extension/installation.ts";
+import type { RunningGateway } from "./extension/running-gateway.ts";
 import {
   dialectsIn,
   provided,
@@ -26,7 +26,8 @@ import { createChatCompletions } from "./chat/chat-completions.ts";
 import { ApiError } from "./openai/errors.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
-import { createSnapshots, type Snapshot } from "./snapshot.ts";
+import type { Snapshot } from "./chat/context.ts";
+import { createSnapshots } from "./snapshot.ts";
 import { fetchTransport } from "./upstream/fetch.ts";
 import type { Transport } from "./upstream/transport.ts";
 

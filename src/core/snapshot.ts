@@ -1,21 +1,13 @@
 // What a configuration decides: whose keys are valid, which models there are, and what requests
 // pass first. It is replaced as one; a request keeps what it began with.
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
-import type { ConfigSnapshot } from "./chat/context.ts";
+import type { Snapshot } from "./chat/context.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
 import type { Extension } from "./extension/extension.ts";
 import { provided } from "./extension/gateway-parts.ts";
-import type { Guard } from "./http/request-listener.ts";
 import type { Catalog } from "./routing/catalog.ts";
-
-export interface Snapshot extends ConfigSnapshot {
-  /** The guards of all extensions, in their order, up to one that answers or refuses. */
-  readonly guard: Guard;
-  /** When the configuration was put in force, in ISO 8601. */
-  readonly loadedAt: string;
-}
 
 export interface Snapshots {
   /** What is in force at this moment. Another configuration or other keys replace it. */

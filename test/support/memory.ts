@@ -21,7 +21,7 @@ import { provided, requestCheck } from "../../src/core/extension/gateway-parts.t
 import type { GatewayPart } from "../../src/core/extension/extension.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
 import { createResponseLog } from "../../src/core/http/access-log.ts";
-import { createConnections } from "../../src/core/http/connection.ts";
+import { createConnections } from "../../src/core/http/connections.ts";
 import { answerRequest } from "../../src/core/http/request-listener.ts";
 import type { Ledger, Settlement } from "../../src/core/ledger/ledger.ts";
 import { createCatalog, createMemory, type Catalog } from "../../src/core/routing/catalog.ts";

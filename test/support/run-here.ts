@@ -4,7 +4,8 @@
 
 import { Writable, type Readable } from "node:stream";
 import { extensions } from "../../src/extensions.ts";
-import { run, type Process } from "../../src/program.ts";
+import type { Process } from "../../src/command-line/process.ts";
+import { run } from "../../src/program.ts";
 import type { Ended } from "./program.ts";
 
 /** A command that nobody interrupts. */

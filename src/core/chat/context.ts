@@ -13,6 +13,7 @@ import type { Complete } from "../routing/fallback.ts";
 import type { Catalog } from "../routing/catalog.ts";
 import type { Model } from "../routing/model.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
+import type { Guard } from "../http/request-listener.ts";
 import type { ClientApi } from "./client-api.ts";
 
 /** What one configuration decides. A request keeps the snapshot that it began with. */
@@ -23,6 +24,14 @@ export interface ConfigSnapshot {
   readonly keyring: Keyring;
   /** The models and aliases of this configuration. */
   readonly catalog: Catalog;
+}
+
+/** The same for all paths of the public listener. */
+export interface Snapshot extends ConfigSnapshot {
+  /** The guards of all extensions, in their order, up to one that answers or refuses. */
+  readonly guard: Guard;
+  /** When the configuration was put in force, in ISO 8601. */
+  readonly loadedAt: string;
 }
 
 /** What outlives a configuration. */

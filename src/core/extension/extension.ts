@@ -3,7 +3,7 @@
 // What else it can add, to the configuration and to the command line, is declared where that is
 // used: config/extension.ts, command-line/command.ts.
 import type { Writable } from "node:stream";
-import type { CreatedKeys } from "../accounts/keyring.ts";
+import type { AccountLimits, CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { ClientApi } from "../chat/client-api.ts";
 import type { HoldFor } from "../chat/context.ts";
@@ -24,9 +24,9 @@ import type { Complete } from "../routing/fallback.ts";
 import type { Capable } from "../routing/model.ts";
 import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
-import type { Snapshot } from "../snapshot.ts";
+import type { Snapshot } from "../chat/context.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type { HostRunner, HostSources } from "./installation.ts";
+import type { Report } from "./report.ts";
 
 /** Everything but `name` may be absent: the extension adds nothing of that kind. */
 export interface Extension {
@@ -212,4 +212,42 @@ export interface DropEvents {
   dropped(): void;
   /** The reader is no longer behind. `lines` were dropped since it was. */
   recovered(lines: number): void;
+}
+
+/**
+ * What an installation is made of: the gateway of this process, or the processes that it has
+ * started.
+ */
+export interface HostSources {
+  /** The configuration at the start. */
+  readonly config: Config;
+  /** The configuration in force. */
+  current(): Config;
+  /** All extensions that are loaded. */
+  readonly extensions: readonly Extension[];
+  /** To be used in the place of the machine's clocks and timers. */
+  readonly clock: Clock;
+  /** Tells the operator of events, on standard error. */
+  readonly diagnose: Diagnose;
+  /** Of all processes that serve at the moment. */
+  reports(): Promise<readonly Report[]>;
+  /**
+   * What extensions have observed in this process, if it does not serve itself. Absent: it does,
+   * and reports.
+   */
+  observed?(): Report["extensions"];
+  /** Every account that has a key at this moment, with its limit. */
+  accounts(): AccountLimits;
+  /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
+  used(limit: string): number;
+}
+
+/** The extensions that exist once, as one. */
+export interface HostRunner {
+  /** To be called when the public listener has its address. Rejects if one of them cannot start. */
+  listen(publicAddress: string): Promise<void>;
+  /** What the line that announces the gateway says of them. */
+  announcements(): readonly string[];
+  /** Resolves when all of them have closed what they opened. */
+  close(): Promise<void>;
 }

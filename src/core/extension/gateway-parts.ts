@@ -12,8 +12,13 @@ import { openaiDialectDefinition } from "../providers/openai/index.ts";
 import { completeWithFallback, type Complete } from "../routing/fallback.ts";
 import type { Check } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type { Extension, GatewayContext, GatewayPart } from "./extension.ts";
-import type { HostRunner, HostSources } from "./installation.ts";
+import type {
+  Extension,
+  GatewayContext,
+  GatewayPart,
+  HostRunner,
+  HostSources,
+} from "./extension.ts";
 
 /**
  * The wire formats by their names: the core's own, and those that extensions bring. One of the same

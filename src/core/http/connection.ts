@@ -1,19 +1,13 @@
-// The connections of a server, and the life of each exchange on them: from its parsed head to the
-// end of its response.
+// What the server keeps of a connection, and of each exchange on it.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock, Timer } from "../clock.ts";
-import type { ResponseLog } from "./access-log.ts";
-import { Cancel, ClientGone } from "./cancel.ts";
+import { Cancel } from "./cancel.ts";
 import type { Exchange } from "./exchange.ts";
 import { requestId } from "./request-id.ts";
-import type { Pipeline } from "./server.ts";
 
 /** How long the last bytes of an aborted response may take to reach a client that reads slowly. */
 export const BREAK_OFF_MS = 1_000;
-
-/** The status in the access log for a client that left before it had the whole response. */
-const CLIENT_GONE_STATUS = 499;
 
 /** An exchange as the server keeps it: what the handler sees, and how far the response has come. */
 export interface LiveExchange extends Exchange {
@@ -44,6 +38,14 @@ export interface LiveExchange extends Exchange {
 export const isResponseOwed = ({ req, res }: LiveExchange): boolean =>
   req.complete || res.headersSent;
 
+/** Bounds how many requests of a connection are parsed at once. */
+export interface Pipeline {
+  /** To be called when a request has had its response: parses the bytes that waited for it. */
+  advance(): void;
+  /** Ends the parsing. Further bytes are read and thrown away, so that the end is noticed. */
+  stop(): void;
+}
+
 export interface Connection {
   /** The TCP socket, or the TLS socket above it. */
   readonly socket: Duplex;
@@ -60,22 +62,6 @@ export interface Connection {
   pipeline?: Pipeline;
 }
 
-export interface Connections {
-  /** The connection of a socket; a new one for a socket not seen before. */
-  of(socket: Duplex): Connection;
-  /**
-   * All connections that are open, also those that have not sent a request or are in a TLS
-   * handshake. Node's own lists leave these out.
-   */
-  all(): Iterable<Connection>;
-  /** The live exchanges of all connections. */
-  exchanges(): readonly LiveExchange[];
-  /** Begins the exchange of a request that Node has parsed. */
-  begin(req: IncomingMessage, res: ServerResponse): LiveExchange;
-  /** How many exchanges are not over. */
-  inFlight(): number;
-}
-
 /** Bounds what a server takes on. */
 export interface Capacity {
   /**
@@ -90,101 +76,49 @@ export interface Capacity {
   retain(bytes: number, own: number): Error | undefined;
 }
 
-/** Calls `onFinish` after the end of each exchange. `capacity` absent: there are no bounds. */
-export function createConnections(
-  clock: Clock,
-  responseLog: ResponseLog,
-  onFinish: (connection: Connection) => void,
-  capacity?: Capacity,
-): Connections {
-  /** In the order of their last exchange, or of their beginning. */
-  const connections = new Map<Duplex, Connection>();
-  // A count, because a set of all live exchanges costs each request a tenth in garbage collection.
-  let inFlight = 0;
+/** What an exchange takes from its server. */
+interface ExchangeOptions {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly capacity: Capacity | undefined;
+}
 
-  const of = (socket: Duplex): Connection => connections.get(socket) ?? add(socket);
-
-  function add(socket: Duplex): Connection {
-    const connection: Connection = { socket, live: new Set(), broken: false };
-    connections.set(socket, connection);
-    // A TLS socket takes the place of the one that it reads from. Two would count as two clients,
-    // and the latter, which has no exchange, as idle. Other sockets have null there.
-    connections.delete(Reflect.get(socket, "_parent"));
-    capacity?.connected(connections.values(), connections.size);
-    // Node tells only the response that owns the socket of its end, not those that wait behind it.
-    socket.once("close", () => {
-      connections.delete(socket);
-      for (const exchange of connection.live) finish(exchange, connection);
-    });
-    return connection;
-  }
-
-  function begin(req: IncomingMessage, res: ServerResponse): LiveExchange {
-    const connection = of(req.socket);
-    const cancel = new Cancel();
-    const exchange: LiveExchange = {
-      req,
-      res,
-      cancel,
-      requestId: requestId(req.rawHeaders),
-      startedAt: clock.monotonic(),
-      log: {},
-      delivered: false,
-      retained: 0,
-      handled: false,
-      abort(reason) {
-        cancel.abort(reason);
-        if (!connection.live.has(exchange)) return;
-        exchange.breakOff ??= clock.after(BREAK_OFF_MS, () => {
-          if (!exchange.delivered) res.destroy();
-        });
-      },
-      retain(bytes) {
-        if (!connection.live.has(exchange)) return;
-        const refusal = capacity?.retain(bytes, exchange.retained);
-        if (refusal) cancel.abort(refusal);
-        else exchange.retained += bytes;
-      },
-      expire(ms, reason) {
-        exchange.deadline = clock.after(ms, () => exchange.abort(reason()));
-      },
-      onEnd(listener) {
-        exchange.endListener = listener;
-      },
-    };
-    connection.live.add(exchange);
-    connection.latest = exchange;
-    inFlight += 1;
-    res.setHeader("X-Request-Id", exchange.requestId);
-    res.on("finish", () => {
-      exchange.delivered = !req.socket.destroyed;
-    });
-    res.on("close", () => finish(exchange, connection));
-    return exchange;
-  }
-
-  /** Ends an exchange, in whatever way it came to its end. Only the first call counts. */
-  function finish(exchange: LiveExchange, connection: Connection): void {
-    const { res, delivered } = exchange;
-    if (!connection.live.delete(exchange)) return;
-    inFlight -= 1;
-    capacity?.retain(-exchange.retained, exchange.retained);
-    if (connections.delete(connection.socket)) connections.set(connection.socket, connection);
-    exchange.deadline?.cancel();
-    exchange.breakOff?.cancel();
-    if (!delivered)
-      exchange.abort(new ClientGone("the client left before it had its whole answer"));
-    exchange.endListener?.();
-    const status = delivered ? res.statusCode : CLIENT_GONE_STATUS;
-    responseLog.ended(exchange, exchange.loggedStatus ?? status);
-    onFinish(connection);
-  }
-
-  return {
-    of,
-    all: () => connections.values(),
-    exchanges: () => [...connections.values()].flatMap(({ live }) => [...live]),
-    begin,
-    inFlight: () => inFlight,
+/** The exchange of a request whose head has been parsed. */
+export function createExchange(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { connection: { live }, clock, capacity }: ExchangeOptions,
+): LiveExchange {
+  const cancel = new Cancel();
+  const exchange: LiveExchange = {
+    req,
+    res,
+    cancel,
+    requestId: requestId(req.rawHeaders),
+    startedAt: clock.monotonic(),
+    log: {},
+    delivered: false,
+    retained: 0,
+    handled: false,
+    abort(reason) {
+      cancel.abort(reason);
+      if (!live.has(exchange)) return;
+      exchange.breakOff ??= clock.after(BREAK_OFF_MS, () => {
+        if (!exchange.delivered) res.destroy();
+      });
+    },
+    retain(bytes) {
+      if (!live.has(exchange)) return;
+      const refusal = capacity?.retain(bytes, exchange.retained);
+      if (refusal) cancel.abort(refusal);
+      else exchange.retained += bytes;
+    },
+    expire(ms, reason) {
+      exchange.deadline = clock.after(ms, () => exchange.abort(reason()));
+    },
+    onEnd(listener) {
+      exchange.endListener = listener;
+    },
   };
+  return exchange;
 }

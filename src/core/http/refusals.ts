@@ -3,7 +3,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ResponseLog } from "./access-log.ts";
-import { isResponseOwed, type Connection, type Connections } from "./connection.ts";
+import { isResponseOwed, type Connection } from "./connection.ts";
+import type { Connections } from "./connections.ts";
 import { HttpError } from "./http-error.ts";
 import { requestId, requestIdFromBytes } from "./request-id.ts";
 import { rawError, type RenderError } from "./responses.ts";

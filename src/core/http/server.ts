@@ -8,11 +8,12 @@ import type { Clock } from "../clock.ts";
 import { createResponseLog, type AccessLog } from "./access-log.ts";
 import {
   BREAK_OFF_MS,
-  createConnections,
   isResponseOwed,
   type Capacity,
   type Connection,
+  type Pipeline,
 } from "./connection.ts";
+import { createConnections } from "./connections.ts";
 import type { Routes } from "./exchange.ts";
 import { createRefusals } from "./refusals.ts";
 import { answerRequest, type RequestHooks } from "./request-listener.ts";
@@ -28,13 +29,6 @@ const MAX_CHECK_INTERVAL_MS = 5_000;
 export interface SecureListener {
   /** Makes a server that emits "secureConnection" for each connection that has shaken hands. */
   create(options: http.ServerOptions): http.Server;
-}
-
-export interface Pipeline {
-  /** To be called when a request has had its response: parses the bytes that waited for it. */
-  advance(): void;
-  /** Ends the parsing. Further bytes are read and thrown away, so that the end is noticed. */
-  stop(): void;
 }
 
 /** Bounds a connection that Node's HTTP server has just accepted. */

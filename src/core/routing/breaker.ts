@@ -1,7 +1,13 @@
 // The contract of a circuit breaker for one model: who may ask it now, and how it stands. DESIGN.md
 // "Breaker". An extension brings one (extensions/breaker); without it every model is always asked.
 import type { ProviderAnswer, ProviderError } from "../providers/provider-error.ts";
-import type { BreakerSettings } from "./model.ts";
+
+export interface BreakerSettings {
+  /** So many failures in a row open the breaker. */
+  readonly failures: number;
+  /** Milliseconds until an open breaker lets a probe through. */
+  readonly cooldown_ms: number;
+}
 
 /** From the best to the worst. */
 export const BREAKER_STATES = ["closed", "probing", "open"] as const;

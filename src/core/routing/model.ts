@@ -8,7 +8,7 @@ import type { Dialect, DialectDefinition, Target } from "../providers/dialect.ts
 import type { TraitOverrides, Traits } from "../providers/traits.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type { Breaker, BreakerStatus, Pass } from "./breaker.ts";
+import type { Breaker, BreakerSettings, BreakerStatus, Pass } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 
 /** Settings of one provider. Absent: as the whole configuration says. */
@@ -37,13 +37,6 @@ export interface RetrySettings {
   readonly backoff_ms: number;
   /** The longest wait in milliseconds. A provider that asks for more is not asked again. */
   readonly max_wait_ms: number;
-}
-
-export interface BreakerSettings {
-  /** So many failures in a row open the breaker. */
-  readonly failures: number;
-  /** Milliseconds until an open breaker lets a probe through. */
-  readonly cooldown_ms: number;
 }
 
 export interface ProviderSettings extends TraitOverrides {

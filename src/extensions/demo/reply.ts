@@ -2,32 +2,12 @@
 // lists of tokens that end where `stop` and `max_tokens` demand. All of it follows from the
 // request: the same request gets the same reply.
 import { sha256 } from "../../core/hash.ts";
-import type { FinishReason } from "../../core/openai/parts.ts";
 import { textOf, type ChatRequest } from "../../core/openai/request.ts";
+import type { DemoReply, DemoRequest } from "./conversation.ts";
 import { exampleOf } from "./example.ts";
 import { tokensOf } from "./tokens.ts";
 
-/**
- * The request that the gateway sends. Most of its fields are as the check of the client's request
- * left them.
- */
-export type DemoRequest = Omit<ChatRequest, "thinking"> & {
-  max_tokens?: number;
-  thinking?: { type: string };
-};
-
 type Tool = NonNullable<ChatRequest["tools"]>[number]["function"];
-
-export interface DemoReply {
-  /** The tokens of the reasoning. */
-  readonly reasoning: readonly string[];
-  /** The tokens of the text or, if there is a call, of its arguments. */
-  readonly answer: readonly string[];
-  /** Undefined: the answer is a text. */
-  readonly call: { readonly id: string; readonly name: string } | undefined;
-  /** "length" where max_tokens cut it off, whatever it was to be. */
-  readonly finish: FinishReason;
-}
 
 const ABOUT =
   "This is the demo model: no network, and the same answer every time. " +

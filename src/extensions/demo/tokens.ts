@@ -3,7 +3,7 @@
 import type { TokenLogprob } from "../../core/openai/parts.ts";
 import { textOf } from "../../core/openai/request.ts";
 import { makeUsage, type Usage } from "../../core/openai/usage.ts";
-import type { DemoReply, DemoRequest } from "./reply.ts";
+import type { DemoReply, DemoRequest } from "./conversation.ts";
 
 /**
  * The characters of a prompt that are cut into tokens. What follows counts as a token for four

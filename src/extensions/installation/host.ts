@@ -3,7 +3,7 @@
 import type { Config } from "../../core/config.ts";
 import { hasDemoKey } from "../../config/demo-key.ts";
 import type { Extension } from "../../core/extension/extension.ts";
-import type { HostRunner, HostSources } from "../../core/extension/installation.ts";
+import type { HostRunner, HostSources } from "../../core/extension/extension.ts";
 import type { Report } from "../../core/extension/report.ts";
 import type { Routes } from "../../core/http/exchange.ts";
 import { ApiError } from "../../core/openai/errors.ts";

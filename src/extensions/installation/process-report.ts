@@ -1,7 +1,7 @@
 // What this extension reports of one process that serves: data that can be sent to another process.
 import type { BreakerStatus } from "../../core/routing/breaker.ts";
 import type { RankedModel } from "../../core/routing/model.ts";
-import type { Snapshot } from "../../core/snapshot.ts";
+import type { Snapshot } from "../../core/chat/context.ts";
 import type { Delays } from "./loop-delay.ts";
 
 export interface ProcessReport {

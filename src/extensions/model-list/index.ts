@@ -7,7 +7,7 @@ import type { Extension } from "../../core/extension/extension.ts";
 import type { Exchange, Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import { noSuchModel } from "../../core/routing/catalog.ts";
-import type { Snapshot } from "../../core/snapshot.ts";
+import type { Snapshot } from "../../core/chat/context.ts";
 import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
 
 /** A model as the list has it. */

@@ -4,7 +4,7 @@
 // for their responses. A client that reads its responses gets all of them, in order.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Pipeline } from "../../core/http/server.ts";
+import type { Pipeline } from "../../core/http/connection.ts";
 
 type Head = Pick<IncomingMessage, "complete"> & {
   readonly headers: { readonly "content-length"?: string | undefined };

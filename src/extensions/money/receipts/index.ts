@@ -5,7 +5,7 @@ import { authenticate } from "../../../core/chat/admission.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
-import type { Snapshot } from "../../../core/snapshot.ts";
+import type { Snapshot } from "../../../core/chat/context.ts";
 import { shareBooks } from "../usage/index.ts";
 import { createLookups, type Lookups } from "./lookups.ts";
 import { createReceipts, type Receipts } from "./receipts.ts";
