@@ -2,7 +2,7 @@
 // The process: the only file that touches it (environment, standard streams, signals, exit codes).
 // A signal that nobody listens for ends a process, so it listens before it loads the program: what
 // stands in this file must import nothing but types.
-import type { Process, Signals } from "./command-line/process.ts";
+import type { Process, Signals } from "./command-line/terminal.ts";
 
 const signals = listenForSignals();
 

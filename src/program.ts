@@ -9,7 +9,7 @@ import {
 } from "./command-line/arguments.ts";
 import { commandHelp, groupHelp, helpText } from "./command-line/help.ts";
 import { versionText } from "./command-line/version.ts";
-import { createGateway } from "./core/app.ts";
+import { createGateway, type RunningGateway } from "./core/app.ts";
 import {
   DEFAULT_FILE,
   issuesAsJson,
@@ -28,7 +28,6 @@ import {
   type ProgramLoader,
 } from "./command-line/command.ts";
 import type { LogSinks } from "./command-line/processes.ts";
-import type { RunningGateway } from "./core/extension/running-gateway.ts";
 import { createLoader } from "./config/loader.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import {
@@ -39,8 +38,7 @@ import {
   type ReloadRecord,
   type Watch,
 } from "./reload.ts";
-import type { Process } from "./command-line/process.ts";
-import { createTerminal } from "./command-line/terminal.ts";
+import { createTerminal, type Process } from "./command-line/terminal.ts";
 
 const sinks = ({ stdout, stderr }: Process): LogSinks => ({
   accessLog: stdout,

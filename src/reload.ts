@@ -9,7 +9,7 @@ import type { SecretFiles } from "./config/secret-files.ts";
 import { systemClock } from "./core/clock.ts";
 import type { Config } from "./core/config.ts";
 import type { Extension } from "./core/extension/extension.ts";
-import type { RunningGateway } from "./core/extension/running-gateway.ts";
+import type { RunningGateway } from "./core/app.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 
 /**

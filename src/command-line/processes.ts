@@ -4,7 +4,7 @@ import type { Writable } from "node:stream";
 import type { Limiter } from "../core/accounts/limiter.ts";
 import type { Config } from "../core/config.ts";
 import type { Extension } from "../core/extension/extension.ts";
-import type { RunningGateway } from "../core/extension/running-gateway.ts";
+import type { RunningGateway } from "../core/app.ts";
 import type { Report } from "../core/extension/report.ts";
 
 /** Every member may be absent. */

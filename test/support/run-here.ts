@@ -4,7 +4,7 @@
 
 import { Writable, type Readable } from "node:stream";
 import { extensions } from "../../src/extensions.ts";
-import type { Process } from "../../src/command-line/process.ts";
+import type { Process } from "../../src/command-line/terminal.ts";
 import { run } from "../../src/program.ts";
 import type { Ended } from "./program.ts";
 

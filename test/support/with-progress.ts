@@ -2,7 +2,7 @@
 
 import { createTerminal } from "../../src/command-line/terminal.ts";
 import type { Command } from "../../src/command-line/command.ts";
-import type { Process } from "../../src/command-line/process.ts";
+import type { Process } from "../../src/command-line/terminal.ts";
 import { loader } from "./config.ts";
 
 /** One piece of work. */

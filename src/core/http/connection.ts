@@ -1,5 +1,4 @@
 // What the server keeps of a connection, and of each exchange on it.
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock, Timer } from "../clock.ts";
 import { Cancel } from "./cancel.ts";
@@ -76,18 +75,12 @@ export interface Capacity {
   retain(bytes: number, own: number): Error | undefined;
 }
 
-/** What an exchange takes from its server. */
-interface ExchangeOptions {
-  readonly connection: Connection;
-  readonly clock: Clock;
-  readonly capacity: Capacity | undefined;
-}
-
-/** The exchange of a request whose head has been parsed. */
+/** The exchange of a request whose head has been parsed. `live`: those of its connection. */
 export function createExchange(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { connection: { live }, clock, capacity }: ExchangeOptions,
+  { req, res }: Pick<Exchange, "req" | "res">,
+  live: ReadonlySet<LiveExchange>,
+  clock: Clock,
+  capacity: Capacity | undefined,
 ): LiveExchange {
   const cancel = new Cancel();
   const exchange: LiveExchange = {

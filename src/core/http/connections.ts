@@ -57,7 +57,7 @@ export function createConnections(
 
   function begin(req: IncomingMessage, res: ServerResponse): LiveExchange {
     const connection = of(req.socket);
-    const exchange = createExchange(req, res, { connection, clock, capacity });
+    const exchange = createExchange({ req, res }, connection.live, clock, capacity);
     connection.live.add(exchange);
     connection.latest = exchange;
     inFlight += 1;

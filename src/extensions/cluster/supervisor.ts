@@ -7,7 +7,7 @@ import { assertFits } from "../../config/demo-key.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Config } from "../../core/config.ts";
 import type { Extension, KeySource } from "../../core/extension/extension.ts";
-import type { RunningGateway } from "../../core/extension/running-gateway.ts";
+import type { RunningGateway } from "../../core/app.ts";
 import type { SuperviseOptions } from "../../command-line/processes.ts";
 import { provided, startHost, startObservations } from "../../core/extension/gateway-parts.ts";
 import { createLogs } from "../../core/logs.ts";
