@@ -9,7 +9,7 @@ import { errorRenderer, internalErrorReporter, shuttingDown } from "./error-resp
 import type { Extension } from "./extension/extension.ts";
 import {
   dialectsIn,
-  provided,
+  soleOf,
   requestCheck,
   startHost,
   startObservations,
@@ -93,10 +93,10 @@ function assemble(config: Config, options: GatewayOptions) {
   const current = (): Snapshot => snapshots.current();
   const parts = startParts({ config, current, extensions, clock, diagnose, limiter });
   const transport = options.transport ?? parts.transport ?? fetchTransport();
-  const readKey = provided(extensions, "fingerprintKey");
+  const readKey = soleOf(extensions, "fingerprintKey");
   const fingerprint = createFingerprint(readKey && (() => readKey(config.data_dir, diagnose)));
   const memory = createMemory(fingerprint);
-  const secure = provided(extensions, "secure")?.(config, "server");
+  const secure = soleOf(extensions, "secure")?.(config, "server");
   const snapshots = createSnapshots(config, {
     extensions,
     clock,
@@ -105,11 +105,11 @@ function assemble(config: Config, options: GatewayOptions) {
       return createCatalog(settings, {
         dialects: dialectsIn(loaded),
         transport,
-        redact: provided(loaded, "createRedact")?.(settings, loaded),
-        jsonExcess: provided(loaded, "jsonExcess"),
-        mediaTokens: provided(loaded, "mediaTokens"),
-        capable: provided(loaded, "capable"),
-        createBreaker: provided(loaded, "createBreaker"),
+        redact: soleOf(loaded, "createRedact")?.(settings, loaded),
+        jsonExcess: soleOf(loaded, "jsonExcess"),
+        mediaTokens: soleOf(loaded, "mediaTokens"),
+        capable: soleOf(loaded, "capable"),
+        createBreaker: soleOf(loaded, "createBreaker"),
         memory,
         clock,
       });
@@ -191,7 +191,7 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
   const { observer } = observations;
   const { access, diagnose } = logs;
   const { limiter, ledger, complete, trace, hold } = parts;
-  const jsonExcess = provided(extensions, "jsonExcess");
+  const jsonExcess = soleOf(extensions, "jsonExcess");
   const core = { limiter, ledger, observer, clock, diagnose };
   const handle = createChatHandlers(inForce, { ...core, jsonExcess, complete, trace, hold });
   const apis = [createChatCompletions(requestCheck(extensions)), ...parts.apis];
@@ -201,8 +201,8 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
     ...parts.routes,
   };
   const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;
-  const boundPipeline = provided(extensions, "boundPipeline");
-  const capacity = provided(extensions, "capacity")?.(config);
+  const boundPipeline = soleOf(extensions, "boundPipeline");
+  const capacity = soleOf(extensions, "capacity")?.(config);
   const options = { host, port, receiveMs, sendMs, secure, boundPipeline, capacity };
   return createServer(routes, options, {
     clock,

@@ -3,7 +3,7 @@ import type { Writable } from "node:stream";
 import type { Clock } from "./clock.ts";
 import type { Diagnose } from "./diagnose.ts";
 import type { Extension } from "./extension/extension.ts";
-import { provided } from "./extension/gateway-parts.ts";
+import { soleOf } from "./extension/gateway-parts.ts";
 import { createLineLog, type LineLog, type WriteLines } from "./http/line-log.ts";
 import type { Observer } from "./observer.ts";
 
@@ -33,7 +33,7 @@ export interface Logs {
  * reader goes on.
  */
 export function createLogs(targets: LogTargets, clock: Clock, observer: Observer): Logs {
-  const boundLog = provided(targets.extensions ?? [], "boundLog");
+  const boundLog = soleOf(targets.extensions ?? [], "boundLog");
 
   function open(log: "access" | "diagnostics", target: WriteLines | Writable | undefined): LineLog {
     if (target === undefined) return createLineLog(() => undefined);

@@ -6,7 +6,7 @@ import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
 import type { Extension } from "./extension/extension.ts";
-import { provided } from "./extension/gateway-parts.ts";
+import { soleOf } from "./extension/gateway-parts.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
 export interface Snapshots {
@@ -31,7 +31,7 @@ export interface SnapshotOptions {
 
 export function createSnapshots(initial: Config, options: SnapshotOptions): Snapshots {
   const { extensions, clock, diagnose, createCatalog } = options;
-  const openKeys = provided(extensions, "openKeys");
+  const openKeys = soleOf(extensions, "openKeys");
   const keys = openKeys?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
   let current = snapshotOf(initial, extensions);
 

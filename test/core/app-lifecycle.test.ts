@@ -40,6 +40,23 @@ describe("a gateway", () => {
     assert.deepEqual(log, ["first open", "first close"]);
   });
 
+  it("does not start with two extensions that take the same place, and names both", () => {
+    const capacity = { connected: () => undefined, retain: () => undefined };
+    const both = (one: Extension, other: Extension) => () =>
+      createGateway(config(), { extensions: [one, other] });
+    assert.throws(
+      both(part("wires", { transport: fetch }), part("pool", { transport: fetch })),
+      /extensions wires and pool both bring transport/,
+    );
+    assert.throws(
+      both(part("small", {}, { capacity: () => capacity }), {
+        name: "large",
+        capacity: () => capacity,
+      }),
+      /extensions small and large both bring capacity/,
+    );
+  });
+
   it("keeps the old configuration whole where one part of the new one is refused", async () => {
     const applied: string[] = [];
     const guarded = part(

@@ -17,7 +17,7 @@ import { createChatCompletions } from "../../src/core/chat/chat-completions.ts";
 import { createChatHandlers } from "../../src/core/chat/handler.ts";
 import { aroundStreams, createLeftStreams } from "../../src/extensions/left-streams/index.ts";
 import type { Clock } from "../../src/core/clock.ts";
-import { provided, requestCheck } from "../../src/core/extension/gateway-parts.ts";
+import { soleOf, requestCheck } from "../../src/core/extension/gateway-parts.ts";
 import type { GatewayPart } from "../../src/core/extension/extension.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
 import { createResponseLog } from "../../src/core/http/access-log.ts";
@@ -270,15 +270,15 @@ export function createMemoryGateway(
   const diagnose = (event: object) => {
     diagnostics.push(asLine(event));
   };
-  const jsonExcess = provided(allExtensions, "jsonExcess");
+  const jsonExcess = soleOf(allExtensions, "jsonExcess");
   const catalog = createCatalog(config, {
     dialects: formats.dialects,
     transport: memoryTransport,
-    redact: provided(allExtensions, "createRedact")?.(config, allExtensions),
+    redact: soleOf(allExtensions, "createRedact")?.(config, allExtensions),
     jsonExcess,
-    mediaTokens: provided(allExtensions, "mediaTokens"),
-    capable: provided(allExtensions, "capable"),
-    createBreaker: provided(allExtensions, "createBreaker"),
+    mediaTokens: soleOf(allExtensions, "mediaTokens"),
+    capable: soleOf(allExtensions, "capable"),
+    createBreaker: soleOf(allExtensions, "createBreaker"),
     memory: createMemory(createFingerprint(() => Buffer.from("5ec4e7".repeat(8), "hex"))),
     clock,
   });

@@ -40,12 +40,21 @@ export const requestCheck = (extensions: readonly Extension[]): Check<ChatReques
     chatRequest,
   );
 
-/** A member of the first extension that has it. Undefined: none has. */
-export const provided = <K extends keyof Extension>(
-  extensions: readonly Extension[],
+/**
+ * What the one of these brings that has this member. Undefined: none has. Throws a TypeError that
+ * names two if two have it: a place that one may take is never taken in silence.
+ */
+export function soleOf<T extends { readonly name: string }, K extends keyof T>(
+  extensions: readonly T[],
   member: K,
-): Extension[K] | undefined =>
-  extensions.find((extension) => extension[member] !== undefined)?.[member];
+): T[K] | undefined {
+  const [one, other] = extensions.filter((extension) => extension[member] !== undefined);
+  if (one && other)
+    throw new TypeError(
+      `the extensions ${one.name} and ${other.name} both bring ${String(member)}`,
+    );
+  return one?.[member];
+}
 
 export interface Parts {
   /** An extension's, else the one that keeps nothing. */
@@ -76,18 +85,15 @@ export interface Parts {
 
 /** Starts the parts of all extensions, in their order. */
 export function startParts(context: GatewayContext): Parts {
-  const named = context.extensions.flatMap(({ name, start }) =>
-    start ? [{ name, part: start(context) }] : [],
+  const parts = context.extensions.flatMap(({ name, start }) =>
+    start ? [{ ...start(context), name }] : [],
   );
-  const parts = named.map(({ part }) => part);
-  const first = <K extends keyof GatewayPart>(member: K): GatewayPart[K] | undefined =>
-    parts.find((part) => part[member] !== undefined)?.[member];
   return {
-    ledger: first("ledger") ?? noLedger,
-    limiter: first("limiter") ?? context.limiter,
-    transport: first("transport"),
-    trace: first("trace"),
-    hold: first("hold"),
+    ledger: soleOf(parts, "ledger") ?? noLedger,
+    limiter: soleOf(parts, "limiter") ?? context.limiter,
+    transport: soleOf(parts, "transport"),
+    trace: soleOf(parts, "trace"),
+    hold: soleOf(parts, "hold"),
     apis: parts.flatMap(({ apis = [] }) => apis),
     complete: parts.reduceRight<Complete>(
       (complete, { around }) => around?.(complete) ?? complete,
@@ -95,9 +101,7 @@ export function startParts(context: GatewayContext): Parts {
     ),
     routes: Object.assign({}, ...parts.map(({ routes }) => routes)),
     report: () =>
-      Object.fromEntries(
-        named.flatMap(({ name, part }) => (part.report ? [[name, part.report()]] : [])),
-      ),
+      Object.fromEntries(parts.flatMap(({ name, report }) => (report ? [[name, report()]] : []))),
     async open() {
       for (const part of parts) await part.open?.();
     },
@@ -134,5 +138,5 @@ export function startObservations(extensions: readonly Extension[]): Observation
 
 /** Starts what exists once, if an extension does that. */
 export function startHost(sources: HostSources): HostRunner | undefined {
-  return provided(sources.extensions, "createHost")?.(sources);
+  return soleOf(sources.extensions, "createHost")?.(sources);
 }

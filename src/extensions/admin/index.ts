@@ -4,7 +4,7 @@ import { port, strict } from "../../config/fields.ts";
 import { isLoopback } from "../../config/demo-key.ts";
 import type { Host, HostExtension, HostPart } from "../installation/index.ts";
 import { accountLimitName } from "../../core/accounts/limiter.ts";
-import { provided } from "../../core/extension/gateway-parts.ts";
+import { soleOf } from "../../core/extension/gateway-parts.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
 import type { Handler } from "../../core/http/exchange.ts";
@@ -103,8 +103,8 @@ function startOnce(host: Host): HostPart {
     sendMs: config.server.send_ms,
     ...DEFAULT_ADDRESS,
     ...configured,
-    secure: provided(host.extensions, "secure")?.(config, "admin"),
-    boundPipeline: provided(host.extensions, "boundPipeline"),
+    secure: soleOf(host.extensions, "secure")?.(config, "admin"),
+    boundPipeline: soleOf(host.extensions, "boundPipeline"),
   };
   let address: string | undefined;
   let server: Server | undefined;

@@ -9,7 +9,7 @@ import type { Config } from "../../core/config.ts";
 import type { Extension, KeySource } from "../../core/extension/extension.ts";
 import type { RunningGateway } from "../../core/app.ts";
 import type { SuperviseOptions } from "../../command-line/processes.ts";
-import { provided, startHost, startObservations } from "../../core/extension/gateway-parts.ts";
+import { soleOf, startHost, startObservations } from "../../core/extension/gateway-parts.ts";
 import { createLogs } from "../../core/logs.ts";
 import { admitForWorkers } from "./limiter.ts";
 import type { ConfigMessage } from "./messages.ts";
@@ -72,7 +72,7 @@ export function createSupervisor(
     drain,
     reload(config, loaded) {
       assertFits(config, initial);
-      provided(loaded, "secure")?.(config, "server"); // throws if the certificate cannot be used
+      soleOf(loaded, "secure")?.(config, "server"); // throws if the certificate cannot be used
       current = config;
       pool.configure(messageOf(config, loaded));
     },

@@ -3,7 +3,7 @@
 import { systemClock } from "../../core/clock.ts";
 import type { Config } from "../../core/config.ts";
 import type { Extension } from "../../core/extension/extension.ts";
-import { dialectsIn, provided } from "../../core/extension/gateway-parts.ts";
+import { dialectsIn, soleOf } from "../../core/extension/gateway-parts.ts";
 import { Cancel } from "../../core/http/cancel.ts";
 import { createMeter } from "../../core/ledger/meter.ts";
 import { chatRequest } from "../../core/openai/request.ts";
@@ -46,8 +46,8 @@ export function callProviders(
   const { models } = createCatalog(config, {
     dialects: dialectsIn(extensions),
     transport: fetchTransport(),
-    redact: provided(extensions, "createRedact")?.(config, extensions),
-    jsonExcess: provided(extensions, "jsonExcess"),
+    redact: soleOf(extensions, "createRedact")?.(config, extensions),
+    jsonExcess: soleOf(extensions, "jsonExcess"),
     mediaTokens: undefined,
     memory: createMemory(createFingerprint()),
     clock: systemClock,

@@ -4,7 +4,7 @@
 import { port, strict } from "../../config/fields.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
-import { provided } from "../../core/extension/gateway-parts.ts";
+import { soleOf } from "../../core/extension/gateway-parts.ts";
 import type { Handler, Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import { createServer, type Server } from "../../core/http/server.ts";
@@ -81,7 +81,7 @@ function startListener(host: Host, { host: name, port: number }: Address): HostP
         port: number,
         receiveMs: config.server.receive_ms,
         sendMs: config.server.send_ms,
-        boundPipeline: provided(host.extensions, "boundPipeline"),
+        boundPipeline: soleOf(host.extensions, "boundPipeline"),
       };
       server = createServer(routesOf(host), options, {
         clock,

@@ -3,7 +3,7 @@
 import { authenticate, readRequest, requireAdmission } from "../../core/chat/admission.ts";
 import type { ClientApi } from "../../core/chat/client-api.ts";
 import type { GatewayContext } from "../../core/extension/extension.ts";
-import { provided } from "../../core/extension/gateway-parts.ts";
+import { soleOf } from "../../core/extension/gateway-parts.ts";
 import { Cancel } from "../../core/http/cancel.ts";
 import type { Handler } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
@@ -128,7 +128,7 @@ function unlessRefused(error: unknown): undefined {
 export function createCountHandler(api: ClientApi, context: GatewayContext): Handler {
   const { current, limiter, clock, extensions } = context;
   const counted: ClientApi = { ...api, read: readCountRequest };
-  const jsonExcess = provided(extensions, "jsonExcess");
+  const jsonExcess = soleOf(extensions, "jsonExcess");
   return async (exchange) => {
     exchange.res.setHeader(REQUEST_ID_HEADER, exchange.requestId);
     const { config, catalog, keyring } = current();
