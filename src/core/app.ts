@@ -11,7 +11,6 @@ import {
   dialectsIn,
   soleOf,
   requestCheck,
-  startHost,
   startObservations,
   startParts,
 } from "./extension/gateway-parts.ts";
@@ -146,7 +145,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     accounts: () => snapshots.current().keyring.accounts(),
     used: parts.limiter.used,
   };
-  const host = options.sharedLimiter ? undefined : startHost(sources);
+  const host = options.sharedLimiter ? undefined : soleOf(extensions, "createHost")?.(sources);
 
   async function close(drainMs = 0): Promise<void> {
     draining = true;

@@ -21,7 +21,7 @@ import { soleOf, requestCheck } from "../../src/core/extension/gateway-parts.ts"
 import type { GatewayPart } from "../../src/core/extension/extension.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
 import { createResponseLog } from "../../src/core/http/access-log.ts";
-import { createConnections } from "../../src/core/http/connections.ts";
+import { createConnections } from "../../src/core/http/connection.ts";
 import { answerRequest } from "../../src/core/http/request-listener.ts";
 import type { Ledger, Settlement } from "../../src/core/ledger/ledger.ts";
 import { createCatalog, createMemory, type Catalog } from "../../src/core/routing/catalog.ts";
@@ -293,7 +293,8 @@ export function createMemoryGateway(
     fault: () => null,
   };
   const aroundLeft = aroundStreams(createLeftStreams(clock), clock, () => config);
-  const handle = createChatHandlers(() => ({ config, keyring, catalog }), {
+  const snapshot = { config, keyring, catalog, guard: () => false, loadedAt: "" };
+  const handle = createChatHandlers(() => snapshot, {
     limiter: createLimiter(clock.monotonic),
     ledger,
     observer: {},
@@ -304,7 +305,9 @@ export function createMemoryGateway(
     trace,
   });
   const log = createResponseLog((record) => access.push(asLine(record)), clock);
-  const connections = createConnections(clock, log, () => undefined);
+  const connections = createConnections(clock, (_, exchange, status) =>
+    log.ended(exchange, status),
+  );
   const routes = {
     "/v1/chat/completions": { POST: handle(createChatCompletions(requestCheck(allExtensions))) },
   };

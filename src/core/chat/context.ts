@@ -17,17 +17,13 @@ import type { Guard } from "../http/request-listener.ts";
 import type { ClientApi } from "./client-api.ts";
 
 /** What one configuration decides. A request keeps the snapshot that it began with. */
-export interface ConfigSnapshot {
+export interface Snapshot {
   /** As it was checked, with every default. */
   readonly config: Config;
   /** The keys of this configuration, and those that were created while the gateway runs. */
   readonly keyring: Keyring;
   /** The models and aliases of this configuration. */
   readonly catalog: Catalog;
-}
-
-/** The same for all paths of the public listener. */
-export interface Snapshot extends ConfigSnapshot {
   /** The guards of all extensions, in their order, up to one that answers or refuses. */
   readonly guard: Guard;
   /** When the configuration was put in force, in ISO 8601. */

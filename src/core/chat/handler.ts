@@ -11,7 +11,7 @@ import { errorFields, toClientError } from "../routing/failure.ts";
 import { CompletionFailed, notStarted } from "../routing/fallback.ts";
 import { authenticate, readRequest, refuseOverload, requireAdmission } from "./admission.ts";
 import type { ClientApi } from "./client-api.ts";
-import type { AcceptedRequest, ChatServices, ConfigSnapshot } from "./context.ts";
+import type { AcceptedRequest, ChatServices, Snapshot } from "./context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { openInLedger, type LedgerSettlement, type Outcome } from "./settlement.ts";
 
@@ -20,7 +20,7 @@ const CANCELLED: Outcome = { status: "cancelled", httpStatus: 499, errorCode: nu
 
 /** Creates the handlers of client APIs. */
 export function createChatHandlers(
-  inForce: () => ConfigSnapshot,
+  inForce: () => Snapshot,
   services: ChatServices,
 ): (api: ClientApi) => Handler {
   const { limiter, clock, diagnose } = services;

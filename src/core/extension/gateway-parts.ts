@@ -12,13 +12,7 @@ import { openaiDialectDefinition } from "../providers/openai/index.ts";
 import { completeWithFallback, type Complete } from "../routing/fallback.ts";
 import type { Check } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type {
-  Extension,
-  GatewayContext,
-  GatewayPart,
-  HostRunner,
-  HostSources,
-} from "./extension.ts";
+import type { Extension, GatewayContext, GatewayPart } from "./extension.ts";
 
 /**
  * The wire formats by their names: the core's own, and those that extensions bring. One of the same
@@ -134,9 +128,4 @@ export function startObservations(extensions: readonly Extension[]): Observation
     report: () =>
       Object.fromEntries(named.map(({ name, observation }) => [name, observation.report()])),
   };
-}
-
-/** Starts what exists once, if an extension does that. */
-export function startHost(sources: HostSources): HostRunner | undefined {
-  return soleOf(sources.extensions, "createHost")?.(sources);
 }

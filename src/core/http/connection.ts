@@ -1,12 +1,17 @@
-// What the server keeps of a connection, and of each exchange on it.
+// The connections of a server, and the life of each exchange on them: from its parsed head to the
+// end of its response.
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock, Timer } from "../clock.ts";
-import { Cancel } from "./cancel.ts";
+import { Cancel, ClientGone } from "./cancel.ts";
 import type { Exchange } from "./exchange.ts";
 import { requestId } from "./request-id.ts";
 
 /** How long the last bytes of an aborted response may take to reach a client that reads slowly. */
 export const BREAK_OFF_MS = 1_000;
+
+/** The status in the access log for a client that left before it had the whole response. */
+const CLIENT_GONE_STATUS = 499;
 
 /** An exchange as the server keeps it: what the handler sees, and how far the response has come. */
 export interface LiveExchange extends Exchange {
@@ -114,4 +119,90 @@ export function createExchange(
     },
   };
   return exchange;
+}
+
+export interface Connections {
+  /** The connection of a socket; a new one for a socket not seen before. */
+  of(socket: Duplex): Connection;
+  /**
+   * All connections that are open, also those that have not sent a request or are in a TLS
+   * handshake. Node's own lists leave these out.
+   */
+  all(): Iterable<Connection>;
+  /** The live exchanges of all connections. */
+  exchanges(): readonly LiveExchange[];
+  /** Begins the exchange of a request that Node has parsed. */
+  begin(req: IncomingMessage, res: ServerResponse): LiveExchange;
+  /** How many exchanges are not over. */
+  inFlight(): number;
+}
+
+/**
+ * Calls `onFinish` after the end of each exchange, with the status for the access log. `capacity`
+ * absent: there are no bounds.
+ */
+export function createConnections(
+  clock: Clock,
+  onFinish: (connection: Connection, exchange: LiveExchange, status: number) => void,
+  capacity?: Capacity,
+): Connections {
+  /** In the order of their last exchange, or of their beginning. */
+  const connections = new Map<Duplex, Connection>();
+  // A count, because a set of all live exchanges costs each request a tenth in garbage collection.
+  let inFlight = 0;
+
+  const of = (socket: Duplex): Connection => connections.get(socket) ?? add(socket);
+
+  function add(socket: Duplex): Connection {
+    const connection: Connection = { socket, live: new Set(), broken: false };
+    connections.set(socket, connection);
+    // A TLS socket takes the place of the one that it reads from. Two would count as two clients,
+    // and the latter, which has no exchange, as idle. Other sockets have null there.
+    connections.delete(Reflect.get(socket, "_parent"));
+    capacity?.connected(connections.values(), connections.size);
+    // Node tells only the response that owns the socket of its end, not those that wait behind it.
+    socket.once("close", () => {
+      connections.delete(socket);
+      for (const exchange of connection.live) finish(exchange, connection);
+    });
+    return connection;
+  }
+
+  function begin(req: IncomingMessage, res: ServerResponse): LiveExchange {
+    const connection = of(req.socket);
+    const exchange = createExchange({ req, res }, connection.live, clock, capacity);
+    connection.live.add(exchange);
+    connection.latest = exchange;
+    inFlight += 1;
+    res.setHeader("X-Request-Id", exchange.requestId);
+    res.on("finish", () => {
+      exchange.delivered = !req.socket.destroyed;
+    });
+    res.on("close", () => finish(exchange, connection));
+    return exchange;
+  }
+
+  /** Ends an exchange, in whatever way it came to its end. Only the first call counts. */
+  function finish(exchange: LiveExchange, connection: Connection): void {
+    const { res, delivered } = exchange;
+    if (!connection.live.delete(exchange)) return;
+    inFlight -= 1;
+    capacity?.retain(-exchange.retained, exchange.retained);
+    if (connections.delete(connection.socket)) connections.set(connection.socket, connection);
+    exchange.deadline?.cancel();
+    exchange.breakOff?.cancel();
+    if (!delivered)
+      exchange.abort(new ClientGone("the client left before it had its whole answer"));
+    exchange.endListener?.();
+    const status = delivered ? res.statusCode : CLIENT_GONE_STATUS;
+    onFinish(connection, exchange, exchange.loggedStatus ?? status);
+  }
+
+  return {
+    of,
+    all: () => connections.values(),
+    exchanges: () => [...connections.values()].flatMap(({ live }) => [...live]),
+    begin,
+    inFlight: () => inFlight,
+  };
 }

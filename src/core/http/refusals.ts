@@ -3,8 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ResponseLog } from "./access-log.ts";
-import { isResponseOwed, type Connection } from "./connection.ts";
-import type { Connections } from "./connections.ts";
+import { isResponseOwed, type Connection, type Connections } from "./connection.ts";
 import { HttpError } from "./http-error.ts";
 import { requestId, requestIdFromBytes } from "./request-id.ts";
 import { rawError, type RenderError } from "./responses.ts";

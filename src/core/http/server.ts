@@ -8,12 +8,13 @@ import type { Clock } from "../clock.ts";
 import { createResponseLog, type AccessLog } from "./access-log.ts";
 import {
   BREAK_OFF_MS,
+  createConnections,
   isResponseOwed,
   type Capacity,
   type Connection,
+  type LiveExchange,
   type Pipeline,
 } from "./connection.ts";
-import { createConnections } from "./connections.ts";
 import type { Routes } from "./exchange.ts";
 import { createRefusals } from "./refusals.ts";
 import { answerRequest, type RequestHooks } from "./request-listener.ts";
@@ -75,7 +76,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   const { secure, host, port, boundPipeline, capacity } = options;
   const nodeServer = createNodeServer(options);
   const responseLog = createResponseLog(deps.access, clock);
-  const connections = createConnections(clock, responseLog, onFinish, capacity);
+  const connections = createConnections(clock, onFinish, capacity);
   const refusals = createRefusals(connections, responseLog, deps.renderError);
   let draining = false;
 
@@ -89,7 +90,9 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     answerRequest(exchange, routes, deps);
   }
 
-  function onFinish({ broken, live, socket, pipeline }: Connection): void {
+  function onFinish(connection: Connection, exchange: LiveExchange, status: number): void {
+    const { broken, live, socket, pipeline } = connection;
+    responseLog.ended(exchange, status);
     if (broken && ![...live].some(isResponseOwed)) socket.end();
     if (draining) closeUnused();
     pipeline?.advance();

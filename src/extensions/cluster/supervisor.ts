@@ -9,7 +9,7 @@ import type { Config } from "../../core/config.ts";
 import type { Extension, KeySource } from "../../core/extension/extension.ts";
 import type { RunningGateway } from "../../core/app.ts";
 import type { SuperviseOptions } from "../../command-line/processes.ts";
-import { soleOf, startHost, startObservations } from "../../core/extension/gateway-parts.ts";
+import { soleOf, startObservations } from "../../core/extension/gateway-parts.ts";
 import { createLogs } from "../../core/logs.ts";
 import { admitForWorkers } from "./limiter.ts";
 import type { ConfigMessage } from "./messages.ts";
@@ -32,7 +32,10 @@ export function createSupervisor(
   const pool = createWorkerPool({ atStart, logs, clock, stopRequested });
   const keySources = openKeySources(initial, extensions);
   let current = initial;
-  const host = startHost({
+  const host = soleOf(
+    extensions,
+    "createHost",
+  )?.({
     config: initial,
     current: () => current,
     extensions,
