@@ -1,6 +1,6 @@
 // GET /v1/requests/{request_id}: what an account's requests with this id came to, and what they
 // cost. A lookup reads files or asks a database, so the limiter bounds how many there are.
-import type { AdmissionDecision, AdmissionRequest } from "../../../core/accounts/limiter.ts";
+import type { AdmissionDecision } from "../../../core/accounts/limiter.ts";
 import { authenticate } from "../../../core/chat/admission.ts";
 import type { Extension, GatewayContext } from "../../../core/extension/extension.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
@@ -37,7 +37,10 @@ const answerWith =
   (books: SharedBooks, { current, limiter }: GatewayContext): Handler =>
   async (exchange, requestId) => {
     const { account } = authenticate(exchange, current().keyring);
-    const lookup = lookupOf(account);
+    // A lookup counts against no limit of chat requests. All lookups share the slots of the empty
+    // name, which no account has.
+    const limits = [{ name: `receipts ${account}`, rpm: MOST_A_MINUTE }];
+    const lookup = { account: "", limits, maxInFlight: MOST_AT_ONCE };
     requireRoom(await limiter.admit(lookup));
     const data = await findReceipts(books, { requestId, account, limit: MOST_RECEIPTS })
       .catch(refuseSearch)
@@ -46,14 +49,6 @@ const answerWith =
       throw new ApiError("unknown_url", "This account has no settled request with this id.");
     sendJson(exchange.res, 200, { object: "list", data }, { "Cache-Control": "no-store" });
   };
-
-/** A lookup counts against no limit of chat requests. */
-const lookupOf = (account: string): AdmissionRequest => ({
-  // All lookups share these slots. No account has an empty name.
-  account: "",
-  limits: [{ name: `receipts ${account}`, rpm: MOST_A_MINUTE }],
-  maxInFlight: MOST_AT_ONCE,
-});
 
 /** Throws the 429 of an account that asks too often, or the 503 of too many lookups at once. */
 function requireRoom({ admitted, rejectedBy, resetMs }: AdmissionDecision): void {
