@@ -1,7 +1,5 @@
 // The admin listener's paths of the history: GET /history has figures, GET /requests has requests.
-import type { IncomingMessage } from "node:http";
 import type { Routes } from "../../core/http/exchange.ts";
-import { sendJson } from "../../core/http/responses.ts";
 import {
   nonEmpty,
   object,
@@ -9,12 +7,10 @@ import {
   refine,
   string,
   withDefault,
-  type Check,
 } from "../../core/schema/checker.ts";
+import { answering } from "../installation/index.ts";
 import type { History } from "./history.ts";
 import { LEVELS } from "./timeline.ts";
-
-const NO_STORE = { "Cache-Control": "no-store" };
 
 const rangeQuery = object(
   {
@@ -61,10 +57,6 @@ const requestsQuery = object(
   { strict: true },
 );
 
-/** What follows the `?` of a request's path. Throws a ValidationError. */
-const queryOf = <T>({ url = "" }: IncomingMessage, check: Check<T>): T =>
-  check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
-
 /**
  * The paths, to be added to the admin listener's. `limitOf`: the requests per minute of an account;
  * null: unlimited.
@@ -95,15 +87,9 @@ export function historyRoutes(
   }
 
   return {
-    "/history": {
-      GET: ({ req, res }) =>
-        sendJson(res, 200, rangeText(queryOf(req, rangeQuery).range), NO_STORE),
-    },
-    "/requests": {
-      GET({ req, res }) {
-        const { skip, limit, ...filter } = queryOf(req, requestsQuery);
-        sendJson(res, 200, history.find(filter, { skip, limit }), NO_STORE);
-      },
-    },
+    "/history": answering(rangeQuery, ({ range }) => rangeText(range)),
+    "/requests": answering(requestsQuery, ({ skip, limit, ...filter }) =>
+      history.find(filter, { skip, limit }),
+    ),
   };
 }

@@ -6,6 +6,7 @@ import { createLoopDelay } from "./loop-delay.ts";
 import { processReport, type ProcessReport } from "./process-report.ts";
 
 export type { Host, HostExtension, HostPart, Look, ModelStatus, Status } from "./contracts.ts";
+export { answering, NO_STORE, queryOf } from "./json-routes.ts";
 
 export const extension: Extension = {
   name: NAME,

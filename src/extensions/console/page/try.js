@@ -1,6 +1,6 @@
 // Try it: a chat request of the page, its reply as it arrives, and what the books say of it.
 import { $, fill, h, link } from "./dom.js";
-import { live, now, onEvent } from "./live.js";
+import { live, onEvent } from "./live.js";
 import { getJson, here, withQuery } from "./net.js";
 import { addPart, follow } from "./parts.js";
 import { programOf } from "./programs.js";
@@ -146,9 +146,8 @@ async function showFigures(requestId, { firstMs, restMs }) {
     "First token": span(firstMs),
   };
   setFigures(known);
-  const day = new Date(now()).toISOString().slice(0, 10);
   for (let looks = 0; looks < LOOKS; looks += 1) {
-    const { spend } = await getJson(withQuery("/trace", { request_id: requestId, day }));
+    const { spend } = await getJson(withQuery("/trace", { request_id: requestId }));
     if (running) return; // the figures are another's
     const settled = spend.findLast(({ type }) => type === "settle");
     if (settled) {

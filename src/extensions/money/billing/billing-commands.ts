@@ -5,8 +5,7 @@ import { receiptsOf } from "../receipts/index.ts";
 import { withoutDetails } from "../records/index.ts";
 import { bookSizes, withCopiedBooks, withProgress } from "../books/index.ts";
 import { sealsStatements } from "../usage/index.ts";
-import { MONTH } from "./calendar.ts";
-import { statement, statementCsv } from "./statement.ts";
+import { MONTH, statement, statementCsv } from "./statement.ts";
 
 const STATEMENT_COLUMNS = [
   "model",
@@ -33,32 +32,31 @@ const TRACE_COLUMNS = [
   "usage_id",
 ] as const;
 
+/** How many records a trace has at most: those of the requests that ended last. */
+const MOST_TRACED = 10_000;
+
 /** What an account owes for a month, by model; as CSV record by record. */
 const runStatement = withCopiedBooks(async (context) => {
   const { books, args, terminal, extensions } = context;
-  const { store } = books;
   const { account = "", month = "", json, currency: asked } = args.values;
   const format = args.values["format"] ?? (json === undefined ? "table" : "json");
-  if (args.values["sealed"] !== undefined && format === "csv")
+  const isSealed = args.values["sealed"] !== undefined;
+  if (isSealed && format === "csv")
     throw new UsageError(
       "a sealed statement is JSON: --sealed and --format csv exclude each other",
     );
   const reading = <T>(work: () => Promise<T>): Promise<T> =>
     withProgress(context, "statement", () => bookSizes(context).usage(month), work);
   if (format === "csv") {
-    const { print } = terminal;
-    return await reading(() =>
-      statementCsv(store, { filter: { account, month }, currency: asked, print }),
-    );
+    const filter = { account, month };
+    return await reading(() => statementCsv(books.store, filter, terminal.print, asked));
   }
-  const currency = asked ?? books.currency;
-  const isSealed = args.values["sealed"] !== undefined;
   const sealer = books.signer && extensions.find(sealsStatements);
   if (isSealed && !sealer)
     throw new UsageError("--sealed needs seals.enabled in the configuration");
-  const about = { account, month, currency };
+  const currency = asked ?? books.currency;
   // A gateway vouches for what it has served itself.
-  const bill = await reading(() => statement(store, about, isSealed));
+  const bill = await reading(() => statement(books.store, { account, month, currency }, isSealed));
   if (bill.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
   for (const [other, requests] of Object.entries(bill.other_currencies))
     terminal.warn(
@@ -67,15 +65,14 @@ const runStatement = withCopiedBooks(async (context) => {
     );
   if (isSealed && sealer)
     return await reading(() => sealer.printSealedStatement(books, bill, terminal.print));
-  const rows = table(STATEMENT_COLUMNS, [...bill.lines, { model: "total", ...bill.total }]);
-  const text = `${account}, ${month}, in ${currency}\n${rows}`;
   if (format === "json") return await terminal.print(`${JSON.stringify(bill)}\n`);
-  return await terminal.print(text);
+  const rows = table(STATEMENT_COLUMNS, [...bill.lines, { model: "total", ...bill.total }]);
+  return await terminal.print(`${account}, ${month}, in ${currency}\n${rows}`);
 });
 
 /** The usage records of a request id, and their receipts. */
 const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
-  const requestId = args.operand ?? "";
+  const { operand: requestId } = args;
   const found = await books.store.find({ requestId, limit: MOST_TRACED });
   if (found.length === 0)
     throw new Error(
@@ -83,17 +80,9 @@ const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
         "it is on its way, or no provider was called",
     );
   const records = found.map(withoutDetails);
-  if (args.values["json"] === undefined) return await terminal.print(table(TRACE_COLUMNS, records));
-  const receipts = receiptsOf(books, found);
-  const trace = { gateway_request_id: requestId, records, receipts };
-  return await terminal.print(`${JSON.stringify(trace)}\n`);
+  const trace = { gateway_request_id: requestId, records, receipts: receiptsOf(books, found) };
+  await terminal.answer(args, trace, table(TRACE_COLUMNS, records));
 });
-
-/** How many records a trace has at most: those of the requests that ended last. */
-const MOST_TRACED = 10_000;
-
-const CURRENCY = /^[A-Z]{3}$/;
-const FORMATS = ["table", "csv", "json"];
 
 export const statementCommand: Command = {
   summary: "what an account owes, by model; as csv by request",
@@ -111,14 +100,14 @@ export const statementCommand: Command = {
       value: "table|csv|json",
       meaning: "the form of the statement",
       fallback: "table",
-      test: (text) => FORMATS.includes(text),
+      test: (text) => ["table", "csv", "json"].includes(text),
       expected: "table, csv or json",
     },
     currency: {
       value: "C",
       meaning: "take the requests that were billed in this currency",
       fallback: "currency of the configuration",
-      test: (text) => CURRENCY.test(text),
+      test: (text) => /^[A-Z]{3}$/.test(text),
       expected: "three capital letters such as USD",
     },
     sealed: { meaning: "write JSON with its proof, which `seal verify` checks" },

@@ -5,81 +5,58 @@ import {
   emptySum,
   USAGE_COLUMNS,
   type Sum,
+  type SumBy,
   type UsageFilter,
   type UsageRecord,
   type UsageStore,
 } from "../records/index.ts";
 import type { StatementToSeal } from "../usage/index.ts";
 
-/** A sum as it is printed. */
-export interface PrintedSum extends Omit<Sum, "cost"> {
-  /** A decimal number, exact. */
-  readonly cost: string;
-}
+/** A month of a bill, in UTC. */
+export const MONTH = /^[1-9]\d{3}-(0[1-9]|1[0-2])$/;
 
-/** A bill. `billing statement --json` prints it. */
-export interface Statement extends StatementToSeal {
-  /** One line a model, in the order of their names. */
-  readonly lines: readonly (PrintedSum & { readonly model: string })[];
-  /** All lines together. */
-  readonly total: PrintedSum & { readonly currency: string };
-  /**
-   * The number of requests by currency that were billed in another one. Nothing of them is in the
-   * sums.
-   */
-  readonly other_currencies: Readonly<Record<string, number>>;
-}
-
-/** Replaces a sum's cost by an exact decimal. Other members stay. */
-export const printed = <S extends Sum>({ cost, ...sum }: S): Omit<S, "cost"> & PrintedSum => ({
-  ...(sum as Omit<S, "cost"> & Omit<Sum, "cost">),
+/** A sum with its cost as an exact decimal number, to be printed. */
+export const printed = <S extends Sum>({ cost, ...sum }: S) => ({
+  ...sum,
   cost: formatMoney(cost),
 });
 
 /**
- * Adds up the records that an account has in a month, by the days on which they are booked.
- * `ownOnly`: leave out those of other data_dirs whose gateways write into the same database.
+ * A bill, as `billing statement --json` prints it: the records that an account has in a month, by
+ * the days on which they are booked, one line a model in the order of their names. Nothing of
+ * other currencies is in the sums; `other_currencies` has how many requests were billed in each.
+ * `ownOnly`: leave out the records of other data_dirs whose gateways write into the same database.
  */
 export async function statement(
   store: UsageStore,
   { account, month, currency }: StatementToSeal,
   ownOnly = false,
-): Promise<Statement> {
+) {
+  const lines: SumBy<"model" | "currency">[] = [];
   const total = { ...emptySum(), currency };
-  const otherCurrencies: Record<string, number> = {};
-  const sums = await store.sums({ account, month, ownOnly }, ["model", "currency"]);
-  for (const { currency: other, requests } of sums) {
-    if (other === currency) continue;
-    otherCurrencies[other] = (otherCurrencies[other] ?? 0) + requests;
+  const others: Record<string, number> = {};
+  for (const sum of await store.sums({ account, month, ownOnly }, ["model", "currency"])) {
+    if (sum.currency === currency) {
+      lines.push(sum);
+      addToSum(total, sum);
+      continue;
+    }
+    others[sum.currency] = (others[sum.currency] ?? 0) + sum.requests;
   }
-  const lines = sums
-    .filter((sum) => sum.currency === currency)
-    .sort((a, b) => (a.model < b.model ? -1 : 1));
-  for (const line of lines) addToSum(total, line);
-  return {
-    account,
-    month,
-    currency,
-    lines: lines.map(printed),
-    total: printed(total),
-    other_currencies: otherCurrencies,
-  };
+  lines.sort((one, other) => (one.model < other.model ? -1 : 1));
+  const sums = { lines: lines.map(printed), total: printed(total) };
+  return { account, month, currency, ...sums, other_currencies: others };
 }
 
-/** Which records to print, and where to. */
-export interface CsvOptions {
-  /** Which records of the store. */
-  readonly filter: UsageFilter;
-  /** Only records in this currency. Absent: all. */
-  readonly currency?: string | undefined;
-  /** Takes some lines. The next ones come when it resolves. */
-  readonly print: (lines: string) => Promise<void>;
-}
-
-/** Prints records one by one as CSV (RFC 4180), with the columns' names in the first line. */
+/**
+ * Prints records one by one as CSV (RFC 4180), with the columns' names in the first line. `print`
+ * takes some lines, and resolves when it takes more. `currency`: only records in this one.
+ */
 export async function statementCsv(
   store: UsageStore,
-  { filter, currency, print }: CsvOptions,
+  filter: UsageFilter,
+  print: (lines: string) => Promise<void>,
+  currency?: string,
 ): Promise<void> {
   await print(`${USAGE_COLUMNS.join(",")}\r\n`);
   for await (const records of store.records(filter)) {
@@ -89,9 +66,7 @@ export async function statementCsv(
 }
 
 const csvLine = (record: UsageRecord): string =>
-  `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`;
+  `${USAGE_COLUMNS.map((column) => csvField(String(record[column] ?? ""))).join(",")}\r\n`;
 
-const csvField = (value: string | number | null): string =>
-  /[",\r\n]|^\s|\s$/.test(String(value))
-    ? `"${String(value).replaceAll('"', '""')}"`
-    : String(value ?? "");
+const csvField = (text: string): string =>
+  /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

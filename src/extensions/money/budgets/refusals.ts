@@ -1,5 +1,5 @@
 // What clients are told: that a budget or their tokens per minute are used up, and in headers how
-// many tokens are left (WIRE.md 4.2, 4.4).
+// many tokens are left. src/manual/budgets.md "What is held", "Tokens per minute".
 import type { ServerResponse } from "node:http";
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { ApiError } from "../../../core/openai/errors.ts";

@@ -11,14 +11,18 @@ export function repeat(clock: Clock, ms: number, listener: () => void): () => vo
   return () => timer.cancel();
 }
 
-/** Resolves when `work` does, or after `ms` milliseconds. Rejects if `work` rejects before. */
-export async function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+/** Waits `ms` milliseconds at most. Resolves with whether `work` is done; rejects if it rejects. */
+export async function waitAtMost(
+  clock: Clock,
+  ms: number,
+  work: Promise<unknown>,
+): Promise<boolean> {
   let timer: Timer | undefined;
-  const deadline = new Promise<void>((resolve) => {
-    timer = clock.after(ms, resolve);
+  const deadline = new Promise<boolean>((resolve) => {
+    timer = clock.after(ms, () => resolve(false));
   });
   try {
-    await Promise.race([work, deadline]);
+    return await Promise.race([work.then(() => true), deadline]);
   } finally {
     timer?.cancel();
   }

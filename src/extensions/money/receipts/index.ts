@@ -1,54 +1,71 @@
 // GET /v1/requests/{request_id}: what an account's requests with this id came to, and what they
-// cost.
-import { ApiError } from "../../../core/openai/errors.ts";
+// cost. A lookup reads files or asks a database, so the limiter bounds how many there are.
+import type { AdmissionDecision } from "../../../core/accounts/limiter.ts";
 import { authenticate } from "../../../core/chat/admission.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
-import type { Routes } from "../../../core/http/exchange.ts";
+import type { Extension, GatewayContext } from "../../../core/extension/extension.ts";
+import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
-import type { Snapshot } from "../../../core/chat/context.ts";
-import { shareBooks } from "../usage/index.ts";
-import { createLookups, type Lookups } from "./lookups.ts";
-import { createReceipts, type Receipts } from "./receipts.ts";
+import { ApiError, SOON } from "../../../core/openai/errors.ts";
+import { shareBooks, type SharedBooks } from "../usage/index.ts";
+import { findReceipts } from "./receipts.ts";
 
-export type { Receipt } from "./receipt.ts";
 export { receiptsOf } from "./receipts.ts";
 
 /** The most receipts of an answer: those of the requests that ended last. */
 const MOST_RECEIPTS = 100;
+/** Lookups of an account in a minute, in all processes of a gateway together. */
+const MOST_A_MINUTE = 600;
+/** Lookups of all accounts at once, in all processes of a gateway together. */
+const MOST_AT_ONCE = 100;
 
 export const extension: Extension = {
   name: "receipts",
-  start({ config, current, clock, diagnose, extensions, limiter }) {
-    const books = shareBooks(config, { clock, diagnose, extensions });
-    const receipts = createReceipts(books);
+  start(context) {
+    const books = shareBooks(context.config, context);
     return {
-      routes: receiptRoutes(receipts, createLookups(limiter, clock), current),
-      open: async () => receipts.warmUp(),
+      routes: { "/v1/requests/{request_id}": { GET: answerWith(books, context) } },
+      async open() {
+        // Reads what the first search needs. What goes wrong, that search meets too, and reports.
+        findReceipts(books, { requestId: "", limit: 1 }).catch(() => undefined);
+      },
       close: books.close,
     };
   },
 };
 
-const receiptRoutes = (receipts: Receipts, lookups: Lookups, current: () => Snapshot): Routes => ({
-  "/v1/requests/{request_id}": {
-    async GET(exchange, requestId) {
-      const { account } = authenticate(exchange, current().keyring);
-      await lookups.admit(account);
-      const query = { requestId, account, limit: MOST_RECEIPTS };
-      const data = await lookups.run(exchange.cancel, () =>
-        receipts.find(query).catch(refuseSearch),
-      );
-      if (data.length === 0)
-        throw new ApiError("unknown_url", "This account has no settled request with this id.");
-      sendJson(exchange.res, 200, { object: "list", data }, { "Cache-Control": "no-store" });
-    },
-  },
-});
+const answerWith =
+  (books: SharedBooks, { current, limiter }: GatewayContext): Handler =>
+  async (exchange, requestId) => {
+    const { account } = authenticate(exchange, current().keyring);
+    // A lookup counts against no limit of chat requests. All lookups share the slots of the empty
+    // name, which no account has.
+    const limits = [{ name: `receipts ${account}`, rpm: MOST_A_MINUTE }];
+    const lookup = { account: "", limits, maxInFlight: MOST_AT_ONCE };
+    requireRoom(await limiter.admit(lookup));
+    const data = await findReceipts(books, { requestId, account, limit: MOST_RECEIPTS })
+      .catch(refuseSearch)
+      .finally(() => limiter.release(lookup));
+    if (data.length === 0)
+      throw new ApiError("unknown_url", "This account has no settled request with this id.");
+    sendJson(exchange.res, 200, { object: "list", data }, { "Cache-Control": "no-store" });
+  };
+
+/** Throws the 429 of an account that asks too often, or the 503 of too many lookups at once. */
+function requireRoom({ admitted, rejectedBy, resetMs }: AdmissionDecision): void {
+  if (admitted) return;
+  const tooMany = "Too many receipts are being looked up. Retry in a second.";
+  if (rejectedBy) throw new ApiError("server_overloaded", tooMany, SOON);
+  const seconds = Math.max(1, Math.ceil(resetMs / 1000));
+  const tooOften =
+    `An account may ask for the receipts of ${MOST_A_MINUTE} request ids a minute. ` +
+    `Retry after ${seconds} seconds.`;
+  const headers = { "Retry-After": String(seconds) };
+  throw new ApiError("rate_limit_exceeded", tooOften, { headers });
+}
 
 /** The books may be out of reach for a while: a database that is down, a day that closes. */
 function refuseSearch(cause: unknown): never {
-  throw new ApiError("server_overloaded", "The books cannot be read at the moment.", {
-    headers: { "Retry-After": "5" },
-    cause,
-  });
+  const headers = { "Retry-After": "5" };
+  const text = "The books cannot be read at the moment.";
+  throw new ApiError("server_overloaded", text, { headers, cause });
 }

@@ -2,7 +2,7 @@
 // sums of them, and the contract of the stores that keep them.
 export { AMOUNT, parseMoney } from "./amounts.ts";
 export type { AttemptCharge, AttemptDetails, RequestDetails } from "./details.ts";
-export { dayAfter, dayOf, isDay, isoTime } from "./iso-time.ts";
+export { dayAfter, dayOf, isCalendarDay, isDay, isoTime } from "./iso-time.ts";
 export { openText, settleText } from "./line-text.ts";
 export {
   parseSpendLine,

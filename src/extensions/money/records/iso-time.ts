@@ -28,6 +28,13 @@ export function isTime(value: unknown): value is string {
 export const isDay = (value: unknown): value is string =>
   typeof value === "string" && /^\d{4}-\d\d-\d\d$/.test(value);
 
+/**
+ * Whether a text is a day of the calendar, from the year 1000 on. The comparison is needed because
+ * V8 takes the 31st of any month.
+ */
+export const isCalendarDay = (text: string): boolean =>
+  /^[1-9]/.test(text) && isDay(text) && new Date(text).toJSON()?.slice(0, 10) === text;
+
 /** The day of a moment, in milliseconds since 1970. */
 export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 

@@ -40,7 +40,7 @@ describe("traceRequest", () => {
       // A second settle line does not count.
       settleLine(1, { ...same, cost: "7" }),
     ]);
-    const trace = await traceRequest(books, { requestId: 'the "same"', cancel: WAITING });
+    const trace = await traceRequest(books, 'the "same"', WAITING);
     assert.deepEqual(ids(trace.records), [1, 3].map(spendId));
     assert.deepEqual(ids(trace.receipts), [1, 3].map(spendId));
     assert.deepEqual(trace.spend, [settleLine(1, same), settleLine(3, same)]);
@@ -51,22 +51,8 @@ describe("traceRequest", () => {
     const { dir, books } = booksOf([openLine(1), settleLine(1)]);
     handMade(dir, "2026-01-31.0002.jsonl", textOf([openLine(7), openLine(8)]), "let go");
     books.files.ownSegments = () => new Set(["2026-01-31.0002.jsonl"]);
-    const trace = await traceRequest(books, { requestId: "request 7", cancel: WAITING });
+    const trace = await traceRequest(books, "request 7", WAITING);
     assert.deepEqual([trace.records, trace.receipts, trace.spend], [[], [], [openLine(7)]]);
-  });
-
-  it("with a day has only lines of segments of that day and the one before", async () => {
-    const { books } = booksOf([openLine(1), settleLine(1)]);
-    for (const [day, found] of [
-      ["2026-01-31", 1],
-      ["2026-02-01", 1],
-      ["2026-02-02", 0],
-      ["2026-01-30", 0],
-    ] as const) {
-      const options = { requestId: "request 1", day, cancel: WAITING };
-      const { records, spend } = await traceRequest(books, options);
-      assert.deepEqual([records.length, spend.length], [0, found], day);
-    }
   });
 
   it("has the records of a segment that is deleted, without its lines", async () => {
@@ -74,14 +60,14 @@ describe("traceRequest", () => {
     await books.copyNow();
     await books.files.store.setCursor({});
     rmSync(segmentPath(dir, NAME));
-    const trace = await traceRequest(books, { requestId: "request 1", cancel: WAITING });
+    const trace = await traceRequest(books, "request 1", WAITING);
     assert.deepEqual([trace.records.length, trace.receipts.length, trace.spend], [1, 1, []]);
   });
 
   it("stops when nobody waits any more", async () => {
     const { books } = booksOf([openLine(1), settleLine(1)]);
     const cancel = { aborted: true, reason: new Error("gone") };
-    const tracing = traceRequest(books, { requestId: "request 1", cancel });
+    const tracing = traceRequest(books, "request 1", cancel);
     await assert.rejects(tracing, { message: "gone" });
   });
 });

@@ -3,8 +3,11 @@
 
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { createReceipts } from "../../../../src/extensions/money/receipts/receipts.ts";
+import { withLock } from "../../../../src/extensions/data-files/index.ts";
+import { findReceipts } from "../../../../src/extensions/money/receipts/receipts.ts";
+import type { RequestQuery } from "../../../../src/extensions/money/records/index.ts";
 import { shareBooks } from "../../../../src/extensions/money/usage/index.ts";
 import {
   configFile,
@@ -159,9 +162,46 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
   });
 });
 
+describe("lookups of receipts", { concurrency: 2 }, () => {
+  it("are a hundred at once; the next is 503, until others have ended", async (t) => {
+    const { dir, receipt } = await site(t);
+    const count = 101;
+    const lookups = await withLock({ dir: join(dir, "spend"), name: "books" }, async () => {
+      // None can copy what was settled, so none ends but the one that is refused.
+      const begun = Array.from({ length: count }, () => receipt("nobody's"));
+      const first = await within(Promise.race(begun), "the one that is refused");
+      assert.deepEqual([first.status, first.body.error.code], [503, "server_overloaded"]);
+      assert.equal(first.headers.get("retry-after"), "1");
+      return { begun };
+    });
+    const codes = (await Promise.all(lookups.begun)).map(({ status: code }) => code);
+    assert.deepEqual(codes.sort(), [...Array.from({ length: count - 1 }, () => 404), 503]);
+    const again = await Promise.all(Array.from({ length: count - 1 }, () => receipt("nobody's")));
+    assert.ok(
+      again.every(({ status: code }) => code === 404),
+      "no place is lost",
+    );
+  });
+
+  it("of an account are 600 in a minute; another account has its own", async (t) => {
+    const { receipt } = await site(t);
+    for (let round = 0; round < 12; round += 1) {
+      const answers = await Promise.all(Array.from({ length: 50 }, () => receipt("nobody's")));
+      assert.ok(
+        answers.every(({ status: code }) => code === 404),
+        `round ${round}`,
+      );
+    }
+    const { status: code, headers, body } = await receipt("nobody's");
+    assert.deepEqual([code, body.error.code], [429, "rate_limit_exceeded"]);
+    const seconds = Number(headers.get("retry-after"));
+    assert.ok(seconds >= 1 && seconds <= 60, `${seconds}`);
+    assert.equal((await receipt("nobody's", OTHER)).status, 404);
+  });
+});
+
 describe("the search for receipts", () => {
   const same = { gateway_request_id: "same" };
-  const query = { requestId: "same", account: "acme", limit: 100 };
 
   function books(lines: readonly (Line | string)[], now = "2026-01-31T23:00:00Z") {
     const dir = folder();
@@ -171,12 +211,14 @@ describe("the search for receipts", () => {
     const options = { clock, diagnose, extensions: allExtensions };
     const shared = shareBooks(checkConfig(demo({ data_dir: dir }), {}), options);
     shared.files.ownSegments = () => new Set();
-    return { dir, clock, shared, receipts: createReceipts(shared) };
+    const find = (more: Partial<RequestQuery> = {}) =>
+      findReceipts(shared, { requestId: "same", account: "acme", limit: 100, ...more });
+    return { dir, clock, find };
   }
 
   it("finds what another process has settled, and what its death has interrupted", async () => {
-    const { dir, receipts } = books([openLine(1, same), settleLine(1, same)]);
-    const ids = async () => (await receipts.find(query)).map(({ spend_id }) => spend_id);
+    const { dir, find } = books([openLine(1, same), settleLine(1, same)]);
+    const ids = async () => (await find()).map(({ spend_id }) => spend_id);
     assert.deepEqual(await ids(), [spendId(1)]);
     const later = textOf([openLine(2, same), settleLine(2, same), openLine(3, same)]);
     handMade(dir, "2026-01-31.0002.jsonl", later, "died");
@@ -184,10 +226,10 @@ describe("the search for receipts", () => {
   });
 
   it("names the line of days.jsonl as soon as the day is closed", async () => {
-    const { receipts, clock } = books([openLine(1, same), settleLine(1, same)]);
-    assert.equal((await receipts.find(query))[0]!.seal, null);
+    const { find, clock } = books([openLine(1, same), settleLine(1, same)]);
+    assert.equal((await find())[0]!.seal, null);
     clock.advance(2 * 3_600_000);
-    assert.deepEqual((await receipts.find(query))[0]!.seal, { day: "2026-01-31", number: 1 });
+    assert.deepEqual((await find())[0]!.seal, { day: "2026-01-31", number: 1 });
   });
 
   it("passes on what an attempt of several models has of its own, and notes", async () => {
@@ -199,12 +241,12 @@ describe("the search for receipts", () => {
       { model: "b", ...about, outcome: "completed" },
     ];
     const notes = ["left out: web_search"];
-    const { receipts } = books([openLine(1, same), settleLine(1, { ...same, attempts, notes })]);
-    const [receipt] = await receipts.find(query);
+    const { find } = books([openLine(1, same), settleLine(1, { ...same, attempts, notes })]);
+    const [receipt] = JSON.parse(JSON.stringify(await find()));
     const read = { input_cache_hit: null, input_cache_miss: "1.1" };
     const shown = { ...read, input_cache_write: "2", output: "3" };
-    assert.deepEqual(receipt!.notes, notes);
-    assert.deepEqual(receipt!.attempts, [
+    assert.deepEqual(receipt.notes, notes);
+    assert.deepEqual(receipt.attempts, [
       { model: "a", outcome: "failed", duration_ms: 3, usage, prices: shown, cost: "0.1" },
       { model: "b", outcome: "ok", duration_ms: 3 },
     ]);
@@ -218,7 +260,7 @@ describe("the search for receipts", () => {
     });
     const numbers = Array.from({ length: 300 }, (_, n) => n);
     const lines = numbers.flatMap((n) => [openLine(n, at(n)), settleLine(n, at(n))]);
-    const { receipts, clock } = books(lines);
+    const { find, clock } = books(lines);
     for (const day of ["open", "closed"]) {
       if (day === "closed") clock.advance(2 * 3_600_000);
       for (const [account, expected] of [
@@ -227,7 +269,7 @@ describe("the search for receipts", () => {
         ["gamma", []],
         [undefined, [297, 298, 299]],
       ] as const) {
-        const found = await receipts.find({ requestId: "same", account, limit: 3 });
+        const found = await find({ account, limit: 3 });
         const ids = found.map(({ spend_id }) => spend_id);
         assert.deepEqual(ids, expected.map(spendId), `${account}, ${day}`);
       }
