@@ -2,10 +2,10 @@
 import { passwordsIn } from "../../stores/index.ts";
 import type { ProgramExtension } from "../../../command-line/command.ts";
 import { systemClock } from "../../../core/clock.ts";
-import { isFileStore, openBooks, usage } from "../usage/index.ts";
+import { dataDirIssues, makeDataDir } from "../../data-files/index.ts";
+import { hasFileStore, openBooks, usage } from "../usage/index.ts";
 import { createBooks, type BooksStatus } from "./books.ts";
 import { spend } from "../ledger/index.ts";
-import { dataDirIssues, makeDataDir } from "./data-dir.ts";
 import { usageSyncCommand } from "./usage-sync-command.ts";
 
 export const extension: ProgramExtension = {
@@ -30,7 +30,7 @@ export const extension: ProgramExtension = {
     return {
       spend: { fault: first("spendFault") },
       usage: {
-        store: isFileStore(usage.of(config).store) ? "file" : "postgres",
+        store: hasFileStore(config) ? "file" : "postgres",
         fault: first("syncFault"),
         lag_seconds: Math.min(...all.map(({ lagMs }) => lagMs)) / 1000,
       },

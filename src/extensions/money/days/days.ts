@@ -5,7 +5,10 @@ import { readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { syncToDisk } from "../../data-files/index.ts";
-import { dayAfter, isDay } from "../records/index.ts";
+import { isDay } from "../records/index.ts";
+
+/** What mends a file of the books that is not as it was left, for the operator. */
+export const MENDING = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
 
 /** A segment of the spend log as it was when a day was closed. */
 export interface DaySegment {
@@ -63,8 +66,6 @@ export interface Days {
   readonly path: string;
   /** All lines. Throws an error that names the line if one cannot be read. */
   all(): readonly DaysLine[];
-  /** The last line. Undefined: no day was closed. */
-  last(): DaysLine | undefined;
   /** The last day that is closed. Empty, which is before all days: none. */
   lastDay(): string;
   /** The line of a day. Undefined: it is not closed. */
@@ -113,7 +114,6 @@ export function createDays(path: string): Days {
   return {
     path,
     all,
-    last: () => all().at(-1),
     lastDay: () => all().at(-1)?.closed.day ?? "",
     of: (day) => all().find(({ closed }) => closed.day === day),
     async append(text) {
@@ -131,8 +131,7 @@ export function createDays(path: string): Days {
   };
 }
 
-/** The day on which a request is booked that ended at `time`, if `closed` was the last to close. */
-export function bookedDay(time: string, closed: string | undefined): string {
-  const day = time.slice(0, 10);
-  return closed === undefined || day > closed ? day : dayAfter(closed);
-}
+/** Of a file of the books that has less than it had. `size` -1: it is not there. */
+export const brokenFile = (path: string, size: number, bytes: number): string =>
+  `${path} ${size < 0 ? "is not there" : `has ${size} bytes`}, although ${bytes} bytes of it ` +
+  `were written: ${MENDING}`;

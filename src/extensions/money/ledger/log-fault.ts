@@ -19,11 +19,9 @@ export interface LogFault {
   current(): string | null;
   /** Whether writing failed in a way that may pass. */
   mayPass(): boolean;
-  /**
-   * Why nothing may be written, for as long as the process lives. Undefined: writing is allowed.
-   */
-  lost(): Error | undefined;
-  /** Notes that nothing may be written from here on. Returns the error for whoever wants to. */
+  /** Throws if nothing may be written for as long as the process lives. */
+  assertNotLost(): void;
+  /** Notes that nothing may be written any more. Returns the error that assertNotLost() throws. */
   lose(loss: SegmentLoss): Error;
   /** Notes that writing failed. Returns the 503 for the request that this concerns. */
   failed(error: unknown): ApiError;
@@ -33,27 +31,26 @@ export interface LogFault {
   recovered(): void;
 }
 
-/** A log begins in the fault "not started", which is not reported. */
-export function createLogFault(
-  diagnose: Diagnose,
-  fenced: (message: string) => void = () => undefined,
-): LogFault {
+/**
+ * A log begins in the fault "not started", which is not reported. `fenced` is called with a message
+ * when another process has taken over a segment.
+ */
+export function createLogFault(diagnose: Diagnose, fenced: (message: string) => void): LogFault {
   let passing: string | null = "not started";
   let final: string | null = null;
   let lost: Error | undefined;
   let isReported = false;
 
-  function failedForNow(message: string): void {
-    const detail = `requests are refused until it can be written: ${message}`;
-    if (!isReported) diagnose({ event: "spend_log_failed", level: "error", detail });
-    isReported = true;
-    passing = message;
+  function report(detail: string): void {
+    diagnose({ event: "spend_log_failed", level: "error", detail });
   }
 
   return {
     current: () => final ?? passing,
     mayPass: () => passing !== null,
-    lost: () => lost,
+    assertNotLost() {
+      if (lost) throw lost;
+    },
     lose(loss) {
       lost = new Error(loss.detail);
       final ??= loss.detail;
@@ -62,13 +59,16 @@ export function createLogFault(
       return lost;
     },
     failed(error) {
-      if (error !== lost) failedForNow((error as Error).message);
+      if (error === lost) return ledgerUnavailable(error);
+      passing = (error as Error).message;
+      if (!isReported) report(`requests are refused until it can be written: ${passing}`);
+      isReported = true;
       return ledgerUnavailable(error);
     },
     refuse(reason) {
       if (final !== null) return;
       final = reason;
-      diagnose({ event: "spend_log_failed", level: "error", detail: reason });
+      report(reason);
     },
     recovered() {
       if (isReported) diagnose({ event: "spend_log_recovered", level: "info" });

@@ -1,13 +1,12 @@
 // The claim of a process on the segment that it writes: a socket beside it (`.sock`), which answers
 // while the process lives. Whoever finds no answer may take the segment over, and puts a socket of
 // its own there. The process that lost its socket sees that the file is another one, or none.
+import { existsSync } from "node:fs";
 import { acquireSocketLock, inodeOf, isLockHeld } from "../../data-files/index.ts";
 import { socketOf } from "./segment-names.ts";
 
 /** A process's claim on one segment. */
 export interface SegmentClaim {
-  /** The segment's path. */
-  readonly path: string;
   /** Whether the socket is still there, and is this process's. */
   isHeld(): boolean;
   /** Gives up the claim. Leaves a socket of another process where it is. */
@@ -22,11 +21,11 @@ export async function claimSegment(path: string): Promise<SegmentClaim | undefin
   // While this process listens, no other file gets the number of its socket.
   const inode = inodeOf(socket);
   return {
-    path,
     isHeld: () => inode !== undefined && inodeOf(socket) === inode,
     release,
   };
 }
 
-/** Whether a live process answers at a segment's socket. */
-export const hasWriter = (segment: string): Promise<boolean> => isLockHeld(socketOf(segment));
+/** Whether a live process, be it this one, answers at a segment's socket. */
+export const hasWriter = async (segment: string): Promise<boolean> =>
+  existsSync(socketOf(segment)) && (await isLockHeld(socketOf(segment)));

@@ -5,9 +5,6 @@ import { join } from "node:path";
 
 const SEGMENT_NAME = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/;
 
-/** Whether a name is that of a segment. */
-export const isSegmentName = (name: string): boolean => SEGMENT_NAME.test(name);
-
 /** The socket of the process that writes a segment. */
 export const socketOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 

@@ -15,6 +15,7 @@ import {
 } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import {
+  createCoverage,
   createMerkleRoot,
   leafOf,
   type ClosedDay,
@@ -101,25 +102,19 @@ async function segmentsSince(
   before: readonly DaysLine[],
   cursor: LogCursor,
 ): Promise<readonly DaySegment[]> {
-  const listed = new Map<string, DaySegment>();
-  for (const { closed } of before)
-    for (const segment of closed.segments) listed.set(segment.segment, segment);
+  const coverage = createCoverage(before.map(({ closed }) => closed));
   const segments: DaySegment[] = [];
   for (const segment of Object.keys(cursor).sort()) {
     const { bytes, lines } = cursor[segment]!;
-    if (bytes === (listed.get(segment)?.bytes ?? 0)) continue;
-    segments.push({
-      segment,
-      bytes,
-      lines,
-      ...(await hashOfSegment(join(spendDir, segment), bytes)),
-    });
+    if (bytes === (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
+    const about = await hashOfSegment(join(spendDir, segment), bytes);
+    segments.push({ segment, bytes, lines, ...about });
   }
   return segments;
 }
 
 /** The hash of the first bytes of a segment, and the spend_id of its first line. */
-export async function hashOfSegment(
+async function hashOfSegment(
   path: string,
   bytes: number,
 ): Promise<Pick<DaySegment, "first" | "sha256">> {

@@ -170,7 +170,6 @@ describe("the search for receipts", () => {
     const diagnose = () => undefined;
     const options = { clock, diagnose, extensions: allExtensions };
     const shared = shareBooks(checkConfig(demo({ data_dir: dir }), {}), options);
-    shared.files.ownSegments = () => new Set();
     return { dir, clock, shared, receipts: createReceipts(shared) };
   }
 
