@@ -1,16 +1,9 @@
 // The books of a running gateway. Every request that goes to a provider is opened in the spend log
 // before, and settled in it after, with what it cost. In the background the usage sync copies
 // settled requests into the usage store.
-import type { Config } from "../../../core/config.ts";
-import type { Ledger } from "../../../core/ledger/ledger.ts";
+import type { GatewayContext, GatewayPart } from "../../../core/extension/extension.ts";
 import { createSpendLog, repeat, spend, waitAtMost } from "../ledger/index.ts";
-import {
-  BooksFault,
-  shareBooks,
-  usage,
-  type BooksFiles,
-  type BooksOptions,
-} from "../usage/index.ts";
+import { BooksFault, shareBooks, usage, type BooksFiles } from "../usage/index.ts";
 
 /** How long start() waits for the first sync. A database that is down must not hold requests up. */
 const FIRST_SYNC_MS = 5_000;
@@ -30,26 +23,15 @@ export interface BooksStatus {
   readonly lagMs: number;
 }
 
-/** The ledger of a gateway with books, and what starts and stops it. */
-interface Books extends Ledger {
-  /**
-   * Opens the spend log, settles what dead processes have left open, and starts the sync. Rejects
-   * with a ValidationError if data_dir can never be used. Anything that may pass is in `status`.
-   */
-  start(): Promise<void>;
-  /** How they are at this moment. */
-  status(): BooksStatus;
-  /** Waits for the last settle lines, runs a last sync, and closes all files. */
-  close(): Promise<void>;
-}
-
 /**
- * The books that a configuration names. Throws a ValidationError if the package that the store
- * needs is missing.
+ * The books that a configuration names: the ledger of a gateway. Opening them settles what dead
+ * processes have left open; it rejects with a ValidationError if data_dir can never be used, and
+ * anything that may pass is in the report, a BooksStatus. Throws a ValidationError if the package
+ * that the store needs is missing.
  */
-export function createBooks(config: Config, options: BooksOptions): Books {
-  const { clock, diagnose } = options;
-  const books = shareBooks(config, options);
+export function createBooks(context: GatewayContext): GatewayPart {
+  const { config, clock, diagnose } = context;
+  const books = shareBooks(config, context);
   const { files } = books;
   const log = createSpendLog({
     dir: files.spendDir,
@@ -77,14 +59,13 @@ export function createBooks(config: Config, options: BooksOptions): Books {
   }
 
   return {
-    open: log.open,
-    fault: log.fault,
-    async start() {
+    ledger: log,
+    async open() {
       await log.start();
       await waitAtMost(clock, FIRST_SYNC_MS, sync());
       stopSyncing = repeat(clock, usage.of(config).sync_ms, sync);
     },
-    status: () => ({
+    report: (): BooksStatus => ({
       spendFault: log.fault(),
       syncFault: books.syncFault(),
       lagMs: books.lagMs(),

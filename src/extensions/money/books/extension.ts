@@ -19,10 +19,7 @@ export const extension: ProgramExtension = {
     const options = { clock: systemClock, diagnose: () => undefined, extensions };
     openBooks(config, options).store.close();
   },
-  start({ config, clock, diagnose, extensions }) {
-    const books = createBooks(config, { clock, diagnose, extensions });
-    return { ledger: books, open: books.start, report: books.status, close: books.close };
-  },
+  start: createBooks,
   status(reports, config) {
     const all = reports as readonly BooksStatus[];
     const first = <K extends "spendFault" | "syncFault">(fault: K): string | null =>

@@ -6,11 +6,10 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
-import { BusyError } from "../../data-files/index.ts";
+import { acquireSocketLock, BusyError } from "../../data-files/index.ts";
 import { readLines } from "../days/index.ts";
 import { settleRecord, settleText, type OpenRecord } from "../records/index.ts";
-import { claimSegment, hasWriter, type SegmentClaim } from "./segment-claim.ts";
-import { socketOf } from "./segment-names.ts";
+import { hasWriter, socketOf } from "./segment-names.ts";
 
 /**
  * A process that has lost its socket writes for LOOK_MS after that at most. This leaves it time on
@@ -53,7 +52,7 @@ export async function settleInterrupted(
   opens: readonly OpenRecord[],
   { currency, clock }: InterruptedOptions,
 ): Promise<void> {
-  const claim = await takeOver(path);
+  const release = await takeOver(path);
   try {
     await wait(TAKEOVER_MS); // On the machine's own clock: the other process runs on that too.
     if (await hasLineAfter(path, end)) throw new BusyError(`${basename(path)} has grown meanwhile`);
@@ -64,17 +63,16 @@ export async function settleInterrupted(
     truncateSync(path, end);
     appendFileSync(path, lines.join(""), { flush: true });
   } finally {
-    claim.release();
+    release();
   }
 }
 
-async function takeOver(path: string): Promise<SegmentClaim> {
-  const busy = new BusyError(`another process writes ${basename(path)}`);
-  if (await hasWriter(path)) throw busy;
-  rmSync(socketOf(path), { force: true });
-  const claim = await claimSegment(path);
-  if (!claim) throw busy;
-  return claim;
+async function takeOver(path: string): Promise<() => void> {
+  const isWritten = await hasWriter(path);
+  if (!isWritten) rmSync(socketOf(path), { force: true });
+  const release = isWritten ? undefined : await acquireSocketLock(socketOf(path));
+  if (!release) throw new BusyError(`another process writes ${basename(path)}`);
+  return release;
 }
 
 /** Whether a line ends after byte `end` of a file. */

@@ -3,15 +3,8 @@ import type { Diagnose } from "../../../core/diagnose.ts";
 import { ledgerUnavailable } from "../../../core/ledger/ledger.ts";
 import type { ApiError } from "../../../core/openai/errors.ts";
 
-/** Why this process must not write to a segment any more. */
-export interface SegmentLoss {
-  /** Another process took it over; or somebody deleted, replaced or changed its file. */
-  readonly event: "spend_log_fenced" | "spend_segment_broken";
-  /** The name of the segment. */
-  readonly segment: string;
-  /** For the operator. */
-  readonly detail: string;
-}
+/** Another process took a segment over; or somebody deleted, replaced or changed its file. */
+type Loss = "spend_log_fenced" | "spend_segment_broken";
 
 /** Whether the log takes requests. Each change is reported once. */
 export interface LogFault {
@@ -21,8 +14,11 @@ export interface LogFault {
   mayPass(): boolean;
   /** Throws if nothing may be written for as long as the process lives. */
   assertNotLost(): void;
-  /** Notes that nothing may be written any more. Returns the error that assertNotLost() throws. */
-  lose(loss: SegmentLoss): Error;
+  /**
+   * Notes that nothing may be written any more, because of a segment; `detail` is for the operator.
+   * Returns the error that assertNotLost() throws.
+   */
+  lose(event: Loss, segment: string, detail: string): Error;
   /** Notes that writing failed. Returns the 503 for the request that this concerns. */
   failed(error: unknown): ApiError;
   /** Refuses requests for as long as the process lives. Requests under way are still settled. */
@@ -51,11 +47,11 @@ export function createLogFault(diagnose: Diagnose, fenced: (message: string) => 
     assertNotLost() {
       if (lost) throw lost;
     },
-    lose(loss) {
-      lost = new Error(loss.detail);
-      final ??= loss.detail;
-      diagnose({ ...loss, level: "error" });
-      if (loss.event === "spend_log_fenced") fenced(loss.detail);
+    lose(event, segment, detail) {
+      lost = new Error(detail);
+      final ??= detail;
+      diagnose({ event, level: "error", segment, detail });
+      if (event === "spend_log_fenced") fenced(detail);
       return lost;
     },
     failed(error) {

@@ -1,12 +1,12 @@
 // The file of a segment while its process writes it, with the claim beside it. Nothing is written
 // once somebody has deleted, replaced or changed the file, or taken the segment over.
-import { closeSync, fsync, fsyncSync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
+import { closeSync, fsync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { promisify } from "node:util";
 import type { Clock } from "../../../core/clock.ts";
-import { inodeOf, syncToDisk } from "../../data-files/index.ts";
-import type { LogFault, SegmentLoss } from "./log-fault.ts";
-import { claimSegment, type SegmentClaim } from "./segment-claim.ts";
+import { acquireSocketLock, inodeOf, syncToDisk } from "../../data-files/index.ts";
+import type { LogFault } from "./log-fault.ts";
+import { socketOf } from "./segment-names.ts";
 
 /**
  * A write looks at the claim if the last look was longer ago. To look costs more than to write, so
@@ -36,8 +36,6 @@ export interface SegmentFile {
   probe(): void;
   /** Brings everything written until now to the disk. */
   sync(): Promise<void>;
-  /** The same, holding the event loop. */
-  syncNow(): void;
   /** Gives up the claim. Nothing can be written any more. */
   close(): void;
 }
@@ -51,24 +49,26 @@ export async function createSegmentFile(
   fault: LogFault,
   clock: Clock,
 ): Promise<SegmentFile | undefined> {
-  const claim = await claimSegment(path);
-  if (!claim) return undefined;
+  const release = await acquireSocketLock(socketOf(path));
+  if (!release) return undefined;
   try {
     // The claim's name in the folder must not reach the disk after the first lines.
     await syncToDisk(dirname(path));
-    return openFile(path, claim, fault, clock);
+    return openFile(path, release, fault, clock);
   } catch (error) {
-    claim.release();
+    release();
     throw error;
   }
 }
 
 /** Throws if something has the name. */
-function openFile(path: string, claim: SegmentClaim, fault: LogFault, clock: Clock): SegmentFile {
+function openFile(path: string, release: () => void, fault: LogFault, clock: Clock): SegmentFile {
   const name = basename(path);
   let fd = openSync(path, "ax", 0o600);
-  // While the file is open, no other file gets its number.
+  // While the file is open, and its socket too, no other file gets their numbers.
   const inode = inodeOf(path);
+  const socket = inodeOf(socketOf(path));
+  const isHeld = (): boolean => socket !== undefined && inodeOf(socketOf(path)) === socket;
   let lookedAt = clock.monotonic();
   let lines = "";
   /** The rest of lines that the disk took in part. It comes before `lines`. */
@@ -76,7 +76,8 @@ function openFile(path: string, claim: SegmentClaim, fault: LogFault, clock: Clo
   let size = 0;
   let synced = 0;
 
-  function damage(): Damage | undefined {
+  /** What somebody has done to the file. Undefined: nothing. */
+  function damage(): string | undefined {
     const found = statSync(path, { throwIfNoEntry: false });
     if (!found) return "deleted";
     if (found.ino !== inode) return "replaced";
@@ -86,15 +87,26 @@ function openFile(path: string, claim: SegmentClaim, fault: LogFault, clock: Clo
   function look(): void {
     fault.assertNotLost();
     lookedAt = clock.monotonic();
-    const loss = lossOf(name, damage(), claim.isHeld());
-    if (loss) throw fault.lose(loss);
+    const found = damage();
+    // Whoever takes a segment over adds lines to it.
+    if (!isHeld() && (found === undefined || found === "changed")) {
+      const detail =
+        `another process took over ${name}: its socket is gone or another's. ` +
+        "This process must end. Only processes of one machine may use a data_dir";
+      throw fault.lose("spend_log_fenced", name, detail);
+    }
+    if (found === undefined) return;
+    const detail =
+      `${name} was ${found} while the gateway wrote it: ` +
+      "stop the gateway, restore data_dir, run `books rebuild`, start again";
+    throw fault.lose("spend_segment_broken", name, detail);
   }
 
   function assertMayWrite(): void {
     fault.assertNotLost();
     if (clock.monotonic() - lookedAt <= LOOK_MS) return;
     lookedAt = clock.monotonic();
-    if (!claim.isHeld()) look();
+    if (!isHeld()) look();
   }
 
   return {
@@ -131,35 +143,11 @@ function openFile(path: string, claim: SegmentClaim, fault: LogFault, clock: Clo
       if (reached > synced) await promisify(fsync)(fd);
       synced = reached;
     },
-    syncNow: () => fsyncSync(fd),
     close() {
       closeSync(fd);
       // The system gives the number of a closed descriptor to the next file that is opened.
       fd = -1;
-      claim.release();
+      release();
     },
   };
-}
-
-/** What somebody has done to a segment. */
-type Damage = "deleted" | "replaced" | "changed";
-
-/** Why a process must not write to its segment any more. Undefined: it may. */
-function lossOf(
-  segment: string,
-  damage: Damage | undefined,
-  isHeld: boolean,
-): SegmentLoss | undefined {
-  // Whoever takes a segment over adds lines to it.
-  if (!isHeld && (damage === undefined || damage === "changed")) {
-    const detail =
-      `another process took over ${segment}: its socket is gone or another's. ` +
-      "This process must end. Only processes of one machine may use a data_dir";
-    return { event: "spend_log_fenced", segment, detail };
-  }
-  if (damage === undefined) return undefined;
-  const detail =
-    `${segment} was ${damage} while the gateway wrote it: ` +
-    "stop the gateway, restore data_dir, run `books rebuild`, start again";
-  return { event: "spend_segment_broken", segment, detail };
 }

@@ -22,9 +22,9 @@ export interface Segment {
   flush(): void;
   /**
    * Writes what waits, closes the file and gives up the claim. Replies that still wait for the disk
-   * are let go.
+   * are let go. Resolves when the disk has everything.
    */
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** A promise that all requests share that wait for the same write. */
@@ -114,11 +114,11 @@ export function createSegment(file: SegmentFile, fault: LogFault): Segment {
         if (unsettled === 0) resolve();
       }),
     flush,
-    close() {
+    async close() {
       try {
         if (file.size() > 0) file.look();
         flush();
-        file.syncNow();
+        await file.sync();
       } catch (error) {
         fault.failed(error);
         releaseReplies();

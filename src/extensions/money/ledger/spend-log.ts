@@ -15,8 +15,8 @@ import {
   type Opening,
 } from "../../../core/ledger/ledger.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
+import { gatewayInstanceId } from "../../data-files/index.ts";
 import { isoTime, openText, settleRecord, settleText, type OpenRecord } from "../records/index.ts";
-import { gatewayInstanceId } from "./data-dir-ids.ts";
 import { createLogFault } from "./log-fault.ts";
 import { createSegment, type Segment } from "./segment.ts";
 import { createSegmentFile } from "./segment-file.ts";
@@ -52,7 +52,7 @@ export interface SpendLogOptions {
   readonly fenced: (message: string) => void;
 }
 
-/** The spend log of one process. Each request that it opens must be settled, whatever comes of it. */
+/** The spend log of a process. A request that it opens must be settled, whatever comes of it. */
 export interface SpendLog extends Ledger {
   /**
    * Begins the first segment. If that is impossible for the time being, the log is in fault and
@@ -97,10 +97,10 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     }
   }
 
-  function closeSettled(): void {
+  async function closeSettled(): Promise<void> {
     const settled = segments.slice(0, -1).filter((segment) => segment.unsettled() === 0);
     segments = segments.filter((segment) => !settled.includes(segment));
-    for (const segment of settled) segment.close();
+    await Promise.all(settled.map((segment) => segment.close()));
   }
 
   async function tick(): Promise<void> {
@@ -113,7 +113,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
         fault.recovered();
       }
       await Promise.all(segments.map(({ file }) => file.sync()));
-      closeSettled();
+      await closeSettled();
     } catch (error) {
       if (error instanceof ValidationError) throw error; // Such a data_dir can never be used.
       fault.failed(error);
@@ -141,7 +141,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
       await ticking;
       const allSettled = Promise.all(segments.map((segment) => segment.whenSettled()));
       await waitAtMost(clock, LAST_SETTLES_MS, allSettled);
-      for (const segment of segments) segment.close();
+      await Promise.all(segments.map((segment) => segment.close()));
       segments = [];
     },
   };

@@ -3,9 +3,9 @@ import { resolve } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
-import { withLock } from "../../data-files/index.ts";
-import { gatewayInstanceId, placeOf, spend } from "../ledger/index.ts";
+import type { Extension, GatewayContext } from "../../../core/extension/extension.ts";
+import { gatewayInstanceId, placeOf, withLock } from "../../data-files/index.ts";
+import { spend } from "../ledger/index.ts";
 import { opensUsageStore, type UsageStore } from "../records/index.ts";
 import { createDays, type Days } from "../days/index.ts";
 import { createFileStore } from "../file-store/index.ts";
@@ -45,14 +45,8 @@ export interface BooksFiles {
   readonly diagnose: Diagnose;
 }
 
-/** What the books need besides the configuration. */
-export interface BooksOptions {
-  /** As BooksFiles.clock. */
-  readonly clock: Clock;
-  /** As BooksFiles.diagnose. */
-  readonly diagnose: Diagnose;
-  /** These may bring the usage store and the signer. */
-  readonly extensions: readonly Extension[];
+/** What the books need besides the configuration. Extensions may bring the store and the signer. */
+export interface BooksOptions extends Pick<GatewayContext, "clock" | "diagnose" | "extensions"> {
   /** As BooksFiles.recovers. Absent: it is a command, and writes no log. */
   readonly recovers?: boolean;
 }

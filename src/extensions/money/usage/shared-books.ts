@@ -9,32 +9,27 @@ import { syncUsage, type SyncResult } from "./sync.ts";
 /** How long a pass waits for another process that works on the books. */
 const PATIENCE_MS = 5_000;
 
-/** The passes of a process. Each fault that they meet is reported once, and that it is over. */
-interface Passes {
+/** The books of a process, for one of its parts. */
+export interface SharedBooks {
+  /** The same object for all parts. */
+  readonly files: BooksFiles;
   /**
    * Copies everything that is settled by now. Calls that come before a pass has begun share it.
    * Rejects with a BusyError if another process works on the books for too long, and with what is
-   * wrong with the books.
+   * wrong with the books. The operator is told of each fault once, and that it is over.
    */
   copyNow(): Promise<SyncResult>;
   /** What was wrong with the last pass; null: nothing. */
   syncFault(): string | null;
   /** How long ago the last whole pass began, in milliseconds. Infinity: there was none. */
   lagMs(): number;
-}
-
-/** The books of a process, for one of its parts. */
-export interface SharedBooks extends Passes {
-  /** The same object for all parts. */
-  readonly files: BooksFiles;
   /** This part is done with them. The last part frees connections and files. */
   close(): Promise<void>;
 }
 
 /** The books that are open in this process, and how many parts use them. */
 interface OpenBooks {
-  readonly files: BooksFiles;
-  readonly passes: Passes;
+  readonly books: Omit<SharedBooks, "close">;
   users: number;
 }
 
@@ -43,38 +38,30 @@ const opened = new WeakMap<Config, OpenBooks>();
 
 /** Opens the books of a gateway as openBooks(), or shares those that another part has opened. */
 export function shareBooks(config: Config, options: BooksOptions): SharedBooks {
-  const books = opened.get(config) ?? open(config, options);
-  books.users += 1;
+  const shared = opened.get(config) ?? { books: open(config, options), users: 0 };
+  opened.set(config, shared);
+  shared.users += 1;
   let isClosed = false;
   return {
-    files: books.files,
-    ...books.passes,
+    ...shared.books,
     async close() {
       if (isClosed) return;
       isClosed = true;
-      books.users -= 1;
-      if (books.users > 0) return;
-      if (opened.get(config) === books) opened.delete(config);
-      await books.files.store.close();
+      shared.users -= 1;
+      if (shared.users > 0) return;
+      if (opened.get(config) === shared) opened.delete(config);
+      await shared.books.files.store.close();
     },
   };
 }
 
-function open(config: Config, options: BooksOptions): OpenBooks {
+function open(config: Config, options: BooksOptions): OpenBooks["books"] {
   const files = openBooks(config, { ...options, recovers: true });
-  const books = { files, passes: createPasses(files), users: 0 };
-  opened.set(config, books);
-  return books;
-}
-
-function createPasses(files: BooksFiles): Passes {
   const { clock, diagnose } = files;
   let last: Promise<unknown> = Promise.resolve();
   /** The pass that has not begun. What is settled after its beginning it may not see. */
   let next: Promise<SyncResult> | undefined;
-  // An earlier process may have left any amount. Both clocks are asked: the wall clock may be set
-  // back, and would hide a lag.
-  let copiedAt = { wall: -Infinity, monotonic: -Infinity };
+  let copiedAt = -Infinity; // An earlier process may have left any amount.
   let fault: string | null = null;
   /** The faults that the pass before has worked around. */
   let known: readonly string[] = [];
@@ -83,7 +70,7 @@ function createPasses(files: BooksFiles): Passes {
 
   async function pass(): Promise<SyncResult> {
     next = undefined;
-    const began = { wall: clock.now(), monotonic: clock.monotonic() };
+    const began = clock.monotonic();
     try {
       const result = await files.locked(() => syncUsage(files), PATIENCE_MS);
       copiedAt = began;
@@ -114,6 +101,7 @@ function createPasses(files: BooksFiles): Passes {
   }
 
   return {
+    files,
     copyNow() {
       if (!next) {
         next = last.then(pass, pass);
@@ -122,6 +110,6 @@ function createPasses(files: BooksFiles): Passes {
       return next;
     },
     syncFault: () => fault,
-    lagMs: () => Math.max(0, clock.now() - copiedAt.wall, clock.monotonic() - copiedAt.monotonic),
+    lagMs: () => clock.monotonic() - copiedAt,
   };
 }

@@ -70,7 +70,11 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
     const isForgotten = !pass.cursor[name] && coverage.of(name).length > 0;
     if (!isForgotten) await copySegment(pass, name);
   }
-  if (await closeDays(books, pass.cursor, began)) await deleteOldSegments(pass, there);
+  // A day that was closed too early would stay closed, and what was deleted would be gone.
+  if (books.retention.isClockSteady()) {
+    await closeDays(books, pass.cursor, began);
+    await deleteOldSegments(pass, there);
+  }
   return { copied: pass.copied, faults };
 }
 
@@ -194,7 +198,6 @@ async function deleteOldSegments(
   there: readonly string[],
 ): Promise<void> {
   const { spendDir, retention, store, openSegments } = books;
-  if (!retention.isClockSteady()) return;
   const old = there.filter((name) => {
     const last = coverage.of(name).at(-1);
     const known = cursor[name];

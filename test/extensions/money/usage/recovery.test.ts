@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { claimSegment } from "../../../../src/extensions/money/ledger/segment-claim.ts";
+import { acquireSocketLock } from "../../../../src/extensions/data-files/index.ts";
+import { socketOf } from "../../../../src/extensions/money/ledger/index.ts";
 import { copySettled, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { linesOf, openLine, settleLine, spendId } from "../../../support/books.ts";
 import {
@@ -23,10 +24,10 @@ const settle = (n: number) => settleLine(n, { time: NOON, duration_ms: 0 });
 
 /** As the living process that writes a segment. */
 async function claim(t: TestContext, at: Scene, name: string): Promise<() => void> {
-  const held = await claimSegment(at.segment(name));
-  assert.ok(held);
-  t.after(held.release);
-  return held.release;
+  const release = await acquireSocketLock(socketOf(at.segment(name)));
+  assert.ok(release);
+  t.after(release);
+  return release;
 }
 
 describe("segments of dead processes", () => {
