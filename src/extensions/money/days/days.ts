@@ -2,7 +2,8 @@
 // spend log and the usage records of the day are, byte by byte, and has the hash of the line
 // before, so the last line vouches for everything. It is signed where the configuration has a key.
 import { readFileSync, statSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { appendFile, truncate } from "node:fs/promises";
+import { dirname } from "node:path";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { syncToDisk } from "../../data-files/index.ts";
 import { isDay } from "../records/index.ts";
@@ -118,15 +119,9 @@ export function createDays(path: string): Days {
     of: (day) => all().find(({ closed }) => closed.day === day),
     async append(text) {
       all();
-      const file = await open(path, "a", 0o600);
-      try {
-        await file.truncate(knownBytes);
-        await file.write(`${text}\n`);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await syncToDisk(path.slice(0, path.lastIndexOf("/")));
+      if (knownSize > knownBytes) await truncate(path, knownBytes);
+      await appendFile(path, `${text}\n`, { mode: 0o600, flush: true });
+      await syncToDisk(dirname(path));
     },
   };
 }
