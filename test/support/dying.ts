@@ -16,7 +16,12 @@ const SYNC: Readonly<Record<string, number | undefined>> = {
   truncateSync: undefined,
   renameSync: undefined,
 };
-const ASYNC: typeof SYNC = { writeFile: 1, rename: undefined, truncate: undefined };
+const ASYNC: typeof SYNC = {
+  writeFile: 1,
+  appendFile: 1,
+  rename: undefined,
+  truncate: undefined,
+};
 const HANDLE: typeof SYNC = { appendFile: 0, write: 0, truncate: undefined };
 
 const half = (bytes: string | Uint8Array): string | Uint8Array =>

@@ -26,8 +26,8 @@ export interface SceneOptions {
   readonly store?: string;
   readonly extensions?: readonly Extension[];
   readonly keepDays?: number;
-  /** Absent: those of a gateway that writes no segment at the moment. Null: a command's. */
-  readonly own?: ReadonlySet<string> | null;
+  /** As BooksFiles.recovers. Absent: true, and all segments are dead processes'. */
+  readonly recovers?: boolean;
 }
 
 export interface Scene {
@@ -56,7 +56,7 @@ export interface Scene {
 
 export function createScene(options: SceneOptions = {}): Scene {
   const { dir = folder({ inMemory: true }), now = "2026-01-31T12:00:00.000Z" } = options;
-  const { store = "file", extensions = [], keepDays = 400, own = new Set<string>() } = options;
+  const { store = "file", extensions = [], keepDays = 400, recovers = true } = options;
   const clock = createFakeClock(Date.parse(now));
   const events: Record<string, unknown>[] = [];
   const spendDir = join(dir, "spend");
@@ -71,7 +71,7 @@ export function createScene(options: SceneOptions = {}): Scene {
     clock,
     diagnose: (event) => events.push(event as Record<string, unknown>),
     extensions,
-    ...(own && { ownSegments: () => own }),
+    recovers,
   });
   const pass = (): Promise<SyncResult> => copySettled(books);
   const segment = (name: string): string => join(spendDir, name);

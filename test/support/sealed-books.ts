@@ -46,8 +46,7 @@ export function overlapping(day: string, first: number): object[] {
 
 /** Closed: 2026-01-31 and 2026-02-01. Open: 2026-02-02. `over`: further options of the scene. */
 export async function threeDays(over: Parameters<typeof createScene>[0] = {}): Promise<Scene> {
-  const own = new Set([A, B, C, D, E]);
-  const scene = createScene({ extensions: [signing], own, ...over });
+  const scene = createScene({ extensions: [signing], recovers: false, ...over });
   scene.write(A, ...overlapping("2026-01-31", 1));
   await scene.pass();
   scene.write(B, ...overlapping("2026-01-31", 11));

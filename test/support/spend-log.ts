@@ -3,12 +3,28 @@
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { createSpendLog } from "../../src/extensions/money/ledger/index.ts";
-import { settleRecord } from "../../src/extensions/money/records/index.ts";
+import type { LedgerEntry, Settlement } from "../../src/core/ledger/ledger.ts";
 import { NO_USAGE } from "../../src/core/ledger/meter.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { folder } from "./folder.ts";
 
 export const NOON = Date.parse("2026-01-31T12:00:00.000Z");
+
+/** How every request ends. */
+export const SETTLEMENT: Settlement = {
+  status: "completed",
+  httpStatus: 200,
+  errorCode: null,
+  finishReason: "stop",
+  attempts: [],
+  firstTokenMs: null,
+  modelServed: "m",
+  provider: "lab",
+  usage: NO_USAGE.usage,
+  usageSource: "provider",
+  cost: "0",
+  currency: "USD",
+};
 
 export async function startSpendLog(
   t: TestContext,
@@ -37,33 +53,10 @@ export async function startSpendLog(
     const timer = setInterval(() => clock.advance(2_000), 1); // what is left unsettled is left
     return closing.finally(() => clearInterval(timer));
   });
-  const open = (gateway_request_id = "r") =>
-    log.open({
-      time: new Date(clock.now()).toISOString(),
-      gateway_request_id,
-      account: "acme",
-      key_id: "k",
-      model_requested: "m",
-      stream: false,
-    });
+  const open = (requestId = "r", token?: string) =>
+    log.open({ requestId, account: "acme", keyId: "k", modelRequested: "m", stream: false, token });
   /** Writes the settle line. */
-  const settle = (entry: ReturnType<typeof open>) =>
-    entry.settle(
-      settleRecord(entry.record, clock.now(), {
-        status: "completed",
-        httpStatus: 200,
-        errorCode: null,
-        finishReason: "stop",
-        attempts: [],
-        firstTokenMs: null,
-        modelServed: "m",
-        provider: "lab",
-        usage: NO_USAGE.usage,
-        usageSource: "provider",
-        cost: "0",
-        currency: "USD",
-      }),
-    );
+  const settle = (entry: LedgerEntry) => entry.settle(SETTLEMENT);
   /** One request, from its beginning to its end. */
   const request = async () => {
     const entry = open();

@@ -1,5 +1,7 @@
 // Files that several processes of one machine read and write: locks, replacement as a whole, ids
 // that are made once, watching.
+export { dataDirIssues, makeDataDir, passesByItself } from "./data-dir.ts";
+export { gatewayInstanceId, placeOf } from "./data-dir-ids.ts";
 export {
   acquireSocketLock,
   BusyError,

@@ -1,14 +1,37 @@
-// What every command that works on the books has in common.
-import { existsSync } from "node:fs";
+// What commands that work on the books have in common: opening and copying them, and showing how
+// far a long command is.
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { systemClock } from "../../../core/clock.ts";
-import type { Command, Terminal } from "../../../command-line/command.ts";
-import type { StoreFault } from "../records/index.ts";
-import type { BooksContext } from "./books-context.ts";
-import { isFileStore, openBooks, usage } from "../usage/index.ts";
-import { copyShown } from "./books-progress.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { Command, CommandArguments, Terminal } from "../../../command-line/command.ts";
+import { watchReading } from "../days/index.ts";
+import type { SegmentCursor, StoreFault } from "../records/index.ts";
+import {
+  copySettled,
+  hasFileStore,
+  openBooks,
+  type BooksFiles,
+  type SyncResult,
+} from "../usage/index.ts";
+
+/** What a command on the books works with. */
+export interface BooksContext {
+  /** Open until the command's work has ended. */
+  readonly books: BooksFiles;
+  /** Loaded without secrets (LoadForCommand). */
+  readonly config: Config;
+  /** All extensions that are loaded. */
+  readonly extensions: readonly Extension[];
+  /** The operand and the options of the command. */
+  readonly args: CommandArguments;
+  /** Prints the results and warnings of the command. */
+  readonly terminal: Terminal;
+}
 
 /** Does what a command is for. Resolves with its exit code; undefined is 0. */
-export type BooksWork = (context: BooksContext) => Promise<number | void>;
+type BooksWork = (context: BooksContext) => Promise<number | void>;
 
 /** Runs a command that works on the books. They are closed when the work has ended. */
 export const withBooks =
@@ -38,7 +61,7 @@ export const withCopiedBooks = (work: BooksWork): Command["run"] =>
  */
 export function hasSpendLog({ books, config }: BooksContext): boolean {
   if (existsSync(books.spendDir)) return true;
-  if (isFileStore(usage.of(config).store))
+  if (hasFileStore(config))
     throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
   return false;
 }
@@ -46,4 +69,57 @@ export function hasSpendLog({ books, config }: BooksContext): boolean {
 /** Prints faults as warnings on standard error. */
 export function warnOf(terminal: Terminal, faults: readonly StoreFault[]): void {
   for (const { detail } of faults) terminal.warn(`warning: ${detail}`);
+}
+
+/** How many bytes the books have: about what a command reads of them. */
+interface BookSizes {
+  /** Of the spend log. */
+  readonly spend: number;
+  /** Of the usage records of a month, or of all; 0 if they are not in files. */
+  usage(month?: string): number;
+}
+
+export const bookSizes = ({ books, config }: BooksContext): BookSizes => ({
+  spend: bytesIn(books.spendDir),
+  usage: (month) => (hasFileStore(config) ? bytesIn(join(books.dataDir, "usage"), month) : 0),
+});
+
+/** Bytes of the files of lines in a folder whose names begin like this. 0: there is no folder. */
+function bytesIn(dir: string, beginning = ""): number {
+  const names = existsSync(dir) ? readdirSync(dir) : [];
+  return names
+    .filter((name) => name.startsWith(beginning) && name.endsWith(".jsonl"))
+    .map((name) => statSync(join(dir, name), { throwIfNoEntry: false })?.size ?? 0)
+    .reduce((sum, size) => sum + size, 0);
+}
+
+/** Does work that reads about `total` bytes of the books; a terminal shows how far it is. */
+export async function withProgress<T>(
+  { terminal }: BooksContext,
+  label: string,
+  total: () => number | Promise<number>,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (!terminal.progress) return await work();
+  const progress = terminal.progress.begin(label, await total());
+  return await watchReading(progress.add, work).finally(progress.end);
+}
+
+/** Copies what is settled by now, as copySettled; a terminal shows how far it is. */
+export const copyShown = (context: BooksContext): Promise<SyncResult> =>
+  withProgress(
+    context,
+    "copying what was settled",
+    () => pendingBytes(context.books),
+    () => copySettled(context.books),
+  );
+
+/** Bytes of the spend log that are not copied yet. */
+async function pendingBytes({ spendDir, store }: BooksFiles): Promise<number> {
+  // What is wrong with the cursor, the copying itself says.
+  const cursor = await store.cursor().catch(() => ({}));
+  return Object.values<SegmentCursor>(cursor).reduce(
+    (left, { bytes }) => Math.max(0, left - bytes),
+    bytesIn(spendDir),
+  );
 }

@@ -2,10 +2,10 @@
 import { passwordsIn } from "../../stores/index.ts";
 import type { ProgramExtension } from "../../../command-line/command.ts";
 import { systemClock } from "../../../core/clock.ts";
-import { isFileStore, openBooks, usage } from "../usage/index.ts";
+import { dataDirIssues, makeDataDir } from "../../data-files/index.ts";
+import { hasFileStore, openBooks, usage } from "../usage/index.ts";
 import { createBooks, type BooksStatus } from "./books.ts";
 import { spend } from "../ledger/index.ts";
-import { dataDirIssues, makeDataDir } from "./data-dir.ts";
 import { usageSyncCommand } from "./usage-sync-command.ts";
 
 export const extension: ProgramExtension = {
@@ -19,10 +19,7 @@ export const extension: ProgramExtension = {
     const options = { clock: systemClock, diagnose: () => undefined, extensions };
     openBooks(config, options).store.close();
   },
-  start({ config, clock, diagnose, extensions }) {
-    const books = createBooks(config, { clock, diagnose, extensions });
-    return { ledger: books, open: books.start, report: books.status, close: books.close };
-  },
+  start: createBooks,
   status(reports, config) {
     const all = reports as readonly BooksStatus[];
     const first = <K extends "spendFault" | "syncFault">(fault: K): string | null =>
@@ -30,7 +27,7 @@ export const extension: ProgramExtension = {
     return {
       spend: { fault: first("spendFault") },
       usage: {
-        store: isFileStore(usage.of(config).store) ? "file" : "postgres",
+        store: hasFileStore(config) ? "file" : "postgres",
         fault: first("syncFault"),
         lag_seconds: Math.min(...all.map(({ lagMs }) => lagMs)) / 1000,
       },

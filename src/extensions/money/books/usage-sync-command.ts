@@ -1,8 +1,7 @@
 // `usage sync`: copies settled requests into the usage records, once or again and again.
 import { setTimeout as sleep } from "node:timers/promises";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { warnOf, withBooks } from "./books-command.ts";
-import { copyShown } from "./books-progress.ts";
+import { copyShown, warnOf, withBooks } from "./books-command.ts";
 import { usage, type SyncResult } from "../usage/index.ts";
 
 /**

@@ -16,7 +16,10 @@ export interface Coverage {
   segments(): readonly string[];
   /** What they say of one of them, in their order. */
   of(segment: string): readonly Listing[];
-  /** The day of a request whose settle line is line `line` of a segment and has the time `time`. */
+  /**
+   * The day of a request whose settle line is line `line` of a segment and has the time `time`: the
+   * day on which it ended, or the first one that was open when the line was copied.
+   */
   bookedDay(segment: string, line: number, time: string): string;
 }
 
@@ -29,15 +32,16 @@ export function createCoverage(days: readonly ClosedDay[]): Coverage {
       known.push({ ...entry, day, by: `line ${number} of days.jsonl` });
     }
   const last = days.at(-1)?.day;
+  const firstOpen = last === undefined ? "" : dayAfter(last);
   return {
     segments: () => [...listings.keys()].sort(),
     of: (segment) => listings.get(segment) ?? [],
     bookedDay(segment, line, time) {
       const ended = time.slice(0, 10);
       const covered = listings.get(segment)?.find(({ lines }) => lines >= line)?.day;
-      const firstOpen = last === undefined ? ended : dayAfter(last);
       const earliest = covered ?? firstOpen;
-      return [ended, earliest].sort()[1]!;
+      if (ended > earliest) return ended;
+      return earliest;
     },
   };
 }

@@ -2,10 +2,14 @@
 // spend log and the usage records of the day are, byte by byte, and has the hash of the line
 // before, so the last line vouches for everything. It is signed where the configuration has a key.
 import { readFileSync, statSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { appendFile, truncate } from "node:fs/promises";
+import { dirname } from "node:path";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { syncToDisk } from "../../data-files/index.ts";
-import { dayAfter, isDay } from "../records/index.ts";
+import { isDay } from "../records/index.ts";
+
+/** What mends a file of the books that is not as it was left, for the operator. */
+export const MENDING = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
 
 /** A segment of the spend log as it was when a day was closed. */
 export interface DaySegment {
@@ -63,8 +67,6 @@ export interface Days {
   readonly path: string;
   /** All lines. Throws an error that names the line if one cannot be read. */
   all(): readonly DaysLine[];
-  /** The last line. Undefined: no day was closed. */
-  last(): DaysLine | undefined;
   /** The last day that is closed. Empty, which is before all days: none. */
   lastDay(): string;
   /** The line of a day. Undefined: it is not closed. */
@@ -113,26 +115,18 @@ export function createDays(path: string): Days {
   return {
     path,
     all,
-    last: () => all().at(-1),
     lastDay: () => all().at(-1)?.closed.day ?? "",
     of: (day) => all().find(({ closed }) => closed.day === day),
     async append(text) {
       all();
-      const file = await open(path, "a", 0o600);
-      try {
-        await file.truncate(knownBytes);
-        await file.write(`${text}\n`);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await syncToDisk(path.slice(0, path.lastIndexOf("/")));
+      if (knownSize > knownBytes) await truncate(path, knownBytes);
+      await appendFile(path, `${text}\n`, { mode: 0o600, flush: true });
+      await syncToDisk(dirname(path));
     },
   };
 }
 
-/** The day on which a request is booked that ended at `time`, if `closed` was the last to close. */
-export function bookedDay(time: string, closed: string | undefined): string {
-  const day = time.slice(0, 10);
-  return closed === undefined || day > closed ? day : dayAfter(closed);
-}
+/** Of a file of the books that has less than it had. `size` -1: it is not there. */
+export const brokenFile = (path: string, size: number, bytes: number): string =>
+  `${path} ${size < 0 ? "is not there" : `has ${size} bytes`}, although ${bytes} bytes of it ` +
+  `were written: ${MENDING}`;

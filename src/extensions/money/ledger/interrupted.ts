@@ -1,23 +1,15 @@
 // Settles the requests that a dead process has left in its segment. The provider's figures died
 // with the process, so an interrupted request costs nothing.
-import {
-  appendFileSync,
-  closeSync,
-  openSync,
-  readSync,
-  rmSync,
-  statSync,
-  truncateSync,
-} from "node:fs";
+import { appendFileSync, rmSync, truncateSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
-import { BusyError } from "../../data-files/index.ts";
+import { acquireSocketLock, BusyError } from "../../data-files/index.ts";
+import { readLines } from "../days/index.ts";
 import { settleRecord, settleText, type OpenRecord } from "../records/index.ts";
-import { claimSegment, hasWriter, type SegmentClaim } from "./segment-claim.ts";
-import { socketOf } from "./segment-names.ts";
+import { hasWriter, socketOf } from "./segment-names.ts";
 
 /**
  * A process that has lost its socket writes for LOOK_MS after that at most. This leaves it time on
@@ -49,47 +41,42 @@ export interface InterruptedOptions {
 
 /**
  * Cuts a segment at byte `end`, where its last whole line ends, and settles the requests `opens` as
- * interrupted. Resolves with their number when the lines are on the disk. Rejects with a BusyError,
- * with nothing changed, if a process writes the segment, or has written whole lines after `end`.
+ * interrupted. Resolves when the lines are on the disk. Rejects with a BusyError, with nothing
+ * changed, if a process writes the segment, or has written whole lines after `end`.
  *
  * The caller holds the lock of the books. A process that lives, but has lost its socket, is fenced.
  */
 export async function settleInterrupted(
   path: string,
   end: number,
-  opens: Iterable<OpenRecord>,
+  opens: readonly OpenRecord[],
   { currency, clock }: InterruptedOptions,
-): Promise<number> {
-  const claim = await takeOver(path);
+): Promise<void> {
+  const release = await takeOver(path);
   try {
     await wait(TAKEOVER_MS); // On the machine's own clock: the other process runs on that too.
-    if (hasLineAfter(path, end)) throw new BusyError(`${basename(path)} has grown meanwhile`);
-    const lines = [...opens].map((open) => {
+    if (await hasLineAfter(path, end)) throw new BusyError(`${basename(path)} has grown meanwhile`);
+    const lines = opens.map((open) => {
       const record = settleRecord(open, clock.now(), { ...INTERRUPTED, currency });
       return `${settleText(record)}\n`;
     });
     truncateSync(path, end);
     appendFileSync(path, lines.join(""), { flush: true });
-    return lines.length;
   } finally {
-    claim.release();
+    release();
   }
 }
 
-async function takeOver(path: string): Promise<SegmentClaim> {
-  const busy = new BusyError(`another process writes ${basename(path)}`);
-  if (await hasWriter(path)) throw busy;
-  rmSync(socketOf(path), { force: true });
-  const claim = await claimSegment(path);
-  if (!claim) throw busy;
-  return claim;
+async function takeOver(path: string): Promise<() => void> {
+  const isWritten = await hasWriter(path);
+  if (!isWritten) rmSync(socketOf(path), { force: true });
+  const release = isWritten ? undefined : await acquireSocketLock(socketOf(path));
+  if (!release) throw new BusyError(`another process writes ${basename(path)}`);
+  return release;
 }
 
 /** Whether a line ends after byte `end` of a file. */
-function hasLineAfter(path: string, end: number): boolean {
-  const rest = Buffer.alloc(Math.max(0, statSync(path).size - end));
-  const fd = openSync(path, "r");
-  readSync(fd, rest, 0, rest.length, end);
-  closeSync(fd);
-  return rest.includes("\n");
+async function hasLineAfter(path: string, end: number): Promise<boolean> {
+  for await (const _batch of readLines(path, { from: end })) return true;
+  return false;
 }

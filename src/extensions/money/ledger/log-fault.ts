@@ -3,15 +3,8 @@ import type { Diagnose } from "../../../core/diagnose.ts";
 import { ledgerUnavailable } from "../../../core/ledger/ledger.ts";
 import type { ApiError } from "../../../core/openai/errors.ts";
 
-/** Why this process must not write to a segment any more. */
-export interface SegmentLoss {
-  /** Another process took it over; or somebody deleted, replaced or changed its file. */
-  readonly event: "spend_log_fenced" | "spend_segment_broken";
-  /** The name of the segment. */
-  readonly segment: string;
-  /** For the operator. */
-  readonly detail: string;
-}
+/** Another process took a segment over; or somebody deleted, replaced or changed its file. */
+type Loss = "spend_log_fenced" | "spend_segment_broken";
 
 /** Whether the log takes requests. Each change is reported once. */
 export interface LogFault {
@@ -19,12 +12,13 @@ export interface LogFault {
   current(): string | null;
   /** Whether writing failed in a way that may pass. */
   mayPass(): boolean;
+  /** Throws if nothing may be written for as long as the process lives. */
+  assertNotLost(): void;
   /**
-   * Why nothing may be written, for as long as the process lives. Undefined: writing is allowed.
+   * Notes that nothing may be written any more, because of a segment; `detail` is for the operator.
+   * Returns the error that assertNotLost() throws.
    */
-  lost(): Error | undefined;
-  /** Notes that nothing may be written from here on. Returns the error for whoever wants to. */
-  lose(loss: SegmentLoss): Error;
+  lose(event: Loss, segment: string, detail: string): Error;
   /** Notes that writing failed. Returns the 503 for the request that this concerns. */
   failed(error: unknown): ApiError;
   /** Refuses requests for as long as the process lives. Requests under way are still settled. */
@@ -33,42 +27,44 @@ export interface LogFault {
   recovered(): void;
 }
 
-/** A log begins in the fault "not started", which is not reported. */
-export function createLogFault(
-  diagnose: Diagnose,
-  fenced: (message: string) => void = () => undefined,
-): LogFault {
+/**
+ * A log begins in the fault "not started", which is not reported. `fenced` is called with a message
+ * when another process has taken over a segment.
+ */
+export function createLogFault(diagnose: Diagnose, fenced: (message: string) => void): LogFault {
   let passing: string | null = "not started";
   let final: string | null = null;
   let lost: Error | undefined;
   let isReported = false;
 
-  function failedForNow(message: string): void {
-    const detail = `requests are refused until it can be written: ${message}`;
-    if (!isReported) diagnose({ event: "spend_log_failed", level: "error", detail });
-    isReported = true;
-    passing = message;
+  function report(detail: string): void {
+    diagnose({ event: "spend_log_failed", level: "error", detail });
   }
 
   return {
     current: () => final ?? passing,
     mayPass: () => passing !== null,
-    lost: () => lost,
-    lose(loss) {
-      lost = new Error(loss.detail);
-      final ??= loss.detail;
-      diagnose({ ...loss, level: "error" });
-      if (loss.event === "spend_log_fenced") fenced(loss.detail);
+    assertNotLost() {
+      if (lost) throw lost;
+    },
+    lose(event, segment, detail) {
+      lost = new Error(detail);
+      final ??= detail;
+      diagnose({ event, level: "error", segment, detail });
+      if (event === "spend_log_fenced") fenced(detail);
       return lost;
     },
     failed(error) {
-      if (error !== lost) failedForNow((error as Error).message);
+      if (error === lost) return ledgerUnavailable(error);
+      passing = (error as Error).message;
+      if (!isReported) report(`requests are refused until it can be written: ${passing}`);
+      isReported = true;
       return ledgerUnavailable(error);
     },
     refuse(reason) {
       if (final !== null) return;
       final = reason;
-      diagnose({ event: "spend_log_failed", level: "error", detail: reason });
+      report(reason);
     },
     recovered() {
       if (isReported) diagnose({ event: "spend_log_recovered", level: "info" });

@@ -1,8 +1,18 @@
-// The open file of a segment: appending, bringing it to the disk, and noticing that somebody has
-// deleted, replaced or changed it.
-import { closeSync, fsync, fsyncSync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
+// The file of a segment while its process writes it, with the claim beside it. Nothing is written
+// once somebody has deleted, replaced or changed the file, or taken the segment over.
+import { closeSync, fsync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import { promisify } from "node:util";
-import { inodeOf } from "../../data-files/index.ts";
+import type { Clock } from "../../../core/clock.ts";
+import { acquireSocketLock, inodeOf, syncToDisk } from "../../data-files/index.ts";
+import type { LogFault } from "./log-fault.ts";
+import { socketOf } from "./segment-names.ts";
+
+/**
+ * A write looks at the claim if the last look was longer ago. To look costs more than to write, so
+ * not every write does. Whoever takes a segment over waits for longer: TAKEOVER_MS.
+ */
+const LOOK_MS = 10;
 
 /**
  * What must fit on the disk before requests are taken again. Blanks without a line end look like an
@@ -10,60 +20,116 @@ import { inodeOf } from "../../data-files/index.ts";
  */
 const PROBE = Buffer.alloc(64 * 1024, " ");
 
-/** A segment's file while its process writes it. Every method throws what the system says. */
+/** The open file of a segment. Its methods throw what the system says. */
 export interface SegmentFile {
-  /** Appends lines. What the disk does not take of them is written before the next lines. */
-  append(lines: string): void;
-  /** How many bytes the file has. */
+  /** The file name. */
+  readonly name: string;
+  /** How many bytes this process has written to it. */
   size(): number;
-  /** What somebody has done to the file at the path. Undefined: it is as this process wrote it. */
-  damage(): "deleted" | "replaced" | "changed" | undefined;
+  /** Throws if this process must not write to it any more. */
+  look(): void;
+  /** Adds a line to those that the next write() writes. */
+  add(line: string): void;
+  /** Writes all lines that were added, or throws. The next call goes on where this one stopped. */
+  write(): void;
   /** Finds out whether something can be written. */
   probe(): void;
-  /** Brings everything appended until now to the disk. */
+  /** Brings everything written until now to the disk. */
   sync(): Promise<void>;
-  /** The same, holding the event loop. */
-  syncNow(): void;
-  /** Nothing can be appended any more. */
+  /** Gives up the claim. Nothing can be written any more. */
   close(): void;
 }
 
-/** Creates the file of a segment. Throws if something has its name. */
-export function createSegmentFile(path: string): SegmentFile {
+/**
+ * Creates the file of a segment, with the claim of this process beside it. Resolves with undefined
+ * if another process has claimed it; rejects with what the system says.
+ */
+export async function createSegmentFile(
+  path: string,
+  fault: LogFault,
+  clock: Clock,
+): Promise<SegmentFile | undefined> {
+  const release = await acquireSocketLock(socketOf(path));
+  if (!release) return undefined;
+  try {
+    // The claim's name in the folder must not reach the disk after the first lines.
+    await syncToDisk(dirname(path));
+    return openFile(path, release, fault, clock);
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Throws if something has the name. */
+function openFile(path: string, release: () => void, fault: LogFault, clock: Clock): SegmentFile {
+  const name = basename(path);
   let fd = openSync(path, "ax", 0o600);
-  // While the file is open, no other file gets its number.
+  // While the file is open, and its socket too, no other file gets their numbers.
   const inode = inodeOf(path);
+  const socket = inodeOf(socketOf(path));
+  const isHeld = (): boolean => socket !== undefined && inodeOf(socketOf(path)) === socket;
+  let lookedAt = clock.monotonic();
+  let lines = "";
+  /** The rest of lines that the disk took in part. It comes before `lines`. */
+  let rest: Buffer = Buffer.alloc(0);
   let size = 0;
   let synced = 0;
-  let unwritten: Buffer = Buffer.alloc(0);
 
-  /** Node writes a string in less time than it takes to make a Buffer of it. */
-  function writeText(text: string): void {
-    let written = 0;
-    try {
-      written = writeSync(fd, text);
-      size += written;
-    } finally {
-      if (written < Buffer.byteLength(text)) unwritten = Buffer.from(text).subarray(written);
+  /** What somebody has done to the file. Undefined: nothing. */
+  function damage(): string | undefined {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (!found) return "deleted";
+    if (found.ino !== inode) return "replaced";
+    return found.size === size ? undefined : "changed";
+  }
+
+  function look(): void {
+    fault.assertNotLost();
+    lookedAt = clock.monotonic();
+    const found = damage();
+    // Whoever takes a segment over adds lines to it.
+    if (!isHeld() && (found === undefined || found === "changed")) {
+      const detail =
+        `another process took over ${name}: its socket is gone or another's. ` +
+        "This process must end. Only processes of one machine may use a data_dir";
+      throw fault.lose("spend_log_fenced", name, detail);
     }
+    if (found === undefined) return;
+    const detail =
+      `${name} was ${found} while the gateway wrote it: ` +
+      "stop the gateway, restore data_dir, run `books rebuild`, start again";
+    throw fault.lose("spend_segment_broken", name, detail);
+  }
+
+  function assertMayWrite(): void {
+    fault.assertNotLost();
+    if (clock.monotonic() - lookedAt <= LOOK_MS) return;
+    lookedAt = clock.monotonic();
+    if (!isHeld()) look();
   }
 
   return {
-    append(lines) {
-      if (unwritten.length > 0) unwritten = Buffer.concat([unwritten, Buffer.from(lines)]);
-      else writeText(lines);
-      while (unwritten.length > 0) {
-        const written = writeSync(fd, unwritten);
-        size += written;
-        unwritten = unwritten.subarray(written);
-      }
-    },
+    name,
     size: () => size,
-    damage() {
-      const found = statSync(path, { throwIfNoEntry: false });
-      if (!found) return "deleted";
-      if (found.ino !== inode) return "replaced";
-      return found.size === size ? undefined : "changed";
+    look,
+    add(line) {
+      lines += `${line}\n`;
+    },
+    write() {
+      assertMayWrite();
+      let written = 0;
+      // Node writes a string in less time than it takes to make a Buffer of it.
+      if (rest.length === 0) written = writeSync(fd, lines);
+      size += written;
+      if (written < Buffer.byteLength(lines))
+        rest = Buffer.concat([rest, Buffer.from(lines).subarray(written)]);
+      lines = "";
+      while (rest.length > 0) {
+        const more = writeSync(fd, rest);
+        size += more;
+        rest = rest.subarray(more);
+      }
     },
     probe() {
       try {
@@ -77,11 +143,11 @@ export function createSegmentFile(path: string): SegmentFile {
       if (reached > synced) await promisify(fsync)(fd);
       synced = reached;
     },
-    syncNow: () => fsyncSync(fd),
     close() {
       closeSync(fd);
       // The system gives the number of a closed descriptor to the next file that is opened.
       fd = -1;
+      release();
     },
   };
 }

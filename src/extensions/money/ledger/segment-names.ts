@@ -1,15 +1,19 @@
-// The names in the folder of the spend log: segments, `YYYY-MM-DD.NNNN.jsonl`, and the socket
-// beside each segment that a process writes.
-import { readdirSync, statSync, type Dirent } from "node:fs";
+// The names in the folder of the spend log: segments, `YYYY-MM-DD.NNNN.jsonl`, and beside each
+// segment that a process writes its socket (`.sock`), which answers while the process lives.
+// Whoever finds no answer may take the segment over, and puts a socket of its own there. The one
+// that lost its socket sees that the file is another one, or none.
+import { existsSync, readdirSync, statSync, type Dirent } from "node:fs";
 import { join } from "node:path";
+import { isLockHeld } from "../../data-files/index.ts";
 
 const SEGMENT_NAME = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/;
 
-/** Whether a name is that of a segment. */
-export const isSegmentName = (name: string): boolean => SEGMENT_NAME.test(name);
-
 /** The socket of the process that writes a segment. */
 export const socketOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
+
+/** Whether a live process, be it this one, answers at a segment's socket. */
+export const hasWriter = async (segment: string): Promise<boolean> =>
+  existsSync(socketOf(segment)) && (await isLockHeld(socketOf(segment)));
 
 /** The name of a day's segment. */
 export const segmentName = (day: string, number: number): string =>

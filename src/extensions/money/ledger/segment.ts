@@ -1,128 +1,129 @@
-// A segment of the spend log while its process writes it. Nothing is written once the file or the
-// claim is another's.
-import { basename } from "node:path";
-import type { Clock } from "../../../core/clock.ts";
-import { openText, settleText, type OpenRecord, type SettleRecord } from "../records/index.ts";
-import { createLineQueue } from "./line-queue.ts";
-import type { LogFault, SegmentLoss } from "./log-fault.ts";
-import type { SegmentClaim } from "./segment-claim.ts";
-import { createSegmentFile, type SegmentFile } from "./segment-file.ts";
-
-/**
- * A write looks at the claim if the last look was longer ago. To look costs more than to write, so
- * not every write does. Whoever takes a segment over waits for longer: TAKEOVER_MS.
- */
-export const LOOK_MS = 10;
-
-/** The two lines of one request. */
-export interface SpendEntry {
-  /** The open line, as an object. */
-  readonly record: OpenRecord;
-  /** The open line, without its line end. */
-  readonly openLine: string;
-  /**
-   * Resolves when the operating system has the open line. Rejects with the 503 if it could not be
-   * written.
-   */
-  readonly opened: Promise<void>;
-  /** Writes the settle line. Resolves when the operating system has it, however long that takes. */
-  settle(record: SettleRecord): Promise<void>;
-}
+// The requests of a segment that this process writes. All lines of one turn of the event loop leave
+// in one write.
+import type { LogFault } from "./log-fault.ts";
+import type { SegmentFile } from "./segment-file.ts";
 
 /** A segment that this process writes. */
 export interface Segment {
-  /** Its file name. */
-  readonly name: string;
-  /** How many bytes this process has written to it. */
-  size(): number;
-  /** How many requests have an open line, written or waiting, and no settle line. */
+  /** Its file. */
+  readonly file: SegmentFile;
+  /**
+   * Adds an open line. Resolves when the file has it, with all others of this turn. Rejects with
+   * the 503 if the write failed.
+   */
+  open(line: string): Promise<void>;
+  /** Adds a settle line. Resolves when the file has it, be it at a later attempt. */
+  settle(line: string): Promise<void>;
+  /** How many requests have an open line, written or waiting, and no settle line in the file. */
   unsettled(): number;
   /** Resolves when no request is unsettled. Only the last call counts. */
   whenSettled(): Promise<void>;
-  /** Adds the open line of a request. */
-  open(record: OpenRecord): SpendEntry;
-  /** Throws if this process must not write to it any more. */
-  look(): void;
-  /** Writes what waits, and finds out whether more could be written. Throws if not. */
-  retry(): void;
-  /** Brings everything written until now to the disk. */
-  sync(): Promise<void>;
+  /** Writes everything that waits. Throws what the system says. */
+  flush(): void;
   /**
    * Writes what waits, closes the file and gives up the claim. Replies that still wait for the disk
-   * are let go.
+   * are let go. Resolves when the disk has everything.
    */
-  close(): void;
+  close(): Promise<void>;
 }
 
-/** Creates the segment that was claimed. Throws if something has its name. */
-export function openSegment(claim: SegmentClaim, fault: LogFault, clock: Clock): Segment {
-  const name = basename(claim.path);
-  const file = createSegmentFile(claim.path);
-  let lookedAt = clock.monotonic();
+/** A promise that all requests share that wait for the same write. */
+interface SharedPromise {
+  readonly promise: Promise<void>;
+  resolve(): void;
+  reject(error: Error): void;
+}
 
-  function look(): void {
-    lookedAt = clock.monotonic();
-    const lost = fault.lost();
-    if (lost) throw lost;
-    const loss = lossOf(name, file, claim);
-    if (loss) throw fault.lose(loss);
+function createSharedPromise(): SharedPromise {
+  let ends = { resolve: (): void => undefined, reject: (_: Error): void => undefined };
+  const promise = new Promise<void>((resolve, reject) => {
+    ends = { resolve, reject };
+  });
+  return { promise, ...ends };
+}
+
+/** A segment without requests. */
+export function createSegment(file: SegmentFile, fault: LogFault): Segment {
+  let isScheduled = false;
+  /** Of the open lines of this turn. Undefined: there are none. */
+  let opened: SharedPromise | undefined;
+  /** Of all settle lines that wait, of this turn and of turns that failed. */
+  let replies: SharedPromise | undefined;
+  /** Settle lines that wait. */
+  let settles = 0;
+  let unsettled = 0;
+  let allSettled = (): void => undefined;
+
+  function releaseReplies(): void {
+    const released = replies;
+    replies = undefined;
+    released?.resolve();
   }
 
-  function check(): void {
-    const lost = fault.lost();
-    if (lost) throw lost;
-    if (clock.monotonic() - lookedAt <= LOOK_MS) return;
-    lookedAt = clock.monotonic();
-    if (!claim.isHeld()) look();
+  function flush(): void {
+    const requests = opened; // Requests that come from here on wait for the next write.
+    opened = undefined;
+    try {
+      file.write();
+    } catch (error) {
+      const refusal = fault.failed(error);
+      requests?.reject(refusal);
+      throw error;
+    }
+    requests?.resolve();
+    unsettled -= settles;
+    settles = 0;
+    releaseReplies();
+    if (unsettled === 0) allSettled();
   }
 
-  const queue = createLineQueue(file.append, check, fault.failed);
-  const settle = (record: SettleRecord): Promise<void> => queue.settle(settleText(record));
+  function endTurn(): void {
+    isScheduled = false;
+    try {
+      flush();
+    } catch {
+      // Whoever waits knows, and the log tries again.
+    }
+  }
+
+  function add(line: string): void {
+    file.add(line);
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(endTurn);
+  }
 
   return {
-    name,
-    size: file.size,
-    unsettled: queue.unsettled,
-    whenSettled: queue.whenSettled,
-    open(record) {
-      const openLine = openText(record);
-      return { record, openLine, opened: queue.open(openLine), settle };
+    file,
+    open(line) {
+      add(line);
+      unsettled += 1;
+      opened ??= createSharedPromise();
+      return opened.promise;
     },
-    look,
-    retry() {
-      queue.flush();
-      file.probe();
+    settle(line) {
+      add(line);
+      settles += 1;
+      replies ??= createSharedPromise();
+      return replies.promise;
     },
-    sync: file.sync,
-    close() {
+    unsettled: () => unsettled,
+    whenSettled: () =>
+      new Promise((resolve) => {
+        allSettled = resolve;
+        if (unsettled === 0) resolve();
+      }),
+    flush,
+    async close() {
       try {
-        if (file.size() > 0) look();
-        queue.flush();
-        file.syncNow();
+        if (file.size() > 0) file.look();
+        flush();
+        await file.sync();
       } catch (error) {
         fault.failed(error);
-        queue.releaseReplies();
+        releaseReplies();
       }
       file.close();
-      claim.release();
     },
   };
-}
-
-/** Why a process must not write to its segment any more. Undefined: it may. */
-function lossOf(name: string, file: SegmentFile, claim: SegmentClaim): SegmentLoss | undefined {
-  const damage = file.damage();
-  const isHeld = claim.isHeld();
-  // Whoever takes a segment over adds lines to it.
-  if (!isHeld && (damage === undefined || damage === "changed")) {
-    const detail =
-      `another process took over ${name}: its socket is gone or another's. ` +
-      "This process must end. Only processes of one machine may use a data_dir";
-    return { event: "spend_log_fenced", segment: name, detail };
-  }
-  if (damage === undefined) return undefined;
-  const detail =
-    `${name} was ${damage} while the gateway wrote it: ` +
-    "stop the gateway, restore data_dir, run `books rebuild`, start again";
-  return { event: "spend_segment_broken", segment: name, detail };
 }

@@ -3,15 +3,24 @@
 // the log is brought to the disk, so a power failure loses at most that second. While nothing can
 // be written, as on a full disk, requests are refused before a provider is called, and replies that
 // are on their way hold back their last byte until their line is written.
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../../../core/clock.ts";
+import type { Diagnose } from "../../../core/diagnose.ts";
 import { randomHex } from "../../../core/ids.ts";
-import { ledgerUnavailable, type Opening } from "../../../core/ledger/ledger.ts";
+import {
+  ledgerUnavailable,
+  type Ledger,
+  type LedgerEntry,
+  type Opening,
+} from "../../../core/ledger/ledger.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
-import { isoTime, type OpenRecord } from "../records/index.ts";
-import { beginSegment, type SpendLogOptions } from "./begin-segment.ts";
-import { gatewayInstanceId } from "./data-dir-ids.ts";
+import { gatewayInstanceId } from "../../data-files/index.ts";
+import { isoTime, openText, settleRecord, settleText, type OpenRecord } from "../records/index.ts";
 import { createLogFault } from "./log-fault.ts";
-import type { Segment, SpendEntry } from "./segment.ts";
+import { createSegment, type Segment } from "./segment.ts";
+import { createSegmentFile } from "./segment-file.ts";
+import { nextNumber, segmentName } from "./segment-names.ts";
 import { repeat, waitAtMost } from "./timers.ts";
 
 /**
@@ -22,37 +31,46 @@ const TICK_MS = 1_000;
 /** How long close() waits for requests that have just ended to be settled. */
 const LAST_SETTLES_MS = 2_000;
 
-/** What an open line says of a request, and the end of its spend_id, if that is known already. */
-export type SpendRequest = Omit<OpenRecord, "type" | "spend_id"> & Pick<Opening, "token">;
+/** What a spend log is made from. */
+export interface SpendLogOptions {
+  /** The folder of the segments, in data_dir. It is made when the log starts. */
+  readonly dir: string;
+  /** The folder of the gateway-id. */
+  readonly dataDir: string;
+  /** A segment of this size, in bytes, is followed by another. */
+  readonly segmentBytes: number;
+  /** Tells the times of requests, and the day, which stands in the names of segments. */
+  readonly clock: Clock;
+  /** Told of each fault once, and of its end. */
+  readonly diagnose: Diagnose;
+  /**
+   * Resolves with the names of segments of which something is known, whether their files are there
+   * or not. Asked when a segment is begun: a name is used once.
+   */
+  readonly namesTaken: () => Promise<readonly string[]>;
+  /** Another process has taken over a segment of this one, which must end. The message says so. */
+  readonly fenced: (message: string) => void;
+}
 
-/** The spend log of one process. */
-export interface SpendLog {
+/** The spend log of a process. A request that it opens must be settled, whatever comes of it. */
+export interface SpendLog extends Ledger {
   /**
    * Begins the first segment. If that is impossible for the time being, the log is in fault and
    * tries again once a second. Throws a ValidationError if data_dir can never be used.
    */
   start(): Promise<void>;
   /**
-   * Opens a request, which must be settled whatever comes of it. Throws the 503 while the log is in
-   * fault.
-   */
-  open(request: SpendRequest): SpendEntry;
-  /** Why requests are refused; null if they are not. */
-  fault(): string | null;
-  /**
    * Refuses requests from here on, until the process is started again: a file of the books is
    * broken. Requests that are on their way are still settled.
    */
   fail(reason: string): void;
-  /** The names of the segments that this process writes now. */
-  ownSegments(): ReadonlySet<string>;
   /** Waits for the last settle lines, for 2 s at most, and closes the segments. */
   close(): Promise<void>;
 }
 
 /** Creates a log. Nothing is written before it starts. */
 export function createSpendLog(options: SpendLogOptions): SpendLog {
-  const { dir, dataDir, segmentBytes, clock } = options;
+  const { dir, dataDir, segmentBytes, clock, namesTaken } = options;
   const fault = createLogFault(options.diagnose, options.fenced);
   /** The last one is for new requests. Both lines of a request stand in the same segment. */
   let segments: readonly Segment[] = [];
@@ -63,75 +81,93 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
   /** Begins another segment if there is none, the last one is full, or the day is another. */
   async function rotate(): Promise<void> {
     const today = isoTime(clock.now()).slice(0, 10);
-    const last = segments.at(-1);
+    const last = segments.at(-1)?.file;
     if (last && last.size() < segmentBytes && last.name.startsWith(today)) return;
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     if (idPrefix === "") idPrefix = `sp_${gatewayInstanceId(dataDir).slice(0, 8)}`;
-    segments = [...segments, await beginSegment(today, options, fault)];
+    segments = [...segments, await beginSegment(today)];
   }
 
-  function closeSettled(): void {
+  async function beginSegment(day: string): Promise<Segment> {
+    const taken = [...(await namesTaken()), ...readdirSync(dir)];
+    for (let number = nextNumber(day, taken); ; number += 1) {
+      const path = join(dir, segmentName(day, number));
+      const file = await createSegmentFile(path, fault, clock);
+      if (file) return createSegment(file, fault); // Otherwise another process was quicker.
+    }
+  }
+
+  async function closeSettled(): Promise<void> {
     const settled = segments.slice(0, -1).filter((segment) => segment.unsettled() === 0);
     segments = segments.filter((segment) => !settled.includes(segment));
-    for (const segment of settled) segment.close();
+    await Promise.all(settled.map((segment) => segment.close()));
   }
 
   async function tick(): Promise<void> {
-    if (fault.lost()) return;
     try {
-      for (const segment of segments) segment.look();
+      for (const { file } of segments) file.look();
       await rotate();
       if (fault.mayPass()) {
-        for (const segment of segments) segment.retry();
+        for (const segment of segments) segment.flush();
+        for (const { file } of segments) file.probe();
         fault.recovered();
       }
-      await Promise.all(segments.map((segment) => segment.sync()));
-      closeSettled();
+      await Promise.all(segments.map(({ file }) => file.sync()));
+      await closeSettled();
     } catch (error) {
       if (error instanceof ValidationError) throw error; // Such a data_dir can never be used.
       fault.failed(error);
     }
   }
 
-  function tickOnce(): void {
-    ticking ??= tick().finally(() => {
-      ticking = undefined;
-    });
-  }
-
   return {
     async start() {
       await tick();
-      stopTicking = repeat(clock, TICK_MS, tickOnce);
+      stopTicking = repeat(clock, TICK_MS, () => {
+        ticking ??= tick().finally(() => {
+          ticking = undefined;
+        });
+      });
     },
-    open(request) {
-      const last = segments.at(-1);
-      if (fault.current() !== null || !last) throw ledgerUnavailable();
-      return last.open(openRecord(request, idPrefix));
+    open(opening) {
+      const segment = segments.at(-1);
+      if (fault.current() !== null || !segment) throw ledgerUnavailable();
+      return openEntry(segment, openRecord(opening, idPrefix, clock), clock);
     },
     fault: fault.current,
     fail: fault.refuse,
-    ownSegments: () => new Set(segments.map(({ name }) => name)),
     async close() {
       stopTicking();
       await ticking;
       const allSettled = Promise.all(segments.map((segment) => segment.whenSettled()));
       await waitAtMost(clock, LAST_SETTLES_MS, allSettled);
-      for (const segment of segments) segment.close();
+      await Promise.all(segments.map((segment) => segment.close()));
       segments = [];
     },
   };
 }
 
 /** Each field is named: copying the object would take longer than everything else here. */
-const openRecord = (request: SpendRequest, idPrefix: string): OpenRecord => ({
+const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecord => ({
   type: "open",
-  spend_id: idPrefix + (request.token ?? randomHex(12)),
-  time: request.time,
-  gateway_request_id: request.gateway_request_id,
-  account: request.account,
-  key_id: request.key_id,
-  model_requested: request.model_requested,
-  stream: request.stream,
-  hold: request.hold,
+  spend_id: idPrefix + (opening.token ?? randomHex(12)),
+  time: isoTime(clock.now()),
+  gateway_request_id: opening.requestId,
+  account: opening.account,
+  key_id: opening.keyId,
+  model_requested: opening.modelRequested,
+  stream: opening.stream,
+  hold: opening.hold,
 });
+
+/** Writes the open line of a request, and later its settle line. */
+function openEntry(segment: Segment, record: OpenRecord, clock: Clock): LedgerEntry {
+  let settled: Promise<void> | undefined;
+  return {
+    opened: segment.open(openText(record)),
+    settle(settlement) {
+      settled ??= segment.settle(settleText(settleRecord(record, clock.now(), settlement)));
+      return settled;
+    },
+  };
+}

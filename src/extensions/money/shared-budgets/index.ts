@@ -1,7 +1,7 @@
 // Budgets that several gateways share: they stand in the Redis or Valkey server of the limits.
 import { embeddedText } from "../../../embedded.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
-import { gatewayInstanceId } from "../ledger/index.ts";
+import { gatewayInstanceId } from "../../data-files/index.ts";
 import type { Accountant, SharingExtension, SharingOptions } from "../budgets/index.ts";
 import { onError, openStoredScript } from "../../redis/index.ts";
 import { createSharedAccountant } from "./accountant.ts";

@@ -3,15 +3,15 @@ import { resolve } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
-import { withLock } from "../../data-files/index.ts";
-import { gatewayInstanceId, placeOf, spend } from "../ledger/index.ts";
+import type { Extension, GatewayContext } from "../../../core/extension/extension.ts";
+import { gatewayInstanceId, placeOf, withLock } from "../../data-files/index.ts";
+import { spend } from "../ledger/index.ts";
 import { opensUsageStore, type UsageStore } from "../records/index.ts";
 import { createDays, type Days } from "../days/index.ts";
 import { createFileStore } from "../file-store/index.ts";
 import { createRetention, type Retention } from "./retention.ts";
 import type { SegmentReader } from "./segment-reader.ts";
-import { isFileStore, usage } from "./settings.ts";
+import { hasFileStore, usage } from "./settings.ts";
 import { opensSigner, type Signer } from "./signer.ts";
 
 /** The books of a data_dir. */
@@ -32,11 +32,8 @@ export interface BooksFiles {
   readonly retention: Retention;
   /** The segments that were not at their end when this process last read them. */
   readonly openSegments: Map<string, SegmentReader>;
-  /**
-   * The segments that this process writes now; the spend log puts its answer here. Undefined: it is
-   * a command, and writes no log.
-   */
-  ownSegments: (() => ReadonlySet<string>) | undefined;
+  /** Whether this process serves, and so settles what dead processes have left open. */
+  readonly recovers: boolean;
   /**
    * Does work while no other process works on these books. Rejects with a BusyError if one does for
    * `patienceMs`; absent: a minute.
@@ -48,16 +45,10 @@ export interface BooksFiles {
   readonly diagnose: Diagnose;
 }
 
-/** What the books need besides the configuration. */
-export interface BooksOptions {
-  /** As BooksFiles.clock. */
-  readonly clock: Clock;
-  /** As BooksFiles.diagnose. */
-  readonly diagnose: Diagnose;
-  /** These may bring the usage store and the signer. */
-  readonly extensions: readonly Extension[];
-  /** As BooksFiles.ownSegments. */
-  readonly ownSegments?: () => ReadonlySet<string>;
+/** What the books need besides the configuration. Extensions may bring the store and the signer. */
+export interface BooksOptions extends Pick<GatewayContext, "clock" | "diagnose" | "extensions"> {
+  /** As BooksFiles.recovers. Absent: it is a command, and writes no log. */
+  readonly recovers?: boolean;
 }
 
 /**
@@ -65,7 +56,7 @@ export interface BooksOptions {
  * ValidationError if the package that the store needs is not installed.
  */
 export function openBooks(config: Config, options: BooksOptions): BooksFiles {
-  const { clock, diagnose, extensions, ownSegments } = options;
+  const { clock, diagnose, extensions, recovers = false } = options;
   // Absolute paths: of a relative path whose beginning was deleted, Node 20 tries to make the
   // folders for ever.
   const dataDir = resolve(config.data_dir);
@@ -80,7 +71,7 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
     currency: config.currency,
     retention: createRetention(dataDir, spend.of(config).keep_days, clock),
     openSegments: new Map(),
-    ownSegments,
+    recovers,
     locked: (work, patienceMs) =>
       withLock({ dir: spendDir, name: "books", patienceMs, clock }, work),
     clock,
@@ -91,7 +82,7 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
 function openStore(config: Config, extensions: readonly Extension[], days: Days): UsageStore {
   const { data_dir } = config;
   const { store: address } = usage.of(config);
-  if (isFileStore(address)) return createFileStore(resolve(data_dir, "usage"), days);
+  if (hasFileStore(config)) return createFileStore(resolve(data_dir, "usage"), days);
   const opener = extensions
     .filter(opensUsageStore)
     .find(({ store }) => store?.scheme.test(address));

@@ -15,6 +15,7 @@ import {
 } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import {
+  createCoverage,
   createMerkleRoot,
   leafOf,
   type ClosedDay,
@@ -26,38 +27,31 @@ import {
 const WRITTEN_MS = 10_000;
 
 /**
- * Closes all days that can be closed. The caller holds the lock of the books and has copied
- * everything up to `cursor`, which is all that was written when it began. Resolves with whether
- * every day that was over then is closed.
+ * Closes all days that can be closed. The caller holds the lock of the books, believes the clock,
+ * and has copied everything up to `cursor`, which is all that was written when it began.
  */
 export async function closeDays(
   books: BooksFiles,
   cursor: LogCursor,
   began: number,
-): Promise<boolean> {
-  const { days, diagnose, retention, store } = books;
+): Promise<void> {
+  const { days, diagnose, store } = books;
   const today = dayOf(began - WRITTEN_MS);
   const last = days.lastDay();
   let day = last === "" ? await firstDay(books, cursor) : dayAfter(last);
-  if (day === undefined || day >= today) return true;
-  // A day that was closed too early stays closed.
-  if (!retention.isClockSteady()) return false;
-  for (; day < today; day = dayAfter(day)) {
-    if (hasUnsettled(books, cursor, day)) return false;
+  for (; day < today && !hasUnsettled(books, cursor, day); day = dayAfter(day)) {
     await store.finish(day);
     const text = await lineOf(books, day, cursor);
     await days.append(text);
     // Whoever keeps what a gateway prints has what proves the books.
     diagnose({ event: "day_closed", level: "info", day, line: text });
   }
-  return true;
 }
 
-/** The first day of the books. Undefined: they are empty. */
-async function firstDay({ store }: BooksFiles, cursor: LogCursor): Promise<string | undefined> {
-  const [booked] = await store.days();
+/** The first day of the books, or if they are empty, one that is never over. */
+async function firstDay({ store }: BooksFiles, cursor: LogCursor): Promise<string> {
   const segments = Object.keys(cursor).map((name) => name.slice(0, 10));
-  return [...(booked === undefined ? [] : [booked]), ...segments].sort()[0];
+  return [...(await store.days()), ...segments].sort()[0] ?? "9999-12-31";
 }
 
 /** Whether a request is unsettled that began on a day or before. */
@@ -101,25 +95,19 @@ async function segmentsSince(
   before: readonly DaysLine[],
   cursor: LogCursor,
 ): Promise<readonly DaySegment[]> {
-  const listed = new Map<string, DaySegment>();
-  for (const { closed } of before)
-    for (const segment of closed.segments) listed.set(segment.segment, segment);
+  const coverage = createCoverage(before.map(({ closed }) => closed));
   const segments: DaySegment[] = [];
   for (const segment of Object.keys(cursor).sort()) {
     const { bytes, lines } = cursor[segment]!;
-    if (bytes === (listed.get(segment)?.bytes ?? 0)) continue;
-    segments.push({
-      segment,
-      bytes,
-      lines,
-      ...(await hashOfSegment(join(spendDir, segment), bytes)),
-    });
+    if (bytes === (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
+    const about = await hashOfSegment(join(spendDir, segment), bytes);
+    segments.push({ segment, bytes, lines, ...about });
   }
   return segments;
 }
 
 /** The hash of the first bytes of a segment, and the spend_id of its first line. */
-export async function hashOfSegment(
+async function hashOfSegment(
   path: string,
   bytes: number,
 ): Promise<Pick<DaySegment, "first" | "sha256">> {

@@ -1,23 +1,15 @@
 // The projection of the spend log into usage records, and the books that it works on.
 export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
-export {
-  createRecordAdder,
-  differencesFrom,
-  lineOf,
-  type DayRecords,
-  type RecordAdder,
-} from "./close-days.ts";
+export { createRecordAdder, differencesFrom, lineOf } from "./close-days.ts";
 export {
   createSegmentReader,
   type SegmentReader,
   type Settled,
-  type SettledBatch,
   type UnsettledRequest,
 } from "./segment-reader.ts";
-export { hasFileStore, isFileStore, usage } from "./settings.ts";
+export { hasFileStore, usage } from "./settings.ts";
 export { shareBooks, type SharedBooks } from "./shared-books.ts";
 export {
-  opensSigner,
   sealsStatements,
   type Signer,
   type SigningExtension,

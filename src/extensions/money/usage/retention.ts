@@ -24,25 +24,22 @@ export interface Retention {
 /** The retention of a data_dir. The times that it notes are in `clock.json`. */
 export function createRetention(dataDir: string, keepDays: number, clock: Clock): Retention {
   const file = join(dataDir, "clock.json");
-  /** What this process has noted. It counts if the file is gone. */
-  let lastNote: object = {};
-
   return {
     isClockSteady() {
-      const note = asObject(readJson(file, lastNote, ["ENOENT"]));
+      const note = asObject(readJson(file, {}, ["ENOENT"]));
       const seen = timeOf(note["seen"]);
       const time = clock.now();
       const hasJumped = seen !== undefined && (time - seen > STEADY_MS || seen - time > HOUR_MS);
       const waitUntil = hasJumped ? time + STEADY_MS : timeOf(note["wait_until"]);
       const isSteady = waitUntil === undefined || time >= waitUntil;
       if (seen === undefined || hasJumped || time - seen > HOUR_MS) {
-        lastNote = {
+        const next = {
           seen: new Date(time).toISOString(),
           ...(!isSteady && { wait_until: new Date(waitUntil).toISOString() }),
         };
         // A power failure may take the note. Then nothing is known of a jump, as before the first
         // note.
-        writeFileSync(`${file}.new`, `${JSON.stringify(lastNote)}\n`, { mode: 0o600 });
+        writeFileSync(`${file}.new`, `${JSON.stringify(next)}\n`, { mode: 0o600 });
         renameSync(`${file}.new`, file);
       }
       return isSteady;

@@ -63,37 +63,32 @@ export interface SegmentReader {
  */
 const OPEN = /^\{"type":"open","spend_id":"(sp_[0-9a-f]{32})","time":"[^"]+",.*"stream":.*\}$/;
 
-/** What is kept of an open line. */
-interface Opened {
-  /** The line as it stands there. */
-  readonly text: string;
-  /** Its number. */
-  readonly line: number;
-}
+/** What is kept of an open line: its text, and its number. */
+type Opened = { readonly text: string; readonly line: number };
 
 /** A reader at the beginning of the segment at `path`, whose file name is `segment`. */
 export function createSegmentReader(path: string, segment: string): SegmentReader {
-  /** The open lines of requests that are not settled, as they stand there. */
+  /** The open lines of requests that are not settled. */
   const open = new Map<string, Opened>();
   const settledIds = new Set<string>();
   let bytes = 0;
   let lines = 0;
   const cursor = (): SegmentCursor => ({ bytes, lines, unsettled: open.size });
 
-  function takeOpen(id: string, text: string, line: number): string | undefined {
+  /** Takes a line. Returns what is wrong with it, or the request that it settles. */
+  function take(text: string, line: number): string | Settled | undefined {
+    const opened = OPEN.exec(text)?.[1];
+    const record = opened === undefined ? parseSpendLine(text) : undefined;
+    if (record?.type === "settle") return settle(record, text, line);
+    const id = opened ?? record?.spend_id;
+    if (id === undefined) return "is no line of the spend log";
     if (open.has(id) || settledIds.has(id)) return `opens ${id} a second time`;
     open.set(id, { text, line });
     return undefined;
   }
 
-  /** Returns what is wrong with the line, or the request that it settles. */
-  function take(text: string, line: number): string | Settled | undefined {
-    const opened = OPEN.exec(text)?.[1];
-    if (opened !== undefined) return takeOpen(opened, text, line);
-    const record = parseSpendLine(text);
-    if (!record) return "is no line of the spend log";
+  function settle(record: SettleRecord, text: string, line: number): string | Settled {
     const id = record.spend_id;
-    if (record.type === "open") return takeOpen(id, text, line);
     if (settledIds.has(id)) return `settles ${id} a second time, and does not count`;
     settledIds.add(id);
     // A settle line whose open line is gone is billed all the same: it says everything.
@@ -101,18 +96,6 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
     open.delete(id);
     const sha256 = hashOfLines(before?.text ?? "", text);
     return { settle: record, log: { segment, line, sha256 }, opened: before?.line ?? 0 };
-  }
-
-  function takeAll(texts: readonly string[]): Pick<SettledBatch, "settled" | "problems"> {
-    const settled: Settled[] = [];
-    const problems: LineProblem[] = [];
-    for (const text of texts) {
-      lines += 1;
-      const found = take(text, lines);
-      if (typeof found === "string") problems.push({ line: lines, what: found });
-      else if (found) settled.push(found);
-    }
-    return { settled, problems };
   }
 
   return {
@@ -124,9 +107,16 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
       }),
     async *read(to) {
       for await (const batch of readLines(path, { from: bytes, to })) {
-        const found = takeAll(batch.lines);
+        const settled: Settled[] = [];
+        const problems: LineProblem[] = [];
+        for (const text of batch.lines) {
+          lines += 1;
+          const found = take(text, lines);
+          if (typeof found === "string") problems.push({ line: lines, what: found });
+          else if (found) settled.push(found);
+        }
         bytes = batch.end;
-        yield { ...found, bytes: batch.bytes, cursor: cursor() };
+        yield { settled, problems, bytes: batch.bytes, cursor: cursor() };
       }
     },
   };

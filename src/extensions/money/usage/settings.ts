@@ -4,7 +4,7 @@ import { ms, section } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { withDefault } from "../../../core/schema/checker.ts";
 
-export interface UsageSettings {
+interface UsageSettings {
   /** "file", or the address of a database, which may hold a password. */
   readonly store: string;
   /** How often the sync runs, in milliseconds. */
@@ -22,8 +22,5 @@ export const usage = defineSetting<UsageSettings>(
   { fixed: true },
 );
 
-/** Whether the usage records are in files of data_dir. */
-export const isFileStore = (address: string): boolean => address === "file";
-
 /** Whether a configuration wants the usage records in files of data_dir. */
-export const hasFileStore = (config: Config): boolean => isFileStore(usage.of(config).store);
+export const hasFileStore = (config: Config): boolean => usage.of(config).store === "file";

@@ -1,6 +1,8 @@
 // Books that several parts of one process use: the ledger of a gateway, receipts, the console's
 // costs. They share what is held in memory of open days and segments, and the passes that copy.
 import type { Config } from "../../../core/config.ts";
+import { BusyError } from "../../data-files/index.ts";
+import type { StoreFault } from "../records/index.ts";
 import { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 import { syncUsage, type SyncResult } from "./sync.ts";
 
@@ -14,17 +16,20 @@ export interface SharedBooks {
   /**
    * Copies everything that is settled by now. Calls that come before a pass has begun share it.
    * Rejects with a BusyError if another process works on the books for too long, and with what is
-   * wrong with the books.
+   * wrong with the books. The operator is told of each fault once, and that it is over.
    */
   copyNow(): Promise<SyncResult>;
+  /** What was wrong with the last pass; null: nothing. */
+  syncFault(): string | null;
+  /** How long ago the last whole pass began, in milliseconds. Infinity: there was none. */
+  lagMs(): number;
   /** This part is done with them. The last part frees connections and files. */
   close(): Promise<void>;
 }
 
 /** The books that are open in this process, and how many parts use them. */
 interface OpenBooks {
-  readonly files: BooksFiles;
-  readonly copyNow: () => Promise<SyncResult>;
+  readonly books: Omit<SharedBooks, "close">;
   users: number;
 }
 
@@ -33,57 +38,78 @@ const opened = new WeakMap<Config, OpenBooks>();
 
 /** Opens the books of a gateway as openBooks(), or shares those that another part has opened. */
 export function shareBooks(config: Config, options: BooksOptions): SharedBooks {
-  const books = opened.get(config) ?? open(config, options);
-  books.users += 1;
+  const shared = opened.get(config) ?? { books: open(config, options), users: 0 };
+  opened.set(config, shared);
+  shared.users += 1;
   let isClosed = false;
   return {
-    files: books.files,
-    copyNow: books.copyNow,
+    ...shared.books,
     async close() {
       if (isClosed) return;
       isClosed = true;
-      books.users -= 1;
-      if (books.users > 0) return;
-      if (opened.get(config) === books) opened.delete(config);
-      await books.files.store.close();
+      shared.users -= 1;
+      if (shared.users > 0) return;
+      if (opened.get(config) === shared) opened.delete(config);
+      await shared.books.files.store.close();
     },
   };
 }
 
-function open(config: Config, options: BooksOptions): OpenBooks {
-  const files = openBooks(config, options);
-  const books: OpenBooks = { files, copyNow: createCopier(files), users: 0 };
-  opened.set(config, books);
-  return books;
-}
-
-/** As SharedBooks.copyNow. */
-function createCopier(files: BooksFiles): () => Promise<SyncResult> {
+function open(config: Config, options: BooksOptions): OpenBooks["books"] {
+  const files = openBooks(config, { ...options, recovers: true });
+  const { clock, diagnose } = files;
   let last: Promise<unknown> = Promise.resolve();
   /** The pass that has not begun. What is settled after its beginning it may not see. */
   let next: Promise<SyncResult> | undefined;
+  let copiedAt = -Infinity; // An earlier process may have left any amount.
+  let fault: string | null = null;
+  /** The faults that the pass before has worked around. */
+  let known: readonly string[] = [];
+  /** Whether the pass before has failed: a fault that is worked around must not hide that. */
+  let isFailing = false;
 
-  function queue(): Promise<SyncResult> {
-    const begun = (): void => {
-      if (next === mine) next = undefined;
-    };
-    const pass = (): Promise<SyncResult> =>
-      files.locked(() => {
-        begun();
-        return syncUsage(files);
-      }, PATIENCE_MS);
-    const mine = last
-      .catch(() => undefined)
-      .then(pass)
-      .finally(begun);
-    return mine;
+  async function pass(): Promise<SyncResult> {
+    next = undefined;
+    const began = clock.monotonic();
+    try {
+      const result = await files.locked(() => syncUsage(files), PATIENCE_MS);
+      copiedAt = began;
+      worked(result.faults);
+      return result;
+    } catch (error) {
+      // Another process works on the books: that one copies.
+      if (!(error instanceof BusyError)) failed((error as Error).message);
+      throw error;
+    }
   }
 
-  return () => {
-    if (!next) {
-      next = queue();
-      last = next;
-    }
-    return next;
+  function worked(faults: readonly StoreFault[]): void {
+    for (const { event, detail } of faults)
+      if (!known.includes(detail)) diagnose({ event, level: "error", detail });
+    known = faults.map(({ detail }) => detail);
+    if (fault !== null && known.length === 0)
+      diagnose({ event: "usage_sync_recovered", level: "info" });
+    fault = known[0] ?? null;
+    isFailing = false;
+  }
+
+  function failed(message: string): void {
+    const detail = `the spend log waits: ${message}`;
+    if (!isFailing) diagnose({ event: "usage_sync_failed", level: "error", detail });
+    fault = message;
+    isFailing = true;
+  }
+
+  return {
+    files,
+    copyNow() {
+      if (!next) {
+        next = last.then(pass, pass);
+        last = next;
+      }
+      return next;
+    },
+    syncFault: () => fault,
+    lagMs: () => clock.monotonic() - copiedAt,
   };
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { describe, it } from "node:test";
+import { acquireSocketLock } from "../../../../src/extensions/data-files/index.ts";
 import { traceRequest } from "../../../../src/extensions/money/billing/trace.ts";
 import { shareBooks } from "../../../../src/extensions/money/usage/index.ts";
 import {
@@ -47,10 +48,10 @@ describe("traceRequest", () => {
     assert.ok(trace.records.every((record) => !record.details && !record.log));
   });
 
-  it("has what is open, of a live process", async () => {
+  it("has what is open, of a live process", async (t) => {
     const { dir, books } = booksOf([openLine(1), settleLine(1)]);
     handMade(dir, "2026-01-31.0002.jsonl", textOf([openLine(7), openLine(8)]), "let go");
-    books.files.ownSegments = () => new Set(["2026-01-31.0002.jsonl"]);
+    t.after((await acquireSocketLock(segmentPath(dir, "2026-01-31.0002.sock")))!);
     const trace = await traceRequest(books, "request 7", WAITING);
     assert.deepEqual([trace.records, trace.receipts, trace.spend], [[], [], [openLine(7)]]);
   });

@@ -26,6 +26,10 @@ import { waitFor, within } from "../../../support/wait.ts";
 const DAY_MS = 86_400_000;
 const FIRST = "2026-01-31.0001.jsonl";
 
+/** The sockets of the segments that are written. */
+const claimed = (dataDir: string): string[] =>
+  readdirSync(join(dataDir, "spend")).filter((name) => name.endsWith(".sock"));
+
 /** Whether a promise resolves within two turns of the event loop. */
 async function resolvesSoon(promise: Promise<void>): Promise<boolean> {
   let isDone = false;
@@ -45,8 +49,10 @@ describe("the spend log", () => {
     assert.equal(readFileSync(path, "utf8"), "");
     assert.equal(first.opened, second.opened, "one promise a turn");
     await first.opened;
-    assert.equal(readFileSync(path, "utf8"), `${first.openLine}\n${second.openLine}\n`);
-    assert.deepEqual(linesOf(path)[0], JSON.parse(JSON.stringify(first.record)));
+    assert.deepEqual(
+      linesOf(path).map(({ type, time, gateway_request_id }) => [type, time, gateway_request_id]),
+      ["a", "b"].map((id) => ["open", "2026-01-31T12:00:00.000Z", id]),
+    );
     await Promise.all([settle(second), settle(first)]);
     assert.deepEqual(
       entries(dataDir).map((entry) => entry.settle["gateway_request_id"]),
@@ -56,32 +62,31 @@ describe("the spend log", () => {
   });
 
   it("gives requests unique ids that begin with the gateway-id", async (t) => {
-    const { dataDir, log, request } = await startSpendLog(t);
-    const ids = [await request(), await request()].map(({ record }) => record.spend_id);
+    const { dataDir, open } = await startSpendLog(t);
+    const token = "0123456789abcdef01234567";
+    await Promise.all([open(), open(), open("r", token)].map(({ opened }) => opened));
+    const ids = linesOf(segmentPath(dataDir)).map(({ spend_id }) => String(spend_id));
     const id = readFileSync(join(dataDir, "gateway-id"), "utf8").slice(0, 8);
     assert.notEqual(ids[0], ids[1]);
     for (const each of ids) assert.match(each, new RegExp(`^sp_${id}[0-9a-f]{24}$`));
-    const token = "0123456789abcdef01234567";
-    const entry = log.open({ ...(await request()).record, token });
-    assert.equal(entry.record.spend_id, `sp_${id}${token}`);
-    await entry.opened;
+    assert.equal(ids[2], `sp_${id}${token}`);
   });
 
   it("begins another segment on another day, and closes the old one once it is settled", async (t) => {
-    const { dataDir, clock, log, open, settle } = await startSpendLog(t);
+    const { dataDir, clock, open, settle } = await startSpendLog(t);
     const entry = open();
     await entry.opened;
     clock.advance(DAY_MS);
     await waitFor(() => {
       clock.advance(1_000); // One look at a time: those of the day before are one.
-      return log.ownSegments().size === 2;
+      return claimed(dataDir).length === 2;
     }, "the second segment");
     assert.equal(await hasWriter(segmentPath(dataDir)), true);
     await settle(entry);
     clock.advance(1_000);
-    await waitFor(() => log.ownSegments().size === 1, "the first segment to be closed");
+    await waitFor(() => claimed(dataDir).length === 1, "the first segment to be closed");
     assert.equal(await hasWriter(segmentPath(dataDir)), false);
-    assert.deepEqual([...log.ownSegments()], ["2026-02-01.0001.jsonl"]);
+    assert.deepEqual(claimed(dataDir), ["2026-02-01.0001.sock"]);
     assert.deepEqual(segments(dataDir), [FIRST, "2026-02-01.0001.jsonl"]);
     assert.equal(entries(dataDir).length, 1, "both lines are in the first");
   });
@@ -95,15 +100,15 @@ describe("the spend log", () => {
 
   it("uses no name twice, although the file is gone", async (t) => {
     const namesTaken = ["2026-01-31.0007.jsonl", "2026-01-30.0009.jsonl"];
-    const { log } = await startSpendLog(t, { namesTaken });
-    assert.deepEqual([...log.ownSegments()], ["2026-01-31.0008.jsonl"]);
+    const { dataDir } = await startSpendLog(t, { namesTaken });
+    assert.deepEqual(segments(dataDir), ["2026-01-31.0008.jsonl"]);
   });
 
   it("two processes write segments of their own", async (t) => {
     const { dataDir, request } = await startSpendLog(t);
     const other = await startSpendLog(t, { dataDir });
     await Promise.all([request(), other.request()]);
-    assert.deepEqual([...other.log.ownSegments()], ["2026-01-31.0002.jsonl"]);
+    assert.deepEqual(claimed(dataDir), ["2026-01-31.0001.sock", "2026-01-31.0002.sock"]);
     assert.equal(entries(dataDir).length, 2);
   });
 

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { cpSync, renameSync, rmSync } from "node:fs";
 import { after, before, describe, it, type TestContext } from "node:test";
-import { gatewayInstanceId } from "../../../../src/extensions/money/ledger/index.ts";
+import { gatewayInstanceId } from "../../../../src/extensions/data-files/index.ts";
 import { extension } from "../../../../src/extensions/money/postgres/index.ts";
 import type {
   Dimension,
@@ -179,14 +179,14 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   after(() => db?.close());
 
   it("are those of the file store, to the letter: lines, sums, records, requests, days", async (t) => {
-    const base = createScene({ own: new Set(["x"]) });
+    const base = createScene({ recovers: false });
     gatewayInstanceId(base.dir);
     const dir = folder();
     cpSync(base.dir, dir, { recursive: true });
-    const files = createScene({ dir: base.dir, own: new Set(["x"]) });
-    const table = scene(t, await db.database("letters"), { dir, own: new Set(["x"]) });
+    const files = createScene({ dir: base.dir, recovers: false });
+    const table = scene(t, await db.database("letters"), { dir, recovers: false });
     // Somebody else's records in the same database.
-    const stranger = scene(t, await db.database("letters"), { own: new Set(["x"]) });
+    const stranger = scene(t, await db.database("letters"), { recovers: false });
     for (const each of [files, table, stranger]) await variety(each);
     const both = [files.books.store, table.books.store] as const;
     const [days, others] = await Promise.all(both.map((store) => store.days()));
@@ -212,7 +212,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   });
 
   it("come back in the order of the log by bytes, day by day, and as many are passed over as are asked", async (t) => {
-    const at = scene(t, await db.database("ordered"), { own: new Set(["x"]) });
+    const at = scene(t, await db.database("ordered"), { recovers: false });
     const names = ["2026-01-31.0002.jsonl", "2026-01-31.0010.jsonl", "2026-01-31.10000.jsonl"];
     for (const name of [names[2]!, names[0]!, names[1]!])
       at.write(name, ...own(at, names.indexOf(name) * 2), ...own(at, names.indexOf(name) * 2 + 1));
@@ -227,7 +227,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   });
 
   it("find the latest of a request id", async (t) => {
-    const at = scene(t, await db.database("latest"), { own: new Set(["x"]) });
+    const at = scene(t, await db.database("latest"), { recovers: false });
     for (let n = 0; n < 10; n += 1)
       at.write(
         A,
@@ -246,7 +246,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
 
   it("move with the cursor: either both or neither is there", async (t) => {
     const url = await db.database("together");
-    const at = scene(t, url, { own: new Set(["x"]) });
+    const at = scene(t, url, { recovers: false });
     at.write(A, ...own(at, 1));
     await at.pass();
     const before = await at.books.store.cursor();
@@ -264,7 +264,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
 
   it("a database that is killed again and again under a sync: nothing lost, nothing doubled", async (t) => {
     const url = await db.database("killed");
-    const at = scene(t, url, { own: new Set(["x"]) });
+    const at = scene(t, url, { recovers: false });
     for (let n = 0; n < 12_000; n += 400) at.write(A, ...lot(at, n));
     const count = async () =>
       (
@@ -293,13 +293,13 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
 
   it("a database that is not there, or refuses the password: an error that does not say it", async (t) => {
     const url = await db.database("refused");
-    const wrong = scene(t, db.wrongPassword(url), { own: new Set(["x"]) });
+    const wrong = scene(t, db.wrongPassword(url), { recovers: false });
     await assert.rejects(wrong.pass(), (error: Error) => {
       assert.match(error.message, /password authentication failed/);
       assert.doesNotMatch(error.message, /CANARY/);
       return true;
     });
-    const at = scene(t, url, { own: new Set(["x"]) });
+    const at = scene(t, url, { recovers: false });
     at.write(A, ...own(at, 1));
     await db.kill();
     await assert.rejects(at.pass(), /ECONNREFUSED/);
@@ -309,10 +309,10 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
 
   it("a database that hangs: a connection fails within its time", async (t) => {
     const url = await db.database("hanging");
-    const at = scene(t, url, { own: new Set(["x"]) });
+    const at = scene(t, url, { recovers: false });
     at.write(A, ...own(at, 1));
     await at.pass();
-    const stranger = scene(t, url, { own: new Set(["x"]) });
+    const stranger = scene(t, url, { recovers: false });
     await db.pause();
     t.after(db.resume);
     await within(assert.rejects(stranger.pass(), /timeout/), "the connection to fail", 15_000);
@@ -322,7 +322,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
 
   it("a connection that breaks in the middle of reading fails the reading only", async (t) => {
     const url = await db.database("broken");
-    const at = scene(t, url, { own: new Set(["x"]) });
+    const at = scene(t, url, { recovers: false });
     at.write(A, ...lot(at, 0), ...lot(at, 400));
     for (let n = 800; n < 4_800; n += 400) at.write(A, ...lot(at, n));
     await at.pass();
@@ -340,7 +340,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
 
   it("several gateways begin on an empty database at the same time, each with its own records", async (t) => {
     const url = await db.database("several");
-    const all = Array.from({ length: 4 }, () => scene(t, url, { own: new Set(["x"]) }));
+    const all = Array.from({ length: 4 }, () => scene(t, url, { recovers: false }));
     for (const [index, at] of all.entries()) at.write(A, ...own(at, index));
     await Promise.all(all.map((at) => at.pass()));
     for (const [index, at] of all.entries()) {
@@ -355,10 +355,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
 
   it("replace a day in one transaction, also where records were moved to another day", async (t) => {
     const url = await db.database("replaced");
-    const [at, other] = [
-      scene(t, url, { own: new Set(["x"]) }),
-      scene(t, url, { own: new Set(["x"]) }),
-    ];
+    const [at, other] = [scene(t, url, { recovers: false }), scene(t, url, { recovers: false })];
     for (const each of [at, other]) {
       each.write(A, ...[1, 2, 3].flatMap((n) => own(each, n)));
       await each.pass();
@@ -389,7 +386,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   it("a table of an earlier version is refused, and stays as it is", async (t) => {
     const url = await db.database("earlier");
     await db.query(url, "CREATE TABLE usage_records (usage_id text PRIMARY KEY, account text)");
-    const at = scene(t, url, { own: new Set(["x"]) });
+    const at = scene(t, url, { recovers: false });
     await assert.rejects(at.pass(), /usage_records is of an earlier version.*usage\.store/);
     const columns = "SELECT 1 FROM information_schema.columns WHERE table_name = 'usage_records'";
     assert.equal((await db.query(url, columns)).length, 2);
@@ -408,7 +405,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
 
   it("a data_dir that was copied: both places are told, and nothing is copied by a wrong cursor", async (t) => {
     const url = await db.database("cloned");
-    const at = scene(t, url, { own: new Set(["x"]), dir: folder() });
+    const at = scene(t, url, { recovers: false, dir: folder() });
     at.write(A, ...own(at, 1));
     await at.pass();
     const cursor = await at.books.store.cursor();
@@ -428,7 +425,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
 
   it("a data_dir that was moved goes on where it was", async (t) => {
     const url = await db.database("moved");
-    const at = scene(t, url, { own: new Set(["x"]), dir: folder() });
+    const at = scene(t, url, { recovers: false, dir: folder() });
     at.write(A, ...own(at, 1));
     await at.pass();
     const moved = copyOf(t, url, at);
@@ -448,5 +445,5 @@ const lot = (at: Scene, n: number): Line[] =>
 function copyOf(t: TestContext, url: string, at: Scene): Scene {
   const dir = folder();
   cpSync(at.dir, dir, { recursive: true });
-  return scene(t, url, { own: new Set(["x"]), dir });
+  return scene(t, url, { recovers: false, dir });
 }

@@ -210,7 +210,6 @@ describe("the search for receipts", () => {
     const diagnose = () => undefined;
     const options = { clock, diagnose, extensions: allExtensions };
     const shared = shareBooks(checkConfig(demo({ data_dir: dir }), {}), options);
-    shared.files.ownSegments = () => new Set();
     const find = (more: Partial<RequestQuery> = {}) =>
       findReceipts(shared, { requestId: "same", account: "acme", limit: 100, ...more });
     return { dir, clock, find };

@@ -31,7 +31,7 @@ function stateOf(dir: string): Record<string, string> {
 
 /** Books in which a pass has everything to do: it recovers, copies, closes days, and deletes. */
 async function busyBooks(): Promise<Scene> {
-  const at = createScene({ now: at12("2026-01-29"), keepDays: 1, own: new Set([A, B, C]) });
+  const at = createScene({ now: at12("2026-01-29"), keepDays: 1, recovers: false });
   at.write(A, ...request(1, at12("2026-01-29")));
   await at.pass();
   await at.passUntil(at12("2026-01-30"));
@@ -104,7 +104,7 @@ describe("a pass that dies", () => {
   });
 
   it("after it closed a day and before its line, lets late records of the day come in", async () => {
-    const at = createScene({ now: at12("2026-01-30"), own: new Set([B, C]) });
+    const at = createScene({ now: at12("2026-01-30"), recovers: false });
     at.write(C, ...request(1, at12("2026-01-30")));
     await at.pass();
     await at.books.store.finish("2026-01-30");
@@ -122,7 +122,7 @@ describe("a pass that dies", () => {
   });
 
   it("while it appended the line of a day has not closed it", async () => {
-    const at = createScene({ now: at12("2026-01-30"), own: new Set([B]) });
+    const at = createScene({ now: at12("2026-01-30"), recovers: false });
     at.write(B, ...request(1, at12("2026-01-30")));
     await at.pass();
     const line = await lineOf(at.books, "2026-01-30", await at.books.store.cursor());
@@ -147,6 +147,7 @@ describe("files that were changed, shortened or deleted", () => {
       "the file of a closed day is shorter",
       (at) => shorten(join(at.dir, "usage/2026-01-30.jsonl")),
     ],
+    ["days.jsonl cannot be read", (at) => overwrite(at.books.days.path, "{}\n")],
     ["the cursor is gone", (at) => remove(join(at.dir, "usage/cursor.json"))],
     ["the cursor is empty", (at) => overwrite(join(at.dir, "usage/cursor.json"), "")],
     ["the cursor is torn", (at) => shorten(join(at.dir, "usage/cursor.json"))],
@@ -157,7 +158,7 @@ describe("files that were changed, shortened or deleted", () => {
   ];
   for (const [what, harm] of cases)
     it(`are a fault that names the file: ${what}`, async () => {
-      const at = createScene({ now: at12("2026-01-30"), own: new Set([B]) });
+      const at = createScene({ now: at12("2026-01-30"), recovers: false });
       at.write(B, ...request(1, at12("2026-01-30")));
       await at.pass();
       await at.passUntil(at12("2026-01-31"));
@@ -177,7 +178,7 @@ describe("files that were changed, shortened or deleted", () => {
     });
 
   it("are read with an error that names the file, be no pass in between", async () => {
-    const at = createScene({ now: at12("2026-01-31"), own: new Set([B]) });
+    const at = createScene({ now: at12("2026-01-31"), recovers: false });
     at.write(B, ...request(1, at12("2026-01-31")));
     await at.pass();
     shorten(join(at.dir, "usage/2026-01-31.jsonl"));

@@ -18,7 +18,7 @@ describe("the projection of the spend log", () => {
     const at = createScene();
     const [open, settle] = request(1, NOON, "2026-01-31T12:00:02.000Z");
     at.write(A, openLine(9, { time: NOON }), open, settle);
-    assert.deepEqual(await at.other({ own: null }).pass(), { copied: 1, faults: [] });
+    assert.deepEqual(await at.other({ recovers: false }).pass(), { copied: 1, faults: [] });
     const [record] = recordsIn(at.dayFile("2026-01-31"));
     assert.deepEqual(record?.log, {
       segment: A,
@@ -36,7 +36,7 @@ describe("the projection of the spend log", () => {
   });
 
   it("copies nothing twice, and goes on where it stopped", async () => {
-    const at = createScene({ own: new Set([A]) });
+    const at = createScene({ recovers: false });
     at.write(A, ...request(1, NOON), openLine(2, { time: NOON }));
     assert.equal((await at.pass()).copied, 1);
     assert.equal((await at.pass()).copied, 0);
@@ -46,7 +46,7 @@ describe("the projection of the spend log", () => {
   });
 
   it("books a request on the day on which it ended", async () => {
-    const at = createScene({ now: NEXT_NOON, own: new Set([A]) });
+    const at = createScene({ now: NEXT_NOON, recovers: false });
     at.write(A, ...request(1, "2026-01-31T23:59:59.000Z", "2026-01-31T23:59:59.999Z"));
     at.write(A, ...request(2, "2026-01-31T23:59:59.000Z", "2026-02-01T00:00:00.000Z"));
     await at.pass();
@@ -55,7 +55,7 @@ describe("the projection of the spend log", () => {
   });
 
   it("books a late voucher on the first open day", async () => {
-    const at = createScene({ own: new Set([A, B]) });
+    const at = createScene({ recovers: false });
     at.write(A, ...request(1, NOON));
     await at.pass();
     await at.passUntil(NEXT_NOON);
@@ -72,7 +72,7 @@ describe("the projection of the spend log", () => {
   });
 
   it("closes no day on which a request began that is not settled", async () => {
-    const at = createScene({ own: new Set([A, B]) });
+    const at = createScene({ recovers: false });
     at.write(A, openLine(1, { time: NOON }));
     at.write(B, openLine(2, { time: "2026-02-01T11:00:00.000Z" }));
     await at.passUntil(NEXT_NOON);
@@ -97,7 +97,7 @@ describe("the projection of the spend log", () => {
   });
 
   it("closes a day only if the pass began when nothing of it could come any more", async () => {
-    const at = createScene({ own: new Set([A]), now: "2026-01-31T23:59:59.000Z" });
+    const at = createScene({ recovers: false, now: "2026-01-31T23:59:59.000Z" });
     at.write(A, ...request(1, NOON));
     await at.passUntil("2026-02-01T00:00:05.000Z");
     assert.deepEqual(at.closed(), []);
@@ -106,7 +106,7 @@ describe("the projection of the spend log", () => {
   });
 
   it("puts the records of a closed day in the order of the log, by segment and line", async () => {
-    const at = createScene({ own: new Set([A, B]) });
+    const at = createScene({ recovers: false });
     for (let n = 0; n < 6; n += 1) {
       at.write(n % 2 === 0 ? B : A, ...request(n, NOON));
       await at.pass();
@@ -145,7 +145,7 @@ describe("the projection of the spend log", () => {
   it("makes the same file of a day however the passes fell", async () => {
     const files = await Promise.all(
       [1, 3, 20].map(async (every) => {
-        const at = createScene({ own: new Set([A, B]) });
+        const at = createScene({ recovers: false });
         for (let n = 0; n < 20; n += 1) {
           at.write(n % 3 === 0 ? B : A, ...request(n, NOON));
           if (n % every === 0) await at.pass();
@@ -160,7 +160,7 @@ describe("the projection of the spend log", () => {
   });
 
   it("chains the lines of days, lists a segment again only if it has grown, and prints each", async () => {
-    const at = createScene({ own: new Set([A]) });
+    const at = createScene({ recovers: false });
     at.write(A, ...request(1, NOON));
     await at.pass();
     await at.passUntil("2026-02-02T12:00:00.000Z");
@@ -188,7 +188,7 @@ describe("the projection of the spend log", () => {
   });
 
   it("opens the books on the first day that there is anything of", async () => {
-    const at = createScene({ now: "2026-02-03T12:00:00.000Z", own: new Set([A]) });
+    const at = createScene({ now: "2026-02-03T12:00:00.000Z", recovers: false });
     await at.pass();
     assert.deepEqual(at.closed(), []);
     at.write(A, ...request(1, "2026-01-30T12:00:00.000Z"));
@@ -203,7 +203,7 @@ describe("the projection of the spend log", () => {
 
 describe("lines of the spend log that should not be there", () => {
   it("count once: the first settle line, whatever the second says", async () => {
-    const at = createScene({ own: new Set([A]) });
+    const at = createScene({ recovers: false });
     const [open, settle] = request(1, NOON);
     at.write(A, open, settle, { ...settle, cost: "99" });
     const { copied, faults } = await at.pass();
@@ -215,13 +215,13 @@ describe("lines of the spend log that should not be there", () => {
     assert.equal(faults[0]!.blocks, false);
     assert.equal((await at.records())[0]?.cost, settle["cost"]);
     at.write(A, { ...settle, cost: "98" });
-    const again = await at.other({ own: new Set([A]) }).pass();
+    const again = await at.other({ recovers: false }).pass();
     assert.equal(again.copied, 0, "another process knows it too");
     assert.match(again.faults[0]!.detail, /line 4 settles/);
   });
 
   it("are named where a request is opened twice, and it is settled once", async () => {
-    const at = createScene({ own: new Set([A]) });
+    const at = createScene({ recovers: false });
     const [open, settle] = request(1, NOON);
     at.write(A, open, open, settle, open);
     const { copied, faults } = await at.pass();
@@ -235,7 +235,7 @@ describe("lines of the spend log that should not be there", () => {
   });
 
   it("are billed where the open line is gone", async () => {
-    const at = createScene({ own: new Set([A]) });
+    const at = createScene({ recovers: false });
     const [, settle] = request(1, NOON);
     at.write(A, settle);
     assert.equal((await at.pass()).copied, 1);
@@ -244,7 +244,7 @@ describe("lines of the spend log that should not be there", () => {
   });
 
   it("are passed over and named where they cannot be read, and the others count", async () => {
-    const at = createScene({ own: new Set([A]) });
+    const at = createScene({ recovers: false });
     const [open, settle] = request(1, NOON);
     at.write(A, "{", open, "", '{"type":"note"}', settle, "\u0000\u0000");
     const { copied, faults } = await at.pass();
@@ -274,7 +274,7 @@ describe("lines of the spend log that should not be there", () => {
     const lines = Object.keys(settleLine(1)).flatMap((name) =>
       spoilt.map((value) => settleLine(1, { [name]: value })),
     );
-    const at = createScene({ own: new Set([A]) });
+    const at = createScene({ recovers: false });
     at.write(
       A,
       ...lines.map((line, n) =>

@@ -22,7 +22,7 @@ const ACCOUNTS = ["acme", 'say "hi"', "acme\\", "a".repeat(300), "ö"];
 
 /** Five days of requests of two processes; the last day is open. */
 async function fiveDays(requests: number): Promise<Scene> {
-  const at = createScene({ now: "2026-01-29T00:00:00.000Z", own: new Set(["x"]) });
+  const at = createScene({ now: "2026-01-29T00:00:00.000Z", recovers: false });
   const { between, pick } = createRandom(5);
   let n = 0;
   for (let day = 0; day < 5; day += 1) {

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { claimSegment } from "../../../../src/extensions/money/ledger/segment-claim.ts";
+import { acquireSocketLock } from "../../../../src/extensions/data-files/index.ts";
+import { socketOf } from "../../../../src/extensions/money/ledger/index.ts";
 import { copySettled, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { linesOf, openLine, settleLine, spendId } from "../../../support/books.ts";
 import {
@@ -23,10 +24,10 @@ const settle = (n: number) => settleLine(n, { time: NOON, duration_ms: 0 });
 
 /** As the living process that writes a segment. */
 async function claim(t: TestContext, at: Scene, name: string): Promise<() => void> {
-  const held = await claimSegment(at.segment(name));
-  assert.ok(held);
-  t.after(held.release);
-  return held.release;
+  const release = await acquireSocketLock(socketOf(at.segment(name)));
+  assert.ok(release);
+  t.after(release);
+  return release;
 }
 
 describe("segments of dead processes", () => {
@@ -73,7 +74,7 @@ describe("segments of dead processes", () => {
     const at = createScene();
     at.write(A);
     at.write(B, open(1));
-    const command = at.other({ own: null });
+    const command = at.other({ recovers: false });
     assert.deepEqual(await command.pass(), { copied: 0, faults: [] });
     assert.equal(linesOf(at.segment(B)).length, 1);
     assert.ok(existsSync(at.segment(A)));
@@ -85,7 +86,7 @@ describe("segments of dead processes", () => {
   it("are recovered although another process has copied them before", async () => {
     const at = createScene();
     at.write(A, open(1), open(2), settle(2));
-    assert.equal((await at.other({ own: null }).pass()).copied, 1);
+    assert.equal((await at.other({ recovers: false }).pass()).copied, 1);
     assert.equal((await at.pass()).copied, 1);
     assert.deepEqual(numbersOf(await at.records()), [2, 1]);
   });
@@ -135,7 +136,7 @@ describe("two processes", () => {
   it("that copy at the same time copy each request once", async (t) => {
     const at = createScene();
     await claim(t, at, A);
-    const others = [at, at.other(), at.other({ own: null })];
+    const others = [at, at.other(), at.other({ recovers: false })];
     // A lock is waited for by the clock.
     const advance = (): void => {
       for (const { clock } of others) clock.advance(50);
@@ -157,8 +158,8 @@ describe("two processes", () => {
   });
 
   it("see what the other has copied: sums, records and ids of an open day", async () => {
-    const at = createScene({ own: new Set([A]) });
-    const reader = at.other({ own: null }).books.store;
+    const at = createScene({ recovers: false });
+    const reader = at.other({ recovers: false }).books.store;
     for (let n = 0; n < 3; n += 1) {
       at.write(A, open(n), settle(n));
       await at.pass();
@@ -173,7 +174,7 @@ describe("two processes", () => {
 
 describe("a clock that cannot be believed", () => {
   async function oneDay(): Promise<Scene> {
-    const at = createScene({ own: new Set([A]), keepDays: 1 });
+    const at = createScene({ recovers: false, keepDays: 1 });
     at.write(A, ...request(1, NOON));
     await at.pass();
     // A note of the time is made when a day may be closed.
@@ -228,7 +229,7 @@ describe("old segments", () => {
   });
 
   it("stay if somebody adds a line to them that no day has yet", async () => {
-    const at = createScene({ keepDays: 1, own: new Set([A]) });
+    const at = createScene({ keepDays: 1, recovers: false });
     at.write(A, ...request(1, NOON));
     await at.pass();
     await at.passUntil("2026-02-02T00:00:00.000Z");

@@ -87,7 +87,7 @@ describe("the index by request id", () => {
   });
 
   it("yields the latest records of an id up to the limit, over open and closed days", async () => {
-    const at = createScene({ now: "2025-12-31T12:00:00.000Z", own: new Set(["x"]) });
+    const at = createScene({ now: "2025-12-31T12:00:00.000Z", recovers: false });
     const segment = "2025-12-31.0001.jsonl";
     const over = { gateway_request_id: "same" };
     let n = 0;

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
-import { gatewayInstanceId, placeOf } from "../../../../src/extensions/money/ledger/index.ts";
-import { folder } from "../../../support/folder.ts";
+import { gatewayInstanceId, placeOf } from "../../../src/extensions/data-files/index.ts";
+import { folder } from "../../support/folder.ts";
 
 it("gatewayInstanceId names a data_dir for good", () => {
   const dir = folder();

@@ -10,14 +10,17 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
-import { ValidationError, type ValidationIssue } from "../../../core/schema/checker.ts";
-import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { ValidationError, type ValidationIssue } from "../../core/schema/checker.ts";
+import { asObject } from "../../core/schema/untrusted-json.ts";
 
 /**
  * Errors that pass by themselves. The gateway starts in spite of them, refuses requests with 503,
  * and serves as soon as it can write.
  */
 const PASSING = ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
+
+/** Whether an error of the system passes by itself. */
+export const passesByItself = (error: unknown): boolean => PASSING.includes(codeOf(error));
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
@@ -48,8 +51,8 @@ function whyUnusable(folder: string): string | undefined {
     if (there !== folder) tryFolderIn(there);
     return undefined;
   } catch (error) {
+    if (passesByItself(error)) return undefined;
     const code = codeOf(error);
-    if (PASSING.includes(code)) return undefined;
     return `${there === folder ? "cannot be written" : `cannot be made in ${there}`}: ${code}`;
   }
 }
@@ -95,7 +98,7 @@ export function makeDataDir(dataDir: string): void {
     const code = codeOf(error);
     if (code === "EEXIST")
       makeDataDir(dataDir); // another process has just made it
-    else if (!PASSING.includes(code))
+    else if (!passesByItself(error))
       throw new ValidationError([dataDirIssue(`cannot be made: ${code}`)]);
   }
 }

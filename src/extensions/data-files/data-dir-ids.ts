@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { readOrCreateHex } from "../../data-files/index.ts";
+import { readOrCreateHex } from "./secret-file.ts";
 
 /** Linux: the same in all containers of a running machine. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
