@@ -30,7 +30,7 @@ export interface Signals {
 export interface Process {
   /** Its environment variables, which may hold secrets. */
   readonly env: Environment;
-  /** SIGHUP reloads; SIGTERM and SIGINT stop (DESIGN.md "Stopping"). */
+  /** SIGHUP reloads; SIGTERM and SIGINT stop (contract.md "Stopping"). */
   readonly signals: Signals;
   /** For the access log, and for the line that announces the gateway. */
   readonly stdout: Writable;

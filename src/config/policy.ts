@@ -1,10 +1,10 @@
 // The order in which an alias prefers its models, and the reason for each rank: the core takes the
-// candidates in this order, `explain` and /status show the reasons. DESIGN.md "Aliases".
+// candidates in this order, `explain` and /status show the reasons. routing.md "Aliases".
 import type { ModelSettings, RankedModel, RoutingSettings } from "../core/routing/model.ts";
 
 /** What an alias says of its models: it has either a policy or a list. */
 export interface WrittenAlias {
-  /** How it ranks all models (DESIGN.md "Configuration"). Absent: `models` is there. */
+  /** How it ranks all models (routing.md "Aliases"). Absent: `models` is there. */
   readonly policy?: "reasoning" | "value" | undefined;
   /** Canonical names, best first. Absent: `policy` is there. */
   readonly models?: readonly string[] | undefined;

@@ -134,7 +134,7 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
           receive_ms: ms(120_000),
           /** An answer of which the client takes nothing for so long is broken off. */
           send_ms: ms(30_000),
-          /** Of silence, after which a comment goes out on a stream (WIRE 3.2). */
+          /** Of silence, after which a comment goes out on a stream (wire.md "Framing"). */
           keep_alive_ms: ms(15_000),
           drain_ms: ms(30_000, 0),
           /** Chat requests that a process has in hand at once; more are refused. */

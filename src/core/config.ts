@@ -11,7 +11,9 @@ export interface Config extends RoutingSettings, AccountSettings {
   readonly data_dir: string;
   /** What holds for accounts without limits of their own, and where requests are counted. */
   readonly limits: LimitSettings;
-  /** Where clients of other gateways expect something else than SPEC.md says (WIRE.md D1). */
+  /**
+   * Where clients of other gateways expect something else than the contract says (wire.md "Tools").
+   */
   readonly compat: {
     /** The tool_choice of a request that has tools and does not state one. */
     readonly tool_choice_default: "none" | "auto";
@@ -31,7 +33,7 @@ export interface ServerSettings {
   readonly receive_ms: number;
   /** An answer of which the client takes nothing for so many milliseconds is broken off. */
   readonly send_ms: number;
-  /** Milliseconds of silence, after which a comment goes out on a stream (WIRE.md 3.2). */
+  /** Milliseconds of silence, after which a comment goes out on a stream (wire.md "Framing"). */
   readonly keep_alive_ms: number;
   /** Milliseconds that requests in flight have when the gateway stops. */
   readonly drain_ms: number;

@@ -1,5 +1,5 @@
-// Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2. Keys
-// are compared by their SHA-256, so neither memory nor timing holds anything of the key itself.
+// Who calls: an API key to its account. contract.md "Authentication". Keys are compared by their
+// SHA-256, so neither memory nor timing holds anything of the key itself.
 import { sha256 } from "../hash.ts";
 import { ApiError, type ErrorCode } from "../openai/errors.ts";
 import { accountLimitName, keyLimitName, type AdmissionRequest } from "./limiter.ts";

@@ -31,8 +31,8 @@ export const authenticate = (
   });
 
 /**
- * Tells the client its limits in headers (WIRE.md 4.4). Throws the 429, or the 503 of limits that
- * cannot be looked up.
+ * Tells the client its limits in headers (wire.md "Rate limit headers"). Throws the 429, or the 503
+ * of limits that cannot be looked up.
  */
 export function requireAdmission(
   decision: AdmissionDecision,

@@ -36,7 +36,7 @@ export interface Snapshot extends ConfigSnapshot {
 
 /** What outlives a configuration. */
 export interface ChatServices {
-  /** Admits each request before its body is read (DESIGN.md "Order"). */
+  /** Admits each request before its body is read (contract.md "Order of checks"). */
   readonly limiter: Limiter;
   /** Opens each request before a provider is called. Without books it keeps nothing. */
   readonly ledger: Ledger;

@@ -1,6 +1,6 @@
 // A request for a reply, in whichever client API, from top to bottom: authenticate, admit, read,
 // check, candidates, hold what it may cost, open in the ledger, complete with fallback, deliver,
-// settle. SPEC.md "Endpoints", DESIGN.md "Order".
+// settle. contract.md "Order of checks".
 import type { Diagnose } from "../diagnose.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { Exchange, Handler } from "../http/exchange.ts";

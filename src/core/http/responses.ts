@@ -4,7 +4,7 @@ import type { ResponseHeaders } from "./http-error.ts";
 
 /** An error as the client gets it. */
 export interface ErrorResponse {
-  /** The HTTP status, as in WIRE.md 4.2. */
+  /** The HTTP status, as in errors.md. */
   readonly status: number;
   /** Headers beside Content-Type and Content-Length. */
   readonly headers: ResponseHeaders;

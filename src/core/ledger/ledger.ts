@@ -1,6 +1,6 @@
 // The ledger's contract. Each request is opened in the ledger before a provider is called, and
 // settled after with its cost. The core has a ledger that keeps nothing. An extension can keep a
-// spend log instead: DESIGN.md "Files under data_dir" has the meaning of the fields.
+// spend log instead: books.md "The spend log" has the meaning of the fields.
 import { ApiError } from "../openai/errors.ts";
 import type { Usage } from "../openai/usage.ts";
 import type { UsageSource } from "./meter.ts";

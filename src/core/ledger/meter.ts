@@ -30,7 +30,7 @@ export interface Meter {
   isFinal(): boolean;
   /**
    * Null until the provider has finished. "tool_calls" where it says "stop" after a tool call
-   * (WIRE.md 2).
+   * (wire.md "Finish reasons").
    */
   finishReason(): FinishReason | null;
 }

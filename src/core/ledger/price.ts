@@ -1,6 +1,5 @@
 // Money, exactly: whole pico-units of the currency as BigInt, never rounded, printed as a decimal
-// string. A price of 1 per million tokens is 1e6 pico-units for each token. DESIGN.md "Files",
-// WIRE.md 8.
+// string. A price of 1 per million tokens is 1e6 pico-units for each token. wire.md "Prices".
 import type { Usage } from "../openai/usage.ts";
 
 /** What a model costs, in the currency per million tokens, with at most six decimals. */

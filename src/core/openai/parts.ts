@@ -48,7 +48,9 @@ export interface ToolArgumentsPart {
 export interface FinishPart {
   /** May come more than once, with text or figures after it. The last one counts. */
   readonly type: "finish";
-  /** The provider's own word, translated to one of SPEC.md's four (WIRE.md 2). */
+  /**
+   * The provider's own word, translated to one of the contract's four (wire.md "Finish reasons").
+   */
   readonly reason: FinishReason;
 }
 
@@ -88,8 +90,8 @@ export interface TokenLogprob extends Token {
 }
 
 /**
- * A token from a provider's JSON in OpenAI's form. WIRE.md 2: `bytes` is never missing, and
- * `top_logprobs` is always a list.
+ * A token from a provider's JSON in OpenAI's form (wire.md "Log probabilities"): `bytes` is never
+ * missing, and `top_logprobs` is always a list.
  */
 export const tokenLogprob = (json: unknown): TokenLogprob => ({
   ...tokenFields(json),

@@ -1,4 +1,4 @@
-// Token counts: what a provider states, and what the client is billed for. WIRE.md 2.
+// Token counts: what a provider states, and what the client is billed for. wire.md "Token counts".
 
 /** Token statistics of a reply. All counts are in tokens. */
 export interface Usage {

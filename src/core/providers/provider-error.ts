@@ -1,6 +1,7 @@
 // A failed attempt at a provider: what the client may learn of it, who has to act, and whether
-// asking again helps (WIRE.md 4.3). A refusal is an answer other than 200, or an error inside a
-// 200. The provider's text is never passed on: it may quote keys, hosts or the client's content.
+// asking again helps (wire.md "Provider errors"). A refusal is an answer other than 200, or an
+// error inside a 200. The provider's text is never passed on: it may quote keys, hosts or the
+// client's content.
 import type { ErrorCode } from "../openai/errors.ts";
 import type { UsageReport } from "../openai/usage.ts";
 

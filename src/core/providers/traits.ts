@@ -1,6 +1,7 @@
-// What differs between providers that speak one format, as data (WIRE.md 6, 7.1). Each vendor's row
-// in src/config/vendors.json says how it departs from the generic one. The configuration overrides
-// a trait in a provider, and again in a model.
+// What differs between providers that speak one format, as data (wire.md "OpenAI-compatible
+// providers", "Anthropic requests"). Each vendor's row in src/config/vendors.json says how it
+// departs from the generic one. The configuration overrides a trait in a provider, and again in a
+// model.
 
 /** What a model can do of what not every model can. */
 export type Support =

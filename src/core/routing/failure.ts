@@ -1,6 +1,6 @@
 // What is said of failed attempts: to the ledger, to the operator, and to the client, who never
 // sees the provider's own message. Computes the client's Retry-After after providers' faults.
-// WIRE.md 4.2, the rows of providers' faults.
+// errors.md "Provider answers".
 import type { AttemptRecord } from "../ledger/ledger.ts";
 import { ClientGone } from "../http/cancel.ts";
 import { ApiError, toApiError } from "../openai/errors.ts";
@@ -18,7 +18,7 @@ type ClientError = readonly [param: string | null, message: string];
 
 /** A provider is overloaded for so long, where it does not say so itself. */
 const DEFAULT_RETRY_MS = 5_000;
-/** The longest Retry-After that clients obey (WIRE.md 4.4). */
+/** The longest Retry-After that clients obey (wire.md "Rate limit headers"). */
 const MAX_RETRY_SECONDS = 60;
 
 /**

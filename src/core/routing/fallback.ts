@@ -1,6 +1,6 @@
 // All attempts at one request, until a model has replied: the same model again after a passing
-// failure, then, for an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md
-// 4.3. After the first real delta there is no way back.
+// failure, then, for an alias, the next candidate. contract.md "Attempts" and "Commit point",
+// wire.md "Provider errors". After the first real delta there is no way back.
 import type { Clock } from "../clock.ts";
 import { ClientGone, type Cancel } from "../http/cancel.ts";
 import type { AttemptRecord } from "../ledger/ledger.ts";

@@ -1,4 +1,4 @@
-// Anthropic's reply, whole or event by event. WIRE.md 7.2.
+// Anthropic's reply, whole or event by event. wire.md "Anthropic replies".
 import { randomHex } from "../../core/ids.ts";
 import type { NativePart, Part } from "../../core/openai/parts.ts";
 import { namelessCall, textOf, textPart, withUsage } from "../../core/providers/decoding.ts";

@@ -1,4 +1,4 @@
-// Anthropic's Messages API as a wire format of providers. WIRE.md 7.
+// Anthropic's Messages API as a wire format of providers. wire.md "Anthropic requests".
 import type { Extension } from "../../core/extension/extension.ts";
 import type { NativeRequest } from "../../core/openai/native-request.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";

@@ -1,4 +1,4 @@
-// Anthropic's token counts. WIRE.md 7.2.
+// Anthropic's token counts. wire.md "Anthropic replies".
 import type { UsageReport } from "../../core/openai/usage.ts";
 import { asObject, tokenCounter } from "../../core/schema/untrusted-json.ts";
 import { sumOf } from "../turns/index.ts";

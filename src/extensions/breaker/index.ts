@@ -1,5 +1,5 @@
 // A circuit breaker for each model. A provider that fails again and again is left alone for a
-// while. Then one request at a time probes it, until one gets a reply. DESIGN.md "Breaker". Only
+// while. Then one request at a time probes it, until one gets a reply. contract.md "Breaker". Only
 // failures of the provider count.
 import type { Clock } from "../../core/clock.ts";
 import type { Extension } from "../../core/extension/extension.ts";

@@ -43,7 +43,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
     add(
       ["response_format"],
       ({ traits }) => traits.supports.includes(format.type),
-      // LangChain for Python looks for this very phrase (WIRE 1.5).
+      // LangChain for Python looks for this very phrase (wire.md "Reply format").
       `'${pathText(clientPath(["response_format"]))}' of type '${format.type}' is not ` +
         "supported with this model",
     );

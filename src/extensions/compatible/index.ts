@@ -1,6 +1,6 @@
 // OpenAI's format as the many servers speak it that are compatible with it, each a little
-// differently (WIRE.md 6). It takes the place of the core's dialect `openai`, which reads the
-// format only as it is documented.
+// differently (wire.md "OpenAI-compatible providers"). It takes the place of the core's dialect
+// `openai`, which reads the format only as it is documented.
 import type { Extension } from "../../core/extension/extension.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";

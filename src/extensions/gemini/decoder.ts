@@ -1,4 +1,4 @@
-// Gemini's reply, whole or event by event. WIRE.md 7b.
+// Gemini's reply, whole or event by event. wire.md "Gemini replies".
 import { randomHex } from "../../core/ids.ts";
 import { type Part, type TokenLogprob, tokenLogprob } from "../../core/openai/parts.ts";
 import type { UsageReport } from "../../core/openai/usage.ts";

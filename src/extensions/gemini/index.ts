@@ -1,4 +1,5 @@
-// Gemini's generateContent and streamGenerateContent as a wire format of providers. WIRE.md 7b.
+// Gemini's generateContent and streamGenerateContent as a wire format of providers. wire.md "Gemini
+// requests".
 import type { Extension } from "../../core/extension/extension.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";

@@ -1,4 +1,5 @@
-// Keys that `keys create` made: keys.json under data_dir. DESIGN.md "Files under data_dir".
+// Keys that `keys create` made: keys.json under data_dir. The manual's page security.md says how
+// they are kept.
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";

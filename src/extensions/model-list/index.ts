@@ -1,5 +1,5 @@
 // GET /v1/models and /v1/models/{id}: the canonical names and enabled aliases that a key may use,
-// with what the models behind them can do. DESIGN.md "Endpoints".
+// with what the models behind them can do. contract.md "Endpoints".
 import type { IncomingHttpHeaders } from "node:http";
 import { authenticate } from "../../core/chat/admission.ts";
 import type { Config } from "../../core/config.ts";
@@ -14,11 +14,11 @@ import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
 export interface ListedModel extends Capabilities {
   /** What clients send as `model`: a canonical name, or an enabled alias. */
   readonly id: string;
-  /** As clients of OpenAI expect it (WIRE.md 4.6). */
+  /** As clients of OpenAI expect it (wire.md "Model list"). */
   readonly object: "model";
   /** In seconds since 1970. */
   readonly created: number;
-  /** Always `chat-gateway`: no provider's name may show (WIRE.md 4.1). */
+  /** Always `chat-gateway`: no provider's name may show (wire.md "Model list"). */
   readonly owned_by: string;
 }
 

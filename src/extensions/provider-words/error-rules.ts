@@ -1,6 +1,7 @@
 // What a provider's refusal means: HTTP status and the error's texts to a code of the gateway's own
-// and to who has to act. WIRE.md 4.3. A message may quote what the client sent. Patterns that would
-// blame anybody but this request therefore match at the beginning of a message only.
+// and to who has to act. wire.md "Provider errors". A message may quote what the client sent.
+// Patterns that would blame anybody but this request therefore match at the beginning of a message
+// only.
 import type {
   ProviderErrorCode,
   ProviderErrorDetail,

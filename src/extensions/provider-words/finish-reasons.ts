@@ -1,4 +1,4 @@
-// Why a reply ended, in every provider's vocabulary. WIRE.md 2, 7.2, 7b.
+// Why a reply ended, in every provider's vocabulary. wire.md "Finish reasons".
 import type { FinishReason, Part } from "../../core/openai/parts.ts";
 import { ProviderError } from "../../core/providers/provider-error.ts";
 

@@ -83,7 +83,7 @@ export const DOCUMENTED_SWITCHES = ["thinking", "reasoning_effort", "none"];
 
 /**
  * Where there is a switch, it is off unless the client asked for thinking: many models think by
- * default (WIRE D5).
+ * default (wire.md "Thinking").
  */
 export const documentedThinking: ThinkingFields = (on, effort, traits) => {
   const isObject = traits.thinking === "thinking";
