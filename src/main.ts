@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The process: the only file that touches it (environment, standard streams, signals, exit codes).
-// A signal that nobody listens for ends a process, so it listens before it loads the program: what
-// stands in this file must import nothing but types.
+// A signal without a listener ends a process, so this file listens before it loads the program, and
+// imports nothing but types.
 import type { Process, Signals } from "./command-line/terminal.ts";
 
 const signals = listenForSignals();

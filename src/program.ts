@@ -46,8 +46,8 @@ const sinks = ({ stdout, stderr }: Process): LogSinks => ({
 });
 
 /**
- * Runs a command. Resolves with its exit code, undefined for 0. `serve` goes on after that until it
- * is stopped.
+ * Runs a command. Resolves with its exit code, undefined for 0. `serve` continues after that until
+ * it is stopped.
  */
 export async function run(
   argv: readonly string[],

@@ -1,6 +1,6 @@
 // Another configuration for a running gateway: from the file again, whenever it or the file of one
-// of its secrets changes, or somebody sends SIGHUP. All or nothing: if the new file is invalid, the
-// error is logged and the old configuration stays active.
+// of its secrets changes, or SIGHUP comes. All or nothing: if the new file is invalid, the error is
+// logged and the old configuration stays active.
 import { assertFits } from "./config/demo-key.ts";
 import type { ConfigExtension } from "./config/extension.ts";
 import { changedFixedSettings } from "./config/fixed-settings.ts";
@@ -98,7 +98,7 @@ export function createReloader(
       gateway.reload(loaded.config, loaded.extensions);
       record.file = loaded.source ?? null;
     });
-    // Those of a refused configuration too: once its secret is right, it is to be put in force.
+    // Those of an invalid configuration too: once its secret is right, it is put in force.
     watchSecrets(secretFiles);
   }
 
@@ -130,8 +130,8 @@ function createSecretWatch(
 }
 
 /**
- * Does `work`; if it fails, the operator is told that the configuration before stays in force, and
- * why: in the log, and in the record until another reload succeeds.
+ * Does `work`. If it fails, the old configuration stays active, and the error is in the log, and in
+ * the record until another reload succeeds.
  */
 export async function reportFailure(
   { gateway, record }: Reloading<"diagnose">,

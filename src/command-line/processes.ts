@@ -66,6 +66,6 @@ export interface WorkerProgram {
 
 /** A gateway that is one of several processes. */
 export interface WorkerGateway extends RunningGateway {
-  /** What this process says of itself at this moment. */
+  /** The report of this process at this moment. */
   report(): Report;
 }

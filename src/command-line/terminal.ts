@@ -20,8 +20,7 @@ export interface Signals {
   /** Whether a SIGTERM or SIGINT has come. */
   stopRequested(): boolean;
   /**
-   * Lets signals end the process, as they do where nobody listens; also those that have come
-   * already.
+   * Lets signals end the process, as they do without a listener; also those that have come already.
    */
   leaveToSystem(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
 }

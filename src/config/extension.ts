@@ -27,8 +27,8 @@ export interface ExtensionEntry<X extends ConfigExtension = ConfigExtension> {
   /** It is loaded whenever a gateway serves. */
   readonly serves?: boolean;
   /**
-   * It is loaded when a setting has another value than the word for what the program does without
-   * it.
+   * It is loaded when a setting has another value than this, which stands for what the program does
+   * without the extension.
    */
   readonly replaces?: { readonly setting: string; readonly word: string };
   /** Evaluates its code, at the first call. Not called while nothing needs it. */

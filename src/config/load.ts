@@ -20,7 +20,7 @@ import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 export const DEFAULT_FILE = "gateway.json";
 
 export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
-  /** Absent: ./gateway.json if it is there, else the built-in configuration. */
+  /** Absent: ./gateway.json if that exists, else the built-in configuration. */
   readonly file?: string | undefined;
   /** Takes the place of server.host. */
   readonly host?: string | undefined;
@@ -62,8 +62,7 @@ export interface Loaded<X extends ConfigExtension = ConfigExtension> {
   /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
   /**
-   * The SHA-256 of the file's content, by which a later one is told apart; null for the built-in
-   * configuration.
+   * The SHA-256 of the file's content, to recognise a change; null for the built-in configuration.
    */
   readonly digest: string | null;
 }

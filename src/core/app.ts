@@ -72,7 +72,7 @@ export interface RunningGateway {
 }
 
 export interface Gateway extends RunningGateway {
-  /** What this process says of itself at this moment. */
+  /** The report of this process at this moment. */
   report(): Report;
   /**
    * Takes no new connections, lets requests in flight run for at most `drainMs` (0), then ends them

@@ -5,7 +5,7 @@ import type { AccountSettings } from "./accounts/keyring.ts";
 import type { RoutingSettings } from "./routing/model.ts";
 
 export interface Config extends RoutingSettings, AccountSettings {
-  /** The public listener, and the bounds of what comes in and goes out. */
+  /** The public listener, and the bounds of requests and replies. */
   readonly server: ServerSettings;
   /** The folder of everything that is kept. */
   readonly data_dir: string;
@@ -31,13 +31,15 @@ export interface ServerSettings {
   readonly max_reply_bytes: number;
   /** Milliseconds until a request has arrived whole; its head has a minute at the most. */
   readonly receive_ms: number;
-  /** An answer of which the client takes nothing for so many milliseconds is broken off. */
+  /**
+   * An answer is broken off after this many milliseconds in which the client took nothing of it.
+   */
   readonly send_ms: number;
-  /** Milliseconds of silence, after which a comment goes out on a stream (wire.md "Framing"). */
+  /** After so many milliseconds of silence a comment is sent on a stream (wire.md "Framing"). */
   readonly keep_alive_ms: number;
   /** Milliseconds that requests in flight have when the gateway stops. */
   readonly drain_ms: number;
-  /** Chat requests that a process has in hand at once; more are refused. */
+  /** Chat requests that a process has in progress at once; more are refused. */
   readonly max_in_flight: number;
 }
 

@@ -63,7 +63,7 @@ export type HoldFor = (request: AcceptedRequest) => Hold | undefined | Promise<H
 export interface AcceptedRequest {
   /** The format in which the client asked, and in which it gets its answer. */
   readonly api: ClientApi;
-  /** The HTTP request, and the response that is to be sent. */
+  /** The HTTP request and its response. */
   readonly exchange: Exchange;
   /** The key of the request, and the account that it belongs to. */
   readonly caller: Caller;
@@ -77,11 +77,11 @@ export interface AcceptedRequest {
   readonly candidates: readonly Model[];
   /** By the monotonic clock. */
   readonly startedAt: number;
-  /** Chat requests that this process has in hand at this moment, this one included. */
+  /** Chat requests that this process has in progress, this one included. */
   readonly inFlight: () => number;
   /** Tells the operator what happened to a model. */
   readonly report: ReportEvent;
-  /** Undefined: nobody traces it. */
+  /** Undefined: it is not traced. */
   readonly trace: RequestTrace | undefined;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;

@@ -246,7 +246,7 @@ export interface HostSources {
 export interface HostRunner {
   /** To be called when the public listener has its address. Rejects if one of them cannot start. */
   listen(publicAddress: string): Promise<void>;
-  /** What the line that announces the gateway says of them. */
+  /** What the start line of the gateway says about them. */
   announcements(): readonly string[];
   /** Resolves when all of them have closed what they opened. */
   close(): Promise<void>;

@@ -21,7 +21,7 @@ export interface LiveExchange extends Exchange {
   retained: number;
   /** The handler has returned or thrown: it adds nothing more to `log`. */
   handled: boolean;
-  /** Called when `handled` becomes true. Absent: nobody waits for that. */
+  /** Called when `handled` becomes true. Absent: there is no listener. */
   onHandled?: () => void;
   /** The status for the access log where `res` does not know it. Absent: as sent. */
   loggedStatus?: number;

@@ -55,7 +55,7 @@ function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHook
   if (thrown instanceof ClientGone) return;
   const response = hooks.renderError(thrown, requestId, req);
   if (cancel.reason instanceof ClientGone) {
-    // Nobody is there to be answered, but a bug is a bug.
+    // The client has left and gets no answer, but a bug is reported.
     if (response.isInternal && !isCausedBy(thrown, cancel.reason)) hooks.failed(exchange, thrown);
     return;
   }

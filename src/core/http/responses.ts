@@ -59,7 +59,7 @@ export function sendError(
   res: ServerResponse,
   { status, headers, body }: ErrorResponse,
 ): void {
-  // A body of which the client has announced that it waits for permission (Expect) never comes.
+  // A client that waits for permission to send its body (Expect) will not send it now.
   const isBodyComing = !req.complete && req.headers.expect === undefined;
   if (status !== 413 || !isBodyComing) {
     sendJson(res, status, body, headers);

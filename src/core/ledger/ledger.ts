@@ -63,8 +63,9 @@ export interface Settlement {
   /** In the order in which they were made. Empty: no provider was asked. */
   readonly attempts: readonly AttemptRecord[];
   /**
-   * What came of a stream that broke after something of it was shown, if an extension went on with
-   * it: a word of that extension's. Absent: nothing broke, or nothing went on.
+   * The result of an extension's attempt to continue a stream that broke after a part of it was
+   * shown; the extension defines the values. Absent: the stream did not break, or it was not
+   * continued.
    */
   readonly recovery?: string | undefined;
   /**

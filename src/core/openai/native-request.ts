@@ -9,8 +9,8 @@ export interface NativeRequest {
   /** Headers that are passed on. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * What chat completions has no words for, so that only such a provider can serve it. Absent: any
-   * can.
+   * The part that chat completions cannot express, so that only such a provider can serve it.
+   * Absent: any can.
    */
   readonly only?: { readonly path: (string | number)[]; readonly message: string } | undefined;
   /** The bytes of the blocks and tools of `body` that the chat completion lacks. Absent: none. */

@@ -40,7 +40,7 @@ export interface ReplyOptions {
   readonly includeUsage: boolean;
 }
 
-/** A comment that stands where another attempt goes on with a stream, for whoever looks. */
+/** The comment that marks the place where another attempt continues a stream. */
 export const RECOVERED = ": recovered\n\n";
 
 /** Turns parts into the public format. */
@@ -53,8 +53,8 @@ export interface ReplyWriter {
    */
   end(usage: Usage, reason: FinishReason): string;
   /**
-   * Another attempt, of this model, goes on with a stream that broke. Returns what tells it to the
-   * client. Absent: nothing does.
+   * Another attempt, of this model, continues a stream that broke. Returns the text that marks the
+   * place for the client. Absent: the format has no such mark.
    */
   readonly resumed?: (model: string, fingerprint: string) => string;
 }

@@ -288,6 +288,8 @@ export type ChatRequest = Readonly<Omit<Infer<typeof chatRequest>, "messages">> 
    * Absent: there are none.
    */
   readonly further?: Readonly<Record<string, unknown>>;
-  /** The place in the client's own request of what stands at a place of this. Absent: the same. */
+  /**
+   * Translates a path in this request to the path in the client's own request. Absent: the same.
+   */
   readonly clientPath?: (path: readonly (string | number)[]) => (string | number)[];
 };

@@ -7,8 +7,8 @@ import { asArray, asString } from "../schema/untrusted-json.ts";
 import { ProviderError } from "./provider-error.ts";
 
 /**
- * The parts of a whole reply. It is finished, whether or not it says so. Throws a ProviderError if
- * the JSON is an error, or no reply.
+ * The parts of a whole reply. It is finished even if it has no finish reason. Throws a
+ * ProviderError if the JSON is an error, or no reply.
  */
 export function wholeReply(
   { decoder, isReply }: Dialect,

@@ -36,7 +36,7 @@ export interface Decoder {
    * provider failed.
    */
   push(event: unknown): Part[];
-  /** Whether the last event said that no more will come. Absent: the format never says so. */
+  /** Whether the last event ended the stream. Absent: the format has no such event. */
   readonly ended?: () => boolean;
   /**
    * Returns what `[DONE]` adds to a reply: its finish, if the provider states none. Throws as
@@ -48,7 +48,7 @@ export interface Decoder {
 export interface Dialect {
   /** The headers that carry the provider's key. */
   auth(key: string): Headers;
-  /** Throws a ProviderError if this format has no words for the request. */
+  /** Throws a ProviderError if this format cannot express the request. */
   request(chat: ChatRequest, target: Target): ProviderRequest;
   /** Whether this JSON, which is no error, is a whole reply. */
   isReply(json: unknown): boolean;

@@ -3,7 +3,7 @@
 // departs from the generic one. The configuration overrides a trait in a provider, and again in a
 // model.
 
-/** What a model can do of what not every model can. */
+/** A capability that not every model has. */
 export type Support =
   | "tools"
   | "json_object"
@@ -35,7 +35,7 @@ export interface Traits {
   readonly thinking_off: boolean;
   /** The known depths of thinking. The one nearest to the client's reasoning_effort is sent. */
   readonly efforts: readonly string[];
-  /** What the model can do of what not every model can. */
+  /** The capabilities of the model among those that not every model has. */
   readonly supports: readonly Support[];
   /**
    * The known forms of tool_choice. `any`: all but named tools, with "any" for "required". `auto`:
@@ -97,8 +97,8 @@ export interface Traits {
    */
   readonly done_without_finish: boolean | undefined;
   /**
-   * How the model is told to go on with the beginning of its own answer: a word of the extension
-   * that asks it to. "none": it cannot.
+   * How the model is asked to continue the beginning of its own answer; the extension that asks it
+   * defines the values. "none": it cannot.
    */
   readonly prefill: string;
   /**

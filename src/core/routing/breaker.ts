@@ -26,7 +26,8 @@ export interface BreakerStatus {
   /** The last failure, for the operator. Null: there was none. */
   readonly lastFault: string | null;
   /**
-   * The provider's answer at the last failed attempt, whoever was to blame. Null: there was none.
+   * The provider's answer at the last failed attempt, also where the client or the operator was to
+   * blame. Null: there was none.
    */
   readonly lastAnswer: ProviderAnswer | null;
 }

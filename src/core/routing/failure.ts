@@ -1,4 +1,4 @@
-// What is said of failed attempts: to the ledger, to the operator, and to the client, who never
+// How failed attempts are reported: to the ledger, to the operator, and to the client, who never
 // sees the provider's own message. Computes the client's Retry-After after providers' faults.
 // errors.md "Provider answers".
 import type { AttemptRecord } from "../ledger/ledger.ts";
@@ -16,7 +16,7 @@ export interface FailedAttempt {
 
 type ClientError = readonly [param: string | null, message: string];
 
-/** A provider is overloaded for so long, where it does not say so itself. */
+/** How long an overloaded provider is assumed to stay so, if it does not say. */
 const DEFAULT_RETRY_MS = 5_000;
 /** The longest Retry-After that clients obey (wire.md "Rate limit headers"). */
 const MAX_RETRY_SECONDS = 60;

@@ -76,7 +76,7 @@ const STALE_CONNECTION = new ProviderError(
   "the provider had closed the pooled connection; the request is sent again on a new one",
 );
 
-/** The progress of a request of which no model has been asked yet. `model`: its first candidate. */
+/** The progress of a request before any model was asked. `model`: its first candidate. */
 export const notStarted = (model: Model): RequestProgress => ({
   model,
   attempts: [],
@@ -115,7 +115,7 @@ export async function completeWithFallback(
       const error = requireRecoverable(result, progress, chat.model, context);
       failures.push({ model, error });
       wait = waitBefore(error, model, retries);
-      // At a retry the model's own failure is there already.
+      // On a retry, `failures` already holds the model's real error.
     } else if (retries === 0) failures.push({ model, error: BREAKER_OPEN });
 
     // The same model again, if there is time for it and its breaker is still closed; else the next.

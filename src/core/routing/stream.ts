@@ -144,7 +144,7 @@ const counted = (unfinished: number): number => Math.max(0, unfinished - 64 * 10
 
 /**
  * Resolves at the end of the stream. Rejects with the reason of `cancel`, or with what went wrong,
- * after what came before was delivered.
+ * after the parts before the failure were delivered.
  */
 export function pump(
   body: AsyncIterable<Uint8Array>,
@@ -175,7 +175,7 @@ export function pump(
     const hasContent = decoding.push(texts);
     const parts = decoding.takeParts();
     const room = parts.length > 0 ? deliver(parts) : undefined;
-    room?.catch(() => undefined); // where nobody waits for room any more, its error does not matter
+    room?.catch(() => undefined); // once no code waits for room, its error does not matter
     const error = decoding.error();
     if (error !== undefined && !decoding.isFinished()) throw error;
     if (!room || decoding.isEnded()) {

@@ -31,7 +31,7 @@ export class ValidationError extends Error {
   readonly issues: readonly ValidationIssue[];
   constructor(issues: readonly ValidationIssue[]) {
     // A stack costs ten times as much as the check. A request may have 100,000 wrong values in
-    // fields that are lenient, and nobody reads where the check was.
+    // fields that are lenient, and no code reads the path of such a failure.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(issues.map(issueText).join("\n"));

@@ -39,10 +39,7 @@ export function createAnthropicDecoder(
     replyId = id;
   }
 
-  /**
-   * Content that is there from the start has no events of its own. After such events it repeats
-   * them.
-   */
+  /** Content in the first event has no events of its own. After such events it repeats them. */
   function contentParts(content: unknown): Part[] {
     if (blocks.hasRead()) return [];
     if (!Array.isArray(content)) return textPart("text", content);
@@ -106,7 +103,7 @@ interface BlockReader {
 
 /**
  * Blocks that are no part of the answer: what only the provider can read, and its own tools, whose
- * results are told by the end of their names.
+ * results have types that end in `_tool_result`.
  */
 const NO_ANSWER = new Set([
   "redacted_thinking",

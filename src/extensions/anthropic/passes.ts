@@ -117,7 +117,7 @@ function needBlock(
 ): void {
   const { type, name, source, content } = block;
   const isKnown = type === undefined || BLOCKS.has(String(type));
-  // A call that the provider ran itself says by its name what ran.
+  // A call that the provider ran itself has the tool in its name.
   const told = type === "server_tool_use" ? name : type;
   if (!isKnown && !isListed) need(String(told), [...path, "type"]);
   const { type: sourceType, content: shown } = asObject(source);

@@ -1,4 +1,4 @@
-// A circuit breaker for each model. A provider that fails again and again is left alone for a
+// A circuit breaker for each model. After repeated failures no request is sent to the model for a
 // while. Then one request at a time probes it, until one gets a reply. contract.md "Breaker". Only
 // failures of the provider count.
 import type { Clock } from "../../core/clock.ts";

@@ -1,5 +1,5 @@
 // Bounds what a process takes on: the connections of its clients, and the bytes of bodies and
-// replies that it has in hand.
+// replies that it keeps in memory.
 import type { ConfigExtension } from "../../config/extension.ts";
 import { integer, nullable, positive } from "../../config/fields.ts";
 import { defineSetting } from "../../config/setting.ts";

@@ -16,9 +16,9 @@ export interface Calls<Question, Note, Answer> {
 export interface Caller<Question, Note, Answer> {
   /** Resolves with the answer. It never settles if the first process has ended. */
   ask(question: Question): Promise<Answer>;
-  /** Says something at once, before what another process does because of it. */
+  /** Sends a note at once, so that it arrives before messages that follow from it. */
   tell(note: Note): void;
-  /** Hears no more answers. */
+  /** Ignores further answers. */
   close(): void;
 }
 

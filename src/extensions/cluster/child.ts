@@ -88,7 +88,7 @@ export function startChild(events: ChildEvents): Child {
     for (const answer of asking) answer(report);
   }
 
-  /** What a worker says of its own life. */
+  /** Handles the messages in which a worker reports its own state. */
   function hearOfLife({ born, failed, listening }: WorkerMessage): void {
     hasSpoken = true;
     if (born) events.born(child);

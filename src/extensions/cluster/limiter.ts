@@ -53,7 +53,10 @@ export function createRemoteLimiter(): Limiter {
   };
 }
 
-/** Only what the limiter needs: a request is also a caller, of which more would be copied. */
+/**
+ * Only the fields that the limiter needs: the object may be a whole Caller, and all of it would be
+ * copied.
+ */
 const plain = ({ account, limits, maxInFlight }: AdmissionRequest): AdmissionRequest => ({
   account,
   limits,

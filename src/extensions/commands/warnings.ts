@@ -35,9 +35,9 @@ function hopelessAliases(config: Config): Warning[] {
 }
 
 /**
- * Enabled aliases with several candidates, some of which do not say how long a prompt may be:
- * nobody can tell before it is sent whether a long one has room there, so after it was too long for
- * one model these are asked last.
+ * Enabled aliases with several candidates, some of which have no `context_tokens`: whether a long
+ * prompt has room there is unknown before it is sent, so after it was too long for one model these
+ * are asked last.
  */
 function candidatesOfUnknownSize(config: Config): Warning[] {
   const hasSize = (name: string) => config.models.get(name)?.context_tokens !== undefined;

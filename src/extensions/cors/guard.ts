@@ -40,7 +40,7 @@ const REQUEST_HEADERS: ReadonlySet<string> = new Set([
   "x-api-key",
   "x-request-id",
 ]);
-/** What the official SDKs say of themselves. */
+/** Headers in which the official SDKs describe themselves. */
 const SDK_HEADER = /^x-stainless-[a-z0-9-]{1,64}$/;
 
 /** The response depends on these headers of the question, which caches must know. */

@@ -95,7 +95,8 @@ const socketPath = (path: string): string =>
   );
 
 /**
- * The number of the file at `path`, by which it is told from a copy. Undefined if nothing is there.
+ * The number of the file at `path`, which distinguishes it from a copy. Undefined if there is no
+ * such file.
  */
 export const inodeOf = (path: string): number | undefined =>
   statSync(path, { throwIfNoEntry: false })?.ino;

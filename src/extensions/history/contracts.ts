@@ -79,7 +79,7 @@ export interface RequestEntry {
 
 /** Requests of one key that were refused with one code, in one slice. */
 export interface RefusalCount {
-  /** Null: nobody was authenticated. */
+  /** Null: the caller was not authenticated. */
   readonly account: string | null;
   /** As Caller.keyId. Null as above. */
   readonly key: string | null;
@@ -135,7 +135,7 @@ export interface Slice {
   readonly at: number;
   /** By TOTAL. */
   readonly total: number[];
-  /** By ACCOUNT. The name "" stands for requests of nobody who was authenticated. */
+  /** By ACCOUNT. The name "" stands for requests without an authenticated caller. */
   readonly accounts: Map<string, number[]>;
   /** By MODEL. */
   readonly models: Map<string, number[]>;

@@ -52,7 +52,7 @@ export const TOTAL_FIGURES = [
 ] as const;
 export type TotalFigure = (typeof TOTAL_FIGURES)[number];
 
-/** Figures of which the highest counts, where all others are added. */
+/** Figures that are combined by their maximum; all others are added. */
 const HIGHEST: ReadonlySet<string> = new Set(["in_flight", "loop_delay"]);
 
 export interface FigureSet<F extends string = string> {

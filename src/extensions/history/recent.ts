@@ -8,7 +8,7 @@ const KEPT = { fine: 800, refused: 600, failed: 600 } as const;
 
 /** What to look for. A request must fit all members that are there. */
 export interface RequestFilter {
-  /** Empty: requests of nobody who was authenticated. */
+  /** Empty: requests without an authenticated caller. */
   readonly account?: string | undefined;
   /** As RequestEntry.key. */
   readonly key?: string | undefined;

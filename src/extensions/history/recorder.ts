@@ -21,7 +21,7 @@ const MAX_RUNNING = 200;
  */
 const MAX_WAITING = 5_000;
 
-/** Paths of which only failures are of interest: programs that look after the gateway ask them. */
+/** Paths of which only failures are recorded: monitoring programs request them all the time. */
 const QUIET = ["/healthz", "/health", "/readyz", "/openapi.json"];
 const LISTS = ["/v1/models", "/v1/models/{id}"];
 

@@ -3,7 +3,7 @@ import type { FigureSet } from "./figures.ts";
 
 /** The name under which is counted what has no tally of its own. No account or model has it. */
 export const OTHER = "\0other";
-/** Names that are told apart in a slice: accounts, models, keys, refusals. */
+/** The most names that a slice counts separately: accounts, models, keys, refusals. */
 export const MAX_NAMES = 500;
 
 /** The tally of a name, or that of the others. */

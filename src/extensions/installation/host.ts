@@ -51,7 +51,7 @@ export function createHost(sources: HostSources): HostRunner {
       partOf.set(extension.name, part);
     }
   } catch (error) {
-    // A part with a timer would keep a process alive that serves nobody.
+    // A part with a timer would keep a process alive that serves nothing.
     close().catch(() => undefined);
     throw error;
   }

@@ -43,7 +43,8 @@ export interface ReadOnOptions {
 /** One stream that is read on. */
 export interface LeftStream {
   /**
-   * Takes what came. Ends the stream once `meter` has its final figures, or once too much has come.
+   * Takes each batch of parts. Ends the stream once `meter` has its final figures, or once too much
+   * has come.
    */
   observe(parts: readonly Part[], meter: Meter): void;
   /** The stream has ended by itself. */

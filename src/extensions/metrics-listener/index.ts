@@ -96,7 +96,7 @@ function startListener(host: Host, { host: name, port: number }: Address): HostP
   };
 }
 
-/** Of the admin listener's paths only /metrics, if the extension that counts is there. */
+/** Of the admin listener's paths only /metrics, if the extension `metrics` is loaded. */
 function routesOf(host: Host): Routes {
   const { "/metrics": metrics } = host.adminRoutes();
   return {

@@ -9,7 +9,10 @@
 
 /** Named at once. "other" stands beside them, and requests without a valid key. */
 export const MAX_NAMED = 50;
-/** Accounts that are told apart, in each process and here. Any further one is "other". */
+/**
+ * The most accounts that are counted separately, in each process and here. Any further one is
+ * "other".
+ */
 export const MAX_KNOWN = 1_000;
 /** Stands for all accounts that are not named. An account of this name is one of them. */
 export const OTHER = "other";

@@ -17,7 +17,7 @@ export interface Description {
 
 /** An extension that adds to the document. */
 export interface DescribedExtension extends Extension {
-  /** Undefined: with this configuration it serves nothing that is to be described. */
+  /** Undefined: with this configuration there is nothing to describe. */
   readonly describe?: (config: Config) => Description | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface OperationSchemas {
 
 /**
  * The operation of another API in which clients ask for a reply. Keys, limits and errors are those
- * of chat completions; the schemas, and what is said of the reply, are its own.
+ * of chat completions; the schemas and the descriptions of the reply are its own.
  */
 export function describeOperation(
   summary: string,

@@ -15,7 +15,7 @@ export interface Connection {
   close(): void;
 }
 
-/** What the pool is told. */
+/** The events that a connection reports to the pool. */
 export interface ConnectionOwner {
   /** A response is complete, and another request can be sent. */
   idle(connection: Connection, keepAliveSeconds: number | undefined): void;

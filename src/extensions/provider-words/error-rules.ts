@@ -1,6 +1,6 @@
 // What a provider's refusal means: HTTP status and the error's texts to a code of the gateway's own
 // and to who has to act. wire.md "Provider errors". A message may quote what the client sent.
-// Patterns that would blame anybody but this request therefore match at the beginning of a message
+// Patterns that would blame anything but this request therefore match at the beginning of a message
 // only.
 import type {
   ProviderErrorCode,
@@ -8,7 +8,10 @@ import type {
 } from "../../core/providers/provider-error.ts";
 
 export interface ErrorRule {
-  /** Is matched with the digits of the HTTP status, or of what an error inside a 200 stands for. */
+  /**
+   * Is matched with the digits of the HTTP status. For an error inside a 200 that is the status
+   * which the error stands for.
+   */
   readonly status: RegExp;
   /** Are looked for in the error's code and type. */
   readonly names?: RegExp;

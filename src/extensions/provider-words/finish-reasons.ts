@@ -4,7 +4,7 @@ import { ProviderError } from "../../core/providers/provider-error.ts";
 
 /**
  * `failed`: the generation broke off. `failed_on_content`: it broke off, and the request may be the
- * cause (a malformed tool call). `unfinished`: the reply goes on.
+ * cause (a malformed tool call). `unfinished`: the reply is not over.
  */
 type Outcome = FinishReason | "failed" | "failed_on_content" | "unfinished";
 

@@ -4,7 +4,7 @@ import type { ModelStatus } from "../installation/index.ts";
 import type { ShownStatus } from "./look.ts";
 
 export interface Health {
-  /** Nothing is wrong: every model can serve, and everything that is to be written is written. */
+  /** Nothing is wrong: every model can serve, and the books and logs can be written. */
   readonly healthy: boolean;
   /** "healthy: ..." or "not healthy: ..." with each problem. */
   readonly sentence: string;

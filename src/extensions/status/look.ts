@@ -1,4 +1,4 @@
-// One look at a running gateway: what it says of itself, and what it has counted.
+// A snapshot of a running gateway: its status and its metrics.
 import { asObject, parseJson } from "../../core/schema/untrusted-json.ts";
 import type { Status } from "../installation/index.ts";
 import type { AdminClient } from "./admin-client.ts";
@@ -22,9 +22,9 @@ export interface ShownStatus extends Status {
 export interface Look {
   /** When it was taken, in milliseconds of the monotonic clock. */
   readonly at: number;
-  /** What the gateway says of itself. */
+  /** What GET /status answered. */
   readonly status: ShownStatus;
-  /** What it has counted. Empty: it gives no metrics. */
+  /** What GET /metrics answered. Empty: there are no metrics. */
   readonly samples: readonly Sample[];
 }
 

@@ -5,7 +5,7 @@ import type { Sample } from "./metrics-text.ts";
 export interface Counts {
   /** Seconds between the looks. Undefined: it was counted since the start. */
   readonly seconds: number | undefined;
-  /** The sum of a counter's samples of which `isMeant` is true. */
+  /** The sum of those samples of a counter for which `isMeant` is true. */
   sum(name: string, isMeant?: (labels: Sample["labels"]) => boolean): number;
   /**
    * The upper bound of the bucket of a histogram in which this share of its values ends. Undefined:

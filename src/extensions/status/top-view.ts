@@ -1,5 +1,5 @@
-// What `top` shows: lines of text made of a look at the gateway, and of what it has counted since
-// an earlier one.
+// What `top` shows: lines of text made from a snapshot of the gateway and from what it has counted
+// since an earlier one.
 import { table } from "../../command-line/table.ts";
 import { accountTable } from "./accounts.ts";
 import type { ModelStatus } from "../installation/index.ts";

@@ -47,7 +47,7 @@ const noted = (progress: RequestProgress, note: string): RequestProgress => ({
   notes: [...(progress.notes ?? []), note],
 });
 
-/** The candidates, this one first if it is there and its breaker is closed. */
+/** The candidates, this one first if it is among them and its breaker is closed. */
 function withFirst(candidates: readonly Model[], name: string | undefined): readonly Model[] {
   const last = candidates.find((model) => model.name === name);
   if (last?.status().state !== "closed") return candidates;

@@ -17,9 +17,9 @@ const BACKOFF_MS = 1_000;
 export const MAX_WAIT_MS = 600_000;
 /** What the collector has for one batch, in milliseconds. */
 export const SEND_MS = 10_000;
-/** What is held when the process ends has so many milliseconds to leave. */
+/** When the process ends, spans that are held have this time to be sent, in milliseconds. */
 export const CLOSE_MS = 2_000;
-/** Dropped spans are told at most once in so many milliseconds. */
+/** The shortest time between two log lines about dropped spans, in milliseconds. */
 export const TELL_MS = 60_000;
 
 /** What came of a batch. */
@@ -39,7 +39,7 @@ export interface ExporterOptions {
   readonly send: Send;
   /** Times batches, retries and deadlines. */
   readonly clock: Clock;
-  /** Told of spans that were dropped, at most once a minute. */
+  /** Called for spans that were dropped, at most once a minute. */
   readonly diagnose: Diagnose;
 }
 
@@ -157,11 +157,11 @@ function waitBefore(retries: number, afterMs: number | undefined): number {
 interface DropLog {
   add(spans: number, detail: string): void;
   total(): number;
-  /** Tells what has not been told. */
+  /** Logs the dropped spans that have not been logged. */
   close(): void;
 }
 
-/** Counts dropped spans, and tells the operator at once, then once in TELL_MS. */
+/** Counts dropped spans and logs them: at once, then every REPORT_MS. */
 function createDropLog(clock: Clock, diagnose: Diagnose): DropLog {
   let total = 0;
   let untold = 0;

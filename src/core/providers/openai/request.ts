@@ -1,5 +1,4 @@
-// The request to a provider that speaks OpenAI's format, and how thinking is switched in it where
-// the format says so.
+// The request to a provider that speaks OpenAI's format, and the documented switches for thinking.
 import type { ChatRequest, Message } from "../../openai/request.ts";
 import type { Target } from "../dialect.ts";
 import { effortOf, parametersOf } from "../parameters.ts";
