@@ -82,7 +82,7 @@ export const extensions: readonly ProgramEntry[] = [
   },
   {
     name: "shared-budgets",
-    replaces: { setting: "limits.store", word: "memory" },
+    loadUnless: { setting: "limits.store", value: "memory" },
     load: () => import("./extensions/money/shared-budgets/index.ts"),
   },
   { name: "model-list", serves: true, load: () => import("./extensions/model-list/index.ts") },
@@ -132,7 +132,7 @@ export const extensions: readonly ProgramEntry[] = [
   },
   {
     name: "postgres",
-    replaces: { setting: "usage.store", word: "file" },
+    loadUnless: { setting: "usage.store", value: "file" },
     load: () => import("./extensions/money/postgres/index.ts"),
   },
   { name: "fingerprint", serves: true, load: () => import("./extensions/fingerprint/index.ts") },
@@ -146,7 +146,7 @@ export const extensions: readonly ProgramEntry[] = [
   {
     name: "redis",
     settings: ["limits.on_error"],
-    replaces: { setting: "limits.store", word: "memory" },
+    loadUnless: { setting: "limits.store", value: "memory" },
     load: () => import("./extensions/redis/index.ts"),
   },
   {

@@ -30,7 +30,7 @@ export interface ExtensionEntry<X extends ConfigExtension = ConfigExtension> {
    * It is loaded when a setting has another value than this, which stands for what the program does
    * without the extension.
    */
-  readonly replaces?: { readonly setting: string; readonly word: string };
+  readonly loadUnless?: { readonly setting: string; readonly value: string };
   /** Evaluates its code, at the first call. Not called while nothing needs it. */
   load(): Promise<{ readonly extension: X }>;
 }
