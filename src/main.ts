@@ -70,7 +70,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
     import("./program.ts"),
     import("./extensions.ts"),
   ]);
-  const world: Process = {
+  const currentProcess: Process = {
     env: process.env,
     signals,
     stdout: process.stdout,
@@ -83,7 +83,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
     actAs,
     exit: (code) => process.exit(code),
   };
-  return await run(argv, world, extensions);
+  return await run(argv, currentProcess, extensions);
 }
 
 process.exitCode = (await main(process.argv.slice(2))) || 0;

@@ -45,13 +45,17 @@ export interface Process {
   exit(code: number): void;
 }
 
-export function createTerminal(world: Process, loader: Loader, stopped: AbortSignal): Terminal {
-  const { env } = world;
-  const progress = createProgressLine(world.stderr);
+export function createTerminal(
+  currentProcess: Process,
+  loader: Loader,
+  stopped: AbortSignal,
+): Terminal {
+  const { env } = currentProcess;
+  const progress = createProgressLine(currentProcess.stderr);
 
   function print(text: string): Promise<void> {
     progress?.clear();
-    return world.print(text);
+    return currentProcess.print(text);
   }
 
   async function load(
@@ -63,7 +67,8 @@ export function createTerminal(world: Process, loader: Loader, stopped: AbortSig
     const options = { file, env, loader, here, serves: here, secretsOptional, members };
     const { config, extensions, source } = await loadConfig(options);
     // What root writes must be the owner's, or a gateway that is not root could not read it.
-    if (withoutSecrets && existsSync(config.data_dir)) world.actAs(statSync(config.data_dir));
+    if (withoutSecrets && existsSync(config.data_dir))
+      currentProcess.actAs(statSync(config.data_dir));
     return { config, extensions, source };
   }
 
@@ -72,12 +77,12 @@ export function createTerminal(world: Process, loader: Loader, stopped: AbortSig
     print,
     warn(line) {
       progress?.clear();
-      world.stderr.write(`chat-gateway: ${line}\n`);
+      currentProcess.stderr.write(`chat-gateway: ${line}\n`);
     },
     answer: ({ values }, data, text) =>
       print(values["json"] === undefined ? text : `${JSON.stringify(data)}\n`),
     load,
-    screen: createScreen(world.stdout, world.stdin),
+    screen: createScreen(currentProcess.stdout, currentProcess.stdin),
     progress,
     stopped,
   };

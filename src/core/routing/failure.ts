@@ -90,11 +90,11 @@ export function toClientError(requested: string, failures: readonly FailedAttemp
   const last = [...lastByModel.values()];
   // Once the prompt was too long for one model, what other models said is more useful.
   const others = last.filter(({ error }) => error.code !== "context_length_exceeded");
-  const decisive = others.length > 0 ? others : last;
-  const codes = new Set(decisive.map(({ error }) => error.code));
+  const relevant = others.length > 0 ? others : last;
+  const codes = new Set(relevant.map(({ error }) => error.code));
   const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
-  const seconds = retrySeconds(decisive);
-  const room = Math.max(...decisive.map(({ model }) => model.contextTokens ?? 0));
+  const seconds = retrySeconds(relevant);
+  const room = Math.max(...relevant.map(({ model }) => model.contextTokens ?? 0));
   const [param, message] = CLIENT_ERRORS[code];
   // The client's text comes last, and from a function, so that nothing in it is replaced.
   const text = message

@@ -93,9 +93,9 @@ function createPasswordCheck(
 
   return ({ headers: { authorization = "" }, socket }) => {
     const network = networkOf(socket.remoteAddress ?? "");
-    const own = { name: network, rpm: WRONG_PASSWORDS };
-    const all = { name: ALL, rpm: WRONG_PASSWORDS_OF_ALL };
-    const limits = trusted.has(network) ? [own] : [own, all];
+    const ofNetwork = { name: network, rpm: WRONG_PASSWORDS };
+    const ofAll = { name: ALL, rpm: WRONG_PASSWORDS_OF_ALL };
+    const limits = trusted.has(network) ? [ofNetwork] : [ofNetwork, ofAll];
     if (limits.some(({ name, rpm }) => wrong.used(name) >= rpm)) throw lockedOut();
     if (timingSafeEqual(Buffer.from(sha256(passwordIn(authorization))), digest)) {
       if (trusted.size < MAX_TRUSTED) trusted.add(network);

@@ -50,8 +50,10 @@ export function answerWorkers<Question, Note, Answer>(
 
   async function answer(worker: Worker, { first, questions }: Called): Promise<void> {
     if (!alive.has(worker.id)) return;
-    const asked = questions as readonly Question[];
-    const values = await Promise.all(asked.map((question) => calls.answer(question, worker.id)));
+    const typedQuestions = questions as readonly Question[];
+    const values = await Promise.all(
+      typedQuestions.map((question) => calls.answer(question, worker.id)),
+    );
     const message: Answered = { answers: subject, first, values };
     if (worker.isConnected()) worker.send(message);
   }

@@ -101,10 +101,12 @@ const ORDER: readonly (readonly [shorter: Deadline, longer: Deadline])[] = [
 ];
 
 function deadlineWarnings({ timeouts, providers }: Config): Warning[] {
-  const own = [...providers].flatMap(([name, { timeouts: given }]) =>
-    given ? misordered(["providers", name, "timeouts"], { ...timeouts, ...definedIn(given) }) : [],
+  const ofProviders = [...providers].flatMap(([name, { timeouts: overrides }]) =>
+    overrides
+      ? misordered(["providers", name, "timeouts"], { ...timeouts, ...definedIn(overrides) })
+      : [],
   );
-  return [...misordered(["timeouts"], timeouts), ...own];
+  return [...misordered(["timeouts"], timeouts), ...ofProviders];
 }
 
 const misordered = (
@@ -118,5 +120,5 @@ const misordered = (
     }),
   );
 
-const definedIn = (given: Partial<Readonly<Record<Deadline, number | undefined>>>) =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+const definedIn = (overrides: Partial<Readonly<Record<Deadline, number | undefined>>>) =>
+  Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));

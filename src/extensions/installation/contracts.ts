@@ -53,7 +53,7 @@ export interface ModelStatus {
 }
 
 /** A snapshot of all processes. */
-export interface Look {
+export interface InstallationStatus {
   /** What GET /status says. */
   readonly status: Status;
   /** What extensions report, of each process. */
@@ -73,9 +73,9 @@ export interface Host {
   /** Tells the operator of events, on standard error. */
   readonly diagnose: Diagnose;
   /** Takes a snapshot of all processes. Rejects with an ApiError while none serves. */
-  look(): Promise<Look>;
+  look(): Promise<InstallationStatus>;
   /** Calls `listener` with each snapshot, also with those that other extensions took. */
-  onLook(listener: (look: Look) => void): void;
+  onLook(listener: (look: InstallationStatus) => void): void;
   /** Every account that has a key, with its limit. */
   accounts(): AccountLimits;
   /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */

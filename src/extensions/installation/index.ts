@@ -5,7 +5,14 @@ import { createHost, NAME } from "./host.ts";
 import { createLoopDelay } from "./loop-delay.ts";
 import { processReport, type ProcessReport } from "./process-report.ts";
 
-export type { Host, HostExtension, HostPart, Look, ModelStatus, Status } from "./contracts.ts";
+export type {
+  Host,
+  HostExtension,
+  HostPart,
+  InstallationStatus,
+  ModelStatus,
+  Status,
+} from "./contracts.ts";
 
 export const extension: Extension = {
   name: NAME,

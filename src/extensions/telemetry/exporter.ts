@@ -20,7 +20,7 @@ export const SEND_MS = 10_000;
 /** When the process ends, spans that are held have this time to be sent, in milliseconds. */
 export const CLOSE_MS = 2_000;
 /** The shortest time between two log lines about dropped spans, in milliseconds. */
-export const TELL_MS = 60_000;
+export const REPORT_MS = 60_000;
 
 /** What came of a batch. */
 export type SendResult =
@@ -32,11 +32,11 @@ export type SendResult =
   | { readonly kind: "later"; readonly detail: string; readonly afterMs?: number | undefined };
 
 /** Sends a batch. Never rejects. `signal` ends it. */
-export type Send = (spans: readonly string[], signal: AbortSignal) => Promise<SendResult>;
+export type SpanSender = (spans: readonly string[], signal: AbortSignal) => Promise<SendResult>;
 
 export interface ExporterOptions {
   /** Called for one batch at a time. */
-  readonly send: Send;
+  readonly send: SpanSender;
   /** Times batches, retries and deadlines. */
   readonly clock: Clock;
   /** Called for spans that were dropped, at most once a minute. */
@@ -164,29 +164,29 @@ interface DropLog {
 /** Counts dropped spans and logs them: at once, then every REPORT_MS. */
 function createDropLog(clock: Clock, diagnose: Diagnose): DropLog {
   let total = 0;
-  let untold = 0;
+  let unreported = 0;
   let reason = "";
   let timer: Timer | undefined;
 
-  function tell(): void {
+  function reportDropped(): void {
     timer = undefined;
-    if (untold === 0) return;
-    diagnose({ event: "telemetry_dropped", level: "warn", spans: untold, detail: reason });
-    untold = 0;
-    timer = clock.after(TELL_MS, tell);
+    if (unreported === 0) return;
+    diagnose({ event: "telemetry_dropped", level: "warn", spans: unreported, detail: reason });
+    unreported = 0;
+    timer = clock.after(REPORT_MS, reportDropped);
   }
 
   return {
     add(spans, detail) {
       total += spans;
-      untold += spans;
+      unreported += spans;
       reason = detail;
-      if (!timer) tell();
+      if (!timer) reportDropped();
     },
     total: () => total,
     close() {
       timer?.cancel();
-      tell();
+      reportDropped();
       timer?.cancel();
     },
   };
