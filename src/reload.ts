@@ -41,13 +41,13 @@ interface ReloadFault {
   readonly time: string;
   /** The field of the first fault: `server.drain_ms`. Empty: it is the file itself. */
   readonly path: string;
-  /** What is wrong there. No secret is in it. */
+  /** The error, without any secret. */
   readonly message: string;
   /** All faults, the first one included. */
   readonly count: number;
 }
 
-/** What became of the last reload of one process. */
+/** The result of the last reload of one process. */
 export interface ReloadRecord {
   /** The configuration file in force. Null: the built-in configuration. */
   file: string | null;
@@ -75,9 +75,9 @@ export interface Reloading<Members extends keyof RunningGateway = "reload" | "di
 }
 
 /**
- * What reads the configuration again and puts it in force, or reports what is wrong with it. One
- * reading follows the other, so the last one counts. The files of secrets are watched too, first
- * those of `options.secretFiles`.
+ * Reads the configuration again and puts it in force, or reports its errors. One reading follows
+ * the other, so the last one counts. The files of secrets are watched too, first those of
+ * `options.secretFiles`.
  */
 export function createReloader(
   { gateway, record }: Reloading,
@@ -111,7 +111,7 @@ export function createReloader(
   return again;
 }
 
-/** What watches the files of secrets of one configuration after the other. */
+/** Watches the files of secrets of one configuration after the other. */
 function createSecretWatch(
   watch: Watch,
   changed: () => Promise<void>,

@@ -1,4 +1,4 @@
-// What a command is given: the terminal that it speaks to, and the configuration that it acts by.
+// The context of a command: its terminal and its configuration.
 import { existsSync, statSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import type { CommandArguments, CommandConfig, LoadForCommand, Terminal } from "./command.ts";
@@ -25,7 +25,7 @@ export interface Signals {
   leaveToSystem(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
 }
 
-/** What the process gives to the program. */
+/** The process as the program uses it. */
 export interface Process {
   /** Its environment variables, which may hold secrets. */
   readonly env: Environment;
@@ -39,7 +39,7 @@ export interface Process {
   readonly stdin?: () => Readable;
   /** Writes text to standard output. Resolves when it is written. */
   print(text: string): Promise<void>;
-  /** What the process does from here on, it does as this user, if it is root. */
+  /** Makes the process continue as this user, if it is root. */
   actAs(user: { readonly uid: number; readonly gid: number }): void;
   /** Ends the process at once. */
   exit(code: number): void;
@@ -66,7 +66,8 @@ export function createTerminal(
     const secretsOptional = withoutSecrets;
     const options = { file, env, loader, here, serves: here, secretsOptional, members };
     const { config, extensions, source } = await loadConfig(options);
-    // What root writes must be the owner's, or a gateway that is not root could not read it.
+    // Files that root writes must belong to the owner, or a gateway that is not root could not read
+    // them.
     if (withoutSecrets && existsSync(config.data_dir))
       currentProcess.actAs(statSync(config.data_dir));
     return { config, extensions, source };

@@ -57,7 +57,7 @@ export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
 export interface Loaded<X extends ConfigExtension = ConfigExtension> {
   /** Checked, with every default, and with `host` and `port` of the options. */
   readonly config: Config;
-  /** What the configuration needs, in the order of src/extensions.ts. */
+  /** The extensions that the configuration needs, in the order of src/extensions.ts. */
   readonly extensions: readonly X[];
   /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
@@ -105,7 +105,7 @@ async function builtInConfig(loader: Loader): Promise<unknown> {
   return extension?.builtInConfig;
 }
 
-/** What reads the files of secrets that the configuration in `file` names. */
+/** Creates the reader of the files of secrets that the configuration in `file` names. */
 export const secretFilesBeside = (file = DEFAULT_FILE): SecretFiles =>
   createSecretFiles(dirname(file));
 

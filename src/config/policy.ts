@@ -19,7 +19,7 @@ export interface WrittenAlias {
   readonly max_price?: number | undefined;
 }
 
-/** What a policy looks at. */
+/** The fields of a model that a policy uses. */
 export type RankingSettings = Pick<RoutingSettings, "currency"> & {
   readonly models: ReadonlyMap<string, ScoredModel>;
 };

@@ -111,8 +111,8 @@ function aliasIssues(
 }
 
 /**
- * What a provider's or a model's dialect cannot express. A value that no dialect knows is an issue
- * of the field itself.
+ * Settings that a provider's or a model's dialect cannot express. A value that no dialect knows is
+ * an issue of the field itself.
  */
 function unsupportedTraits(
   path: Path,

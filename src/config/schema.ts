@@ -1,5 +1,5 @@
-// What an operator writes in gateway.json: the core's fields, their bounds and defaults. The JSON
-// Schema of the file is derived from this. Extensions add their settings to it (setting.ts).
+// The schema of gateway.json: the core's fields, their bounds and defaults. The JSON Schema of the
+// file is derived from this. Extensions add their settings to it (setting.ts).
 import type { Config } from "../core/config.ts";
 import { partial, record } from "./dictionaries.ts";
 import { dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
@@ -45,7 +45,7 @@ import { secret, type Environment } from "./secrets.ts";
 
 export type { Environment } from "./secrets.ts";
 
-/** What a configuration is checked with. */
+/** Data for the check of a configuration. */
 export interface SchemaOptions {
   /** Where `"$NAME"` is looked up. */
   readonly env: Environment;

@@ -55,7 +55,7 @@ export interface RunningGateway {
    * cannot be bound; everything is closed then.
    */
   listen(): Promise<string>;
-  /** What else the line that announces the gateway says. */
+  /** Further text of the start line of the gateway. */
   announcements(): readonly string[];
   /** Tells the operator of events, such as a reload that failed. */
   readonly diagnose: Diagnose;
@@ -81,7 +81,7 @@ export interface Gateway extends RunningGateway {
   close(drainMs?: number): Promise<void>;
 }
 
-/** What a gateway is made of, before it has a server. */
+/** The parts of a gateway, before it has a server. */
 type Assembly = ReturnType<typeof assemble>;
 
 function assemble(config: Config, options: GatewayOptions) {

@@ -1,6 +1,6 @@
-// What a gateway runs with: the checked configuration, with every default filled in. Where it comes
-// from is not the core's business; src/config makes it of gateway.json. Extensions keep their own
-// settings beside these fields (src/config/setting.ts).
+// The settings of a gateway: the checked configuration, with every default filled in. Where it
+// comes from is not the core's business; src/config makes it of gateway.json. Extensions keep their
+// own settings beside these fields (src/config/setting.ts).
 import type { AccountSettings } from "./accounts/keyring.ts";
 import type { RoutingSettings } from "./routing/model.ts";
 
@@ -9,7 +9,7 @@ export interface Config extends RoutingSettings, AccountSettings {
   readonly server: ServerSettings;
   /** The folder of everything that is kept. */
   readonly data_dir: string;
-  /** What holds for accounts without limits of their own, and where requests are counted. */
+  /** The limits of accounts without limits of their own, and where requests are counted. */
   readonly limits: LimitSettings;
   /**
    * Where clients of other gateways expect something else than the contract says (wire.md "Tools").

@@ -1,4 +1,4 @@
-// What the steps of a chat request work with.
+// The data and services that the steps of a chat request share.
 import type { Caller, Keyring } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
@@ -16,7 +16,7 @@ import type { JsonExcess } from "../schema/large-json.ts";
 import type { Guard } from "../http/request-listener.ts";
 import type { ClientApi } from "./client-api.ts";
 
-/** What one configuration decides. A request keeps the snapshot that it began with. */
+/** The data that depends on one configuration. A request keeps the snapshot that it began with. */
 export interface ConfigSnapshot {
   /** As it was checked, with every default. */
   readonly config: Config;
@@ -34,7 +34,7 @@ export interface Snapshot extends ConfigSnapshot {
   readonly loadedAt: string;
 }
 
-/** What outlives a configuration. */
+/** Services that outlive a configuration. */
 export interface ChatServices {
   /** Admits each request before its body is read (contract.md "Order of checks"). */
   readonly limiter: Limiter;
@@ -85,6 +85,6 @@ export interface AcceptedRequest {
   readonly trace: RequestTrace | undefined;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;
-  /** What is held for it. Absent or undefined: nothing, or not yet. */
+  /** The hold for it. Absent or undefined: there is none, or none yet. */
   readonly hold?: Hold | undefined;
 }

@@ -1,4 +1,4 @@
-// What the server keeps of a connection, and of each exchange on it.
+// The state that the server keeps of a connection, and of each exchange on it.
 import type { Duplex } from "node:stream";
 import type { Clock, Timer } from "../clock.ts";
 import { Cancel } from "./cancel.ts";

@@ -32,7 +32,8 @@ export async function answerRequest(
     const { handler, parameter } = route(routes, req.method ?? "", pathOf(req.url ?? ""));
     await handler(exchange, parameter);
   } catch (thrown) {
-    // What came in the same packet is parsed first: an error in it takes precedence over this one.
+    // Requests in the same packet are parsed first: an error in them takes precedence over this
+    // one.
     await undefined;
     answerError(exchange, thrown, hooks);
   } finally {

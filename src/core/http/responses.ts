@@ -18,7 +18,7 @@ export interface ErrorResponse {
   readonly isInternal: boolean;
 }
 
-/** What is not known of a request is absent. */
+/** Fields that are unknown are absent. */
 type RequestHead = Partial<Pick<IncomingMessage, "url" | "headers">>;
 
 /** Renders whatever was thrown. It must not throw itself. */

@@ -69,8 +69,8 @@ export interface Settlement {
    */
   readonly recovery?: string | undefined;
   /**
-   * What extensions did for the request that its client should know of, a few words each. Absent:
-   * nothing.
+   * Actions of extensions that the client should know about, a few words each. Absent: there were
+   * none.
    */
   readonly notes?: readonly string[] | undefined;
   /** Milliseconds from the opening to the first text, reasoning or tool call. Null: none came. */
@@ -91,7 +91,9 @@ export interface Settlement {
   readonly currency: string;
 }
 
-/** What is held of a budget for one request, from before its opening to its settlement. */
+/**
+ * The amount that is held of a budget for one request, from before its opening to its settlement.
+ */
 export interface Hold {
   /** As Opening.hold. */
   readonly amount: string | undefined;

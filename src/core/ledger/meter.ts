@@ -35,10 +35,10 @@ export interface Meter {
   finishReason(): FinishReason | null;
 }
 
-/** What the provider last stated of the prompt. */
+/** The provider's last figures for the prompt. */
 type PromptFigures = Omit<UsageReport, "prompt"> & { readonly prompt: number };
 
-/** What the provider last stated of the completion. */
+/** The provider's last figures for the completion. */
 interface CompletionFigures {
   readonly tokens: number;
   readonly reasoning: number;

@@ -49,7 +49,7 @@ interface ErrorDetail {
   readonly param?: string | null;
   /** Headers of the answer, such as Allow. Absent: none but the usual ones. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What was thrown, for the log only. */
+  /** The original exception, for the log only. */
   readonly cause?: unknown;
 }
 

@@ -1,4 +1,4 @@
-// What a checked request keeps of a request in another client API.
+// The part of a request in another client API that a checked request keeps.
 
 /** A request in another client API, as it was written: for a provider that has the same format. */
 export interface NativeRequest {

@@ -56,17 +56,17 @@ export interface FinishPart {
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
-/** What the provider states of the tokens so far. */
+/** Token figures that the provider states. */
 export interface UsagePart {
   /** May come more than once. Later figures take the place of earlier ones. */
   readonly type: "usage";
-  /** What it leaves undefined stays as it was stated before. */
+  /** Figures that it leaves undefined stay as stated before. */
   readonly usage: UsageReport;
 }
 
 /**
  * An event of the provider, or its whole reply, as it came: for the writer of a client API that has
- * the same format (NativeRequest). What it says stands in the other parts too.
+ * the same format (NativeRequest). The other parts have its content too.
  */
 export interface NativePart {
   /** Comes only where the decoder was given a NativeRequest of its format. */

@@ -27,7 +27,7 @@ export const replyHead = (model: string, fingerprint: string, now: number): Repl
   system_fingerprint: fingerprint,
 });
 
-/** What the client asked for. */
+/** The client's choices that decide the form of its reply. */
 export interface ReplyOptions {
   /** Whether reasoning is shown. Its tokens are in the usage in any case (wire.md "Thinking"). */
   readonly showReasoning: boolean;

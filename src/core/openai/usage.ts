@@ -24,7 +24,7 @@ export interface Usage {
   readonly completion_tokens_details: { readonly reasoning_tokens: number };
 }
 
-/** What one event of a provider states of the tokens so far. */
+/** The token figures of one event of a provider. */
 export interface UsageReport {
   /** Undefined: the event does not state it. */
   readonly prompt: number | undefined;

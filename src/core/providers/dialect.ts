@@ -58,8 +58,8 @@ export interface Dialect {
    */
   decoder(target: Target, native?: NativeRequest): Decoder;
   /**
-   * What an answer other than 200 means. `body` is its JSON, or its text (or the beginning of it)
-   * if it is not JSON.
+   * The meaning of an answer other than 200. `body` is its JSON, or its text (or the beginning of
+   * it) if it is not JSON.
    */
   refusal(status: number, headers: RefusalHeaders, body: unknown): ProviderError;
 }
@@ -69,7 +69,7 @@ export interface RefusalHeaders {
   get(name: string): string | null;
 }
 
-/** Whose requests a dialect is for, as far as it remembers something between them. */
+/** The provider and the account whose requests share the memory of a dialect. */
 export interface DialectScope {
   /** The provider's base_url. */
   readonly baseUrl: string;
@@ -86,8 +86,8 @@ export interface DialectDefinition {
   /** The values of `supports` that this format cannot express. */
   readonly unsupported: readonly string[];
   /**
-   * What is appended to base_url, and an end of base_url that repeats a part of it. Absent: any
-   * base_url is right.
+   * The path that is appended to base_url, and an end of base_url that repeats a part of it.
+   * Absent: any base_url is right.
    */
   readonly appended?: { readonly path: string; readonly end: RegExp };
   /** The vendor by whose published rules its providers count images, audio and files. */

@@ -1,4 +1,4 @@
-// What differs between providers that speak one format, as data (wire.md "OpenAI-compatible
+// The differences between providers that speak one format, as data (wire.md "OpenAI-compatible
 // providers", "Anthropic requests"). Each vendor's row in src/config/vendors.json says how it
 // departs from the generic one. The configuration overrides a trait in a provider, and again in a
 // model.
@@ -76,7 +76,7 @@ export interface Traits {
   /** Whether parts of messages keep the client's marks for the provider's cache. */
   readonly cache_control: boolean;
   /**
-   * What a client's own request may have beyond what its format always passes to such a provider.
+   * Parts of a client's own request that may pass to such a provider, beyond those that always may.
    */
   readonly passes: readonly string[];
   /** Whether a stream's usage must be asked for. */

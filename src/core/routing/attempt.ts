@@ -44,7 +44,7 @@ export interface Serving {
   readonly meter: Meter;
 }
 
-/** What all attempts at one request have in common. */
+/** The data that all attempts at one request share. */
 export interface RequestContext {
   /** Aborted when the client has left, or when the request's time is over. */
   readonly cancel: Cancel;
@@ -81,7 +81,7 @@ export interface AttemptOptions extends RequestContext {
   readonly resent: () => void;
 }
 
-/** What the steps of an attempt share. */
+/** The data that the steps of an attempt share. */
 interface Call extends Serving {
   readonly chat: ChatRequest;
   /** The provider is asked for a stream. */

@@ -42,7 +42,7 @@ const CLIENT_ERRORS: { readonly [code in ProviderErrorCode]: ClientError } = {
   ],
 };
 
-/** What the ledger keeps of an attempt's end. */
+/** The end of an attempt, as the ledger keeps it. */
 interface AttemptOutcome {
   readonly outcome: string;
   /** Undefined: there is no more to say. */
@@ -114,7 +114,8 @@ function retrySeconds(failures: readonly FailedAttempt[]): number | undefined {
 }
 
 /**
- * What the provider or the breaker demands, whichever is later. Undefined: neither demands a wait.
+ * The wait that the provider or the breaker demands, whichever is longer. Undefined: neither
+ * demands a wait.
  */
 function retryMs({ model, error }: FailedAttempt): number | undefined {
   const assumed = error.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined;

@@ -79,7 +79,7 @@ export interface RankedModel {
 }
 
 export interface AliasSettings {
-  /** What its order follows, for the operator. Absent: a list of its own. */
+  /** The policy that ranks its models, for the operator. Absent: it has a list of its own. */
   readonly policy?: "reasoning" | "value" | undefined;
   /** Its models by their ranks, best first. */
   readonly ranking: readonly RankedModel[];
@@ -164,7 +164,7 @@ export interface Model extends Target {
 /** The models that can serve a request, in their order; at least one. */
 export type Capable = (models: readonly Model[], chat: ChatRequest) => readonly Model[];
 
-/** What outlives a configuration. */
+/** State that outlives a configuration. */
 export interface CatalogMemory {
   /** A breaker stays as long as it is the same model at the same provider with the same key. */
   readonly breakers: Map<string, Breaker>;

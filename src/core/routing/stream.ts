@@ -26,17 +26,14 @@ export interface EventDecoding {
   push(events: readonly string[]): boolean;
   /** Removes the parts that may be delivered, and returns them. None before the first content. */
   takeParts(): readonly Part[];
-  /**
-   * What went wrong first, in the provider's words or in a bug of this program. Undefined: nothing.
-   */
+  /** The first error, of the provider or of this program. Undefined: there was none. */
   error(): unknown;
   /** Content has come. */
   hasBegun(): boolean;
   /** The provider has finished its reply; only figures may follow. */
   isFinished(): boolean;
   /**
-   * The provider has said that nothing will follow. What does follow is no part of the reply,
-   * however the bytes were cut.
+   * The provider has ended the stream. Later bytes are no part of the reply, however they were cut.
    */
   isEnded(): boolean;
   /** Events that were skipped because they are not JSON. */

@@ -67,7 +67,7 @@ export function createAnthropicDecoder(
     const isRepetition = asObject(json)["type"] === "message" && blocks.hasRead();
     const parts = push(json);
     const event: Record<string, unknown> = isRepetition ? endOf(asObject(json)) : asObject(json);
-    // What has no type is no event of this format.
+    // An object without a type is no event of this format.
     return isNative && asString(event["type"]) ? [nativePart(event), ...parts] : parts;
   };
 
@@ -75,7 +75,7 @@ export function createAnthropicDecoder(
   return withUsage((json) => (isOver ? undefined : usageIn(json)), decoder);
 }
 
-/** What a whole message says that the events before it did not: its end, and its figures. */
+/** The part of a whole message that repeats no earlier event: its end, and its figures. */
 const endOf = ({ stop_reason, stop_sequence = null, usage }: Record<string, unknown>) => ({
   type: "message_delta",
   delta: { stop_reason, stop_sequence },

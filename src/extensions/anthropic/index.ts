@@ -10,7 +10,7 @@ import { refuseUnlisted, withoutUnlisted } from "./passes.ts";
 import { amongPermitted } from "./permitting.ts";
 import { nativeBody, requestBody } from "./request.ts";
 
-/** What all providers of this format have signed while the process runs. */
+/** The signed reasoning of all providers of this format since the process started. */
 const allSignatures = createSignatureStore();
 
 const NAME = "anthropic";

@@ -1,7 +1,7 @@
-// What of a client's own Messages request goes to the provider. What raises the price, works at the
-// provider, or names what is stored there under the operator's key goes only where the trait
-// `passes` lists it. What is always passed is listed here: a field or a type that is new passes
-// unread nowhere.
+// The part of a client's own Messages request that goes to the provider. Fields that raise the
+// price, tools that work at the provider, and names of things that are stored there under the
+// operator's key go only where the trait `passes` lists them. The parts that always pass are listed
+// here: a field or a type that is new passes unread nowhere.
 import type { NativeRequest } from "../../core/openai/native-request.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import { pathText } from "../../core/schema/checker.ts";

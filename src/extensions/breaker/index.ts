@@ -9,7 +9,7 @@ import type { Breaker, Pass } from "../../core/routing/breaker.ts";
 export const extension: Extension = { name: "breaker", createBreaker };
 
 /**
- * How long a probe takes is unknown, so other clients are asked to come back after so many
+ * The duration of a probe is unknown, so other clients are asked to come back after so many
  * milliseconds.
  */
 const PROBE_RETRY_MS = 1_000;

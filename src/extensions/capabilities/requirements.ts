@@ -1,4 +1,4 @@
-// What a request requires of a model.
+// The requirements of a request for its model.
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Traits } from "../../core/providers/traits.ts";
 import { pathText } from "../../core/schema/checker.ts";
@@ -21,7 +21,7 @@ const MEANINGFUL = ["logprobs", "stop", "frequency_penalty", "presence_penalty"]
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
 type MediaKind = (typeof MEDIA)[keyof typeof MEDIA];
 
-/** What a request requires of a model, in the order in which they are reported to the client. */
+/** The requirements of a request, in the order in which they are reported to the client. */
 export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
   const { clientPath = (path) => [...path] } = chat;

@@ -1,8 +1,8 @@
-// Calls from workers to the first process, which knows what must be exact for all of them. What a
-// worker asks in one turn of the event loop goes out in one message.
+// Calls from workers to the first process, which holds the state that must be exact for all of
+// them. What a worker asks in one turn of the event loop goes out in one message.
 import cluster, { type Worker } from "node:cluster";
 
-/** What the first process does with the calls of one subject. */
+/** The first process's handlers for the calls of one subject. */
 export interface Calls<Question, Note, Answer> {
   /** Answers a worker, by its id. Must not reject. Called in the order in which it has asked. */
   answer(question: Question, worker: number): Answer | Promise<Answer>;

@@ -8,7 +8,7 @@ import { closeUntaken } from "./untaken.ts";
 /** A worker that has not reported by then stands still, and is left out. In milliseconds. */
 const LATE_MS = 2_000;
 
-/** What a terminal sends to all processes that were started from it. */
+/** The signals that a terminal sends to all processes that were started from it. */
 const GROUP_SIGNALS = ["SIGHUP", "SIGTERM", "SIGINT"];
 
 /** How a worker ended. */
@@ -23,7 +23,7 @@ export interface ChildEnd {
   readonly wasUnborn: boolean;
 }
 
-/** What the first process does with what a worker says. */
+/** The first process's reactions to the messages of a worker. */
 export interface ChildEvents {
   /** It runs, and wants to know what is in force. */
   born(child: Child): void;

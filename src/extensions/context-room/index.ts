@@ -29,7 +29,7 @@ export const aroundRoom =
       : complete(chat, withRoom(candidates, chat), deliver, { ...context, remaining });
   };
 
-/** What the client itself stated of the length of the reply. Undefined: nothing. */
+/** The client's own limit of the reply's length. Undefined: it stated none. */
 const statedOutput = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest) =>
   max_tokens === undefined && max_completion_tokens === undefined ? undefined : maxTokens;
 

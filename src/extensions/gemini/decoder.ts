@@ -73,8 +73,8 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
 const OWN_TOOLS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
 
 /**
- * What is written for a part without a text or a call, such as an image: its JSON, because it was
- * paid for and must not vanish. Undefined: nothing.
+ * The text for a part without a text or a call, such as an image: its JSON, because it was paid for
+ * and must not vanish. Undefined: nothing.
  */
 function unknownPart(part: Record<string, unknown>): unknown {
   const names = Object.keys(part);

@@ -7,7 +7,7 @@ import { refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { requestBody } from "./request.ts";
 
-/** What all providers of this format have signed while the process runs. */
+/** The signed reasoning of all providers of this format since the process started. */
 const allSignatures = createSignatureStore();
 
 export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({

@@ -1,5 +1,5 @@
-// What has happened lately, in memory: figures of the last day at falling resolution, and the last
-// requests. Each process records its own; the admin listener shows them as one.
+// The recent past, in memory: figures of the last day at falling resolution, and the last requests.
+// Each process records its own; the admin listener shows them as one.
 import type { Extension } from "../../core/extension/extension.ts";
 import type { HostExtension, HostPart, InstallationStatus } from "../installation/index.ts";
 import type { ProcessReport } from "./contracts.ts";

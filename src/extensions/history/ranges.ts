@@ -88,7 +88,7 @@ export interface RangeFigures {
   readonly refusals: readonly Episode[];
   /** The last fault of each model since the start. */
   readonly faults: readonly ModelFault[];
-  /** What keys have done since the start. */
+  /** The use of keys since the start. */
   readonly keys: readonly KeyUse[];
 }
 

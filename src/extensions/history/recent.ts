@@ -6,7 +6,7 @@ import { kindOf } from "./slice.ts";
 /** Requests that are kept of each kind: 2,000 in all. */
 const KEPT = { fine: 800, refused: 600, failed: 600 } as const;
 
-/** What to look for. A request must fit all members that are there. */
+/** The filter. A request must fit all members that are present. */
 export interface RequestFilter {
   /** Empty: requests without an authenticated caller. */
   readonly account?: string | undefined;

@@ -27,7 +27,7 @@ export interface Episode {
   last: number;
 }
 
-/** What a key has done since the gateway started. */
+/** The use of a key since the gateway started. */
 export interface KeyUse extends Readonly<KeyCount> {
   /** As Caller.keyId. */
   readonly key: string;

@@ -61,7 +61,7 @@ const requestsQuery = object(
   { strict: true },
 );
 
-/** What follows the `?` of a request's path. Throws a ValidationError. */
+/** The query of a request's path. Throws a ValidationError. */
 const queryOf = <T>({ url = "" }: IncomingMessage, check: Check<T>): T =>
   check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
 

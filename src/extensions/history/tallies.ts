@@ -16,7 +16,7 @@ export function tallyOf<T>(map: Map<string, T>, name: string, create: () => T): 
   return tally;
 }
 
-/** What adds to the figures of a tally by their names. */
+/** Adds to the figures of a tally by their names. */
 export const adder =
   <F extends string>(figures: FigureSet<F>, tally: number[]) =>
   (name: F, value = 1): void => {

@@ -16,7 +16,7 @@ export interface ModelRow {
     readonly input_cache_write_1h?: number;
     readonly output: number;
   };
-  /** What else the model needs, such as `"thinking": "budget"`. */
+  /** Further settings that the model needs, such as `"thinking": "budget"`. */
   readonly [setting: string]: unknown;
 }
 

@@ -1,5 +1,5 @@
-// What exists once, however many processes serve. The admin listener and everything that it shows
-// stand on this.
+// The parts that exist once, however many processes serve. The admin listener and everything that
+// it shows stand on this.
 import type { Extension, GatewayPart } from "../../core/extension/extension.ts";
 import { createHost, NAME } from "./host.ts";
 import { createLoopDelay } from "./loop-delay.ts";

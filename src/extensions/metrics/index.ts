@@ -13,12 +13,12 @@ export { since, type Samples } from "./samples.ts";
 const NAME = "metrics";
 
 /**
- * What all processes of a look have counted. Up to 1,000 accounts of each process have series of
+ * The counts of all processes of a snapshot. Up to 1,000 accounts of each process have series of
  * their own in it; GET /metrics shows fewer.
  */
 export const samplesOf = (look: InstallationStatus): Samples => merge(reportsOf(look));
 
-/** What each process has counted. */
+/** The counts of each process. */
 const reportsOf = ({ extensions }: InstallationStatus): readonly Samples[] =>
   extensions.flatMap((reports) => (reports[NAME] as Samples | undefined) ?? []);
 

@@ -32,7 +32,7 @@ export type Figures = ReadonlyMap<string, readonly number[]>;
 export interface TopAccounts {
   /** Takes what processes have counted by now, by their ids. */
   take(counted: ReadonlyMap<string, Figures>): void;
-  /** What is shown, in the same form. */
+  /** The samples that are shown, in the same form. */
   shown(): Figures;
 }
 

@@ -12,7 +12,7 @@ import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
 
 /** A model as the list has it. */
 export interface ListedModel extends Capabilities {
-  /** What clients send as `model`: a canonical name, or an enabled alias. */
+  /** The value that clients send as `model`: a canonical name, or an enabled alias. */
   readonly id: string;
   /** As clients of OpenAI expect it (wire.md "Model list"). */
   readonly object: "model";

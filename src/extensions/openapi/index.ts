@@ -7,7 +7,7 @@ import type { Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import document from "./openapi.json" with { type: "json" };
 
-/** What an extension adds to the document: its paths, and the schemas that they name. */
+/** The part that an extension adds to the document: its paths, and the schemas that they name. */
 export interface Description {
   /** Path items by path, as OpenAPI has them. */
   readonly paths: Readonly<Record<string, object>>;
@@ -27,7 +27,7 @@ export interface OperationSchemas {
   readonly request: string;
   /** The schema of a whole reply. */
   readonly reply: string;
-  /** What a stream's event has. Absent: it never streams. */
+  /** The schema of a stream's event. Absent: it never streams. */
   readonly event?: string;
   /** The schema of every error. */
   readonly error: string;

@@ -1,6 +1,7 @@
-// The head of a response: status line and header fields, checked and read. What the standard leaves
-// to the recipient is refused: two parties that read one message differently are what attacks by
-// response splitting are made of. Sections are those of RFC 9112, unless stated otherwise.
+// The head of a response: status line and header fields, checked and read. Whatever the standard
+// leaves to the recipient is refused: two parties that read one message differently are what
+// attacks by response splitting are made of. Sections are those of RFC 9112, unless stated
+// otherwise.
 import type { UpstreamHeaders } from "../../core/upstream/transport.ts";
 
 /** The bytes are not a response that can be understood in only one way. */

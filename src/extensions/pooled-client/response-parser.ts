@@ -16,7 +16,7 @@ const LF = 0x0a;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const HEAD_START = "HTTP/1.";
 
-/** What the parser has found, in this order. */
+/** The events of the parser, in this order. */
 export interface ResponseEvents {
   /** A response has begun. Interim responses are not reported. */
   head(head: ResponseHead): void;

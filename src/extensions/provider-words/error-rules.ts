@@ -1,7 +1,7 @@
-// What a provider's refusal means: HTTP status and the error's texts to a code of the gateway's own
-// and to who has to act. wire.md "Provider errors". A message may quote what the client sent.
-// Patterns that would blame anything but this request therefore match at the beginning of a message
-// only.
+// The meaning of a provider's refusal: from HTTP status and the error's texts to an error code of
+// the gateway and to the party that has to act. wire.md "Provider errors". A message may quote what
+// the client sent. Patterns that would blame anything but this request therefore match at the
+// beginning of a message only.
 import type {
   ProviderErrorCode,
   ProviderErrorDetail,
@@ -20,7 +20,7 @@ export interface ErrorRule {
    * status is enough.
    */
   readonly messages?: readonly RegExp[];
-  /** What the refusal means, if the rule matches. */
+  /** The error code, if the rule matches. */
   readonly code: ProviderErrorCode;
   /** See ProviderErrorDetail. */
   readonly operator?: ProviderErrorDetail["operator"];

@@ -1,4 +1,4 @@
-// What was counted between two looks at a gateway, or since its start.
+// The counts between two snapshots of a gateway, or since its start.
 import type { GatewaySnapshot } from "./look.ts";
 import type { Sample } from "./metrics-text.ts";
 

@@ -43,7 +43,7 @@ ${accountTable(status)}`;
   return health.healthy ? 0 : 1;
 }
 
-/** What the sentence leaves out. */
+/** Details beyond the sentence. */
 const factsLine = (status: ShownStatus): string =>
   `requests in flight: ${status.in_flight}; processes: ${status.workers}; ` +
   `limits in ${status.limits.store}; ${configurationText(status)}`;

@@ -15,14 +15,14 @@ export const MAX_RETRIES = 4;
 const BACKOFF_MS = 1_000;
 /** The longest wait that a collector can ask for, in milliseconds. */
 export const MAX_WAIT_MS = 600_000;
-/** What the collector has for one batch, in milliseconds. */
+/** The time that the collector has for one batch, in milliseconds. */
 export const SEND_MS = 10_000;
 /** When the process ends, spans that are held have this time to be sent, in milliseconds. */
 export const CLOSE_MS = 2_000;
 /** The shortest time between two log lines about dropped spans, in milliseconds. */
 export const REPORT_MS = 60_000;
 
-/** What came of a batch. */
+/** The result of sending a batch. */
 export type SendResult =
   /** The collector has taken it, all but `rejected` spans. */
   | { readonly kind: "sent"; readonly rejected: number }

@@ -50,7 +50,7 @@ interface Settled {
   readonly firstTokenAt: number | undefined;
 }
 
-/** What the spans of one request are made of. */
+/** The data of the spans of one request. */
 interface RequestRecord {
   readonly exchange: Exchange;
   readonly context: TraceContext;
@@ -232,7 +232,7 @@ function attemptSpan(attempt: AttemptSpan, request: RequestRecord, options: Span
   const { record, spanId, startedAt, endedAt } = attempt;
   const { context, wall, exchange, attempts, settled } = request;
   const { outcome, provider, model } = record;
-  // What is billed is what the last attempt brought.
+  // The figures of the last attempt are billed.
   const serving =
     attempt === attempts.at(-1) && settled?.settlement.modelServed ? settled : undefined;
   const server = options.addressOf(provider);
