@@ -13,8 +13,7 @@ const sources = sourcesIn("src").map((name) => ({
 }));
 
 /** Folders that still cite documents outside the repository. To be emptied, then deleted. */
-const CITING_OUTSIDE =
-  /^src\/extensions\/(money|recovery|messages-api|messages-input|responses-api|responses-input|token-counts)\//;
+const CITING_OUTSIDE = /^src\/extensions\/(money|recovery)\//;
 
 /** The text of every source, test and script, and of the READMEs beside them. */
 const cited = ["src", "test", "scripts"]
