@@ -72,7 +72,10 @@ export interface WindowState {
   readonly resetMs: number;
 }
 
-/** The decision, told by the limit that has least left; of several that get room last. */
+/**
+ * The decision, with the figures of the limit that has least left; of several, of the one that gets
+ * room last.
+ */
 export function decide(admitted: boolean, windows: readonly WindowState[]): AdmissionDecision {
   let tightest: WindowState | undefined;
   for (const window of windows) if (!tightest || isTighter(window, tightest)) tightest = window;

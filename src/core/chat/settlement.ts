@@ -74,7 +74,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
       () => written,
       () => undefined,
     );
-    // After the ledger has the line: if the process dies, the ledger tells what was spent.
+    // After the ledger has the line: if the process dies, the ledger states what was spent.
     return hold ? isKept.then(() => hold.settle(settlement)) : isKept;
   }
 

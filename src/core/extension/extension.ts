@@ -77,7 +77,7 @@ export interface Extension {
    */
   readonly openKeys?: (options: KeySourceOptions) => KeySource;
   /**
-   * What serves HTTPS on the listener of this section; undefined if the configuration wants HTTP.
+   * Serves HTTPS on the listener of this section; undefined if the configuration has plain HTTP.
    * Throws a ValidationError if the certificate cannot be used.
    */
   readonly secure?: (config: Config, section: ListenerSection) => SecureSection | undefined;
@@ -98,7 +98,7 @@ export interface Extension {
   readonly capacity?: (config: Config) => Capacity;
   /**
    * Each request of the public listener passes this first, while this configuration is in force.
-   * Undefined: this configuration wants nothing of it.
+   * Undefined: there is nothing to do with this configuration.
    */
   readonly guard?: (config: Config) => Guard | undefined;
   /** Starts to listen to the gateway's work in one process. */

@@ -47,7 +47,8 @@ export function createConnections(
     // and the latter, which has no exchange, as idle. Other sockets have null there.
     connections.delete(Reflect.get(socket, "_parent"));
     capacity?.connected(connections.values(), connections.size);
-    // Node tells only the response that owns the socket of its end, not those that wait behind it.
+    // Node emits the end of the socket only on the response that owns it, not on those that wait
+    // behind it.
     socket.once("close", () => {
       connections.delete(socket);
       for (const exchange of connection.live) finish(exchange, connection);

@@ -25,7 +25,7 @@ export interface ChildEnd {
 
 /** The first process's reactions to the messages of a worker. */
 export interface ChildEvents {
-  /** It runs, and wants to know what is in force. */
+  /** It runs, and asks for the configuration in force. */
   born(child: Child): void;
   /** It listens, on an address that clients can use. */
   listening(address: string): void;

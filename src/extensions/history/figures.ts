@@ -2,7 +2,7 @@
 // model. A tally is a list of numbers in the order of its names, so that tallies can be added, kept
 // in one array, and sent to another process.
 
-/** How requests end, as the console tells them apart. "4xx" is any other than those named. */
+/** The outcomes of requests that the console distinguishes. "4xx" is any other than those named. */
 export const OUTCOMES = ["ok", "401", "402", "429", "4xx", "5xx", "cancelled"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 

@@ -1,6 +1,6 @@
 // Records in one process what happens to its requests. What has happened is cut into slices of two
 // seconds. Each report has the slices of the last seconds once more, with their numbers, so that a
-// report that is lost, or asked for by somebody else, loses nothing and doubles nothing.
+// report that is lost, or taken by another reader, loses nothing and doubles nothing.
 import { systemClock, type Clock } from "../../core/clock.ts";
 import type { Observation } from "../../core/extension/extension.ts";
 import type { AccessRecord } from "../../core/http/access-log.ts";

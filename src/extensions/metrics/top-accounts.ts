@@ -65,7 +65,7 @@ export function createTopAccounts(monotonic: () => number): TopAccounts {
     for (const account of accounts.values()) account.score *= factor;
   }
 
-  /** Undefined: it is not told apart. */
+  /** Undefined: it is not counted separately. */
   function accountOf(name: string): Account | undefined {
     const known = accounts.get(name);
     if (known || name === OTHER || accounts.size > MAX_KNOWN) return known;

@@ -65,7 +65,7 @@ function modelRoutes(
   forms: readonly ModelListForm[],
   created: number,
 ): Routes {
-  /** The models that the key may use, and the form in which the client wants them. */
+  /** The models that the key may use, and the form for the client. */
   function listed(exchange: Exchange) {
     const { config, keyring, catalog } = current();
     const { headers } = exchange.req;

@@ -15,13 +15,13 @@ export interface ResponseHead {
   /** Lines of the same name as one list, but for those in SINGLE_FIELDS: the first line. */
   readonly headers: UpstreamHeaders;
   /**
-   * The bytes of the body; Infinity: it ends with the connection; "chunked": it tells its end
-   * itself; null: the response has no body.
+   * The bytes of the body; Infinity: it ends with the connection; "chunked": its coding marks its
+   * end; null: the response has no body.
    */
   readonly body: number | "chunked" | null;
   /** The server keeps the connection open after this response. */
   readonly persistent: boolean;
-  /** How many seconds the server keeps an idle connection. Undefined: it does not say so. */
+  /** How many seconds the server keeps an idle connection. Undefined: it does not state it. */
   readonly keepAliveSeconds: number | undefined;
 }
 

@@ -24,7 +24,7 @@ export const extension: ConfigExtension = {
   start: ({ current }) => ({ around: stayingWith(() => current().config) }),
 };
 
-/** Puts the candidate first that served the conversation last, where the alias wants it. */
+/** Puts the candidate first that served the conversation last, if the alias is sticky. */
 export function stayingWith(config: () => Config): (complete: Complete) => Complete {
   /** The names of models, by the beginnings of the requests that they served. */
   const served = createMemory();

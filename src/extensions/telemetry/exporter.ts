@@ -1,5 +1,5 @@
 // Spans on their way to the collector, in batches. No request ever waits for it: what a slow or
-// absent collector does not take is dropped, counted, and told in the log once a minute.
+// absent collector does not take is dropped, counted, and logged once a minute.
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 

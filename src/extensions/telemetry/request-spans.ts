@@ -138,7 +138,7 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
       const { firstTokenMs, status } = settlement;
       const firstTokenAt = firstTokenMs === null ? undefined : openedAt + firstTokenMs;
       settled = { settlement, firstTokenAt };
-      // A response that waits behind another one is not told that the client has left.
+      // A response that waits behind another one gets no event when the client leaves.
       if (status === CANCELLED) end();
       else emitIfOver();
     },
