@@ -50,10 +50,8 @@ export function answerWorkers<Question, Note, Answer>(
 
   async function answer(worker: Worker, { first, questions }: Called): Promise<void> {
     if (!alive.has(worker.id)) return;
-    const typedQuestions = questions as readonly Question[];
-    const values = await Promise.all(
-      typedQuestions.map((question) => calls.answer(question, worker.id)),
-    );
+    const batch = questions as readonly Question[];
+    const values = await Promise.all(batch.map((question) => calls.answer(question, worker.id)));
     const message: Answered = { answers: subject, first, values };
     if (worker.isConnected()) worker.send(message);
   }

@@ -101,9 +101,9 @@ const ORDER: readonly (readonly [shorter: Deadline, longer: Deadline])[] = [
 ];
 
 function deadlineWarnings({ timeouts, providers }: Config): Warning[] {
-  const ofProviders = [...providers].flatMap(([name, { timeouts: overrides }]) =>
-    overrides
-      ? misordered(["providers", name, "timeouts"], { ...timeouts, ...definedIn(overrides) })
+  const ofProviders = [...providers].flatMap(([name, { timeouts: stated }]) =>
+    stated
+      ? misordered(["providers", name, "timeouts"], { ...timeouts, ...definedIn(stated) })
       : [],
   );
   return [...misordered(["timeouts"], timeouts), ...ofProviders];
@@ -120,5 +120,5 @@ const misordered = (
     }),
   );
 
-const definedIn = (overrides: Partial<Readonly<Record<Deadline, number | undefined>>>) =>
-  Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
+const definedIn = (stated: Partial<Readonly<Record<Deadline, number | undefined>>>) =>
+  Object.fromEntries(Object.entries(stated).filter(([, value]) => value !== undefined));

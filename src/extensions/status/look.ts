@@ -19,7 +19,7 @@ export interface ShownStatus extends Status {
   readonly limits: Status["limits"] & { readonly accounts: readonly AccountUse[] };
 }
 
-export interface GatewaySnapshot {
+export interface Snapshot {
   /** When it was taken, in milliseconds of the monotonic clock. */
   readonly at: number;
   /** What GET /status answered. */
@@ -38,7 +38,7 @@ export async function statusOf(client: AdminClient): Promise<ShownStatus> {
 }
 
 /** Rejects as statusOf. Without metrics nothing was counted. */
-export async function lookAt(client: AdminClient): Promise<GatewaySnapshot> {
+export async function lookAt(client: AdminClient): Promise<Snapshot> {
   const status = await statusOf(client);
   const text = await client.get("/metrics").catch(() => "");
   return { at: performance.now(), status, samples: samplesIn(text) };

@@ -1,5 +1,5 @@
 // The counts between two snapshots of a gateway, or since its start.
-import type { GatewaySnapshot } from "./look.ts";
+import type { Snapshot } from "./look.ts";
 import type { Sample } from "./metrics-text.ts";
 
 export interface Counts {
@@ -19,7 +19,7 @@ export const periodText = ({ seconds }: Counts): string =>
   seconds === undefined ? "since the start" : `in the last ${Math.round(seconds)} s`;
 
 /** `before` undefined: since the start. A counter that fell began anew, at zero. */
-export function countsBetween(before: GatewaySnapshot | undefined, look: GatewaySnapshot): Counts {
+export function countsBetween(before: Snapshot | undefined, look: Snapshot): Counts {
   const earlier = new Map((before?.samples ?? []).map((sample) => [keyOf(sample), sample.value]));
   const grown = (sample: Sample): number => {
     const known = earlier.get(keyOf(sample)) ?? 0;
