@@ -1,6 +1,6 @@
-// All extensions, and when each is loaded. This is the only file that names them: whoever deletes a
-// line here, and the folder that it names, has a program without that extension. The order is that
-// of `help`, and that in which their parts of a gateway are opened.
+// All extensions, and when each is loaded. This is the only file that names them: without its line
+// here, and without its folder, the program has no such extension. The order is that of `help`, and
+// that in which their parts of a gateway are opened.
 import type { ProgramEntry } from "./command-line/command.ts";
 
 export const extensions: readonly ProgramEntry[] = [
@@ -82,7 +82,7 @@ export const extensions: readonly ProgramEntry[] = [
   },
   {
     name: "shared-budgets",
-    replaces: { setting: "limits.store", word: "memory" },
+    loadUnless: { setting: "limits.store", value: "memory" },
     load: () => import("./extensions/money/shared-budgets/index.ts"),
   },
   { name: "model-list", serves: true, load: () => import("./extensions/model-list/index.ts") },
@@ -94,7 +94,7 @@ export const extensions: readonly ProgramEntry[] = [
     load: () => import("./extensions/sticky/index.ts"),
   },
   {
-    // Around all that follow, so that a stream that is gone on with passes through them again.
+    // Around all that follow, so that a stream that is continued passes through them again.
     name: "recovery",
     settings: ["aliases.*.recovery", "models.*.recovery", "retry.max_recoveries"],
     load: () => import("./extensions/recovery/index.ts"),
@@ -132,7 +132,7 @@ export const extensions: readonly ProgramEntry[] = [
   },
   {
     name: "postgres",
-    replaces: { setting: "usage.store", word: "file" },
+    loadUnless: { setting: "usage.store", value: "file" },
     load: () => import("./extensions/money/postgres/index.ts"),
   },
   { name: "fingerprint", serves: true, load: () => import("./extensions/fingerprint/index.ts") },
@@ -146,7 +146,7 @@ export const extensions: readonly ProgramEntry[] = [
   {
     name: "redis",
     settings: ["limits.on_error"],
-    replaces: { setting: "limits.store", word: "memory" },
+    loadUnless: { setting: "limits.store", value: "memory" },
     load: () => import("./extensions/redis/index.ts"),
   },
   {

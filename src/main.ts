@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The process: the only file that touches it (environment, standard streams, signals, exit codes).
-// A signal that nobody listens for ends a process, so it listens before it loads the program: what
-// stands in this file must import nothing but types.
+// A signal without a listener ends a process, so this file listens before it loads the program, and
+// imports nothing but types.
 import type { Process, Signals } from "./command-line/terminal.ts";
 
 const signals = listenForSignals();
@@ -70,7 +70,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
     import("./program.ts"),
     import("./extensions.ts"),
   ]);
-  const world: Process = {
+  const currentProcess: Process = {
     env: process.env,
     signals,
     stdout: process.stdout,
@@ -83,7 +83,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
     actAs,
     exit: (code) => process.exit(code),
   };
-  return await run(argv, world, extensions);
+  return await run(argv, currentProcess, extensions);
 }
 
 process.exitCode = (await main(process.argv.slice(2))) || 0;

@@ -46,47 +46,50 @@ const sinks = ({ stdout, stderr }: Process): LogSinks => ({
 });
 
 /**
- * Runs a command. Resolves with its exit code, undefined for 0. `serve` goes on after that until it
- * is stopped.
+ * Runs a command. Resolves with its exit code, undefined for 0. `serve` continues after that until
+ * it is stopped.
  */
 export async function run(
   argv: readonly string[],
-  world: Process,
+  currentProcess: Process,
   entries: readonly ProgramEntry[],
 ): Promise<number | void> {
   const loader = createLoader<ProgramExtension, ProgramEntry>(entries);
   try {
-    return await runCommand(argv, world, loader);
+    return await runCommand(argv, currentProcess, loader);
   } catch (error) {
     if (argv.includes("--json") && error instanceof ValidationError)
-      world.stdout.write(`${JSON.stringify({ ok: false, faults: issuesAsJson(error) })}\n`);
+      currentProcess.stdout.write(
+        `${JSON.stringify({ ok: false, faults: issuesAsJson(error) })}\n`,
+      );
     // The message of a ValidationError has a line for each issue.
     else
       for (const line of (error as Error).message.split("\n"))
-        world.stderr.write(`chat-gateway: ${line}\n`);
+        currentProcess.stderr.write(`chat-gateway: ${line}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
 
 async function runCommand(
   argv: readonly string[],
-  world: Process,
+  currentProcess: Process,
   loader: ProgramLoader,
 ): Promise<number | void> {
   const stop = new AbortController();
-  const terminal = createTerminal(world, loader, stop.signal);
+  const terminal = createTerminal(currentProcess, loader, stop.signal);
   const serve: Command = {
     ...serveCommand,
-    run: (args) => (cluster.isWorker ? work(world, loader) : serveGateway(args, world, loader)),
+    run: (args) =>
+      cluster.isWorker ? work(currentProcess, loader) : serveGateway(args, currentProcess, loader),
   };
   const table = commandTable(loader, serve);
   const { name, command, args } = await readCommandLine(argv, table);
   if (name === VERSION_ASKED) return await terminal.print(versionText());
   if (!command) return await terminal.print(await helpAbout(args.operand, table, loader));
   if (name !== DEFAULT_COMMAND) {
-    world.signals.leaveToSystem(["SIGHUP"]);
-    if (command.stopsBySignal) world.signals.onStop(() => stop.abort());
-    else world.signals.leaveToSystem(["SIGTERM", "SIGINT"]);
+    currentProcess.signals.leaveToSystem(["SIGHUP"]);
+    if (command.stopsBySignal) currentProcess.signals.onStop(() => stop.abort());
+    else currentProcess.signals.leaveToSystem(["SIGTERM", "SIGINT"]);
   }
   return await command.run(args, terminal);
 }
@@ -158,17 +161,17 @@ function commandTable(loader: ProgramLoader, serve: Command): CommandTable {
 
 async function serveGateway(
   { values }: CommandArguments,
-  world: Process,
+  currentProcess: Process,
   loader: ProgramLoader,
 ): Promise<void> {
-  const { signals } = world;
-  if (signals.stopRequested()) return world.exit(0);
+  const { signals } = currentProcess;
+  if (signals.stopRequested()) return currentProcess.exit(0);
   const { config: file, host, port } = values;
   const options: LoadOptions<ProgramExtension> = {
     file,
     host,
     port: port === undefined ? undefined : Number(port),
-    env: world.env,
+    env: currentProcess.env,
     loader,
     serves: true,
     here: true,
@@ -177,16 +180,16 @@ async function serveGateway(
   const { config, extensions, source, digest } = await loadConfig(options);
   for (const { prepare } of extensions) prepare?.(config);
   const record: ReloadRecord = { file: source ?? null, fault: null };
-  const gateway = createServing(config, [...extensions, reloadStatus(record)], world);
+  const gateway = createServing(config, [...extensions, reloadStatus(record)], currentProcess);
   let address: string;
   try {
     address = await gateway.listen();
   } catch (error) {
-    if (signals.stopRequested()) return world.exit(0); // it has closed
+    if (signals.stopRequested()) return currentProcess.exit(0); // it has closed
     throw error;
   }
   signals.onStop(() => {
-    end(world, gateway);
+    end(currentProcess, gateway);
   });
   if (signals.stopRequested()) return;
   // The content that was loaded is the baseline: what has changed since then is found at the first
@@ -201,7 +204,7 @@ async function serveGateway(
   const name =
     source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   const announced = [name, ...gateway.announcements()].join("; ");
-  world.stdout.write(`chat-gateway listens on ${address} (${announced})\n`);
+  currentProcess.stdout.write(`chat-gateway listens on ${address} (${announced})\n`);
 }
 
 /** Without an extension that watches, a reload takes SIGHUP. */
@@ -213,10 +216,10 @@ const watchOf = (extensions: readonly ProgramExtension[]): Watch =>
 function createServing(
   config: Config,
   extensions: readonly ProgramExtension[],
-  world: Process,
+  currentProcess: Process,
 ): RunningGateway {
-  const options = { ...sinks(world), extensions };
-  const { stopRequested } = world.signals;
+  const options = { ...sinks(currentProcess), extensions };
+  const { stopRequested } = currentProcess.signals;
   for (const { supervise } of extensions) {
     const supervisor = supervise?.(config, { ...options, stopRequested });
     if (supervisor) return supervisor;
@@ -228,31 +231,34 @@ function createServing(
  * One of several processes, which another one has started. That one hears SIGHUP too, and sends
  * what is to be in force.
  */
-async function work(world: Process, loader: ProgramLoader): Promise<void> {
+async function work(currentProcess: Process, loader: ProgramLoader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
   const record: ReloadRecord = { file: null, fault: null };
   const [first] = await loader.load(({ startsProcesses }) => startsProcesses === true);
   const stop = first!.work!({
     async create(config, names, sharedLimiter) {
       const extensions = [...(await load(names)), reloadStatus(record)];
-      const options = { ...sinks(world), extensions, sharedLimiter };
+      const options = { ...sinks(currentProcess), extensions, sharedLimiter };
       return reloadable(createGateway(config, options), config);
     },
     reload: (gateway, config, names) =>
       reportFailure({ gateway, record }, async () => gateway.reload(config, await load(names))),
     end(gateway) {
-      end(world, gateway);
+      end(currentProcess, gateway);
     },
   });
-  world.signals.onHangup(() => undefined);
-  world.signals.onStop(stop);
+  currentProcess.signals.onHangup(() => undefined);
+  currentProcess.signals.onStop(stop);
 }
 
 /**
  * Ends the process when the gateway, if there is one, has drained; with exit code 1 if there is
  * none.
  */
-async function end(world: Process, gateway?: Pick<RunningGateway, "drain">): Promise<void> {
+async function end(
+  currentProcess: Process,
+  gateway?: Pick<RunningGateway, "drain">,
+): Promise<void> {
   await gateway?.drain();
-  world.exit(gateway ? 0 : 1);
+  currentProcess.exit(gateway ? 0 : 1);
 }

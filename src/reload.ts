@@ -1,6 +1,6 @@
 // Another configuration for a running gateway: from the file again, whenever it or the file of one
-// of its secrets changes, or somebody sends SIGHUP. All or nothing: if the new file is invalid, the
-// error is logged and the old configuration stays active.
+// of its secrets changes, or SIGHUP comes. All or nothing: if the new file is invalid, the error is
+// logged and the old configuration stays active.
 import { assertFits } from "./config/demo-key.ts";
 import type { ConfigExtension } from "./config/extension.ts";
 import { changedFixedSettings } from "./config/fixed-settings.ts";
@@ -41,13 +41,13 @@ interface ReloadFault {
   readonly time: string;
   /** The field of the first fault: `server.drain_ms`. Empty: it is the file itself. */
   readonly path: string;
-  /** What is wrong there. No secret is in it. */
+  /** The error, without any secret. */
   readonly message: string;
   /** All faults, the first one included. */
   readonly count: number;
 }
 
-/** What became of the last reload of one process. */
+/** The result of the last reload of one process. */
 export interface ReloadRecord {
   /** The configuration file in force. Null: the built-in configuration. */
   file: string | null;
@@ -75,9 +75,9 @@ export interface Reloading<Members extends keyof RunningGateway = "reload" | "di
 }
 
 /**
- * What reads the configuration again and puts it in force, or reports what is wrong with it. One
- * reading follows the other, so the last one counts. The files of secrets are watched too, first
- * those of `options.secretFiles`.
+ * Reads the configuration again and puts it in force, or reports its errors. One reading follows
+ * the other, so the last one counts. The files of secrets are watched too, first those of
+ * `options.secretFiles`.
  */
 export function createReloader(
   { gateway, record }: Reloading,
@@ -98,7 +98,7 @@ export function createReloader(
       gateway.reload(loaded.config, loaded.extensions);
       record.file = loaded.source ?? null;
     });
-    // Those of a refused configuration too: once its secret is right, it is to be put in force.
+    // Those of an invalid configuration too: once its secret is right, it is put in force.
     watchSecrets(secretFiles);
   }
 
@@ -111,7 +111,7 @@ export function createReloader(
   return again;
 }
 
-/** What watches the files of secrets of one configuration after the other. */
+/** Watches the files of secrets of one configuration after the other. */
 function createSecretWatch(
   watch: Watch,
   changed: () => Promise<void>,
@@ -130,8 +130,8 @@ function createSecretWatch(
 }
 
 /**
- * Does `work`; if it fails, the operator is told that the configuration before stays in force, and
- * why: in the log, and in the record until another reload succeeds.
+ * Does `work`. If it fails, the old configuration stays active, and the error is in the log, and in
+ * the record until another reload succeeds.
  */
 export async function reportFailure(
   { gateway, record }: Reloading<"diagnose">,

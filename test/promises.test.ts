@@ -2,7 +2,7 @@
 // test/manual.test.ts has those about the manual.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { CORE_CEILING, isCode, sizeOf, sourcesIn } from "../scripts/size.ts";
@@ -11,6 +11,29 @@ const sources = sourcesIn("src").map((name) => ({
   name,
   lines: readFileSync(join("src", name), "utf8").trimEnd().split("\n"),
 }));
+
+/** Folders that still cite documents outside the repository. To be emptied, then deleted. */
+const CITING_OUTSIDE = /^src\/extensions\/(money|recovery)\//;
+
+/** The text of every source, test and script, and of the READMEs beside them. */
+const cited = ["src", "test", "scripts"]
+  .flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
+  )
+  .filter((name) => /\.(ts|md)$/.test(name) && !/\/node_modules\//.test(name))
+  .map((name) => ({ name, text: readFileSync(name, "utf8") }));
+
+/** Pages of the manual with their sections, as comments cite them: `contract.md "Breaker"`. */
+function citationsIn(text: string): { readonly page: string; readonly section: string }[] {
+  const joined = text.replace(/\n\s*(\/\/|\*) ?/g, " ");
+  const found = joined.matchAll(/\b([a-z]+)\.md((?:,? (?:and )?"[A-Z][^"\n]*")+)/g);
+  return [...found].flatMap(([, page, sections]) =>
+    [...sections!.matchAll(/"([^"]+)"/g)].map(([, section]) => ({
+      page: page!,
+      section: section!,
+    })),
+  );
+}
 
 /**
  * How far the figures of the README may be from the sources: `npm run docs` writes them exactly, a
@@ -92,6 +115,22 @@ describe("promises", () => {
       if (name !== "main.ts") assert.doesNotMatch(text, /\bprocess\.|console\./, name);
       assert.match(lines[lines[0]!.startsWith("#!") ? 1 : 0]!, /^\/\/ \S/, name);
       assert.doesNotMatch(text, /\bany\b(?=[\s;,>)\]])(?<=[:<|] ?any)/, name);
+    }
+  });
+
+  it("comments cite pages of the manual, and sections that these have", () => {
+    for (const { name, text } of cited) {
+      if (!CITING_OUTSIDE.test(name) && name !== "test/promises.test.ts")
+        assert.doesNotMatch(text, /\b(SPEC|WIRE|DESIGN|PITFALLS)(\.md\b| (D?\d|"))/, name);
+      for (const { page, section } of citationsIn(text)) {
+        const path = `src/manual/${page}.md`;
+        assert.ok(existsSync(path), `${name} cites ${page}.md`);
+        const sections = readFileSync(path, "utf8").matchAll(/^#+ (.*)$/gm);
+        assert.ok(
+          [...sections].some(([, title]) => title === section),
+          `${name} cites ${page}.md "${section}"`,
+        );
+      }
     }
   });
 });

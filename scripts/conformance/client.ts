@@ -70,8 +70,8 @@ export async function within<T>(promise: Promise<T>, what: string, ms: number): 
 }
 
 /**
- * `baseUrl` is what SPEC.md calls {base_url}; `deadlineMs` holds for each wait; `common` headers go
- * with every request but raw ones.
+ * `baseUrl` is the address before `/v1`; `deadlineMs` holds for each wait; `common` headers go with
+ * every request but raw ones.
  */
 export function createClient(
   baseUrl: string,

@@ -81,10 +81,7 @@ const textOrNothing = (value: unknown): boolean =>
   value === undefined || value === null || typeof value === "string";
 const isPosition = (value: unknown, { root, parent }: Found): boolean =>
   value === list(first(root, "choices")).indexOf(parent);
-/**
- * SPEC.md lists the first three for streams; a reply that a filter cut short says so there too
- * (WIRE.md D6).
- */
+/** A reply that a filter cut short says so in streams too (wire.md "Finish reasons"). */
 export const FINISH_REASONS: readonly unknown[] = [
   "stop",
   "length",
@@ -92,7 +89,7 @@ export const FINISH_REASONS: readonly unknown[] = [
   "content_filter",
 ];
 
-/** SPEC.md "Chat completion response (non-streaming)". */
+/** contract.md "Replies". */
 export const REPLY: readonly Field[] = [
   ["id", "a non-empty string", isText],
   ["object", ...exactly("chat.completion")],
@@ -123,7 +120,7 @@ export const REPLY: readonly Field[] = [
   ["usage.prompt_cache_miss_tokens", "a number of tokens", isCount],
 ];
 
-/** SPEC.md "Stream chunk". */
+/** contract.md "Stream chunks". */
 export const CHUNK: readonly Field[] = [
   ["id", "a non-empty string", isText],
   ["object", ...exactly("chat.completion.chunk")],
@@ -146,7 +143,7 @@ export const CHUNK: readonly Field[] = [
   ],
 ];
 
-/** SPEC.md "Errors". */
+/** contract.md "Errors". */
 export const ERROR: readonly Field[] = ["message", "type", "code", "request_id"].map((name) => [
   `error.${name}`,
   "a non-empty string",

@@ -100,11 +100,11 @@ export interface Options {
    * rules about names are skipped.
    */
   readonly model?: string | undefined;
-  /** Absent: auto/chat, which SPEC.md defines. */
+  /** Absent: auto/chat, which contract.md "Routing aliases" defines. */
   readonly alias?: string | undefined;
   /**
    * A model that thinks, by its canonical name or by an alias. Absent: auto/reasoning, which
-   * SPEC.md defines.
+   * contract.md "Routing aliases" defines.
    */
   readonly reasoningModel?: string | undefined;
   /** A second key with a small limit, for the rules about that. */

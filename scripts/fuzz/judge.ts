@@ -1,6 +1,6 @@
 // The judge of scripts/fuzz.ts: reads what came back on a connection as strictly as HTTP/1.1 and
-// the contract (SPEC.md "Errors", "Request ID"; WIRE.md 2 and 3) allow. It knows only the bytes
-// that were sent, not what they were meant to be.
+// the contract (contract.md "Errors", "Request ids"; wire.md "To the client") allow. It knows only
+// the bytes that were sent, not what they were meant to be.
 
 /** What is wrong with the answers. */
 export class Fault extends Error {}
@@ -288,8 +288,8 @@ function checkNamedEvents(text: string): void {
 }
 
 /**
- * WIRE.md 3: each event one line of data and a blank line; the role first, one finish_reason,
- * `[DONE]` last.
+ * wire.md "Framing", "Chunks": each event one line of data and a blank line; the role first, one
+ * finish_reason, `[DONE]` last.
  */
 function checkEvents(text: string): void {
   const events = text.split("\n\n");

@@ -15,7 +15,7 @@ export interface CommandTable {
 
 /**
  * A command line that has been read. `command` is undefined where help or the version was asked
- * for, as `name` says; `operand` is then what the help is to be about, or empty.
+ * for, as `name` says; `operand` is then the topic of the help, or empty.
  */
 export interface CommandLine {
   /** As it was typed; DEFAULT_COMMAND if none was. HELP or VERSION_ASKED if that was asked for. */
@@ -59,7 +59,7 @@ export async function readCommandLine(
   return { name, command, args };
 }
 
-/** What the help is to be about: the words after `help`, or the command that has `--help`. */
+/** The topic of the help: the words after `help`, or the command that has `--help`. */
 function helpAskedFor(words: readonly string[], names: readonly string[]): string {
   if (words[0] === HELP) return words.slice(1).join(" ");
   return commandAt(words, names) ?? words.join(" ");

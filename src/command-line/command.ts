@@ -13,26 +13,26 @@ import type { Screen } from "./screen.ts";
 export interface CommandOption {
   /** What `help` shows in the value's place: `FILE`. Absent: it takes no value. */
   readonly value?: string;
-  /** What it is for, as `help` shows it: without a capital and a full stop. */
+  /** The purpose of the option, as `help` shows it: without a capital and a full stop. */
   readonly meaning: string;
-  /** What holds where an option with a value is not given, as `help` shows it. Absent: nothing. */
+  /** The default of an option with a value, as `help` shows it. Absent: there is none. */
   readonly fallback?: string;
   /** The command cannot run without it. Absent: it can. */
   readonly required?: boolean;
   /** Whether a value has the right form. Absent: any has. */
   readonly test?: (value: string) => boolean;
-  /** What the right form is, for the message of a wrong one: "a month such as 2026-11". */
+  /** The right form, for the message about a wrong one: "a month such as 2026-11". */
   readonly expected?: string;
 }
 
 export interface Command {
-  /** What it does, in one line of `help`. */
+  /** The summary in `help`, one line. */
   readonly summary: string;
   /** The name of its operand, in capitals. Absent: the command takes none. */
   readonly operand?: string;
   /** The operand may be left out. Absent: it is required. */
   readonly operandOptional?: boolean;
-  /** What the operand is, as CommandOption.meaning. Absent where there is no operand. */
+  /** The meaning of the operand, as CommandOption.meaning. Absent where there is no operand. */
   readonly operandMeaning?: string;
   /** A command line of it that makes sense, without the program's name. */
   readonly example: string;
@@ -84,7 +84,7 @@ export interface LoadForCommand {
   readonly members?: readonly string[];
 }
 
-/** What a command needs of the process. */
+/** The services of the process that a command needs. */
 export interface Terminal {
   /** The environment variables of the process. */
   readonly env: Environment;

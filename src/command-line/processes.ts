@@ -29,7 +29,7 @@ export interface ServingExtension {
    * configuration does not want that.
    */
   readonly supervise?: (config: Config, options: SuperviseOptions) => RunningGateway | undefined;
-  /** Runs a process that `supervise` has started. What it returns stops it. */
+  /** Runs a process that `supervise` has started. The returned function stops it. */
   readonly work?: (program: WorkerProgram) => () => void;
 }
 
@@ -42,7 +42,7 @@ export interface LogSinks {
 }
 
 export interface SuperviseOptions extends LogSinks {
-  /** What the configuration needs, in the order of src/extensions.ts. */
+  /** The extensions that the configuration needs, in the order of src/extensions.ts. */
   readonly extensions: readonly Extension[];
   /**
    * Whether the process has received a signal to stop, which a terminal sends to its child
@@ -51,7 +51,7 @@ export interface SuperviseOptions extends LogSinks {
   stopRequested(): boolean;
 }
 
-/** What a process that was started by another one needs of the program. */
+/** The services of the program for a process that another one has started. */
 export interface WorkerProgram {
   /**
    * Creates the gateway of this process. `extensions` are the names of those that the configuration
@@ -66,6 +66,6 @@ export interface WorkerProgram {
 
 /** A gateway that is one of several processes. */
 export interface WorkerGateway extends RunningGateway {
-  /** What this process says of itself at this moment. */
+  /** The report of this process at this moment. */
   report(): Report;
 }

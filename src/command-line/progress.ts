@@ -18,7 +18,7 @@ export interface Progress {
 }
 
 export interface ProgressLine {
-  /** Begins a piece of work that reads about `total` bytes; 0: nobody knows how many. */
+  /** Begins a piece of work that reads about `total` bytes; 0: the number is unknown. */
   begin(label: string, total: number): Progress;
   /** Takes the line away until the next change. */
   clear(): void;

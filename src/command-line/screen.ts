@@ -13,7 +13,7 @@ export interface ScreenSize {
 export interface Screen {
   /** At this moment. 80 by 24 if the terminal does not say. */
   size(): ScreenSize;
-  /** Takes the screen over until it is closed. What was on it before comes back then. */
+  /** Takes the screen over until it is closed. Its earlier content comes back then. */
   open(events: ScreenEvents): OpenScreen;
 }
 
@@ -38,7 +38,7 @@ const HOME = "\u001b[H";
 const CLEAR_LINE = "\u001b[K";
 const CLEAR_BELOW = "\u001b[J";
 
-/** What many terminals have at least, for one that does not say its size. */
+/** The size that most terminals have at least, for one that does not state its own. */
 const USUAL: ScreenSize = { columns: 80, rows: 24 };
 
 /** Undefined: the output is no terminal. Without an input no keys are heard. */

@@ -1,4 +1,4 @@
-// What a command is given: the terminal that it speaks to, and the configuration that it acts by.
+// The context of a command: its terminal and its configuration.
 import { existsSync, statSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import type { CommandArguments, CommandConfig, LoadForCommand, Terminal } from "./command.ts";
@@ -20,17 +20,16 @@ export interface Signals {
   /** Whether a SIGTERM or SIGINT has come. */
   stopRequested(): boolean;
   /**
-   * Lets signals end the process, as they do where nobody listens; also those that have come
-   * already.
+   * Lets signals end the process, as they do without a listener; also those that have come already.
    */
   leaveToSystem(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
 }
 
-/** What the process gives to the program. */
+/** The process as the program uses it. */
 export interface Process {
   /** Its environment variables, which may hold secrets. */
   readonly env: Environment;
-  /** SIGHUP reloads; SIGTERM and SIGINT stop (DESIGN.md "Stopping"). */
+  /** SIGHUP reloads; SIGTERM and SIGINT stop (contract.md "Stopping"). */
   readonly signals: Signals;
   /** For the access log, and for the line that announces the gateway. */
   readonly stdout: Writable;
@@ -40,19 +39,23 @@ export interface Process {
   readonly stdin?: () => Readable;
   /** Writes text to standard output. Resolves when it is written. */
   print(text: string): Promise<void>;
-  /** What the process does from here on, it does as this user, if it is root. */
+  /** Makes the process continue as this user, if it is root. */
   actAs(user: { readonly uid: number; readonly gid: number }): void;
   /** Ends the process at once. */
   exit(code: number): void;
 }
 
-export function createTerminal(world: Process, loader: Loader, stopped: AbortSignal): Terminal {
-  const { env } = world;
-  const progress = createProgressLine(world.stderr);
+export function createTerminal(
+  currentProcess: Process,
+  loader: Loader,
+  stopped: AbortSignal,
+): Terminal {
+  const { env } = currentProcess;
+  const progress = createProgressLine(currentProcess.stderr);
 
   function print(text: string): Promise<void> {
     progress?.clear();
-    return world.print(text);
+    return currentProcess.print(text);
   }
 
   async function load(
@@ -63,8 +66,10 @@ export function createTerminal(world: Process, loader: Loader, stopped: AbortSig
     const secretsOptional = withoutSecrets;
     const options = { file, env, loader, here, serves: here, secretsOptional, members };
     const { config, extensions, source } = await loadConfig(options);
-    // What root writes must be the owner's, or a gateway that is not root could not read it.
-    if (withoutSecrets && existsSync(config.data_dir)) world.actAs(statSync(config.data_dir));
+    // Files that root writes must belong to the owner, or a gateway that is not root could not read
+    // them.
+    if (withoutSecrets && existsSync(config.data_dir))
+      currentProcess.actAs(statSync(config.data_dir));
     return { config, extensions, source };
   }
 
@@ -73,12 +78,12 @@ export function createTerminal(world: Process, loader: Loader, stopped: AbortSig
     print,
     warn(line) {
       progress?.clear();
-      world.stderr.write(`chat-gateway: ${line}\n`);
+      currentProcess.stderr.write(`chat-gateway: ${line}\n`);
     },
     answer: ({ values }, data, text) =>
       print(values["json"] === undefined ? text : `${JSON.stringify(data)}\n`),
     load,
-    screen: createScreen(world.stdout, world.stdin),
+    screen: createScreen(currentProcess.stdout, currentProcess.stdin),
     progress,
     stopped,
   };

@@ -29,7 +29,7 @@ export const aliasCheck = (extended: Extend) =>
     boundedByPolicy(exactlyOne(alias, "policy", "models")),
   );
 
-/** What bounds a policy has no meaning beside a list. */
+/** The bounds of a policy have no meaning beside a list. */
 function boundedByPolicy<T extends WrittenAlias>(alias: T): T {
   for (const field of ["min_score", "max_price"] as const)
     if (alias.models && alias[field] !== undefined)

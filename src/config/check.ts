@@ -1,4 +1,4 @@
-// Checks a parsed gateway.json: its shape, and what its parts say of each other.
+// Checks a parsed gateway.json: its shape, and the references between its parts.
 import type { Config } from "../core/config.ts";
 import { demoKeyIssues } from "./demo-key.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";

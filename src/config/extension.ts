@@ -1,5 +1,5 @@
-// What a configuration asks of extensions: their settings, what these demand beyond their shape,
-// and which line of src/extensions.ts loads them.
+// The demands of a configuration on extensions: their settings, rules beyond their shape, and which
+// line of src/extensions.ts loads them.
 import type { Config } from "../core/config.ts";
 import type { Extension } from "../core/extension/extension.ts";
 import type { AliasSettings } from "../core/routing/model.ts";
@@ -27,10 +27,10 @@ export interface ExtensionEntry<X extends ConfigExtension = ConfigExtension> {
   /** It is loaded whenever a gateway serves. */
   readonly serves?: boolean;
   /**
-   * It is loaded when a setting has another value than the word for what the program does without
-   * it.
+   * It is loaded when a setting has another value than this, which stands for what the program does
+   * without the extension.
    */
-  readonly replaces?: { readonly setting: string; readonly word: string };
+  readonly loadUnless?: { readonly setting: string; readonly value: string };
   /** Evaluates its code, at the first call. Not called while nothing needs it. */
   load(): Promise<{ readonly extension: X }>;
 }
@@ -43,20 +43,20 @@ export const dialectsOf = (entries: readonly ExtensionEntry[]): readonly string[
 export interface ConfigExtension extends Extension {
   /** The fields that it adds to gateway.json. Its entry lists their paths. */
   readonly settings?: readonly Setting<unknown>[];
-  /** What a program without a file runs with: JSON, as if it had been read. */
+  /** The configuration of a program without a file: JSON, as if it had been read. */
   readonly builtInConfig?: unknown;
   /** A store outside of the process that one of the settings can name. */
   readonly store?: StoreAddress;
   /**
-   * What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue
-   * of shape elsewhere hides none.
+   * Rules between its settings and others, beyond their shape. Looks at the raw JSON, so that an
+   * issue of shape elsewhere hides none.
    */
   readonly issues?: (json: unknown, formats: Formats) => readonly ValidationIssue[];
   /** Issues of a configuration's text, which is valid JSON. */
   readonly textIssues?: (text: string) => readonly ValidationIssue[];
-  /** What it changes in the use of an alias, in sentences. `explain` prints them. */
+  /** Its effects on the use of an alias, in sentences. `explain` prints them. */
   readonly notes?: (alias: AliasSettings) => readonly string[];
-  /** What is odd in a valid configuration. `check` prints it. */
+  /** Warnings about a valid configuration. `check` prints them. */
   readonly warnings?: (config: Config) => readonly Warning[];
   /**
    * Issues of a configuration on the machine that is to serve with it, such as an unreadable
@@ -64,8 +64,8 @@ export interface ConfigExtension extends Extension {
    */
   readonly issuesHere?: (json: unknown) => readonly ValidationIssue[];
   /**
-   * What a configuration needs that is not there, such as a package; throws a ValidationError.
-   * `check` calls it.
+   * Throws a ValidationError if something that the configuration needs is missing, such as a
+   * package. `check` calls it.
    */
   readonly assertReady?: (config: Config, extensions: readonly Extension[]) => void;
 }
@@ -74,7 +74,7 @@ export interface ConfigExtension extends Extension {
 export interface Warning {
   /** From the root of gateway.json, as ValidationIssue.path. */
   readonly path: ValidationIssue["path"];
-  /** What is odd, and what it leads to, without the path. */
+  /** The text of the warning and its consequence, without the path. */
   readonly message: string;
 }
 
@@ -86,6 +86,6 @@ export interface StoreAddress {
   readonly setting: string;
   /** Matches the beginning of such an address. */
   readonly scheme: RegExp;
-  /** What the address is of, for messages: "a PostgreSQL database (postgres://...)". */
+  /** The kind of server at the address, for messages: "a PostgreSQL database (postgres://...)". */
   readonly expected: string;
 }

@@ -20,7 +20,7 @@ import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 export const DEFAULT_FILE = "gateway.json";
 
 export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
-  /** Absent: ./gateway.json if it is there, else the built-in configuration. */
+  /** Absent: ./gateway.json if that exists, else the built-in configuration. */
   readonly file?: string | undefined;
   /** Takes the place of server.host. */
   readonly host?: string | undefined;
@@ -57,13 +57,12 @@ export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
 export interface Loaded<X extends ConfigExtension = ConfigExtension> {
   /** Checked, with every default, and with `host` and `port` of the options. */
   readonly config: Config;
-  /** What the configuration needs, in the order of src/extensions.ts. */
+  /** The extensions that the configuration needs, in the order of src/extensions.ts. */
   readonly extensions: readonly X[];
   /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
   /**
-   * The SHA-256 of the file's content, by which a later one is told apart; null for the built-in
-   * configuration.
+   * The SHA-256 of the file's content, to recognise a change; null for the built-in configuration.
    */
   readonly digest: string | null;
 }
@@ -106,7 +105,7 @@ async function builtInConfig(loader: Loader): Promise<unknown> {
   return extension?.builtInConfig;
 }
 
-/** What reads the files of secrets that the configuration in `file` names. */
+/** Creates the reader of the files of secrets that the configuration in `file` names. */
 export const secretFilesBeside = (file = DEFAULT_FILE): SecretFiles =>
   createSecretFiles(dirname(file));
 

@@ -33,16 +33,17 @@ export function createLoader<X extends ConfigExtension, E extends ExtensionEntry
 
 /** Whether a configuration, as it was written, needs an extension. */
 export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
-  const { settings = [], dialects = [], replaces } = entry;
+  const { settings = [], dialects = [], loadUnless } = entry;
   const valuesAt = (path: string) => valuesOf(json, path.split("."));
   if (settings.some((path) => valuesAt(path).length > 0)) return true;
-  if (replaces && valuesAt(replaces.setting).some((value) => value !== replaces.word)) return true;
+  if (loadUnless && valuesAt(loadUnless.setting).some((value) => value !== loadUnless.value))
+    return true;
   const providers = Object.values(asObject(asObject(json)["providers"]));
   const used = providers.map((provider) => dialectNameOf(asObject(provider)));
   return dialects.some((dialect) => used.includes(dialect));
 }
 
-/** What stands at a setting's path; a step `*` is any name. */
+/** The values at a setting's path; a step `*` is any name. */
 function valuesOf(json: unknown, [step, ...rest]: readonly string[]): readonly unknown[] {
   if (step === undefined) return [json];
   const parent = asObject(json);

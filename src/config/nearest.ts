@@ -1,4 +1,4 @@
-// What a misspelt name was most likely meant to be: "did you mean ...?".
+// The known name nearest to a misspelt one: "did you mean ...?".
 
 /** Longer words are not compared, so that a hostile one costs nothing. */
 const MAX_CHARS = 64;

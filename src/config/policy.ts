@@ -1,12 +1,12 @@
 // The order in which an alias prefers its models, and the reason for each rank: the core takes the
-// candidates in this order, `explain` and /status show the reasons. DESIGN.md "Aliases".
+// candidates in this order, `explain` and /status show the reasons. routing.md "Aliases".
 import type { ModelSettings, RankedModel, RoutingSettings } from "../core/routing/model.ts";
 
-/** What an alias says of its models: it has either a policy or a list. */
+/** How an alias chooses its models: by a policy or by a list. */
 export interface WrittenAlias {
-  /** How it ranks all models (DESIGN.md "Configuration"). Absent: `models` is there. */
+  /** How it ranks all models (routing.md "Aliases"). Absent: there are `models`. */
   readonly policy?: "reasoning" | "value" | undefined;
-  /** Canonical names, best first. Absent: `policy` is there. */
+  /** Canonical names, best first. Absent: there is a `policy`. */
   readonly models?: readonly string[] | undefined;
   /** As AliasSettings.enabled. */
   readonly enabled: boolean;
@@ -19,7 +19,7 @@ export interface WrittenAlias {
   readonly max_price?: number | undefined;
 }
 
-/** What a policy looks at. */
+/** The fields of a model that a policy uses. */
 export type RankingSettings = Pick<RoutingSettings, "currency"> & {
   readonly models: ReadonlyMap<string, ScoredModel>;
 };
@@ -91,7 +91,7 @@ function byValue({ quality_score: quality, price }: ScoredModel, currency: strin
 
 /**
  * 3 parts input at the cache-miss price to 1 part output, in the currency per million tokens. A
- * model without a price costs nothing. It is counted in millionths, of which prices are whole
+ * model without a price costs nothing. It is counted in millionths, in which prices are whole
  * numbers, so that a bound can be met exactly.
  */
 export function blendedPrice(price: ModelSettings["price"]): number {

@@ -1,5 +1,5 @@
-// What the parts of a configuration say of each other: names that nothing has, names that two
-// things have, and what a dialect has no words for. It looks at the raw JSON, so that an issue of
+// References between the parts of a configuration: names that nothing has, names that two things
+// have, and settings that a dialect cannot express. It looks at the raw JSON, so that an issue of
 // shape elsewhere hides none.
 import { didYouMean } from "./nearest.ts";
 import { vendorPreset } from "./vendors.ts";
@@ -111,8 +111,8 @@ function aliasIssues(
 }
 
 /**
- * What a provider's or a model's dialect cannot express. A value that no dialect knows is an issue
- * of the field itself.
+ * Settings that a provider's or a model's dialect cannot express. A value that no dialect knows is
+ * an issue of the field itself.
  */
 function unsupportedTraits(
   path: Path,

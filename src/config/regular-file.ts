@@ -1,6 +1,6 @@
 // Files at paths that an operator names: configuration, created keys, certificates, secrets. Only
-// regular files are read, up to a bound: opening a FIFO blocks until somebody writes to it, a
-// device may never end, and a huge file would hold the event loop or exhaust the memory.
+// regular files are read, up to a bound: opening a FIFO blocks until another process writes to it,
+// a device may never end, and a huge file would hold the event loop or exhaust the memory.
 import { createHash } from "node:crypto";
 import {
   closeSync,
@@ -39,8 +39,8 @@ export interface FileContent {
 }
 
 /**
- * A file that is not read because of what it is. `code` says why, where a failed system call would
- * have its error code.
+ * A file that is not read because it is no regular file, or too large. `code` says why, where a
+ * failed system call would have its error code.
  */
 class FileRefused extends Error {
   readonly code: string;

@@ -1,5 +1,5 @@
-// What an operator writes in gateway.json: the core's fields, their bounds and defaults. The JSON
-// Schema of the file is derived from this. Extensions add their settings to it (setting.ts).
+// The schema of gateway.json: the core's fields, their bounds and defaults. The JSON Schema of the
+// file is derived from this. Extensions add their settings to it (setting.ts).
 import type { Config } from "../core/config.ts";
 import { partial, record } from "./dictionaries.ts";
 import { dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
@@ -45,7 +45,7 @@ import { secret, type Environment } from "./secrets.ts";
 
 export type { Environment } from "./secrets.ts";
 
-/** What a configuration is checked with. */
+/** Data for the check of a configuration. */
 export interface SchemaOptions {
   /** Where `"$NAME"` is looked up. */
   readonly env: Environment;
@@ -132,12 +132,12 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
           max_reply_bytes: withDefault(integer(1024, 500 * 1024 * 1024), 16_777_216),
           /** Until a request has arrived whole; its head has a minute at the most. */
           receive_ms: ms(120_000),
-          /** An answer of which the client takes nothing for so long is broken off. */
+          /** An answer is broken off after this time in which the client took nothing of it. */
           send_ms: ms(30_000),
-          /** Of silence, after which a comment goes out on a stream (WIRE 3.2). */
+          /** After this silence a comment is sent on a stream (wire.md "Framing"). */
           keep_alive_ms: ms(15_000),
           drain_ms: ms(30_000, 0),
-          /** Chat requests that a process has in hand at once; more are refused. */
+          /** Chat requests that a process has in progress at once; more are refused. */
           max_in_flight: withDefault(positive, 10_000),
         }),
       ),
@@ -150,7 +150,7 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
           strict(
             extended("accounts.*", {
               rpm: optional(rpm),
-              /** Requests that an account has in hand at once; absent: any number. */
+              /** Requests that an account has in progress at once; absent: any number. */
               max_in_flight: optional(nullable(integer(0, 1_000_000))),
             }),
           ),

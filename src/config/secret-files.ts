@@ -22,11 +22,11 @@ export interface SecretFile {
 export interface SecretFiles {
   /** `path` as it is written: absolute, or relative to the folder of the configuration. */
   read(path: string): SecretFile;
-  /** What has been read until now. */
+  /** The files that have been read so far. */
   all(): readonly SecretFile[];
 }
 
-/** What system error codes mean for an operator. */
+/** System error codes in words for an operator. */
 const WORDS: Readonly<Record<string, string>> = {
   ENOENT: "it does not exist",
   EACCES: "this user may not read it",

@@ -13,9 +13,9 @@ export interface SecretSources {
   readonly files: SecretFiles;
 }
 
-/** What a secret that cannot be had stands for where that is no fault. */
+/** The placeholder of a secret that cannot be read where that is no fault. */
 const UNSET = "unset";
-/** What a secret begins with that is in a file. */
+/** The prefix of a reference to a secret in a file. */
 const FILE = "$file:";
 /** It travels in a header. */
 const SENDABLE = /^[\x21-\x7e]+$/;

@@ -2,7 +2,7 @@
 // how its value is read.
 import type { Check, Fields } from "../core/schema/checker.ts";
 
-/** What the check of a setting may depend on. */
+/** Data on which the check of a setting may depend. */
 export interface CheckContext {
   /**
    * A text, `"$NAME"` for the environment variable NAME, or `"$file:PATH"` for the content of a

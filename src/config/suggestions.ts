@@ -40,7 +40,7 @@ function wordSuggestion(
   return didYouMean(value, words as readonly string[]);
 }
 
-/** The schema of what stands at a path; an empty one if there is none. */
+/** The schema of the value at a path; an empty one if there is none. */
 function schemaAt(schema: JsonSchema, path: ValidationIssue["path"]): JsonSchema {
   let node = withoutNull(schema);
   for (const step of path) {

@@ -13,7 +13,7 @@ export interface VendorPreset {
   readonly base_url?: string | undefined;
   /** True for a hosted service that refuses requests without a key. */
   readonly needs_key?: boolean | undefined;
-  /** What an operator should know, in Markdown. */
+  /** A note for operators, in Markdown. */
   readonly note: string;
   /** The traits of models that do not think. */
   readonly traits: Traits;
@@ -38,7 +38,7 @@ interface VendorRow {
   readonly needs_key?: boolean;
   readonly note: string;
   readonly traits: TraitsJson;
-  /** What differs in models that think. */
+  /** The differences of models that think. */
   readonly reasoning?: TraitsJson;
 }
 

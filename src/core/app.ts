@@ -54,7 +54,7 @@ export interface RunningGateway {
    * cannot be bound; everything is closed then.
    */
   listen(): Promise<string>;
-  /** What else the line that announces the gateway says. */
+  /** Further text of the start line of the gateway. */
   announcements(): readonly string[];
   /** Tells the operator of events, such as a reload that failed. */
   readonly diagnose: Diagnose;
@@ -71,7 +71,7 @@ export interface RunningGateway {
 }
 
 export interface Gateway extends RunningGateway {
-  /** What this process says of itself at this moment. */
+  /** The report of this process at this moment. */
   report(): Report;
   /**
    * Takes no new connections, lets requests in flight run for at most `drainMs` (0), then ends them
@@ -80,7 +80,7 @@ export interface Gateway extends RunningGateway {
   close(drainMs?: number): Promise<void>;
 }
 
-/** What a gateway is made of, before it has a server. */
+/** The parts of a gateway, before it has a server. */
 type Assembly = ReturnType<typeof assemble>;
 
 function assemble(config: Config, options: GatewayOptions) {

@@ -1,4 +1,4 @@
-// Diagnostics: what the gateway tells its operator, as one JSON object a line on standard error.
+// Diagnostics: messages for the operator, one JSON object a line on standard error.
 
 /**
  * Writes one line. By convention it has `event`, a name in snake_case, and `level`: "info", "warn"

@@ -1,4 +1,4 @@
-// The hash by which keys are known and texts are told apart.
+// The hash that identifies keys and texts.
 import { hash } from "node:crypto";
 
 /** The SHA-256 of a text (its UTF-8 bytes) or of bytes, in 64 lower-case hexadecimal digits. */

@@ -1,4 +1,4 @@
-// What metrics and other extensions hear of the gateway's work, while it is done. A listener must
+// Events of the gateway's work, for metrics and other extensions, while it is done. A listener must
 // be quick, and must not throw.
 import type { AccessRecord } from "./http/access-log.ts";
 import type { Opening, Settlement } from "./ledger/ledger.ts";

@@ -10,9 +10,11 @@ import { soleOf } from "./extension/gateway-parts.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
 export interface Snapshots {
-  /** What is in force at this moment. Another configuration or other keys replace it. */
+  /** The snapshot in force. Another configuration or other keys replace it. */
   current(): Snapshot;
-  /** Prepares for another configuration. What it returns puts it in force, and cannot fail. */
+  /**
+   * Prepares for another configuration. The returned function puts it in force, and cannot fail.
+   */
   prepare(config: Config, extensions: readonly Extension[]): () => void;
   /** Stops watching for changes of the created keys. */
   close(): void;

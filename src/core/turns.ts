@@ -6,7 +6,7 @@
 /** Work that can stop at each `yield`. Its result is what it returns. */
 export type Steps<T> = Generator<undefined, T>;
 
-/** What ends work before its time: `reason` is what the work throws. */
+/** Ends work early: the work throws `reason`. */
 type Cancellation = { readonly aborted: boolean; readonly reason: unknown };
 
 /** A step stops at its first `yield` after so many milliseconds. */

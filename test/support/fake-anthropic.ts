@@ -1,7 +1,7 @@
-// A provider that speaks Anthropic's Messages API (WIRE.md 7) and holds its clients to the rules
-// that are published for it. One of its rules is stricter than the service, which joins neighbouring
-// turns of one role. Models are named claude-4-5-... (thinking has a budget) or claude-5-...
-// (thinking is adaptive).
+// A provider that speaks Anthropic's Messages API (wire.md "Anthropic requests") and holds its
+// clients to the rules that are published for it. One of its rules is stricter than the service,
+// which joins neighbouring turns of one role. Models are named claude-4-5-... (thinking has a
+// budget) or claude-5-... (thinking is adaptive).
 
 import type { TestContext } from "node:test";
 import type { Asked } from "./provider.ts";

@@ -1,6 +1,6 @@
-// Reads recorded traffic of providers as WIRE.md 2, 6, 7 and 7b say that it is to be read, without
-// the gateway's dialects: what a client must get. It knows which vendor it reads by the name of the
-// folder that the recording lies in.
+// Reads recorded traffic of providers as wire.md says under "Towards providers" that it is to be
+// read, without the gateway's dialects: what a client must get. It knows which vendor it reads by
+// the name of the folder that the recording lies in.
 
 import assert from "node:assert/strict";
 
@@ -28,7 +28,7 @@ export interface Reply {
 export interface Refusal {
   /** The status that an error states or implies. */
   readonly status: number;
-  /** What the client is told: WIRE.md 4.3. */
+  /** What the client is told: wire.md "Provider errors". */
   readonly told: { readonly status: number; readonly code: string };
   /** How long to wait, if the error says so. */
   readonly retryAfter: number | undefined;
@@ -91,7 +91,7 @@ function usageOf(
   };
 }
 
-// ---- OpenAI-compatible: WIRE.md 2, 3, 6
+// ---- OpenAI-compatible: wire.md "OpenAI-compatible providers"
 
 /** A string, or parts of several types, of which texts and thinking count. */
 function texts(content: unknown): { text: string; thinking: string } {
@@ -222,7 +222,7 @@ function openai(events: readonly Json[], vendor: string): Reply {
   };
 }
 
-// ---- Anthropic: WIRE.md 7.2, 7.3
+// ---- Anthropic: wire.md "Anthropic replies"
 
 function addDelta(block: Json, delta: Json): void {
   if (delta["type"] === "text_delta") block["text"] += delta["text"];
@@ -309,7 +309,7 @@ function anthropic(events: readonly Json[]): Reply {
   };
 }
 
-// ---- Gemini: WIRE.md 7b
+// ---- Gemini: wire.md "Gemini replies"
 
 function gemini(events: readonly Json[]): Reply {
   let finish: string | undefined;
@@ -347,7 +347,7 @@ function gemini(events: readonly Json[]): Reply {
   };
 }
 
-// ---- errors: WIRE.md 4.3, 7.4, 7b
+// ---- errors: wire.md "Provider errors"
 
 /** What names an error where no number does. */
 const IMPLIED: readonly [status: number, names: string][] = [

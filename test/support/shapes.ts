@@ -1,6 +1,6 @@
-// The public shapes of a reply, whole and in chunks, as checks: SPEC.md "Chat completion response"
-// and "Stream chunk", WIRE.md 2 and 3. What the gateway publishes of them in /openapi.json must be
-// the same.
+// The public shapes of a reply, whole and in chunks, as checks: contract.md "Replies" and "Stream
+// chunks", wire.md "To the client". What the gateway publishes of them in /openapi.json must be the
+// same.
 import { nullable } from "../../src/config/fields.ts";
 import {
   array,
@@ -16,7 +16,7 @@ const count = number({ min: 0, integer: true });
 
 /**
  * Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside
- * completion. WIRE.md 2.
+ * completion. wire.md "Token counts".
  */
 const usage = object({
   prompt_tokens: count,

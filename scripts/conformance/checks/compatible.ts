@@ -1,6 +1,6 @@
-// Level `compatible`: what unmodified clients of other gateways need, which SPEC.md leaves open and
-// WIRE.md fills. The requests that are to be accepted, or refused in a certain way, carry the id of
-// their check as X-Request-Id: a gateway's log tells them apart.
+// Level `compatible`: what unmodified clients of other gateways need, which the contract leaves
+// open and wire.md fills. The requests that are to be accepted, or refused in a certain way, carry
+// the id of their check as X-Request-Id: a gateway's log tells them apart.
 
 import { parseJson, parseRaw, type RawAnswer } from "../client.ts";
 import { find, first, isCount, isObject, isText, list, REPLY, type Field } from "../shapes.ts";
@@ -45,7 +45,7 @@ const ACCEPTED: readonly (readonly [
 ])[] = [
   [
     "headers.sdk",
-    "1.1",
+    "Request envelope",
     "headers that SDKs add are ignored",
     {},
     {
@@ -57,32 +57,32 @@ const ACCEPTED: readonly (readonly [
   ],
   [
     "headers.charset",
-    "4.2",
+    "Request envelope",
     "Content-Type may have parameters",
     {},
     { "content-type": "application/json; charset=utf-8" },
   ],
   [
     "body.unknown-field",
-    "1.2",
+    "Request fields",
     "a field that nobody knows is ignored",
     { provider_options: { a: 1 } },
   ],
   [
     "message.unknown-field",
-    "1.2",
+    "Request fields",
     "a field of a message that nobody knows is ignored",
     { messages: [{ role: "user", content: "Hi.", cache_control: { type: "ephemeral" } }] },
   ],
   [
     "message.name",
-    "1.4",
+    "Messages",
     "a message may have a name",
     { messages: [{ role: "user", name: "ada", content: "Hi." }] },
   ],
   [
     "body.nulls",
-    "1.1",
+    "Request envelope",
     "null is the same as absent, for every optional field",
     Object.fromEntries(
       [
@@ -111,7 +111,7 @@ const ACCEPTED: readonly (readonly [
   ],
   [
     "body.ignored-fields",
-    "1.2",
+    "Request fields",
     "fields that other services know are never an error",
     {
       seed: 7,
@@ -128,12 +128,12 @@ const ACCEPTED: readonly (readonly [
       modalities: ["text"],
     },
   ],
-  ["n.one", "1.2", "n may be 1", { n: 1 }],
-  ["stop.empty-array", "1.2", "stop may be an empty array", { stop: [] }],
-  ["tools.empty-array", "1.2", "tools may be an empty array", { tools: [] }],
+  ["n.one", "Request fields", "n may be 1", { n: 1 }],
+  ["stop.empty-array", "Request fields", "stop may be an empty array", { stop: [] }],
+  ["tools.empty-array", "Request fields", "tools may be an empty array", { tools: [] }],
   [
     "tools.bare",
-    "1.3",
+    "Tools",
     "description, parameters and strict of a tool may be missing",
     { tools: [{ type: "function", function: { name: "f" } }] },
     undefined,
@@ -141,51 +141,61 @@ const ACCEPTED: readonly (readonly [
   ],
   [
     "tool_choice.none-without-tools",
-    "1.3",
+    "Tools",
     'tool_choice "none" needs no tools',
     { tool_choice: "none" },
   ],
-  ["top_logprobs.alone", "1.2", "top_logprobs without logprobs is inert", { top_logprobs: 3 }],
+  [
+    "top_logprobs.alone",
+    "Request fields",
+    "top_logprobs without logprobs is inert",
+    { top_logprobs: 3 },
+  ],
   [
     "thinking.disabled",
-    "1.2",
+    "Request fields",
     "thinking may be disabled explicitly",
     { thinking: { type: "disabled" } },
   ],
-  ["thinking.adaptive", "1.2", "thinking may be adaptive", { thinking: { type: "adaptive" } }],
+  [
+    "thinking.adaptive",
+    "Request fields",
+    "thinking may be adaptive",
+    { thinking: { type: "adaptive" } },
+  ],
   [
     "thinking.budget",
-    "1.2",
+    "Request fields",
     "other keys of thinking are ignored",
     { thinking: { type: "enabled", budget_tokens: 1024 } },
   ],
   [
     "stream_options.empty",
-    "1.5",
+    "Request fields",
     "stream_options may be empty",
     { stream: true, stream_options: {} },
   ],
   [
     "stream_options.unknown",
-    "1.5",
+    "Request fields",
     "other keys of stream_options are ignored",
     { stream: true, stream_options: { include_obfuscation: false } },
   ],
   [
     "role.developer",
-    "1.4",
+    "Messages",
     "role developer is taken for system",
     { messages: [{ role: "developer", content: "Be brief." }, ...HI] },
   ],
   [
     "content.empty",
-    "1.4",
+    "Messages",
     "an empty string is content",
     { messages: [{ role: "user", content: "" }] },
   ],
   [
     "content.refusal-part",
-    "1.4",
+    "Messages",
     "an assistant's refusal may come back as a part",
     {
       messages: [
@@ -197,13 +207,13 @@ const ACCEPTED: readonly (readonly [
   ],
   [
     "assistant.reasoning",
-    "1.4",
+    "Messages",
     "reasoning_content of an earlier reply may come back",
     { messages: [...HI, { role: "assistant", content: "Yes.", reasoning_content: "Hm." }, ...HI] },
   ],
   [
     "tool-loop.null",
-    "1.4",
+    "Messages",
     "a tool's result is taken; content is null beside tool_calls",
     loop({ content: null }),
     undefined,
@@ -211,7 +221,7 @@ const ACCEPTED: readonly (readonly [
   ],
   [
     "tool-loop.absent",
-    "1.4",
+    "Messages",
     "content may be missing beside tool_calls",
     loop({}),
     undefined,
@@ -219,7 +229,7 @@ const ACCEPTED: readonly (readonly [
   ],
   [
     "tool-loop.empty",
-    "1.4",
+    "Messages",
     "content may be empty beside tool_calls",
     loop({ content: "" }),
     undefined,
@@ -227,7 +237,7 @@ const ACCEPTED: readonly (readonly [
   ],
   [
     "tool-loop.bad-arguments",
-    "1.4",
+    "Messages",
     "arguments that a model wrote need not be JSON",
     loop({ tool_calls: [{ ...call, function: { name: "get_time", arguments: '{"city":' } }] }),
     undefined,
@@ -235,7 +245,7 @@ const ACCEPTED: readonly (readonly [
   ],
   [
     "tool-loop.parts",
-    "1.4",
+    "Messages",
     "a tool's result may be text parts, and have a name",
     {
       ...loop({ content: null }),
@@ -253,7 +263,7 @@ const accepted = ACCEPTED.map(
   ([id, section, title, fields, headers = {}, need]): Check =>
     check({
       id,
-      source: `WIRE.md ${section}`,
+      source: `wire.md "${section}"`,
       title,
       needs: need ? [need] : [],
       run: async (t) => {
@@ -438,7 +448,7 @@ const refused = REFUSED.map(
   ([id, status, code, param, fields, headers, need]): Check =>
     check({
       id,
-      source: "WIRE.md 4.2",
+      source: 'contract.md "Errors"',
       title: `${status} ${code}${param === null ? "" : `, param ${param}`}`,
       needs: need ? [need] : [],
       run: async (t) => {
@@ -480,7 +490,7 @@ interface HeaderRule extends Pick<Check, "id" | "title"> {
 const headersOf = ({ id, title, ask, name, expected }: HeaderRule): Check =>
   check({
     id,
-    source: "WIRE.md 4.2",
+    source: 'contract.md "Errors"',
     title,
     run: async (t) => {
       const { answer } = await ask(t);
@@ -507,7 +517,7 @@ const errorHeaders: Check[] = [
   }),
   check({
     id: "error.unknown-url",
-    source: "WIRE.md 4.2",
+    source: 'contract.md "Order of checks"',
     title: "404 unknown_url",
     run: async (t) =>
       expectError(
@@ -519,7 +529,7 @@ const errorHeaders: Check[] = [
   }),
   check({
     id: "error.wrong-method",
-    source: "WIRE.md 4.2",
+    source: 'contract.md "Order of checks"',
     title: "405 method_not_allowed",
     run: async (t) =>
       expectError(
@@ -532,14 +542,14 @@ const errorHeaders: Check[] = [
   rule({
     kind: "error",
     id: "error.media-type",
-    source: "WIRE.md 4.1",
+    source: 'wire.md "Error body"',
     title: "an error is application/json",
     look: ({ answer }) => expectJson(answer.headers["content-type"]),
   }),
   rule({
     kind: "error",
     id: "error.param",
-    source: "WIRE.md 4.1",
+    source: 'wire.md "Error body"',
     title: "error.param is a string, null or absent",
     look: ({ json }) => {
       const param = first(json, "error.param");
@@ -553,13 +563,13 @@ const errorHeaders: Check[] = [
   rule({
     kind: "error",
     id: "error.known-status",
-    source: "WIRE.md D3",
+    source: 'wire.md "Status codes"',
     title: "no status that some clients retry although it is of no use: 422",
     look: ({ answer }) => expect(answer.status !== 422, "400 for a bad body", answer.status),
   }),
   check({
     id: "limit.retry-after",
-    source: "WIRE.md 4.4",
+    source: 'wire.md "Rate limit headers"',
     title: "429 carries Retry-After, a whole number of seconds from 1 to 60",
     needs: ["limited"],
     run: async (t) => {
@@ -569,7 +579,7 @@ const errorHeaders: Check[] = [
   }),
   check({
     id: "limit.message",
-    source: "WIRE.md 4.4",
+    source: 'wire.md "Rate limit headers"',
     title: 'its message says "retry after N seconds", and Retry-After says the same',
     needs: ["limited"],
     run: async (t) => {
@@ -593,7 +603,7 @@ const expectJson = (got: string | undefined): void =>
 const raw = (id: string, title: string, bytes: string, status: number): Check =>
   check({
     id: `http.${id}`,
-    source: "WIRE.md 4.6",
+    source: 'wire.md "Responses without a handler"',
     title: `${status} with an error object and its id: ${title}`,
     run: async (t) => {
       const answer = parseRaw(await t.client.raw(Buffer.from(bytes, "latin1")));
@@ -639,7 +649,7 @@ const echoed = async (t: Tester, lines: readonly string[]): Promise<RawAnswer> =
 const ids: Check[] = [
   check({
     id: "request-id.long",
-    source: "WIRE.md 5",
+    source: 'contract.md "Request ids"',
     title: "255 characters are echoed",
     run: async (t) => {
       const { headers } = await echoed(t, [`X-Request-Id: ${"i".repeat(255)}`]);
@@ -652,7 +662,7 @@ const ids: Check[] = [
   }),
   check({
     id: "request-id.too-long",
-    source: "WIRE.md 5",
+    source: 'contract.md "Request ids"',
     title: "2000 characters are not an error: an id is generated",
     run: async (t) => {
       const { status, headers } = await echoed(t, [`X-Request-Id: ${"l".repeat(2000)}`]);
@@ -665,7 +675,7 @@ const ids: Check[] = [
   }),
   check({
     id: "request-id.not-ascii",
-    source: "WIRE.md 5",
+    source: 'contract.md "Request ids"',
     title: "a value outside ASCII is not an error: an id is generated",
     run: async (t) => {
       const { status, headers } = await echoed(t, ["X-Request-Id: caf\u00e9"]);
@@ -678,7 +688,7 @@ const ids: Check[] = [
   }),
   check({
     id: "request-id.two",
-    source: "WIRE.md 5",
+    source: 'contract.md "Request ids"',
     title: "of two values the first counts",
     run: async (t) => {
       const { headers } = await echoed(t, [
@@ -691,7 +701,7 @@ const ids: Check[] = [
   rule({
     kind: "response",
     id: "request-id.lower-case",
-    source: "WIRE.md 5",
+    source: 'contract.md "Request ids"',
     title: "a generated id is in lower case",
     look: (exchange) => {
       if (exchange.request.headers?.["x-request-id"] === undefined)
@@ -703,7 +713,7 @@ const ids: Check[] = [
 const places: Check[] = [
   check({
     id: "bearer.case",
-    source: "WIRE.md 1.1",
+    source: 'contract.md "Authentication"',
     title: "the scheme's name may be in any case",
     run: async (t) => {
       await t.answered(
@@ -714,7 +724,7 @@ const places: Check[] = [
   }),
   check({
     id: "body.bom",
-    source: "WIRE.md 1.1",
+    source: 'wire.md "Request envelope"',
     title: "a byte order mark before the JSON is no fault",
     run: async (t) => {
       await t.answered(`\uFEFF${JSON.stringify({ model: t.model, messages: HI })}`, {
@@ -724,7 +734,7 @@ const places: Check[] = [
   }),
   check({
     id: "body.not-utf8",
-    source: "WIRE.md 4.2",
+    source: 'wire.md "Request envelope"',
     title: "400 invalid_json for a body that is not UTF-8",
     run: async (t) => {
       const body = Buffer.from(
@@ -750,7 +760,7 @@ const places: Check[] = [
   }),
   check({
     id: "no-compression",
-    source: "WIRE.md 3.1",
+    source: 'wire.md "Framing"',
     title: "a stream is not compressed, whatever the client accepts",
     run: async (t) => {
       const { answer } = await t.answered(
@@ -766,7 +776,7 @@ const places: Check[] = [
   }),
   check({
     id: "content.parts",
-    source: "WIRE.md 1.4",
+    source: 'wire.md "Messages"',
     title: "content may be text parts, which are joined without a separator",
     run: async (t) => {
       const content = [
@@ -784,7 +794,7 @@ const places: Check[] = [
   }),
   check({
     id: "healthz.body",
-    source: "WIRE.md 4.6",
+    source: 'wire.md "Responses without a handler"',
     title: '/healthz says {"status":"ok"}',
     run: async (t) => {
       const { json } = await t.call({
@@ -797,7 +807,7 @@ const places: Check[] = [
   }),
   check({
     id: "healthz.no-store",
-    source: "WIRE.md 4.6",
+    source: 'wire.md "Responses without a handler"',
     title: "/healthz is not to be stored by a cache",
     run: async (t) => {
       const { answer } = await t.call({
@@ -814,7 +824,7 @@ const places: Check[] = [
   }),
   check({
     id: "healthz.head",
-    source: "WIRE.md 4.2",
+    source: 'contract.md "Endpoints"',
     title: "/healthz answers HEAD",
     run: async (t) => {
       const answer = parseRaw(
@@ -825,7 +835,7 @@ const places: Check[] = [
   }),
   check({
     id: "models.list",
-    source: "WIRE.md 4.6",
+    source: 'wire.md "Model list"',
     title: "GET /v1/models lists models: id, object, created, owned_by",
     run: async (t) => {
       const { json } = await models(t, "models.list");
@@ -847,7 +857,7 @@ const places: Check[] = [
   }),
   check({
     id: "models.names",
-    source: "WIRE.md 4.6",
+    source: 'wire.md "Model list"',
     title: "it has the model, and the alias",
     needs: ["model", "alias"],
     run: async (t) => {
@@ -863,7 +873,7 @@ const places: Check[] = [
   }),
   check({
     id: "models.key",
-    source: "WIRE.md 4.6",
+    source: 'contract.md "Endpoints"',
     title: "it wants a key",
     run: async (t) =>
       expectError(
@@ -885,7 +895,7 @@ const LONG = question("Count from one to twenty, in words.");
 const obeyed: Check[] = [
   check({
     id: "max_completion_tokens",
-    source: "WIRE.md 1.2",
+    source: 'wire.md "Request fields"',
     title: "max_completion_tokens is another name of max_tokens",
     run: async (t) => {
       const tokens = first(
@@ -902,7 +912,7 @@ const obeyed: Check[] = [
   }),
   check({
     id: "max_completion_tokens.both",
-    source: "WIRE.md 1.2",
+    source: 'wire.md "Request fields"',
     title: "of max_tokens and max_completion_tokens the smaller counts",
     run: async (t) => {
       const tokens = first(
@@ -919,7 +929,7 @@ const obeyed: Check[] = [
   }),
   check({
     id: "tool_choice.required",
-    source: "WIRE.md 1.2",
+    source: 'contract.md "Request fields"',
     title: 'tool_choice "required": a tool is called',
     needs: ["tools"],
     run: async (t) => {
@@ -936,7 +946,7 @@ const obeyed: Check[] = [
   }),
   check({
     id: "response_format.json_schema",
-    source: "WIRE.md 1.5",
+    source: 'wire.md "Reply format"',
     title: "json_schema is followed, or refused in the words that clients look for",
     needs: ["json"],
     run: async (t) => {
@@ -1016,15 +1026,15 @@ const replies: Check[] = [
   rule({
     kind: "reply",
     id: "reply.media-type",
-    source: "WIRE.md 2",
+    source: 'wire.md "Whole replies"',
     title: "a whole reply is application/json: some clients return a text for anything else",
     look: ({ answer }) => expectJson(answer.headers["content-type"]),
   }),
-  ...fieldRules("reply", "reply", "WIRE.md 2", [...TOOL_CALL, ...LOGPROBS]),
+  ...fieldRules("reply", "reply", 'wire.md "Whole replies"', [...TOOL_CALL, ...LOGPROBS]),
   rule({
     kind: "reply",
     id: "reply.logprobs.unasked",
-    source: "WIRE.md 2",
+    source: 'wire.md "Log probabilities"',
     title: "logprobs is null where it was not asked for",
     look: ({ asked, json }) => {
       if (asked["logprobs"] !== true)
@@ -1032,10 +1042,10 @@ const replies: Check[] = [
           expect((value ?? null) === null, "null", value);
     },
   }),
-  ...fieldRules("reply", "reply", "WIRE.md 2", DETAILS),
+  ...fieldRules("reply", "reply", 'wire.md "Token counts"', DETAILS),
   check({
     id: "reply.top_logprobs",
-    source: "WIRE.md 2",
+    source: 'wire.md "Log probabilities"',
     title: "top_logprobs has as many as were asked for; none without",
     needs: ["logprobs"],
     run: async (t) => {
@@ -1075,7 +1085,7 @@ const streamHeader = (
   rule({
     kind: "stream",
     id,
-    source: "WIRE.md 3.1",
+    source: 'wire.md "Framing"',
     title: `a stream has ${expected}`,
     look: ({ answer }) =>
       expect(holds(String(answer.headers[name] ?? "")), expected, answer.headers[name]),
@@ -1105,14 +1115,14 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "stream.line-ends",
-    source: "WIRE.md 3.2",
+    source: 'wire.md "Framing"',
     title: "lines end with LF alone",
     look: ({ answer }) => expect(!answer.text?.includes("\r"), "no CR", "CR"),
   }),
   rule({
     kind: "stream",
     id: "stream.no-fields",
-    source: "WIRE.md 3.2",
+    source: 'wire.md "Framing"',
     title: "no `event:`, `id:` or `retry:`, on which clients break",
     look: ({ events }) => {
       for (const line of events.flatMap(({ lines }) => lines))
@@ -1122,7 +1132,7 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "stream.ends",
-    source: "WIRE.md 3.2",
+    source: 'wire.md "Framing"',
     title: "the response ends right after [DONE]: clients wait for that",
     look: ({ answer }) => {
       const late = answer.endMs - (answer.pieces.at(-1)?.ms ?? 0);
@@ -1132,21 +1142,21 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "chunk.created.same",
-    source: "WIRE.md 3.3",
+    source: 'wire.md "Chunks"',
     title: "created is the same in all chunks",
     look: (stream) => allSame(chunksOf(stream).map((chunk) => first(chunk, "created"))),
   }),
   rule({
     kind: "stream",
     id: "chunk.model.same",
-    source: "WIRE.md 3.3",
+    source: 'wire.md "Chunks"',
     title: "model is the same in all chunks",
     look: (stream) => allSame(chunksOf(stream).map((chunk) => first(chunk, "model"))),
   }),
   rule({
     kind: "stream",
     id: "chunk.no-empty-choices",
-    source: "WIRE.md 3.3",
+    source: 'wire.md "Chunks"',
     title: "choices is empty in no chunk but the one with usage",
     look: (stream) => {
       for (const chunk of chunksOf(stream))
@@ -1162,7 +1172,7 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "chunk.one-text",
-    source: "WIRE.md 3.3",
+    source: 'wire.md "Chunks"',
     title: "never both thinking and text in one delta",
     look: (stream) => {
       for (const choice of choicesOf(stream))
@@ -1179,7 +1189,7 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "chunk.thinking-first",
-    source: "WIRE.md 3.3",
+    source: 'wire.md "Chunks"',
     title: "thinking comes before text",
     look: (stream) => {
       const kinds = choicesOf(stream).map(kindOf).filter(isText);
@@ -1194,7 +1204,7 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "usage.once",
-    source: "WIRE.md D7",
+    source: 'wire.md "Usage in streams"',
     title: "usage comes exactly once, if include_usage was set",
     look: (stream) => {
       if (usesUsage(stream))
@@ -1204,7 +1214,7 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "usage.last",
-    source: "WIRE.md 3.3",
+    source: 'wire.md "Usage in streams"',
     title: "the chunk with usage is the last, and its choices are []",
     look: (stream) => {
       const [usage, last] = [withUsage(stream)[0], chunksOf(stream).at(-1)];
@@ -1219,19 +1229,19 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "usage.unasked",
-    source: "WIRE.md D7",
+    source: 'wire.md "Usage in streams"',
     title: "no usage, if include_usage was not set",
     look: (stream) => {
       if (!usesUsage(stream))
         expect(withUsage(stream).length === 0, "no usage", withUsage(stream)[0]);
     },
   }),
-  ...fieldRules("stream", "chunk", "WIRE.md 3.3", USAGE),
-  ...fieldRules("stream", "chunk", "WIRE.md 3.3", LOGPROBS),
+  ...fieldRules("stream", "chunk", 'wire.md "Usage in streams"', USAGE),
+  ...fieldRules("stream", "chunk", 'wire.md "Log probabilities"', LOGPROBS),
   rule({
     kind: "stream",
     id: "chunk.tool_calls.index",
-    source: "WIRE.md 3.3",
+    source: 'wire.md "Chunks"',
     title: "each fragment of a tool call has its index, counted from 0",
     look: (stream) => {
       let next = 0;
@@ -1245,7 +1255,7 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "chunk.tool_calls.function",
-    source: "WIRE.md 3.3",
+    source: 'wire.md "Chunks"',
     title: "each fragment has a function object, whose arguments are a string",
     look: (stream) => {
       for (const fragment of fragments(stream))
@@ -1260,7 +1270,7 @@ const streams: Check[] = [
     rule({
       kind: "stream",
       id: `chunk.tool_calls.${path}`,
-      source: "WIRE.md 3.3",
+      source: 'wire.md "Chunks"',
       title: `${path} of a tool call comes once, in its first fragment`,
       look: (stream) => {
         const begun = new Set<unknown>();
@@ -1281,7 +1291,7 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "chunk.tool_calls.arguments",
-    source: "WIRE.md 3.3",
+    source: 'wire.md "Chunks"',
     title: "the fragments' arguments are JSON together",
     look: (stream) => {
       const calls = new Map<unknown, string>();

@@ -47,7 +47,7 @@ async function expectAvailable({ ask }: Scene, expectBad: (reply: Reply) => void
 const outcomes: Check[] = [
   robust({
     id: "filtered.reply",
-    pitfall: 42,
+    source: 'wire.md "Finish reasons"',
     title:
       "a reply without a message whose finish_reason is content_filter is a filtered reply: no other attempt, no other model",
     behaviours: "filtered good",
@@ -62,14 +62,14 @@ const outcomes: Check[] = [
   }),
   robust({
     id: "filtered.available",
-    pitfall: 42,
+    source: 'contract.md "Breaker"',
     title: "ten filtered replies in a row leave the model available",
     behaviours: "picky-filter",
     run: (scene) => expectAvailable(scene, expectFiltered),
   }),
   robust({
     id: "failed-calls.available",
-    pitfall: 42,
+    source: 'contract.md "Breaker"',
     title: "ten failed tool calls in a row leave the model available",
     behaviours: "picky-calls",
     run: (scene) => expectAvailable(scene, (reply) => expectRefusal(reply, 503)),
@@ -79,7 +79,7 @@ const outcomes: Check[] = [
 const settings: Check[] = [
   robust({
     id: "effort.sent",
-    pitfall: 45,
+    source: 'api.md "Thinking"',
     title: '`reasoning_effort: "high"` without `thinking` switches thinking on at that depth',
     behaviours: "reasoning",
     reasoning: true,
@@ -96,7 +96,7 @@ const settings: Check[] = [
   }),
   robust({
     id: "effort.hidden",
-    pitfall: 45,
+    source: 'api.md "Thinking"',
     title: "thinking that was asked for by `reasoning_effort` alone is not shown",
     behaviours: "reasoning",
     reasoning: true,
@@ -114,8 +114,7 @@ const settings: Check[] = [
   }),
   robust({
     id: "defaults.sampling",
-    pitfall: 31,
-    source: "SPEC.md Chat completion request",
+    source: 'contract.md "Request fields"',
     title: "temperature and top_p reach the provider as 1 where the client is silent",
     behaviours: "good",
     run: async ({ ask, call }) => {
@@ -142,7 +141,7 @@ function expectSum(reply: Reply, most: number): void {
 const figures: Check[] = [
   robust({
     id: "usage.absurd",
-    pitfall: 4,
+    source: 'books.md "Usage figures"',
     title: "figures beyond a thousand million tokens are not passed on: there is an estimate",
     behaviours: "usage-absurd",
     run: async ({ ask }) => {
@@ -154,8 +153,7 @@ const figures: Check[] = [
   }),
   robust({
     id: "usage.sum",
-    pitfall: 8,
-    source: "SPEC.md Chat completion response",
+    source: 'wire.md "Token counts"',
     title: "total_tokens is the sum of its parts, also where the provider states more",
     behaviours: "usage-sum",
     run: async ({ ask }) => {
@@ -170,8 +168,7 @@ const figures: Check[] = [
 const limits: Check[] = [
   robust({
     id: "limit.in-flight",
-    pitfall: 27,
-    source: "WIRE.md 4.2",
+    source: 'contract.md "Limits"',
     title:
       "an account with as many requests in hand as it may have: 429 concurrency_limit_exceeded, with Retry-After and the same number in the message, until its clients have left",
     behaviours: "silent-after-1",

@@ -69,14 +69,14 @@ function reusedIds(count: number): object[] {
 
 interface Costly {
   readonly id: string;
-  readonly pitfall: number;
+  readonly source: string;
   readonly title: string;
   readonly fields: () => object;
 }
-const costly = ({ id, pitfall, title, fields }: Costly): Check =>
+const costly = ({ id, source, title, fields }: Costly): Check =>
   robust({
     id: `cost.${id}`,
-    pitfall,
+    source,
     title: `${title} costs nobody else anything: a 200 or a refusal, and /healthz answers meanwhile`,
     behaviours: "good",
     when: "alone",
@@ -86,7 +86,7 @@ const costly = ({ id, pitfall, title, fields }: Costly): Check =>
 const costs: Check[] = [
   robust({
     id: "cost.blanks",
-    pitfall: 36,
+    source: 'wire.md "Responses without a handler"',
     title:
       "forty thousand blanks in a header of a malformed request cost nothing: it is refused, and /healthz answers",
     behaviours: "good",
@@ -105,7 +105,7 @@ const costs: Check[] = [
   }),
   costly({
     id: "call-ids",
-    pitfall: 37,
+    source: 'api.md "Sizes"',
     title: "a conversation whose tool calls use the same id again and again",
     fields: () => ({
       messages: reusedIds(4_000),
@@ -114,7 +114,7 @@ const costs: Check[] = [
   }),
   costly({
     id: "schema-keys",
-    pitfall: 37,
+    source: 'api.md "Sizes"',
     title: "a tool whose schema has hundreds of thousands of properties",
     fields: () => ({
       tools: [functionOf("get_time", { type: "object", properties: manyNames(SCHEMA_KEYS, {}) })],
@@ -122,7 +122,7 @@ const costs: Check[] = [
   }),
   robust({
     id: "cost.reply-keys",
-    pitfall: 37,
+    source: 'api.md "Sizes"',
     title:
       "a provider's reply with a million members is read or given up soon, and /healthz answers meanwhile",
     behaviours: "many-keys",
@@ -135,7 +135,7 @@ const costs: Check[] = [
   }),
   costly({
     id: "image-url",
-    pitfall: 37,
+    source: 'api.md "Sizes"',
     title: "an image's data URL with a megabyte of parameters",
     fields: () => ({
       messages: [
@@ -151,7 +151,7 @@ const costs: Check[] = [
   }),
   robust({
     id: "unread",
-    pitfall: 38,
+    source: 'limits.md "How they count"',
     title: "answers that nobody reads, thousands of them, do not take the places of chat requests",
     behaviours: "good",
     when: "alone",
@@ -184,7 +184,7 @@ const INHERITED_MEMBERS: unknown = JSON.parse(
 const names: Check[] = [
   robust({
     id: "names.model",
-    pitfall: 48,
+    source: 'wire.md "Request envelope"',
     title: "a model named as a member of every object is unknown: 404 model_not_found",
     behaviours: "good",
     run: async ({ ask }) => {
@@ -198,7 +198,7 @@ const names: Check[] = [
   }),
   robust({
     id: "names.tools",
-    pitfall: 48,
+    source: 'wire.md "Request envelope"',
     title: "tools and properties named as members of every object reach the provider as they are",
     behaviours: "good",
     run: async ({ ask, call }) => {

@@ -99,7 +99,7 @@ function sceneOf(t: Tester, id: string): Scene {
 
 interface Stated {
   readonly id: string;
-  /** The section of WIRE.md. */
+  /** The section of wire.md that has the form. */
   readonly section: string;
   readonly title: string;
   readonly needs?: readonly Need[];
@@ -108,7 +108,7 @@ interface Stated {
 
 const check = ({ id, section, title, needs = [], run }: Stated): Check => ({
   id: `messages.${id}`,
-  source: `WIRE.md ${section}`,
+  source: `wire.md "${section}"`,
   title,
   needs: ["messages", ...needs],
   run: (t) => run(sceneOf(t, `messages.${id}`)),
@@ -134,7 +134,7 @@ const REPLY: readonly Field[] = [
 const replyFields = REPLY.map(([path, expected, holds]) =>
   check({
     id: `reply.${path.replaceAll("[]", "")}`,
-    section: "7.2",
+    section: "Anthropic replies",
     title: `${path} of a whole reply is ${expected}`,
     async run({ answered }) {
       const { json } = await answered();
@@ -186,7 +186,7 @@ function expectOrder(events: readonly Json[]): void {
 const stream: Check[] = [
   check({
     id: "stream.names",
-    section: "7.3",
+    section: "Anthropic replies",
     title: "each event has the type of its data as its name",
     async run({ streamed }) {
       for (const { type, "": name } of await streamed())
@@ -195,14 +195,14 @@ const stream: Check[] = [
   }),
   check({
     id: "stream.order",
-    section: "7.3",
+    section: "Anthropic replies",
     title:
       "the message begins, each block begins, grows and ends before the next, the message ends",
     run: async ({ streamed }) => expectOrder(await streamed()),
   }),
   check({
     id: "stream.text",
-    section: "7.3",
+    section: "Anthropic replies",
     title: "the deltas of a stream add up to the text of the whole reply",
     async run({ streamed, answered }) {
       const whole = first((await answered({ temperature: 0 })).json, "content[].text");
@@ -212,7 +212,7 @@ const stream: Check[] = [
   }),
   check({
     id: "stream.start",
-    section: "7.3",
+    section: "Anthropic replies",
     title: "message_start has an empty message with the tokens of the prompt",
     async run({ streamed }) {
       const message = first((await streamed())[0], "message");
@@ -224,7 +224,7 @@ const stream: Check[] = [
   }),
   check({
     id: "stream.end",
-    section: "7.3",
+    section: "Anthropic replies",
     title: "message_delta says why the message ends, and the tokens of the reply",
     async run({ streamed }) {
       const delta = (await streamed()).find(({ type }) => type === "message_delta");
@@ -253,7 +253,7 @@ function expectCall(block: unknown): void {
 const toolChecks: Check[] = [
   check({
     id: "tools.whole",
-    section: "7.2",
+    section: "Anthropic replies",
     title: "a call is a block with its arguments as an object, and ends the turn",
     needs: ["tools"],
     async run({ answered }) {
@@ -267,7 +267,7 @@ const toolChecks: Check[] = [
   }),
   check({
     id: "tools.stream",
-    section: "7.3",
+    section: "Anthropic replies",
     title: "the arguments of a call stream as the text of a JSON object",
     needs: ["tools"],
     async run({ streamed }) {
@@ -279,7 +279,7 @@ const toolChecks: Check[] = [
   }),
   check({
     id: "tools.loop",
-    section: "7.1",
+    section: "Anthropic requests",
     title: "the result of a call is taken, with marks for the cache",
     needs: ["tools"],
     async run({ answered }) {
@@ -324,7 +324,7 @@ const ACCEPTED: readonly (readonly [id: string, title: string, fields: Json])[] 
 const accepted = ACCEPTED.map(([id, title, fields]) =>
   check({
     id,
-    section: "7.1",
+    section: "Anthropic requests",
     title,
     run: async ({ answered }) => {
       await answered(fields);
@@ -334,7 +334,7 @@ const accepted = ACCEPTED.map(([id, title, fields]) =>
 
 const thinking = check({
   id: "thinking.block",
-  section: "7.2",
+  section: "Anthropic replies",
   title: "thoughts are a block with a signature before the text",
   needs: ["reasoning"],
   async run({ t, answered }) {
@@ -352,7 +352,7 @@ const thinking = check({
 
 const authorization = check({
   id: "key.bearer",
-  section: "7.1",
+  section: "Anthropic requests",
   title: "the key may stand in Authorization too",
   async run({ t, send }) {
     const headers = { "x-api-key": undefined, authorization: `Bearer ${t.options.key}` };
@@ -389,7 +389,7 @@ const ERRORS: readonly (readonly [string, string, number, string, Sent])[] = [
 const errors = ERRORS.map(([id, what, status, type, sent]) =>
   check({
     id: `error.${id}`,
-    section: "7.4",
+    section: "Anthropic errors",
     title: `${what} is refused with ${status} and ${type}, in the vendor's form`,
     async run({ send }) {
       const reply = await send(sent);
@@ -407,7 +407,7 @@ const errors = ERRORS.map(([id, what, status, type, sent]) =>
 const around: Check[] = [
   check({
     id: "count",
-    section: "7.1",
+    section: "Anthropic requests",
     title: "count_tokens gives the tokens of a prompt",
     async run({ send }) {
       const { status, json } = await send({
@@ -421,7 +421,7 @@ const around: Check[] = [
   }),
   check({
     id: "models",
-    section: "7.1",
+    section: "Anthropic requests",
     title: "the list of models has the vendor's form",
     async run({ send }) {
       const { status, json } = await send({ method: "GET", path: "/v1/models" });

@@ -1,4 +1,4 @@
-// Level `robust`: what goes wrong in gateways (PITFALLS.md), looked at from both sides: as their
+// Level `robust`: what goes wrong in gateways, looked at from both sides: as their
 // client, and as their provider, which fails in every way that a provider can (provider.ts). Each
 // check has models of its own there, named after what they do.
 
@@ -72,29 +72,15 @@ export const soon = <T>(promise: Promise<T>, what: string): Promise<T> =>
 export const LABS: Lab[] = [];
 
 /** A check as this list states it. */
-interface Stated extends Pick<Check, "id" | "title" | "when">, Pick<Lab, "at" | "reasoning"> {
-  /** The number of the entry in PITFALLS.md. */
-  readonly pitfall: number;
-  /**
-   * The section that states the rule itself, where PITFALLS.md only names what goes wrong. Absent:
-   * that entry.
-   */
-  readonly source?: string;
+interface Stated
+  extends Pick<Check, "id" | "source" | "title" | "when">,
+    Pick<Lab, "at" | "reasoning"> {
   /** The models that the check has at the provider, with blanks between them: what each does. */
   readonly behaviours: string;
   readonly run: (scene: Scene) => Promise<void>;
 }
 
-export function robust({
-  id,
-  pitfall,
-  source = `PITFALLS.md ${pitfall}`,
-  title,
-  behaviours,
-  run,
-  when,
-  ...more
-}: Stated): Check {
+export function robust({ id, source, title, behaviours, run, when, ...more }: Stated): Check {
   const lab: Lab = { id, behaviours: behaviours.split(" "), ...more };
   LABS.push(lab);
   const needs =
@@ -273,7 +259,7 @@ export const WITH_USAGE = { stream: true, stream_options: { include_usage: true 
 const leaving: Check[] = [
   robust({
     id: "leaving.stream",
-    pitfall: 3,
+    source: 'contract.md "Clients that leave"',
     title: "a client leaves in the middle of a stream: the provider's connection is closed",
     behaviours: "silent-after-1",
     run: async ({ open, call }) => {
@@ -294,7 +280,7 @@ const leaving: Check[] = [
   ).map(([id, stream, what]) =>
     robust({
       id: `leaving.${id}`,
-      pitfall: 3,
+      source: 'contract.md "Clients that leave"',
       title: `a client leaves while it waits ${what}: the provider's connection is closed`,
       behaviours: "silent",
       run: async ({ ask, call }) => {
@@ -311,7 +297,7 @@ const leaving: Check[] = [
 const usage: Check[] = [
   robust({
     id: "usage.asked",
-    pitfall: 4,
+    source: 'wire.md "Usage in streams"',
     title: "of a stream, usage is asked for although the client did not ask",
     behaviours: "good",
     run: async ({ ask, call }) => {
@@ -326,7 +312,7 @@ const usage: Check[] = [
   }),
   robust({
     id: "usage.hidden",
-    pitfall: 4,
+    source: 'wire.md "Usage in streams"',
     title: "usage that the client did not ask for is not shown",
     behaviours: "good",
     run: async ({ ask }) => {
@@ -347,7 +333,7 @@ const usage: Check[] = [
   ).map(([behaviour, where]) =>
     robust({
       id: `usage.figures.${behaviour}`,
-      pitfall: 4,
+      source: 'wire.md "Token counts"',
       title: `the provider's figures are shown when it sends them in ${where}`,
       behaviours: behaviour,
       run: async ({ ask }) => {
@@ -357,7 +343,7 @@ const usage: Check[] = [
   ),
   robust({
     id: "usage.whole",
-    pitfall: 4,
+    source: 'wire.md "Token counts"',
     title: "the provider's figures are shown in a whole reply",
     behaviours: "good",
     run: async ({ ask }) => expectUsage(await ask()),
@@ -371,7 +357,7 @@ const usage: Check[] = [
   ).map(([id, what]) =>
     robust({
       id: `usage.${id}`,
-      pitfall: 4,
+      source: 'wire.md "Token counts"',
       title: `a provider that sends ${what}: there are figures all the same`,
       behaviours: `usage-${id}`,
       run: async ({ ask }) => {
@@ -391,7 +377,7 @@ const usage: Check[] = [
   ),
   robust({
     id: "usage.reasoning",
-    pitfall: 8,
+    source: 'wire.md "Token counts"',
     title: "tokens of thinking are within completion_tokens, and not added to them",
     behaviours: "reasoning",
     reasoning: true,
@@ -405,42 +391,37 @@ const usage: Check[] = [
   }),
 ];
 
-const FALLS: readonly (readonly [
-  behaviour: string,
-  pitfall: number,
-  what: string,
-  at?: Lab["at"],
-])[] = [
+const FALLS: readonly (readonly [behaviour: string, what: string, at?: Lab["at"]])[] = [
   ...[401, 402, 403, 404, 408, 429, 500, 503, 529].map(
-    (status) => [`status-${status}`, 9, `status ${status}`] as const,
+    (status) => [`status-${status}`, `status ${status}`] as const,
   ),
-  ["error-in-200", 10, "an error inside a 200"],
-  ["error-first", 10, "an error as the first event of a stream"],
-  ["error-after-role", 10, "an error after a chunk that has nothing but the role"],
-  ["nothing", 17, "an empty body"],
-  ["error-with-usage", 43, "an error that comes with usage"],
-  ["error-object", 9, "an error whose code is an object"],
-  ["call-failed", 42, "a failed tool call as status 400"],
-  ["call-failed-in-stream", 42, "a failed tool call as an event of a stream"],
-  ["only-done", 17, "a stream that is nothing but [DONE]"],
-  ["not-json", 17, "what is not JSON"],
-  ["html", 35, "a page instead of a reply"],
-  ["redirect-302", 16, "a redirect"],
-  ["gzip", 35, "a compressed reply although identity was asked for"],
-  ["too-short", 35, "a body shorter than its Content-Length"],
-  ["reset", 9, "a connection that breaks before the answer"],
-  ["cut-after-0", 9, "a connection that breaks before the first delta"],
-  ["silent", 14, "no answer in time", "impatient"],
-  ["silent-after-0", 14, "no first delta in time", "impatient"],
-  ["good", 9, "nobody at the provider's address", "gone"],
+  ["error-in-200", "an error inside a 200"],
+  ["error-first", "an error as the first event of a stream"],
+  ["error-after-role", "an error after a chunk that has nothing but the role"],
+  ["nothing", "an empty body"],
+  ["error-with-usage", "an error that comes with usage"],
+  ["error-object", "an error whose code is an object"],
+  ["call-failed", "a failed tool call as status 400"],
+  ["call-failed-in-stream", "a failed tool call as an event of a stream"],
+  ["only-done", "a stream that is nothing but [DONE]"],
+  ["not-json", "what is not JSON"],
+  ["html", "a page instead of a reply"],
+  ["redirect-302", "a redirect"],
+  ["gzip", "a compressed reply although identity was asked for"],
+  ["too-short", "a body shorter than its Content-Length"],
+  ["reset", "a connection that breaks before the answer"],
+  ["cut-after-0", "a connection that breaks before the first delta"],
+  ["silent", "no answer in time", "impatient"],
+  ["silent-after-0", "no first delta in time", "impatient"],
+  ["good", "nobody at the provider's address", "gone"],
 ];
 
 const routing: Check[] = [
-  ...FALLS.map(([behaviour, pitfall, what, at]) => {
+  ...FALLS.map(([behaviour, what, at]) => {
     const title = `${what}: an alias answers by its next model, and nothing of it is seen`;
     return robust({
       id: `fallback.${at === "gone" ? "gone" : behaviour}`,
-      pitfall,
+      source: 'contract.md "Attempts"',
       title,
       behaviours: `${behaviour} in-one`,
       ...(at && { at }),
@@ -454,17 +435,17 @@ const routing: Check[] = [
   }),
   ...(
     [
-      ["status-500", 26, "500"],
-      ["status-401", 26, "401: it is not the client's key that was refused"],
-      ["status-429", 27, "429: it is not the client's limit that was reached"],
-      ["error-first", 10, "an error inside a 200"],
-      ["redirect-307", 16, "a redirect"],
-      ["reset", 26, "a broken connection"],
+      ["status-500", "500"],
+      ["status-401", "401: it is not the client's key that was refused"],
+      ["status-429", "429: it is not the client's limit that was reached"],
+      ["error-first", "an error inside a 200"],
+      ["redirect-307", "a redirect"],
+      ["reset", "a broken connection"],
     ] as const
-  ).map(([behaviour, pitfall, what]) =>
+  ).map(([behaviour, what]) =>
     robust({
       id: `canonical.${behaviour}`,
-      pitfall,
+      source: 'contract.md "Attempts"',
       title: `a canonical name fails with 503, whole and as a stream, when its provider gives ${what}`,
       behaviours: behaviour,
       run: async ({ askBoth }) => {
@@ -474,7 +455,7 @@ const routing: Check[] = [
   ),
   robust({
     id: "no-splice",
-    pitfall: 9,
+    source: 'contract.md "Commit point"',
     title: "after the first delta nothing of another model follows: an error event does",
     behaviours: "cut-after-2 good",
     run: async ({ ask, calls, second }) => {
@@ -484,7 +465,7 @@ const routing: Check[] = [
   }),
   robust({
     id: "model.canonical",
-    pitfall: 11,
+    source: 'contract.md "Replies"',
     title: "model is the name that was asked for, not the provider's, in every chunk",
     behaviours: "good",
     run: async ({ askBoth, model }) => {
@@ -493,7 +474,7 @@ const routing: Check[] = [
   }),
   robust({
     id: "model.fallback",
-    pitfall: 11,
+    source: 'contract.md "Replies"',
     title: "after a fallback model is the name of the one that served, in every chunk",
     behaviours: "status-500 good",
     run: async ({ askBoth, second }) => {
@@ -502,7 +483,7 @@ const routing: Check[] = [
   }),
   robust({
     id: "client-fault.once",
-    pitfall: 12,
+    source: 'contract.md "Attempts"',
     title: "a provider's 400 is the client's fault: no second attempt, no other model",
     behaviours: "status-400 good",
     run: async ({ ask, calls, second }) => {
@@ -513,7 +494,7 @@ const routing: Check[] = [
   }),
   robust({
     id: "client-fault.breaker",
-    pitfall: 12,
+    source: 'contract.md "Breaker"',
     title: "many bad requests do not shut out a good one",
     behaviours: "picky",
     run: async ({ ask }) => {
@@ -524,7 +505,7 @@ const routing: Check[] = [
   ...[429, 503].map((status) =>
     robust({
       id: `retry.${status}`,
-      pitfall: 13,
+      source: 'contract.md "Attempts"',
       title: `a passing ${status} is hidden by another attempt`,
       behaviours: `once-${status}`,
       run: async ({ ask, calls }) => {
@@ -535,7 +516,7 @@ const routing: Check[] = [
   ),
   robust({
     id: "overloaded",
-    pitfall: 27,
+    source: 'wire.md "Rate limit headers"',
     title: "a provider's Retry-After is passed on, the same in header and message",
     behaviours: "overloaded-7",
     run: async ({ ask }) => {
@@ -551,14 +532,14 @@ const routing: Check[] = [
   }),
   robust({
     id: "breaker.opens",
-    pitfall: 13,
+    source: 'contract.md "Breaker"',
     title: "a provider that fails again and again is left alone",
     behaviours: "status-500",
     run: async (scene) => untilOpen(scene),
   }),
   robust({
     id: "breaker.one-probe",
-    pitfall: 13,
+    source: 'contract.md "Breaker"',
     title: "after a while it is tried by one request at a time",
     behaviours: "status-500",
     run: async (scene) => {
@@ -583,7 +564,7 @@ const routing: Check[] = [
   }),
   robust({
     id: "breaker.closes",
-    pitfall: 13,
+    source: 'contract.md "Breaker"',
     title: "one good answer lets all requests through again",
     behaviours: "status-500",
     run: async (scene) => {
@@ -599,7 +580,7 @@ const routing: Check[] = [
   }),
   robust({
     id: "keep-alive.reuse",
-    pitfall: 15,
+    source: 'routing.md "Upstream connections"',
     title: "the next request takes the connection of the one before",
     behaviours: "good",
     at: "lone",
@@ -619,7 +600,7 @@ const routing: Check[] = [
   }),
   robust({
     id: "keep-alive.stale",
-    pitfall: 15,
+    source: 'routing.md "Upstream connections"',
     title: "a provider closes a kept connection when it is used: the request goes out on another",
     behaviours: "closes-when-reused",
     at: "lone",
@@ -630,7 +611,7 @@ const routing: Check[] = [
   }),
   robust({
     id: "redirect",
-    pitfall: 16,
+    source: 'wire.md "Calls"',
     title: "a redirect is not followed",
     behaviours: "redirect-308",
     run: async ({ ask, calls }) => {
@@ -672,16 +653,16 @@ async function untilThrough(
   throw new Expectation(`a request that reaches the provider within ${SOON_MS} ms`, "none");
 }
 
-const streamOf = (id: string, pitfall: number, title: string, behaviour: string): Check =>
+const streamOf = (id: string, source: string, title: string, behaviour: string): Check =>
   robust({
     id,
-    pitfall,
+    source,
     title,
     behaviours: behaviour,
     run: async ({ ask }) => expectComplete(await ask({ stream: true })),
   });
 
-interface Cut extends Pick<Stated, "id" | "pitfall" | "title" | "at"> {
+interface Cut extends Pick<Stated, "id" | "source" | "title" | "at"> {
   /** What the provider does after three deltas. */
   readonly behaviour: string;
 }
@@ -700,44 +681,44 @@ const cutOf = ({ behaviour, ...stated }: Cut): Check =>
 const streams: Check[] = [
   cutOf({
     id: "cut.reset",
-    pitfall: 17,
+    source: 'contract.md "Completeness"',
     title: "a connection that breaks after some deltas: an error event, no [DONE]",
     behaviour: "cut-after",
   }),
   cutOf({
     id: "cut.end",
-    pitfall: 17,
+    source: 'contract.md "Completeness"',
     title: "a stream that ends without a finish_reason: an error event, no [DONE]",
     behaviour: "ends-after",
   }),
   cutOf({
     id: "cut.done",
-    pitfall: 17,
+    source: 'contract.md "Completeness"',
     title: "[DONE] without a finish_reason: an error event, no [DONE]",
     behaviour: "done-after",
   }),
   cutOf({
     id: "cut.error",
-    pitfall: 17,
+    source: 'contract.md "Completeness"',
     title: "an error event after some deltas: an error event, no [DONE]",
     behaviour: "error-after",
   }),
   cutOf({
     id: "cut.error-with-usage",
-    pitfall: 43,
+    source: 'wire.md "Errors in streams"',
     title: "an error event that carries usage, after some deltas: an error event, no [DONE]",
     behaviour: "error-with-usage-after",
   }),
   cutOf({
     id: "cut.silence",
-    pitfall: 14,
+    source: 'routing.md "Deadlines"',
     title: "a stream that falls silent ends within its idle deadline: an error event, no [DONE]",
     behaviour: "silent-after",
     at: "impatient",
   }),
   robust({
     id: "first-token",
-    pitfall: 14,
+    source: 'routing.md "Deadlines"',
     title: "a first delta that never comes ends at its own deadline, with a status of its own",
     behaviours: "silent",
     at: "impatient",
@@ -748,7 +729,7 @@ const streams: Check[] = [
   }),
   robust({
     id: "long-stream",
-    pitfall: 14,
+    source: 'routing.md "Deadlines"',
     title: "a stream that takes longer than these deadlines, but is never silent, is not cut",
     behaviours: "trickle-90",
     at: "impatient",
@@ -758,7 +739,7 @@ const streams: Check[] = [
   }),
   robust({
     id: "passes-on",
-    pitfall: 25,
+    source: 'wire.md "Framing"',
     title: "a delta is passed on at once, not when more has come",
     behaviours: "silent-after-1",
     run: async ({ open }) => {
@@ -773,27 +754,42 @@ const streams: Check[] = [
       stream.leave();
     },
   }),
-  streamOf("finished.no-done", 17, "a finish_reason without [DONE] is a complete reply", "no-done"),
+  streamOf(
+    "finished.no-done",
+    'contract.md "Completeness"',
+    "a finish_reason without [DONE] is a complete reply",
+    "no-done",
+  ),
   streamOf(
     "finished.after-done",
-    17,
+    'contract.md "Completeness"',
     "what a provider sends after [DONE] is not shown, nor another [DONE]",
     "after-done",
   ),
   streamOf(
     "finished.stays-open",
-    17,
+    'contract.md "Completeness"',
     "a provider that does not close after [DONE]: the stream ends all the same",
     "stays-open",
   ),
-  streamOf("finished.again", 17, "a finish_reason that comes twice is shown once", "finish-again"),
+  streamOf(
+    "finished.again",
+    'contract.md "Completeness"',
+    "a finish_reason that comes twice is shown once",
+    "finish-again",
+  ),
   streamOf(
     "bytes.one-by-one",
-    18,
+    'wire.md "Calls"',
     "single bytes, cuts within characters among them, make the same reply",
     "byte-by-byte",
   ),
-  streamOf("bytes.sevens", 18, "pieces of seven bytes make the same reply", "in-sevens"),
+  streamOf(
+    "bytes.sevens",
+    'wire.md "Calls"',
+    "pieces of seven bytes make the same reply",
+    "in-sevens",
+  ),
   ...(
     [
       ["crlf", "lines that end with CRLF"],
@@ -811,14 +807,14 @@ const streams: Check[] = [
   ).map(([behaviour, what]) =>
     streamOf(
       `framing.${behaviour}`,
-      19,
+      'wire.md "Calls"',
       `${what}: read right, and only \`data: {json}\` is written`,
       behaviour,
     ),
   ),
   robust({
     id: "framing.long-line",
-    pitfall: 19,
+    source: 'wire.md "Calls"',
     title: "a line of a megabyte is read right, whole and as a stream",
     behaviours: "long-line",
     run: async ({ askBoth }) => {
@@ -828,7 +824,7 @@ const streams: Check[] = [
   }),
   robust({
     id: "framing.endless-line",
-    pitfall: 20,
+    source: 'api.md "Sizes"',
     title: "a line without end is an error, and the gateway lives on",
     behaviours: "endless-line",
     run: async ({ t, ask, call }) => {
@@ -843,7 +839,7 @@ const streams: Check[] = [
   }),
   robust({
     id: "backpressure",
-    pitfall: 21,
+    source: 'wire.md "Calls"',
     title:
       "a client that does not read holds up the provider, and takes nothing with it when it leaves",
     behaviours: "flood",
@@ -863,14 +859,19 @@ const streams: Check[] = [
   }),
   streamOf(
     "chunks.empty-choices",
-    22,
+    'wire.md "Chunks"',
     "chunks with `choices: []` between the others are tolerated, and not passed on",
     "empty-choices",
   ),
-  streamOf("chunks.empty-deltas", 22, "deltas with nothing in them are tolerated", "empty-deltas"),
+  streamOf(
+    "chunks.empty-deltas",
+    'wire.md "Chunks"',
+    "deltas with nothing in them are tolerated",
+    "empty-deltas",
+  ),
   robust({
     id: "chunks.role-once",
-    pitfall: 22,
+    source: 'wire.md "Chunks"',
     title: "a role in every chunk is shown once",
     behaviours: "role-again",
     run: async ({ ask }) => {
@@ -884,7 +885,7 @@ const streams: Check[] = [
   }),
   robust({
     id: "whole-is-stream.text",
-    pitfall: 23,
+    source: 'contract.md "Stream chunks"',
     title: "concatenated deltas are the whole message: text",
     behaviours: "good",
     run: async ({ askBoth }) => {
@@ -898,7 +899,7 @@ const streams: Check[] = [
   }),
   robust({
     id: "whole-is-stream.thinking",
-    pitfall: 23,
+    source: 'contract.md "Stream chunks"',
     title: "concatenated deltas are the whole message: thinking",
     behaviours: "reasoning",
     reasoning: true,
@@ -927,7 +928,7 @@ const streams: Check[] = [
   ).map(([behaviour, how]) =>
     robust({
       id: `calls.${behaviour}`,
-      pitfall: 24,
+      source: 'wire.md "Chunks"',
       title: `two tool calls that come ${how} reassemble byte for byte, and as in a whole reply`,
       behaviours: behaviour,
       run: async ({ askBoth }) => {
@@ -969,7 +970,7 @@ const bodyOf = async ({ call }: Scene, after = 0): Promise<Readonly<Record<strin
 const edges: Check[] = [
   robust({
     id: "fields.forwarded",
-    pitfall: 31,
+    source: 'fields.md "The body"',
     title: "every field that was accepted reaches the provider as it was",
     behaviours: "good",
     run: async (scene) => {
@@ -985,7 +986,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "fields.nulls",
-    pitfall: 30,
+    source: 'wire.md "Request envelope"',
     title: "fields that are null reach the provider no more than those that are absent",
     behaviours: "good",
     run: async (scene) => {
@@ -1014,7 +1015,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "fields.large",
-    pitfall: 20,
+    source: 'contract.md "Request fields"',
     title: "a body of a megabyte reaches the provider whole",
     behaviours: "good",
     run: async (scene) => {
@@ -1026,7 +1027,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "body.too-large",
-    pitfall: 29,
+    source: 'contract.md "Order of checks"',
     title: "a body that is far too large is refused before the provider is asked",
     behaviours: "good",
     run: async ({ ask, calls }) => {
@@ -1036,7 +1037,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "thinking.switched",
-    pitfall: 31,
+    source: 'wire.md "Thinking"',
     title: "thinking is switched on at the provider if it was asked for, and else off",
     behaviours: "reasoning",
     reasoning: true,
@@ -1051,7 +1052,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "limit.exact",
-    pitfall: 27,
+    source: 'contract.md "Limits"',
     title:
       "of 200 requests at once exactly as many as the limit are admitted; the others are told when to come",
     behaviours: "good",
@@ -1084,7 +1085,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "ids.shared",
-    pitfall: 5,
+    source: 'contract.md "Request ids"',
     title:
       "twenty requests with one X-Request-Id are twenty requests: each has an answer and an id of its own",
     behaviours: "good",
@@ -1101,7 +1102,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "healthz.busy",
-    pitfall: 32,
+    source: 'contract.md "Endpoints"',
     title: "/healthz answers while every provider is silent",
     behaviours: "silent",
     run: async ({ t, ask, call }) => {
@@ -1122,7 +1123,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "secrets",
-    pitfall: 29,
+    source: 'wire.md "Error body"',
     title:
       "nothing of a provider shows in what a client gets: its key, its address, its words, its names",
     behaviours: TALKATIVE,
@@ -1135,7 +1136,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "key.sent",
-    pitfall: 29,
+    source: 'wire.md "Calls"',
     title: "the provider is sent its own key, and not the client's",
     behaviours: "good",
     run: async ({ t, ask, call }) => {
@@ -1146,7 +1147,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "identity",
-    pitfall: 35,
+    source: 'wire.md "Calls"',
     title: "identity is the encoding that is asked for",
     behaviours: "good",
     run: async ({ ask, call }) => {
@@ -1161,7 +1162,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "length",
-    pitfall: 35,
+    source: 'wire.md "Calls"',
     title: "Content-Length is that of the gateway's own reply",
     behaviours: "good",
     run: async ({ ask }) => {
@@ -1179,7 +1180,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "pipelined",
-    pitfall: 28,
+    source: 'contract.md "Request ids"',
     title:
       "requests that are sent at once are answered in their order, each with its id, whatever follows them",
     behaviours: "good",
@@ -1206,7 +1207,7 @@ const edges: Check[] = [
   }),
   robust({
     id: "headers.too-large",
-    pitfall: 28,
+    source: 'contract.md "Request ids"',
     title: "headers that are too large are answered with 431 and an id",
     behaviours: "good",
     run: async ({ t }) => {

@@ -1,6 +1,6 @@
-// Level `spec`: what SPEC.md states, sentence by sentence, as far as it can be seen from outside.
-// Where SPEC.md says "not shown" nothing is asked for: a refusal may have any status from 400 to
-// 499, an error any type and code.
+// Level `spec`: what every gateway of this contract must do (contract.md), as far as it can be seen
+// from outside. What the contract leaves open is not asked for: a refusal may have any status from
+// 400 to 499, an error any type and code.
 
 import { CHUNK, ERROR, find, first, isCount, isObject, isText, list, REPLY } from "../shapes.ts";
 import {
@@ -26,16 +26,16 @@ import {
 } from "./kit.ts";
 
 const [REQUEST, MESSAGE, REPLY_SECTION, CHUNK_SECTION] = [
-  "SPEC.md Chat completion request",
-  "SPEC.md Message",
-  "SPEC.md Chat completion response",
-  "SPEC.md Stream chunk",
+  'contract.md "Request fields"',
+  'contract.md "Messages"',
+  'contract.md "Replies"',
+  'contract.md "Stream chunks"',
 ];
 const [ID, ROUTING, ENDPOINT, ERRORS] = [
-  "SPEC.md Request ID",
-  "SPEC.md Routing aliases",
-  "SPEC.md POST /v1/chat/completions",
-  "SPEC.md Errors",
+  'contract.md "Request ids"',
+  'contract.md "Routing aliases"',
+  'contract.md "Endpoints"',
+  'contract.md "Errors"',
 ];
 
 const { check, rule, accepts, refuses, fieldRules } = kit("spec");
@@ -63,7 +63,7 @@ const expectEcho = (exchange: Exchange, value: string) =>
 const service: Check[] = [
   {
     id: "spec.answers",
-    source: "SPEC.md What the service does",
+    source: 'contract.md "Endpoints"',
     title: "whatever is asked of it over HTTP, there is an answer",
     when: "last",
     run: ({ unanswered }) => expect(unanswered.length === 0, "an answer", unanswered.join("; ")),
@@ -178,7 +178,7 @@ const requestIds: Check[] = [
 const health: Check[] = [
   check({
     id: "healthz",
-    source: "SPEC.md GET /healthz",
+    source: 'contract.md "Endpoints"',
     title: "200 while the process is running, without a key and without a version in the path",
     run: async (t) => {
       const { answer } = await t.call({ method: "GET", path: "/healthz" });
@@ -187,7 +187,7 @@ const health: Check[] = [
   }),
   check({
     id: "healthz.any-key",
-    source: "SPEC.md GET /healthz",
+    source: 'contract.md "Endpoints"',
     title: "a key is not looked at",
     run: async (t) => {
       const { answer } = await t.call({
@@ -562,7 +562,7 @@ const requests: Check[] = [
   }),
   accepts({
     id: "stop.four",
-    source: "SPEC.md Limits",
+    source: 'contract.md "Request fields"',
     title: "stop may hold 4 sequences",
     fields: {
       stop: ["ox", "yak", "zebra", "gnu"],
@@ -570,7 +570,7 @@ const requests: Check[] = [
   }),
   refuses({
     id: "stop.five",
-    source: "SPEC.md Limits",
+    source: 'contract.md "Request fields"',
     title: "stop holds at most 4 sequences",
     fields: {
       stop: ["ox", "yak", "zebra", "gnu", "emu"],
@@ -899,7 +899,7 @@ const replies: Check[] = [
   }),
   check({
     id: "reply.content",
-    source: "SPEC.md What the service does",
+    source: 'contract.md "Replies"',
     title: "the reply answers the messages",
     run: async (t) => {
       const content = contentOf(await t.answered());
@@ -1024,7 +1024,7 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "chunk.finish_reason.null",
-    source: "SPEC.md States and transitions",
+    source: 'contract.md "Stream chunks"',
     title: "finish_reason is null in every chunk except the last",
     look: (stream) => {
       for (const choice of choicesOf(stream).slice(0, -1))
@@ -1035,7 +1035,7 @@ const streams: Check[] = [
   rule({
     kind: "stream",
     id: "chunk.finish_reason.last",
-    source: "SPEC.md States and transitions",
+    source: 'contract.md "Stream chunks"',
     title: "the final chunk carries a finish_reason",
     look: (stream) => {
       const reason = first(choicesOf(stream).at(-1), "finish_reason");
@@ -1065,7 +1065,7 @@ const auth: Check[] = [
 ].map(([id, title, authorization]) =>
   check({
     id: id!,
-    source: "SPEC.md Authentication",
+    source: 'contract.md "Authentication"',
     title: title!,
     run: async (t) => {
       await t.refused({}, { headers: { authorization } });
@@ -1119,11 +1119,11 @@ const errors: Check[] = [
   }),
 ];
 
-const RPM = "SPEC.md Errors, requests-per-minute limit exceeded";
+const RPM = 'contract.md "Limits"';
 const limits: Check[] = [
   check({
     id: "limit.exists",
-    source: "SPEC.md Limits",
+    source: 'contract.md "Limits"',
     title: "one request more than the limit in a minute is not answered",
     needs: ["limited"],
     run: async (t) => {

@@ -1,5 +1,5 @@
-// Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2. Keys
-// are compared by their SHA-256, so neither memory nor timing holds anything of the key itself.
+// Authentication: from an API key to its account. contract.md "Authentication". Keys are compared
+// by their SHA-256, so neither memory nor timing holds anything of the key itself.
 import { sha256 } from "../hash.ts";
 import { ApiError, type ErrorCode } from "../openai/errors.ts";
 import { accountLimitName, keyLimitName, type AdmissionRequest } from "./limiter.ts";
@@ -18,11 +18,11 @@ export interface Caller extends AdmissionRequest {
    * was revoked.
    */
   readonly validUntil: number;
-  /** What is known of the key, with what extensions have added to it. */
+  /** The facts about the key, with those that extensions have added. */
   readonly terms: KeyTerms;
 }
 
-/** What is known of a key. */
+/** The facts about a key. */
 export interface KeyTerms {
   /** `key_` and 16 hexadecimal digits: as Caller.keyId. */
   readonly key_id: string;
@@ -102,7 +102,7 @@ export const configuredKeys = ({
 
 /**
  * A key that stands in the configuration and was also created is the configuration's. `now` is the
- * wall clock in milliseconds. What a key may do is worked out when it is first used: a new
+ * wall clock in milliseconds. The rights of a key are worked out when it is first used: a new
  * configuration must not cost the time of 100,000 keys.
  */
 export function createKeyring(

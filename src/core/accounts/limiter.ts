@@ -18,7 +18,7 @@ export interface Limit {
 }
 
 /**
- * What a request asks for: an admission under all limits, and one of the account's concurrency
+ * A request to the limiter, for an admission under all limits and one of the account's concurrency
  * slots.
  */
 export interface AdmissionRequest {
@@ -36,7 +36,7 @@ export interface AdmissionDecision {
   readonly admitted: boolean;
   /** Requests per minute; null: none of the limits is finite. */
   readonly limit: number | null;
-  /** What is left of it. */
+  /** Requests that it still has room for. */
   readonly remaining: number;
   /** Milliseconds until it next gets room. */
   readonly resetMs: number;
@@ -66,13 +66,16 @@ export interface LocalLimiter extends Limiter {
 export interface WindowState {
   /** Requests per minute, as in its Limit. */
   readonly rpm: number;
-  /** What counts in its window by now, the request itself included if it was admitted. */
+  /** The admissions that count in its window, this request included if it was admitted. */
   readonly count: number;
   /** Milliseconds until it next gets room. */
   readonly resetMs: number;
 }
 
-/** The decision, told by the limit that has least left; of several that get room last. */
+/**
+ * The decision, with the figures of the limit that has least left; of several, of the one that gets
+ * room last.
+ */
 export function decide(admitted: boolean, windows: readonly WindowState[]): AdmissionDecision {
   let tightest: WindowState | undefined;
   for (const window of windows) if (!tightest || isTighter(window, tightest)) tightest = window;

@@ -31,8 +31,8 @@ export const authenticate = (
   });
 
 /**
- * Tells the client its limits in headers (WIRE.md 4.4). Throws the 429, or the 503 of limits that
- * cannot be looked up.
+ * Tells the client its limits in headers (wire.md "Rate limit headers"). Throws the 429, or the 503
+ * of limits that cannot be looked up.
  */
 export function requireAdmission(
   decision: AdmissionDecision,
@@ -64,8 +64,9 @@ export function requireAdmission(
 }
 
 /**
- * Reads and checks the body; `large`: the work on it is to be done in turns. Throws an HttpError,
- * an ApiError, a ValidationError, or the reason of the exchange's `cancel` if that is aborted.
+ * Reads and checks the body; `large`: the work on it must be done in turns of the event loop.
+ * Throws an HttpError, an ApiError, a ValidationError, or the reason of the exchange's `cancel` if
+ * that is aborted.
  */
 export async function readRequest(
   exchange: Exchange,

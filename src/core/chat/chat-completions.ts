@@ -1,4 +1,5 @@
-// Chat completions as a client API: POST /v1/chat/completions. SPEC.md "Endpoints", WIRE.md 1 to 4.
+// Chat completions as a client API: POST /v1/chat/completions. contract.md "Endpoints", wire.md
+// "From the client", "To the client".
 import type { ClientApi } from "./client-api.ts";
 import { errorBody } from "../openai/errors.ts";
 import { createChunkWriter, createWholeWriter, replyHead } from "../openai/reply.ts";

@@ -1,4 +1,4 @@
-// What the steps of a chat request work with.
+// The data and services that the steps of a chat request share.
 import type { Caller, Keyring } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
@@ -16,7 +16,7 @@ import type { JsonExcess } from "../schema/large-json.ts";
 import type { Guard } from "../http/request-listener.ts";
 import type { ClientApi } from "./client-api.ts";
 
-/** What one configuration decides. A request keeps the snapshot that it began with. */
+/** The data that depends on one configuration. A request keeps the snapshot that it began with. */
 export interface Snapshot {
   /** As it was checked, with every default. */
   readonly config: Config;
@@ -30,9 +30,9 @@ export interface Snapshot {
   readonly loadedAt: string;
 }
 
-/** What outlives a configuration. */
+/** Services that outlive a configuration. */
 export interface ChatServices {
-  /** Admits each request before its body is read (DESIGN.md "Order"). */
+  /** Admits each request before its body is read (contract.md "Order of checks"). */
   readonly limiter: Limiter;
   /** Opens each request before a provider is called. Without books it keeps nothing. */
   readonly ledger: Ledger;
@@ -59,7 +59,7 @@ export type HoldFor = (request: AcceptedRequest) => Hold | undefined | Promise<H
 export interface AcceptedRequest {
   /** The format in which the client asked, and in which it gets its answer. */
   readonly api: ClientApi;
-  /** The HTTP request, and the response that is to be sent. */
+  /** The HTTP request and its response. */
   readonly exchange: Exchange;
   /** The key of the request, and the account that it belongs to. */
   readonly caller: Caller;
@@ -73,14 +73,14 @@ export interface AcceptedRequest {
   readonly candidates: readonly Model[];
   /** By the monotonic clock. */
   readonly startedAt: number;
-  /** Chat requests that this process has in hand at this moment, this one included. */
+  /** Chat requests that this process has in progress, this one included. */
   readonly inFlight: () => number;
   /** Tells the operator what happened to a model. */
   readonly report: ReportEvent;
-  /** Undefined: nobody traces it. */
+  /** Undefined: it is not traced. */
   readonly trace: RequestTrace | undefined;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;
-  /** What is held for it. Absent or undefined: nothing, or not yet. */
+  /** The hold for it. Absent or undefined: there is none, or none yet. */
   readonly hold?: Hold | undefined;
 }

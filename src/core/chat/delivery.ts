@@ -15,8 +15,8 @@ export interface Delivery {
   /** Sends what a model says, as far as it can be sent before the end. */
   readonly deliver: Deliver;
   /**
-   * Sends the end of the reply once `settled` resolves: nobody has a whole reply that is not in the
-   * ledger. Throws the ClientGone of a client that has left.
+   * Sends the end of the reply once `settled` resolves: every whole reply is in the ledger before a
+   * client has it. Throws the ClientGone of a client that has left.
    */
   complete(progress: RequestProgress, settled: () => Promise<void>): Promise<void>;
   /** The HTTP status that the client sees if the request fails with this error now. */
@@ -45,14 +45,14 @@ export function createDelivery(request: AcceptedRequest, services: ChatServices)
   let reply: ReplyWriter | undefined;
   let lastWriteAt = 0;
   let streamed = false;
-  /** The attempt that says something. */
+  /** The attempt whose parts are being delivered. */
   let current: Serving | undefined;
-  /** Is sent before the next events, where another attempt goes on. */
+  /** Is sent before the next events after another attempt took over. */
   let joint = "";
 
   const hasLeft = (): boolean => cancel.reason instanceof ClientGone;
 
-  /** The writer of the reply, which another attempt may go on with. */
+  /** The writer of the reply. Another attempt may continue with it. */
   function writerFor(serving: Serving): ReplyWriter {
     if (reply && serving === current) return reply;
     current = serving;

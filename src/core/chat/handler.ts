@@ -1,6 +1,6 @@
 // A request for a reply, in whichever client API, from top to bottom: authenticate, admit, read,
 // check, candidates, hold what it may cost, open in the ledger, complete with fallback, deliver,
-// settle. SPEC.md "Endpoints", DESIGN.md "Order".
+// settle. contract.md "Order of checks".
 import type { Diagnose } from "../diagnose.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { Exchange, Handler } from "../http/exchange.ts";
@@ -80,9 +80,9 @@ export function createChatHandlers(
 async function answer(request: AcceptedRequest, services: ChatServices): Promise<void> {
   const { exchange, chat, candidates, config } = request;
   const { total_ms } = config.timeouts;
-  const asked = services.hold?.(request);
+  const holdOrPromise = services.hold?.(request);
   // As with the limiter: awaiting what is known at once would delay the request by a turn.
-  const hold = asked instanceof Promise ? await asked : asked;
+  const hold = holdOrPromise instanceof Promise ? await holdOrPromise : holdOrPromise;
   const settlement = openInLedger(hold ? { ...request, hold } : request, services);
   const delivery = createDelivery(request, services);
   const bounded = hold?.maxTokens ? { ...chat, maxTokens: hold.maxTokens } : chat;

@@ -1,4 +1,4 @@
-// What a request came to: its entry in the ledger, the access log and the metrics.
+// The end of a request: its entry in the ledger, the access log and the metrics.
 import type { LogFields } from "../http/exchange.ts";
 import type { LedgerEntry, Opening, Settlement } from "../ledger/ledger.ts";
 import { formatMoney } from "../ledger/price.ts";
@@ -23,7 +23,7 @@ export interface LedgerSettlement {
 }
 
 /**
- * Opens the request in the ledger. Throws what the ledger throws. What is held for the request is
+ * Opens the request in the ledger. Throws the errors of the ledger. The hold for the request is
  * given back when it is settled, or cannot be opened.
  */
 export function openInLedger(request: AcceptedRequest, services: ChatServices): LedgerSettlement {
@@ -74,7 +74,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
       () => written,
       () => undefined,
     );
-    // After the ledger has the line: if the process dies, the ledger tells what was spent.
+    // After the ledger has the line: if the process dies, the ledger states what was spent.
     return hold ? isKept.then(() => hold.settle(settlement)) : isKept;
   }
 

@@ -30,7 +30,7 @@ import type { Report } from "./report.ts";
 
 /** Everything but `name` may be absent: the extension adds nothing of that kind. */
 export interface Extension {
-  /** No other extension has it. What it reports stands under this name. */
+  /** No other extension has it. Its reports are found by this name. */
   readonly name: string;
   /** Wire formats of providers. One with the name of the core's own takes its place. */
   readonly dialects?: readonly DialectDefinition[];
@@ -77,7 +77,7 @@ export interface Extension {
    */
   readonly openKeys?: (options: KeySourceOptions) => KeySource;
   /**
-   * What serves HTTPS on the listener of this section; undefined if the configuration wants HTTP.
+   * Serves HTTPS on the listener of this section; undefined if the configuration has plain HTTP.
    * Throws a ValidationError if the certificate cannot be used.
    */
   readonly secure?: (config: Config, section: ListenerSection) => SecureSection | undefined;
@@ -97,8 +97,8 @@ export interface Extension {
    */
   readonly capacity?: (config: Config) => Capacity;
   /**
-   * What each request of the public listener passes first, while this configuration is in force.
-   * Undefined: this configuration wants nothing of it.
+   * Each request of the public listener passes this first, while this configuration is in force.
+   * Undefined: there is nothing to do with this configuration.
    */
   readonly guard?: (config: Config) => Guard | undefined;
   /** Starts to listen to the gateway's work in one process. */
@@ -119,8 +119,8 @@ export type ListenerSection = "server" | "admin";
 
 export interface SecureSection extends SecureListener {
   /**
-   * Reads the certificate of another configuration, or throws a ValidationError. What it returns
-   * puts it in force for new connections.
+   * Reads the certificate of another configuration, or throws a ValidationError. The returned
+   * function puts it in force for new connections.
    */
   reload(config: Config): () => void;
 }
@@ -149,11 +149,13 @@ export interface Observation {
   report(): unknown;
 }
 
-/** What an extension is given to build its part of a gateway. */
+/** The services from which an extension builds its part of a gateway. */
 export interface GatewayContext {
   /** The configuration in force at the start. */
   readonly config: Config;
-  /** What is in force at the moment of the call. Not to be called before the gateway listens. */
+  /**
+   * The snapshot in force at the moment of the call. Not to be called before the gateway listens.
+   */
   current(): Snapshot;
   /** All extensions that are loaded. */
   readonly extensions: readonly Extension[];
@@ -195,8 +197,8 @@ export interface GatewayPart {
   /** Called before the gateway listens. Rejects if it cannot start. */
   open?(): Promise<void>;
   /**
-   * Prepares for another configuration, or throws a ValidationError. What it returns puts it in
-   * force, and must not fail.
+   * Prepares for another configuration, or throws a ValidationError. The returned function puts it
+   * in force, and must not fail.
    */
   reload?(config: Config): () => void;
   /**
@@ -215,7 +217,7 @@ export interface DropEvents {
 }
 
 /**
- * What an installation is made of: the gateway of this process, or the processes that it has
+ * The sources of an installation: the gateway of this process, or the processes that it has
  * started.
  */
 export interface HostSources {
@@ -246,7 +248,7 @@ export interface HostSources {
 export interface HostRunner {
   /** To be called when the public listener has its address. Rejects if one of them cannot start. */
   listen(publicAddress: string): Promise<void>;
-  /** What the line that announces the gateway says of them. */
+  /** What the start line of the gateway says about them. */
   announcements(): readonly string[];
   /** Resolves when all of them have closed what they opened. */
   close(): Promise<void>;

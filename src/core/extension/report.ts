@@ -1,4 +1,4 @@
-// What one process that serves says of itself: data that can be sent to another process.
+// The report of one process that serves: data that can be sent to another process.
 
 export interface Report {
   /** The process stops, and refuses new requests. */

@@ -17,8 +17,8 @@ export async function readBody(
 ): Promise<string> {
   const { req, res, cancel, retain } = exchange;
   checkHeaders(req, maxBytes);
-  // What cannot be kept is refused before it is read. Only what has come is counted: a client that
-  // announces much and sends nothing keeps nobody out.
+  // A body that cannot be kept is refused before it is read. Only bytes that have come are counted:
+  // a client that announces much and sends nothing does not keep others out.
   const announced = Number(req.headers["content-length"] ?? 0);
   retain(announced);
   if (cancel.aborted) throw cancel.reason; // nothing was counted, so nothing is given back

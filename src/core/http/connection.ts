@@ -26,7 +26,7 @@ export interface LiveExchange extends Exchange {
   retained: number;
   /** The handler has returned or thrown: it adds nothing more to `log`. */
   handled: boolean;
-  /** Called when `handled` becomes true. Absent: nobody waits for that. */
+  /** Called when `handled` becomes true. Absent: there is no listener. */
   onHandled?: () => void;
   /** The status for the access log where `res` does not know it. Absent: as sent. */
   loggedStatus?: number;
@@ -160,7 +160,8 @@ export function createConnections(
     // and the latter, which has no exchange, as idle. Other sockets have null there.
     connections.delete(Reflect.get(socket, "_parent"));
     capacity?.connected(connections.values(), connections.size);
-    // Node tells only the response that owns the socket of its end, not those that wait behind it.
+    // Node emits the end of the socket only on the response that owns it, not on those that wait
+    // behind it.
     socket.once("close", () => {
       connections.delete(socket);
       for (const exchange of connection.live) finish(exchange, connection);

@@ -30,7 +30,7 @@ export interface EventSink {
   release(): void;
 }
 
-/** What a stream sends in silence. */
+/** The events that a stream sends in silence. */
 export interface KeepAlive {
   /** Milliseconds of silence. */
   readonly ms: number;

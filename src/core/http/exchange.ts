@@ -25,7 +25,7 @@ export interface Exchange {
    * left. A second call replaces the first listener.
    */
   onEnd(listener: () => void): void;
-  /** What the handler adds to the line of the access log. */
+  /** Fields that the handler adds to the line of the access log. */
   readonly log: LogFields;
 }
 
@@ -62,7 +62,7 @@ export interface LogFields {
 }
 
 /**
- * Answers an exchange. What it throws is rendered as an error. `parameter` is the part of the path
+ * Answers an exchange. Its exceptions are rendered as errors. `parameter` is the part of the path
  * that stands in the place of the route's parameter; it is empty if the route has none.
  */
 export type Handler = (exchange: Exchange, parameter: string) => void | Promise<void>;

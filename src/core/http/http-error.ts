@@ -1,7 +1,7 @@
-// What can be wrong with a request as HTTP, whatever it asks for. The server is given a function
-// that renders these errors, and all others, for the client.
+// Errors of a request as HTTP, independent of its content. The server is given a function that
+// renders these errors, and all others, for the client.
 
-/** What is wrong, as the code of the error that the client gets (openai/errors.ts). */
+/** The code of the error that the client gets (openai/errors.ts). */
 export type HttpErrorReason =
   | "malformed_request"
   | "expectation_failed"

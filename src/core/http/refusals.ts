@@ -19,7 +19,7 @@ export function createRefusals(
   responseLog: ResponseLog,
   renderError: RenderError,
 ) {
-  /** `id` is the request id of what belongs to no exchange. */
+  /** `id` is the request id if there is no exchange. */
   function refuse(
     socket: Duplex,
     error: HttpError,

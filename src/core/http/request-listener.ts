@@ -32,7 +32,8 @@ export async function answerRequest(
     const { handler, parameter } = route(routes, req.method ?? "", pathOf(req.url ?? ""));
     await handler(exchange, parameter);
   } catch (thrown) {
-    // What came in the same packet is parsed first: an error in it takes precedence over this one.
+    // Requests in the same packet are parsed first: an error in them takes precedence over this
+    // one.
     await undefined;
     answerError(exchange, thrown, hooks);
   } finally {
@@ -55,7 +56,7 @@ function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHook
   if (thrown instanceof ClientGone) return;
   const response = hooks.renderError(thrown, requestId, req);
   if (cancel.reason instanceof ClientGone) {
-    // Nobody is there to be answered, but a bug is a bug.
+    // The client has left and gets no answer, but a bug is reported.
     if (response.isInternal && !isCausedBy(thrown, cancel.reason)) hooks.failed(exchange, thrown);
     return;
   }

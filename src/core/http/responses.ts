@@ -4,7 +4,7 @@ import type { ResponseHeaders } from "./http-error.ts";
 
 /** An error as the client gets it. */
 export interface ErrorResponse {
-  /** The HTTP status, as in WIRE.md 4.2. */
+  /** The HTTP status, as in errors.md. */
   readonly status: number;
   /** Headers beside Content-Type and Content-Length. */
   readonly headers: ResponseHeaders;
@@ -18,7 +18,7 @@ export interface ErrorResponse {
   readonly isInternal: boolean;
 }
 
-/** What is not known of a request is absent. */
+/** Fields that are unknown are absent. */
 type RequestHead = Partial<Pick<IncomingMessage, "url" | "headers">>;
 
 /** Renders whatever was thrown. It must not throw itself. */
@@ -59,7 +59,7 @@ export function sendError(
   res: ServerResponse,
   { status, headers, body }: ErrorResponse,
 ): void {
-  // A body of which the client has announced that it waits for permission (Expect) never comes.
+  // A client that waits for permission to send its body (Expect) will not send it now.
   const isBodyComing = !req.complete && req.headers.expect === undefined;
   if (status !== 413 || !isBodyComing) {
     sendJson(res, status, body, headers);

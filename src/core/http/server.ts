@@ -42,7 +42,10 @@ export interface ServerOptions {
   readonly port: number;
   /** Within so many milliseconds a request must have arrived as a whole. */
   readonly receiveMs: number;
-  /** A response of which the client takes nothing for so many milliseconds is cut. Absent: 30 s. */
+  /**
+   * A response is cut after this many milliseconds in which the client took nothing of it. Absent:
+   * 30 s.
+   */
   readonly sendMs?: number | undefined;
   /** Absent: plain HTTP. */
   readonly secure?: SecureListener | undefined;

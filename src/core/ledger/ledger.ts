@@ -1,6 +1,6 @@
 // The ledger's contract. Each request is opened in the ledger before a provider is called, and
 // settled after with its cost. The core has a ledger that keeps nothing. An extension can keep a
-// spend log instead: DESIGN.md "Files under data_dir" has the meaning of the fields.
+// spend log instead: books.md "The spend log" has the meaning of the fields.
 import { ApiError } from "../openai/errors.ts";
 import type { Usage } from "../openai/usage.ts";
 import type { UsageSource } from "./meter.ts";
@@ -63,13 +63,14 @@ export interface Settlement {
   /** In the order in which they were made. Empty: no provider was asked. */
   readonly attempts: readonly AttemptRecord[];
   /**
-   * What came of a stream that broke after something of it was shown, if an extension went on with
-   * it: a word of that extension's. Absent: nothing broke, or nothing went on.
+   * The result of an extension's attempt to continue a stream that broke after a part of it was
+   * shown; the extension defines the values. Absent: the stream did not break, or it was not
+   * continued.
    */
   readonly recovery?: string | undefined;
   /**
-   * What extensions did for the request that its client should know of, a few words each. Absent:
-   * nothing.
+   * Actions of extensions that the client should know about, a few words each. Absent: there were
+   * none.
    */
   readonly notes?: readonly string[] | undefined;
   /** Milliseconds from the opening to the first text, reasoning or tool call. Null: none came. */
@@ -90,7 +91,9 @@ export interface Settlement {
   readonly currency: string;
 }
 
-/** What is held of a budget for one request, from before its opening to its settlement. */
+/**
+ * The amount that is held of a budget for one request, from before its opening to its settlement.
+ */
 export interface Hold {
   /** As Opening.hold. */
   readonly amount: string | undefined;

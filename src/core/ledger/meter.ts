@@ -30,15 +30,15 @@ export interface Meter {
   isFinal(): boolean;
   /**
    * Null until the provider has finished. "tool_calls" where it says "stop" after a tool call
-   * (WIRE.md 2).
+   * (wire.md "Finish reasons").
    */
   finishReason(): FinishReason | null;
 }
 
-/** What the provider last stated of the prompt. */
+/** The provider's last figures for the prompt. */
 type PromptFigures = Omit<UsageReport, "prompt"> & { readonly prompt: number };
 
-/** What the provider last stated of the completion. */
+/** The provider's last figures for the completion. */
 interface CompletionFigures {
   readonly tokens: number;
   readonly reasoning: number;

@@ -1,9 +1,8 @@
 // Money, exactly: whole pico-units of the currency as BigInt, never rounded, printed as a decimal
-// string. A price of 1 per million tokens is 1e6 pico-units for each token. DESIGN.md "Files",
-// WIRE.md 8.
+// string. A price of 1 per million tokens is 1e6 pico-units for each token. wire.md "Prices".
 import type { Usage } from "../openai/usage.ts";
 
-/** What a model costs, in the currency per million tokens, with at most six decimals. */
+/** The price of a model, in the currency per million tokens, with at most six decimals. */
 export interface Price {
   /** Prompt tokens from the provider's cache. Absent: as much as input_cache_miss. */
   readonly input_cache_hit?: number | undefined;
@@ -19,7 +18,7 @@ export interface Price {
 
 /** Decimals of an amount: those of a pico-unit. */
 export const DECIMALS = 12;
-/** What so many tokens cost, in pico-units. A price has at most six decimals, so it is whole. */
+/** The cost of so many tokens, in pico-units. A price has at most six decimals, so it is whole. */
 export const picoOf = (tokens: number, price: number): bigint =>
   BigInt(tokens) * BigInt(Math.round(price * 1e6));
 

@@ -1,4 +1,4 @@
-// Every error that a client can get: the HTTP status and the type of each condition. WIRE.md 4.2.
+// Every error that a client can get: the HTTP status and the type of each condition. errors.md.
 // Whatever is thrown while a request is handled becomes one of them in `toApiError`.
 import { pathText, ValidationError } from "../schema/checker.ts";
 
@@ -49,7 +49,7 @@ interface ErrorDetail {
   readonly param?: string | null;
   /** Headers of the answer, such as Allow. Absent: none but the usual ones. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What was thrown, for the log only. */
+  /** The original exception, for the log only. */
   readonly cause?: unknown;
 }
 
@@ -73,14 +73,14 @@ export class ApiError extends Error {
     this.param = detail.param ?? null;
     // Some clients retry whatever they get. Below 500, a retry mends only what depends on the
     // moment. One after a timeout would buy a long generation again, and one after a bug would meet
-    // the same bug (WIRE 4.5).
+    // the same bug (wire.md "Retries").
     const isRefused = this.status < 500 && ![408, 409, 429].includes(this.status);
     const noRetry = isRefused || code === "upstream_timeout" || code === "internal_error";
     this.headers = { ...detail.headers, ...(noRetry && { "x-should-retry": "false" }) };
   }
 }
 
-/** The JSON body of an error (SPEC "Errors", for `param` WIRE.md 4.1). */
+/** The JSON body of an error (contract.md "Errors", wire.md "Error body"). */
 export const errorBody = ({ message, type, code, param }: ApiError, request_id: string) => ({
   error: { message, type, code, param, request_id },
 });

@@ -1,4 +1,4 @@
-// What a checked request keeps of a request in another client API.
+// The part of a request in another client API that a checked request keeps.
 
 /** A request in another client API, as it was written: for a provider that has the same format. */
 export interface NativeRequest {
@@ -9,8 +9,8 @@ export interface NativeRequest {
   /** Headers that are passed on. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * What chat completions has no words for, so that only such a provider can serve it. Absent: any
-   * can.
+   * The part that chat completions cannot express, so that only such a provider can serve it.
+   * Absent: any can.
    */
   readonly only?: { readonly path: (string | number)[]; readonly message: string } | undefined;
   /** The bytes of the blocks and tools of `body` that the chat completion lacks. Absent: none. */

@@ -48,23 +48,25 @@ export interface ToolArgumentsPart {
 export interface FinishPart {
   /** May come more than once, with text or figures after it. The last one counts. */
   readonly type: "finish";
-  /** The provider's own word, translated to one of SPEC.md's four (WIRE.md 2). */
+  /**
+   * The provider's own word, translated to one of the contract's four (wire.md "Finish reasons").
+   */
   readonly reason: FinishReason;
 }
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
-/** What the provider states of the tokens so far. */
+/** Token figures that the provider states. */
 export interface UsagePart {
   /** May come more than once. Later figures take the place of earlier ones. */
   readonly type: "usage";
-  /** What it leaves undefined stays as it was stated before. */
+  /** Figures that it leaves undefined stay as stated before. */
   readonly usage: UsageReport;
 }
 
 /**
  * An event of the provider, or its whole reply, as it came: for the writer of a client API that has
- * the same format (NativeRequest). What it says stands in the other parts too.
+ * the same format (NativeRequest). The other parts have its content too.
  */
 export interface NativePart {
   /** Comes only where the decoder was given a NativeRequest of its format. */
@@ -88,8 +90,8 @@ export interface TokenLogprob extends Token {
 }
 
 /**
- * A token from a provider's JSON in OpenAI's form. WIRE.md 2: `bytes` is never missing, and
- * `top_logprobs` is always a list.
+ * A token from a provider's JSON in OpenAI's form (wire.md "Log probabilities"): `bytes` is never
+ * missing, and `top_logprobs` is always a list.
  */
 export const tokenLogprob = (json: unknown): TokenLogprob => ({
   ...tokenFields(json),

@@ -1,5 +1,5 @@
-// Writes a reply in the public format: as one document (WIRE.md 2), or as a stream of chunks
-// (WIRE.md 3).
+// Writes a reply in the public format: as one document (wire.md "Whole replies"), or as a stream of
+// chunks (wire.md "Chunks").
 import { randomHex } from "../ids.ts";
 import type { FinishReason, Part, TextPart, TokenLogprob, ToolCallPart } from "./parts.ts";
 import type { Usage } from "./usage.ts";
@@ -12,7 +12,10 @@ export interface ReplyHead {
   readonly created: number;
   /** The canonical name of the model that serves. */
   readonly model: string;
-  /** `fp_` and hexadecimal digits, which stand for the provider and its model (WIRE.md 2). */
+  /**
+   * `fp_` and hexadecimal digits, which stand for the provider and its model (wire.md "Whole
+   * replies").
+   */
   readonly system_fingerprint: string;
 }
 
@@ -24,17 +27,20 @@ export const replyHead = (model: string, fingerprint: string, now: number): Repl
   system_fingerprint: fingerprint,
 });
 
-/** What the client asked for. */
+/** The client's choices that decide the form of its reply. */
 export interface ReplyOptions {
-  /** Whether reasoning is shown. Its tokens are in the usage in any case (WIRE D5). */
+  /** Whether reasoning is shown. Its tokens are in the usage in any case (wire.md "Thinking"). */
   readonly showReasoning: boolean;
   /** Whether log probabilities are shown. If not, `logprobs` is null. */
   readonly showLogprobs: boolean;
-  /** Whether a stream ends with a usage chunk (WIRE D7). A whole reply always has its usage. */
+  /**
+   * Whether a stream ends with a usage chunk (wire.md "Usage in streams"). A whole reply always has
+   * its usage.
+   */
   readonly includeUsage: boolean;
 }
 
-/** A comment that stands where another attempt goes on with a stream, for whoever looks. */
+/** The comment that marks the place where another attempt continues a stream. */
 export const RECOVERED = ": recovered\n\n";
 
 /** Turns parts into the public format. */
@@ -47,8 +53,8 @@ export interface ReplyWriter {
    */
   end(usage: Usage, reason: FinishReason): string;
   /**
-   * Another attempt, of this model, goes on with a stream that broke. Returns what tells it to the
-   * client. Absent: nothing does.
+   * Another attempt, of this model, continues a stream that broke. Returns the text that marks the
+   * place for the client. Absent: the format has no such mark.
    */
   readonly resumed?: (model: string, fingerprint: string) => string;
 }
@@ -161,7 +167,8 @@ export function createChunkWriter(
   }
 
   /**
-   * The chunk with the role, which comes once, before the first delta (WIRE 3.3). "" after that.
+   * The chunk with the role, which comes once, before the first delta (wire.md "Chunks"). "" after
+   * that.
    */
   function roleChunk(first: Part["type"]): string {
     if (roleSent) return "";

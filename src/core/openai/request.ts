@@ -1,6 +1,6 @@
-// The request body of POST /v1/chat/completions: fields, ranges, combinations. SPEC.md "Chat
-// completion request" and "Message", WIRE.md 1. The checked request is normalised (no nulls, text
-// parts joined, `developer` as `system`) and has known fields only. What fields demand of each
+// The request body of POST /v1/chat/completions: fields, ranges, combinations. contract.md "Request
+// fields" and "Messages", wire.md "From the client". The checked request is normalised (no nulls,
+// text parts joined, `developer` as `system`) and has known fields only. What fields demand of each
 // other is a rule here and, for /openapi.json, a JSON Schema in request.json.
 import type { NativeRequest } from "./native-request.ts";
 import published from "./request.json" with { type: "json" };
@@ -74,7 +74,7 @@ const contentOf = <V extends Fields>(parts: V) =>
 const textContent = refine(contentOf({}), textOf);
 const userContent = refine(contentOf(mediaParts), joinText);
 const assistantContent = refine(contentOf({ refusal }), textOf);
-/** A model wrote `arguments`: they need not be JSON (WIRE 1.4). */
+/** A model wrote `arguments`: they need not be JSON (wire.md "Messages"). */
 const calledFunction = object({ name: nonEmpty, arguments: withDefault(string(), "") });
 const toolCall = object({
   id: nonEmpty,
@@ -215,7 +215,7 @@ const body = object({
   stream_options: optional(object({ include_usage: withDefault(boolean(), false) })),
   n: optional(refine(number({ integer: true }), onlyOne, { const: 1 })),
   seed: optional(number({ min: Number.MIN_SAFE_INTEGER, integer: true })),
-  // It does not change the reply, so an invalid value counts as absent (WIRE 1.2).
+  // It does not change the reply, so an invalid value counts as absent (wire.md "Request fields").
   user: lenient(nonEmpty),
   parallel_tool_calls: optional(boolean()),
   reasoning_effort: optional(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
@@ -288,6 +288,8 @@ export type ChatRequest = Readonly<Omit<Infer<typeof chatRequest>, "messages">> 
    * Absent: there are none.
    */
   readonly further?: Readonly<Record<string, unknown>>;
-  /** The place in the client's own request of what stands at a place of this. Absent: the same. */
+  /**
+   * Translates a path in this request to the path in the client's own request. Absent: the same.
+   */
   readonly clientPath?: (path: readonly (string | number)[]) => (string | number)[];
 };

@@ -1,4 +1,4 @@
-// Token counts: what a provider states, and what the client is billed for. WIRE.md 2.
+// Token counts: what a provider states, and what the client is billed for. wire.md "Token counts".
 
 /** Token statistics of a reply. All counts are in tokens. */
 export interface Usage {
@@ -24,7 +24,7 @@ export interface Usage {
   readonly completion_tokens_details: { readonly reasoning_tokens: number };
 }
 
-/** What one event of a provider states of the tokens so far. */
+/** The token figures of one event of a provider. */
 export interface UsageReport {
   /** Undefined: the event does not state it. */
   readonly prompt: number | undefined;

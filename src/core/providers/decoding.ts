@@ -1,4 +1,4 @@
-// What the decoders of all formats have in common: whole replies, texts and usage.
+// Parts of decoders that all formats share: whole replies, texts and usage.
 import { tokenLogprob, type Part, type TextPart } from "../openai/parts.ts";
 import type { NativeRequest } from "../openai/native-request.ts";
 import type { UsageReport } from "../openai/usage.ts";
@@ -7,8 +7,8 @@ import { asArray, asString } from "../schema/untrusted-json.ts";
 import { ProviderError } from "./provider-error.ts";
 
 /**
- * The parts of a whole reply. It is finished, whether or not it says so. Throws a ProviderError if
- * the JSON is an error, or no reply.
+ * The parts of a whole reply. It is finished even if it has no finish reason. Throws a
+ * ProviderError if the JSON is an error, or no reply.
  */
 export function wholeReply(
   { decoder, isReply }: Dialect,
@@ -49,7 +49,7 @@ export function withUsage(
   };
 }
 
-/** What a provider states as a text. Of any other shape it is its JSON: nothing is lost. */
+/** A provider's value as a text. A value that is no text becomes its JSON: nothing is lost. */
 export const textOf = (json: unknown): string => asString(json ?? "") ?? JSON.stringify(json);
 
 /**
@@ -63,6 +63,9 @@ export function textPart(type: TextPart["type"], stated: unknown, tokens?: unkno
   return text === "" ? [] : [{ type, text }];
 }
 
-/** A provider that calls a tool must name it. What it generated follows from the request. */
+/**
+ * A provider that calls a tool must name it. The generation follows from the request, so the
+ * breaker does not count it.
+ */
 export const namelessCall = (): ProviderError =>
   new ProviderError("upstream_error", "a tool call without a name", { fromContent: true });

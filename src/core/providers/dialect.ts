@@ -36,7 +36,7 @@ export interface Decoder {
    * provider failed.
    */
   push(event: unknown): Part[];
-  /** Whether the last event said that no more will come. Absent: the format never says so. */
+  /** Whether the last event ended the stream. Absent: the format has no such event. */
   readonly ended?: () => boolean;
   /**
    * Returns what `[DONE]` adds to a reply: its finish, if the provider states none. Throws as
@@ -48,7 +48,7 @@ export interface Decoder {
 export interface Dialect {
   /** The headers that carry the provider's key. */
   auth(key: string): Headers;
-  /** Throws a ProviderError if this format has no words for the request. */
+  /** Throws a ProviderError if this format cannot express the request. */
   request(chat: ChatRequest, target: Target): ProviderRequest;
   /** Whether this JSON, which is no error, is a whole reply. */
   isReply(json: unknown): boolean;
@@ -58,8 +58,8 @@ export interface Dialect {
    */
   decoder(target: Target, native?: NativeRequest): Decoder;
   /**
-   * What an answer other than 200 means. `body` is its JSON, or its text (or the beginning of it)
-   * if it is not JSON.
+   * The meaning of an answer other than 200. `body` is its JSON, or its text (or the beginning of
+   * it) if it is not JSON.
    */
   refusal(status: number, headers: RefusalHeaders, body: unknown): ProviderError;
 }
@@ -69,7 +69,7 @@ export interface RefusalHeaders {
   get(name: string): string | null;
 }
 
-/** Whose requests a dialect is for, as far as it remembers something between them. */
+/** The provider and the account whose requests share the memory of a dialect. */
 export interface DialectScope {
   /** The provider's base_url. */
   readonly baseUrl: string;
@@ -86,8 +86,8 @@ export interface DialectDefinition {
   /** The values of `supports` that this format cannot express. */
   readonly unsupported: readonly string[];
   /**
-   * What is appended to base_url, and an end of base_url that repeats a part of it. Absent: any
-   * base_url is right.
+   * The path that is appended to base_url, and an end of base_url that repeats a part of it.
+   * Absent: any base_url is right.
    */
   readonly appended?: { readonly path: string; readonly end: RegExp };
   /** The vendor by whose published rules its providers count images, audio and files. */

@@ -16,7 +16,10 @@ export function effortOf(effort: string | undefined, { efforts }: Traits): strin
   return efforts.toSorted((a, b) => distance(a) - distance(b) || depth(b) - depth(a))[0];
 }
 
-/** SPEC.md's default of both is 1, whatever the provider's own default is. */
+/**
+ * The contract's default of both is 1 (contract.md "Request fields"), whatever the provider's own
+ * default is.
+ */
 function samplingOf(chat: ChatRequest, traits: Traits) {
   const stated = (name: SamplingParameter) => (traits.omit.includes(name) ? undefined : chat[name]);
   const orDefault = (name: SamplingParameter) => {

@@ -1,6 +1,7 @@
-// A failed attempt at a provider: what the client may learn of it, who has to act, and whether
-// asking again helps (WIRE.md 4.3). A refusal is an answer other than 200, or an error inside a
-// 200. The provider's text is never passed on: it may quote keys, hosts or the client's content.
+// A failed attempt at a provider: the part that the client may know, who has to act, and whether
+// asking again helps (wire.md "Provider errors"). A refusal is an answer other than 200, or an
+// error inside a 200. The provider's text is never passed on: it may quote keys, hosts or the
+// client's content.
 import type { ErrorCode } from "../openai/errors.ts";
 import type { UsageReport } from "../openai/usage.ts";
 
@@ -70,7 +71,7 @@ export interface ProviderAnswer {
  */
 export class ProviderError extends Error {
   readonly code: ProviderErrorCode;
-  /** Who can do something about it. */
+  /** Who has to act. */
   readonly blame: "provider" | "operator" | "client";
   /**
    * Whether the breaker counts it. One client's content must never close a model to others, so
@@ -82,8 +83,8 @@ export class ProviderError extends Error {
   /** Set by the attempt. Absent: the provider was not asked. */
   answer?: ProviderAnswer;
   /**
-   * What the event with the error states of the tokens. It is billed like any other figure.
-   * Undefined: nothing.
+   * The token figures in the event with the error. They are billed like any other. Undefined:
+   * nothing.
    */
   usage: UsageReport | undefined;
   constructor(code: ProviderErrorCode, message: string, detail: ProviderErrorDetail = {}) {

@@ -1,8 +1,9 @@
-// What differs between providers that speak one format, as data (WIRE.md 6, 7.1). Each vendor's row
-// in src/config/vendors.json says how it departs from the generic one. The configuration overrides
-// a trait in a provider, and again in a model.
+// The differences between providers that speak one format, as data (wire.md "OpenAI-compatible
+// providers", "Anthropic requests"). Each vendor's row in src/config/vendors.json says how it
+// departs from the generic one. The configuration overrides a trait in a provider, and again in a
+// model.
 
-/** What a model can do of what not every model can. */
+/** A capability that not every model has. */
 export type Support =
   | "tools"
   | "json_object"
@@ -34,7 +35,7 @@ export interface Traits {
   readonly thinking_off: boolean;
   /** The known depths of thinking. The one nearest to the client's reasoning_effort is sent. */
   readonly efforts: readonly string[];
-  /** What the model can do of what not every model can. */
+  /** The capabilities of the model among those that not every model has. */
   readonly supports: readonly Support[];
   /**
    * The known forms of tool_choice. `any`: all but named tools, with "any" for "required". `auto`:
@@ -75,7 +76,7 @@ export interface Traits {
   /** Whether parts of messages keep the client's marks for the provider's cache. */
   readonly cache_control: boolean;
   /**
-   * What a client's own request may have beyond what its format always passes to such a provider.
+   * Parts of a client's own request that may pass to such a provider, beyond those that always may.
    */
   readonly passes: readonly string[];
   /** Whether a stream's usage must be asked for. */
@@ -96,8 +97,8 @@ export interface Traits {
    */
   readonly done_without_finish: boolean | undefined;
   /**
-   * How the model is told to go on with the beginning of its own answer: a word of the extension
-   * that asks it to. "none": it cannot.
+   * How the model is asked to continue the beginning of its own answer; the extension that asks it
+   * defines the values. "none": it cannot.
    */
   readonly prefill: string;
   /**

@@ -1,5 +1,5 @@
-// What goes wrong in an attempt, as a ProviderError: more than a provider may say, what the network
-// says, and the unexpected exceptions of dialects.
+// The failures of an attempt as ProviderErrors: replies beyond a bound, errors of the network, and
+// unexpected exceptions of dialects.
 import type { Part } from "../openai/parts.ts";
 import { ApiError } from "../openai/errors.ts";
 import type { Dialect } from "../providers/dialect.ts";
@@ -40,8 +40,8 @@ const UNREACHABLE = new RegExp(
 const BUG = /^ERR_(INVALID_ARG|INVALID_THIS|MISSING_ARGS|OUT_OF_RANGE)/;
 
 /**
- * Whatever an attempt threw, as a ProviderError if the network or a bound caused it. A bug of this
- * program stays what it is.
+ * The exception of an attempt, as a ProviderError if the network or a bound caused it. A bug of
+ * this program stays what it is.
  */
 export function fromNetwork(error: unknown): unknown {
   if (error instanceof ProviderError || !(error instanceof Error)) return error;

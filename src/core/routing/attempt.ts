@@ -44,7 +44,7 @@ export interface Serving {
   readonly meter: Meter;
 }
 
-/** What all attempts at one request have in common. */
+/** The data that all attempts at one request share. */
 export interface RequestContext {
   /** Aborted when the client has left, or when the request's time is over. */
   readonly cancel: Cancel;
@@ -52,7 +52,7 @@ export interface RequestContext {
   readonly endsAt: number;
   /** The account whose request it is. */
   readonly account: string;
-  /** Requests for a reply that this process has in hand at this moment, this one included. */
+  /** Requests for a reply that this process has in progress, this one included. */
   readonly inFlight: () => number;
   /** Whether the work on the request is done in turns of the event loop. */
   readonly large: boolean;
@@ -62,7 +62,7 @@ export interface RequestContext {
   readonly clock: Clock;
   /** Called for failed attempts, events that cannot be read, and bugs. */
   readonly report: ReportEvent;
-  /** Undefined: nobody traces it. */
+  /** Undefined: it is not traced. */
   readonly trace: RequestTrace | undefined;
   /**
    * Chooses among the candidates that have not been asked, after these failures. Absent: all stay,
@@ -81,7 +81,7 @@ export interface AttemptOptions extends RequestContext {
   readonly resent: () => void;
 }
 
-/** What the steps of an attempt share. */
+/** The data that the steps of an attempt share. */
 interface Call extends Serving {
   readonly chat: ChatRequest;
   /** The provider is asked for a stream. */

@@ -1,5 +1,6 @@
-// The contract of a circuit breaker for one model: who may ask it now, and how it stands. DESIGN.md
-// "Breaker". An extension brings one (extensions/breaker); without it every model is always asked.
+// The contract of a circuit breaker for one model: who may ask it now, and how it stands.
+// contract.md "Breaker". An extension brings one (extensions/breaker); without it every model is
+// always asked.
 import type { ProviderAnswer, ProviderError } from "../providers/provider-error.ts";
 
 export interface BreakerSettings {
@@ -25,7 +26,8 @@ export interface BreakerStatus {
   /** The last failure, for the operator. Null: there was none. */
   readonly lastFault: string | null;
   /**
-   * The provider's answer at the last failed attempt, whoever was to blame. Null: there was none.
+   * The provider's answer at the last failed attempt, also where the client or the operator was to
+   * blame. Null: there was none.
    */
   readonly lastAnswer: ProviderAnswer | null;
 }

@@ -1,5 +1,5 @@
-// The models and aliases of one configuration, and which models may serve a request. SPEC.md
-// "Routing aliases", DESIGN.md "Candidates".
+// The models and aliases of one configuration, and which models may serve a request. contract.md
+// "Routing aliases", "Candidates".
 import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { cut } from "../schema/checker.ts";

@@ -1,6 +1,6 @@
-// What is said of failed attempts: to the ledger, to the operator, and to the client, who never
+// How failed attempts are reported: to the ledger, to the operator, and to the client, who never
 // sees the provider's own message. Computes the client's Retry-After after providers' faults.
-// WIRE.md 4.2, the rows of providers' faults.
+// errors.md "Provider answers".
 import type { AttemptRecord } from "../ledger/ledger.ts";
 import { ClientGone } from "../http/cancel.ts";
 import { ApiError, toApiError } from "../openai/errors.ts";
@@ -16,9 +16,9 @@ export interface FailedAttempt {
 
 type ClientError = readonly [param: string | null, message: string];
 
-/** A provider is overloaded for so long, where it does not say so itself. */
+/** How long an overloaded provider is assumed to stay so, if it does not say. */
 const DEFAULT_RETRY_MS = 5_000;
-/** The longest Retry-After that clients obey (WIRE.md 4.4). */
+/** The longest Retry-After that clients obey (wire.md "Rate limit headers"). */
 const MAX_RETRY_SECONDS = 60;
 
 /**
@@ -42,7 +42,7 @@ const CLIENT_ERRORS: { readonly [code in ProviderErrorCode]: ClientError } = {
   ],
 };
 
-/** What the ledger keeps of an attempt's end. */
+/** The end of an attempt, as the ledger keeps it. */
 interface AttemptOutcome {
   readonly outcome: string;
   /** Undefined: there is no more to say. */
@@ -90,11 +90,11 @@ export function toClientError(requested: string, failures: readonly FailedAttemp
   const last = [...lastByModel.values()];
   // Once the prompt was too long for one model, what other models said is more useful.
   const others = last.filter(({ error }) => error.code !== "context_length_exceeded");
-  const decisive = others.length > 0 ? others : last;
-  const codes = new Set(decisive.map(({ error }) => error.code));
+  const relevant = others.length > 0 ? others : last;
+  const codes = new Set(relevant.map(({ error }) => error.code));
   const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
-  const seconds = retrySeconds(decisive);
-  const room = Math.max(...decisive.map(({ model }) => model.contextTokens ?? 0));
+  const seconds = retrySeconds(relevant);
+  const room = Math.max(...relevant.map(({ model }) => model.contextTokens ?? 0));
   const [param, message] = CLIENT_ERRORS[code];
   // The client's text comes last, and from a function, so that nothing in it is replaced.
   const text = message
@@ -114,7 +114,8 @@ function retrySeconds(failures: readonly FailedAttempt[]): number | undefined {
 }
 
 /**
- * What the provider or the breaker demands, whichever is later. Undefined: neither demands a wait.
+ * The wait that the provider or the breaker demands, whichever is longer. Undefined: neither
+ * demands a wait.
  */
 function retryMs({ model, error }: FailedAttempt): number | undefined {
   const assumed = error.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined;

@@ -1,6 +1,6 @@
 // All attempts at one request, until a model has replied: the same model again after a passing
-// failure, then, for an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md
-// 4.3. After the first real delta there is no way back.
+// failure, then, for an alias, the next candidate. contract.md "Attempts" and "Commit point",
+// wire.md "Provider errors". After the first real delta there is no way back.
 import type { Clock } from "../clock.ts";
 import { ClientGone, type Cancel } from "../http/cancel.ts";
 import type { AttemptRecord } from "../ledger/ledger.ts";
@@ -22,7 +22,7 @@ export interface RequestProgress {
   readonly attempts: readonly AttemptRecord[];
   /** When the model began to reply, by the monotonic clock. Undefined: it did not. */
   readonly begunAt: number | undefined;
-  /** What is billed. An attempt that failed before it began costs nothing. */
+  /** The tokens that are billed. An attempt that failed before it began costs nothing. */
   readonly reading: MeterReading;
   /** Of `reading`, in pico-units of the currency. */
   readonly cost: bigint;
@@ -59,7 +59,7 @@ export type Deliver = (parts: readonly Part[], serving: Serving) => Promise<unkn
 /** Completes a request: as completeWithFallback. */
 export type Complete = typeof completeWithFallback;
 
-/** What one attempt came to. */
+/** The result of one attempt. */
 interface AttemptResult extends Serving {
   /** Two if the request was sent again because its pooled connection was closed, else one. */
   readonly records: readonly AttemptRecord[];
@@ -76,7 +76,7 @@ const STALE_CONNECTION = new ProviderError(
   "the provider had closed the pooled connection; the request is sent again on a new one",
 );
 
-/** The progress of a request of which no model has been asked yet. `model`: its first candidate. */
+/** The progress of a request before any model was asked. `model`: its first candidate. */
 export const notStarted = (model: Model): RequestProgress => ({
   model,
   attempts: [],
@@ -115,7 +115,7 @@ export async function completeWithFallback(
       const error = requireRecoverable(result, progress, chat.model, context);
       failures.push({ model, error });
       wait = waitBefore(error, model, retries);
-      // At a retry the model's own failure is there already.
+      // On a retry, `failures` already holds the model's real error.
     } else if (retries === 0) failures.push({ model, error: BREAKER_OPEN });
 
     // The same model again, if there is time for it and its breaker is still closed; else the next.
@@ -139,7 +139,7 @@ async function tryOnce(
   context: RequestContext,
 ): Promise<AttemptResult> {
   const { clock, report, cancel } = context;
-  // What is held for a reply pays for so many tokens, so that no estimate may have more.
+  // The hold pays for so many tokens, so no estimate may have more.
   const most = Math.min(chat.maxTokens ?? Infinity, model.traits.max_output_tokens ?? Infinity);
   const serving: Serving = { model, meter: createMeter(chat, model.provider.countMedia, most) };
   const records: AttemptRecord[] = [];
@@ -190,7 +190,10 @@ async function tryOnce(
   return { model, meter: serving.meter, records, begunAt, error };
 }
 
-/** What is billed of an attempt: nothing if it failed before it began, unless the client left. */
+/**
+ * The progress after an attempt. It is billed unless it failed before it began; if the client left,
+ * it is billed in any case.
+ */
 function progressOf(
   { model, meter, begunAt, error }: AttemptResult,
   attempts: readonly AttemptRecord[],

@@ -1,5 +1,5 @@
 // system_fingerprint: which provider and which of its models answered, as a keyed hash. Without the
-// key nobody can guess names of providers and compare.
+// key, names of providers cannot be guessed and compared.
 import { createHmac, randomBytes } from "node:crypto";
 
 /** Hexadecimal digits of the hash: 48 bits, enough to tell backends apart. */

@@ -79,11 +79,11 @@ export interface RankedModel {
 }
 
 export interface AliasSettings {
-  /** What its order follows, for the operator. Absent: a list of its own. */
+  /** The policy that ranks its models, for the operator. Absent: it has a list of its own. */
   readonly policy?: "reasoning" | "value" | undefined;
   /** Its models by their ranks, best first. */
   readonly ranking: readonly RankedModel[];
-  /** False: clients get the answer for an unknown model, a 404 (WIRE.md 4.2). */
+  /** False: clients get the answer for an unknown model, a 404 (errors.md, model_not_found). */
   readonly enabled: boolean;
 }
 
@@ -92,13 +92,13 @@ export interface RoutingSettings {
   readonly models: ReadonlyMap<string, ModelSettings>;
   /** By name, as ModelSettings.provider has it. */
   readonly providers: ReadonlyMap<string, ProviderSettings>;
-  /** By name, such as `auto/chat`. SPEC.md "Routing aliases". */
+  /** By name, such as `auto/chat`. contract.md "Routing aliases". */
   readonly aliases: ReadonlyMap<string, AliasSettings>;
   /** For providers that state none of their own. */
   readonly timeouts: TimeoutSettings;
   /** For providers that state none of their own. */
   readonly retry: RetrySettings;
-  /** For every model, each with a breaker of its own. DESIGN.md "Breaker". */
+  /** For every model, each with a breaker of its own. contract.md "Breaker". */
   readonly breaker: BreakerSettings;
   /** `max_reply_bytes`: bytes of a provider's whole reply. */
   readonly server: { readonly max_reply_bytes: number };
@@ -116,7 +116,7 @@ export interface ModelAccess {
 type Redact = (text: string) => string;
 
 export interface Provider {
-  /** The operator's name for it. Clients never see it (WIRE.md 4.1). */
+  /** The operator's name for it. Clients never see it (wire.md "Error body"). */
   readonly name: string;
   /** The name of its wire format. */
   readonly dialect: string;
@@ -164,7 +164,7 @@ export interface Model extends Target {
 /** The models that can serve a request, in their order; at least one. */
 export type Capable = (models: readonly Model[], chat: ChatRequest) => readonly Model[];
 
-/** What outlives a configuration. */
+/** State that outlives a configuration. */
 export interface CatalogMemory {
   /** A breaker stays as long as it is the same model at the same provider with the same key. */
   readonly breakers: Map<string, Breaker>;

@@ -26,17 +26,14 @@ export interface EventDecoding {
   push(events: readonly string[]): boolean;
   /** Removes the parts that may be delivered, and returns them. None before the first content. */
   takeParts(): readonly Part[];
-  /**
-   * What went wrong first, in the provider's words or in a bug of this program. Undefined: nothing.
-   */
+  /** The first error, of the provider or of this program. Undefined: there was none. */
   error(): unknown;
   /** Content has come. */
   hasBegun(): boolean;
   /** The provider has finished its reply; only figures may follow. */
   isFinished(): boolean;
   /**
-   * The provider has said that nothing will follow. What does follow is no part of the reply,
-   * however the bytes were cut.
+   * The provider has ended the stream. Later bytes are no part of the reply, however they were cut.
    */
   isEnded(): boolean;
   /** Events that were skipped because they are not JSON. */
@@ -144,7 +141,7 @@ const counted = (unfinished: number): number => Math.max(0, unfinished - 64 * 10
 
 /**
  * Resolves at the end of the stream. Rejects with the reason of `cancel`, or with what went wrong,
- * after what came before was delivered.
+ * after the parts before the failure were delivered.
  */
 export function pump(
   body: AsyncIterable<Uint8Array>,
@@ -175,7 +172,7 @@ export function pump(
     const hasContent = decoding.push(texts);
     const parts = decoding.takeParts();
     const room = parts.length > 0 ? deliver(parts) : undefined;
-    room?.catch(() => undefined); // where nobody waits for room any more, its error does not matter
+    room?.catch(() => undefined); // once no code waits for room, its error does not matter
     const error = decoding.error();
     if (error !== undefined && !decoding.isFinished()) throw error;
     if (!room || decoding.isEnded()) {

@@ -8,7 +8,10 @@ const ELEMENTS_A_STEP = 50;
 
 const NONE: ReadonlyMap<unknown, unknown> = new Map();
 
-/** What elements were checked to. It is set while the check of the whole runs, and only then. */
+/**
+ * The results of elements that were checked ahead. Set while the check of the whole runs, and only
+ * then.
+ */
 let passed = NONE;
 
 /** The same check of an element. One that was checked ahead is not checked again. */

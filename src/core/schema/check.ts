@@ -1,8 +1,8 @@
-// What a check is, and what it reports. A check takes an unknown value and returns it typed, or
-// throws a ValidationError that says where the value is wrong and what was expected. It carries the
-// JSON Schema that it enforces, so the published schema cannot differ from the enforced one. Paths
-// are built while a failure travels outwards (each container puts its own step in front), so a
-// valid value pays nothing for them.
+// The contract of a check, and the issues that it reports. A check takes an unknown value and
+// returns it typed, or throws a ValidationError that says where the value is wrong and what was
+// expected. It carries the JSON Schema that it enforces, so the published schema cannot differ from
+// the enforced one. Paths are built while a failure travels outwards (each container puts its own
+// step in front), so a valid value pays nothing for them.
 
 /** A JSON Schema (2020-12) as data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -19,9 +19,9 @@ export type IssueCode =
 export interface ValidationIssue {
   /** From the root of the checked value: `["messages", 2, "role"]`. Empty: the root itself. */
   readonly path: readonly (string | number)[];
-  /** What kind of mistake it is. A client gets it as `error.code`. */
+  /** The kind of mistake. A client gets it as `error.code`. */
   readonly code: IssueCode;
-  /** What was expected, without the path. */
+  /** The expectation that was not met, without the path. */
   readonly message: string;
 }
 
@@ -31,7 +31,7 @@ export class ValidationError extends Error {
   readonly issues: readonly ValidationIssue[];
   constructor(issues: readonly ValidationIssue[]) {
     // A stack costs ten times as much as the check. A request may have 100,000 wrong values in
-    // fields that are lenient, and nobody reads where the check was.
+    // fields that are lenient, and no code reads the path of such a failure.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(issues.map(issueText).join("\n"));

@@ -64,8 +64,8 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: ArrayRules
 
 interface ObjectRules {
   /**
-   * Whether other fields are issues, such as misspelt settings. Absent: they are left out (WIRE
-   * 1.2).
+   * Whether other fields are issues, such as misspelt settings. Absent: they are left out
+   * (contract.md "Request fields").
    */
   readonly strict?: boolean;
 }

@@ -16,7 +16,7 @@ export const MAX_BODY_VALUES = 300_000;
 export const MAX_REPLY_VALUES = 600_000;
 /** A hundred shorter texts at once hold nothing that takes long. */
 const LARGE_CHARS = 32 * 1024;
-/** What a value of a parsed text takes in memory, beside the text. */
+/** The memory of one value of a parsed text, beside the text. */
 const VALUE_BYTES = 100;
 
 /**
@@ -26,7 +26,7 @@ const VALUE_BYTES = 100;
 export type JsonExcess = (text: string, maxValues: number) => string | undefined;
 
 /**
- * What bounds the parsing of a text. `jsonExcess` undefined: it may hold anything. `retain`: as
+ * The bounds of the parsing of a text. `jsonExcess` undefined: it may hold anything. `retain`: as
  * Exchange.retain, for the values of a large text.
  */
 export type JsonBounds = { jsonExcess: JsonExcess | undefined; retain(bytes: number): void };
@@ -34,7 +34,7 @@ export type JsonBounds = { jsonExcess: JsonExcess | undefined; retain(bytes: num
 /** Whether a text is so long that the work on it is done in turns. */
 export const isLarge = (text: string): boolean => text.length > LARGE_CHARS;
 
-/** What is too much in a text. Undefined: nothing, or `excess` is undefined. */
+/** The bound that a text exceeds. Undefined: none, or `excess` is undefined. */
 export const excessIn = (
   text: string,
   maxValues: number,

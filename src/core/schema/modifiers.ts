@@ -8,7 +8,10 @@ export const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
     ? { ...schema, type: [schema["type"], "null"] }
     : { anyOf: [schema, { type: "null" }] };
 
-/** Returns `fallback` for a field that is absent or null (WIRE 1.1: both mean the same). */
+/**
+ * Returns `fallback` for a field that is absent or null (both mean the same: wire.md "Request
+ * envelope").
+ */
 export function withDefault<T>(check: Check<T>, fallback: NoInfer<T>): Check<T> {
   const isScalar = fallback !== undefined && typeof fallback !== "object";
   const schema = { ...orNull(check.schema), ...(isScalar && { default: fallback }) };

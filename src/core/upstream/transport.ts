@@ -29,8 +29,8 @@ export interface UpstreamRequest {
   readonly sent: () => void;
   /**
    * Called when the provider turns out to have closed a pooled connection before a byte of the
-   * response arrived, and the request is about to be sent once more on a new one. Absent: nobody
-   * needs to know.
+   * response arrived, and the request is about to be sent once more on a new one. Absent: nothing
+   * is called.
    */
   readonly resent?: () => void;
 }

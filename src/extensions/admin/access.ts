@@ -1,5 +1,5 @@
-// Who may use the admin listener: requests that name it by an address, that no page of another site
-// sends, and, where there is a password, those that know it.
+// Access to the admin listener: for requests that name it by an address, that no page of another
+// site sends, and, where there is a password, those that know it.
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
@@ -33,9 +33,9 @@ export interface GuardOptions {
 }
 
 /**
- * What it returns throws the ApiError for those who may not ask: 403 `host_not_allowed` and
- * `origin_not_allowed`, 401 `invalid_password`, 429. `monotonic` is the clock of the lockout, in
- * milliseconds.
+ * The returned function throws the ApiError of a request that is not allowed: 403
+ * `host_not_allowed` and `origin_not_allowed`, 401 `invalid_password`, 429. `monotonic` is the
+ * clock of the lockout, in milliseconds.
  */
 export function createGuard(
   { host, password }: GuardOptions,
@@ -66,8 +66,8 @@ function assertHost({ headers }: IncomingMessage, host: string, hasPassword: boo
 }
 
 /**
- * What changes something must come from the listener's own page; what is only read may not come
- * from another site's page, unless the user has followed a link to the console.
+ * Requests that change something must come from the listener's own page; others may not come from
+ * another site's page, unless the user has followed a link to the console.
  */
 function assertOrigin({ headers, method, url }: IncomingMessage): void {
   const { host = "", origin = "" } = headers;
@@ -93,9 +93,9 @@ function createPasswordCheck(
 
   return ({ headers: { authorization = "" }, socket }) => {
     const network = networkOf(socket.remoteAddress ?? "");
-    const own = { name: network, rpm: WRONG_PASSWORDS };
-    const all = { name: ALL, rpm: WRONG_PASSWORDS_OF_ALL };
-    const limits = trusted.has(network) ? [own] : [own, all];
+    const ofNetwork = { name: network, rpm: WRONG_PASSWORDS };
+    const ofAll = { name: ALL, rpm: WRONG_PASSWORDS_OF_ALL };
+    const limits = trusted.has(network) ? [ofNetwork] : [ofNetwork, ofAll];
     if (limits.some(({ name, rpm }) => wrong.used(name) >= rpm)) throw lockedOut();
     if (timingSafeEqual(Buffer.from(sha256(passwordIn(authorization))), digest)) {
       if (trusted.size < MAX_TRUSTED) trusted.add(network);

@@ -56,7 +56,7 @@ export const admin = defineSetting<AdminSettings | undefined>(
 );
 
 /**
- * Who else can reach the listener must need a password, and nobody may read it on its way, unless
+ * Beyond loopback the listener must have a password, and the connection must be encrypted, unless
  * the operator says that the network is safe.
  */
 function assertSafe<T extends AdminSettings>(settings: T): T {

@@ -1,4 +1,4 @@
-// Anthropic's reply, whole or event by event. WIRE.md 7.2.
+// Anthropic's reply, whole or event by event. wire.md "Anthropic replies".
 import { randomHex } from "../../core/ids.ts";
 import type { NativePart, Part } from "../../core/openai/parts.ts";
 import { namelessCall, textOf, textPart, withUsage } from "../../core/providers/decoding.ts";
@@ -39,10 +39,7 @@ export function createAnthropicDecoder(
     replyId = id;
   }
 
-  /**
-   * Content that is there from the start has no events of its own. After such events it repeats
-   * them.
-   */
+  /** Content in the first event has no events of its own. After such events it repeats them. */
   function contentParts(content: unknown): Part[] {
     if (blocks.hasRead()) return [];
     if (!Array.isArray(content)) return textPart("text", content);
@@ -70,7 +67,7 @@ export function createAnthropicDecoder(
     const isRepetition = asObject(json)["type"] === "message" && blocks.hasRead();
     const parts = push(json);
     const event: Record<string, unknown> = isRepetition ? endOf(asObject(json)) : asObject(json);
-    // What has no type is no event of this format.
+    // An object without a type is no event of this format.
     return isNative && asString(event["type"]) ? [nativePart(event), ...parts] : parts;
   };
 
@@ -78,7 +75,7 @@ export function createAnthropicDecoder(
   return withUsage((json) => (isOver ? undefined : usageIn(json)), decoder);
 }
 
-/** What a whole message says that the events before it did not: its end, and its figures. */
+/** The part of a whole message that repeats no earlier event: its end, and its figures. */
 const endOf = ({ stop_reason, stop_sequence = null, usage }: Record<string, unknown>) => ({
   type: "message_delta",
   delta: { stop_reason, stop_sequence },
@@ -106,7 +103,7 @@ interface BlockReader {
 
 /**
  * Blocks that are no part of the answer: what only the provider can read, and its own tools, whose
- * results are told by the end of their names.
+ * results have types that end in `_tool_result`.
  */
 const NO_ANSWER = new Set([
   "redacted_thinking",

@@ -1,4 +1,4 @@
-// Anthropic's Messages API as a wire format of providers. WIRE.md 7.
+// Anthropic's Messages API as a wire format of providers. wire.md "Anthropic requests".
 import type { Extension } from "../../core/extension/extension.ts";
 import type { NativeRequest } from "../../core/openai/native-request.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
@@ -10,7 +10,7 @@ import { refuseUnlisted, withoutUnlisted } from "./passes.ts";
 import { amongPermitted } from "./permitting.ts";
 import { nativeBody, requestBody } from "./request.ts";
 
-/** What all providers of this format have signed while the process runs. */
+/** The signed reasoning of all providers of this format since the process started. */
 const allSignatures = createSignatureStore();
 
 const NAME = "anthropic";

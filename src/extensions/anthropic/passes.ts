@@ -1,7 +1,7 @@
-// What of a client's own Messages request goes to the provider. What raises the price, works at the
-// provider, or names what is stored there under the operator's key goes only where the trait
-// `passes` lists it. What is always passed is listed here: a field or a type that is new passes
-// unread nowhere.
+// The part of a client's own Messages request that goes to the provider. Fields that raise the
+// price, tools that work at the provider, and names of things that are stored there under the
+// operator's key go only where the trait `passes` lists them. The parts that always pass are listed
+// here: a field or a type that is new passes unread nowhere.
 import type { NativeRequest } from "../../core/openai/native-request.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import { pathText } from "../../core/schema/checker.ts";
@@ -9,23 +9,23 @@ import { asArray, asObject, asString } from "../../core/schema/untrusted-json.ts
 
 type Path = readonly (string | number)[];
 
-const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
+const setOf = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
 
-const FIELDS = words(
+const FIELDS = setOf(
   "model messages max_tokens system stream temperature top_p top_k stop_sequences tools " +
     "tool_choice thinking output_config output_format metadata cache_control context_management",
 );
 /** These are left out where they are not listed: the reply means the same without them. */
-const DROPPED = words("service_tier diagnostics fallback_credit_token");
+const DROPPED = setOf("service_tier diagnostics fallback_credit_token");
 /** The client runs these itself. A tool that it describes has no type, or `custom`. */
-const TOOLS = words("custom bash text_editor computer memory computer_toolset browser_toolset");
-const BLOCKS = words(
+const TOOLS = setOf("custom bash text_editor computer memory computer_toolset browser_toolset");
+const BLOCKS = setOf(
   "text image document search_result thinking redacted_thinking tool_use tool_result " +
     "tool_reference",
 );
-const SOURCES = words("base64 url text content");
-const EDITS = words("clear_tool_uses clear_thinking");
-const BETAS = words(
+const SOURCES = setOf("base64 url text content");
+const EDITS = setOf("clear_tool_uses clear_thinking");
+const BETAS = setOf(
   "advanced_tool_use claude_code computer_use context_management dev_full_thinking effort " +
     "extended_cache_ttl fine_grained_tool_streaming interleaved_thinking " +
     "mid_conversation_output_config mid_conversation_system_clear_at " +
@@ -117,14 +117,14 @@ function needBlock(
 ): void {
   const { type, name, source, content } = block;
   const isKnown = type === undefined || BLOCKS.has(String(type));
-  // A call that the provider ran itself says by its name what ran.
-  const told = type === "server_tool_use" ? name : type;
-  if (!isKnown && !isListed) need(String(told), [...path, "type"]);
-  const { type: sourceType, content: shown } = asObject(source);
+  // A call that the provider ran itself has the tool in its name.
+  const typeName = type === "server_tool_use" ? name : type;
+  if (!isKnown && !isListed) need(String(typeName), [...path, "type"]);
+  const { type: sourceType, content: nested } = asObject(source);
   const isSourceKnown = sourceType === undefined || SOURCES.has(String(sourceType));
   if (!isSourceKnown) need(String(sourceType), [...path, "source"]);
   const isWithin = isListed || !isKnown;
-  if (shown) needBlocks(shown, [...path, "source", "content"], need, isWithin);
+  if (nested) needBlocks(nested, [...path, "source", "content"], need, isWithin);
   if (content) needBlocks(content, [...path, "content"], need, isWithin);
 }
 

@@ -16,8 +16,8 @@ export const amongPermitted =
     const permitted = candidates.filter(
       (model) => model.provider.dialect !== dialect || isPermitted(native, model),
     );
-    const asked = permitted.length > 0 ? permitted : candidates;
-    return complete(chat, asked, deliver, context);
+    const remaining = permitted.length > 0 ? permitted : candidates;
+    return complete(chat, remaining, deliver, context);
   };
 
 function isPermitted({ body }: NativeRequest, { traits }: Model): boolean {

@@ -1,4 +1,4 @@
-// The request to Anthropic. WIRE.md 7.1.
+// The request to Anthropic. wire.md "Anthropic requests".
 import type { NativeRequest } from "../../core/openai/native-request.ts";
 import type { ChatRequest, ContentPart } from "../../core/openai/request.ts";
 import type { Target } from "../../core/providers/dialect.ts";
@@ -12,8 +12,9 @@ const JSON_ONLY =
   "Answer with one JSON object and nothing else: no prose around it, no code fence.";
 
 export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
-  // In chat completions system texts all come first (WIRE.md 7.1). Clients of other APIs send
-  // instructions where they come up, and what comes before them is to be in the provider's cache.
+  // In chat completions system texts all come first (wire.md "Turns"). Clients of the Messages API
+  // send instructions where they come up, and what comes before them is to be in the provider's
+  // cache.
   const keepsPlaces = chat.native !== undefined;
   const { system, turns } = turnsOf(chat.messages, undefined, { keepsMarks: true, keepsPlaces });
   const parameters = parametersOf(chat, target.traits);

@@ -1,4 +1,4 @@
-// Anthropic's token counts. WIRE.md 7.2.
+// Anthropic's token counts. wire.md "Anthropic replies".
 import type { UsageReport } from "../../core/openai/usage.ts";
 import { asObject, tokenCounter } from "../../core/schema/untrusted-json.ts";
 import { sumOf } from "../turns/index.ts";
@@ -40,9 +40,9 @@ export function createUsageReader(): (json: unknown) => UsageReport | undefined 
 }
 
 /**
- * What was written to the cache: for five minutes and for an hour together, and for an hour alone.
- * The sum is stated by itself; an answer that states only its parts means their sum. Undefined:
- * nothing is stated.
+ * The tokens that were written to the cache: for five minutes and for an hour together, and for an
+ * hour alone. The sum is stated by itself; an answer that states only its parts means their sum.
+ * Undefined: nothing is stated.
  */
 function writtenIn(usage: Record<string, unknown>) {
   const part = tokenCounter(usage["cache_creation"]);

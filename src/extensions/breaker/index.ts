@@ -1,5 +1,5 @@
-// A circuit breaker for each model. A provider that fails again and again is left alone for a
-// while. Then one request at a time probes it, until one gets a reply. DESIGN.md "Breaker". Only
+// A circuit breaker for each model. After repeated failures no request is sent to the model for a
+// while. Then one request at a time probes it, until one gets a reply. contract.md "Breaker". Only
 // failures of the provider count.
 import type { Clock } from "../../core/clock.ts";
 import type { Extension } from "../../core/extension/extension.ts";
@@ -9,7 +9,7 @@ import type { Breaker, Pass } from "../../core/routing/breaker.ts";
 export const extension: Extension = { name: "breaker", createBreaker };
 
 /**
- * How long a probe takes is unknown, so other clients are asked to come back after so many
+ * The duration of a probe is unknown, so other clients are asked to come back after so many
  * milliseconds.
  */
 const PROBE_RETRY_MS = 1_000;

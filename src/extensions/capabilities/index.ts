@@ -1,5 +1,5 @@
 // Models that lack what a request needs are no candidates: tools, JSON mode, log probabilities,
-// images, a parameter that the provider would refuse. DESIGN.md "Candidates".
+// images, a parameter that the provider would refuse. contract.md "Candidates".
 import type { Extension } from "../../core/extension/extension.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Model } from "../../core/routing/model.ts";

@@ -1,4 +1,4 @@
-// What a request requires of a model.
+// The requirements of a request for its model.
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Traits } from "../../core/providers/traits.ts";
 import { pathText } from "../../core/schema/checker.ts";
@@ -21,7 +21,7 @@ const MEANINGFUL = ["logprobs", "stop", "frequency_penalty", "presence_penalty"]
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
 type MediaKind = (typeof MEDIA)[keyof typeof MEDIA];
 
-/** What a request requires of a model, in the order in which it is told to the client. */
+/** The requirements of a request, in the order in which they are reported to the client. */
 export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
   const { clientPath = (path) => [...path] } = chat;
@@ -43,7 +43,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
     add(
       ["response_format"],
       ({ traits }) => traits.supports.includes(format.type),
-      // LangChain for Python looks for this very phrase (WIRE 1.5).
+      // LangChain for Python looks for this very phrase (wire.md "Reply format").
       `'${pathText(clientPath(["response_format"]))}' of type '${format.type}' is not ` +
         "supported with this model",
     );
@@ -71,8 +71,8 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
 }
 
 /**
- * The first file that is named by an id: it is stored under the operator's key, whoever put it
- * there.
+ * The first file that is named by an id: it is stored under the operator's key, and any customer of
+ * the gateway may have stored it.
  */
 function storedFileIn(messages: ChatRequest["messages"]): (string | number)[] | undefined {
   for (const [index, { content }] of messages.entries()) {

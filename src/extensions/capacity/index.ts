@@ -1,5 +1,5 @@
 // Bounds what a process takes on: the connections of its clients, and the bytes of bodies and
-// replies that it has in hand.
+// replies that it keeps in memory.
 import type { ConfigExtension } from "../../config/extension.ts";
 import { integer, nullable, positive } from "../../config/fields.ts";
 import { defineSetting } from "../../config/setting.ts";
@@ -46,7 +46,7 @@ export function createCapacity(connectionLimit: number, byteLimit: number): Capa
         }
     },
     retain(bytes, own) {
-      // What one exchange keeps has bounds of its own, so alone it is always possible.
+      // One exchange has bounds of its own, so alone it always has room.
       const isAlone = total === own;
       if (bytes > 0 && total + bytes > byteLimit && !isAlone)
         return new HttpError("server_overloaded", "The gateway has too many large requests.", {

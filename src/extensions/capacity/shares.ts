@@ -4,7 +4,7 @@ import { getHeapStatistics } from "node:v8";
 
 /**
  * A body takes some four times its size while it is parsed, checked and written again, and as much
- * that is not collected yet. So bodies and replies in hand take half of the heap at the most.
+ * that is not collected yet. So bodies and replies in memory take half of the heap at the most.
  */
 const HEAP_PARTS = 16;
 
@@ -25,7 +25,7 @@ export function connectionShare(): number {
     : Math.max(1, Math.floor((Number(files) - OTHER_FILES) / 2));
 }
 
-/** What Linux says of the limits of this process. Empty on other systems. */
+/** The limits that Linux states for this process. Empty on other systems. */
 function limitsText(): string {
   try {
     return readFileSync("/proc/self/limits", "utf8");

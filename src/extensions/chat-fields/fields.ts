@@ -56,7 +56,7 @@ const cacheKey = refine(
 /** An empty text says as much as none. */
 const unlessEmpty = (text: string | undefined): string | undefined => text || undefined;
 
-/** A field that would make another reply of it, and that nobody serves. */
+/** A field that asks for a kind of reply that the gateway does not serve. */
 const unserved = (message: string): Check<undefined> =>
   makeCheck(
     { type: "null" },

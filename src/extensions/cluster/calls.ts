@@ -1,8 +1,8 @@
-// Calls from workers to the first process, which knows what must be exact for all of them. What a
-// worker asks in one turn of the event loop goes out in one message.
+// Calls from workers to the first process, which holds the state that must be exact for all of
+// them. What a worker asks in one turn of the event loop goes out in one message.
 import cluster, { type Worker } from "node:cluster";
 
-/** What the first process does with the calls of one subject. */
+/** The first process's handlers for the calls of one subject. */
 export interface Calls<Question, Note, Answer> {
   /** Answers a worker, by its id. Must not reject. Called in the order in which it has asked. */
   answer(question: Question, worker: number): Answer | Promise<Answer>;
@@ -16,9 +16,9 @@ export interface Calls<Question, Note, Answer> {
 export interface Caller<Question, Note, Answer> {
   /** Resolves with the answer. It never settles if the first process has ended. */
   ask(question: Question): Promise<Answer>;
-  /** Says something at once, before what another process does because of it. */
+  /** Sends a note at once, so that it arrives before messages that follow from it. */
   tell(note: Note): void;
-  /** Hears no more answers. */
+  /** Ignores further answers. */
   close(): void;
 }
 
@@ -50,8 +50,8 @@ export function answerWorkers<Question, Note, Answer>(
 
   async function answer(worker: Worker, { first, questions }: Called): Promise<void> {
     if (!alive.has(worker.id)) return;
-    const asked = questions as readonly Question[];
-    const values = await Promise.all(asked.map((question) => calls.answer(question, worker.id)));
+    const batch = questions as readonly Question[];
+    const values = await Promise.all(batch.map((question) => calls.answer(question, worker.id)));
     const message: Answered = { answers: subject, first, values };
     if (worker.isConnected()) worker.send(message);
   }

@@ -8,7 +8,7 @@ import { closeUntaken } from "./untaken.ts";
 /** A worker that has not reported by then stands still, and is left out. In milliseconds. */
 const LATE_MS = 2_000;
 
-/** What a terminal sends to all processes that were started from it. */
+/** The signals that a terminal sends to all processes that were started from it. */
 const GROUP_SIGNALS = ["SIGHUP", "SIGTERM", "SIGINT"];
 
 /** How a worker ended. */
@@ -23,9 +23,9 @@ export interface ChildEnd {
   readonly wasUnborn: boolean;
 }
 
-/** What the first process does with what a worker says. */
+/** The first process's reactions to the messages of a worker. */
 export interface ChildEvents {
-  /** It runs, and wants to know what is in force. */
+  /** It runs, and asks for the configuration in force. */
   born(child: Child): void;
   /** It listens, on an address that clients can use. */
   listening(address: string): void;
@@ -88,7 +88,7 @@ export function startChild(events: ChildEvents): Child {
     for (const answer of asking) answer(report);
   }
 
-  /** What a worker says of its own life. */
+  /** Handles the messages in which a worker reports its own state. */
   function hearOfLife({ born, failed, listening }: WorkerMessage): void {
     hasSpoken = true;
     if (born) events.born(child);

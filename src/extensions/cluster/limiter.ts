@@ -18,16 +18,16 @@ export function admitForWorkers(limiter: LocalLimiter): () => void {
     answer(request, worker) {
       const decision = limiter.admit(request);
       if (request.maxInFlight === null || !decision.admitted) return decision;
-      const own = slots.get(worker) ?? [];
-      slots.set(worker, own);
-      own.push(request);
+      const heldSlots = slots.get(worker) ?? [];
+      slots.set(worker, heldSlots);
+      heldSlots.push(request);
       return decision;
     },
     hear(released, worker) {
       limiter.release(released);
-      const own = slots.get(worker) ?? [];
-      const at = own.findIndex(({ account }) => account === released.account);
-      if (at !== -1) own.splice(at, 1);
+      const heldSlots = slots.get(worker) ?? [];
+      const at = heldSlots.findIndex(({ account }) => account === released.account);
+      if (at !== -1) heldSlots.splice(at, 1);
     },
     ended(worker) {
       for (const request of slots.get(worker) ?? []) limiter.release(request);
@@ -53,7 +53,10 @@ export function createRemoteLimiter(): Limiter {
   };
 }
 
-/** Only what the limiter needs: a request is also a caller, of which more would be copied. */
+/**
+ * Only the fields that the limiter needs: the object may be a whole Caller, and all of it would be
+ * copied.
+ */
 const plain = ({ account, limits, maxInFlight }: AdmissionRequest): AdmissionRequest => ({
   account,
   limits,

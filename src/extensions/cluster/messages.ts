@@ -1,4 +1,4 @@
-// What the first process and its workers send each other. Messages hold Maps, so they travel by
+// The messages between the first process and its workers. Messages hold Maps, so they travel by
 // structured clone.
 import type { Config } from "../../core/config.ts";
 import type { Report } from "../../core/extension/report.ts";
@@ -25,7 +25,7 @@ export interface ConfigMessage {
 
 /** From the first process. Everything may be absent. */
 export interface PrimaryMessage {
-  /** What is in force from now on; the first one makes the worker begin. */
+  /** The configuration in force from now on; the first one makes the worker begin. */
   readonly configuration?: ConfigMessage;
   /** The worker is to report. */
   readonly report?: true;

@@ -78,7 +78,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   }
 
   function greet(child: Child): void {
-    // What is read at start only must be the same for all, so each begins with the first
+    // Settings that are read at start only must be the same for all, so each begins with the first
     // configuration.
     child.send({ configuration: atStart });
     if (inForce !== atStart) child.send({ configuration: inForce });

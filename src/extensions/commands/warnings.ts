@@ -35,9 +35,9 @@ function hopelessAliases(config: Config): Warning[] {
 }
 
 /**
- * Enabled aliases with several candidates, some of which do not say how long a prompt may be:
- * nobody can tell before it is sent whether a long one has room there, so after it was too long for
- * one model these are asked last.
+ * Enabled aliases with several candidates, some of which have no `context_tokens`: whether a long
+ * prompt has room there is unknown before it is sent, so after it was too long for one model these
+ * are asked last.
  */
 function candidatesOfUnknownSize(config: Config): Warning[] {
   const hasSize = (name: string) => config.models.get(name)?.context_tokens !== undefined;
@@ -101,10 +101,12 @@ const ORDER: readonly (readonly [shorter: Deadline, longer: Deadline])[] = [
 ];
 
 function deadlineWarnings({ timeouts, providers }: Config): Warning[] {
-  const own = [...providers].flatMap(([name, { timeouts: given }]) =>
-    given ? misordered(["providers", name, "timeouts"], { ...timeouts, ...definedIn(given) }) : [],
+  const ofProviders = [...providers].flatMap(([name, { timeouts: stated }]) =>
+    stated
+      ? misordered(["providers", name, "timeouts"], { ...timeouts, ...definedIn(stated) })
+      : [],
   );
-  return [...misordered(["timeouts"], timeouts), ...own];
+  return [...misordered(["timeouts"], timeouts), ...ofProviders];
 }
 
 const misordered = (
@@ -118,5 +120,5 @@ const misordered = (
     }),
   );
 
-const definedIn = (given: Partial<Readonly<Record<Deadline, number | undefined>>>) =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+const definedIn = (stated: Partial<Readonly<Record<Deadline, number | undefined>>>) =>
+  Object.fromEntries(Object.entries(stated).filter(([, value]) => value !== undefined));

@@ -1,5 +1,5 @@
 // The texts of a message in whichever form a server writes them: a string, a list of parts of
-// several types, or JSON (Cloudflare's JSON mode). What has an unknown shape becomes text, as its
+// several types, or JSON (Cloudflare's JSON mode). Content of an unknown shape becomes text, as its
 // JSON: it was paid for, and must not vanish.
 import { textOf } from "../../core/providers/decoding.ts";
 import { asArray, asObject } from "../../core/schema/untrusted-json.ts";

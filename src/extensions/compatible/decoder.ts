@@ -87,7 +87,7 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
   return withUsage(usageOf, { push, done });
 }
 
-/** What a choice says: a delta, a message, or only a text. */
+/** The message of a choice: a delta, a message, or only a text. */
 function messageIn({ delta, message, text }: Record<string, unknown>): Record<string, unknown> {
   const stated = delta ?? message ?? text;
   return typeof stated === "string" ? { content: stated } : asObject(stated);

@@ -1,6 +1,6 @@
 // OpenAI's format as the many servers speak it that are compatible with it, each a little
-// differently (WIRE.md 6). It takes the place of the core's dialect `openai`, which reads the
-// format only as it is documented.
+// differently (wire.md "OpenAI-compatible providers"). It takes the place of the core's dialect
+// `openai`, which reads the format only as it is documented.
 import type { Extension } from "../../core/extension/extension.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
@@ -32,7 +32,7 @@ function withFurther(
   if (!further) return body;
   const taken: { [name: string]: unknown } = { ...body };
   for (const name of takes) taken[name] = further[name];
-  // Where it has a field of its own, it need not stand for the user too.
+  // A provider with a field for it does not get it as `user` too.
   if (taken["safety_identifier"] === body.user) taken["user"] = undefined;
   return taken;
 }
@@ -46,7 +46,7 @@ export const compatibleDialect: Dialect = {
   },
   isReply(json) {
     const choice = choiceIn(json);
-    // A reply of which the provider's filter left nothing may come without a message (Azure).
+    // A reply that the provider's filter emptied may come without a message (Azure).
     const isFiltered = finishReasonOf(choice["finish_reason"]) === "content_filter";
     return Boolean(choice["message"]) || isFiltered;
   },

@@ -11,7 +11,7 @@ interface SplitText {
   readonly text: string;
   readonly reasoning: string;
 }
-const NOTHING: SplitText = { text: "", reasoning: "" };
+const EMPTY_SPLIT: SplitText = { text: "", reasoning: "" };
 
 /**
  * Splits a text that arrives in any pieces. `isExpected`: the model thinks in tags, so `<think>`
@@ -68,6 +68,6 @@ export function createThinkTagSplitter(
     if (state === "start" && !isExpected && held.trim() === "") return takeText();
     if (state === "start") start(isLast);
     if (state === "text") return takeText();
-    return state === "reasoning" ? takeReasoning(isLast) : NOTHING;
+    return state === "reasoning" ? takeReasoning(isLast) : EMPTY_SPLIT;
   };
 }

@@ -1,4 +1,5 @@
-// How thinking is switched on and off: each server has its own way. WIRE.md 6.
+// How thinking is switched on and off: each server has its own way. wire.md "OpenAI-compatible
+// providers".
 import type { ThinkingFields } from "../../core/providers/openai/request.ts";
 import { effortOf } from "../../core/providers/parameters.ts";
 
@@ -27,7 +28,8 @@ function templateFields(enabled: boolean): object {
 
 /**
  * The fields that switch thinking on or off. Where there is a switch, it is off unless the client
- * asked for thinking: many models think by default (WIRE D5). `effort`: what the client asked for.
+ * asked for thinking: many models think by default (wire.md "Thinking"). `effort`: what the client
+ * asked for.
  */
 export const thinkingFields: ThinkingFields = (on, effort, traits) => {
   const { thinking } = traits;

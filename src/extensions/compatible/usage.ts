@@ -1,5 +1,5 @@
 // The token counts of servers that speak OpenAI's format: several places, names and ways to count
-// hidden thinking. WIRE.md 2.
+// hidden thinking. wire.md "Token counts".
 import type { UsageReport } from "../../core/openai/usage.ts";
 import { choiceIn } from "../../core/providers/openai/decoder.ts";
 import { asObject, asTokenCount, tokenCounter } from "../../core/schema/untrusted-json.ts";

@@ -1,4 +1,4 @@
-// What a provider's settings must say because of its vendor, beyond their shape. It looks at the
+// Rules for a provider's settings that follow from its vendor, beyond their shape. They look at the
 // raw JSON, so that an issue of shape elsewhere hides none.
 import { vendorPreset, type VendorPreset } from "../../config/vendors.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";

@@ -1,7 +1,7 @@
 // The room in the context windows of an alias's candidates. A candidate that has no room for a
 // prompt is not asked, and after one has found the prompt too long only those are asked that may
 // have more room. A bound of the reply that the client did not state is kept within the window.
-// DESIGN.md "Candidates", "Attempts".
+// contract.md "Candidates", "Attempts".
 import type { Extension } from "../../core/extension/extension.ts";
 import { estimatePrompt } from "../../core/ledger/meter.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
@@ -29,7 +29,7 @@ export const aroundRoom =
       : complete(chat, withRoom(candidates, chat), deliver, { ...context, remaining });
   };
 
-/** What the client itself stated of the length of the reply. Undefined: nothing. */
+/** The client's own limit of the reply's length. Undefined: it stated none. */
 const statedOutput = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest) =>
   max_tokens === undefined && max_completion_tokens === undefined ? undefined : maxTokens;
 

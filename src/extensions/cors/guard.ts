@@ -10,7 +10,7 @@ import type { Origins } from "./origins.ts";
 /** Seconds for which a browser may remember the answer. Chromium takes no more. */
 const MAX_AGE_S = 7_200;
 
-/** What a page may read of a response, beside what every page may. */
+/** The headers of a response that a page may read, beside those that every page may. */
 const EXPOSED = [
   "x-request-id",
   "request-id",
@@ -40,7 +40,7 @@ const REQUEST_HEADERS: ReadonlySet<string> = new Set([
   "x-api-key",
   "x-request-id",
 ]);
-/** What the official SDKs say of themselves. */
+/** Headers in which the official SDKs describe themselves. */
 const SDK_HEADER = /^x-stainless-[a-z0-9-]{1,64}$/;
 
 /** The response depends on these headers of the question, which caches must know. */
@@ -73,8 +73,8 @@ export function createGuard(origins: Origins): Guard {
 }
 
 /**
- * What was not allowed is left out of the answer: the browser then refuses the request, and says
- * why.
+ * Headers that are not allowed are left out of the answer: the browser then refuses the request,
+ * and says why.
  */
 function answerPreflight(headers: IncomingHttpHeaders, res: ServerResponse): void {
   const requested = headers["access-control-request-headers"] ?? "";

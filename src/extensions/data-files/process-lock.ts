@@ -32,7 +32,7 @@ export class BusyError extends Error {}
 export interface LockOptions {
   /** The folder of the lock's sockets. It is made if it is missing. */
   readonly dir: string;
-  /** What is locked. The sockets' names begin with it, and the BusyError names it. */
+  /** The name of the lock. The sockets' names begin with it, and the BusyError names it. */
   readonly name: "books" | "keys";
   /**
    * How long to wait for the process that holds the lock, in milliseconds. Absent: a minute. 0: one
@@ -95,7 +95,8 @@ const socketPath = (path: string): string =>
   );
 
 /**
- * The number of the file at `path`, by which it is told from a copy. Undefined if nothing is there.
+ * The number of the file at `path`, which distinguishes it from a copy. Undefined if there is no
+ * such file.
  */
 export const inodeOf = (path: string): number | undefined =>
   statSync(path, { throwIfNoEntry: false })?.ino;

@@ -24,8 +24,8 @@ export async function syncToDisk(path: string): Promise<void> {
 }
 
 /**
- * Moves the file at `draft` to `path`, unless something is there already: unlike a rename, this
- * replaces nothing. Returns false if something was there. The draft is gone in any case.
+ * Moves the file at `draft` to `path`, unless that path exists: unlike a rename, this replaces
+ * nothing. Returns false if something was there. The draft is gone in any case.
  */
 export function moveUnlessTaken(draft: string, path: string): boolean {
   try {

@@ -12,7 +12,7 @@ export interface Seal {
 }
 
 export interface SealOptions {
-  /** What is sealed. A text that was sealed for another purpose cannot be opened. */
+  /** The purpose of the text. A text that was sealed for another purpose cannot be opened. */
   readonly purpose: string;
   /** Returns hexadecimal digits. Called when the first text is sealed or opened. */
   readonly readSecret: () => string;

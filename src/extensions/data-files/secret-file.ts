@@ -10,8 +10,8 @@ const MAX_BYTES = 1024;
 
 /**
  * Reads a file of random hex digits. The first process that needs the file makes it; all others
- * read the same. `lastKnown` is what the file held before somebody deleted it; absent, new digits
- * of `bytes` bytes are drawn. Throws if the folder is missing, or the file can be neither read nor
+ * read the same. `lastKnown` is what the file held before it was deleted; absent, new digits of
+ * `bytes` bytes are drawn. Throws if the folder is missing, or the file can be neither read nor
  * made.
  */
 export function readOrCreateHex(path: string, bytes: number, lastKnown?: string): string {

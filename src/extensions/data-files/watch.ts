@@ -19,7 +19,7 @@ const LOOK_MS = 500;
  */
 const SETTLED_MS = 2_500;
 
-/** What a look found that is new: the content, or why the file cannot be read. */
+/** A change that was found: the content, or why the file cannot be read. */
 export type Found = FileContent | { readonly error: Error };
 
 /**

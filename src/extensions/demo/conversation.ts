@@ -1,4 +1,4 @@
-// What the demo model is asked, and what it answers.
+// The demo model's prompt and its answer.
 import type { FinishReason } from "../../core/openai/parts.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 
@@ -11,7 +11,7 @@ export type DemoRequest = Omit<ChatRequest, "thinking"> & {
   thinking?: { type: string };
 };
 
-/** What it answers, as tokens. */
+/** Its answer, as tokens. */
 export interface DemoReply {
   /** The tokens of the reasoning. */
   readonly reasoning: readonly string[];

@@ -36,7 +36,7 @@ const KNOWN_STRINGS: ReadonlyMap<string, string> = new Map([
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** `question` fills strings of which nothing else is known. */
+/** `question` fills strings about which the schema says nothing else. */
 export function exampleOf(schema: Schema, question: string): unknown {
   let valuesLeft = MAX_VALUES;
 

@@ -6,7 +6,7 @@ import { makeUsage, type Usage } from "../../core/openai/usage.ts";
 import type { DemoReply, DemoRequest } from "./conversation.ts";
 
 /**
- * The characters of a prompt that are cut into tokens. What follows counts as a token for four
+ * The characters of a prompt that are cut into tokens. The rest counts as a token for four
  * characters.
  */
 const MAX_COUNTED_CHARS = 200_000;
@@ -18,8 +18,8 @@ export const tokensOf = (text: string): string[] =>
   text.match(/\s*(?:[\p{L}\p{M}\p{N}_]{1,8}|\S)|\s+/gu) ?? [];
 
 /**
- * What a conversation repeats, all before its last question, counts as cached, as it does with a
- * real provider.
+ * The repeated part of a conversation, all before its last question, counts as cached, as it does
+ * with a real provider.
  */
 export function usageOf({ tools, messages }: DemoRequest, { reasoning, answer }: DemoReply): Usage {
   const count = createTokenCount();

@@ -1,4 +1,4 @@
-// Gemini's reply, whole or event by event. WIRE.md 7b.
+// Gemini's reply, whole or event by event. wire.md "Gemini replies".
 import { randomHex } from "../../core/ids.ts";
 import { type Part, type TokenLogprob, tokenLogprob } from "../../core/openai/parts.ts";
 import type { UsageReport } from "../../core/openai/usage.ts";
@@ -73,8 +73,8 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
 const OWN_TOOLS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
 
 /**
- * What is written for a part without a text or a call, such as an image: its JSON, because it was
- * paid for and must not vanish. Undefined: nothing.
+ * The text for a part without a text or a call, such as an image: its JSON, because it was paid for
+ * and must not vanish. Undefined: nothing.
  */
 function unknownPart(part: Record<string, unknown>): unknown {
   const names = Object.keys(part);

@@ -1,4 +1,5 @@
-// Gemini's generateContent and streamGenerateContent as a wire format of providers. WIRE.md 7b.
+// Gemini's generateContent and streamGenerateContent as a wire format of providers. wire.md "Gemini
+// requests".
 import type { Extension } from "../../core/extension/extension.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
@@ -6,7 +7,7 @@ import { refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { requestBody } from "./request.ts";
 
-/** What all providers of this format have signed while the process runs. */
+/** The signed reasoning of all providers of this format since the process started. */
 const allSignatures = createSignatureStore();
 
 export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({

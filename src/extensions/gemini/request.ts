@@ -1,4 +1,4 @@
-// The request to Gemini. WIRE.md 7b.
+// The request to Gemini. wire.md "Gemini requests".
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Target } from "../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../core/providers/parameters.ts";
@@ -17,8 +17,9 @@ const CHOICE_MODES = { none: "NONE", auto: "AUTO", required: "ANY" } as const;
 
 export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
   const texts = createTextCounter();
-  // In chat completions system texts all come first (WIRE.md 7b). Clients of other APIs send
-  // instructions where they come up, and what comes before them is to be in the provider's cache.
+  // In chat completions system texts all come first (wire.md "Turns"). Clients of the Messages API
+  // send instructions where they come up, and what comes before them is to be in the provider's
+  // cache.
   const keepsPlaces = chat.native !== undefined;
   const { system, turns } = turnsOf(chat.messages, texts, { keepsPlaces });
   const text = system.map(({ content }) => content).join("\n\n");

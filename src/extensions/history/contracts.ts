@@ -1,9 +1,9 @@
-// What a process tells of its requests, and what is kept of a single one. All of it is data that
-// can be sent to another process. Nothing of it holds content of prompts or replies.
+// The reports of a process about its requests, and the record of a single one. All of it is data
+// that can be sent to another process. Nothing of it holds content of prompts or replies.
 import type { AttemptRecord } from "../../core/ledger/ledger.ts";
 import type { Outcome } from "./figures.ts";
 
-/** What a client asked for, as far as it is no content. */
+/** The parameters of a request, without its content. */
 export interface Asked {
   /** Number of messages. */
   readonly messages: number;
@@ -79,7 +79,7 @@ export interface RequestEntry {
 
 /** Requests of one key that were refused with one code, in one slice. */
 export interface RefusalCount {
-  /** Null: nobody was authenticated. */
+  /** Null: the caller was not authenticated. */
   readonly account: string | null;
   /** As Caller.keyId. Null as above. */
   readonly key: string | null;
@@ -95,7 +95,7 @@ export interface RefusalCount {
   last: number;
 }
 
-/** What one key did in one slice. */
+/** The use of one key in one slice. */
 export interface KeyCount {
   /** Those that were answered, whatever the answer was. */
   requests: number;
@@ -125,9 +125,7 @@ export interface ModelFault {
   readonly request_id: string;
 }
 
-/**
- * What happened in a process in a short stretch of time. It does not change once it is reported.
- */
+/** The events of a process in a short stretch of time. It does not change once it is reported. */
 export interface Slice {
   /** Counts the slices of a process, from 1. */
   readonly seq: number;
@@ -135,7 +133,7 @@ export interface Slice {
   readonly at: number;
   /** By TOTAL. */
   readonly total: number[];
-  /** By ACCOUNT. The name "" stands for requests of nobody who was authenticated. */
+  /** By ACCOUNT. The name "" stands for requests without an authenticated caller. */
   readonly accounts: Map<string, number[]>;
   /** By MODEL. */
   readonly models: Map<string, number[]>;
@@ -149,7 +147,7 @@ export interface Slice {
   readonly ended: readonly RequestEntry[];
 }
 
-/** What a process reports each time that it is looked at. */
+/** The report of a process at each snapshot. */
 export interface ProcessReport {
   /** Tells processes apart, also from those of an earlier start. */
   readonly process: string;

@@ -1,5 +1,5 @@
-// What is kept of one request: made of what the gateway tells when it is opened in the books, when
-// it is settled, and when its response has left.
+// The record of one request: made from the events of the gateway when it is opened in the books,
+// when it is settled, and when its response has left.
 import type { AccessRecord } from "../../core/http/access-log.ts";
 import type { Opening, Settlement } from "../../core/ledger/ledger.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";

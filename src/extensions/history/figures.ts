@@ -2,11 +2,11 @@
 // model. A tally is a list of numbers in the order of its names, so that tallies can be added, kept
 // in one array, and sent to another process.
 
-/** How requests end, as the console tells them apart. "4xx" is any other than those named. */
+/** The outcomes of requests that the console distinguishes. "4xx" is any other than those named. */
 export const OUTCOMES = ["ok", "401", "402", "429", "4xx", "5xx", "cancelled"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** What is kept of an account. Tokens are counts; `cost` is in the configuration's currency. */
+/** The figures of an account. Tokens are counts; `cost` is in the configuration's currency. */
 export const ACCOUNT_FIGURES = [...OUTCOMES, "prompt_tokens", "completion_tokens", "cost"] as const;
 export type AccountFigure = (typeof ACCOUNT_FIGURES)[number];
 
@@ -18,7 +18,7 @@ const BUCKETS = FIRST_TOKEN_BOUNDS.length + 1;
 const firstTokenNames = Array.from({ length: BUCKETS }, (_, at) => `first_${at}` as const);
 
 /**
- * What is kept of a model. `requests` are those that it served, `failed` those of them that broke
+ * The figures of a model. `requests` are those that it served, `failed` those of them that broke
  * off; `attempts` were made at it, and `faults` of these failed by the provider's doing. `reply_ms`
  * is the time of all requests; `stream_ms` and `stream_tokens` are those of streams after their
  * first token. `first_N`: times to a first token by bucket.
@@ -38,9 +38,7 @@ export const MODEL_FIGURES = [
 ] as const;
 export type ModelFigure = (typeof MODEL_FIGURES)[number];
 
-/**
- * What is kept of the whole gateway. `in_flight` and `loop_delay` are the highest that was seen.
- */
+/** The figures of the whole gateway. `in_flight` and `loop_delay` are the highest that was seen. */
 export const TOTAL_FIGURES = [
   ...ACCOUNT_FIGURES,
   "faults",
@@ -52,7 +50,7 @@ export const TOTAL_FIGURES = [
 ] as const;
 export type TotalFigure = (typeof TOTAL_FIGURES)[number];
 
-/** Figures of which the highest counts, where all others are added. */
+/** Figures that are combined by their maximum; all others are added. */
 const HIGHEST: ReadonlySet<string> = new Set(["in_flight", "loop_delay"]);
 
 export interface FigureSet<F extends string = string> {

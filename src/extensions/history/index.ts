@@ -1,7 +1,7 @@
-// What has happened lately, in memory: figures of the last day at falling resolution, and the last
-// requests. Each process records its own; the admin listener shows them as one.
+// The recent past, in memory: figures of the last day at falling resolution, and the last requests.
+// Each process records its own; the admin listener shows them as one.
 import type { Extension } from "../../core/extension/extension.ts";
-import type { HostExtension, HostPart, Look } from "../installation/index.ts";
+import type { HostExtension, HostPart, InstallationStatus } from "../installation/index.ts";
 import type { ProcessReport } from "./contracts.ts";
 import { createHistory } from "./history.ts";
 import { startRecorder } from "./recorder.ts";
@@ -11,7 +11,7 @@ const NAME = "history";
 /** How often all processes are looked at, in milliseconds. */
 const LOOK_MS = 3_000;
 
-const reportsIn = ({ extensions }: Look): readonly ProcessReport[] =>
+const reportsIn = ({ extensions }: InstallationStatus): readonly ProcessReport[] =>
   extensions.flatMap((reports) => (reports[NAME] as ProcessReport | undefined) ?? []);
 
 export const extension: HostExtension & Extension = {

@@ -1,4 +1,4 @@
-// What is told of a range of time: its bins, and what accounts and models add up to in it.
+// The report on a range of time: its bins, and the sums of accounts and models in it.
 import type { ModelFault } from "./contracts.ts";
 import type { Faults } from "./faults.ts";
 import {
@@ -42,7 +42,7 @@ export interface BinFigures extends Readonly<Record<Plain<TotalFigure>, number>>
 }
 
 export interface AccountFigures extends Readonly<Record<AccountFigure, number>> {
-  /** Null: nobody was authenticated. */
+  /** Null: the caller was not authenticated. */
   readonly account: string | null;
   /** It stands for all accounts that have no row of their own. */
   readonly other: boolean;
@@ -57,7 +57,7 @@ export interface ModelFigures extends Readonly<Record<Plain<ModelFigure>, number
   readonly first_token: FirstToken;
 }
 
-/** What is told of a range. */
+/** The report on a range. */
 export interface RangeFigures {
   /** Its name in LEVELS, such as `1h`. */
   readonly range: string;
@@ -69,7 +69,7 @@ export interface RangeFigures {
   readonly to: number;
   /** When recording began, in milliseconds since 1970. Before it nothing is known. */
   readonly since: number;
-  /** Seconds of the range of which everything is known. */
+  /** Seconds of the range for which the data is complete. */
   readonly seconds: number;
   /** The oldest first. Null: nothing is known of that time. */
   readonly bins: readonly (BinFigures | null)[];
@@ -77,15 +77,18 @@ export interface RangeFigures {
   readonly total: Readonly<Record<Plain<TotalFigure>, number>> & {
     readonly first_token: FirstToken;
   };
-  /** Those of which anything is known in the range. */
+  /** Those with any data in the range. */
   readonly accounts: readonly AccountFigures[];
-  /** Those of which anything is known in the range. */
+  /** Those with any data in the range. */
   readonly models: readonly ModelFigures[];
-  /** Refusals of the range. An episode that goes on is told whole, also from before the range. */
+  /**
+   * Refusals of the range. An episode that is not over is reported whole, also from before the
+   * range.
+   */
   readonly refusals: readonly Episode[];
   /** The last fault of each model since the start. */
   readonly faults: readonly ModelFault[];
-  /** What keys have done since the start. */
+  /** The use of keys since the start. */
   readonly keys: readonly KeyUse[];
 }
 
@@ -154,7 +157,9 @@ export function rangeOf(sources: RangeSources): RangeFigures {
   };
 }
 
-/** The tracks with anything in the range. The name of the others is told apart by a member. */
+/**
+ * The tracks with anything in the range. A member distinguishes the row of all others from a name.
+ */
 function rowsOf<F extends string>(
   tracks: Tracks,
   figures: FigureSet<F>,

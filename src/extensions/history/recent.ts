@@ -6,9 +6,9 @@ import { kindOf } from "./slice.ts";
 /** Requests that are kept of each kind: 2,000 in all. */
 const KEPT = { fine: 800, refused: 600, failed: 600 } as const;
 
-/** What to look for. A request must fit all members that are there. */
+/** The filter. A request must fit all members that are present. */
 export interface RequestFilter {
-  /** Empty: requests of nobody who was authenticated. */
+  /** Empty: requests without an authenticated caller. */
   readonly account?: string | undefined;
   /** As RequestEntry.key. */
   readonly key?: string | undefined;

@@ -1,6 +1,6 @@
 // Records in one process what happens to its requests. What has happened is cut into slices of two
 // seconds. Each report has the slices of the last seconds once more, with their numbers, so that a
-// report that is lost, or asked for by somebody else, loses nothing and doubles nothing.
+// report that is lost, or taken by another reader, loses nothing and doubles nothing.
 import { systemClock, type Clock } from "../../core/clock.ts";
 import type { Observation } from "../../core/extension/extension.ts";
 import type { AccessRecord } from "../../core/http/access-log.ts";
@@ -21,7 +21,7 @@ const MAX_RUNNING = 200;
  */
 const MAX_WAITING = 5_000;
 
-/** Paths of which only failures are of interest: programs that look after the gateway ask them. */
+/** Paths of which only failures are recorded: monitoring programs request them all the time. */
 const QUIET = ["/healthz", "/health", "/readyz", "/openapi.json"];
 const LISTS = ["/v1/models", "/v1/models/{id}"];
 

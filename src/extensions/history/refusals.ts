@@ -1,17 +1,17 @@
-// Who is being refused, why, and since when; and which keys are used. An episode goes on as long as
-// the same key is refused with the same code at least every ten minutes.
+// Which callers are being refused, why, and since when; and which keys are used. An episode lasts
+// as long as the same key is refused with the same code at least every ten minutes.
 import type { KeyCount, RefusalCount } from "./contracts.ts";
 
 /** Minutes without a refusal after which the next one begins an episode of its own. */
 const PAUSE_MS = 10 * 60_000;
 /** Episodes that are kept. */
 const MAX_EPISODES = 200;
-/** Keys of which the use is kept. */
+/** The most keys whose use is kept. */
 const MAX_KEYS = 1_000;
 
 /** A row of refusals. */
 export interface Episode {
-  /** Null: nobody was authenticated. */
+  /** Null: the caller was not authenticated. */
   readonly account: string | null;
   /** As Caller.keyId. Null as above. */
   readonly key: string | null;
@@ -27,7 +27,7 @@ export interface Episode {
   last: number;
 }
 
-/** What a key has done since the gateway started. */
+/** The use of a key since the gateway started. */
 export interface KeyUse extends Readonly<KeyCount> {
   /** As Caller.keyId. */
   readonly key: string;

@@ -26,7 +26,7 @@ export interface Settled {
   readonly time: number;
 }
 
-/** What is counted of settled requests. */
+/** The counts of settled requests. */
 type Counted = Pick<Slice, "total" | "accounts" | "models" | "faults">;
 
 export function countSettlement(slice: Counted, settled: Settled): void {

@@ -11,7 +11,10 @@ import { MAX_NAMES, tallyOf } from "./tallies.ts";
 /** Requests of each kind that a slice keeps: the last of them. */
 const MAX_ENDED = 60;
 
-/** What requests are kept apart by, so that a flood of one kind does not push out the others. */
+/**
+ * The kinds of requests that are kept apart, so that a flood of one kind does not push out the
+ * others.
+ */
 export type Kind = "fine" | "refused" | "failed";
 
 export function kindOf(outcome: Outcome | null): Kind {
@@ -124,7 +127,7 @@ export function createSliceCounter(seq: number, at: number): SliceCounter {
   };
 }
 
-/** What a ring holds, the first that was put in first. `count`: how many were put in. */
+/** The entries of a ring, in the order in which they were added. `count`: how many were put in. */
 function inOrder<T>(ring: readonly T[], count: number): readonly T[] {
   const first = count > MAX_ENDED ? count % MAX_ENDED : 0;
   return [...ring.slice(first), ...ring.slice(0, first)];

@@ -3,7 +3,7 @@ import type { FigureSet } from "./figures.ts";
 
 /** The name under which is counted what has no tally of its own. No account or model has it. */
 export const OTHER = "\0other";
-/** Names that are told apart in a slice: accounts, models, keys, refusals. */
+/** The most names that a slice counts separately: accounts, models, keys, refusals. */
 export const MAX_NAMES = 500;
 
 /** The tally of a name, or that of the others. */
@@ -16,7 +16,7 @@ export function tallyOf<T>(map: Map<string, T>, name: string, create: () => T): 
   return tally;
 }
 
-/** What adds to the figures of a tally by their names. */
+/** Adds to the figures of a tally by their names. */
 export const adder =
   <F extends string>(figures: FigureSet<F>, tally: number[]) =>
   (name: F, value = 1): void => {

@@ -8,7 +8,7 @@ export const ACCOUNT = "main";
 export interface FirstConfigOptions {
   /** Its name in gateway.json, which becomes the provider's. */
   readonly vendor: string;
-  /** What is known of this vendor. */
+  /** The facts about this vendor. */
   readonly row: VendorRow;
   /** The models by the vendor's names. */
   readonly models: readonly string[];

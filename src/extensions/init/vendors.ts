@@ -1,5 +1,5 @@
-// What a first configuration needs to know of a vendor: its models, and when somebody last looked
-// up what they cost. The figures stand in vendors.json.
+// The facts about a vendor that a first configuration needs: its models, and when their prices were
+// last looked up. The figures stand in vendors.json.
 import vendorsJson from "./vendors.json" with { type: "json" };
 
 /** A model as gateway.json has it, without its provider. */
@@ -16,7 +16,7 @@ export interface ModelRow {
     readonly input_cache_write_1h?: number;
     readonly output: number;
   };
-  /** What else the model needs, such as `"thinking": "budget"`. */
+  /** Further settings that the model needs, such as `"thinking": "budget"`. */
   readonly [setting: string]: unknown;
 }
 

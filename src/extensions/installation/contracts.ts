@@ -1,5 +1,5 @@
-// The installation as other extensions see it: what all processes that serve say of themselves, and
-// what exists once.
+// The installation as other extensions see it: the reports of all processes that serve, and what
+// exists once.
 import type { ConfigExtension } from "../../config/extension.ts";
 import type { AccountLimits } from "../../core/accounts/keyring.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -52,8 +52,8 @@ export interface ModelStatus {
   };
 }
 
-/** One look at all processes. */
-export interface Look {
+/** A snapshot of all processes. */
+export interface InstallationStatus {
   /** What GET /status says. */
   readonly status: Status;
   /** What extensions report, of each process. */
@@ -72,10 +72,10 @@ export interface Host {
   readonly clock: Clock;
   /** Tells the operator of events, on standard error. */
   readonly diagnose: Diagnose;
-  /** Looks at all processes. Rejects with an ApiError while none serves. */
-  look(): Promise<Look>;
-  /** Calls `listener` after each look, whoever took it. */
-  onLook(listener: (look: Look) => void): void;
+  /** Takes a snapshot of all processes. Rejects with an ApiError while none serves. */
+  look(): Promise<InstallationStatus>;
+  /** Calls `listener` with each snapshot, also with those that other extensions took. */
+  onLook(listener: (look: InstallationStatus) => void): void;
   /** Every account that has a key, with its limit. */
   accounts(): AccountLimits;
   /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
@@ -96,8 +96,8 @@ export interface HostPart {
    */
   listen?(publicAddress: string): Promise<void>;
   /**
-   * What the line that announces the gateway says of it: "console and admin on http://...";
-   * undefined: nothing.
+   * What the start line of the gateway says about it: "console and admin on http://..."; undefined:
+   * nothing.
    */
   announcement?(): string | undefined;
   /**

@@ -8,7 +8,7 @@ import type { Report } from "../../core/extension/report.ts";
 import type { Routes } from "../../core/http/exchange.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import { BREAKER_STATES } from "../../core/routing/breaker.ts";
-import type { Host, HostExtension, HostPart, Look, Status } from "./contracts.ts";
+import type { Host, HostExtension, HostPart, InstallationStatus, Status } from "./contracts.ts";
 import type { Delays } from "./loop-delay.ts";
 import type { ModelReport, ProcessReport } from "./process-report.ts";
 
@@ -16,7 +16,7 @@ import type { ModelReport, ProcessReport } from "./process-report.ts";
 export const NAME = "installation";
 
 export function createHost(sources: HostSources): HostRunner {
-  const listeners: ((look: Look) => void)[] = [];
+  const listeners: ((look: InstallationStatus) => void)[] = [];
   const parts: HostPart[] = [];
   const partOf = new Map<string, HostPart>();
   let publicAddress = "";
@@ -51,7 +51,7 @@ export function createHost(sources: HostSources): HostRunner {
       partOf.set(extension.name, part);
     }
   } catch (error) {
-    // A part with a timer would keep a process alive that serves nobody.
+    // A part with a timer would keep a process alive that serves nothing.
     close().catch(() => undefined);
     throw error;
   }
@@ -78,14 +78,14 @@ export function statusOf(
   extensions: readonly Extension[],
   reported: (name: string) => unknown = () => undefined,
 ): Status {
-  const own = reports.map((report) => report.extensions[NAME] as ProcessReport);
-  const [first] = own;
+  const processReports = reports.map((report) => report.extensions[NAME] as ProcessReport);
+  const [first] = processReports;
   if (!first) throw new ApiError("server_overloaded", "No process serves at the moment.");
-  const worst = worstBreakers(own);
+  const worst = worstBreakers(processReports);
   const added = extensions.map(({ name, status }) => {
-    const given = reports.map((report) => report.extensions[name]);
+    const extensionReports = reports.map((report) => report.extensions[name]);
     const once = reported(name);
-    return status?.(once === undefined ? given : [...given, once], config);
+    return status?.(once === undefined ? extensionReports : [...extensionReports, once], config);
   });
   const core: Status = {
     status: reports.some(({ draining }) => draining) ? "draining" : "serving",
@@ -93,7 +93,7 @@ export function statusOf(
     demo_key: hasDemoKey(config),
     workers: reports.length,
     in_flight: reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
-    event_loop_delay: longestDelays(own),
+    event_loop_delay: longestDelays(processReports),
     models: first.models.map(({ model }) => modelStatus(worst.get(model)!)),
     aliases: [...first.ranking].map(([alias, candidates]) => ({
       alias,

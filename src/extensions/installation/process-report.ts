@@ -1,4 +1,5 @@
-// What this extension reports of one process that serves: data that can be sent to another process.
+// The report of one process that serves, as this extension makes it: data that can be sent to
+// another process.
 import type { BreakerStatus } from "../../core/routing/breaker.ts";
 import type { RankedModel } from "../../core/routing/model.ts";
 import type { Snapshot } from "../../core/chat/context.ts";

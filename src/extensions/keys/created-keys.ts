@@ -1,4 +1,5 @@
-// Keys that `keys create` made: keys.json under data_dir. DESIGN.md "Files under data_dir".
+// Keys that `keys create` made: keys.json under data_dir. The manual's page security.md says how
+// they are kept.
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -57,7 +58,7 @@ export interface CreatedKey {
   rpm: number | null;
   /** The names that it may send as `model`; null: all. */
   models: string[] | null;
-  /** What this key alone may spend. Absent: only its account's budget. */
+  /** The budget of this key alone. Absent: only its account's budget. */
   budget?: KeyBudget | undefined;
   /** Tokens per minute of this key alone. Absent: only its account's limit. */
   tokens_per_minute?: number | undefined;
@@ -69,7 +70,7 @@ export interface CreatedKey {
   revoked: string | null;
 }
 
-/** What a key may spend, as it is written. */
+/** The budget of a key, as it is written. */
 export const keyBudget = object(
   {
     amount: refine(string(), (text) =>
@@ -243,7 +244,7 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
 const writeKeys = (file: string, keys: readonly CreatedKey[]): Promise<void> =>
   replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
 
-/** What is decided about a key before it is made. */
+/** The terms of a key before it is made. */
 export type NewKey = Pick<
   CreatedKey,
   "account" | "name" | "rpm" | "models" | "budget" | "tokens_per_minute" | "expires"

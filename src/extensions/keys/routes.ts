@@ -115,7 +115,7 @@ async function readTerms(exchange: Exchange) {
   return termsBody(json);
 }
 
-/** Throws a ValidationError if a key is to be for a model that there is not. */
+/** Throws a ValidationError if a key is to be for a model that does not exist. */
 function assertModels({ models, aliases }: Config, names: readonly string[]): void {
   const index = names.findIndex((name) => !models.has(name) && !aliases.has(name));
   if (index === -1) return;

@@ -1,9 +1,9 @@
-// What the commands and the admin listener have in common when they make or revoke keys.
+// Shared by the commands and the admin listener: how keys are made and revoked.
 import { join } from "node:path";
 import type { CreatedKey, KeyBudget } from "./created-keys.ts";
 import type { LockOptions } from "../data-files/index.ts";
 
-/** What keeps other processes from writing keys.json meanwhile. */
+/** The lock that keeps other processes from writing keys.json. */
 export const lockOf = (dataDir: string): LockOptions => ({
   dir: join(dataDir, "spend"),
   name: "keys",
@@ -20,7 +20,7 @@ export function budgetIn(text: string): KeyBudget | undefined {
   return amount === "" ? undefined : { amount, period: period as KeyBudget["period"] };
 }
 
-/** What a key may spend, where it has limits of its own. */
+/** The budget of a key that has limits of its own. */
 export type SpendTerms = Pick<CreatedKey, "budget" | "tokens_per_minute">;
 
 /** The same of a key in the configuration, whose row has what extensions add to it. */

@@ -1,4 +1,4 @@
-// Accounts for which nobody can make a request.
+// Accounts without a valid key: no request can be made for them.
 import type { CreatedKeys } from "../../core/accounts/keyring.ts";
 import type { Config } from "../../core/config.ts";
 import type { Warning } from "../../config/extension.ts";

@@ -12,7 +12,7 @@ import type { Part } from "../../core/openai/parts.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Serving } from "../../core/routing/attempt.ts";
 import type { Complete } from "../../core/routing/fallback.ts";
-import { aroundAsked } from "./asked.ts";
+import { billPromptOfLeft } from "./left-prompt.ts";
 
 /**
  * Characters of one stream that are read on: as much as sockets hold of a stream that was held up
@@ -25,7 +25,7 @@ export const extension: Extension = {
   start({ clock, current }) {
     const leftStreams = createLeftStreams(clock);
     const onStreams = aroundStreams(leftStreams, clock, () => current().config);
-    const around = (complete: Complete): Complete => onStreams(aroundAsked(complete));
+    const around = (complete: Complete): Complete => onStreams(billPromptOfLeft(complete));
     // Closed before the ledger, which waits for the settlements of these streams.
     return { around, close: leftStreams.close };
   },
@@ -43,7 +43,8 @@ export interface ReadOnOptions {
 /** One stream that is read on. */
 export interface LeftStream {
   /**
-   * Takes what came. Ends the stream once `meter` has its final figures, or once too much has come.
+   * Takes each batch of parts. Ends the stream once `meter` has its final figures, or once too much
+   * has come.
    */
   observe(parts: readonly Part[], meter: Meter): void;
   /** The stream has ended by itself. */

@@ -53,7 +53,7 @@ const IMAGE_TOKENS: { readonly [rules in MediaRules]: ImageRule } = {
 const tiles = (width: number, height: number, side: number): number =>
   Math.ceil(Math.round(width) / side) * Math.ceil(Math.round(height) / side);
 
-/** The counts of requests that are still in hand: each candidate of an alias asks for them. */
+/** The counts of requests in progress: each candidate of an alias needs them. */
 const counted = new WeakMap<ChatRequest, Map<string, number>>();
 
 /** The tokens of all media in a request. `rules` is a vendor; an unknown one counts as OpenAI. */

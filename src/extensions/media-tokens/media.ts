@@ -1,4 +1,4 @@
-// What an image, audio clip or file in a request is, as far as its tokens depend on it.
+// The properties of an image, audio clip or file in a request on which its tokens depend.
 //
 // The size of an image is read from its first bytes. It counts as 1024 x 1024 where only its
 // address is known or its format is unknown. The length of a WAV is read from its header; other

@@ -56,13 +56,13 @@ function portIssues(json: unknown): ValidationIssue[] {
   const { server, admin } = asObject(json);
   const { metrics } = asObject(admin);
   if (metrics === undefined || metrics === null) return [];
-  const own = { ...DEFAULT_ADDRESS, ...asObject(metrics) };
+  const metricsAddress = { ...DEFAULT_ADDRESS, ...asObject(metrics) };
   const others = [
     { name: "server.port", address: { ...PUBLIC_ADDRESS, ...asObject(server) } },
     { name: "admin.port", address: { ...ADMIN_ADDRESS, ...asObject(admin) } },
   ];
   return others
-    .filter(({ address }) => sharePort(own, address))
+    .filter(({ address }) => sharePort(metricsAddress, address))
     .map(({ name }) => ({
       path: ["admin", "metrics", "port"],
       code: "invalid_value",
@@ -96,7 +96,7 @@ function startListener(host: Host, { host: name, port: number }: Address): HostP
   };
 }
 
-/** Of the admin listener's paths only /metrics, if the extension that counts is there. */
+/** Of the admin listener's paths only /metrics, if the extension `metrics` is loaded. */
 function routesOf(host: Host): Routes {
   const { "/metrics": metrics } = host.adminRoutes();
   return {

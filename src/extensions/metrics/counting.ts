@@ -56,7 +56,7 @@ function countAttempts(samples: Samples, { attempts }: Settlement): void {
   }
 }
 
-/** The labels that name who served; empty if nobody did. */
+/** The labels of the model and the provider that served; empty if none did. */
 const servedBy = ({ provider, modelServed }: Settlement): readonly [string, string] => [
   provider ?? "",
   modelServed ?? "",
@@ -83,7 +83,7 @@ function countCharge(samples: Samples, settlement: Settlement): void {
     count(samples, "gen_ai_client_token_usage", ["input", ...served], usage.prompt_tokens);
     count(samples, "gen_ai_client_token_usage", ["output", ...served], usage.completion_tokens);
     const { cache_write_tokens: written = 0 } = usage.prompt_tokens_details;
-    // A part of "input": it is there only for providers that state it.
+    // A part of "input": only providers that state it have it.
     if (written > 0)
       count(samples, "gen_ai_client_token_usage", ["cache_write", ...served], written);
   }

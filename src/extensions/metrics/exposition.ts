@@ -28,7 +28,7 @@ export function expose(
 
 type Gauges = { [name in FamilyName]?: ReadonlyMap<string, readonly number[]> };
 
-/** What the status says. An extension that is not there has nothing in it. */
+/** Samples from the status. An extension that is not loaded has none. */
 function gaugesOf(status: Status, delays: Status["event_loop_delay"]): Gauges {
   const figure = (value: number) => new Map([["", [value]]]);
   const flag = (section: unknown) => figure(asObject(section)["fault"] === null ? 1 : 0);

@@ -6,7 +6,7 @@
 export interface Family {
   /** As its TYPE line has it. */
   readonly type: "counter" | "histogram" | "gauge" | "summary";
-  /** What it counts, for its HELP line. */
+  /** The text of its HELP line. */
   readonly help: string;
   /** The names of its labels. Absent: none. */
   readonly labels?: readonly string[];

@@ -1,5 +1,5 @@
-// What kind of fault an attempt at a provider met. Error codes tell a client what it may know;
-// kinds tell the operator where to look.
+// The kind of fault of an attempt at a provider. Error codes tell a client what it may know; kinds
+// tell the operator where to look.
 import type { AttemptRecord } from "../../core/ledger/ledger.ts";
 
 /** All kinds, and what each means. */

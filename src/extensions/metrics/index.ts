@@ -1,6 +1,6 @@
 // Metrics for Prometheus: counted in each process, and shown for all of them by GET /metrics of the
 // admin listener.
-import type { Host, HostExtension, HostPart, Look } from "../installation/index.ts";
+import type { Host, HostExtension, HostPart, InstallationStatus } from "../installation/index.ts";
 import type { Handler } from "../../core/http/exchange.ts";
 import { startCounting } from "./counting.ts";
 import { expose } from "./exposition.ts";
@@ -13,17 +13,17 @@ export { since, type Samples } from "./samples.ts";
 const NAME = "metrics";
 
 /**
- * What all processes of a look have counted. Up to 1,000 accounts of each process have series of
+ * The counts of all processes of a snapshot. Up to 1,000 accounts of each process have series of
  * their own in it; GET /metrics shows fewer.
  */
-export const samplesOf = (look: Look): Samples => merge(reportsOf(look));
+export const samplesOf = (look: InstallationStatus): Samples => merge(reportsOf(look));
 
-/** What each process has counted. */
-const reportsOf = ({ extensions }: Look): readonly Samples[] =>
+/** The counts of each process. */
+const reportsOf = ({ extensions }: InstallationStatus): readonly Samples[] =>
   extensions.flatMap((reports) => (reports[NAME] as Samples | undefined) ?? []);
 
 /** By the ids of the processes. */
-const refusalsOf = (look: Look): ReadonlyMap<string, Figures> =>
+const refusalsOf = (look: InstallationStatus): ReadonlyMap<string, Figures> =>
   new Map(
     reportsOf(look).map((samples) => [
       processOf(samples),

@@ -1,4 +1,4 @@
-// What is counted, and sums of it over processes.
+// Counters, and their sums over processes.
 import { randomHex } from "../../core/ids.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
 
@@ -18,7 +18,7 @@ export const newSamples = (): Samples => new Map([[PROCESS, new Map([[randomHex(
 /** The id of the process that made these samples. */
 export const processOf = (samples: Samples): string => [...samples.get(PROCESS)!.keys()][0]!;
 
-/** What a map has under a key; it is made if there is nothing. */
+/** The entry of a map; it is made if it is missing. */
 function entryOf<V>(map: Map<string, V>, key: string, create: () => V): V {
   const known = map.get(key);
   if (known !== undefined) return known;
@@ -40,7 +40,7 @@ export function count(samples: Samples, name: FamilyName, labels: readonly strin
   figures[buckets.length + 1]! += value;
 }
 
-/** What several processes have counted, together. */
+/** The sums of the counts of several processes. */
 export function merge(all: readonly Samples[]): Samples {
   const sums: Samples = new Map();
   for (const [name, family] of all.flatMap((samples) => [...samples])) {

@@ -9,7 +9,10 @@
 
 /** Named at once. "other" stands beside them, and requests without a valid key. */
 export const MAX_NAMED = 50;
-/** Accounts that are told apart, in each process and here. Any further one is "other". */
+/**
+ * The most accounts that are counted separately, in each process and here. Any further one is
+ * "other".
+ */
 export const MAX_KNOWN = 1_000;
 /** Stands for all accounts that are not named. An account of this name is one of them. */
 export const OTHER = "other";
@@ -29,7 +32,7 @@ export type Figures = ReadonlyMap<string, readonly number[]>;
 export interface TopAccounts {
   /** Takes what processes have counted by now, by their ids. */
   take(counted: ReadonlyMap<string, Figures>): void;
-  /** What is shown, in the same form. */
+  /** The samples that are shown, in the same form. */
   shown(): Figures;
 }
 
@@ -62,7 +65,7 @@ export function createTopAccounts(monotonic: () => number): TopAccounts {
     for (const account of accounts.values()) account.score *= factor;
   }
 
-  /** Undefined: it is not told apart. */
+  /** Undefined: it is not counted separately. */
   function accountOf(name: string): Account | undefined {
     const known = accounts.get(name);
     if (known || name === OTHER || accounts.size > MAX_KNOWN) return known;

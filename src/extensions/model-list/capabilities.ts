@@ -1,5 +1,5 @@
-// What GET /v1/models says of a name: the room in the context window, and what the models behind
-// the name can do.
+// What GET /v1/models states about a name: the room in the context window, and what the models
+// behind the name can do.
 import type { Model } from "../../core/routing/model.ts";
 
 /** The fields of the wire. */

@@ -1,5 +1,5 @@
 // GET /v1/models and /v1/models/{id}: the canonical names and enabled aliases that a key may use,
-// with what the models behind them can do. DESIGN.md "Endpoints".
+// with what the models behind them can do. contract.md "Endpoints".
 import type { IncomingHttpHeaders } from "node:http";
 import { authenticate } from "../../core/chat/admission.ts";
 import type { Config } from "../../core/config.ts";
@@ -12,13 +12,13 @@ import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
 
 /** A model as the list has it. */
 export interface ListedModel extends Capabilities {
-  /** What clients send as `model`: a canonical name, or an enabled alias. */
+  /** The value that clients send as `model`: a canonical name, or an enabled alias. */
   readonly id: string;
-  /** As clients of OpenAI expect it (WIRE.md 4.6). */
+  /** As clients of OpenAI expect it (wire.md "Model list"). */
   readonly object: "model";
   /** In seconds since 1970. */
   readonly created: number;
-  /** Always `chat-gateway`: no provider's name may show (WIRE.md 4.1). */
+  /** Always `chat-gateway`: no provider's name may show (wire.md "Model list"). */
   readonly owned_by: string;
 }
 
@@ -65,7 +65,7 @@ function modelRoutes(
   forms: readonly ModelListForm[],
   created: number,
 ): Routes {
-  /** The models that the key may use, and the form in which the client wants them. */
+  /** The models that the key may use, and the form for the client. */
   function listed(exchange: Exchange) {
     const { config, keyring, catalog } = current();
     const { headers } = exchange.req;

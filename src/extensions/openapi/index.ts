@@ -7,7 +7,7 @@ import type { Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import document from "./openapi.json" with { type: "json" };
 
-/** What an extension adds to the document: its paths, and the schemas that they name. */
+/** The part that an extension adds to the document: its paths, and the schemas that they name. */
 export interface Description {
   /** Path items by path, as OpenAPI has them. */
   readonly paths: Readonly<Record<string, object>>;
@@ -17,7 +17,7 @@ export interface Description {
 
 /** An extension that adds to the document. */
 export interface DescribedExtension extends Extension {
-  /** Undefined: with this configuration it serves nothing that is to be described. */
+  /** Undefined: with this configuration there is nothing to describe. */
   readonly describe?: (config: Config) => Description | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface OperationSchemas {
   readonly request: string;
   /** The schema of a whole reply. */
   readonly reply: string;
-  /** What a stream's event has. Absent: it never streams. */
+  /** The schema of a stream's event. Absent: it never streams. */
   readonly event?: string;
   /** The schema of every error. */
   readonly error: string;
@@ -35,7 +35,7 @@ export interface OperationSchemas {
 
 /**
  * The operation of another API in which clients ask for a reply. Keys, limits and errors are those
- * of chat completions; the schemas, and what is said of the reply, are its own.
+ * of chat completions; the schemas and the descriptions of the reply are its own.
  */
 export function describeOperation(
   summary: string,

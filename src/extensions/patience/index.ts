@@ -39,13 +39,13 @@ export const extension: ConfigExtension = {
 
 /** Deadlines that cannot pass, because timeouts.total_ms ends the request before. */
 function endedBefore({ models, aliases, timeouts }: Config): readonly Warning[] {
-  const own = [
+  const overrides = [
     ...[...models].map(([name, settings]) => ["models", name, ofModels.of(settings)] as const),
     ...[...aliases].map(([name, settings]) => ["aliases", name, ofAliases.of(settings)] as const),
   ];
   const total = timeouts.total_ms;
-  return own.flatMap(([section, name, given]) =>
-    Object.entries(given ?? {})
+  return overrides.flatMap(([section, name, deadlines]) =>
+    Object.entries(deadlines ?? {})
       .filter(([, value = 0]) => value > total)
       .map(([deadline, value]) => ({
         path: [section, name, "timeouts", deadline],
@@ -61,16 +61,16 @@ export const aroundSilence =
   (chat, candidates, deliver, context) => {
     const { models, aliases } = config();
     const alias = aliases.get(chat.model);
-    const own = alias && ofAliases.of(alias);
+    const ofAlias = alias && ofAliases.of(alias);
     const { attempt = plainAttempt } = context;
     return complete(chat, candidates, deliver, {
       ...context,
-      attempt(asked, serving, take, options) {
+      attempt(attemptChat, serving, take, options) {
         const settings = models.get(serving.model.name);
-        const overrides = [settings && ofModels.of(settings), own];
+        const overrides = [settings && ofModels.of(settings), ofAlias];
         const model = overrides.reduce<Model>(withPatience, serving.model);
         return attempt(
-          asked,
+          attemptChat,
           model === serving.model ? serving : { ...serving, model },
           take,
           options,

@@ -10,7 +10,9 @@ type Head = Pick<IncomingMessage, "complete"> & {
   readonly headers: { readonly "content-length"?: string | undefined };
 };
 
-/** What the bound depends on. `live`: requests that have not had their whole response. */
+/**
+ * The state on which the bound depends. `live`: requests that have not had their whole response.
+ */
 export interface Bounded {
   readonly socket: Duplex;
   readonly live: { readonly size: number };

@@ -24,7 +24,7 @@ export interface PooledClient {
   close(): void;
 }
 
-/** What a URL says of where a request goes, and how it begins. */
+/** The parts of a URL that say where a request goes and how it begins. */
 interface Target {
   readonly pool: Pool;
   readonly start: string;

@@ -15,7 +15,7 @@ export interface Connection {
   close(): void;
 }
 
-/** What the pool is told. */
+/** The events that a connection reports to the pool. */
 export interface ConnectionOwner {
   /** A response is complete, and another request can be sent. */
   idle(connection: Connection, keepAliveSeconds: number | undefined): void;
@@ -70,7 +70,7 @@ export function openConnection(
     carry(next) {
       exchange = next;
       answered = false;
-      next.leave = source.stop;
+      next.detach = source.stop;
       if (reused) socket.ref();
       if (state === "open") send();
     },
@@ -101,7 +101,7 @@ export function openConnection(
   function complete(surplus: boolean): void {
     const done = exchange!;
     exchange = undefined;
-    done.leave = undefined;
+    done.detach = undefined;
     done.body?.end();
     // Section 9.5: the server may answer before the request has left, and read no more of it.
     if (surplus || !head?.persistent || socket.writableLength > 0) {

@@ -13,7 +13,7 @@ export interface Exchange {
   /** Called when the request has been written to its connection. */
   readonly sent: () => void;
   /** Takes the exchange from where it is: the queue, or its connection. Undefined: it is over. */
-  leave: (() => void) | undefined;
+  detach: (() => void) | undefined;
   /** The body of the response. Undefined: there is no response yet, or it has none. */
   body: ResponseBody | undefined;
   /** The head of the response has come. */
@@ -39,7 +39,7 @@ export function createExchange(
     bytes,
     connectMs,
     sent,
-    leave: undefined,
+    detach: undefined,
     body: undefined,
     respond({ status, headers, body }, source) {
       if (body !== null) exchange.body = new ResponseBody(source);
@@ -58,6 +58,6 @@ export function abortWith(cancel: Cancel, exchange: Exchange): void {
   cancel.onAbort(() => {
     exchange.fail(cancel.reason);
     exchange.body?.discard();
-    exchange.leave?.();
+    exchange.detach?.();
   });
 }

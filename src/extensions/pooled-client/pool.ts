@@ -70,7 +70,7 @@ export function createPool(origin: Origin, maxConnections: number): Pool {
 
   function wait(exchange: Exchange): void {
     waiting.push(exchange);
-    exchange.leave = () => {
+    exchange.detach = () => {
       waiting.splice(waiting.indexOf(exchange), 1);
     };
   }

@@ -5,7 +5,7 @@
 /** Queued bytes at which the connection is paused: a reader that keeps up leaves nothing queued. */
 const MAX_QUEUED_BYTES = 16 * 1024;
 
-/** What a body wants of the connection that it comes from. None is called after its end. */
+/** Requests of a body to the connection that it comes from. None is called after its end. */
 export interface BodySource {
   /** The reader is behind: it wants no more bytes until `resume`. */
   pause(): void;
@@ -68,7 +68,7 @@ export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined
     if (this.#queuedBytes === 0) this.#takeReader()?.reject(error);
   }
 
-  /** What has come and was not read is thrown away. To be called after `fail`. */
+  /** Discards the bytes that were not read. To be called after `fail`. */
   discard(): void {
     this.#queue = [];
     this.#queuedBytes = 0;

@@ -1,6 +1,7 @@
-// The head of a response: status line and header fields, checked and read. What the standard leaves
-// to the recipient is refused: two parties that read one message differently are what attacks by
-// response splitting are made of. Sections are those of RFC 9112, unless stated otherwise.
+// The head of a response: status line and header fields, checked and read. Whatever the standard
+// leaves to the recipient is refused: two parties that read one message differently are what
+// attacks by response splitting are made of. Sections are those of RFC 9112, unless stated
+// otherwise.
 import type { UpstreamHeaders } from "../../core/upstream/transport.ts";
 
 /** The bytes are not a response that can be understood in only one way. */
@@ -14,13 +15,13 @@ export interface ResponseHead {
   /** Lines of the same name as one list, but for those in SINGLE_FIELDS: the first line. */
   readonly headers: UpstreamHeaders;
   /**
-   * The bytes of the body; Infinity: it ends with the connection; "chunked": it tells its end
-   * itself; null: the response has no body.
+   * The bytes of the body; Infinity: it ends with the connection; "chunked": its coding marks its
+   * end; null: the response has no body.
    */
   readonly body: number | "chunked" | null;
   /** The server keeps the connection open after this response. */
   readonly persistent: boolean;
-  /** How many seconds the server keeps an idle connection. Undefined: it does not say so. */
+  /** How many seconds the server keeps an idle connection. Undefined: it does not state it. */
   readonly keepAliveSeconds: number | undefined;
 }
 

@@ -16,7 +16,7 @@ const LF = 0x0a;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const HEAD_START = "HTTP/1.";
 
-/** What the parser has found, in this order. */
+/** The events of the parser, in this order. */
 export interface ResponseEvents {
   /** A response has begun. Interim responses are not reported. */
   head(head: ResponseHead): void;
@@ -25,7 +25,7 @@ export interface ResponseEvents {
    * and are valid during this call only.
    */
   body(bytes: Buffer): void;
-  /** The response is complete. `surplus`: there are bytes after it that nobody has asked for. */
+  /** The response is complete. `surplus`: the server has sent unexpected bytes after it. */
   complete(surplus: boolean): void;
 }
 
@@ -61,8 +61,8 @@ export function createResponseParser(events: ResponseEvents): ResponseParser {
 
   function takeHead(parsed: ResponseHead): void {
     head.text = "";
-    // RFC 9110, section 15.2: interim responses are skipped, except that nobody has asked for
-    // another protocol.
+    // RFC 9110, section 15.2: interim responses are skipped. A change of the protocol was not asked
+    // for.
     if (parsed.status === 101) throw new MalformedResponse("a change of the protocol");
     if (parsed.status < 200 && !parsed.persistent)
       throw new MalformedResponse("an interim response that is the last one");

@@ -22,12 +22,12 @@ export interface SocketEvents {
   bytes(bytes: Buffer): void;
   /** The server will send nothing more. */
   end(): void;
-  /** The socket is closed. It may be told more than once. */
+  /** The socket is closed. It may be called more than once. */
   close(error: Error): void;
 }
 
 /**
- * All sockets read into this memory: nobody keeps the bytes until the next read. Node would
+ * All sockets read into this memory: no code keeps the bytes until the next read. Node would
  * allocate 64 KiB for each read, which costs more than to copy what is kept.
  */
 const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);

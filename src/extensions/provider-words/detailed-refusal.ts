@@ -23,9 +23,9 @@ export class DetailedRefusal extends ProviderError {
   }
 }
 
-/** What these codes say is about the request alone. Others may be about the operator's account. */
+/** These codes concern the request alone. Others may concern the operator's account. */
 const OF_REQUEST = /^(thread|compaction|file|tool)_[a-z_]{1,60}$/;
-/** The rest of what a provider may name here are settings of the operator's account. */
+/** Other fields that a provider may name here are settings of the operator's account. */
 const FIELDS: readonly unknown[] = ["cache_control", "context_management", "fallbacks", "thinking"];
 
 /** Undefined: the answer is no such refusal. */

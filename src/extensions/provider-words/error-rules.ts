@@ -1,13 +1,17 @@
-// What a provider's refusal means: HTTP status and the error's texts to a code of the gateway's own
-// and to who has to act. WIRE.md 4.3. A message may quote what the client sent. Patterns that would
-// blame anybody but this request therefore match at the beginning of a message only.
+// The meaning of a provider's refusal: from HTTP status and the error's texts to an error code of
+// the gateway and to the party that has to act. wire.md "Provider errors". A message may quote what
+// the client sent. Patterns that would blame anything but this request therefore match at the
+// beginning of a message only.
 import type {
   ProviderErrorCode,
   ProviderErrorDetail,
 } from "../../core/providers/provider-error.ts";
 
 export interface ErrorRule {
-  /** Is matched with the digits of the HTTP status, or of what an error inside a 200 stands for. */
+  /**
+   * Is matched with the digits of the HTTP status. For an error inside a 200 that is the status
+   * which the error stands for.
+   */
   readonly status: RegExp;
   /** Are looked for in the error's code and type. */
   readonly names?: RegExp;
@@ -16,7 +20,7 @@ export interface ErrorRule {
    * status is enough.
    */
   readonly messages?: readonly RegExp[];
-  /** What the refusal means, if the rule matches. */
+  /** The error code, if the rule matches. */
   readonly code: ProviderErrorCode;
   /** See ProviderErrorDetail. */
   readonly operator?: ProviderErrorDetail["operator"];

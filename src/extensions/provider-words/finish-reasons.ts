@@ -1,10 +1,10 @@
-// Why a reply ended, in every provider's vocabulary. WIRE.md 2, 7.2, 7b.
+// Why a reply ended, in every provider's vocabulary. wire.md "Finish reasons".
 import type { FinishReason, Part } from "../../core/openai/parts.ts";
 import { ProviderError } from "../../core/providers/provider-error.ts";
 
 /**
  * `failed`: the generation broke off. `failed_on_content`: it broke off, and the request may be the
- * cause (a malformed tool call). `unfinished`: the reply goes on.
+ * cause (a malformed tool call). `unfinished`: the reply is not over.
  */
 type Outcome = FinishReason | "failed" | "failed_on_content" | "unfinished";
 

@@ -1,5 +1,5 @@
-// What a refusal or an error inside a reply means: its status and its words, by the rules. Reads
-// the forms that errors have at all known providers. WIRE.md 4.3.
+// The meaning of a refusal or of an error inside a reply: its status and its words, by the rules.
+// Reads the forms that errors have at all known providers. wire.md "Provider errors".
 import { systemClock } from "../../core/clock.ts";
 import { ProviderError, retryAfterMs } from "../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, asTokenCount } from "../../core/schema/untrusted-json.ts";

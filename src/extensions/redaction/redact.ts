@@ -94,7 +94,7 @@ const formsOf = (secret: string): string[] => [
     .replace(/={1,2}$/, ""),
 ];
 
-/** One line of what can be seen, without a last word that the cut may have halved. */
+/** One line of printable text, without a last word that the cut may have halved. */
 function readable(text: string): string {
   const line = text.slice(0, READ_CHARS).replace(LINE_ENDS, " ").replace(UNSEEN, "");
   if (text.length <= READ_CHARS) return line.trim();

@@ -18,7 +18,7 @@ import {
 export type { StoredScript } from "./store.ts";
 export type { OnError } from "./limiter.ts";
 
-/** What happens while Redis cannot be asked: each gateway limits by itself, or refuses. */
+/** The behaviour while Redis cannot be reached: each gateway limits by itself, or refuses. */
 export const onError = defineSetting<OnError>(
   "limits.on_error",
   "local",

@@ -9,7 +9,7 @@ import {
 } from "../../core/accounts/limiter.ts";
 import type { FiniteLimit, SharedWindows } from "./shared-windows.ts";
 
-/** What happens while Redis cannot be asked: each gateway limits by itself, or refuses. */
+/** The behaviour while Redis cannot be reached: each gateway limits by itself, or refuses. */
 export type OnError = "local" | "refuse";
 
 /**

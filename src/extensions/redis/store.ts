@@ -1,6 +1,6 @@
 // A Redis or Valkey server that carries out scripts: the connection, patience, failure and
-// recovery. What is asked in one turn of the event loop travels in one packet, and is carried out
-// in its order.
+// recovery. Questions of one turn of the event loop travel in one packet, and are carried out in
+// their order.
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 
@@ -18,7 +18,7 @@ const RETRY_MS = 250;
 /** How long a start waits for the store. */
 const START_MS = 2_000;
 
-/** What is used of a client of the package `redis`. */
+/** The part of a client of the package `redis` that is used. */
 interface Client {
   on(event: "error" | "ready", listener: (error: Error) => void): void;
   connect(): Promise<unknown>;
@@ -26,7 +26,7 @@ interface Client {
   destroy(): void;
 }
 
-/** What is used of the package `redis`. */
+/** The part of the package `redis` that is used. */
 export interface RedisPackage {
   /** Makes a client that is not connected yet. */
   createClient(options: object): Client;
@@ -47,7 +47,7 @@ export interface StoredScript {
    * cannot be asked; it may have been carried out all the same.
    */
   run(words: readonly string[]): Promise<unknown>;
-  /** What keeps the store from being asked; null: nothing. */
+  /** The reason why the store cannot be reached; null: it can. */
   fault(): string | null;
   /** Resolves when the store answers, or has not for two seconds. */
   start(): Promise<void>;

@@ -30,7 +30,7 @@ export interface AdminClient {
 
 /** Of the secrets only admin.password matters, and the listener says if it is wrong. */
 const NO_SECRETS = { withoutSecrets: true };
-/** What finds the admin listener, and the user who owns the data. */
+/** Finds the admin listener, and the user who owns the data. */
 const FOR_ADMIN = { ...NO_SECRETS, members: ["admin", "data_dir"] };
 
 /**

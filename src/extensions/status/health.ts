@@ -4,7 +4,7 @@ import type { ModelStatus } from "../installation/index.ts";
 import type { ShownStatus } from "./look.ts";
 
 export interface Health {
-  /** Nothing is wrong: every model can serve, and everything that is to be written is written. */
+  /** Nothing is wrong: every model can serve, and the books and logs can be written. */
   readonly healthy: boolean;
   /** "healthy: ..." or "not healthy: ..." with each problem. */
   readonly sentence: string;
@@ -47,7 +47,7 @@ export function stateText({ breaker }: ModelStatus): string {
   return `fails: next try in ${Math.ceil(breaker.retry_ms / 1000)} s`;
 }
 
-/** What happened at a model's last failure, and its provider's words; "" if there was none. */
+/** A model's last failure, and its provider's message; "" if there was none. */
 export function lastFault({ breaker }: ModelStatus): string {
   const { last_fault: fault, last_answer: answer } = breaker;
   return [fault, answer?.message].filter((part) => part).join(": ");

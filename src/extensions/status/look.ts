@@ -1,4 +1,4 @@
-// One look at a running gateway: what it says of itself, and what it has counted.
+// A snapshot of a running gateway: its status and its metrics.
 import { asObject, parseJson } from "../../core/schema/untrusted-json.ts";
 import type { Status } from "../installation/index.ts";
 import type { AdminClient } from "./admin-client.ts";
@@ -19,12 +19,12 @@ export interface ShownStatus extends Status {
   readonly limits: Status["limits"] & { readonly accounts: readonly AccountUse[] };
 }
 
-export interface Look {
+export interface Snapshot {
   /** When it was taken, in milliseconds of the monotonic clock. */
   readonly at: number;
-  /** What the gateway says of itself. */
+  /** What GET /status answered. */
   readonly status: ShownStatus;
-  /** What it has counted. Empty: it gives no metrics. */
+  /** What GET /metrics answered. Empty: there are no metrics. */
   readonly samples: readonly Sample[];
 }
 
@@ -38,7 +38,7 @@ export async function statusOf(client: AdminClient): Promise<ShownStatus> {
 }
 
 /** Rejects as statusOf. Without metrics nothing was counted. */
-export async function lookAt(client: AdminClient): Promise<Look> {
+export async function lookAt(client: AdminClient): Promise<Snapshot> {
   const status = await statusOf(client);
   const text = await client.get("/metrics").catch(() => "");
   return { at: performance.now(), status, samples: samplesIn(text) };

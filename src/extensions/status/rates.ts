@@ -1,11 +1,11 @@
-// What was counted between two looks at a gateway, or since its start.
-import type { Look } from "./look.ts";
+// The counts between two snapshots of a gateway, or since its start.
+import type { Snapshot } from "./look.ts";
 import type { Sample } from "./metrics-text.ts";
 
 export interface Counts {
   /** Seconds between the looks. Undefined: it was counted since the start. */
   readonly seconds: number | undefined;
-  /** The sum of a counter's samples of which `isMeant` is true. */
+  /** The sum of those samples of a counter for which `isMeant` is true. */
   sum(name: string, isMeant?: (labels: Sample["labels"]) => boolean): number;
   /**
    * The upper bound of the bucket of a histogram in which this share of its values ends. Undefined:
@@ -19,7 +19,7 @@ export const periodText = ({ seconds }: Counts): string =>
   seconds === undefined ? "since the start" : `in the last ${Math.round(seconds)} s`;
 
 /** `before` undefined: since the start. A counter that fell began anew, at zero. */
-export function countsBetween(before: Look | undefined, look: Look): Counts {
+export function countsBetween(before: Snapshot | undefined, look: Snapshot): Counts {
   const earlier = new Map((before?.samples ?? []).map((sample) => [keyOf(sample), sample.value]));
   const grown = (sample: Sample): number => {
     const known = earlier.get(keyOf(sample)) ?? 0;

@@ -1,5 +1,5 @@
 // Whose requests are refused or fail, and why: the first question of an operator.
-import type { Look } from "./look.ts";
+import type { Snapshot } from "./look.ts";
 import { periodText, type Counts } from "./rates.ts";
 
 const NAME = "chat_gateway_refusals_total";
@@ -16,7 +16,7 @@ export interface Refusal {
 }
 
 /** The commonest first. None if the gateway does not count them. */
-export function refusalsIn({ samples }: Look, counts: Counts): readonly Refusal[] {
+export function refusalsIn({ samples }: Snapshot, counts: Counts): readonly Refusal[] {
   return samples
     .filter(({ name }) => name === NAME)
     .map(({ labels: { account = "", code = "" } }) => {

@@ -1,4 +1,4 @@
-// What became of the last reload, in a line.
+// The result of the last reload, in a line.
 import { asObject, asString } from "../../core/schema/untrusted-json.ts";
 import type { ShownStatus } from "./look.ts";
 
@@ -8,7 +8,7 @@ export function configurationText(status: ShownStatus): string {
   return `configuration${file === undefined ? "" : ` ${file}`} of ${status.config_loaded_at}`;
 }
 
-/** What could not be read again, a line each. Empty: nothing. */
+/** The files that could not be read again, a line each. Empty: there are none. */
 export function reloadLines(status: ShownStatus): readonly string[] {
   const lines: string[] = [];
   const fault = status["config_fault"];

@@ -9,7 +9,7 @@ import { table } from "../../command-line/table.ts";
 import { accountTable } from "./accounts.ts";
 import { createAdminClient, loadForAdmin } from "./admin-client.ts";
 import { healthOf, lastFault, stateText } from "./health.ts";
-import { lookAt, type Look, type ShownStatus } from "./look.ts";
+import { lookAt, type Snapshot, type ShownStatus } from "./look.ts";
 import { countsBetween } from "./rates.ts";
 import { refusalsIn, refusalsLine } from "./refusals.ts";
 import { configurationText, reloadLines } from "./reloads.ts";
@@ -17,7 +17,7 @@ import { configurationText, reloadLines } from "./reloads.ts";
 async function run(args: CommandArguments, terminal: Terminal): Promise<number> {
   const client = createAdminClient(await loadForAdmin(args, terminal));
   const { address } = client;
-  let look: Look;
+  let look: Snapshot;
   try {
     look = await lookAt(client);
   } catch (error) {
@@ -43,7 +43,7 @@ ${accountTable(status)}`;
   return health.healthy ? 0 : 1;
 }
 
-/** What the sentence leaves out. */
+/** Details beyond the sentence. */
 const factsLine = (status: ShownStatus): string =>
   `requests in flight: ${status.in_flight}; processes: ${status.workers}; ` +
   `limits in ${status.limits.store}; ${configurationText(status)}`;

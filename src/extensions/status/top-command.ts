@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command, CommandArguments, Terminal } from "../../command-line/command.ts";
 import type { Screen } from "../../command-line/screen.ts";
 import { createAdminClient, loadForAdmin, type AdminClient } from "./admin-client.ts";
-import { lookAt, type Look } from "./look.ts";
+import { lookAt, type Snapshot } from "./look.ts";
 import { topLines } from "./top-view.ts";
 
 /** Milliseconds between two looks. */
@@ -34,7 +34,7 @@ async function showLive(client: AdminClient, screen: Screen, stopped: AbortSigna
     },
     resized: () => opened.show(lines),
   });
-  const looks: Look[] = [];
+  const looks: Snapshot[] = [];
   try {
     while (!end.signal.aborted) {
       lines = [...(await nextLines(client, looks)), "", ADVICE];
@@ -48,7 +48,7 @@ async function showLive(client: AdminClient, screen: Screen, stopped: AbortSigna
 }
 
 /** Takes a look, which is added to `looks`. While no gateway answers, why not. */
-async function nextLines(client: AdminClient, looks: Look[]): Promise<readonly string[]> {
+async function nextLines(client: AdminClient, looks: Snapshot[]): Promise<readonly string[]> {
   try {
     const look = await lookAt(client);
     const lines = topLines(client.address, look, looks[0]);

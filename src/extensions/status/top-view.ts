@@ -1,10 +1,10 @@
-// What `top` shows: lines of text made of a look at the gateway, and of what it has counted since
-// an earlier one.
+// What `top` shows: lines of text made from a snapshot of the gateway and from what it has counted
+// since an earlier one.
 import { table } from "../../command-line/table.ts";
 import { accountTable } from "./accounts.ts";
 import type { ModelStatus } from "../installation/index.ts";
 import { healthOf, lastFault, stateText } from "./health.ts";
-import type { Look } from "./look.ts";
+import type { Snapshot } from "./look.ts";
 import { countsBetween, periodText, type Counts } from "./rates.ts";
 import { refusalsIn, refusalsLine } from "./refusals.ts";
 import { configurationText, reloadLines } from "./reloads.ts";
@@ -13,7 +13,7 @@ const FIRST_TOKEN = "gen_ai_server_time_to_first_token_seconds";
 const TOKENS = "gen_ai_client_token_usage_sum";
 
 /** `before` undefined: the figures are sums since the start of the gateway. */
-export function topLines(address: string, look: Look, before: Look | undefined): string[] {
+export function topLines(address: string, look: Snapshot, before: Snapshot | undefined): string[] {
   const counts = countsBetween(before, look);
   const { status } = look;
   const models = table(
@@ -73,15 +73,15 @@ function answersLine(counts: Counts): string {
 const boundText = (seconds: number): string =>
   seconds === Infinity ? "longer than is measured" : `within ${seconds} s`;
 
-const lateText = ({ status }: Look): string =>
+const lateText = ({ status }: Snapshot): string =>
   `${Math.round((status.event_loop_delay["0.99"] ?? 0) * 1000)} ms`;
 
-const processLine = (look: Look): string =>
+const processLine = (look: Snapshot): string =>
   `in flight ${look.status.in_flight}, ` +
   `event loop late by ${lateText(look)} (0.99 quantile), ${processesText(look)}; ` +
   configurationText(look.status);
 
-const processesText = ({ status }: Look): string =>
+const processesText = ({ status }: Snapshot): string =>
   status.workers === 1 ? "1 process" : `${status.workers} processes`;
 
 function modelRow(model: ModelStatus, counts: Counts) {

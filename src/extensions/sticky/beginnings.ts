@@ -8,7 +8,7 @@ const MAX_BYTES = 4_096;
 /** A beginning of many tiny messages ends before it has so many bytes. */
 const MAX_MESSAGES = 32;
 
-/** What of a message is compared. */
+/** The part of a message that is compared. */
 function textIn(message: Message): string {
   const calls = message.role === "assistant" ? message.tool_calls : [];
   const called = calls.map(({ function: { name, arguments: text } }) => `${name}(${text})`);

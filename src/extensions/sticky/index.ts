@@ -24,7 +24,7 @@ export const extension: ConfigExtension = {
   start: ({ current }) => ({ around: stayingWith(() => current().config) }),
 };
 
-/** Puts the candidate first that served the conversation last, where the alias wants it. */
+/** Puts the candidate first that served the conversation last, if the alias is sticky. */
 export function stayingWith(config: () => Config): (complete: Complete) => Complete {
   /** The names of models, by the beginnings of the requests that they served. */
   const served = createMemory();
@@ -47,7 +47,7 @@ const noted = (progress: RequestProgress, note: string): RequestProgress => ({
   notes: [...(progress.notes ?? []), note],
 });
 
-/** The candidates, this one first if it is there and its breaker is closed. */
+/** The candidates, this one first if it is among them and its breaker is closed. */
 function withFirst(candidates: readonly Model[], name: string | undefined): readonly Model[] {
   const last = candidates.find((model) => model.name === name);
   if (last?.status().state !== "closed") return candidates;

@@ -6,7 +6,7 @@ const MAX_ENTRIES = 100_000;
 export interface Memory {
   /** Undefined: unknown, or forgotten. */
   get(key: string): string | undefined;
-  /** Remembers the name of a model. What was used least recently makes room for it. */
+  /** Remembers the name of a model. The least recently used entry makes room for it. */
   set(key: string, value: string): void;
 }
 

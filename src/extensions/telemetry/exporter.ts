@@ -1,5 +1,5 @@
 // Spans on their way to the collector, in batches. No request ever waits for it: what a slow or
-// absent collector does not take is dropped, counted, and told in the log once a minute.
+// absent collector does not take is dropped, counted, and logged once a minute.
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 
@@ -15,14 +15,14 @@ export const MAX_RETRIES = 4;
 const BACKOFF_MS = 1_000;
 /** The longest wait that a collector can ask for, in milliseconds. */
 export const MAX_WAIT_MS = 600_000;
-/** What the collector has for one batch, in milliseconds. */
+/** The time that the collector has for one batch, in milliseconds. */
 export const SEND_MS = 10_000;
-/** What is held when the process ends has so many milliseconds to leave. */
+/** When the process ends, spans that are held have this time to be sent, in milliseconds. */
 export const CLOSE_MS = 2_000;
-/** Dropped spans are told at most once in so many milliseconds. */
-export const TELL_MS = 60_000;
+/** The shortest time between two log lines about dropped spans, in milliseconds. */
+export const REPORT_MS = 60_000;
 
-/** What came of a batch. */
+/** The result of sending a batch. */
 export type SendResult =
   /** The collector has taken it, all but `rejected` spans. */
   | { readonly kind: "sent"; readonly rejected: number }
@@ -32,14 +32,14 @@ export type SendResult =
   | { readonly kind: "later"; readonly detail: string; readonly afterMs?: number | undefined };
 
 /** Sends a batch. Never rejects. `signal` ends it. */
-export type Send = (spans: readonly string[], signal: AbortSignal) => Promise<SendResult>;
+export type SpanSender = (spans: readonly string[], signal: AbortSignal) => Promise<SendResult>;
 
 export interface ExporterOptions {
   /** Called for one batch at a time. */
-  readonly send: Send;
+  readonly send: SpanSender;
   /** Times batches, retries and deadlines. */
   readonly clock: Clock;
-  /** Told of spans that were dropped, at most once a minute. */
+  /** Called for spans that were dropped, at most once a minute. */
   readonly diagnose: Diagnose;
 }
 
@@ -157,36 +157,36 @@ function waitBefore(retries: number, afterMs: number | undefined): number {
 interface DropLog {
   add(spans: number, detail: string): void;
   total(): number;
-  /** Tells what has not been told. */
+  /** Logs the dropped spans that have not been logged. */
   close(): void;
 }
 
-/** Counts dropped spans, and tells the operator at once, then once in TELL_MS. */
+/** Counts dropped spans and logs them: at once, then every REPORT_MS. */
 function createDropLog(clock: Clock, diagnose: Diagnose): DropLog {
   let total = 0;
-  let untold = 0;
+  let unreported = 0;
   let reason = "";
   let timer: Timer | undefined;
 
-  function tell(): void {
+  function reportDropped(): void {
     timer = undefined;
-    if (untold === 0) return;
-    diagnose({ event: "telemetry_dropped", level: "warn", spans: untold, detail: reason });
-    untold = 0;
-    timer = clock.after(TELL_MS, tell);
+    if (unreported === 0) return;
+    diagnose({ event: "telemetry_dropped", level: "warn", spans: unreported, detail: reason });
+    unreported = 0;
+    timer = clock.after(REPORT_MS, reportDropped);
   }
 
   return {
     add(spans, detail) {
       total += spans;
-      untold += spans;
+      unreported += spans;
       reason = detail;
-      if (!timer) tell();
+      if (!timer) reportDropped();
     },
     total: () => total,
     close() {
       timer?.cancel();
-      tell();
+      reportDropped();
       timer?.cancel();
     },
   };

@@ -14,7 +14,7 @@ export type Value = string | number | readonly string[] | null | undefined;
 export type Values = Readonly<Record<string, Value>>;
 
 export interface SpanEvent {
-  /** What happened: `first_token`. */
+  /** The name of the event: `first_token`. */
   readonly name: string;
   /** Milliseconds since 1970. */
   readonly at: number;
@@ -43,7 +43,7 @@ export interface Span {
   readonly endedAt: number;
   /** By the names of OpenTelemetry's conventions where these have one. */
   readonly attributes: Values;
-  /** What happened in it, in order. Empty: there is nothing to note. */
+  /** The events in it, in order. Empty: there are none. */
   readonly events: readonly SpanEvent[];
   /** It failed. A request that was refused for its client's mistake did not. */
   readonly isError: boolean;

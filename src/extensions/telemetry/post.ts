@@ -2,7 +2,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { asObject, parseJson } from "../../core/schema/untrusted-json.ts";
 import { readAll } from "../../core/upstream/body.ts";
-import type { Send, SendResult } from "./exporter.ts";
+import type { SpanSender, SendResult } from "./exporter.ts";
 import type { CollectorSettings } from "./settings.ts";
 
 /** Appended to the endpoint, as the protocol says. */
@@ -19,7 +19,7 @@ export function createSend(
   { endpoint, headers }: CollectorSettings,
   envelope: (spans: readonly string[]) => string,
   clock: Clock,
-): Send {
+): SpanSender {
   const allHeaders = { ...Object.fromEntries(headers), "content-type": "application/json" };
   return async (spans, signal) => {
     try {

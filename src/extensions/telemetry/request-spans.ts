@@ -50,7 +50,7 @@ interface Settled {
   readonly firstTokenAt: number | undefined;
 }
 
-/** What the spans of one request are made of. */
+/** The data of the spans of one request. */
 interface RequestRecord {
   readonly exchange: Exchange;
   readonly context: TraceContext;
@@ -138,7 +138,7 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
       const { firstTokenMs, status } = settlement;
       const firstTokenAt = firstTokenMs === null ? undefined : openedAt + firstTokenMs;
       settled = { settlement, firstTokenAt };
-      // A response that waits behind another one is not told that the client has left.
+      // A response that waits behind another one gets no event when the client leaves.
       if (status === CANCELLED) end();
       else emitIfOver();
     },
@@ -232,7 +232,7 @@ function attemptSpan(attempt: AttemptSpan, request: RequestRecord, options: Span
   const { record, spanId, startedAt, endedAt } = attempt;
   const { context, wall, exchange, attempts, settled } = request;
   const { outcome, provider, model } = record;
-  // What is billed is what the last attempt brought.
+  // The figures of the last attempt are billed.
   const serving =
     attempt === attempts.at(-1) && settled?.settlement.modelServed ? settled : undefined;
   const server = options.addressOf(provider);

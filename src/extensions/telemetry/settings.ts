@@ -39,7 +39,7 @@ const endpoint = refine(nonEmpty, (text) => {
 });
 
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
-/** What the gateway or HTTP itself sets. */
+/** Headers that the gateway or HTTP itself sets. */
 const OWN_HEADERS = /^(content-(type|length|encoding)|transfer-encoding|connection|host|expect)$/;
 
 /** A word such as Bearer may stand before the secret. */

@@ -38,7 +38,7 @@ export const newContext = (traceId: string): TraceContext => ({
   state: "",
 });
 
-/** What a client's headers say. Undefined: no trace, or no valid one. */
+/** The trace in a client's headers. Undefined: there is none, or no valid one. */
 export function readContext(headers: IncomingHttpHeaders): TraceContext | undefined {
   // Node joins a header that stands twice, and the result is not valid.
   const { traceparent, tracestate } = headers;

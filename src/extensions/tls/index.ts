@@ -52,7 +52,7 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
   };
 }
 
-/** What is wrong with the files that a configuration names, found before anything starts. */
+/** The errors in the files that a configuration names, found before anything starts. */
 function issuesIn(json: unknown, section: ListenerSection): readonly ValidationIssue[] {
   const { cert_file, key_file } = asObject(asObject(asObject(json)[section])["tls"]);
   if (typeof cert_file !== "string" || typeof key_file !== "string") return [];

@@ -1,5 +1,5 @@
 // A library for the native formats of providers, which see a conversation as turns of a user and an
-// assistant. WIRE.md 7.1, 7b.
+// assistant. wire.md "Turns".
 export { mediaOf, type Media } from "./media.ts";
 export { createSignatureStore, scopedStore, type SignatureStore } from "./signatures.ts";
 export { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";

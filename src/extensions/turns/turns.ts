@@ -96,11 +96,12 @@ export function turnsOf(
     else system.push(message);
   }
 
-  const said = ({ content, marked }: Message) => (keepsMarks ? marked : undefined) ?? content ?? "";
+  const contentOf = ({ content, marked }: Message) =>
+    (keepsMarks ? marked : undefined) ?? content ?? "";
 
   function addAssistant(message: AssistantMessage): void {
     const { tool_calls } = message;
-    addContent("assistant", said(message));
+    addContent("assistant", contentOf(message));
     const answers: Result[] = [];
     for (const call of tool_calls) {
       const id = uniqueId(call.id);
@@ -129,7 +130,7 @@ export function turnsOf(
         addSystem(message);
         break;
       case "user":
-        addContent("user", said(message));
+        addContent("user", contentOf(message));
         break;
       case "assistant":
         addAssistant(message);

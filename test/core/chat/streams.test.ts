@@ -1,5 +1,5 @@
-// Streams: what the client sees is exactly what the provider said, in the order of WIRE.md 3, or an
-// error that says so.
+// Streams: what the client sees is exactly what the provider said, in the order of wire.md
+// "Chunks", or an error that says so.
 
 import assert from "node:assert/strict";
 import http from "node:http";

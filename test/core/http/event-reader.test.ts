@@ -1,5 +1,5 @@
-// Server-sent events, read: every framing that a provider may use, cut anywhere. PITFALLS of
-// framing, UTF-8 and buffering.
+// Server-sent events, read: every framing that a provider may use, cut anywhere. The usual
+// mistakes of framing, UTF-8 and buffering.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

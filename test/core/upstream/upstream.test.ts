@@ -1,5 +1,5 @@
 // What goes out to a provider, and what each of its faults becomes for a client who named the
-// model: WIRE.md 4.2 and 4.3.
+// model: wire.md "Provider errors".
 
 import assert from "node:assert/strict";
 import net from "node:net";

@@ -1,6 +1,6 @@
 // Anthropic's Messages API as a running gateway speaks it: what goes out, whole bodies of it
-// written down by hand from WIRE.md 7.1 and held to the provider's rules by the fake; how replies
-// are read, whole and streamed; failures; thoughts that come back.
+// written down by hand from wire.md "Anthropic requests" and held to the provider's rules by the
+// fake; how replies are read, whole and streamed; failures; thoughts that come back.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

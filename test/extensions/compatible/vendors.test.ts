@@ -1,5 +1,5 @@
 // What each vendor of OpenAI-compatible models is asked, what it is never asked, and how its
-// answers are read: its row of WIRE.md 6, written down here once more by hand, through a running
+// answers are read: its row of providers.md, written down here once more by hand, through a running
 // gateway. Then what is not one vendor's: thinking between tags, models that only stream, and
 // settings of a provider or a model against the vendor's.
 

@@ -1,5 +1,5 @@
-// What Gemini is asked, and how its answers are read: WIRE.md 7b, written down here once more by
-// hand, through a running gateway.
+// What Gemini is asked, and how its answers are read: wire.md "Gemini requests" and "Gemini
+// replies", written down here once more by hand, through a running gateway.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Look, ShownStatus } from "../../../src/extensions/status/look.ts";
+import type { Snapshot, ShownStatus } from "../../../src/extensions/status/look.ts";
 import { samplesIn } from "../../../src/extensions/status/metrics-text.ts";
 import { countsBetween } from "../../../src/extensions/status/rates.ts";
 
-const look = (at: number, text: string): Look => ({
+const look = (at: number, text: string): Snapshot => ({
   at,
   status: {} as ShownStatus,
   samples: samplesIn(text),

@@ -13,7 +13,7 @@ import {
   MAX_RETRIES,
   MAX_WAIT_MS,
   SEND_MS,
-  TELL_MS,
+  REPORT_MS,
   type SendResult,
 } from "../../../src/extensions/telemetry/exporter.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -104,7 +104,7 @@ describe("spans for the collector", () => {
     await sendings[1]!.answer(SENT);
     add(5 * BATCH);
     const { dropped } = exporter.report();
-    await advance(TELL_MS);
+    await advance(REPORT_MS);
     assert.equal(told.length >= 2, true);
     const counted = told.reduce((sum, { spans }) => sum + Number(spans), 0);
     assert.ok(counted >= dropped, "every dropped span is told");

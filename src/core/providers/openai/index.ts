@@ -1,4 +1,4 @@
-// OpenAI's format, which most providers and all local servers speak. What a request has in it is
+// OpenAI's format, which most providers and all local servers speak. The fields of a request are
 // data: traits.ts and src/config/vendors.json.
 import type { Dialect, DialectDefinition } from "../dialect.ts";
 import { createOpenaiDecoder, choiceIn } from "./decoder.ts";

@@ -1,5 +1,5 @@
-// What a refusal in OpenAI's format means: by its status, and by the codes of OpenAI's that say
-// more than the status does. WIRE.md 4.3.
+// The meaning of a refusal in OpenAI's format: by its status, and by those codes of OpenAI that are
+// more specific. wire.md "Provider errors".
 import { systemClock } from "../../clock.ts";
 import { asObject, asString } from "../../schema/untrusted-json.ts";
 import type { RefusalHeaders } from "../dialect.ts";

@@ -1,5 +1,4 @@
-// The request to a provider that speaks OpenAI's format, and how thinking is switched in it where
-// the format says so.
+// The request to a provider that speaks OpenAI's format, and the documented switches for thinking.
 import type { ChatRequest, Message } from "../../openai/request.ts";
 import type { Target } from "../dialect.ts";
 import { effortOf, parametersOf } from "../parameters.ts";
@@ -83,7 +82,7 @@ export const DOCUMENTED_SWITCHES = ["thinking", "reasoning_effort", "none"];
 
 /**
  * Where there is a switch, it is off unless the client asked for thinking: many models think by
- * default (WIRE D5).
+ * default (wire.md "Thinking").
  */
 export const documentedThinking: ThinkingFields = (on, effort, traits) => {
   const isObject = traits.thinking === "thinking";

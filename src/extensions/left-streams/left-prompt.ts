@@ -12,34 +12,34 @@ import type { Transport } from "../../core/upstream/transport.ts";
 type Attempt = typeof plainAttempt;
 
 /** The attempt that is being made at a request. */
-interface Asked {
+interface AttemptState {
   /** Its provider has the request, and has not refused it. */
   isAtProvider: boolean;
 }
 
 /** Completes requests so that one that its client leaves costs at least the prompt. */
-export const aroundAsked =
+export const billPromptOfLeft =
   (complete: Complete): Complete =>
   async (chat, candidates, deliver, context) => {
-    const asked: Asked = { isAtProvider: false };
-    const attempt = watching(context.attempt ?? plainAttempt, asked);
+    const state: AttemptState = { isAtProvider: false };
+    const attempt = watching(context.attempt ?? plainAttempt, state);
     try {
       return await complete(chat, candidates, deliver, { ...context, attempt });
     } catch (failure) {
       const isLeft = failure instanceof CompletionFailed && failure.error instanceof ClientGone;
-      throw isLeft && asked.isAtProvider ? withPrompt(failure, chat) : failure;
+      throw isLeft && state.isAtProvider ? withPrompt(failure, chat) : failure;
     }
   };
 
 /** The same attempt, which notes whether its provider has the request. */
 const watching =
-  (attempt: Attempt, asked: Asked): Attempt =>
+  (attempt: Attempt, state: AttemptState): Attempt =>
   async (chat, serving, deliver, options) => {
     const { model } = serving;
-    const provider = { ...model.provider, transport: noting(model.provider.transport, asked) };
-    asked.isAtProvider = false;
+    const provider = { ...model.provider, transport: noting(model.provider.transport, state) };
+    state.isAtProvider = false;
     function resent(): void {
-      asked.isAtProvider = false; // the provider had closed the connection, and has nothing
+      state.isAtProvider = false; // the provider had closed the connection, and has nothing
       options.resent();
     }
     try {
@@ -47,22 +47,22 @@ const watching =
       await attempt(chat, watched, deliver, { ...options, resent });
     } catch (error) {
       // It has failed by itself. The client may leave in the pause before the next one.
-      if (!(error instanceof ClientGone)) asked.isAtProvider = false;
+      if (!(error instanceof ClientGone)) state.isAtProvider = false;
       throw error;
     }
   };
 
 /** The text of the request is not kept: no closure that outlives the sending refers to it. */
 const noting =
-  (transport: Transport, asked: Asked): Transport =>
+  (transport: Transport, state: AttemptState): Transport =>
   (url, request) => {
-    const { sent: tellSent } = request;
+    const { sent: markSent } = request;
     const sent = (): void => {
-      asked.isAtProvider = true;
-      tellSent();
+      state.isAtProvider = true;
+      markSent();
     };
     return transport(url, { ...request, sent }).then((response) => {
-      if (response.status !== 200) asked.isAtProvider = false;
+      if (response.status !== 200) state.isAtProvider = false;
       return response;
     });
   };

@@ -8,7 +8,7 @@ import type { RequestContext } from "../../../src/core/routing/attempt.ts";
 import { CompletionFailed, notStarted, type Complete } from "../../../src/core/routing/fallback.ts";
 import type { Model } from "../../../src/core/routing/model.ts";
 import type { Transport } from "../../../src/core/upstream/transport.ts";
-import { aroundAsked } from "../../../src/extensions/left-streams/asked.ts";
+import { billPromptOfLeft } from "../../../src/extensions/left-streams/left-prompt.ts";
 import { catalogOf, chatOf, settingsFor } from "../../support/routing.ts";
 
 const CHAT = chatOf({ model: "m", messages: [{ role: "user", content: "12345678" }] });
@@ -42,7 +42,7 @@ async function billed(endings: readonly Ending[], left: Error) {
     for (ending of endings) await run().catch(() => undefined);
     throw new CompletionFailed(notStarted(model), left);
   };
-  const failure: unknown = await aroundAsked(complete)(CHAT, [model], () => undefined, {
+  const failure: unknown = await billPromptOfLeft(complete)(CHAT, [model], () => undefined, {
     attempt,
   } as any).catch((error: unknown) => error);
   assert.ok(failure instanceof CompletionFailed);
