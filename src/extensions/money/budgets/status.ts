@@ -1,8 +1,6 @@
 // How the budgets stand, for people and for other programs: of the accounts and keys that have one.
 import { formatMoney } from "../../../core/ledger/price.ts";
-import type { Figures, Period } from "../spent/index.ts";
-import { accountOf } from "./limits.ts";
-import { leftOf } from "./refusals.ts";
+import type { Figures, Period } from "./purses.ts";
 
 /** A budget, as GET /status and `budget show` have it. Amounts are exact decimals. */
 export interface BudgetStatus {
@@ -27,26 +25,24 @@ export interface BudgetStatus {
 }
 
 export function printed(figures: Figures, currency: string): BudgetStatus {
-  const { name, period, amount, spent, held, ends } = figures;
-  const account = accountOf(name) ?? null;
+  const { account, keyId, period, amount, spent, held, ends } = figures;
+  const left = amount - spent - held;
   return {
-    account,
-    key_id: account === null ? name.slice(name.indexOf(" ") + 1) : null,
+    account: keyId === null ? account : null,
+    key_id: keyId,
     currency,
     period,
     amount: formatMoney(amount),
     spent: formatMoney(spent),
     held: formatMoney(held),
-    left: formatMoney(leftOf(figures)),
+    left: formatMoney(left > 0n ? left : 0n),
     ends,
   };
 }
 
 /** What the one process reports that knows; workers report nothing. */
-export function statusOf(reports: readonly unknown[], currency: string): readonly BudgetStatus[] {
-  const known = reports.filter((report) => report !== undefined) as (readonly Figures[])[];
-  return known
-    .flat()
+export const statusOf = (reports: readonly unknown[], currency: string): readonly BudgetStatus[] =>
+  (reports as readonly (readonly Figures[] | undefined)[])
+    .flatMap((figures) => figures ?? [])
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .map((figures) => printed(figures, currency));
-}

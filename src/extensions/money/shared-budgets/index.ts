@@ -2,14 +2,14 @@
 import { embeddedText } from "../../../embedded.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import { gatewayInstanceId } from "../ledger/index.ts";
-import type { Accountant, SharingExtension, SharingOptions } from "../budgets/index.ts";
+import type { SharedStore, SharingExtension, SharingOptions } from "../budgets/index.ts";
 import { onError, openStoredScript } from "../../redis/index.ts";
-import { createSharedAccountant } from "./accountant.ts";
+import { createSharedStore } from "./shared-store.ts";
 
 export const extension: Extension & SharingExtension = { name: "shared-budgets", shareBudgets };
 
 /** Throws a ValidationError if the package of the store is missing. */
-function shareBudgets(options: SharingOptions): Accountant | undefined {
+function shareBudgets(options: SharingOptions): SharedStore | undefined {
   const { config, diagnose } = options;
   const meanwhile = onError.of(config);
   const script = openStoredScript(
@@ -25,6 +25,14 @@ function shareBudgets(options: SharingOptions): Accountant | undefined {
     },
   );
   if (!script) return undefined;
-  const gatewayId = () => gatewayInstanceId(config.data_dir);
-  return createSharedAccountant({ ...options, script, onError: meanwhile, gatewayId });
+  let known: string | undefined;
+  function gatewayId(): string | undefined {
+    try {
+      known ??= gatewayInstanceId(config.data_dir);
+    } catch {
+      // Undefined.
+    }
+    return known;
+  }
+  return createSharedStore({ ...options, script, onError: meanwhile, gatewayId });
 }

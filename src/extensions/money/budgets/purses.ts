@@ -1,8 +1,13 @@
 // What was spent, by account and by key, in the periods of this moment, and what is held of it for
-// requests that run. Amounts are in pico-units of the currency.
+// requests that run. Periods are days and months in UTC, and all time. Amounts are in pico-units of
+// the currency.
 import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
 import { dayOf } from "../records/index.ts";
-import { PERIODS, periodEnd, periodOf, type Period } from "./periods.ts";
+
+export const PERIODS = ["day", "month", "total"] as const;
+
+/** When a budget is renewed. `total`: never. */
+export type Period = (typeof PERIODS)[number];
 
 /** Whose money it is, by the names that usage records and the spend log have. */
 export interface Owner {
@@ -12,22 +17,33 @@ export interface Owner {
   readonly key_id: string;
 }
 
-/** A limit that may be a budget. */
-export interface BudgetLimit {
+/** Whose limit it is. */
+export interface LimitOwner {
   /** As accountLimitName() or keyLimitName() has it. */
   readonly name: string;
-  /** Undefined: it bounds no costs. */
-  readonly budget: { readonly amount: bigint; readonly period: Period } | undefined;
+  /** The account, or that of the key. */
+  readonly account: string;
+  /** Null: it is the limit of all keys of the account together. */
+  readonly keyId: string | null;
 }
 
-/** How a budget stands. Amounts are in pico-units of the currency. */
-export interface Figures {
-  /** As BudgetLimit.name. */
-  readonly name: string;
-  /** When the budget is renewed. `total`: never. */
-  readonly period: Period;
+export interface BudgetTerms {
   /** What may be spent in one period. */
   readonly amount: bigint;
+  /** When the budget is renewed. */
+  readonly period: Period;
+}
+
+/** What bounds an account or a key. */
+export interface SpendLimit extends LimitOwner {
+  /** Undefined: it bounds no costs. */
+  readonly budget: BudgetTerms | undefined;
+  /** Null: it bounds no tokens. */
+  readonly tokensPerMinute: number | null;
+}
+
+/** How a budget stands. */
+export interface Figures extends LimitOwner, BudgetTerms {
   /** What was spent in the current period. It may be more than `amount`. */
   readonly spent: bigint;
   /** For requests that run. */
@@ -36,28 +52,37 @@ export interface Figures {
   readonly ends: string | null;
 }
 
-/** What somebody has spent on one day. */
-export interface Spent extends Owner {
-  /** `2026-11-30`, in UTC. */
-  readonly day: string;
-  readonly cost: bigint;
-}
-
 export interface Purses {
-  /** Counts what is spent now. */
-  spend(owner: Owner, cost: bigint): void;
+  /** Counts what is spent now or, as the books tell it, was spent on a day: `2026-11-30`. */
+  spend(owner: Owner, cost: bigint, day?: string): void;
   /** Adds to what is held; less is held by a negative amount. */
   hold(owner: Owner, amount: bigint): void;
-  /** Adds what was spent before: days in any order. */
-  addBefore(spent: readonly Spent[]): void;
   /** How those of the limits stand that are budgets. */
-  figures(limits: readonly BudgetLimit[]): readonly Figures[];
+  figures(limits: readonly SpendLimit[]): readonly Figures[];
 }
 
 /** One account or one key. */
 interface Purse {
+  /** `name`: of the period that `sum` was spent in. */
   readonly spent: Readonly<Record<Period, { name: string; sum: bigint }>>;
   held: bigint;
+}
+
+/** Names the period that a day is in: `2026-11-30`, `2026-11`, `total`. */
+const periodOf = (period: Period, day: string): string =>
+  period === "total" ? period : day.slice(0, period === "day" ? 10 : 7);
+
+/** Names the period that a moment is in, in milliseconds since 1970. */
+export const periodName = (period: Period, now: number): string => periodOf(period, dayOf(now));
+
+/** As Figures.ends, of the period that a moment is in. */
+function periodEnd(period: Period, now: number): string | null {
+  if (period === "total") return null;
+  const time = new Date(now);
+  const [year, month] = [time.getUTCFullYear(), time.getUTCMonth()];
+  const isDay = period === "day";
+  const end = isDay ? Date.UTC(year, month, time.getUTCDate() + 1) : Date.UTC(year, month + 1);
+  return new Date(end).toISOString();
 }
 
 /** `now` is the wall clock, in milliseconds since 1970. */
@@ -93,29 +118,24 @@ export function createPurses(now: () => number): Purses {
   }
 
   return {
-    spend(owner, cost) {
-      const today = dayOf(now());
+    spend(owner, cost, day) {
       for (const purse of pursesOf(owner))
-        for (const period of PERIODS) sumOf(purse, period, today).sum += cost;
+        for (const period of PERIODS) {
+          const current = sumOf(purse, period, day ?? dayOf(now()));
+          const isOver = day !== undefined && periodOf(period, day) < current.name;
+          if (!isOver) current.sum += cost;
+        }
     },
     hold(owner, amount) {
       for (const purse of pursesOf(owner)) purse.held += amount;
     },
-    addBefore(spent) {
-      for (const { cost, day, ...owner } of spent)
-        for (const purse of pursesOf(owner))
-          for (const period of PERIODS) {
-            const sum = sumOf(purse, period, day);
-            if (sum.name === periodOf(period, day)) sum.sum += cost;
-          }
-    },
     figures: (limits) =>
-      limits.flatMap(({ name, budget }) => {
+      limits.flatMap(({ name, account, keyId, budget }) => {
         if (!budget) return [];
         const purse = purseOf(name);
         const spent = sumOf(purse, budget.period, dayOf(now())).sum;
         const ends = periodEnd(budget.period, now());
-        return [{ name, ...budget, spent, held: purse.held, ends }];
+        return [{ name, account, keyId, ...budget, spent, held: purse.held, ends }];
       }),
   };
 }

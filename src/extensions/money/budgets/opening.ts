@@ -1,40 +1,33 @@
 // What was spent before this process began to count. The books are read when the first budget is in
 // force: before the first request, or later, and then only what had ended when the process began.
 // What has ended since is counted in memory, with a budget or without.
-import type { Clock } from "../../../core/clock.ts";
-import type { Diagnose } from "../../../core/diagnose.ts";
-import type { BudgetLimit, Purses, Spent } from "./purses.ts";
+import type { Purses, SpendLimit } from "./purses.ts";
+import type { BooksContext, Spent } from "./read-books.ts";
 
 /** How long after a failure the books are not read again, in milliseconds. */
 const RETRY_MS = 1_000;
 
 /** Reads what was spent before a moment, as SpentQuery.before. Rejects if it cannot be read. */
-export type ReadSpent = (before: string | undefined) => Promise<readonly Spent[]>;
-
-export interface OpeningOptions {
-  /** Tells when the process began, and times the retries. */
-  readonly clock: Clock;
-  /** Told once that the books cannot be read, and once that they can again. */
-  readonly diagnose: Diagnose;
-  /** Called when the first budget needs it, and again after a failure. */
-  readonly readSpent: ReadSpent;
-  /** Gets what was spent before. */
-  readonly purses: Purses;
-}
+type ReadSpent = (before: string | undefined) => Promise<readonly Spent[]>;
 
 export interface Opening {
   /** Whether it is known what was spent before. */
   isKnown(): boolean;
   /**
-   * Undefined: it is known, or none of the limits is a budget. Else resolves with whether it is
-   * known by then.
+   * Whether it is known by then, or none of the limits is a budget. The books are read if that is
+   * needed, and again after a failure.
    */
-  need(limits: readonly BudgetLimit[]): Promise<boolean> | undefined;
+  need(limits: readonly SpendLimit[]): Promise<boolean>;
   /** From this call on requests are counted. */
   begin(): void;
 }
 
-export function createOpening({ clock, diagnose, readSpent, purses }: OpeningOptions): Opening {
+/** `diagnose` is told once that the books cannot be read, and once that they can again. */
+export function createOpening(
+  { clock, diagnose }: Pick<BooksContext, "clock" | "diagnose">,
+  purses: Purses,
+  readSpent: ReadSpent,
+): Opening {
   const startedAt = new Date(clock.now()).toISOString();
   let isCounting = false;
   let isKnown = false;
@@ -44,7 +37,8 @@ export function createOpening({ clock, diagnose, readSpent, purses }: OpeningOpt
 
   async function load(): Promise<boolean> {
     try {
-      purses.addBefore(await readSpent(isCounting ? startedAt : undefined));
+      const spent = await readSpent(isCounting ? startedAt : undefined);
+      for (const { day, cost, ...owner } of spent) purses.spend(owner, cost, day);
       isKnown = true;
       if (isFailing) diagnose({ event: "budgets_known", level: "info" });
     } catch (error) {
@@ -59,9 +53,9 @@ export function createOpening({ clock, diagnose, readSpent, purses }: OpeningOpt
 
   return {
     isKnown: () => isKnown,
-    need(limits) {
-      if (isKnown || !limits.some(({ budget }) => budget)) return undefined;
-      if (!loading && clock.monotonic() < retryAt) return Promise.resolve(false);
+    async need(limits) {
+      if (isKnown || !limits.some(({ budget }) => budget)) return true;
+      if (!loading && clock.monotonic() < retryAt) return false;
       loading ??= load();
       return loading;
     },

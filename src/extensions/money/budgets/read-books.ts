@@ -4,37 +4,37 @@ import { DAY_MS } from "../../../config/fields.ts";
 import type { GatewayContext } from "../../../core/extension/extension.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
 import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
-import type { Spent } from "./purses.ts";
+import type { Outcome } from "./contracts.ts";
+import type { Owner } from "./purses.ts";
 
 const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
 /** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
 const TOKEN_AT = "sp_".length + 8;
 
-/** Opens the books for one piece of work, after everything that was settled has been copied. */
-export type WithBooks = <T>(work: (books: BooksFiles) => Promise<T>) => Promise<T>;
-
 /** What the books are opened with. */
 export type BooksContext = Pick<GatewayContext, "config" | "extensions" | "clock" | "diagnose">;
 
-/** What a request came to. */
-export interface Outcome {
-  /** In pico-units of the currency. */
-  readonly cost: bigint;
-  /** Those of the prompt and of the reply. */
-  readonly tokens: number;
+/** Opens the books for one piece of work, after everything that was settled has been copied. */
+export async function withBooks<T>(
+  context: BooksContext,
+  work: (books: BooksFiles) => Promise<T>,
+): Promise<T> {
+  const books = openBooks(context.config, context);
+  try {
+    await copySettled(books);
+    return await work(books);
+  } finally {
+    await books.store.close();
+  }
 }
 
-export const booksOf =
-  (context: BooksContext): WithBooks =>
-  async (work) => {
-    const books = openBooks(context.config, context);
-    try {
-      await copySettled(books);
-      return await work(books);
-    } finally {
-      await books.store.close();
-    }
-  };
+/** What somebody has spent on one day. */
+export interface Spent extends Owner {
+  /** `2026-11-30`, in UTC. */
+  readonly day: string;
+  /** In pico-units of the currency. */
+  readonly cost: bigint;
+}
 
 export interface SpentQuery {
   /** Leave out what the gateways of other data_dirs have spent. */
@@ -53,13 +53,10 @@ export async function readSpent(
   const spent: Spent[] = sums.filter((sum) => sum.currency === currency && sum.day < lastDay);
   if (before === undefined) return spent;
   // A sum of that day would have what ended later.
-  for await (const records of store.records({ day: lastDay, ownOnly })) {
-    for (const record of records) {
-      if (record.ended_at >= before || record.currency !== currency) continue;
-      const { account, key_id } = record;
-      spent.push({ account, key_id, day: lastDay, cost: parseMoney(record.cost) });
-    }
-  }
+  for await (const records of store.records({ day: lastDay, ownOnly }))
+    for (const { account, key_id, cost, ...record } of records)
+      if (record.ended_at < before && record.currency === currency)
+        spent.push({ account, key_id, day: lastDay, cost: parseMoney(cost) });
   return spent;
 }
 
@@ -70,11 +67,10 @@ export async function readOutcomes(
 ): Promise<ReadonlyMap<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   const from = dayOf(clock.now() - DAY_MS);
-  for await (const records of store.records({ from, ownOnly: true })) {
+  for await (const records of store.records({ from, ownOnly: true }))
     for (const { usage_id, cost, total_tokens } of records) {
       const token = usage_id.slice(TOKEN_AT);
       if (tokens.has(token)) outcomes.set(token, { cost: parseMoney(cost), tokens: total_tokens });
     }
-  }
   return outcomes;
 }
