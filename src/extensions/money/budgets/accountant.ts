@@ -11,12 +11,20 @@ import {
   type ReserveRequest,
   type SharingExtension,
 } from "./contracts.ts";
-import { limitsIn } from "./limits.ts";
+import { budgetsIn } from "./limits.ts";
 import { createOpening } from "./opening.ts";
-import { createPurses, type Figures, type SpendLimit } from "./purses.ts";
+import { createPurses, type Budget, type Figures } from "./purses.ts";
 import { readSpent, withBooks, type BooksContext } from "./read-books.ts";
-import { createTokenWindows } from "./token-windows.ts";
+import { createTokenWindows, type Admission } from "./token-windows.ts";
 import { createWarnings } from "./warnings.ts";
+
+/** A request for which something is held. */
+interface Running {
+  readonly request: ReserveRequest;
+  /** What is held, in pico-units. */
+  readonly cost: bigint;
+  readonly admission: Admission;
+}
 
 const sharesBudgets = (extension: Extension): extension is SharingExtension =>
   "shareBudgets" in extension;
@@ -35,67 +43,82 @@ export function createAccountant(context: BooksContext): Accountant {
   );
   const warn = createWarnings(context.diagnose);
   const shared = extensions.find(sharesBudgets)?.shareBudgets({ ...context, purses, warn });
+  /** By the tokens of the requests. */
+  const running = new Map<string, Running>();
   /** Of keys that have made requests: those of created keys are in no configuration. */
-  const seen = new Map<string, SpendLimit>();
+  const seen = new Map<string, Budget>();
   let config: Config | undefined;
-  let configured: ReturnType<typeof limitsIn> = new Map();
+  let configured: ReadonlyMap<string, Budget | undefined> = new Map();
 
-  function warnOf(limits: readonly SpendLimit[]): readonly Figures[] {
-    const figures = purses.figures(limits);
+  /** How they stand. The operator is warned where much of one is spent. */
+  function look(budgets: readonly Budget[]): readonly Figures[] {
+    const figures = budgets.map(purses.figures);
     for (const each of figures) warn(each);
     return figures;
   }
 
   /** Decides by what this process knows, at once. */
   function reserveHere({ spender, offers, tokens }: ReserveRequest): Decision {
-    const { limits } = spender;
     // What this request spends is told from what was spent before it.
-    const before = warnOf(limits);
+    const before = look(spender.budgets);
     const offer = offers.find((each) => before.every((figures) => hasRoom(figures, each)));
     if (!offer) {
       const least = offers.at(-1)!;
       const figures = before.find((each) => !hasRoom(each, least))!;
       return { refusal: { by: "budget", figures, cost: least.cost } };
     }
-    const resetMs = windows.roomIn(limits, tokens);
+    const resetMs = windows.roomIn(spender.windows, tokens);
     if (resetMs > 0) return { refusal: { by: "tokens", resetMs } };
     purses.hold(spender, offer.cost);
     return { offer };
   }
 
+  /** Those of the configuration, and of other keys that have asked. */
+  function shown(): readonly Budget[] {
+    const created = [...seen.values()].filter(({ name }) => !configured.has(name));
+    return [...configured.values(), ...created].filter((budget) => budget !== undefined);
+  }
+
   return {
     async open(next) {
-      if (next !== config) configured = limitsIn(next);
+      if (next !== config) configured = budgetsIn(next);
       config = next;
-      const limits = [...configured.values()].filter((limit) => limit !== undefined);
-      const knowing = opening.need(limits);
-      opening.begin();
-      if (await knowing) await shared?.open(limits);
+      const budgets = [...configured.values()].filter((budget) => budget !== undefined);
+      if (await opening.need(budgets)) await shared?.open(budgets);
     },
     async reserve(request) {
       const { spender, token, tokens } = request;
-      const { limits } = spender;
-      for (const limit of limits) if (limit.keyId !== null) seen.set(limit.name, limit);
-      if (!(await opening.need(limits))) return REFUSED_BY_STORE;
+      for (const budget of spender.budgets)
+        if (budget.keyId !== null) seen.set(budget.name, budget);
+      if (!(await opening.need(spender.budgets))) return REFUSED_BY_STORE;
       const decision = await shared?.reserve(request);
       const { offer, refusal } = decision ?? reserveHere(request);
-      if (offer) windows.admit(limits, token, tokens);
-      return { offer, refusal, tokens: decision ? decision.tokens : windows.state(limits) };
+      if (offer) {
+        const admission = windows.admit(spender.windows, tokens);
+        running.set(token, { request, cost: offer.cost, admission });
+      }
+      return {
+        offer,
+        refusal,
+        tokens: decision ? decision.tokens : windows.state(spender.windows),
+      };
     },
-    settle(ticket, outcome) {
-      const { spender, token, cost } = ticket;
+    settle(token, outcome) {
+      const ended = running.get(token);
+      if (!ended) return;
+      running.delete(token);
+      const { request, cost, admission } = ended;
+      const { spender } = request;
       purses.hold(spender, -cost);
-      windows.correct(spender.limits, token, outcome.tokens);
-      purses.spend(spender, outcome.cost);
-      warnOf(spender.limits);
-      shared?.settle(ticket, outcome);
+      purses.spend({ ...spender, cost: outcome.cost });
+      windows.correct(spender.windows, admission, outcome.tokens);
+      look(spender.budgets);
+      shared?.settle(request, outcome.tokens);
     },
     spend: purses.spend,
     standing() {
-      const created = [...seen.values()].filter(({ name }) => !configured.has(name));
-      const limits = [...configured.values(), ...created].filter((limit) => limit !== undefined);
       if (!opening.isKnown()) return [];
-      return shared ? shared.standing(limits) : purses.figures(limits);
+      return shared ? shared.standing(shown()) : shown().map(purses.figures);
     },
     close: () => shared?.close(),
   };

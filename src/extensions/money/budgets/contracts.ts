@@ -4,27 +4,23 @@ import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";
 import type { BooksContext } from "./read-books.ts";
-import type { Figures, Owner, Purses, SpendLimit } from "./purses.ts";
-import type { TokenState } from "./token-windows.ts";
+import type { Budget, Figures, Owner, Purses, Spent } from "./purses.ts";
+import type { TokenLimit, TokenState } from "./token-windows.ts";
 
 /** Whose money is spent. */
 export interface Spender extends Owner {
-  /** The limits of both. Empty: they may spend any amount, which is counted all the same. */
-  readonly limits: readonly SpendLimit[];
+  /** Of both. Empty: they may spend any amount, which is counted all the same. */
+  readonly budgets: readonly Budget[];
+  /** The limits of tokens per minute of both. Empty: any number. */
+  readonly windows: readonly TokenLimit[];
 }
 
 /** A request that asks for money and tokens. All limits of its spender must have room. */
 export interface ReserveRequest extends Estimate {
-  /** Under its limits the amounts are held. */
+  /** Whose budgets and windows the amounts are held in. */
   readonly spender: Spender;
   /** Names the request everywhere, and in the spend log as Opening.token. */
   readonly token: string;
-}
-
-/** What is held for a request. */
-export interface Ticket extends Pick<ReserveRequest, "spender" | "token"> {
-  /** In pico-units of the currency. */
-  readonly cost: bigint;
 }
 
 /** What a request came to. */
@@ -72,10 +68,10 @@ export interface Accountant {
   open(config: Config): Promise<void>;
   /** Holds what a request can take under all of its limits, or nothing. */
   reserve(request: ReserveRequest): Promise<Decision>;
-  /** Gives back what was held, and counts what was taken. To be called once for each ticket. */
-  settle(ticket: Ticket, outcome: Outcome): void;
+  /** Gives back what is held for the request of this token, if any, and counts what it took. */
+  settle(token: string, outcome: Outcome): void;
   /** Counts what was spent by somebody for whom nothing was held. */
-  spend(owner: Owner, cost: bigint): void;
+  spend(spent: Spent): void;
   /**
    * How the budgets of the configuration stand, and those of created keys that have asked.
    * Undefined: another process knows.
@@ -87,17 +83,17 @@ export interface Accountant {
 
 /** Decides about the requests of several gateways. */
 export interface SharedStore {
-  /** Tells the store how this gateway stands under these limits. */
-  open(limits: readonly SpendLimit[]): Promise<void>;
+  /** Tells the store how this gateway stands in these budgets. */
+  open(budgets: readonly Budget[]): Promise<void>;
   /**
    * As Accountant.reserve. What is granted is held in `purses` when this resolves. Undefined: the
    * store cannot be asked, and this gateway is to decide by itself.
    */
   reserve(request: ReserveRequest): Promise<Decision | undefined>;
-  /** As Accountant.settle, after `purses` were changed. */
-  settle(ticket: Ticket, outcome: Outcome): void;
-  /** How these limits stand by what all gateways have spent and hold, as far as is known. */
-  standing(limits: readonly SpendLimit[]): readonly Figures[];
+  /** A request has ended that took so many tokens. `purses` have its cost already. */
+  settle(request: ReserveRequest, tokens: number): void;
+  /** How those of the budgets stand, by what all gateways have spent and hold, that it knows. */
+  standing(budgets: readonly Budget[]): readonly Figures[];
   /** As Accountant.close. */
   close(): void;
 }

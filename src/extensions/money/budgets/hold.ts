@@ -4,7 +4,6 @@
 import type { ServerResponse } from "node:http";
 import type { Caller } from "../../../core/accounts/keyring.ts";
 import type { AcceptedRequest } from "../../../core/chat/context.ts";
-import type { Config } from "../../../core/config.ts";
 import { randomHex } from "../../../core/ids.ts";
 import type { Hold, Settlement } from "../../../core/ledger/ledger.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
@@ -12,14 +11,9 @@ import { ApiError } from "../../../core/openai/errors.ts";
 import { estimateOf } from "../estimates/index.ts";
 import { parseMoney } from "../records/index.ts";
 import { NO_OUTCOME, type Accountant, type Refusal, type Spender } from "./contracts.ts";
-import { accountLimit, keyLimit } from "./limits.ts";
+import { spenderOf } from "./limits.ts";
 import { printed } from "./status.ts";
 import type { TokenState } from "./token-windows.ts";
-
-function spenderOf({ account, keyId: key_id, terms }: Caller, config: Config): Spender {
-  const limits = [accountLimit(account, config), keyLimit(terms)];
-  return { account, key_id, limits: limits.filter((limit) => limit !== undefined) };
-}
 
 /** GatewayPart.hold. */
 export function createHold(accountant: Accountant) {
@@ -27,26 +21,25 @@ export function createHold(accountant: Accountant) {
   const spenders = new WeakMap<Caller, Spender>();
 
   /** Holds nothing, and counts what the request comes to: a budget may be put in force later. */
-  const counted = (spender: Spender): Hold => ({
+  const counted = ({ account, key_id }: Spender): Hold => ({
     amount: undefined,
     settle(settlement) {
-      if (settlement) accountant.spend(spender, parseMoney(settlement.cost));
+      if (settlement) accountant.spend({ account, key_id, cost: parseMoney(settlement.cost) });
     },
   });
 
   async function held(request: AcceptedRequest, spender: Spender): Promise<Hold> {
-    const hasBudget = spender.limits.some(({ budget }) => budget);
+    const hasBudget = spender.budgets.length > 0;
     const token = randomHex(12);
     const asked = { spender, token, ...estimateOf(request, hasBudget) };
     const { offer, refusal, tokens } = await accountant.reserve(asked);
     if (tokens) setTokenHeaders(request.exchange.res, tokens);
     if (!offer) throw refusalError(refusal ?? { by: "store" }, request.config.currency);
-    const ticket = { spender, token, cost: offer.cost };
     return {
       amount: hasBudget ? formatMoney(offer.cost) : undefined,
       token,
       maxTokens: offer.maxTokens,
-      settle: (settlement) => accountant.settle(ticket, outcomeOf(settlement)),
+      settle: (settlement) => accountant.settle(token, outcomeOf(settlement)),
     };
   }
 
@@ -54,7 +47,8 @@ export function createHold(accountant: Accountant) {
     const { caller, config } = request;
     const spender = spenders.get(caller) ?? spenderOf(caller, config);
     spenders.set(caller, spender);
-    return spender.limits.length === 0 ? counted(spender) : held(request, spender);
+    const isBounded = spender.budgets.length > 0 || spender.windows.length > 0;
+    return isBounded ? held(request, spender) : counted(spender);
   };
 }
 

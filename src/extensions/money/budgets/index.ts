@@ -13,9 +13,8 @@ import { statusOf } from "./status.ts";
 import { createRemoteAccountant, serveWorkers } from "./workers.ts";
 
 export type * from "./contracts.ts";
-export { NO_OUTCOME, REFUSED_BY_STORE } from "./contracts.ts";
-export { periodName, type Figures, type SpendLimit } from "./purses.ts";
-export type { Purses } from "./purses.ts";
+export { REFUSED_BY_STORE } from "./contracts.ts";
+export { periodName, type Budget, type Figures, type Purses } from "./purses.ts";
 export { leastLeft } from "./token-windows.ts";
 
 export const extension: ProgramExtension & HostExtension = {

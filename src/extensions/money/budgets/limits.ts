@@ -1,15 +1,16 @@
 // The limits of accounts and keys, as gateway.json and keys.json state them.
 import { integer, nullable, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import { configuredKeys, type KeyTerms } from "../../../core/accounts/keyring.ts";
+import { configuredKeys, type Caller, type KeyTerms } from "../../../core/accounts/keyring.ts";
 import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
 import type { Config } from "../../../core/config.ts";
 import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
-import { PERIODS, type LimitOwner, type Period, type SpendLimit } from "./purses.ts";
+import type { Spender } from "./contracts.ts";
+import { PERIODS, type Budget, type Period } from "./purses.ts";
 
-/** What an account or a key may spend. */
-interface Budget {
+/** What an account or a key may spend, as it is written. */
+interface BudgetTerms {
   /** An exact decimal number, in `currency`. */
   readonly amount: string;
   /** When it is renewed: at midnight in UTC, at that of a month's first day, or never (`total`). */
@@ -30,7 +31,7 @@ const amount = refine(nonEmpty, (text) => {
 /** Accounts and keys have the same settings. */
 const settingsOf = (rows: "accounts" | "keys") => ({
   /** Absent: any amount may be spent. */
-  budget: defineSetting<Budget | undefined>(`${rows}.*.budget`, undefined, () =>
+  budget: defineSetting<BudgetTerms | undefined>(`${rows}.*.budget`, undefined, () =>
     optional(strict({ amount, period: literal(...PERIODS) })),
   ),
   /** Tokens per minute; null: any number; 0: none. */
@@ -46,43 +47,48 @@ const ofKeys = settingsOf("keys");
 
 export const limitSettings = [...Object.values(ofAccounts), ...Object.values(ofKeys)];
 
-/** `row`: that of the account in the configuration, or that of the key there or in keys.json. */
-function limitOf(whose: LimitOwner, row: object, settings: typeof ofKeys): SpendLimit | undefined {
-  const budget = settings.budget.of(row);
-  const tokensPerMinute = settings.tokens.of(row) ?? null;
-  if (!budget && tokensPerMinute === null) return undefined;
-  return {
-    ...whose,
-    budget: budget && { amount: parseMoney(budget.amount), period: budget.period },
-    tokensPerMinute,
-  };
-}
-
-/** Undefined: the account may spend any amount, and any number of tokens. */
-export const accountLimit = (account: string, { accounts }: Config): SpendLimit | undefined =>
-  limitOf(
+/** The account's, in this configuration. Undefined: it may spend any amount. */
+export const accountBudget = (account: string, { accounts }: Config): Budget | undefined =>
+  budgetOf(
     { name: accountLimitName(account), account, keyId: null },
-    accounts.get(account) ?? {},
-    ofAccounts,
+    ofAccounts.budget.of(accounts.get(account) ?? {}),
   );
 
-/** Undefined: as above. */
-export const keyLimit = (terms: KeyTerms): SpendLimit | undefined =>
-  limitOf(
+/** The key's, by its row in the configuration or in keys.json. Undefined: as above. */
+export const keyBudget = (terms: KeyTerms): Budget | undefined =>
+  budgetOf(
     { name: keyLimitName(terms.key_id), account: terms.account, keyId: terms.key_id },
-    terms,
-    ofKeys,
+    ofKeys.budget.of(terms),
   );
+
+const budgetOf = (
+  whose: Pick<Budget, "name" | "account" | "keyId">,
+  terms: BudgetTerms | undefined,
+): Budget | undefined =>
+  terms && { ...whose, amount: parseMoney(terms.amount), period: terms.period };
 
 /** Of all accounts and keys in a configuration, by their names. Undefined: as above. */
-export const limitsIn = (config: Config): ReadonlyMap<string, SpendLimit | undefined> =>
-  new Map([
-    ...Array.from(
-      config.accounts.keys(),
-      (account) => [accountLimitName(account), accountLimit(account, config)] as const,
-    ),
-    ...Array.from(
-      configuredKeys(config).values(),
-      (terms) => [keyLimitName(terms.key_id), keyLimit(terms)] as const,
-    ),
-  ]);
+export function budgetsIn(config: Config): ReadonlyMap<string, Budget | undefined> {
+  const budgets = new Map<string, Budget | undefined>();
+  for (const account of config.accounts.keys())
+    budgets.set(accountLimitName(account), accountBudget(account, config));
+  for (const terms of configuredKeys(config).values())
+    budgets.set(keyLimitName(terms.key_id), keyBudget(terms));
+  return budgets;
+}
+
+/** Whose money a caller spends, and what bounds that. */
+export function spenderOf({ account, keyId, terms }: Caller, config: Config): Spender {
+  const budgets = [accountBudget(account, config), keyBudget(terms)];
+  const ofAccount = ofAccounts.tokens.of(config.accounts.get(account) ?? {});
+  const windows = [
+    { name: accountLimitName(account), limit: ofAccount ?? Infinity },
+    { name: keyLimitName(keyId), limit: ofKeys.tokens.of(terms) ?? Infinity },
+  ];
+  return {
+    account,
+    key_id: keyId,
+    budgets: budgets.filter((budget) => budget !== undefined),
+    windows: windows.filter(({ limit }) => limit < Infinity),
+  };
+}

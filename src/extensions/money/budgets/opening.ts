@@ -1,8 +1,8 @@
 // What was spent before this process began to count. The books are read when the first budget is in
 // force: before the first request, or later, and then only what had ended when the process began.
 // What has ended since is counted in memory, with a budget or without.
-import type { Purses, SpendLimit } from "./purses.ts";
-import type { BooksContext, Spent } from "./read-books.ts";
+import type { Budget, Purses, Spent } from "./purses.ts";
+import type { BooksContext } from "./read-books.ts";
 
 /** How long after a failure the books are not read again, in milliseconds. */
 const RETRY_MS = 1_000;
@@ -14,12 +14,10 @@ export interface Opening {
   /** Whether it is known what was spent before. */
   isKnown(): boolean;
   /**
-   * Whether it is known by then, or none of the limits is a budget. The books are read if that is
-   * needed, and again after a failure.
+   * Whether it is known by then, or there are no budgets that have to know. The books are read if that is
+   * needed, and again after a failure. From the first call on requests are counted.
    */
-  need(limits: readonly SpendLimit[]): Promise<boolean>;
-  /** From this call on requests are counted. */
-  begin(): void;
+  need(budgets: readonly Budget[]): Promise<boolean>;
 }
 
 /** `diagnose` is told once that the books cannot be read, and once that they can again. */
@@ -29,16 +27,17 @@ export function createOpening(
   readSpent: ReadSpent,
 ): Opening {
   const startedAt = new Date(clock.now()).toISOString();
-  let isCounting = false;
+  /** Until when the books have to be read. Undefined: nothing has been counted yet. */
+  let before: string | undefined;
   let isKnown = false;
   let isFailing = false;
   let loading: Promise<boolean> | undefined;
   let retryAt = -Infinity;
 
-  async function load(): Promise<boolean> {
+  async function load(until: string | undefined): Promise<boolean> {
     try {
-      const spent = await readSpent(isCounting ? startedAt : undefined);
-      for (const { day, cost, ...owner } of spent) purses.spend(owner, cost, day);
+      const spent = await readSpent(until);
+      for (const each of spent) purses.spend(each);
       isKnown = true;
       if (isFailing) diagnose({ event: "budgets_known", level: "info" });
     } catch (error) {
@@ -53,14 +52,13 @@ export function createOpening(
 
   return {
     isKnown: () => isKnown,
-    async need(limits) {
-      if (isKnown || !limits.some(({ budget }) => budget)) return true;
+    async need(budgets) {
+      const until = before;
+      before = startedAt;
+      if (isKnown || budgets.length === 0) return true;
       if (!loading && clock.monotonic() < retryAt) return false;
-      loading ??= load();
+      loading ??= load(until);
       return loading;
-    },
-    begin() {
-      isCounting = true;
     },
   };
 }

@@ -17,33 +17,22 @@ export interface Owner {
   readonly key_id: string;
 }
 
-/** Whose limit it is. */
-export interface LimitOwner {
+/** What an account or a key may spend. */
+export interface Budget {
   /** As accountLimitName() or keyLimitName() has it. */
   readonly name: string;
   /** The account, or that of the key. */
   readonly account: string;
-  /** Null: it is the limit of all keys of the account together. */
+  /** Null: it is the budget of all keys of the account together. */
   readonly keyId: string | null;
-}
-
-export interface BudgetTerms {
   /** What may be spent in one period. */
   readonly amount: bigint;
-  /** When the budget is renewed. */
+  /** When it is renewed. */
   readonly period: Period;
 }
 
-/** What bounds an account or a key. */
-export interface SpendLimit extends LimitOwner {
-  /** Undefined: it bounds no costs. */
-  readonly budget: BudgetTerms | undefined;
-  /** Null: it bounds no tokens. */
-  readonly tokensPerMinute: number | null;
-}
-
 /** How a budget stands. */
-export interface Figures extends LimitOwner, BudgetTerms {
+export interface Figures extends Budget {
   /** What was spent in the current period. It may be more than `amount`. */
   readonly spent: bigint;
   /** For requests that run. */
@@ -52,13 +41,21 @@ export interface Figures extends LimitOwner, BudgetTerms {
   readonly ends: string | null;
 }
 
+/** What somebody has spent. */
+export interface Spent extends Owner {
+  /** In pico-units of the currency. */
+  readonly cost: bigint;
+  /** The day in UTC, as the books have it: `2026-11-30`. Absent: now. */
+  readonly day?: string;
+}
+
 export interface Purses {
-  /** Counts what is spent now or, as the books tell it, was spent on a day: `2026-11-30`. */
-  spend(owner: Owner, cost: bigint, day?: string): void;
+  /** Counts what was spent. */
+  spend(spent: Spent): void;
   /** Adds to what is held; less is held by a negative amount. */
   hold(owner: Owner, amount: bigint): void;
-  /** How those of the limits stand that are budgets. */
-  figures(limits: readonly SpendLimit[]): readonly Figures[];
+  /** How a budget stands at this moment. */
+  figures(budget: Budget): Figures;
 }
 
 /** One account or one key. */
@@ -107,7 +104,7 @@ export function createPurses(now: () => number): Purses {
    * The sum of the period of a day, or of a later one if there is one already: a clock that is set
    * back does not renew a budget.
    */
-  function sumOf({ spent }: Purse, period: Period, day: string) {
+  function sumOf({ spent }: Pick<Purse, "spent">, period: Period, day: string) {
     const current = spent[period];
     const name = periodOf(period, day);
     if (name > current.name) {
@@ -118,7 +115,7 @@ export function createPurses(now: () => number): Purses {
   }
 
   return {
-    spend(owner, cost, day) {
+    spend({ cost, day, ...owner }) {
       for (const purse of pursesOf(owner))
         for (const period of PERIODS) {
           const current = sumOf(purse, period, day ?? dayOf(now()));
@@ -129,13 +126,10 @@ export function createPurses(now: () => number): Purses {
     hold(owner, amount) {
       for (const purse of pursesOf(owner)) purse.held += amount;
     },
-    figures: (limits) =>
-      limits.flatMap(({ name, account, keyId, budget }) => {
-        if (!budget) return [];
-        const purse = purseOf(name);
-        const spent = sumOf(purse, budget.period, dayOf(now())).sum;
-        const ends = periodEnd(budget.period, now());
-        return [{ name, account, keyId, ...budget, spent, held: purse.held, ends }];
-      }),
+    figures(budget) {
+      const { held, ...purse } = purseOf(budget.name);
+      const { sum: spent } = sumOf(purse, budget.period, dayOf(now()));
+      return { ...budget, spent, held, ends: periodEnd(budget.period, now()) };
+    },
   };
 }

@@ -5,7 +5,7 @@ import type { GatewayContext } from "../../../core/extension/extension.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
 import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
 import type { Outcome } from "./contracts.ts";
-import type { Owner } from "./purses.ts";
+import type { Spent } from "./purses.ts";
 
 const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
 /** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
@@ -26,14 +26,6 @@ export async function withBooks<T>(
   } finally {
     await books.store.close();
   }
-}
-
-/** What somebody has spent on one day. */
-export interface Spent extends Owner {
-  /** `2026-11-30`, in UTC. */
-  readonly day: string;
-  /** In pico-units of the currency. */
-  readonly cost: bigint;
 }
 
 export interface SpentQuery {

@@ -11,20 +11,20 @@ import { hasWriter, segmentsIn } from "../ledger/index.ts";
 import { parseMoney } from "../records/index.ts";
 import { createSegmentReader, type BooksFiles } from "../usage/index.ts";
 import { withCopiedBooks } from "../books/index.ts";
-import { accountLimit, keyLimit } from "./limits.ts";
-import { createPurses, type Purses, type SpendLimit } from "./purses.ts";
+import { accountBudget, keyBudget } from "./limits.ts";
+import { createPurses, type Budget, type Purses } from "./purses.ts";
 import { readSpent } from "./read-books.ts";
 import { printed } from "./status.ts";
 
 const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;
 
 /** The budgets of an account and of its keys. */
-function budgetsOf(account: string, config: Config): readonly SpendLimit[] {
+function budgetsOf(account: string, config: Config): readonly Budget[] {
   // As the keyring: a key of the configuration takes the place of one that was made.
   const keys = new Map([...createdKeysIn(config.data_dir).byDigest, ...configuredKeys(config)]);
   const own = [...keys.values()].filter((key) => key.account === account);
-  const limits = [accountLimit(account, config), ...own.map(keyLimit)];
-  return limits.filter((limit) => limit !== undefined).filter(({ budget }) => budget);
+  const budgets = [accountBudget(account, config), ...own.map(keyBudget)];
+  return budgets.filter((budget) => budget !== undefined);
 }
 
 /** Adds what is held for requests that run. */
@@ -42,14 +42,14 @@ async function addHeld({ spendDir }: BooksFiles, purses: Purses): Promise<void> 
 
 const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
   const { operand: account } = args;
-  const limits = budgetsOf(account, config);
-  if (limits.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
+  const own = budgetsOf(account, config);
+  if (own.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
   const purses = createPurses(books.clock.now);
   // Without a shared store each gateway counts what it spends itself.
   const spent = await readSpent(books, { ownOnly: config.limits.store === "memory" });
-  for (const { day, cost, ...owner } of spent) purses.spend(owner, cost, day);
+  for (const each of spent) purses.spend(each);
   await addHeld(books, purses);
-  const budgets = purses.figures(limits).map((figures) => printed(figures, books.currency));
+  const budgets = own.map((budget) => printed(purses.figures(budget), books.currency));
   const rows = budgets.map((row) => ({
     ...row,
     budget: row.account ?? row.key_id,

@@ -11,9 +11,8 @@ import {
   type Decision,
   type Outcome,
   type ReserveRequest,
-  type Ticket,
 } from "./contracts.ts";
-import type { Owner } from "./purses.ts";
+import type { Spent } from "./purses.ts";
 import { readOutcomes, withBooks } from "./read-books.ts";
 
 /** Names these calls among those of other extensions. */
@@ -27,20 +26,14 @@ type Question = ReserveRequest | "open";
 /** Undefined: what was asked to be known is known, or cannot be. */
 type Answer = Decision | undefined;
 
-/** What somebody has spent for whom nothing was held. */
-interface Charge extends Owner {
-  /** In pico-units of the currency. */
-  readonly cost: bigint;
-}
-
 /** What a request came to for which something was held, or what was spent beside such requests. */
-type Note = { readonly token: string; readonly outcome: Outcome } | readonly Charge[];
+type Note = { readonly token: string; readonly outcome: Outcome } | readonly Spent[];
 
 /** The accountant of a worker. */
 export function createRemoteAccountant(): Accountant {
   const first = callFirstProcess<Question, Note, Answer>(SUBJECT);
-  /** What the first process has not been told yet, by key: all that is spent in this turn. */
-  let charges = new Map<string, Charge>();
+  /** What the first process is told at the end of this turn, by key. */
+  let charges = new Map<string, Spent>();
 
   function tellCharges(): void {
     if (charges.size > 0) first.tell([...charges.values()]);
@@ -53,11 +46,11 @@ export function createRemoteAccountant(): Accountant {
     },
     reserve: async (request) => (await first.ask(request)) ?? REFUSED_BY_STORE,
     // At once: the first process must know of it before the client knows that its answer has ended.
-    settle: ({ token }, outcome) => first.tell({ token, outcome }),
-    spend({ account, key_id }, cost) {
+    settle: (token, outcome) => first.tell({ token, outcome }),
+    spend(spent) {
       if (charges.size === 0) setImmediate(tellCharges);
-      const { cost: before = 0n } = charges.get(key_id) ?? {};
-      charges.set(key_id, { account, key_id, cost: before + cost });
+      const before = charges.get(spent.key_id)?.cost ?? 0n;
+      charges.set(spent.key_id, { ...spent, cost: before + spent.cost });
     },
     standing: () => undefined,
     close() {
@@ -69,8 +62,8 @@ export function createRemoteAccountant(): Accountant {
 
 /** Answers the workers, if there are any. */
 export function serveWorkers(host: Host): HostPart {
-  /** What each worker holds, by the ids of the workers and by Ticket.token. */
-  const held = new Map<number, Map<string, Ticket>>();
+  /** The tokens of the requests of each worker for which something is held, by its id. */
+  const held = new Map<number, Set<string>>();
   let created: Accountant | undefined;
   let isClosed = false;
 
@@ -79,10 +72,10 @@ export function serveWorkers(host: Host): HostPart {
     return created;
   }
 
-  function ticketsOf(worker: number): Map<string, Ticket> {
-    const tickets = held.get(worker) ?? new Map<string, Ticket>();
-    held.set(worker, tickets);
-    return tickets;
+  function tokensOf(worker: number): Set<string> {
+    const tokens = held.get(worker) ?? new Set<string>();
+    held.set(worker, tokens);
+    return tokens;
   }
 
   async function answer(question: Question, worker: number): Promise<Answer> {
@@ -90,43 +83,37 @@ export function serveWorkers(host: Host): HostPart {
       await accountant().open(host.current());
       return undefined;
     }
-    const tickets = ticketsOf(worker);
+    const tokens = tokensOf(worker);
     const decision = await accountant().reserve(question);
-    if (!decision.offer) return decision;
-    const { spender, token } = question;
-    const ticket = { spender, token, cost: decision.offer.cost };
-    if (held.get(worker) === tickets) tickets.set(token, ticket);
-    else accountant().settle(ticket, NO_OUTCOME); // the worker has died meanwhile
+    if (decision.offer) tokens.add(question.token);
+    const hasDied = held.get(worker) !== tokens;
+    if (hasDied) accountant().settle(question.token, NO_OUTCOME);
     return decision;
   }
 
   function hear(note: Note, worker: number): void {
     if (!("token" in note)) {
-      for (const charge of note) accountant().spend(charge, charge.cost);
+      for (const spent of note) accountant().spend(spent);
       return;
     }
-    const { token, outcome } = note;
-    const ticket = ticketsOf(worker).get(token);
-    if (ticket) accountant().settle(ticket, outcome);
-    ticketsOf(worker).delete(token);
+    accountant().settle(note.token, note.outcome);
+    tokensOf(worker).delete(note.token);
   }
 
-  /** Gives back what a dead worker held, when the books can be read. */
-  async function settleByBooks(tickets: ReadonlyMap<string, Ticket>): Promise<void> {
-    if (tickets.size === 0 || isClosed) return;
-    const tokens = new Set(tickets.keys());
+  /** Gives back what is held for requests of a dead worker, when the books can be read. */
+  async function settleByBooks(tokens: ReadonlySet<string>): Promise<void> {
+    if (tokens.size === 0 || isClosed) return;
     const outcomes = await withBooks(host, (books) => readOutcomes(books, tokens)).catch(() => {
-      host.clock.after(RETRY_MS, () => settleByBooks(tickets));
+      host.clock.after(RETRY_MS, () => settleByBooks(tokens));
     });
     if (!outcomes) return;
-    for (const ticket of tickets.values())
-      accountant().settle(ticket, outcomes.get(ticket.token) ?? NO_OUTCOME);
+    for (const token of tokens) accountant().settle(token, outcomes.get(token) ?? NO_OUTCOME);
   }
 
   function ended(worker: number): void {
-    const tickets = ticketsOf(worker);
+    const tokens = tokensOf(worker);
     held.delete(worker);
-    settleByBooks(tickets);
+    settleByBooks(tokens);
   }
 
   const stop = answerWorkers<Question, Note, Answer>(SUBJECT, { answer, hear, ended });

@@ -12,11 +12,8 @@ const TASKS_AN_ASK = 100;
 export interface AskOptions {
   /** The script on its server, with the connection to it. */
   readonly script: StoredScript;
-  /**
-   * Names the rows of this gateway: 32 hexadecimal digits. Undefined: there is no data_dir. The
-   * ledger refuses requests then, and tells the operator.
-   */
-  readonly gatewayId: () => string | undefined;
+  /** Names the rows of this gateway: 32 hexadecimal digits. Throws without a data_dir. */
+  readonly gatewayId: () => string;
   /** What this gateway itself spends and holds. What is granted is added at once. */
   readonly purses: Purses;
   /** Its wall clock tells which period it is. */
@@ -29,43 +26,61 @@ interface Waiting {
   readonly resolve: (answer: Answer | undefined) => void;
 }
 
-/** Returns what does one task. Undefined: the store cannot be asked. */
-export function createAsk(options: AskOptions): (task: Task) => Promise<Answer | undefined> {
+export interface Asks {
+  /** Does a task. Undefined: the store cannot be asked. */
+  ask(task: Task): Promise<Answer | undefined>;
+  /** Ends the connection, if there is one. */
+  close(): void;
+}
+
+export function createAsks({ script, gatewayId, purses, clock }: AskOptions): Asks {
   /** Of the accounts that are asked about. */
   const queues = new Map<string, Waiting[]>();
+  let connecting: Promise<string> | undefined;
+
+  async function connect(): Promise<string> {
+    const gateway = gatewayId();
+    await script.start();
+    return gateway;
+  }
+
+  async function askTogether(tasks: readonly Task[]): Promise<readonly Answer[] | undefined> {
+    connecting ??= connect();
+    const gateway = await connecting.catch(() => undefined);
+    if (gateway === undefined) {
+      connecting = undefined; // the ledger refuses requests too, and tells the operator
+      return undefined;
+    }
+    const raw = await script.run(wordsOf(gateway, tasks, purses, clock.now()));
+    if (raw === undefined) return undefined;
+    const answers = readAnswers(raw, tasks, purses);
+    // At once: the next ask must state it.
+    for (const [index, { offer }] of answers.entries())
+      purses.hold(tasks[index]!.spender, offer?.cost ?? 0n);
+    return answers;
+  }
 
   async function empty(account: string, queue: Waiting[]): Promise<void> {
     while (queue.length > 0) {
       const batch = queue.splice(0, TASKS_AN_ASK);
-      const tasks = batch.map(({ task }) => task);
-      const answers = await askTogether(options, tasks);
+      const answers = await askTogether(batch.map(({ task }) => task));
       for (const [index, { resolve }] of batch.entries()) resolve(answers?.[index]);
     }
     queues.delete(account);
   }
 
-  return (task) =>
-    new Promise((resolve) => {
-      const { account } = task.spender;
-      const queue = queues.get(account) ?? [];
-      queue.push({ task, resolve });
-      if (queues.has(account)) return;
-      queues.set(account, queue);
-      empty(account, queue);
-    });
-}
-
-async function askTogether(
-  { script, gatewayId, purses, clock }: AskOptions,
-  tasks: readonly Task[],
-): Promise<readonly Answer[] | undefined> {
-  const gateway = gatewayId();
-  if (gateway === undefined) return undefined;
-  const raw = await script.run(wordsOf(gateway, tasks, purses, clock.now()));
-  if (raw === undefined) return undefined;
-  const answers = readAnswers(raw, tasks, purses);
-  // At once: the next ask must state it.
-  for (const [index, { offer }] of answers.entries())
-    purses.hold(tasks[index]!.spender, offer?.cost ?? 0n);
-  return answers;
+  return {
+    ask: (task) =>
+      new Promise((resolve) => {
+        const { account } = task.spender;
+        const queue = queues.get(account) ?? [];
+        queue.push({ task, resolve });
+        if (queues.has(account)) return;
+        queues.set(account, queue);
+        empty(account, queue);
+      }),
+    close() {
+      if (connecting) script.close();
+    },
+  };
 }

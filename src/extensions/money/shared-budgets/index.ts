@@ -25,14 +25,6 @@ function shareBudgets(options: SharingOptions): SharedStore | undefined {
     },
   );
   if (!script) return undefined;
-  let known: string | undefined;
-  function gatewayId(): string | undefined {
-    try {
-      known ??= gatewayInstanceId(config.data_dir);
-    } catch {
-      // Undefined.
-    }
-    return known;
-  }
+  const gatewayId = () => gatewayInstanceId(config.data_dir);
   return createSharedStore({ ...options, script, onError: meanwhile, gatewayId });
 }

@@ -9,7 +9,6 @@ import {
   type Purses,
   type Refusal,
   type ReserveRequest,
-  type SpendLimit,
 } from "../budgets/index.ts";
 
 /** What a gateway that dies has held is given back after so many milliseconds. */
@@ -17,8 +16,8 @@ const LEASE_MS = 15_000;
 const UNIT = 1_000_000_000_000n;
 
 /**
- * Writes the rows of this gateway under the limits, and holds one of the offers, or nothing.
- * Without offers it corrects the tokens of the admission that `token` names, if there is one.
+ * Writes the rows of this gateway in the budgets, and holds one of the offers, or nothing. Without
+ * offers it corrects the tokens of the admission that `token` names, if there is one.
  */
 export type Task = ReserveRequest;
 
@@ -30,23 +29,16 @@ export interface Answer extends Decision {
   readonly missing: readonly string[];
 }
 
-/** A limit as the script has it. Without a budget, or without a limit of tokens, these are 0. */
-type RawState = readonly [
-  wasThere: number,
-  spent: number,
-  spentPico: number,
-  held: number,
-  heldPico: number,
-  tokens: number,
-  renewsMs: number,
-];
+/** Whole units and pico-units. */
+type Parts = readonly [units: number, picos: number];
 
-/** `granted` and `short`: the numbers of an offer and of a limit, from 1 on; 0: there is none. */
+/** `granted` and `short`: the numbers of an offer and of a budget, from 1 on; 0: there is none. */
 type RawResult = readonly [
   granted: number,
   short: number,
   resetMs: number,
-  states: readonly RawState[],
+  rows: readonly (readonly [wasThere: number, spent: Parts, held: Parts])[],
+  windows: readonly (readonly [tokens: number, renewsMs: number])[],
 ];
 
 /**
@@ -59,32 +51,31 @@ export function wordsOf(
   purses: Purses,
   now: number,
 ): readonly string[] {
-  const stated = ({ tokensPerMinute }: SpendLimit, own: Figures | undefined) => ({
-    most: tokensPerMinute ?? undefined,
-    period: own && periodName(own.period, now),
-    amount: own && parts(own.amount),
-    spent: own && parts(own.spent),
-    held: own && parts(own.held),
+  const stated = ({ period, amount, spent, held }: Figures) => ({
+    period: periodName(period, now),
+    amount: parts(amount),
+    spent: parts(spent),
+    held: parts(held),
   });
-  const keys = tasks.flatMap(({ spender: { account, limits } }) => keysOf(account, limits));
   const plain = tasks.map(({ spender, token, tokens, offers }) => ({
     token,
     tokens,
     offers: offers.map(({ room, cost }) => [parts(room), parts(cost)]),
-    limits: spender.limits.map((limit) => stated(limit, purses.figures([limit])[0])),
+    budgets: spender.budgets.map((budget) => stated(purses.figures(budget))),
+    limits: spender.windows.map(({ limit }) => limit),
   }));
   const ask = { gateway, window: WINDOW_MS, lease: LEASE_MS, tasks: plain };
+  const keys = tasks.flatMap(keysOf);
   return [String(keys.length), ...keys, JSON.stringify(ask)];
 }
 
 /** All keys of one account are on one node of a cluster: that of the tag in braces. */
-function keysOf(account: string, limits: readonly SpendLimit[]): readonly string[] {
+function keysOf({ spender: { account, budgets, windows } }: Task): readonly string[] {
   const tag = `chat-gateway:{account ${account}}`;
-  return limits.flatMap(({ name, budget }) => [
-    `${tag}:budget:${budget?.period ?? ""}:${name}`,
-    `${tag}:tokens:${name}`,
-    `${tag}:token-counts:${name}`,
-  ]);
+  return [
+    ...budgets.map(({ name, period }) => `${tag}:budget:${period}:${name}`),
+    ...windows.flatMap(({ name }) => [`${tag}:tokens:${name}`, `${tag}:token-counts:${name}`]),
+  ];
 }
 
 /** What the script has answered to an ask. */
@@ -92,33 +83,30 @@ export const readAnswers = (raw: unknown, tasks: readonly Task[], purses: Purses
   (raw as readonly RawResult[]).map((result, index) => answerOf(tasks[index]!, result, purses));
 
 function answerOf(
-  { spender: { limits }, offers }: Task,
-  [granted, short, resetMs, states]: RawResult,
+  { spender, offers }: Task,
+  [granted, short, resetMs, rows, windows]: RawResult,
   purses: Purses,
 ): Answer {
-  const rows = limits.map((limit, index) => {
-    const [wasThere, spent, spentPico, held, heldPico] = states[index]!;
-    const [own] = purses.figures([limit]);
-    const all = { spent: whole(spent, spentPico), held: whole(held, heldPico) };
-    return { wasThere, figures: own && { ...own, ...all } };
+  const all = spender.budgets.map((budget, index) => {
+    const [, spent, held] = rows[index]!;
+    return { ...purses.figures(budget), spent: whole(spent), held: whole(held) };
   });
-  const tokens = limits.flatMap(({ tokensPerMinute: limit }, index) => {
-    const [, , , , , count, renewsMs] = states[index]!;
-    if (limit === null) return [];
-    return [{ limit, remaining: Math.max(0, limit - count), resetMs: renewsMs }];
+  const states = spender.windows.map(({ limit }, index) => {
+    const [tokens, renewsMs] = windows[index]!;
+    return { limit, remaining: Math.max(0, limit - tokens), resetMs: renewsMs };
   });
   const offer = offers[granted - 1];
-  const figures = rows[short - 1]?.figures;
+  const figures = all[short - 1];
   const cost = offers.at(-1)?.cost ?? 0n;
   const refusal: Refusal = figures ? { by: "budget", figures, cost } : { by: "tokens", resetMs };
   return {
     ...(offer ? { offer } : { refusal }),
-    tokens: leastLeft(tokens),
-    figures: rows.flatMap((row) => row.figures ?? []),
-    missing: rows.flatMap((row) => (row.figures && !row.wasThere ? row.figures.name : [])),
+    tokens: leastLeft(states),
+    figures: all,
+    missing: all.filter((_, index) => rows[index]![0] === 0).map(({ name }) => name),
   };
 }
 
-const parts = (amount: bigint): readonly number[] => [Number(amount / UNIT), Number(amount % UNIT)];
+const parts = (amount: bigint): Parts => [Number(amount / UNIT), Number(amount % UNIT)];
 
-const whole = (units: number, picos: number): bigint => BigInt(units) * UNIT + BigInt(picos);
+const whole = ([units, picos]: Parts): bigint => BigInt(units) * UNIT + BigInt(picos);

@@ -7,10 +7,10 @@ import {
   type Figures,
   type SharedStore,
   type SharingOptions,
-  type SpendLimit,
+  type Budget,
 } from "../budgets/index.ts";
 import type { OnError } from "../../redis/index.ts";
-import { createAsk, type AskOptions } from "./asks.ts";
+import { createAsks, type AskOptions } from "./asks.ts";
 import type { Answer, Task } from "./protocol.ts";
 
 /**
@@ -26,13 +26,12 @@ export interface SharedStoreOptions extends AskOptions, Pick<SharingOptions, "wa
 }
 
 export function createSharedStore(options: SharedStoreOptions): SharedStore {
-  const { script, purses, warn, onError, clock, diagnose } = options;
-  const askScript = createAsk(options);
+  const { purses, warn, onError, clock, diagnose } = options;
+  const asks = createAsks(options);
   /** The budgets that were asked about, by their names. */
-  const budgets = new Map<string, SpendLimit>();
+  const budgets = new Map<string, Budget>();
   /** How they stood when the store was last asked. */
   const latest = new Map<string, Figures>();
-  let starting: Promise<void> | undefined;
   let timer: Timer | undefined;
   /** Where the next beat goes on among the budgets. */
   let next = 0;
@@ -41,10 +40,8 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
 
   /** Undefined: the store cannot be asked. */
   async function ask(task: Task): Promise<Answer | undefined> {
-    starting ??= script.start();
     timer ??= clock.after(BEAT_MS, beat);
-    await starting;
-    const answer = await askScript(task);
+    const answer = await asks.ask(task);
     if (answer?.missing.some((name) => latest.has(name))) lost();
     for (const figures of answer?.figures ?? []) {
       latest.set(figures.name, figures);
@@ -53,19 +50,19 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     return answer;
   }
 
-  /** Writes the row of a limit, and learns what the other gateways have. */
-  function write(limit: SpendLimit): Promise<unknown> {
-    const spender = { account: limit.account, key_id: "", limits: [limit] };
+  /** Writes a row, and learns what the other gateways have. */
+  function write(budget: Budget): Promise<unknown> {
+    const spender = { account: budget.account, key_id: "", budgets: [budget], windows: [] };
     return ask({ spender, token: "", tokens: 0, offers: [] });
   }
 
   function beat(): void {
     timer = clock.after(BEAT_MS, beat);
     const all = [...budgets.values()];
-    const holding = all.filter((limit) => purses.figures([limit]).some(({ held }) => held > 0n));
+    const holding = all.filter((budget) => purses.figures(budget).held > 0n);
     const inTurn = all.slice(next, next + ROWS_A_BEAT);
     next = next + ROWS_A_BEAT < all.length ? next + ROWS_A_BEAT : 0;
-    for (const limit of new Set([...holding, ...inTurn])) write(limit);
+    for (const budget of new Set([...holding, ...inTurn])) write(budget);
   }
 
   /** Whether rows of other gateways may be missing. */
@@ -78,21 +75,21 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     if (!isNew) return;
     const detail = "the store of the limits has lost what was spent; the gateways write it again";
     diagnose({ event: "budgets_store_forgot", level: "error", detail });
-    for (const limit of budgets.values()) write(limit);
+    for (const budget of budgets.values()) write(budget);
   }
 
   /** A reload may have changed them. */
-  function remember(limits: readonly SpendLimit[]): void {
-    for (const limit of limits) if (limit.budget) budgets.set(limit.name, limit);
+  function remember(asked: readonly Budget[]): void {
+    for (const budget of asked) budgets.set(budget.name, budget);
   }
 
   return {
-    async open(limits) {
-      remember(limits);
-      await Promise.all(limits.filter(({ budget }) => budget).map(write));
+    async open(configured) {
+      remember(configured);
+      await Promise.all(configured.map(write));
     },
     async reserve(request) {
-      remember(request.spender.limits);
+      remember(request.spender.budgets);
       const answer = await ask(request);
       if (onError === "local") return answer;
       if (!answer?.offer || !isForgetful()) return answer ?? REFUSED_BY_STORE;
@@ -100,18 +97,18 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
       ask({ ...request, tokens: 0, offers: [] });
       return REFUSED_BY_STORE;
     },
-    settle({ spender, token }, { tokens }) {
-      ask({ spender, token, tokens, offers: [] });
+    settle(request, tokens) {
+      ask({ ...request, tokens, offers: [] });
     },
-    standing: (limits) =>
-      purses.figures(limits).flatMap((own) => {
+    standing: (shown) =>
+      shown.map(purses.figures).flatMap((own) => {
         const all = latest.get(own.name);
         if (!all) return [];
         return [all.ends === own.ends ? all : own]; // else nobody has asked since the period ended
       }),
     close() {
       timer?.cancel();
-      if (starting) script.close();
+      asks.close();
     },
   };
 }

@@ -18,16 +18,12 @@ import { configFor } from "../../../support/gateway.ts";
 
 const START = "2026-02-02T12:00:00.000Z";
 const TOKENS = ["a", "b", "c"].map((digit) => digit.repeat(24));
-const NO_BUDGET = {
+const budgetOf = (period: "day" | "month" | "total") => ({
   name: "account acme",
   account: "acme",
   keyId: null,
-  budget: undefined,
-  tokensPerMinute: null,
-};
-const limitOf = (period: "day" | "month" | "total") => ({
-  ...NO_BUDGET,
-  budget: { amount: 9n, period },
+  amount: 9n,
+  period,
 });
 
 /** The books of a process that has died, with these lines. */
@@ -61,13 +57,13 @@ describe("what was spent before", () => {
     it(`is added up by periods, ${before ? "until a moment" : "whole"}`, async () => {
       const { clock, context } = bench(lines);
       const purses = createPurses(clock.now);
-      purses.spend({ account: "other", key_id: "key_1" }, 5n);
+      purses.spend({ account: "other", key_id: "key_1", cost: 5n });
       const query = { ownOnly: true, before };
       const spent = await withBooks(context, (books) => readSpent(books, query));
-      for (const { day, cost, ...owner } of spent) purses.spend(owner, cost, day);
-      const limits = (["day", "month", "total"] as const).map(limitOf);
+      for (const each of spent) purses.spend(each);
+      const figures = (["day", "month", "total"] as const).map(budgetOf).map(purses.figures);
       assert.deepEqual(
-        purses.figures(limits).map(({ spent }) => spent),
+        figures.map((each) => each.spent),
         sums,
       );
     });
@@ -83,15 +79,14 @@ describe("what was spent before", () => {
       if (isBroken) throw new Error("broken");
       return [];
     });
-    const limits = [limitOf("day")];
-    assert.equal(await opening.need([NO_BUDGET]), true);
-    assert.equal(await opening.need(limits), false);
-    opening.begin();
-    assert.equal(await opening.need(limits), false);
+    const budgets = [budgetOf("day")];
+    assert.equal(await opening.need(budgets), false);
+    assert.equal(await opening.need([]), true);
+    assert.equal(await opening.need(budgets), false);
     clock.advance(1_000);
     isBroken = false;
-    assert.equal(await opening.need(limits), true);
-    assert.equal(await opening.need(limits), true);
+    assert.equal(await opening.need(budgets), true);
+    assert.equal(await opening.need(budgets), true);
     assert.deepEqual(asked, [undefined, START]);
     assert.deepEqual(events, ["budgets_unknown", "budgets_known"]);
   });

@@ -2,14 +2,15 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createTokenWindows } from "../../../../src/extensions/money/budgets/token-windows.ts";
+import {
+  createTokenWindows,
+  type Admission,
+} from "../../../../src/extensions/money/budgets/token-windows.ts";
 import { createRandom } from "../../../support/random.ts";
 
 const MINUTE = 60_000;
 
-const limitOf = (tokensPerMinute: number) => [
-  { name: "account a", account: "a", keyId: null, budget: undefined, tokensPerMinute },
-];
+const limitOf = (limit: number) => [{ name: "account a", limit }];
 const WIDE = limitOf(1_000_000);
 
 describe("a window of tokens", () => {
@@ -19,8 +20,8 @@ describe("a window of tokens", () => {
     const { between } = createRandom(seed);
     let time = 0;
     const windows = createTokenWindows(() => time);
-    const all: { id: number; time: number; tokens: number; isRunning: boolean }[] = [];
-    for (let id = 1; id <= 3_000; id += 1) {
+    const all: { time: number; tokens: number; admission?: Admission | undefined }[] = [];
+    for (let round = 0; round < 3_000; round += 1) {
       time += between(0, 900);
       const count = () =>
         all.reduce((sum, each) => sum + (each.time + MINUTE > time ? each.tokens : 0), 0);
@@ -29,8 +30,7 @@ describe("a window of tokens", () => {
       const limit = between(1_000, 30_000);
       if (count() + wanted <= limit) {
         assert.equal(windows.roomIn(limitOf(limit), wanted), 0);
-        windows.admit(WIDE, String(id), wanted);
-        all.push({ id, time, tokens: wanted, isRunning: true });
+        all.push({ time, tokens: wanted, admission: windows.admit(WIDE, wanted) });
       } else {
         const wait = windows.roomIn(limitOf(limit), wanted);
         const then = (at: number) =>
@@ -39,10 +39,10 @@ describe("a window of tokens", () => {
         assert.ok(then(time + wait - 1) + wanted > limit, "and none before");
       }
       const earlier = all[between(0, all.length)];
-      if (!earlier?.isRunning || between(0, 2) === 0) continue;
-      earlier.isRunning = false;
+      if (!earlier?.admission || between(0, 2) === 0) continue;
       earlier.tokens = between(0, 500);
-      windows.correct(WIDE, String(earlier.id), earlier.tokens);
+      windows.correct(WIDE, earlier.admission, earlier.tokens);
+      earlier.admission = undefined;
     }
     assert.ok(all.length > 500);
     assert.ok(windows.state(WIDE)!.resetMs > 0);

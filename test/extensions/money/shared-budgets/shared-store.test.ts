@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createPurses, type SpendLimit } from "../../../../src/extensions/money/budgets/purses.ts";
+import { createPurses, type Budget } from "../../../../src/extensions/money/budgets/purses.ts";
 import { createSharedStore } from "../../../../src/extensions/money/shared-budgets/shared-store.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { turn } from "../../../support/routing.ts";
@@ -11,12 +11,12 @@ const BEAT_MS = 2_000;
 const LEASE_MS = 15_000;
 const OFFER = { room: 1n, cost: 1n };
 
-const limitOf = (account: string): SpendLimit => ({
+const budgetOf = (account: string): Budget => ({
   name: `account ${account}`,
   account,
   keyId: null,
-  budget: { amount: 1_000n, period: "total" },
-  tokensPerMinute: null,
+  amount: 1_000n,
+  period: "total",
 });
 
 interface Asked {
@@ -24,7 +24,7 @@ interface Asked {
   readonly at: number;
   readonly tasks: readonly {
     readonly offers: readonly unknown[];
-    readonly limits: readonly { readonly held: readonly number[] }[];
+    readonly budgets: readonly { readonly held: readonly number[] }[];
   }[];
 }
 
@@ -42,8 +42,8 @@ function bench() {
         const { tasks } = JSON.parse(words.at(-1)!) as Asked;
         asked.push({ account, at: clock.monotonic(), tasks });
         await turn();
-        const states = [[wasThere, 0, 0, 0, 0, 0, 0]];
-        return tasks.map(({ offers }) => [Math.min(offers.length, 1), 0, 0, states]);
+        const rows = [[wasThere, [0, 0], [0, 0]]];
+        return tasks.map(({ offers }) => [Math.min(offers.length, 1), 0, 0, rows, []]);
       },
       fault: () => null,
       start: async () => undefined,
@@ -57,7 +57,7 @@ function bench() {
     purses,
   });
   const reserve = (account: string) => {
-    const spender = { account, key_id: "key_1", limits: [limitOf(account)] };
+    const spender = { account, key_id: "key_1", budgets: [budgetOf(account)], windows: [] };
     return store.reserve({ spender, token: account, tokens: 0, offers: [OFFER] });
   };
   async function beats(count: number): Promise<void> {
@@ -77,7 +77,7 @@ const names = Array.from({ length: 1_000 }, (_, number) => `a${number}`);
 describe("the rows of a gateway in a shared store", () => {
   it("are written in turn, and those that hold something before the store takes them for dead", async () => {
     const { store, asked, reserve, beats } = bench();
-    await store.open(names.map(limitOf));
+    await store.open(names.map(budgetOf));
     await reserve("a777");
     asked.length = 0;
     await beats(10);
@@ -91,7 +91,7 @@ describe("the rows of a gateway in a shared store", () => {
 
   it("are all written at once when the store has lost one", async () => {
     const { store, asked, events, reserve, forget } = bench();
-    await store.open(names.map(limitOf));
+    await store.open(names.map(budgetOf));
     asked.length = 0;
     forget(true);
     await reserve("a5");
@@ -112,7 +112,7 @@ describe("the rows of a gateway in a shared store", () => {
     );
     let granted = 0;
     for (const { tasks } of asked) {
-      assert.equal(tasks[0]!.limits[0]!.held[1], granted);
+      assert.equal(tasks[0]!.budgets[0]!.held[1], granted);
       granted += tasks.length;
     }
     store.close();
