@@ -4,6 +4,7 @@
 import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import type { Offer } from "../estimates/index.ts";
+import { createOpening, readSpent, withBooks, type BooksContext } from "./books.ts";
 import {
   REFUSED_BY_STORE,
   type Accountant,
@@ -12,9 +13,7 @@ import {
   type SharingExtension,
 } from "./contracts.ts";
 import { budgetsIn } from "./limits.ts";
-import { createOpening } from "./opening.ts";
 import { createPurses, type Budget, type Figures } from "./purses.ts";
-import { readSpent, withBooks, type BooksContext } from "./read-books.ts";
 import { createTokenWindows, type Admission } from "./token-windows.ts";
 import { createWarnings } from "./warnings.ts";
 
@@ -39,7 +38,7 @@ export function createAccountant(context: BooksContext): Accountant {
   const purses = createPurses(clock.now);
   const windows = createTokenWindows(clock.monotonic);
   const opening = createOpening(context, purses, (before) =>
-    withBooks(context, (books) => readSpent(books, { ownOnly: true, before })),
+    withBooks(context, (books) => readSpent(books, true, before)),
   );
   const warn = createWarnings(context.diagnose);
   const shared = extensions.find(sharesBudgets)?.shareBudgets({ ...context, purses, warn });
@@ -83,8 +82,7 @@ export function createAccountant(context: BooksContext): Accountant {
     async open(next) {
       if (next !== config) configured = budgetsIn(next);
       config = next;
-      const budgets = [...configured.values()].filter((budget) => budget !== undefined);
-      if (await opening.need(budgets)) await shared?.open(budgets);
+      if (await opening.need(shown())) await shared?.open(shown());
     },
     async reserve(request) {
       const { spender, token, tokens } = request;
@@ -103,17 +101,17 @@ export function createAccountant(context: BooksContext): Accountant {
         tokens: decision ? decision.tokens : windows.state(spender.windows),
       };
     },
-    settle(token, outcome) {
+    settle(token, { cost: spent, tokens } = { cost: 0n, tokens: 0 }) {
       const ended = running.get(token);
       if (!ended) return;
       running.delete(token);
       const { request, cost, admission } = ended;
       const { spender } = request;
       purses.hold(spender, -cost);
-      purses.spend({ ...spender, cost: outcome.cost });
-      windows.correct(spender.windows, admission, outcome.tokens);
+      purses.spend({ ...spender, cost: spent });
+      windows.correct(spender.windows, admission, tokens);
       look(spender.budgets);
-      shared?.settle(request, outcome.tokens);
+      shared?.settle(request, tokens);
     },
     spend: purses.spend,
     standing() {

@@ -3,7 +3,7 @@
 import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";
-import type { BooksContext } from "./read-books.ts";
+import type { BooksContext } from "./books.ts";
 import type { Budget, Figures, Owner, Purses, Spent } from "./purses.ts";
 import type { TokenLimit, TokenState } from "./token-windows.ts";
 
@@ -55,9 +55,6 @@ export interface Decision {
 /** The decision while it is not known what was spent. */
 export const REFUSED_BY_STORE: Decision = { refusal: { by: "store" } };
 
-/** What a request came to that was not served. */
-export const NO_OUTCOME: Outcome = { cost: 0n, tokens: 0 };
-
 /** Keeps what is spent and held. */
 export interface Accountant {
   /**
@@ -68,8 +65,11 @@ export interface Accountant {
   open(config: Config): Promise<void>;
   /** Holds what a request can take under all of its limits, or nothing. */
   reserve(request: ReserveRequest): Promise<Decision>;
-  /** Gives back what is held for the request of this token, if any, and counts what it took. */
-  settle(token: string, outcome: Outcome): void;
+  /**
+   * Gives back what is held for the request of this token, if any, and counts what it took. Absent
+   * or undefined: it was not served.
+   */
+  settle(token: string, outcome?: Outcome): void;
   /** Counts what was spent by somebody for whom nothing was held. */
   spend(spent: Spent): void;
   /**

@@ -10,7 +10,7 @@ import { formatMoney } from "../../../core/ledger/price.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { estimateOf } from "../estimates/index.ts";
 import { parseMoney } from "../records/index.ts";
-import { NO_OUTCOME, type Accountant, type Refusal, type Spender } from "./contracts.ts";
+import type { Accountant, Outcome, Refusal, Spender } from "./contracts.ts";
 import { spenderOf } from "./limits.ts";
 import { printed } from "./status.ts";
 import type { TokenState } from "./token-windows.ts";
@@ -39,7 +39,7 @@ export function createHold(accountant: Accountant) {
       amount: hasBudget ? formatMoney(offer.cost) : undefined,
       token,
       maxTokens: offer.maxTokens,
-      settle: (settlement) => accountant.settle(token, outcomeOf(settlement)),
+      settle: (settlement) => accountant.settle(token, settlement && outcomeOf(settlement)),
     };
   }
 
@@ -52,10 +52,10 @@ export function createHold(accountant: Accountant) {
   };
 }
 
-function outcomeOf(settlement: Settlement | undefined) {
-  if (!settlement) return NO_OUTCOME;
-  return { cost: parseMoney(settlement.cost), tokens: settlement.usage.total_tokens };
-}
+const outcomeOf = ({ cost, usage }: Settlement): Outcome => ({
+  cost: parseMoney(cost),
+  tokens: usage.total_tokens,
+});
 
 const secondsIn = (ms: number): number => Math.max(1, Math.ceil(ms / 1000));
 

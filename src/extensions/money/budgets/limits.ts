@@ -7,15 +7,7 @@ import type { Config } from "../../../core/config.ts";
 import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import type { Spender } from "./contracts.ts";
-import { PERIODS, type Budget, type Period } from "./purses.ts";
-
-/** What an account or a key may spend, as it is written. */
-interface BudgetTerms {
-  /** An exact decimal number, in `currency`. */
-  readonly amount: string;
-  /** When it is renewed: at midnight in UTC, at that of a month's first day, or never (`total`). */
-  readonly period: Period;
-}
+import { PERIODS, type Budget } from "./purses.ts";
 
 /** The largest amount of a budget, in whole units of the currency: Redis counts that exactly. */
 const MAX_AMOUNT = 1_000_000_000;
@@ -28,16 +20,16 @@ const amount = refine(nonEmpty, (text) => {
   return fail("invalid_value", `expected an amount as text, such as "100.00": ${bounds}`);
 });
 
+/** What an account or a key may spend, as it is written. */
+const budgetTerms = optional(strict({ amount, period: literal(...PERIODS) }));
+const tokensPerMinute = optional(nullable(integer(0, MAX_TOKENS_PER_MINUTE)));
+
 /** Accounts and keys have the same settings. */
 const settingsOf = (rows: "accounts" | "keys") => ({
   /** Absent: any amount may be spent. */
-  budget: defineSetting<BudgetTerms | undefined>(`${rows}.*.budget`, undefined, () =>
-    optional(strict({ amount, period: literal(...PERIODS) })),
-  ),
+  budget: defineSetting(`${rows}.*.budget`, undefined, () => budgetTerms),
   /** Tokens per minute; null: any number; 0: none. */
-  tokens: defineSetting<number | null | undefined>(`${rows}.*.tokens_per_minute`, null, () =>
-    optional(nullable(integer(0, MAX_TOKENS_PER_MINUTE))),
-  ),
+  tokens: defineSetting(`${rows}.*.tokens_per_minute`, null, () => tokensPerMinute),
 });
 
 /** Of all keys of an account together. */
@@ -48,24 +40,20 @@ const ofKeys = settingsOf("keys");
 export const limitSettings = [...Object.values(ofAccounts), ...Object.values(ofKeys)];
 
 /** The account's, in this configuration. Undefined: it may spend any amount. */
-export const accountBudget = (account: string, { accounts }: Config): Budget | undefined =>
-  budgetOf(
-    { name: accountLimitName(account), account, keyId: null },
-    ofAccounts.budget.of(accounts.get(account) ?? {}),
-  );
+export function accountBudget(account: string, { accounts }: Config): Budget | undefined {
+  const terms = ofAccounts.budget.of(accounts.get(account) ?? {});
+  if (!terms) return undefined;
+  const name = accountLimitName(account);
+  return { name, account, keyId: null, ...terms, amount: parseMoney(terms.amount) };
+}
 
 /** The key's, by its row in the configuration or in keys.json. Undefined: as above. */
-export const keyBudget = (terms: KeyTerms): Budget | undefined =>
-  budgetOf(
-    { name: keyLimitName(terms.key_id), account: terms.account, keyId: terms.key_id },
-    ofKeys.budget.of(terms),
-  );
-
-const budgetOf = (
-  whose: Pick<Budget, "name" | "account" | "keyId">,
-  terms: BudgetTerms | undefined,
-): Budget | undefined =>
-  terms && { ...whose, amount: parseMoney(terms.amount), period: terms.period };
+export function keyBudget({ key_id: keyId, account, ...row }: KeyTerms): Budget | undefined {
+  const terms = ofKeys.budget.of(row);
+  if (!terms) return undefined;
+  const name = keyLimitName(keyId);
+  return { name, account, keyId, ...terms, amount: parseMoney(terms.amount) };
+}
 
 /** Of all accounts and keys in a configuration, by their names. Undefined: as above. */
 export function budgetsIn(config: Config): ReadonlyMap<string, Budget | undefined> {

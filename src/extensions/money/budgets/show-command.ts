@@ -13,7 +13,7 @@ import { createSegmentReader, type BooksFiles } from "../usage/index.ts";
 import { withCopiedBooks } from "../books/index.ts";
 import { accountBudget, keyBudget } from "./limits.ts";
 import { createPurses, type Budget, type Purses } from "./purses.ts";
-import { readSpent } from "./read-books.ts";
+import { readSpent } from "./books.ts";
 import { printed } from "./status.ts";
 
 const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;
@@ -46,7 +46,7 @@ const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
   if (own.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
   const purses = createPurses(books.clock.now);
   // Without a shared store each gateway counts what it spends itself.
-  const spent = await readSpent(books, { ownOnly: config.limits.store === "memory" });
+  const spent = await readSpent(books, config.limits.store === "memory");
   for (const each of spent) purses.spend(each);
   await addHeld(books, purses);
   const budgets = own.map((budget) => printed(purses.figures(budget), books.currency));

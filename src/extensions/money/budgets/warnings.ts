@@ -19,7 +19,7 @@ export function createWarnings(diagnose: Diagnose): (figures: Figures) => void {
   const reported = new Map<string, Reported>();
 
   return (figures) => {
-    const { name, amount, ends, period, spent } = figures;
+    const { name, amount, ends, period } = figures;
     const of = `${amount} ${period} ${ends}`;
     const known = reported.get(name);
     const percent = levelOf(figures);
@@ -28,16 +28,9 @@ export function createWarnings(diagnose: Diagnose): (figures: Figures) => void {
     const before = known && !isSame ? 0 : (known?.level ?? percent);
     reported.set(name, { of, level: Math.max(before, percent) });
     if (percent <= before) return;
-    diagnose({
-      event: "budget_used",
-      level: "warn",
-      limit: name,
-      percent,
-      spent: formatMoney(spent),
-      amount: formatMoney(amount),
-      period,
-      ends,
-    });
+    const spent = formatMoney(figures.spent);
+    const terms = { amount: formatMoney(amount), period, ends };
+    diagnose({ event: "budget_used", level: "warn", limit: name, percent, spent, ...terms });
   };
 }
 

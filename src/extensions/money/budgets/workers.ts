@@ -5,7 +5,6 @@ import { answerWorkers, callFirstProcess } from "../../cluster/index.ts";
 import type { Host, HostPart } from "../../installation/index.ts";
 import { createAccountant } from "./accountant.ts";
 import {
-  NO_OUTCOME,
   REFUSED_BY_STORE,
   type Accountant,
   type Decision,
@@ -13,7 +12,7 @@ import {
   type ReserveRequest,
 } from "./contracts.ts";
 import type { Spent } from "./purses.ts";
-import { readOutcomes, withBooks } from "./read-books.ts";
+import { readOutcomes, withBooks } from "./books.ts";
 
 /** Names these calls among those of other extensions. */
 const SUBJECT = "budgets";
@@ -27,7 +26,7 @@ type Question = ReserveRequest | "open";
 type Answer = Decision | undefined;
 
 /** What a request came to for which something was held, or what was spent beside such requests. */
-type Note = { readonly token: string; readonly outcome: Outcome } | readonly Spent[];
+type Note = { readonly token: string; readonly outcome: Outcome | undefined } | readonly Spent[];
 
 /** The accountant of a worker. */
 export function createRemoteAccountant(): Accountant {
@@ -62,8 +61,8 @@ export function createRemoteAccountant(): Accountant {
 
 /** Answers the workers, if there are any. */
 export function serveWorkers(host: Host): HostPart {
-  /** The tokens of the requests of each worker for which something is held, by its id. */
-  const held = new Map<number, Set<string>>();
+  /** The workers by their ids, by the tokens of their requests that hold something or ask. */
+  const workers = new Map<string, number>();
   let created: Accountant | undefined;
   let isClosed = false;
 
@@ -72,32 +71,33 @@ export function serveWorkers(host: Host): HostPart {
     return created;
   }
 
-  function tokensOf(worker: number): Set<string> {
-    const tokens = held.get(worker) ?? new Set<string>();
-    held.set(worker, tokens);
-    return tokens;
-  }
-
   async function answer(question: Question, worker: number): Promise<Answer> {
     if (question === "open") {
       await accountant().open(host.current());
       return undefined;
     }
-    const tokens = tokensOf(worker);
+    const { token } = question;
+    workers.set(token, worker);
     const decision = await accountant().reserve(question);
-    if (decision.offer) tokens.add(question.token);
-    const hasDied = held.get(worker) !== tokens;
-    if (hasDied) accountant().settle(question.token, NO_OUTCOME);
+    if (!decision.offer) workers.delete(token);
+    else if (!workers.has(token)) accountant().settle(token); // the worker has died meanwhile
     return decision;
   }
 
-  function hear(note: Note, worker: number): void {
+  function hear(note: Note): void {
     if (!("token" in note)) {
       for (const spent of note) accountant().spend(spent);
       return;
     }
     accountant().settle(note.token, note.outcome);
-    tokensOf(worker).delete(note.token);
+    workers.delete(note.token);
+  }
+
+  function ended(worker: number): void {
+    const tokens = new Set<string>();
+    for (const [token, owner] of workers) if (owner === worker) tokens.add(token);
+    for (const token of tokens) workers.delete(token);
+    settleByBooks(tokens);
   }
 
   /** Gives back what is held for requests of a dead worker, when the books can be read. */
@@ -107,13 +107,7 @@ export function serveWorkers(host: Host): HostPart {
       host.clock.after(RETRY_MS, () => settleByBooks(tokens));
     });
     if (!outcomes) return;
-    for (const token of tokens) accountant().settle(token, outcomes.get(token) ?? NO_OUTCOME);
-  }
-
-  function ended(worker: number): void {
-    const tokens = tokensOf(worker);
-    held.delete(worker);
-    settleByBooks(tokens);
+    for (const token of tokens) accountant().settle(token, outcomes.get(token));
   }
 
   const stop = answerWorkers<Question, Note, Answer>(SUBJECT, { answer, hear, ended });

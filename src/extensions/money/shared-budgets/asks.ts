@@ -1,23 +1,18 @@
 // Asks of the script in Redis or Valkey. Each ask writes the rows that it is about as this gateway's
 // memory has them, so asks of one account go one after the other: a row must have everything that
 // was granted before. What waits meanwhile goes together.
-import type { Clock } from "../../../core/clock.ts";
-import type { Purses } from "../budgets/index.ts";
+import type { SharingOptions } from "../budgets/index.ts";
 import type { StoredScript } from "../../redis/index.ts";
 import { readAnswers, wordsOf, type Answer, type Task } from "./protocol.ts";
 
 /** The most tasks of one ask: the store does nothing else meanwhile. */
 const TASKS_AN_ASK = 100;
 
-export interface AskOptions {
+export interface AskOptions extends Pick<SharingOptions, "purses" | "warn" | "clock" | "diagnose"> {
   /** The script on its server, with the connection to it. */
   readonly script: StoredScript;
   /** Names the rows of this gateway: 32 hexadecimal digits. Throws without a data_dir. */
   readonly gatewayId: () => string;
-  /** What this gateway itself spends and holds. What is granted is added at once. */
-  readonly purses: Purses;
-  /** Its wall clock tells which period it is. */
-  readonly clock: Clock;
 }
 
 /** A task that waits for its account's turn. */
@@ -26,37 +21,28 @@ interface Waiting {
   readonly resolve: (answer: Answer | undefined) => void;
 }
 
-export interface Asks {
-  /** Does a task. Undefined: the store cannot be asked. */
-  ask(task: Task): Promise<Answer | undefined>;
-  /** Ends the connection, if there is one. */
-  close(): void;
-}
-
-export function createAsks({ script, gatewayId, purses, clock }: AskOptions): Asks {
+/** Returns what does a task. Undefined: the store cannot be asked. */
+export function createAsk(options: AskOptions): (task: Task) => Promise<Answer | undefined> {
+  const { script, gatewayId, purses, clock } = options;
   /** Of the accounts that are asked about. */
   const queues = new Map<string, Waiting[]>();
-  let connecting: Promise<string> | undefined;
-
-  async function connect(): Promise<string> {
-    const gateway = gatewayId();
-    await script.start();
-    return gateway;
-  }
+  let starting: Promise<void> | undefined;
+  let gateway: string | undefined;
 
   async function askTogether(tasks: readonly Task[]): Promise<readonly Answer[] | undefined> {
-    connecting ??= connect();
-    const gateway = await connecting.catch(() => undefined);
-    if (gateway === undefined) {
-      connecting = undefined; // the ledger refuses requests too, and tells the operator
-      return undefined;
+    starting ??= script.start();
+    await starting;
+    try {
+      gateway ??= gatewayId();
+    } catch {
+      return undefined; // the ledger refuses requests too, and tells the operator
     }
     const raw = await script.run(wordsOf(gateway, tasks, purses, clock.now()));
     if (raw === undefined) return undefined;
     const answers = readAnswers(raw, tasks, purses);
     // At once: the next ask must state it.
     for (const [index, { offer }] of answers.entries())
-      purses.hold(tasks[index]!.spender, offer?.cost ?? 0n);
+      if (offer) purses.hold(tasks[index]!.spender, offer.cost);
     return answers;
   }
 
@@ -69,18 +55,13 @@ export function createAsks({ script, gatewayId, purses, clock }: AskOptions): As
     queues.delete(account);
   }
 
-  return {
-    ask: (task) =>
-      new Promise((resolve) => {
-        const { account } = task.spender;
-        const queue = queues.get(account) ?? [];
-        queue.push({ task, resolve });
-        if (queues.has(account)) return;
-        queues.set(account, queue);
-        empty(account, queue);
-      }),
-    close() {
-      if (connecting) script.close();
-    },
-  };
+  return (task) =>
+    new Promise((resolve) => {
+      const { account } = task.spender;
+      const queue = queues.get(account) ?? [];
+      queue.push({ task, resolve });
+      if (queues.has(account)) return;
+      queues.set(account, queue);
+      empty(account, queue);
+    });
 }

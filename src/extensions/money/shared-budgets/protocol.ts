@@ -25,8 +25,8 @@ export type Task = ReserveRequest;
 export interface Answer extends Decision {
   /** How the budgets stand by what all gateways have spent and hold. */
   readonly figures: readonly Figures[];
-  /** The names of those in which this gateway had no row before. */
-  readonly missing: readonly string[];
+  /** Those of them in which this gateway had no row before. */
+  readonly missing: readonly Figures[];
 }
 
 /** Whole units and pico-units. */
@@ -103,7 +103,7 @@ function answerOf(
     ...(offer ? { offer } : { refusal }),
     tokens: leastLeft(states),
     figures: all,
-    missing: all.filter((_, index) => rows[index]![0] === 0).map(({ name }) => name),
+    missing: all.filter((_, index) => rows[index]![0] === 0),
   };
 }
 

@@ -2,15 +2,9 @@
 // gateway has a row in each budget there, which it writes from what its books and memory tell: so a
 // store that has forgotten everything learns it again.
 import type { Timer } from "../../../core/clock.ts";
-import {
-  REFUSED_BY_STORE,
-  type Figures,
-  type SharedStore,
-  type SharingOptions,
-  type Budget,
-} from "../budgets/index.ts";
+import { REFUSED_BY_STORE, type Figures, type SharedStore, type Budget } from "../budgets/index.ts";
 import type { OnError } from "../../redis/index.ts";
-import { createAsks, type AskOptions } from "./asks.ts";
+import { createAsk, type AskOptions } from "./asks.ts";
 import type { Answer, Task } from "./protocol.ts";
 
 /**
@@ -20,14 +14,14 @@ import type { Answer, Task } from "./protocol.ts";
 const BEAT_MS = 2_000;
 const ROWS_A_BEAT = 100;
 
-export interface SharedStoreOptions extends AskOptions, Pick<SharingOptions, "warn" | "diagnose"> {
+export interface SharedStoreOptions extends AskOptions {
   /** What happens while the store cannot be asked, or has forgotten. */
   readonly onError: OnError;
 }
 
 export function createSharedStore(options: SharedStoreOptions): SharedStore {
-  const { purses, warn, onError, clock, diagnose } = options;
-  const asks = createAsks(options);
+  const { script, purses, warn, onError, clock, diagnose } = options;
+  const askScript = createAsk(options);
   /** The budgets that were asked about, by their names. */
   const budgets = new Map<string, Budget>();
   /** How they stood when the store was last asked. */
@@ -41,8 +35,9 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   /** Undefined: the store cannot be asked. */
   async function ask(task: Task): Promise<Answer | undefined> {
     timer ??= clock.after(BEAT_MS, beat);
-    const answer = await asks.ask(task);
-    if (answer?.missing.some((name) => latest.has(name))) lost();
+    const answer = await askScript(task);
+    const isKnown = ({ name, period }: Figures) => latest.get(name)?.period === period;
+    if (answer?.missing.some(isKnown)) lost();
     for (const figures of answer?.figures ?? []) {
       latest.set(figures.name, figures);
       warn(figures);
@@ -107,8 +102,9 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
         return [all.ends === own.ends ? all : own]; // else nobody has asked since the period ended
       }),
     close() {
-      timer?.cancel();
-      asks.close();
+      if (!timer) return; // nothing was asked
+      timer.cancel();
+      script.close();
     },
   };
 }

@@ -3,13 +3,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createOpening } from "../../../../src/extensions/money/budgets/opening.ts";
 import { createPurses } from "../../../../src/extensions/money/budgets/purses.ts";
 import {
+  createOpening,
   readOutcomes,
   readSpent,
   withBooks,
-} from "../../../../src/extensions/money/budgets/read-books.ts";
+} from "../../../../src/extensions/money/budgets/books.ts";
 import { handMade, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -58,8 +58,8 @@ describe("what was spent before", () => {
       const { clock, context } = bench(lines);
       const purses = createPurses(clock.now);
       purses.spend({ account: "other", key_id: "key_1", cost: 5n });
-      const query = { ownOnly: true, before };
-      const spent = await withBooks(context, (books) => readSpent(books, query));
+
+      const spent = await withBooks(context, (books) => readSpent(books, true, before));
       for (const each of spent) purses.spend(each);
       const figures = (["day", "month", "total"] as const).map(budgetOf).map(purses.figures);
       assert.deepEqual(
