@@ -54,6 +54,8 @@ export interface Purses {
   spend(spent: Spent): void;
   /** Adds to what is held; less is held by a negative amount. */
   hold(owner: Owner, amount: bigint): void;
+  /** Whether something is held of a budget. */
+  isHeld(budget: Budget): boolean;
   /** How a budget stands at this moment. */
   figures(budget: Budget): Figures;
 }
@@ -126,6 +128,7 @@ export function createPurses(now: () => number): Purses {
     hold(owner, amount) {
       for (const purse of pursesOf(owner)) purse.held += amount;
     },
+    isHeld: ({ name }) => purseOf(name).held > 0n,
     figures(budget) {
       const { held, ...purse } = purseOf(budget.name);
       const { sum: spent } = sumOf(purse, budget.period, dayOf(now()));

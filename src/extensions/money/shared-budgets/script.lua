@@ -67,11 +67,17 @@ local function count(window) return tonumber(redis.call('HGET', window.hash, '*'
 local function roomIn(window, tokens)
   local left = count(window)
   if left + tokens <= window.limit then return 0 end
-  for _, entry in ipairs(redis.call('LRANGE', window.list, 0, -1)) do
-    local admitted, name = string.match(entry, '^(%d+) (.*)$')
-    left = left - tonumber(redis.call('HGET', window.hash, name) or 0)
-    if left + tokens <= window.limit then return tonumber(admitted) + ask.window - now end
-  end
+  if tokens > window.limit then return ask.window end
+  local from = 0
+  repeat -- a list may be long, and only its beginning counts
+    local entries = redis.call('LRANGE', window.list, from, from + 99)
+    for _, entry in ipairs(entries) do
+      local admitted, name = string.match(entry, '^(%d+) (.*)$')
+      left = left - tonumber(redis.call('HGET', window.hash, name) or 0)
+      if left + tokens <= window.limit then return tonumber(admitted) + ask.window - now end
+    end
+    from = from + 100
+  until #entries == 0
   return ask.window
 end
 

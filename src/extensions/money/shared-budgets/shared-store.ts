@@ -54,10 +54,9 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   function beat(): void {
     timer = clock.after(BEAT_MS, beat);
     const all = [...budgets.values()];
-    const holding = all.filter((budget) => purses.figures(budget).held > 0n);
     const inTurn = all.slice(next, next + ROWS_A_BEAT);
     next = next + ROWS_A_BEAT < all.length ? next + ROWS_A_BEAT : 0;
-    for (const budget of new Set([...holding, ...inTurn])) write(budget);
+    for (const budget of new Set([...all.filter(purses.isHeld), ...inTurn])) write(budget);
   }
 
   /** Whether rows of other gateways may be missing. */
