@@ -75,8 +75,8 @@ export interface Opening {
   /** Whether it is known what was spent before. */
   isKnown(): boolean;
   /**
-   * Whether it is known by then, or there are no budgets that have to know. The books are read if that is
-   * needed, and again after a failure. From the first call on requests are counted.
+   * Whether it is known by then, or there are no budgets that have to know. The books are read if
+   * that is needed, and again after a failure. From the first call on requests are counted.
    */
   need(budgets: readonly Budget[]): Promise<boolean>;
 }
