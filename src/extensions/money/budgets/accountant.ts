@@ -1,42 +1,123 @@
-// The accountant of a gateway, or of the workers of one: by what is in memory or, where gateways
-// share their budgets, by what they all know.
+// What is spent and held in one process, or by all workers of one gateway: by what is in memory
+// or, where gateways share their budgets, by what they all know. What this process itself spends
+// and holds is in memory in both cases.
+import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
-import { booksOf, readSpent, type BooksContext, type ReadSpent } from "../spent/index.ts";
-import type { Accountant } from "./contracts.ts";
-import { createLocalAccountant, type LocalAccountant } from "./local.ts";
-import { createBudgetWarnings, type BudgetWarnings } from "./warnings.ts";
+import type { Offer } from "../estimates/index.ts";
+import { createOpening, readSpent, withBooks, type BooksContext } from "./books.ts";
+import {
+  REFUSED_BY_STORE,
+  type Accountant,
+  type Decision,
+  type ReserveRequest,
+  type SharingExtension,
+} from "./contracts.ts";
+import { budgetsIn } from "./limits.ts";
+import { createPurses, type Budget, type Figures } from "./purses.ts";
+import { createTokenWindows, type Admission } from "./token-windows.ts";
+import { createWarnings } from "./warnings.ts";
 
-/** What budgets that are shared stand on. */
-export interface SharingOptions extends BooksContext {
-  /** Knows what this gateway spends and holds. It warns of nothing. */
-  readonly local: LocalAccountant;
-  /** Here only what all gateways have spent is worth a warning. */
-  readonly warnings: BudgetWarnings;
-}
-
-/** An extension by which several gateways can share their budgets. */
-export interface SharingExtension extends Extension {
-  /**
-   * Undefined: the configuration names nothing to share them in. Throws a ValidationError if the
-   * package that it takes is missing.
-   */
-  shareBudgets(options: SharingOptions): Accountant | undefined;
+/** A request for which something is held. */
+interface Running {
+  readonly request: ReserveRequest;
+  /** What is held, in pico-units. */
+  readonly cost: bigint;
+  readonly admission: Admission;
 }
 
 const sharesBudgets = (extension: Extension): extension is SharingExtension =>
   "shareBudgets" in extension;
 
+/** A request that costs nothing needs no budget. */
+const hasRoom = ({ amount, spent, held }: Figures, { cost, room }: Offer): boolean =>
+  cost === 0n || spent + held + room <= amount;
+
 /** Throws as SharingExtension.shareBudgets. */
 export function createAccountant(context: BooksContext): Accountant {
-  const withBooks = booksOf(context);
-  const readOwn: ReadSpent = (before) =>
-    withBooks((books) => readSpent(books, { ownOnly: true, before }));
-  const createLocal = (warnings: BudgetWarnings): LocalAccountant =>
-    createLocalAccountant({ ...context, readSpent: readOwn, warnings });
-  const warnings = createBudgetWarnings(context.diagnose);
-  const local = createLocal({ take: () => undefined });
-  const shared = context.extensions
-    .find(sharesBudgets)
-    ?.shareBudgets({ ...context, local, warnings });
-  return shared ?? createLocal(warnings);
+  const { clock, extensions } = context;
+  const purses = createPurses(clock.now);
+  const windows = createTokenWindows(clock.monotonic);
+  const opening = createOpening(context, purses, (before) =>
+    withBooks(context, (books) => readSpent(books, true, before)),
+  );
+  const warn = createWarnings(context.diagnose);
+  const shared = extensions.find(sharesBudgets)?.shareBudgets({ ...context, purses, warn });
+  /** By the tokens of the requests. */
+  const running = new Map<string, Running>();
+  /** Of keys that have made requests: those of created keys are in no configuration. */
+  const seen = new Map<string, Budget>();
+  let config: Config | undefined;
+  let configured: ReadonlyMap<string, Budget | undefined> = new Map();
+
+  /** How they stand. The operator is warned where much of one is spent. */
+  function look(budgets: readonly Budget[]): readonly Figures[] {
+    const figures = budgets.map(purses.figures);
+    for (const each of figures) warn(each);
+    return figures;
+  }
+
+  /** Decides by what this process knows, at once. */
+  function reserveHere({ spender, offers, tokens }: ReserveRequest): Decision {
+    // What this request spends is told from what was spent before it.
+    const before = look(spender.budgets);
+    const offer = offers.find((each) => before.every((figures) => hasRoom(figures, each)));
+    if (!offer) {
+      const least = offers.at(-1)!;
+      const figures = before.find((each) => !hasRoom(each, least))!;
+      return { refusal: { by: "budget", figures, cost: least.cost } };
+    }
+    const resetMs = windows.roomIn(spender.windows, tokens);
+    if (resetMs > 0) return { refusal: { by: "tokens", resetMs } };
+    purses.hold(spender, offer.cost);
+    return { offer };
+  }
+
+  /** Those of the configuration, and of other keys that have asked. */
+  function shown(): readonly Budget[] {
+    const created = [...seen.values()].filter(({ name }) => !configured.has(name));
+    return [...configured.values(), ...created].filter((budget) => budget !== undefined);
+  }
+
+  return {
+    async open(next) {
+      if (next !== config) configured = budgetsIn(next);
+      config = next;
+      if (await opening.need(shown())) await shared?.open(shown());
+    },
+    async reserve(request) {
+      const { spender, token, tokens } = request;
+      for (const budget of spender.budgets)
+        if (budget.keyId !== null) seen.set(budget.name, budget);
+      if (!(await opening.need(spender.budgets))) return REFUSED_BY_STORE;
+      const decision = await shared?.reserve(request);
+      const { offer, refusal } = decision ?? reserveHere(request);
+      if (offer) {
+        const admission = windows.admit(spender.windows, tokens);
+        running.set(token, { request, cost: offer.cost, admission });
+      }
+      return {
+        offer,
+        refusal,
+        tokens: decision ? decision.tokens : windows.state(spender.windows),
+      };
+    },
+    settle(token, { cost: spent, tokens } = { cost: 0n, tokens: 0 }) {
+      const ended = running.get(token);
+      if (!ended) return;
+      running.delete(token);
+      const { request, cost, admission } = ended;
+      const { spender } = request;
+      purses.hold(spender, -cost);
+      purses.spend({ ...spender, cost: spent });
+      windows.correct(spender.windows, admission, tokens);
+      look(spender.budgets);
+      shared?.settle(request, tokens);
+    },
+    spend: purses.spend,
+    standing() {
+      if (!opening.isKnown()) return [];
+      return shared ? shared.standing(shown()) : shown().map(purses.figures);
+    },
+    close: () => shared?.close(),
+  };
 }

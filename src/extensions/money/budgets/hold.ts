@@ -1,71 +1,95 @@
 // The hook of the chat handler: holds what a request may cost, and gives it back when the request
-// is settled.
+// is settled. What clients are told: that a budget or their tokens per minute are used up, and in
+// headers how many tokens are left (WIRE.md 4.2, 4.4).
+import type { ServerResponse } from "node:http";
 import type { Caller } from "../../../core/accounts/keyring.ts";
 import type { AcceptedRequest } from "../../../core/chat/context.ts";
-import type { Config } from "../../../core/config.ts";
+import { randomHex } from "../../../core/ids.ts";
 import type { Hold, Settlement } from "../../../core/ledger/ledger.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
-import { parseMoney } from "../records/index.ts";
+import { ApiError } from "../../../core/openai/errors.ts";
 import { estimateOf } from "../estimates/index.ts";
-import type { Outcome } from "../spent/index.ts";
-import { NO_OUTCOME, type Accountant, type Decision, type Spender } from "./contracts.ts";
-import { accountLimit, keyLimit } from "./limits.ts";
-import { refusalError, setTokenHeaders } from "./refusals.ts";
-
-const outcomeOf = (settlement: Settlement | undefined): Outcome =>
-  settlement
-    ? { cost: parseMoney(settlement.cost), tokens: settlement.usage.total_tokens }
-    : NO_OUTCOME;
-
-const hasBudget = ({ limits }: Spender): boolean => limits.some(({ budget }) => budget);
+import { parseMoney } from "../records/index.ts";
+import type { Accountant, Outcome, Refusal, Spender } from "./contracts.ts";
+import { spenderOf } from "./limits.ts";
+import { printed } from "./status.ts";
+import type { TokenState } from "./token-windows.ts";
 
 /** GatewayPart.hold. */
 export function createHold(accountant: Accountant) {
   /** A caller lives as long as its configuration does. */
   const spenders = new WeakMap<Caller, Spender>();
 
-  function spenderOf(caller: Caller, config: Config): Spender {
-    const known = spenders.get(caller);
-    if (known) return known;
-    const { account, keyId, terms } = caller;
-    const limits = [accountLimit(account, config), keyLimit(keyId, terms)];
-    const spender = {
-      account,
-      key_id: keyId,
-      limits: limits.filter((limit) => limit !== undefined),
-    };
-    spenders.set(caller, spender);
-    return spender;
-  }
-
   /** Holds nothing, and counts what the request comes to: a budget may be put in force later. */
-  const counted = (spender: Spender): Hold => ({
+  const counted = ({ account, key_id }: Spender): Hold => ({
     amount: undefined,
     settle(settlement) {
-      if (settlement) accountant.spend(spender, outcomeOf(settlement));
+      if (settlement) accountant.spend({ account, key_id, cost: parseMoney(settlement.cost) });
     },
   });
 
-  function take(decision: Decision, { exchange, config }: AcceptedRequest): Hold {
-    const { ticket, refusal, tokens } = decision;
-    if (tokens) setTokenHeaders(exchange.res, tokens);
-    if (!ticket) throw refusalError(refusal ?? { by: "store" }, config.currency);
+  async function held(request: AcceptedRequest, spender: Spender): Promise<Hold> {
+    const hasBudget = spender.budgets.length > 0;
+    const token = randomHex(12);
+    const asked = { spender, token, ...estimateOf(request, hasBudget) };
+    const { offer, refusal, tokens } = await accountant.reserve(asked);
+    if (tokens) setTokenHeaders(request.exchange.res, tokens);
+    if (!offer) throw refusalError(refusal ?? { by: "store" }, request.config.currency);
     return {
-      amount: hasBudget(ticket.spender) ? formatMoney(ticket.cost) : undefined,
-      token: ticket.token,
-      maxTokens: ticket.maxTokens,
-      settle: (settlement) => accountant.settle(ticket, outcomeOf(settlement)),
+      amount: hasBudget ? formatMoney(offer.cost) : undefined,
+      token,
+      maxTokens: offer.maxTokens,
+      settle: (settlement) => accountant.settle(token, settlement && outcomeOf(settlement)),
     };
   }
 
   return (request: AcceptedRequest): Hold | Promise<Hold> => {
     const { caller, config } = request;
-    const spender = spenderOf(caller, config);
-    if (spender.limits.length === 0) return counted(spender);
-    const estimate = estimateOf(request, hasBudget(spender));
-    const decision = accountant.reserve({ spender, ...estimate });
-    return decision instanceof Promise
-      ? decision.then((made) => take(made, request))
-      : take(decision, request);
+    const spender = spenders.get(caller) ?? spenderOf(caller, config);
+    spenders.set(caller, spender);
+    const isBounded = spender.budgets.length > 0 || spender.windows.length > 0;
+    return isBounded ? held(request, spender) : counted(spender);
   };
+}
+
+const outcomeOf = ({ cost, usage }: Settlement): Outcome => ({
+  cost: parseMoney(cost),
+  tokens: usage.total_tokens,
+});
+
+const secondsIn = (ms: number): number => Math.max(1, Math.ceil(ms / 1000));
+
+/** Tells the client of its limit of tokens per minute. */
+function setTokenHeaders(res: ServerResponse, { limit, remaining, resetMs }: TokenState): void {
+  res.setHeader("x-ratelimit-limit-tokens", limit);
+  res.setHeader("x-ratelimit-remaining-tokens", remaining);
+  res.setHeader("x-ratelimit-reset-tokens", `${secondsIn(resetMs)}s`);
+}
+
+/** The error of a refused request. `currency`: that of its amounts. */
+function refusalError(refusal: Refusal, currency: string): ApiError {
+  if (refusal.by === "budget")
+    return new ApiError("insufficient_balance", balanceText(refusal, currency));
+  const seconds = refusal.by === "tokens" ? secondsIn(refusal.resetMs) : 1;
+  const options = { headers: { "Retry-After": String(seconds) } };
+  if (refusal.by === "store") {
+    const text = "The budgets cannot be looked up at the moment.";
+    return new ApiError("server_overloaded", text, options);
+  }
+  const text = `Tokens-per-minute limit exceeded. Retry after ${seconds} seconds.`;
+  return new ApiError("tokens_per_minute_exceeded", text, options);
+}
+
+function balanceText(
+  { figures, cost }: Extract<Refusal, { by: "budget" }>,
+  currency: string,
+): string {
+  const { key_id, amount, spent, held, left, ends } = printed(figures, currency);
+  const whose = key_id === null ? "this account" : "this API key";
+  const heldText = figures.held > 0n ? `, and ${held} is held for requests that run` : "";
+  const endText = ends === null ? "It is not renewed." : `It is renewed at ${ends}.`;
+  return (
+    `Insufficient balance: of the budget of ${whose}, ${amount} ${currency}, ${spent} is spent` +
+    `${heldText}. ${left} is left, and this request may cost ${formatMoney(cost)}. ${endText}`
+  );
 }

@@ -7,23 +7,20 @@ import type { HostExtension } from "../../installation/index.ts";
 import { aroundBounds, assumedOutputTokens } from "../estimates/index.ts";
 import { createAccountant } from "./accountant.ts";
 import { createHold } from "./hold.ts";
-import { serveWorkers } from "./primary.ts";
-import { accountBudget, accountTokens, keyBudget, keyTokens } from "./settings.ts";
+import { limitSettings } from "./limits.ts";
 import { showCommand } from "./show-command.ts";
 import { statusOf } from "./status.ts";
-import { createRemoteAccountant } from "./worker.ts";
+import { createRemoteAccountant, serveWorkers } from "./workers.ts";
 
-export type { SharingExtension, SharingOptions } from "./accountant.ts";
 export type * from "./contracts.ts";
-export { NO_OUTCOME, REFUSED_BY_STORE } from "./contracts.ts";
-export type { LocalAccountant } from "./local.ts";
-export { accountOf, limitsIn } from "./limits.ts";
-export type { BudgetWarnings } from "./warnings.ts";
+export { REFUSED_BY_STORE } from "./contracts.ts";
+export { periodName, type Budget, type Figures, type Purses } from "./purses.ts";
+export { leastLeft } from "./token-windows.ts";
 
 export const extension: ProgramExtension & HostExtension = {
   name: "budgets",
   commands: { "budget show": showCommand },
-  settings: [accountBudget, accountTokens, keyBudget, keyTokens, assumedOutputTokens],
+  settings: [...limitSettings, assumedOutputTokens],
   start,
   startOnce: serveWorkers,
   status: (reports, { currency }) => ({ budgets: statusOf(reports, currency) }),
@@ -40,7 +37,7 @@ function start(context: GatewayContext): GatewayPart {
       config = next;
       accountant.open(config);
     },
-    report: () => accountant.standing(config),
+    report: () => accountant.standing(),
     close: accountant.close,
   };
 }

@@ -1,74 +1,82 @@
-// The limits of accounts and keys, as a configuration and keys.json state them.
-import { keyIdOf } from "../../../core/accounts/keyring.ts";
+// The limits of accounts and keys, as gateway.json and keys.json state them.
+import { integer, nullable, strict } from "../../../config/fields.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import { configuredKeys, type Caller, type KeyTerms } from "../../../core/accounts/keyring.ts";
 import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
 import type { Config } from "../../../core/config.ts";
-import { parseMoney } from "../records/index.ts";
-import type { SpendLimit } from "./contracts.ts";
-import { accountBudget, accountTokens, keyBudget, keyTokens, type Budget } from "./settings.ts";
+import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
+import { AMOUNT, parseMoney } from "../records/index.ts";
+import type { Spender } from "./contracts.ts";
+import { PERIODS, type Budget } from "./purses.ts";
 
-/** Undefined: the account may spend any amount, and any number of tokens. */
-export function accountLimit(account: string, { accounts }: Config): SpendLimit | undefined {
-  const settings = accounts.get(account);
-  if (!settings) return undefined;
-  return limitOf(accountLimitName(account), accountBudget.of(settings), accountTokens.of(settings));
+/** The largest amount of a budget, in whole units of the currency: Redis counts that exactly. */
+const MAX_AMOUNT = 1_000_000_000;
+const MAX_TOKENS_PER_MINUTE = 1_000_000_000;
+
+const amount = refine(nonEmpty, (text) => {
+  const isAmount = AMOUNT.test(text) && text.length < 30;
+  if (isAmount && parseMoney(text) <= parseMoney(String(MAX_AMOUNT))) return text;
+  const bounds = "at most twelve decimals, at most one thousand million";
+  return fail("invalid_value", `expected an amount as text, such as "100.00": ${bounds}`);
+});
+
+/** What an account or a key may spend, as it is written. */
+const budgetTerms = optional(strict({ amount, period: literal(...PERIODS) }));
+const tokensPerMinute = optional(nullable(integer(0, MAX_TOKENS_PER_MINUTE)));
+
+/** Accounts and keys have the same settings. */
+const settingsOf = (rows: "accounts" | "keys") => ({
+  /** Absent: any amount may be spent. */
+  budget: defineSetting(`${rows}.*.budget`, undefined, () => budgetTerms),
+  /** Tokens per minute; null: any number; 0: none. */
+  tokens: defineSetting(`${rows}.*.tokens_per_minute`, null, () => tokensPerMinute),
+});
+
+/** Of all keys of an account together. */
+const ofAccounts = settingsOf("accounts");
+/** Of one key, beside its account's. */
+const ofKeys = settingsOf("keys");
+
+export const limitSettings = [...Object.values(ofAccounts), ...Object.values(ofKeys)];
+
+/** The account's, in this configuration. Undefined: it may spend any amount. */
+export function accountBudget(account: string, { accounts }: Config): Budget | undefined {
+  const terms = ofAccounts.budget.of(accounts.get(account) ?? {});
+  if (!terms) return undefined;
+  const name = accountLimitName(account);
+  return { name, account, keyId: null, ...terms, amount: parseMoney(terms.amount) };
 }
 
-/** `terms` are a row of `keys` in the configuration, or of keys.json. Undefined: as above. */
-export const keyLimit = (keyId: string, terms: object): SpendLimit | undefined =>
-  limitOf(keyLimitName(keyId), keyBudget.of(terms), keyTokens.of(terms));
+/** The key's, by its row in the configuration or in keys.json. Undefined: as above. */
+export function keyBudget({ key_id: keyId, account, ...row }: KeyTerms): Budget | undefined {
+  const terms = ofKeys.budget.of(row);
+  if (!terms) return undefined;
+  const name = keyLimitName(keyId);
+  return { name, account, keyId, ...terms, amount: parseMoney(terms.amount) };
+}
 
-function limitOf(
-  name: string,
-  budget: Budget | null | undefined,
-  tokensPerMinute: number | null = null,
-): SpendLimit | undefined {
-  if (!budget && tokensPerMinute === null) return undefined;
+/** Of all accounts and keys in a configuration, by their names. Undefined: as above. */
+export function budgetsIn(config: Config): ReadonlyMap<string, Budget | undefined> {
+  const budgets = new Map<string, Budget | undefined>();
+  for (const account of config.accounts.keys())
+    budgets.set(accountLimitName(account), accountBudget(account, config));
+  for (const terms of configuredKeys(config).values())
+    budgets.set(keyLimitName(terms.key_id), keyBudget(terms));
+  return budgets;
+}
+
+/** Whose money a caller spends, and what bounds that. */
+export function spenderOf({ account, keyId, terms }: Caller, config: Config): Spender {
+  const budgets = [accountBudget(account, config), keyBudget(terms)];
+  const ofAccount = ofAccounts.tokens.of(config.accounts.get(account) ?? {});
+  const windows = [
+    { name: accountLimitName(account), limit: ofAccount ?? Infinity },
+    { name: keyLimitName(keyId), limit: ofKeys.tokens.of(terms) ?? Infinity },
+  ];
   return {
-    name,
-    budget: budget ? { amount: parseMoney(budget.amount), period: budget.period } : undefined,
-    tokensPerMinute,
+    account,
+    key_id: keyId,
+    budgets: budgets.filter((budget) => budget !== undefined),
+    windows: windows.filter(({ limit }) => limit < Infinity),
   };
-}
-
-/** The account of the limit of an account, by its name. Undefined: it is that of a key. */
-export function accountOf(name: string): string | undefined {
-  const prefix = accountLimitName("");
-  return name.startsWith(prefix) ? name.slice(prefix.length) : undefined;
-}
-
-/** Of one configuration: its limits, and the names under which all of its keys spend. */
-interface Stated {
-  readonly limits: readonly SpendLimit[];
-  readonly keys: ReadonlySet<string>;
-}
-
-/** They are worked out once: to hash 100,000 keys takes a while. */
-const stated = new WeakMap<Config, Stated>();
-
-function statedIn(config: Config): Stated {
-  const known = stated.get(config);
-  if (known) return known;
-  const keys = config.keys.map((terms) => ({ terms, keyId: keyIdOf(terms.digest) }));
-  const limits = [
-    ...[...config.accounts.keys()].map((account) => accountLimit(account, config)),
-    ...keys.map(({ terms, keyId }) => keyLimit(keyId, terms)),
-  ].filter((limit) => limit !== undefined);
-  const found = { limits, keys: new Set(keys.map(({ keyId }) => keyLimitName(keyId))) };
-  stated.set(config, found);
-  return found;
-}
-
-/** All limits that stand in a configuration. */
-export const limitsIn = (config: Config): readonly SpendLimit[] => statedIn(config).limits;
-
-/** The limits in a configuration, and those of created keys among others, by their names. */
-export function limitsShown(
-  config: Config,
-  others: ReadonlyMap<string, SpendLimit>,
-): readonly SpendLimit[] {
-  const { limits, keys } = statedIn(config);
-  const created = [...others.values()].filter(
-    ({ name }) => accountOf(name) === undefined && !keys.has(name),
-  );
-  return [...limits, ...created];
 }

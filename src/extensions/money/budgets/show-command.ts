@@ -9,24 +9,22 @@ import type { Config } from "../../../core/config.ts";
 import { createdKeysIn } from "../../keys/index.ts";
 import { hasWriter, segmentsIn } from "../ledger/index.ts";
 import { parseMoney } from "../records/index.ts";
-import { createPurses, readSpent, type Purses } from "../spent/index.ts";
-import type { SpendLimit } from "./contracts.ts";
 import { createSegmentReader, type BooksFiles } from "../usage/index.ts";
 import { withCopiedBooks } from "../books/index.ts";
-import { accountLimit, keyLimit } from "./limits.ts";
+import { accountBudget, keyBudget } from "./limits.ts";
+import { createPurses, type Budget, type Purses } from "./purses.ts";
+import { readSpent } from "./books.ts";
 import { printed } from "./status.ts";
 
 const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;
 
-/** The limits of an account and of its keys. */
-function limitsOf(account: string, config: Config): readonly SpendLimit[] {
+/** The budgets of an account and of its keys. */
+function budgetsOf(account: string, config: Config): readonly Budget[] {
   // As the keyring: a key of the configuration takes the place of one that was made.
   const keys = new Map([...createdKeysIn(config.data_dir).byDigest, ...configuredKeys(config)]);
   const own = [...keys.values()].filter((key) => key.account === account);
-  return [
-    accountLimit(account, config),
-    ...own.map((terms) => keyLimit(terms.key_id, terms)),
-  ].filter((limit) => limit !== undefined);
+  const budgets = [accountBudget(account, config), ...own.map(keyBudget)];
+  return budgets.filter((budget) => budget !== undefined);
 }
 
 /** Adds what is held for requests that run. */
@@ -44,13 +42,14 @@ async function addHeld({ spendDir }: BooksFiles, purses: Purses): Promise<void> 
 
 const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
   const { operand: account } = args;
-  const limits = limitsOf(account, config).filter(({ budget }) => budget);
-  if (limits.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
+  const own = budgetsOf(account, config);
+  if (own.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
   const purses = createPurses(books.clock.now);
   // Without a shared store each gateway counts what it spends itself.
-  purses.addBefore(await readSpent(books, { ownOnly: config.limits.store === "memory" }));
+  const spent = await readSpent(books, config.limits.store === "memory");
+  for (const each of spent) purses.spend(each);
   await addHeld(books, purses);
-  const budgets = purses.figures(limits).map((figures) => printed(figures, books.currency));
+  const budgets = own.map((budget) => printed(purses.figures(budget), books.currency));
   const rows = budgets.map((row) => ({
     ...row,
     budget: row.account ?? row.key_id,

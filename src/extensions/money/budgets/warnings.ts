@@ -1,7 +1,7 @@
 // Tells the operator when half, four fifths and all of a budget are spent, each once in a period.
 import type { Diagnose } from "../../../core/diagnose.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
-import type { Figures } from "../spent/index.ts";
+import type { Figures } from "./purses.ts";
 
 /** In per cent of the amount, highest first. */
 const LEVELS = [100, 80, 50];
@@ -14,36 +14,23 @@ interface Reported {
   readonly level: number;
 }
 
-export interface BudgetWarnings {
-  /** How a budget stands, when it was asked for room and when a request was settled. */
-  take(figures: Figures): void;
-}
-
-export function createBudgetWarnings(diagnose: Diagnose): BudgetWarnings {
+/** Returns what is to be told how a budget stands, whenever it was looked at or has changed. */
+export function createWarnings(diagnose: Diagnose): (figures: Figures) => void {
   const reported = new Map<string, Reported>();
 
-  return {
-    take(figures) {
-      const { name, amount, ends, period, spent } = figures;
-      const of = `${amount} ${period} ${ends}`;
-      const known = reported.get(name);
-      const percent = levelOf(figures);
-      const isSame = known?.of === of;
-      // What had been spent before this process looked was reported then.
-      const before = known && !isSame ? 0 : (known?.level ?? percent);
-      reported.set(name, { of, level: Math.max(before, percent) });
-      if (percent <= before) return;
-      diagnose({
-        event: "budget_used",
-        level: "warn",
-        limit: name,
-        percent,
-        spent: formatMoney(spent),
-        amount: formatMoney(amount),
-        period,
-        ends,
-      });
-    },
+  return (figures) => {
+    const { name, amount, ends, period } = figures;
+    const of = `${amount} ${period} ${ends}`;
+    const known = reported.get(name);
+    const percent = levelOf(figures);
+    const isSame = known?.of === of;
+    // What had been spent before this process looked was reported then.
+    const before = known && !isSame ? 0 : (known?.level ?? percent);
+    reported.set(name, { of, level: Math.max(before, percent) });
+    if (percent <= before) return;
+    const spent = formatMoney(figures.spent);
+    const terms = { amount: formatMoney(amount), period, ends };
+    diagnose({ event: "budget_used", level: "warn", limit: name, percent, spent, ...terms });
   };
 }
 

@@ -8,7 +8,7 @@ import type { Caller } from "../../../core/accounts/keyring.ts";
 import type { AcceptedRequest } from "../../../core/chat/context.ts";
 import type { Config } from "../../../core/config.ts";
 import { estimatePrompt } from "../../../core/ledger/meter.ts";
-import { picoOf } from "../../../core/ledger/price.ts";
+import { picoOf, type Price } from "../../../core/ledger/price.ts";
 import {
   textOf,
   type ChatRequest,
@@ -95,7 +95,13 @@ export function estimateOf(
     tokens = Math.max(tokens, estimatePrompt(chat, () => media) + counted + thinking);
     const remembered = hasBudget ? rememberedBytes(chat, model, caller.account) : 0;
     const prompt = Math.min(MAX_TOKENS, Math.max(bytes, remembered) + media);
-    return { ...pricesOf(model, { prompt, thinking, recoveries }), most };
+    const { output = 0, ...inputPrices }: Partial<Price> = model.price ?? {};
+    // Each prompt token at the dearest price of a class.
+    const input = Math.max(0, ...Object.values(inputPrices).map((price) => price ?? 0));
+    // An attempt that goes on with a reply reads what there is of it.
+    const perToken = picoOf(recoveries + 1, output) + picoOf(recoveries, input);
+    const prompts = BigInt(recoveries + 1) * picoOf(prompt, input);
+    return { fixed: prompts + BigInt(thinking) * perToken, perToken, most };
   });
   const isOpen = hasBudget && chat.maxTokens === undefined;
   return { offers: isOpen ? openOffers(costs) : [fullOffer(costs)], tokens };
@@ -105,29 +111,6 @@ export function estimateOf(
 function mostOutput({ maxTokens }: ChatRequest, model: Model): number {
   if (maxTokens === undefined) return Math.min(MAX_TOKENS, longestReply(model));
   return Math.min(MAX_TOKENS, model.traits.max_output_tokens ?? Infinity, maxTokens);
-}
-
-interface Amounts {
-  /** Tokens of the prompt, at most. */
-  readonly prompt: number;
-  /** Tokens of the reply beside its bound. */
-  readonly thinking: number;
-  /** As recoveriesOf. */
-  readonly recoveries: number;
-}
-
-/**
- * Each prompt token at the dearest price of a class. An attempt that goes on with a reply reads
- * what there is of it.
- */
-function pricesOf({ price }: Model, { prompt, thinking, recoveries }: Amounts) {
-  if (!price) return { fixed: 0n, perToken: 0n };
-  const { output, ...inputPrices } = price;
-  const input = Math.max(...Object.values(inputPrices).map((one) => one ?? 0));
-  const attempts = recoveries + 1;
-  const perToken = picoOf(attempts, output) + picoOf(recoveries, input);
-  const fixed = BigInt(attempts) * picoOf(prompt, input) + BigInt(thinking) * perToken;
-  return { fixed, perToken };
 }
 
 /** What the dearest candidate costs with a reply of so many tokens. */
@@ -228,11 +211,10 @@ function rememberedBytes(
 
 /** The characters of base64 in a conversation. */
 function mediaIn(messages: ChatRequest["messages"]): number {
-  let length = 0;
-  for (const { content } of messages)
-    if (content !== null && typeof content !== "string")
-      for (const part of content) length += mediaLength(part);
-  return length;
+  const parts = messages.flatMap(({ content }) =>
+    typeof content === "string" ? [] : (content ?? []),
+  );
+  return parts.reduce((length, part) => length + mediaLength(part), 0);
 }
 
 /** Whether the provider describes a tool itself, and its version names it: `bash_20250124`. */

@@ -2,14 +2,14 @@
 import { embeddedText } from "../../../embedded.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import { gatewayInstanceId } from "../../data-files/index.ts";
-import type { Accountant, SharingExtension, SharingOptions } from "../budgets/index.ts";
+import type { SharedStore, SharingExtension, SharingOptions } from "../budgets/index.ts";
 import { onError, openStoredScript } from "../../redis/index.ts";
-import { createSharedAccountant } from "./accountant.ts";
+import { createSharedStore } from "./shared-store.ts";
 
 export const extension: Extension & SharingExtension = { name: "shared-budgets", shareBudgets };
 
 /** Throws a ValidationError if the package of the store is missing. */
-function shareBudgets(options: SharingOptions): Accountant | undefined {
+function shareBudgets(options: SharingOptions): SharedStore | undefined {
   const { config, diagnose } = options;
   const meanwhile = onError.of(config);
   const script = openStoredScript(
@@ -26,5 +26,5 @@ function shareBudgets(options: SharingOptions): Accountant | undefined {
   );
   if (!script) return undefined;
   const gatewayId = () => gatewayInstanceId(config.data_dir);
-  return createSharedAccountant({ ...options, script, onError: meanwhile, gatewayId });
+  return createSharedStore({ ...options, script, onError: meanwhile, gatewayId });
 }

@@ -1,161 +1,156 @@
 -- What gateways have spent and hold of the budgets of one account, and the tokens of its last
--- minute. Of each limit KEYS are a hash with a row for each gateway, a list of admissions, and a
--- hash of their tokens with their sum under '*'. A row has the name of the period, what is spent in
--- it, what is held and until when. Amounts are whole units and pico-units: doubles count both
--- exactly.
--- ARGV: what to do, the gateway, the milliseconds of a window and of a hold, the admission's id,
--- its tokens, what was held and is spent; of each limit the name of its period (empty: no budget),
--- its amount, its tokens (empty: any number), and what the gateway knows to be spent and held; of
--- each offer, best first, what must be free and what is held then.
-local UNIT, HEAD, STRIDE, OFFER = 1000000000000, 10, 8, 4
-local task, gateway, window, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local id, tokens = ARGV[5], tonumber(ARGV[6])
-local first = {tonumber(ARGV[7]), tonumber(ARGV[8])}
-local second = {tonumber(ARGV[9]), tonumber(ARGV[10])}
+-- minute. KEYS are, of each task, a hash for each budget, with a row for each gateway; then for
+-- each limit of tokens a list of admissions, and a hash of their tokens with their sum under '*'. A
+-- row has the name of the period, what is spent in it, what is held and until when.
+-- ARGV[1] is JSON: `gateway`, `window` and `lease` in milliseconds, and `tasks`. Each has a `token`
+-- that names its admission, `tokens`, `offers`, best first: what must be free, and what is held
+-- then; `budgets`: `period`, `amount`, and `spent` and `held` as the gateway knows them; `limits`
+-- of tokens. A task without offers corrects the tokens of its admission.
+-- Amounts are whole units and pico-units: doubles count both exactly.
+local UNIT = 1000000000000
+local ask = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for i = 2, #KEYS, 3 do -- a server's clock may be set back
-  local newest = redis.call('LINDEX', KEYS[i], -1)
-  if newest then now = math.max(now, tonumber(string.match(newest, '^%d+'))) end
-end
-
-local function normal(units, picos) -- never below zero
+local function plus(a, b)
+  local picos = a[2] + b[2]
   local carry = math.floor(picos / UNIT)
-  units, picos = units + carry, picos - carry * UNIT
-  if units < 0 then return {0, 0} end
-  return {units, picos}
+  return {a[1] + b[1] + carry, picos - carry * UNIT}
 end
-local function plus(a, b) return normal(a[1] + b[1], a[2] + b[2]) end
-local function minus(a, b) return normal(a[1] - b[1], a[2] - b[2]) end
 local function exceeds(a, b) return a[1] > b[1] or (a[1] == b[1] and a[2] > b[2]) end
 local function whole(number) return string.format('%.0f', number) end
 
-local function read(text)
-  local period, a, b, c, d, ends = string.match(text, '^(.-) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-  local spent, held = {tonumber(a), tonumber(b)}, {tonumber(c), tonumber(d)}
-  return {period = period, spent = spent, held = held, ends = tonumber(ends)}
-end
-local function write(key, row)
-  local spent, held = row.spent, row.held
-  local figures = {
-    whole(spent[1]), whole(spent[2]), whole(held[1]), whole(held[2]), whole(now + lease)
+-- The rows of this gateway by their keys, each with what all gateways have spent and hold.
+local rows = {}
+
+local function rowOf(key, budget)
+  if rows[key] then return rows[key] end
+  local row = {
+    period = budget.period, spent = budget.spent, held = budget.held,
+    wasThere = redis.call('HEXISTS', key, ask.gateway),
+    allSpent = budget.spent, allHeld = budget.held
   }
-  redis.call('HSET', key, gateway, row.period .. ' ' .. table.concat(figures, ' '))
+  local all = redis.call('HGETALL', key)
+  for n = 1, #all, 2 do
+    local period, a, b, c, d, ends =
+      string.match(all[n + 1], '^(.-) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    if all[n] ~= ask.gateway and period >= budget.period then -- else its period is over
+      row.allSpent = plus(row.allSpent, {tonumber(a), tonumber(b)})
+    end
+    if all[n] ~= ask.gateway and tonumber(ends) > now then -- else it has died
+      row.allHeld = plus(row.allHeld, {tonumber(c), tonumber(d)})
+    end
+  end
+  rows[key] = row
+  return row
 end
 
--- Each limit as it stands, and whether this gateway had a row in each budget.
-local limits, known = {}, 1
-for i = 1, #KEYS / 3 do
-  local at = HEAD + (i - 1) * STRIDE
-  local limit = {
-    budget = KEYS[i * 3 - 2], list = KEYS[i * 3 - 1], hash = KEYS[i * 3],
-    period = ARGV[at + 1], amount = {tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])},
-    most = tonumber(ARGV[at + 4]), spent = {0, 0}, held = {0, 0}, count = 0
-  }
-  if limit.period ~= '' then
-    if task == 'publish' then
-      known = redis.call('HEXISTS', limit.budget, gateway) == 1 and known or 0
-      local spent = {tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])}
-      local held = {tonumber(ARGV[at + 7]), tonumber(ARGV[at + 8])}
-      write(limit.budget, {period = limit.period, spent = spent, held = held})
-    end
-    local rows = redis.call('HGETALL', limit.budget)
-    for n = 1, #rows, 2 do
-      local row = read(rows[n + 1])
-      if row.period < limit.period then row.spent = {0, 0} end -- its period is over
-      if rows[n] == gateway then limit.row = row
-      elseif row.ends <= now then row.held = {0, 0} end -- it has died
-      limit.spent, limit.held = plus(limit.spent, row.spent), plus(limit.held, row.held)
-    end
-    if not limit.row then known = 0 end
+-- The admissions that still count.
+local function windowOf(list, hash, limit)
+  local newest = redis.call('LINDEX', list, -1)
+  -- A server's clock may be set back.
+  if newest then now = math.max(now, tonumber(string.match(newest, '^%d+'))) end
+  local oldest = redis.call('LINDEX', list, 0)
+  while oldest do
+    local admitted, name = string.match(oldest, '^(%d+) (.*)$')
+    if tonumber(admitted) + ask.window > now then break end
+    redis.call('LPOP', list)
+    redis.call('HINCRBY', hash, '*', -tonumber(redis.call('HGET', hash, name) or 0))
+    redis.call('HDEL', hash, name)
+    oldest = redis.call('LINDEX', list, 0)
   end
-  if limit.most then
-    local oldest = redis.call('LINDEX', limit.list, 0)
-    while oldest do
-      local admitted, name = string.match(oldest, '^(%d+) (.*)$')
-      if tonumber(admitted) + window > now then break end
-      redis.call('LPOP', limit.list)
-      redis.call('HINCRBY', limit.hash, '*', -tonumber(redis.call('HGET', limit.hash, name) or 0))
-      redis.call('HDEL', limit.hash, name)
-      oldest = redis.call('LINDEX', limit.list, 0)
-    end
-    limit.count = tonumber(redis.call('HGET', limit.hash, '*') or 0)
-  end
-  limits[i] = limit
+  return {list = list, hash = hash, limit = limit}
 end
 
--- Milliseconds until there is room for the tokens.
-local function room(limit)
-  local left = limit.count
-  for _, entry in ipairs(redis.call('LRANGE', limit.list, 0, -1)) do
-    local admitted, name = string.match(entry, '^(%d+) (.*)$')
-    left = left - tonumber(redis.call('HGET', limit.hash, name) or 0)
-    if left + tokens <= limit.most then return tonumber(admitted) + window - now end
-  end
-  return window
+local function count(window) return tonumber(redis.call('HGET', window.hash, '*') or 0) end
+
+-- Milliseconds until there is room for the tokens; 0: there is.
+local function roomIn(window, tokens)
+  local left = count(window)
+  if left + tokens <= window.limit then return 0 end
+  if tokens > window.limit then return ask.window end
+  local from = 0
+  repeat -- a list may be long, and only its beginning counts
+    local entries = redis.call('LRANGE', window.list, from, from + 99)
+    for _, entry in ipairs(entries) do
+      local admitted, name = string.match(entry, '^(%d+) (.*)$')
+      left = left - tonumber(redis.call('HGET', window.hash, name) or 0)
+      if left + tokens <= window.limit then return tonumber(admitted) + ask.window - now end
+    end
+    from = from + 100
+  until #entries == 0
+  return ask.window
 end
 
 -- The first budget that has no room for an offer; 0: all have. What costs nothing needs no budget.
-local function shortOf(offer)
-  if offer.cost[1] == 0 and offer.cost[2] == 0 then return 0 end
-  for i, limit in ipairs(limits) do
-    local after = plus(plus(limit.spent, limit.held), offer.free)
-    if limit.row and exceeds(after, limit.amount) then return i end
+local function shortOf(task, free, cost)
+  if cost[1] == 0 and cost[2] == 0 then return 0 end
+  for n, budget in ipairs(task.budgets) do
+    local row = budget.row
+    if exceeds(plus(plus(row.allSpent, row.allHeld), free), budget.amount) then return n end
   end
   return 0
 end
 
-local refused, reset, granted = 0, 0, 0
-if task == 'reserve' and known == 1 then
-  local at, count = HEAD + #limits * STRIDE, 0
-  repeat
-    local free = {tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])}
-    first = {tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])}
-    at, count = at + OFFER, count + 1
-    refused = shortOf({free = free, cost = first})
-  until refused == 0 or at >= #ARGV
-  for _, limit in ipairs(limits) do
-    local isFull = limit.most and limit.count + tokens > limit.most
-    if isFull then reset = math.max(reset, room(limit)) end
+-- The number of the offer that is held, that of the budget that has no room, and the milliseconds
+-- until there is room for the tokens; each 0 if there is none.
+local function reserve(task)
+  local granted, short, reset = 0, 0, 0
+  for n, offer in ipairs(task.offers) do
+    granted, short = n, shortOf(task, offer[1], offer[2])
+    if short == 0 then break end
   end
-  if refused == 0 and reset == 0 then granted = count end
-  for _, limit in ipairs(limits) do
-    if refused > 0 or reset > 0 then break end
-    if limit.row then
-      limit.row.held, limit.held = plus(limit.row.held, first), plus(limit.held, first)
-      limit.row.period = limit.row.period < limit.period and limit.period or limit.row.period
-      write(limit.budget, limit.row)
-    end
-    if limit.most then
-      redis.call('RPUSH', limit.list, whole(now) .. ' ' .. id)
-      redis.call('HSET', limit.hash, id, tokens)
-      limit.count = redis.call('HINCRBY', limit.hash, '*', tokens)
-      redis.call('PEXPIRE', limit.list, window) redis.call('PEXPIRE', limit.hash, window)
-    end
+  for _, window in ipairs(task.windows) do reset = math.max(reset, roomIn(window, task.tokens)) end
+  if short > 0 or reset > 0 then return {0, short, reset} end
+  local cost = task.offers[granted][2]
+  for _, budget in ipairs(task.budgets) do
+    local row = budget.row
+    row.held, row.allHeld = plus(row.held, cost), plus(row.allHeld, cost)
   end
-elseif task == 'settle' then -- the first amount was held, the second one is spent
-  for _, limit in ipairs(limits) do
-    if limit.row then
-      limit.row.held, limit.held = minus(limit.row.held, first), minus(limit.held, first)
-      limit.row.spent, limit.spent = plus(limit.row.spent, second), plus(limit.spent, second)
-      limit.row.period = limit.row.period < limit.period and limit.period or limit.row.period
-      write(limit.budget, limit.row)
-    end
-    local before = limit.most and redis.call('HGET', limit.hash, id)
-    if before then
-      redis.call('HSET', limit.hash, id, tokens)
-      redis.call('HINCRBY', limit.hash, '*', tokens - tonumber(before))
-    end
+  for _, window in ipairs(task.windows) do
+    redis.call('RPUSH', window.list, whole(now) .. ' ' .. task.token)
+    redis.call('HSET', window.hash, task.token, task.tokens)
+    redis.call('HINCRBY', window.hash, '*', task.tokens)
+    redis.call('PEXPIRE', window.list, ask.window)
+    redis.call('PEXPIRE', window.hash, ask.window)
   end
+  return {granted, 0, 0}
 end
 
-local figures = {}
-for i, limit in ipairs(limits) do
-  local oldest = limit.most and redis.call('LINDEX', limit.list, 0)
-  local renews = oldest and tonumber(string.match(oldest, '^%d+')) + window - now or 0
-  local spent, held = limit.spent, limit.held
-  figures[i] = {
-    whole(spent[1]), whole(spent[2]), whole(held[1]), whole(held[2]), limit.count, renews
-  }
+local function correct(task)
+  for _, window in ipairs(task.windows) do
+    local before = redis.call('HGET', window.hash, task.token)
+    if before then
+      redis.call('HSET', window.hash, task.token, task.tokens)
+      redis.call('HINCRBY', window.hash, '*', task.tokens - tonumber(before))
+    end
+  end
+  return {0, 0, 0}
 end
-return {known, refused, reset, figures, granted}
+
+local results, at = {}, 0
+for i, task in ipairs(ask.tasks) do
+  local first = at + #task.budgets
+  task.windows = {}
+  for n, limit in ipairs(task.limits) do
+    task.windows[n] = windowOf(KEYS[first + 2 * n - 1], KEYS[first + 2 * n], limit)
+  end
+  for n, budget in ipairs(task.budgets) do budget.row = rowOf(KEYS[at + n], budget) end
+  at = first + 2 * #task.limits
+  local result = #task.offers > 0 and reserve(task) or correct(task)
+  result[4], result[5] = {}, {}
+  for n, budget in ipairs(task.budgets) do
+    result[4][n] = {budget.row.wasThere, budget.row.allSpent, budget.row.allHeld}
+  end
+  for n, window in ipairs(task.windows) do
+    local oldest = redis.call('LINDEX', window.list, 0)
+    local renews = oldest and tonumber(string.match(oldest, '^%d+')) + ask.window - now or 0
+    result[5][n] = {count(window), renews}
+  end
+  results[i] = result
+end
+for key, row in pairs(rows) do
+  local figures = {row.spent[1], row.spent[2], row.held[1], row.held[2], now + ask.lease}
+  for n, figure in ipairs(figures) do figures[n] = whole(figure) end
+  redis.call('HSET', key, ask.gateway, row.period .. ' ' .. table.concat(figures, ' '))
+end
+return results

@@ -3,13 +3,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { createPurses } from "../../../../src/extensions/money/budgets/purses.ts";
 import {
-  booksOf,
   createOpening,
-  createPurses,
   readOutcomes,
   readSpent,
-} from "../../../../src/extensions/money/spent/index.ts";
+  withBooks,
+} from "../../../../src/extensions/money/budgets/books.ts";
 import { handMade, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -18,10 +18,12 @@ import { configFor } from "../../../support/gateway.ts";
 
 const START = "2026-02-02T12:00:00.000Z";
 const TOKENS = ["a", "b", "c"].map((digit) => digit.repeat(24));
-const BUDGET = { amount: 9n, period: "total" } as const;
-const limitOf = (period: "day" | "month" | "total") => ({
+const budgetOf = (period: "day" | "month" | "total") => ({
   name: "account acme",
-  budget: { ...BUDGET, period },
+  account: "acme",
+  keyId: null,
+  amount: 9n,
+  period,
 });
 
 /** The books of a process that has died, with these lines. */
@@ -31,7 +33,7 @@ function bench(lines: readonly object[]) {
   handMade(dir, "2026-02-02.0001.jsonl", textOf(lines as never), "died");
   const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], { data_dir: dir }));
   const context = { config, clock, extensions: [], diagnose: () => undefined };
-  return { clock, withBooks: booksOf(context) };
+  return { clock, context };
 }
 
 /** A request that is settled at this moment. */
@@ -53,13 +55,15 @@ describe("what was spent before", () => {
     [START, [1n, 2n, 3n]],
   ] as const)
     it(`is added up by periods, ${before ? "until a moment" : "whole"}`, async () => {
-      const { clock, withBooks } = bench(lines);
+      const { clock, context } = bench(lines);
       const purses = createPurses(clock.now);
-      purses.spend({ account: "other", key_id: "key_1" }, 5n);
-      purses.addBefore(await withBooks((books) => readSpent(books, { ownOnly: true, before })));
-      const limits = (["day", "month", "total"] as const).map(limitOf);
+      purses.spend({ account: "other", key_id: "key_1", cost: 5n });
+
+      const spent = await withBooks(context, (books) => readSpent(books, true, before));
+      for (const each of spent) purses.spend(each);
+      const figures = (["day", "month", "total"] as const).map(budgetOf).map(purses.figures);
       assert.deepEqual(
-        purses.figures(limits).map(({ spent }) => spent),
+        figures.map((each) => each.spent),
         sums,
       );
     });
@@ -69,25 +73,20 @@ describe("what was spent before", () => {
     const events: unknown[] = [];
     const asked: unknown[] = [];
     let isBroken = true;
-    const opening = createOpening({
-      clock,
-      purses: createPurses(clock.now),
-      diagnose: ({ event }) => events.push(event),
-      async readSpent(before) {
-        asked.push(before);
-        if (isBroken) throw new Error("broken");
-        return [];
-      },
+    const diagnose = ({ event }: { readonly event?: unknown }) => events.push(event);
+    const opening = createOpening({ clock, diagnose }, createPurses(clock.now), async (before) => {
+      asked.push(before);
+      if (isBroken) throw new Error("broken");
+      return [];
     });
-    const limits = [limitOf("day")];
-    assert.equal(opening.need([{ name: "key 1", budget: undefined }]), undefined);
-    assert.equal(await opening.need(limits), false);
-    opening.begin();
-    assert.equal(await opening.need(limits), false);
+    const budgets = [budgetOf("day")];
+    assert.equal(await opening.need(budgets), false);
+    assert.equal(await opening.need([]), true);
+    assert.equal(await opening.need(budgets), false);
     clock.advance(1_000);
     isBroken = false;
-    assert.equal(await opening.need(limits), true);
-    assert.equal(opening.need(limits), undefined);
+    assert.equal(await opening.need(budgets), true);
+    assert.equal(await opening.need(budgets), true);
     assert.deepEqual(asked, [undefined, START]);
     assert.deepEqual(events, ["budgets_unknown", "budgets_known"]);
   });
@@ -101,8 +100,8 @@ describe("what the requests of a dead worker came to", () => {
       ...settledAt(1, "2026-02-02T11:59:59.999Z", { cost: "0.00009", ...idOf(settled) }),
       openLine(2, { time: START, ...idOf(interrupted) }),
     ];
-    const { withBooks } = bench(lines);
-    const outcomes = await withBooks((books) => readOutcomes(books, new Set(TOKENS)));
+    const { context } = bench(lines);
+    const outcomes = await withBooks(context, (books) => readOutcomes(books, new Set(TOKENS)));
     assert.equal(outcomes.get(settled!)?.cost, 90_000_000n);
     assert.ok(outcomes.get(settled!)!.tokens > 0);
     assert.equal(outcomes.get(interrupted!), undefined, "whoever serves settles it");

@@ -1,0 +1,125 @@
+// What the books tell: what was spent before this process began to count, and what requests came to
+// that a dead worker had in flight. They are read when the first budget is in force: before the
+// first request, or later, and then only what had ended when the process began. What has ended
+// since is counted in memory, with a budget or without.
+import { DAY_MS } from "../../../config/fields.ts";
+import type { GatewayContext } from "../../../core/extension/extension.ts";
+import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
+import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
+import type { Outcome } from "./contracts.ts";
+import type { Budget, Purses, Spent } from "./purses.ts";
+
+const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
+/** How long after a failure the books are not read again, in milliseconds. */
+const RETRY_MS = 1_000;
+/** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
+const TOKEN_AT = "sp_".length + 8;
+
+/** What the books are opened with. */
+export type BooksContext = Pick<GatewayContext, "config" | "extensions" | "clock" | "diagnose">;
+
+/** Opens the books for one piece of work, after everything that was settled has been copied. */
+export async function withBooks<T>(
+  context: BooksContext,
+  work: (books: BooksFiles) => Promise<T>,
+): Promise<T> {
+  const books = openBooks(context.config, context);
+  try {
+    await copySettled(books);
+    return await work(books);
+  } finally {
+    await books.store.close();
+  }
+}
+
+/**
+ * What was spent, by day, account and key. `ownOnly`: without what the gateways of other data_dirs
+ * have spent. `before`: without what ended at this moment or later, in ISO 8601; undefined: all.
+ */
+export async function readSpent(
+  { store, currency }: BooksFiles,
+  ownOnly: boolean,
+  before?: string,
+): Promise<readonly Spent[]> {
+  const lastDay = before?.slice(0, 10) ?? "9999";
+  const sums = await store.sums({ ownOnly }, BY);
+  const spent: Spent[] = sums.filter((sum) => sum.currency === currency && sum.day < lastDay);
+  if (before === undefined) return spent;
+  // A sum of that day would have what ended later.
+  for await (const records of store.records({ day: lastDay, ownOnly }))
+    for (const { account, key_id, cost, ...record } of records)
+      if (record.ended_at < before && record.currency === currency)
+        spent.push({ account, key_id, day: lastDay, cost: parseMoney(cost) });
+  return spent;
+}
+
+/** What these requests came to that ended a moment ago, by Opening.token. Others are not there. */
+export async function readOutcomes(
+  { store, clock }: BooksFiles,
+  tokens: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, Outcome>> {
+  const outcomes = new Map<string, Outcome>();
+  const from = dayOf(clock.now() - DAY_MS);
+  for await (const records of store.records({ from, ownOnly: true }))
+    for (const { usage_id, cost, total_tokens } of records) {
+      const token = usage_id.slice(TOKEN_AT);
+      if (tokens.has(token)) outcomes.set(token, { cost: parseMoney(cost), tokens: total_tokens });
+    }
+  return outcomes;
+}
+
+/** Reads what was spent before a moment, as readSpent(). Rejects if it cannot be read. */
+type ReadSpent = (before: string | undefined) => Promise<readonly Spent[]>;
+
+export interface Opening {
+  /** Whether it is known what was spent before. */
+  isKnown(): boolean;
+  /**
+   * Whether it is known by then, or there are no budgets that have to know. The books are read if
+   * that is needed, and again after a failure. From the first call on requests are counted.
+   */
+  need(budgets: readonly Budget[]): Promise<boolean>;
+}
+
+/** `diagnose` is told once that the books cannot be read, and once that they can again. */
+export function createOpening(
+  { clock, diagnose }: Pick<BooksContext, "clock" | "diagnose">,
+  purses: Purses,
+  readSpent: ReadSpent,
+): Opening {
+  const startedAt = new Date(clock.now()).toISOString();
+  /** Until when the books have to be read. Undefined: nothing has been counted yet. */
+  let before: string | undefined;
+  let isKnown = false;
+  let isFailing = false;
+  let loading: Promise<boolean> | undefined;
+  let retryAt = -Infinity;
+
+  async function load(until: string | undefined): Promise<boolean> {
+    try {
+      const spent = await readSpent(until);
+      for (const each of spent) purses.spend(each);
+      isKnown = true;
+      if (isFailing) diagnose({ event: "budgets_known", level: "info" });
+    } catch (error) {
+      const detail = `requests with a budget are refused: ${(error as Error).message}`;
+      if (!isFailing) diagnose({ event: "budgets_unknown", level: "error", detail });
+      isFailing = true;
+      retryAt = clock.monotonic() + RETRY_MS;
+    }
+    loading = undefined;
+    return isKnown;
+  }
+
+  return {
+    isKnown: () => isKnown,
+    async need(budgets) {
+      const until = before;
+      before = startedAt;
+      if (isKnown || budgets.length === 0) return true;
+      if (!loading && clock.monotonic() < retryAt) return false;
+      loading ??= load(until);
+      return loading;
+    },
+  };
+}

@@ -1,0 +1,138 @@
+// What was spent, by account and by key, in the periods of this moment, and what is held of it for
+// requests that run. Periods are days and months in UTC, and all time. Amounts are in pico-units of
+// the currency.
+import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
+import { dayOf } from "../records/index.ts";
+
+export const PERIODS = ["day", "month", "total"] as const;
+
+/** When a budget is renewed. `total`: never. */
+export type Period = (typeof PERIODS)[number];
+
+/** Whose money it is, by the names that usage records and the spend log have. */
+export interface Owner {
+  /** The account of the request's key. */
+  readonly account: string;
+  /** As Caller.keyId. */
+  readonly key_id: string;
+}
+
+/** What an account or a key may spend. */
+export interface Budget {
+  /** As accountLimitName() or keyLimitName() has it. */
+  readonly name: string;
+  /** The account, or that of the key. */
+  readonly account: string;
+  /** Null: it is the budget of all keys of the account together. */
+  readonly keyId: string | null;
+  /** What may be spent in one period. */
+  readonly amount: bigint;
+  /** When it is renewed. */
+  readonly period: Period;
+}
+
+/** How a budget stands. */
+export interface Figures extends Budget {
+  /** What was spent in the current period. It may be more than `amount`. */
+  readonly spent: bigint;
+  /** For requests that run. */
+  readonly held: bigint;
+  /** When the period ends, in ISO 8601. Null: never. */
+  readonly ends: string | null;
+}
+
+/** What somebody has spent. */
+export interface Spent extends Owner {
+  /** In pico-units of the currency. */
+  readonly cost: bigint;
+  /** The day in UTC, as the books have it: `2026-11-30`. Absent: now. */
+  readonly day?: string;
+}
+
+export interface Purses {
+  /** Counts what was spent. */
+  spend(spent: Spent): void;
+  /** Adds to what is held; less is held by a negative amount. */
+  hold(owner: Owner, amount: bigint): void;
+  /** Whether something is held of a budget. */
+  isHeld(budget: Budget): boolean;
+  /** How a budget stands at this moment. */
+  figures(budget: Budget): Figures;
+}
+
+/** One account or one key. */
+interface Purse {
+  /** `name`: of the period that `sum` was spent in. */
+  readonly spent: Readonly<Record<Period, { name: string; sum: bigint }>>;
+  held: bigint;
+}
+
+/** Names the period that a day is in: `2026-11-30`, `2026-11`, `total`. */
+const periodOf = (period: Period, day: string): string =>
+  period === "total" ? period : day.slice(0, period === "day" ? 10 : 7);
+
+/** Names the period that a moment is in, in milliseconds since 1970. */
+export const periodName = (period: Period, now: number): string => periodOf(period, dayOf(now));
+
+/** As Figures.ends, of the period that a moment is in. */
+function periodEnd(period: Period, now: number): string | null {
+  if (period === "total") return null;
+  const time = new Date(now);
+  const [year, month] = [time.getUTCFullYear(), time.getUTCMonth()];
+  const isDay = period === "day";
+  const end = isDay ? Date.UTC(year, month, time.getUTCDate() + 1) : Date.UTC(year, month + 1);
+  return new Date(end).toISOString();
+}
+
+/** `now` is the wall clock, in milliseconds since 1970. */
+export function createPurses(now: () => number): Purses {
+  const purses = new Map<string, Purse>();
+
+  function purseOf(name: string): Purse {
+    const known = purses.get(name);
+    if (known) return known;
+    const empty = () => ({ name: "", sum: 0n });
+    const purse = { spent: { day: empty(), month: empty(), total: empty() }, held: 0n };
+    purses.set(name, purse);
+    return purse;
+  }
+
+  const pursesOf = ({ account, key_id }: Owner): readonly Purse[] => [
+    purseOf(accountLimitName(account)),
+    purseOf(keyLimitName(key_id)),
+  ];
+
+  /**
+   * The sum of the period of a day, or of a later one if there is one already: a clock that is set
+   * back does not renew a budget.
+   */
+  function sumOf({ spent }: Pick<Purse, "spent">, period: Period, day: string) {
+    const current = spent[period];
+    const name = periodOf(period, day);
+    if (name > current.name) {
+      current.name = name;
+      current.sum = 0n;
+    }
+    return current;
+  }
+
+  return {
+    spend({ cost, day, ...owner }) {
+      for (const purse of pursesOf(owner))
+        for (const period of PERIODS) {
+          const current = sumOf(purse, period, day ?? dayOf(now()));
+          const isOver = day !== undefined && periodOf(period, day) < current.name;
+          if (!isOver) current.sum += cost;
+        }
+    },
+    hold(owner, amount) {
+      for (const purse of pursesOf(owner)) purse.held += amount;
+    },
+    isHeld: ({ name }) => purseOf(name).held > 0n,
+    figures(budget) {
+      const { held, ...purse } = purseOf(budget.name);
+      const { sum: spent } = sumOf(purse, budget.period, dayOf(now()));
+      return { ...budget, spent, held, ends: periodEnd(budget.period, now()) };
+    },
+  };
+}

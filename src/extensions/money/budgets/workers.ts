@@ -1,0 +1,122 @@
+// Budgets where several processes serve: the first process has the accountant, and workers ask it.
+// What a worker holds when it dies is kept until the books tell what its requests came to; those
+// that the books do not know were never opened, and come to nothing.
+import { answerWorkers, callFirstProcess } from "../../cluster/index.ts";
+import type { Host, HostPart } from "../../installation/index.ts";
+import { createAccountant } from "./accountant.ts";
+import {
+  REFUSED_BY_STORE,
+  type Accountant,
+  type Decision,
+  type Outcome,
+  type ReserveRequest,
+} from "./contracts.ts";
+import type { Spent } from "./purses.ts";
+import { readOutcomes, withBooks } from "./books.ts";
+
+/** Names these calls among those of other extensions. */
+const SUBJECT = "budgets";
+/** When the books are read again that could not be read, in milliseconds. */
+const RETRY_MS = 1_000;
+
+/** A request, or that the budgets of the configuration in force have to be known. */
+type Question = ReserveRequest | "open";
+
+/** Undefined: what was asked to be known is known, or cannot be. */
+type Answer = Decision | undefined;
+
+/** What a request came to for which something was held, or what was spent beside such requests. */
+type Note = { readonly token: string; readonly outcome: Outcome | undefined } | readonly Spent[];
+
+/** The accountant of a worker. */
+export function createRemoteAccountant(): Accountant {
+  const first = callFirstProcess<Question, Note, Answer>(SUBJECT);
+  /** What the first process is told at the end of this turn, by key. */
+  let charges = new Map<string, Spent>();
+
+  function tellCharges(): void {
+    if (charges.size > 0) first.tell([...charges.values()]);
+    charges = new Map();
+  }
+
+  return {
+    async open() {
+      await first.ask("open");
+    },
+    reserve: async (request) => (await first.ask(request)) ?? REFUSED_BY_STORE,
+    // At once: the first process must know of it before the client knows that its answer has ended.
+    settle: (token, outcome) => first.tell({ token, outcome }),
+    spend(spent) {
+      if (charges.size === 0) setImmediate(tellCharges);
+      const before = charges.get(spent.key_id)?.cost ?? 0n;
+      charges.set(spent.key_id, { ...spent, cost: before + spent.cost });
+    },
+    standing: () => undefined,
+    close() {
+      tellCharges();
+      first.close();
+    },
+  };
+}
+
+/** Answers the workers, if there are any. */
+export function serveWorkers(host: Host): HostPart {
+  /** The workers by their ids, by the tokens of their requests that hold something or ask. */
+  const workers = new Map<string, number>();
+  let created: Accountant | undefined;
+  let isClosed = false;
+
+  function accountant(): Accountant {
+    created ??= createAccountant(host);
+    return created;
+  }
+
+  async function answer(question: Question, worker: number): Promise<Answer> {
+    if (question === "open") {
+      await accountant().open(host.current());
+      return undefined;
+    }
+    const { token } = question;
+    workers.set(token, worker);
+    const decision = await accountant().reserve(question);
+    if (!decision.offer) workers.delete(token);
+    else if (!workers.has(token)) accountant().settle(token); // the worker has died meanwhile
+    return decision;
+  }
+
+  function hear(note: Note): void {
+    if (!("token" in note)) {
+      for (const spent of note) accountant().spend(spent);
+      return;
+    }
+    accountant().settle(note.token, note.outcome);
+    workers.delete(note.token);
+  }
+
+  function ended(worker: number): void {
+    const tokens = new Set<string>();
+    for (const [token, owner] of workers) if (owner === worker) tokens.add(token);
+    for (const token of tokens) workers.delete(token);
+    settleByBooks(tokens);
+  }
+
+  /** Gives back what is held for requests of a dead worker, when the books can be read. */
+  async function settleByBooks(tokens: ReadonlySet<string>): Promise<void> {
+    if (tokens.size === 0 || isClosed) return;
+    const outcomes = await withBooks(host, (books) => readOutcomes(books, tokens)).catch(() => {
+      host.clock.after(RETRY_MS, () => settleByBooks(tokens));
+    });
+    if (!outcomes) return;
+    for (const token of tokens) accountant().settle(token, outcomes.get(token));
+  }
+
+  const stop = answerWorkers<Question, Note, Answer>(SUBJECT, { answer, hear, ended });
+  return {
+    report: () => created?.standing(),
+    close() {
+      isClosed = true;
+      stop();
+      created?.close();
+    },
+  };
+}

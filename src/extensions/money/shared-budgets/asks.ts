@@ -1,0 +1,67 @@
+// Asks of the script in Redis or Valkey. Each ask writes the rows that it is about as this gateway's
+// memory has them, so asks of one account go one after the other: a row must have everything that
+// was granted before. What waits meanwhile goes together.
+import type { SharingOptions } from "../budgets/index.ts";
+import type { StoredScript } from "../../redis/index.ts";
+import { readAnswers, wordsOf, type Answer, type Task } from "./protocol.ts";
+
+/** The most tasks of one ask: the store does nothing else meanwhile. */
+const TASKS_AN_ASK = 100;
+
+export interface AskOptions extends Pick<SharingOptions, "purses" | "warn" | "clock" | "diagnose"> {
+  /** The script on its server, with the connection to it. */
+  readonly script: StoredScript;
+  /** Names the rows of this gateway: 32 hexadecimal digits. Throws without a data_dir. */
+  readonly gatewayId: () => string;
+}
+
+/** A task that waits for its account's turn. */
+interface Waiting {
+  readonly task: Task;
+  readonly resolve: (answer: Answer | undefined) => void;
+}
+
+/** Returns what does a task. Undefined: the store cannot be asked. */
+export function createAsk(options: AskOptions): (task: Task) => Promise<Answer | undefined> {
+  const { script, gatewayId, purses, clock } = options;
+  /** Of the accounts that are asked about. */
+  const queues = new Map<string, Waiting[]>();
+  let starting: Promise<void> | undefined;
+  let gateway: string | undefined;
+
+  async function askTogether(tasks: readonly Task[]): Promise<readonly Answer[] | undefined> {
+    starting ??= script.start();
+    await starting;
+    try {
+      gateway ??= gatewayId();
+    } catch {
+      return undefined; // the ledger refuses requests too, and tells the operator
+    }
+    const raw = await script.run(wordsOf(gateway, tasks, purses, clock.now()));
+    if (raw === undefined) return undefined;
+    const answers = readAnswers(raw, tasks, purses);
+    // At once: the next ask must state it.
+    for (const [index, { offer }] of answers.entries())
+      if (offer) purses.hold(tasks[index]!.spender, offer.cost);
+    return answers;
+  }
+
+  async function empty(account: string, queue: Waiting[]): Promise<void> {
+    while (queue.length > 0) {
+      const batch = queue.splice(0, TASKS_AN_ASK);
+      const answers = await askTogether(batch.map(({ task }) => task));
+      for (const [index, { resolve }] of batch.entries()) resolve(answers?.[index]);
+    }
+    queues.delete(account);
+  }
+
+  return (task) =>
+    new Promise((resolve) => {
+      const { account } = task.spender;
+      const queue = queues.get(account) ?? [];
+      queue.push({ task, resolve });
+      if (queues.has(account)) return;
+      queues.set(account, queue);
+      empty(account, queue);
+    });
+}

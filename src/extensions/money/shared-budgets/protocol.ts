@@ -1,0 +1,112 @@
+// The script in Redis or Valkey, as it is asked and answers. Amounts travel as whole units and
+// pico-units of the currency, because a script counts in doubles.
+import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
+import {
+  leastLeft,
+  periodName,
+  type Decision,
+  type Figures,
+  type Purses,
+  type Refusal,
+  type ReserveRequest,
+} from "../budgets/index.ts";
+
+/** What a gateway that dies has held is given back after so many milliseconds. */
+const LEASE_MS = 15_000;
+const UNIT = 1_000_000_000_000n;
+
+/**
+ * Writes the rows of this gateway in the budgets, and holds one of the offers, or nothing. Without
+ * offers it corrects the tokens of the admission that `token` names, if there is one.
+ */
+export type Task = ReserveRequest;
+
+/** What came of a task. The decision counts only if there were offers. */
+export interface Answer extends Decision {
+  /** How the budgets stand by what all gateways have spent and hold. */
+  readonly figures: readonly Figures[];
+  /** Those of them in which this gateway had no row before. */
+  readonly missing: readonly Figures[];
+}
+
+/** Whole units and pico-units. */
+type Parts = readonly [units: number, picos: number];
+
+/** `granted` and `short`: the numbers of an offer and of a budget, from 1 on; 0: there is none. */
+type RawResult = readonly [
+  granted: number,
+  short: number,
+  resetMs: number,
+  rows: readonly (readonly [wasThere: number, spent: Parts, held: Parts])[],
+  windows: readonly (readonly [tokens: number, renewsMs: number])[],
+];
+
+/**
+ * The words of an ask: the number of its keys, the keys, and the rest. `gateway` names the rows,
+ * `purses` have what they are, and `now` is the wall clock. All tasks are of one account.
+ */
+export function wordsOf(
+  gateway: string,
+  tasks: readonly Task[],
+  purses: Purses,
+  now: number,
+): readonly string[] {
+  const stated = ({ period, amount, spent, held }: Figures) => ({
+    period: periodName(period, now),
+    amount: parts(amount),
+    spent: parts(spent),
+    held: parts(held),
+  });
+  const plain = tasks.map(({ spender, token, tokens, offers }) => ({
+    token,
+    tokens,
+    offers: offers.map(({ room, cost }) => [parts(room), parts(cost)]),
+    budgets: spender.budgets.map((budget) => stated(purses.figures(budget))),
+    limits: spender.windows.map(({ limit }) => limit),
+  }));
+  const ask = { gateway, window: WINDOW_MS, lease: LEASE_MS, tasks: plain };
+  const keys = tasks.flatMap(keysOf);
+  return [String(keys.length), ...keys, JSON.stringify(ask)];
+}
+
+/** All keys of one account are on one node of a cluster: that of the tag in braces. */
+function keysOf({ spender: { account, budgets, windows } }: Task): readonly string[] {
+  const tag = `chat-gateway:{account ${account}}`;
+  return [
+    ...budgets.map(({ name, period }) => `${tag}:budget:${period}:${name}`),
+    ...windows.flatMap(({ name }) => [`${tag}:tokens:${name}`, `${tag}:token-counts:${name}`]),
+  ];
+}
+
+/** What the script has answered to an ask. */
+export const readAnswers = (raw: unknown, tasks: readonly Task[], purses: Purses) =>
+  (raw as readonly RawResult[]).map((result, index) => answerOf(tasks[index]!, result, purses));
+
+function answerOf(
+  { spender, offers }: Task,
+  [granted, short, resetMs, rows, windows]: RawResult,
+  purses: Purses,
+): Answer {
+  const all = spender.budgets.map((budget, index) => {
+    const [, spent, held] = rows[index]!;
+    return { ...purses.figures(budget), spent: whole(spent), held: whole(held) };
+  });
+  const states = spender.windows.map(({ limit }, index) => {
+    const [tokens, renewsMs] = windows[index]!;
+    return { limit, remaining: Math.max(0, limit - tokens), resetMs: renewsMs };
+  });
+  const offer = offers[granted - 1];
+  const figures = all[short - 1];
+  const cost = offers.at(-1)?.cost ?? 0n;
+  const refusal: Refusal = figures ? { by: "budget", figures, cost } : { by: "tokens", resetMs };
+  return {
+    ...(offer ? { offer } : { refusal }),
+    tokens: leastLeft(states),
+    figures: all,
+    missing: all.filter((_, index) => rows[index]![0] === 0),
+  };
+}
+
+const parts = (amount: bigint): Parts => [Number(amount / UNIT), Number(amount % UNIT)];
+
+const whole = ([units, picos]: Parts): bigint => BigInt(units) * UNIT + BigInt(picos);

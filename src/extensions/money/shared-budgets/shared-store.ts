@@ -1,0 +1,109 @@
+// Budgets in Redis or Valkey: a script decides by what all gateways have spent and hold. Each
+// gateway has a row in each budget there, which it writes from what its books and memory tell: so a
+// store that has forgotten everything learns it again.
+import type { Timer } from "../../../core/clock.ts";
+import { REFUSED_BY_STORE, type Figures, type SharedStore, type Budget } from "../budgets/index.ts";
+import type { OnError } from "../../redis/index.ts";
+import { createAsk, type AskOptions } from "./asks.ts";
+import type { Answer, Task } from "./protocol.ts";
+
+/**
+ * How often rows are written without a request, in milliseconds: those that hold something, which
+ * the store would take for those of a dead gateway else, and so many others.
+ */
+const BEAT_MS = 2_000;
+const ROWS_A_BEAT = 100;
+
+export interface SharedStoreOptions extends AskOptions {
+  /** What happens while the store cannot be asked, or has forgotten. */
+  readonly onError: OnError;
+}
+
+export function createSharedStore(options: SharedStoreOptions): SharedStore {
+  const { script, purses, warn, onError, clock, diagnose } = options;
+  const askScript = createAsk(options);
+  /** The budgets that were asked about, by their names. */
+  const budgets = new Map<string, Budget>();
+  /** How they stood when the store was last asked. */
+  const latest = new Map<string, Figures>();
+  let timer: Timer | undefined;
+  /** Where the next beat goes on among the budgets. */
+  let next = 0;
+  /** When it was seen that the store has lost rows, by the monotonic clock. */
+  let lostAt = -Infinity;
+
+  /** Undefined: the store cannot be asked. */
+  async function ask(task: Task): Promise<Answer | undefined> {
+    timer ??= clock.after(BEAT_MS, beat);
+    const answer = await askScript(task);
+    const isKnown = ({ name, period }: Figures) => latest.get(name)?.period === period;
+    if (answer?.missing.some(isKnown)) lost();
+    for (const figures of answer?.figures ?? []) {
+      latest.set(figures.name, figures);
+      warn(figures);
+    }
+    return answer;
+  }
+
+  /** Writes a row, and learns what the other gateways have. */
+  function write(budget: Budget): Promise<unknown> {
+    const spender = { account: budget.account, key_id: "", budgets: [budget], windows: [] };
+    return ask({ spender, token: "", tokens: 0, offers: [] });
+  }
+
+  function beat(): void {
+    timer = clock.after(BEAT_MS, beat);
+    const all = [...budgets.values()];
+    const inTurn = all.slice(next, next + ROWS_A_BEAT);
+    next = next + ROWS_A_BEAT < all.length ? next + ROWS_A_BEAT : 0;
+    for (const budget of new Set([...all.filter(purses.isHeld), ...inTurn])) write(budget);
+  }
+
+  /** Whether rows of other gateways may be missing. */
+  const isForgetful = (): boolean => clock.monotonic() - lostAt < 2 * BEAT_MS;
+
+  /** The store has lost a row, and so all: they are written at once, before others miss them. */
+  function lost(): void {
+    const isNew = !isForgetful();
+    lostAt = clock.monotonic();
+    if (!isNew) return;
+    const detail = "the store of the limits has lost what was spent; the gateways write it again";
+    diagnose({ event: "budgets_store_forgot", level: "error", detail });
+    for (const budget of budgets.values()) write(budget);
+  }
+
+  /** A reload may have changed them. */
+  function remember(asked: readonly Budget[]): void {
+    for (const budget of asked) budgets.set(budget.name, budget);
+  }
+
+  return {
+    async open(configured) {
+      remember(configured);
+      await Promise.all(configured.map(write));
+    },
+    async reserve(request) {
+      remember(request.spender.budgets);
+      const answer = await ask(request);
+      if (onError === "local") return answer;
+      if (!answer?.offer || !isForgetful()) return answer ?? REFUSED_BY_STORE;
+      purses.hold(request.spender, -answer.offer.cost);
+      ask({ ...request, tokens: 0, offers: [] });
+      return REFUSED_BY_STORE;
+    },
+    settle(request, tokens) {
+      ask({ ...request, tokens, offers: [] });
+    },
+    standing: (shown) =>
+      shown.map(purses.figures).flatMap((own) => {
+        const all = latest.get(own.name);
+        if (!all) return [];
+        return [all.ends === own.ends ? all : own]; // else nobody has asked since the period ended
+      }),
+    close() {
+      if (!timer) return; // nothing was asked
+      timer.cancel();
+      script.close();
+    },
+  };
+}

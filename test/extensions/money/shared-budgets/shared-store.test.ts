@@ -1,0 +1,120 @@
+// When a gateway writes its rows in the budgets of a shared store, by a store that only takes notes.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createPurses, type Budget } from "../../../../src/extensions/money/budgets/purses.ts";
+import { createSharedStore } from "../../../../src/extensions/money/shared-budgets/shared-store.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { turn } from "../../../support/routing.ts";
+
+const BEAT_MS = 2_000;
+const LEASE_MS = 15_000;
+const OFFER = { room: 1n, cost: 1n };
+
+const budgetOf = (account: string): Budget => ({
+  name: `account ${account}`,
+  account,
+  keyId: null,
+  amount: 1_000n,
+  period: "total",
+});
+
+interface Asked {
+  readonly account: string;
+  readonly at: number;
+  readonly tasks: readonly {
+    readonly offers: readonly unknown[];
+    readonly budgets: readonly { readonly held: readonly number[] }[];
+  }[];
+}
+
+/** Every request is granted. */
+function bench() {
+  const clock = createFakeClock();
+  const purses = createPurses(clock.now);
+  const asked: Asked[] = [];
+  const events: object[] = [];
+  let wasThere = 1;
+  const store = createSharedStore({
+    script: {
+      async run(words) {
+        const [, account = ""] = /account (\w+)\}/.exec(words[1]!) ?? [];
+        const { tasks } = JSON.parse(words.at(-1)!) as Asked;
+        asked.push({ account, at: clock.monotonic(), tasks });
+        await turn();
+        const rows = [[wasThere, [0, 0], [0, 0]]];
+        return tasks.map(({ offers }) => [Math.min(offers.length, 1), 0, 0, rows, []]);
+      },
+      fault: () => null,
+      start: async () => undefined,
+      close: () => undefined,
+    },
+    gatewayId: () => "a".repeat(32),
+    onError: "local",
+    warn: () => undefined,
+    diagnose: (event) => events.push(event),
+    clock,
+    purses,
+  });
+  const reserve = (account: string) => {
+    const spender = { account, key_id: "key_1", budgets: [budgetOf(account)], windows: [] };
+    return store.reserve({ spender, token: account, tokens: 0, offers: [OFFER] });
+  };
+  async function beats(count: number): Promise<void> {
+    for (let beat = 0; beat < count; beat += 1) {
+      clock.advance(BEAT_MS);
+      for (let turns = 0; turns < 4; turns += 1) await turn();
+    }
+  }
+  const forget = (isForgotten: boolean): void => {
+    wasThere = isForgotten ? 0 : 1;
+  };
+  return { store, asked, events, reserve, beats, forget };
+}
+
+const names = Array.from({ length: 1_000 }, (_, number) => `a${number}`);
+
+describe("the rows of a gateway in a shared store", () => {
+  it("are written in turn, and those that hold something before the store takes them for dead", async () => {
+    const { store, asked, reserve, beats } = bench();
+    await store.open(names.map(budgetOf));
+    await reserve("a777");
+    asked.length = 0;
+    await beats(10);
+    const times = asked.filter(({ account }) => account === "a777").map(({ at }) => at);
+    for (const [index, at] of times.entries())
+      assert.ok(at - (times[index - 1] ?? 0) <= BEAT_MS, `written at ${times.join()}`);
+    assert.ok(BEAT_MS < LEASE_MS);
+    assert.equal(new Set(asked.map(({ account }) => account)).size, names.length);
+    store.close();
+  });
+
+  it("are all written at once when the store has lost one", async () => {
+    const { store, asked, events, reserve, forget } = bench();
+    await store.open(names.map(budgetOf));
+    asked.length = 0;
+    forget(true);
+    await reserve("a5");
+    forget(false);
+    await turn();
+    const written = asked.filter(({ tasks }) => tasks.some(({ offers }) => offers.length === 0));
+    assert.deepEqual(new Set(written.map(({ account }) => account)), new Set(names));
+    assert.equal(events.length, 1);
+    store.close();
+  });
+
+  it("have all that was granted before, and requests that wait go together", async () => {
+    const { store, asked, reserve } = bench();
+    await Promise.all(Array.from({ length: 250 }, () => reserve("a1")));
+    assert.deepEqual(
+      asked.map(({ tasks }) => tasks.length),
+      [1, 100, 100, 49],
+    );
+    let granted = 0;
+    for (const { tasks } of asked) {
+      assert.equal(tasks[0]!.budgets[0]!.held[1], granted);
+      granted += tasks.length;
+    }
+    store.close();
+  });
+});
