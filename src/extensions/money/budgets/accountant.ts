@@ -4,7 +4,15 @@
 import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import type { Offer } from "../estimates/index.ts";
-import { createOpening, readSpent, withBooks, type BooksContext } from "./books.ts";
+import {
+  createOpening,
+  readSpent,
+  withBooks,
+  type BooksContext,
+  createPurses,
+  type Budget,
+  type Figures,
+} from "../spent/index.ts";
 import {
   REFUSED_BY_STORE,
   type Accountant,
@@ -13,7 +21,6 @@ import {
   type SharingExtension,
 } from "./contracts.ts";
 import { budgetsIn } from "./limits.ts";
-import { createPurses, type Budget, type Figures } from "./purses.ts";
 import { createTokenWindows, type Admission } from "./token-windows.ts";
 import { createWarnings } from "./warnings.ts";
 

@@ -3,8 +3,15 @@
 import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";
-import type { BooksContext } from "./books.ts";
-import type { Budget, Figures, Owner, Purses, Spent } from "./purses.ts";
+import type {
+  BooksContext,
+  Outcome,
+  Budget,
+  Figures,
+  Owner,
+  Purses,
+  Spent,
+} from "../spent/index.ts";
 import type { TokenLimit, TokenState } from "./token-windows.ts";
 
 /** Whose money is spent. */
@@ -21,14 +28,6 @@ export interface ReserveRequest extends Estimate {
   readonly spender: Spender;
   /** Names the request everywhere, and in the spend log as Opening.token. */
   readonly token: string;
-}
-
-/** What a request came to. */
-export interface Outcome {
-  /** In pico-units of the currency. */
-  readonly cost: bigint;
-  /** Those of the prompt and of the reply. */
-  readonly tokens: number;
 }
 
 /** Why a request is refused: a budget, its tokens per minute, or nobody can be asked. */

@@ -7,7 +7,7 @@ import type { Config } from "../../../core/config.ts";
 import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import type { Spender } from "./contracts.ts";
-import { PERIODS, type Budget } from "./purses.ts";
+import { PERIODS, type Budget } from "../spent/index.ts";
 
 /** The largest amount of a budget, in whole units of the currency: Redis counts that exactly. */
 const MAX_AMOUNT = 1_000_000_000;

@@ -12,8 +12,7 @@ import { parseMoney } from "../records/index.ts";
 import { createSegmentReader, type BooksFiles } from "../usage/index.ts";
 import { withCopiedBooks } from "../books/index.ts";
 import { accountBudget, keyBudget } from "./limits.ts";
-import { createPurses, type Budget, type Purses } from "./purses.ts";
-import { readSpent } from "./books.ts";
+import { createPurses, type Budget, type Purses, readSpent } from "../spent/index.ts";
 import { printed } from "./status.ts";
 
 const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;

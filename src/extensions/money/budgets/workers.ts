@@ -8,11 +8,9 @@ import {
   REFUSED_BY_STORE,
   type Accountant,
   type Decision,
-  type Outcome,
   type ReserveRequest,
 } from "./contracts.ts";
-import type { Spent } from "./purses.ts";
-import { readOutcomes, withBooks } from "./books.ts";
+import { readOutcomes, withBooks, type Outcome, type Spent } from "../spent/index.ts";
 
 /** Names these calls among those of other extensions. */
 const SUBJECT = "budgets";

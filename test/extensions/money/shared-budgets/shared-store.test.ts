@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createPurses, type Budget } from "../../../../src/extensions/money/budgets/purses.ts";
+import { createPurses, type Budget } from "../../../../src/extensions/money/spent/purses.ts";
 import { createSharedStore } from "../../../../src/extensions/money/shared-budgets/shared-store.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { turn } from "../../../support/routing.ts";

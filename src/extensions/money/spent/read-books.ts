@@ -6,7 +6,6 @@ import { DAY_MS } from "../../../config/fields.ts";
 import type { GatewayContext } from "../../../core/extension/extension.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
 import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
-import type { Outcome } from "./contracts.ts";
 import type { Budget, Purses, Spent } from "./purses.ts";
 
 const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
@@ -14,6 +13,14 @@ const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly 
 const RETRY_MS = 1_000;
 /** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
 const TOKEN_AT = "sp_".length + 8;
+
+/** What a request came to. */
+export interface Outcome {
+  /** In pico-units of the currency. */
+  readonly cost: bigint;
+  /** Those of the prompt and of the reply. */
+  readonly tokens: number;
+}
 
 /** What the books are opened with. */
 export type BooksContext = Pick<GatewayContext, "config" | "extensions" | "clock" | "diagnose">;

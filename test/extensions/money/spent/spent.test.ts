@@ -3,13 +3,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createPurses } from "../../../../src/extensions/money/budgets/purses.ts";
+import { createPurses } from "../../../../src/extensions/money/spent/purses.ts";
 import {
   createOpening,
   readOutcomes,
   readSpent,
   withBooks,
-} from "../../../../src/extensions/money/budgets/books.ts";
+} from "../../../../src/extensions/money/spent/read-books.ts";
 import { handMade, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
