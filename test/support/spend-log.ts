@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { createSpendLog } from "../../src/extensions/money/ledger/index.ts";
-import { settleRecord } from "../../src/extensions/money/records/index.ts";
+import { settleText } from "../../src/extensions/money/records/index.ts";
 import { NO_USAGE } from "../../src/core/ledger/meter.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { folder } from "./folder.ts";
@@ -49,7 +49,7 @@ export async function startSpendLog(
   /** Writes the settle line. */
   const settle = (entry: ReturnType<typeof open>) =>
     entry.settle(
-      settleRecord(entry.record, clock.now(), {
+      settleText(entry.record, clock.now(), {
         status: "completed",
         httpStatus: 200,
         errorCode: null,

@@ -68,7 +68,7 @@ const MAX_SPAN_DAYS = 800;
 /** Which records are asked for: those of a month, or of a span of days. */
 const recordsQuery = refine(object(fields, { strict: true }), ({ key, ...query }) => {
   assertSpan(query);
-  return { ...query, keyId: key };
+  return { ...query, key_id: key };
 });
 
 function assertSpan({ month: only, from, to }: Pick<UsageFilter, "month" | "from" | "to">): void {
@@ -115,7 +115,8 @@ export const costRoutes = (books: SharedBooks): Routes => ({
   }),
   "/usage": answering(recordsQuery, async (filter, cancel) => {
     const records: UsageRecord[] = [];
-    for await (const batch of books.files.store.records({ ...filter, cancel })) {
+    for await (const batch of books.files.store.records(filter, filter.skip)) {
+      if (cancel.aborted) throw cancel.reason;
       records.push(...batch);
       if (records.length >= RECORDS) break;
     }

@@ -3,11 +3,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DAY_MS } from "../../../config/fields.ts";
+import type { Cancel } from "../../../core/http/cancel.ts";
 import { receiptsOf, type Receipt } from "../receipts/index.ts";
 import {
   parseSpendLine,
   withoutDetails,
-  type Cancellation,
   type SpendRecord,
   type UsageRecord,
 } from "../records/index.ts";
@@ -29,7 +29,7 @@ export interface TraceOptions {
    */
   readonly day?: string | undefined;
   /** Tells that nobody waits for the answer any more. */
-  readonly cancel: Cancellation;
+  readonly cancel: Pick<Cancel, "aborted" | "reason">;
 }
 
 /** What is known of a request. */
@@ -106,7 +106,7 @@ async function settleLines(
 async function* linesAt(
   path: string,
   numbers: ReadonlySet<number>,
-  cancel: Cancellation,
+  cancel: TraceOptions["cancel"],
 ): AsyncGenerator<string> {
   const last = Math.max(...numbers);
   let number = 0;

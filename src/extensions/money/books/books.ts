@@ -6,7 +6,7 @@ import { BusyError } from "../../data-files/index.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
 import { createSpendLog, repeat, spend, waitAtMost } from "../ledger/index.ts";
-import { isoTime, settleRecord, type StoreFault } from "../records/index.ts";
+import { isoTime, settleText, type StoreFault } from "../records/index.ts";
 import {
   BooksFault,
   shareBooks,
@@ -89,7 +89,7 @@ export function createBooks(config: Config, options: BooksOptions): Books {
       return {
         opened: entry.opened,
         settle(settlement) {
-          settled ??= entry.settle(settleRecord(entry.record, clock.now(), settlement));
+          settled ??= entry.settle(settleText(entry.record, clock.now(), settlement));
           return settled;
         },
       };

@@ -1,80 +1,80 @@
 // Finds records by their request id: in the open days, then in the indexes of closed days.
 import { existsSync } from "node:fs";
-import { open, type FileHandle } from "node:fs/promises";
 import { inodeOf } from "../../data-files/index.ts";
+import { readLines } from "../days/index.ts";
 import { parseUsageLine, type RequestQuery, type UsageRecord } from "../records/index.ts";
-import { findInMonth } from "./request-ids.ts";
-import { bytesOf, compareTexts, daysOf, type Source } from "./source.ts";
+import type { DayFiles } from "./day-files.ts";
+import type { ReadOpenDay } from "./day-index.ts";
+import { compareTexts } from "./lines.ts";
+import { findInMonth, type RecordPlace } from "./request-ids.ts";
 
+/** Enough for most lines. */
 const LINE_BYTES = 4 * 1024;
 
-export async function find(source: Source, query: RequestQuery): Promise<readonly UsageRecord[]> {
+export async function find(
+  files: DayFiles,
+  readOpenDay: ReadOpenDay,
+  query: RequestQuery,
+): Promise<readonly UsageRecord[]> {
   for (;;) {
-    const found = await search(source, query);
-    if (found) return found.reverse().sort(byEnd).slice(-query.limit);
+    const found = await search(files, readOpenDay, query);
+    if (found) return found.sort(byEnd);
   }
-}
-
-/**
- * Looks at days from the last one, until there are enough. Resolves with undefined if a day was put
- * in the order of the log meanwhile, so that its lines begin elsewhere.
- */
-async function search(source: Source, query: RequestQuery): Promise<UsageRecord[] | undefined> {
-  const last = source.days.lastDay();
-  const found: UsageRecord[] = [];
-  const openOnes = daysOf(source, {}).filter((day) => day > last);
-  for (const day of openOnes.reverse()) {
-    const { offsetsOf, path, inode } = await source.openDays.upTo(day, bytesOf(source, day));
-    await readAt(path, offsetsOf(query), query, found);
-    if (inodeOf(path) !== inode) return undefined;
-  }
-  const months = new Set(daysOf(source, { to: last }).map((day) => day.slice(0, 7)));
-  for (const month of [...months].reverse()) {
-    if (found.length >= query.limit) break;
-    const index = source.files.besideOf(`${month}.ids`);
-    if (!existsSync(index))
-      throw new Error(`${index} is not there, the index of closed days: run 'books rebuild'`);
-    const places = findInMonth(index, query);
-    for (const day of [...new Set(places.map((place) => place.day))].sort().reverse()) {
-      const offsets = places.filter((place) => place.day === day).map(({ offset }) => offset);
-      await readAt(source.files.pathOf(day), offsets, query, found);
-    }
-  }
-  return found;
 }
 
 const byEnd = (one: UsageRecord, other: UsageRecord): number =>
   compareTexts(one.ended_at, other.ended_at) || compareTexts(one.usage_id, other.usage_id);
 
-/** Adds the records of a query whose lines begin at these bytes, the latest first, to `found`. */
-async function readAt(
-  path: string,
-  offsets: readonly number[],
-  { requestId, account, limit }: RequestQuery,
-  found: UsageRecord[],
-): Promise<void> {
-  if (offsets.length === 0) return;
-  const file = await open(path);
-  try {
-    for (const offset of [...offsets].sort((one, other) => other - one)) {
-      if (found.length >= limit) return;
-      const record = parseUsageLine(await lineAt(file, offset));
+/**
+ * Looks at days from the last one, until there are enough. Resolves with undefined if a day was put
+ * in the order of the log meanwhile, so that its lines begin elsewhere.
+ */
+async function search(
+  files: DayFiles,
+  readOpenDay: ReadOpenDay,
+  query: RequestQuery,
+): Promise<UsageRecord[] | undefined> {
+  const { requestId, account, limit } = query;
+  const found: UsageRecord[] = [];
+
+  async function take(places: Iterable<RecordPlace>): Promise<void> {
+    for (const { day, offset } of places) {
+      if (found.length === limit) return;
+      const record = parseUsageLine(await lineAt(files.pathOf(day), offset));
       // Different ids may have the same hash.
-      if (
-        record?.gateway_request_id === requestId &&
-        record.account === (account ?? record.account)
-      )
-        found.push(record);
+      if (record?.gateway_request_id !== requestId) continue;
+      if (account === undefined || record.account === account) found.push(record);
     }
-  } finally {
-    await file.close();
   }
+
+  const openDays = files.days().filter((day) => !files.isClosed(day));
+  for (const day of openDays.reverse()) {
+    const { ids, inode } = await readOpenDay(day);
+    await take(ids.find(query).map((offset) => ({ day, offset })));
+    if (inodeOf(files.pathOf(day)) !== inode) return undefined;
+  }
+  for (const month of monthsOf(files)) {
+    if (found.length < limit) await take(placesIn(files, month, query));
+  }
+  return found;
 }
 
-async function lineAt(file: FileHandle, offset: number): Promise<string> {
-  for (let length = LINE_BYTES; ; length *= 4) {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
-    const end = buffer.indexOf("\n");
-    if (end >= 0 || bytesRead < length) return buffer.toString("utf8", 0, Math.max(0, end));
-  }
+/** The months with closed days, the last one first. */
+function monthsOf(files: DayFiles): readonly string[] {
+  const closed = files.days().filter(files.isClosed);
+  return [...new Set(closed.map((day) => day.slice(0, 7)))].reverse();
+}
+
+function placesIn(files: DayFiles, month: string, query: RequestQuery): readonly RecordPlace[] {
+  const index = files.besideOf(`${month}.ids`);
+  if (!existsSync(index))
+    throw new Error(`${index} is not there, the index of closed days: run 'books rebuild'`);
+  // A day that is about to be closed may be in it already.
+  return findInMonth(index, query).filter(({ day }) => files.isClosed(day));
+}
+
+async function lineAt(path: string, offset: number): Promise<string> {
+  const reading = readLines(path, { from: offset, batchBytes: LINE_BYTES });
+  for await (const { lines } of reading) return lines[0] ?? "";
+  return "";
 }

@@ -15,7 +15,7 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
 import { BusyError } from "../../data-files/index.ts";
-import { settleRecord, settleText, type OpenRecord } from "../records/index.ts";
+import { settleText, type OpenRecord } from "../records/index.ts";
 import { claimSegment, hasWriter, type SegmentClaim } from "./segment-claim.ts";
 import { socketOf } from "./segment-names.ts";
 
@@ -64,10 +64,8 @@ export async function settleInterrupted(
   try {
     await wait(TAKEOVER_MS); // On the machine's own clock: the other process runs on that too.
     if (hasLineAfter(path, end)) throw new BusyError(`${basename(path)} has grown meanwhile`);
-    const lines = [...opens].map((open) => {
-      const record = settleRecord(open, clock.now(), { ...INTERRUPTED, currency });
-      return `${settleText(record)}\n`;
-    });
+    const settlement = { ...INTERRUPTED, currency };
+    const lines = [...opens].map((open) => `${settleText(open, clock.now(), settlement)}\n`);
     truncateSync(path, end);
     appendFileSync(path, lines.join(""), { flush: true });
     return lines.length;

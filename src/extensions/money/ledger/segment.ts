@@ -2,7 +2,7 @@
 // claim is another's.
 import { basename } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
-import { openText, settleText, type OpenRecord, type SettleRecord } from "../records/index.ts";
+import { openText, type OpenRecord } from "../records/index.ts";
 import { createLineQueue } from "./line-queue.ts";
 import type { LogFault, SegmentLoss } from "./log-fault.ts";
 import type { SegmentClaim } from "./segment-claim.ts";
@@ -25,8 +25,11 @@ export interface SpendEntry {
    * written.
    */
   readonly opened: Promise<void>;
-  /** Writes the settle line. Resolves when the operating system has it, however long that takes. */
-  settle(record: SettleRecord): Promise<void>;
+  /**
+   * Writes the settle line, whose end is left out. Resolves when the operating system has it,
+   * however long that takes.
+   */
+  settle(line: string): Promise<void>;
 }
 
 /** A segment that this process writes. */
@@ -77,7 +80,6 @@ export function openSegment(claim: SegmentClaim, fault: LogFault, clock: Clock):
   }
 
   const queue = createLineQueue(file.append, check, fault.failed);
-  const settle = (record: SettleRecord): Promise<void> => queue.settle(settleText(record));
 
   return {
     name,
@@ -86,7 +88,7 @@ export function openSegment(claim: SegmentClaim, fault: LogFault, clock: Clock):
     whenSettled: queue.whenSettled,
     open(record) {
       const openLine = openText(record);
-      return { record, openLine, opened: queue.open(openLine), settle };
+      return { record, openLine, opened: queue.open(openLine), settle: queue.settle };
     },
     look,
     retry() {

@@ -1,31 +1,28 @@
 // The part of the optional package `pg` that is used.
 
-/** What a query resolves with. */
-export interface QueryResult {
-  /** Each by the names of its columns. */
-  readonly rows: readonly Record<string, unknown>[];
-  /** Of an INSERT, UPDATE or DELETE: the number of rows. */
-  readonly rowCount: number | null;
-}
+/** Rows, each by the names of its columns. */
+export type Rows = readonly Readonly<Record<string, unknown>>[];
 
 /** A query with a deadline of its own. */
 export interface LongQuery {
   /** SQL, with `$1` in the place of the first value. */
   readonly text: string;
-  /** Absent: the text has no place for any. */
-  readonly values?: readonly unknown[];
+  /** As many as the text has places for. */
+  readonly values: readonly unknown[];
   /** Milliseconds. */
   readonly query_timeout: number;
 }
 
-/** Whatever queries can be sent through. */
-export interface Queries {
-  /** Rejects with what the server says, or when the deadline is over. */
-  query(text: string | LongQuery, values?: readonly unknown[]): Promise<QueryResult>;
-}
-
 /** One connection. */
-export interface Client extends Queries {
+export interface Client {
+  /** Rejects with what the server says, or when the deadline is over. */
+  query(
+    text: string | LongQuery,
+    values?: readonly unknown[],
+  ): Promise<{
+    /** What a SELECT or FETCH has found. */
+    readonly rows: Rows;
+  }>;
   /** The connection has broken. Without a listener that would end the process. */
   on(event: "error", listener: () => void): void;
   /** Ends the connection, and whatever it was in the middle of. */
@@ -33,7 +30,7 @@ export interface Client extends Queries {
 }
 
 /** A pool of connections. */
-export interface Pool extends Queries {
+export interface Pool extends Pick<Client, "query"> {
   /** An idle connection has broken, or a new one is there. Listen to errors as Client.on says. */
   on(event: "error" | "connect", listener: (client: Client) => void): void;
   /** Takes a connection out of the pool. Rejects if there is none in time. */
@@ -42,7 +39,10 @@ export interface Pool extends Queries {
   end(): Promise<void>;
 }
 
-/** The package's exports: `Pool` takes its options, and connects at the first query. */
+/** The package's exports. */
 export interface PgPackage {
-  readonly Pool: new (options: object) => Pool;
+  /** Takes its options, and connects at the first query. */
+  readonly Pool: new (
+    options: object,
+  ) => Pool;
 }

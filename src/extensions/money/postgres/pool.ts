@@ -1,6 +1,6 @@
 // Connections to PostgreSQL, through the optional package `pg`.
 import { loadPeer } from "../../stores/index.ts";
-import type { Client, PgPackage, Pool, QueryResult } from "./client.ts";
+import type { Client, PgPackage, Pool, Rows } from "./client.ts";
 import { MIGRATE } from "./tables.ts";
 
 /**
@@ -17,11 +17,9 @@ const LIMITS = {
 /** A database whose tables are made before it is first asked. */
 export interface Database {
   /** Rejects with what the server says, or when it takes too long. */
-  run(text: string, ...values: readonly unknown[]): Promise<QueryResult>;
-  /** Does work on a connection of its own, which ends with it: so does a transaction. */
-  alone<T>(work: (client: Client) => Promise<T>): Promise<T>;
-  /** Yields what a query finds that declares the cursor `usage`, in batches. */
-  batches(text: string, values: readonly unknown[]): AsyncIterable<QueryResult["rows"]>;
+  run(text: string, ...values: readonly unknown[]): Promise<Rows>;
+  /** A connection of its own for a transaction. Whoever asks ends it. */
+  connect(): Promise<Client>;
   /** Ends all connections. */
   close(): Promise<void>;
 }
@@ -44,25 +42,11 @@ export function openDatabase(address: string): Database {
   }
 
   return {
-    run: async (text, ...values) => (await ready()).query(text, values),
-    async alone(work) {
-      const client = await (await ready()).connect();
-      return await work(client).finally(() => client.release(true));
+    async run(text, ...values) {
+      const { rows } = await (await ready()).query(text, values);
+      return rows;
     },
-    async *batches(text, values) {
-      const client = await (await ready()).connect();
-      try {
-        await client.query("BEGIN READ ONLY");
-        await client.query(text, values);
-        for (;;) {
-          const { rows } = await client.query("FETCH 2000 FROM usage");
-          if (rows.length === 0) return;
-          yield rows;
-        }
-      } finally {
-        client.release(true);
-      }
-    },
+    connect: async () => (await ready()).connect(),
     close: () => pool.end(),
   };
 }

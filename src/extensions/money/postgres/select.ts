@@ -1,6 +1,15 @@
 // Reading usage records from PostgreSQL: single ones, days, and sums.
-import { parseMoney, type Dimension, type ReadFilter, type SumBy } from "../records/index.ts";
-import { RECORD, WHOLE_RECORD } from "./tables.ts";
+import {
+  parseMoney,
+  SUMMED_COUNTS,
+  type Dimension,
+  type SumBy,
+  type UsageFilter,
+  type UsageRecord,
+} from "../records/index.ts";
+import type { Rows } from "./client.ts";
+import type { Database } from "./pool.ts";
+import { WHOLE_RECORD } from "./tables.ts";
 
 /** The usage_ids of a source's records, as a pattern for LIKE. */
 export const usageIdPattern = (source: string): string => `sp\\_${source.slice(0, 8)}%`;
@@ -29,81 +38,93 @@ export const DAYS = `WITH RECURSIVE known AS (
     WHERE records.day = known.day AND usage_id LIKE $1)
   ORDER BY known.day`;
 
-/** Opens the cursor `usage` over the records of a source on a day. $1: usageIdPattern(). */
-export const OPEN_DAY = `DECLARE usage NO SCROLL CURSOR FOR SELECT ${WHOLE_RECORD} AS record
-  FROM usage_records WHERE usage_id LIKE $1 AND day = $2 ORDER BY log_segment, log_line`;
-
-/** Whether a record matches a filter. filterValues() has the values. */
-const MATCHES = [
-  "($1::text IS NULL OR account = $1)",
-  "($2::text IS NULL OR gateway_request_id = $2)",
-  "($3::text IS NULL OR model = $3)",
-  "($4::text IS NULL OR key_id = $4)",
-  "($5::text IS NULL OR coalesce(provider, '') = $5)",
-  "($6::text IS NULL OR usage_id LIKE $6)",
-  "($7::date IS NULL OR day >= $7 AND day < $7::date + interval '1 month')",
-  "($8::date IS NULL OR day = $8)",
-  "($9::date IS NULL OR day >= $9)",
-  "($10::date IS NULL OR day <= $10)",
-].join(" AND ");
-
-/**
- * The values of both queries. `source` is the gateway instance id, which is asked for only if the
- * filter needs it.
- */
-export function filterValues(filter: ReadFilter, source: () => string): unknown[] {
-  const { account, requestId, model, keyId, provider, ownOnly, month, day, from, to } = filter;
-  return [
-    account ?? null,
-    requestId ?? null,
-    model ?? null,
-    keyId ?? null,
-    provider ?? null,
-    ownOnly ? usageIdPattern(source()) : null,
-    month ? `${month}-01` : null,
-    day ?? null,
-    from ?? null,
-    to ?? null,
-  ];
+/** Which rows a query is about. */
+export interface Condition {
+  /** What stands after WHERE. */
+  readonly text: string;
+  /** What `$1` and so on stand for. */
+  readonly values: readonly unknown[];
 }
 
-/** Opens the cursor `usage` over the matching records, day by day in the order of the log. */
-export const openCursor = (skip: number): string =>
-  `DECLARE usage NO SCROLL CURSOR FOR SELECT ${RECORD} AS record FROM usage_records
-   WHERE ${MATCHES} ORDER BY day, log_segment, log_line, usage_id OFFSET ${skip}`;
+/**
+ * The rows that match a filter. `source` is the gateway instance id, which is asked for only if the
+ * filter needs it.
+ */
+export function conditionOf(filter: UsageFilter, source: () => string): Condition {
+  const tests = {
+    "account = ?": filter.account,
+    "model = ?": filter.model,
+    "key_id = ?": filter.key_id,
+    "coalesce(provider, '') = ?": filter.provider,
+    "usage_id LIKE ?": filter.ownOnly ? usageIdPattern(source()) : undefined,
+    "day >= ?::date AND day < ?::date + interval '1 month'": filter.month && `${filter.month}-01`,
+    "day = ?": filter.day,
+    "day >= ?": filter.from,
+    "day <= ?": filter.to,
+  };
+  const given = Object.entries(tests).filter(([, value]) => value !== undefined);
+  const texts = given.map(([test], index) => test.replaceAll("?", () => `$${index + 1}`));
+  return { text: texts.join(" AND ") || "true", values: given.map(([, value]) => value) };
+}
 
-const DIMENSIONS: Readonly<Record<Dimension, string>> = {
+/** How to read records. */
+export interface Reading {
+  /** A record as an expression of SQL. */
+  readonly record: string;
+  /** Which records. */
+  readonly where: Condition;
+  /** How many matching records to pass over. */
+  readonly skip: number;
+}
+
+/** Yields records in batches, day by day in the order of the log. */
+export async function* readRecords(
+  database: Database,
+  { record, where, skip }: Reading,
+): AsyncGenerator<readonly UsageRecord[]> {
+  const client = await database.connect();
+  try {
+    await client.query("BEGIN READ ONLY");
+    const cursor = `DECLARE usage NO SCROLL CURSOR FOR SELECT ${record} AS record
+      FROM usage_records WHERE ${where.text}
+      ORDER BY day, log_segment, log_line, usage_id OFFSET ${skip}`;
+    await client.query(cursor, where.values);
+    for (;;) {
+      const { rows } = await client.query("FETCH 2000 FROM usage");
+      if (rows.length === 0) return;
+      yield recordsIn(rows);
+    }
+  } finally {
+    client.release(true);
+  }
+}
+
+/** The records in rows that have one each. */
+export const recordsIn = (rows: Rows): UsageRecord[] =>
+  rows.map((row) => row["record"] as UsageRecord);
+
+/** The dimensions that are not the column as it is. */
+const DIMENSION_TEXTS: Readonly<Partial<Record<Dimension, string>>> = {
   day: "to_char(day, 'YYYY-MM-DD')",
-  account: "account",
-  key_id: "key_id",
   provider: "coalesce(provider, '')",
-  model: "model",
-  currency: "currency",
 };
 
-const FIGURES = [
-  "count(*) AS requests",
-  "sum(prompt_cache_hit_tokens) AS prompt_cache_hit_tokens",
-  "sum(prompt_cache_miss_tokens) AS prompt_cache_miss_tokens",
-  "sum(cache_write_tokens) AS cache_write_tokens",
-  "sum(completion_tokens) AS completion_tokens",
-  "sum(reasoning_tokens) AS reasoning_tokens",
-  "sum(cost)::text AS cost",
-];
-
-/**
- * Adds up the matching records by each combination of the dimensions. parseSum() reads the rows.
- */
-export function sumsBy(by: readonly Dimension[]): string {
-  const columns = by.map((name) => `${DIMENSIONS[name]} AS ${name}`);
-  const groups = by.map((name) => DIMENSIONS[name]).join(", ") || "()";
+/** Adds up rows by each combination of the dimensions. parseSum() reads what it finds. */
+export function sumsBy(by: readonly Dimension[], where: Condition): string {
+  const groups = by.map((name) => DIMENSION_TEXTS[name] ?? name);
+  const columns = [
+    ...by.map((name, index) => `${groups[index]} AS ${name}`),
+    "count(*) AS requests",
+    ...SUMMED_COUNTS.map((name) => `sum(${name}) AS ${name}`),
+    "sum(cost)::text AS cost",
+  ];
   return `SELECT to_json(sums) AS sum FROM (
-    SELECT ${[...columns, ...FIGURES].join(", ")} FROM usage_records WHERE ${MATCHES}
-    GROUP BY ${groups} HAVING count(*) > 0) AS sums`;
+    SELECT ${columns.join(", ")} FROM usage_records WHERE ${where.text}
+    GROUP BY ${groups.join(", ") || "()"} HAVING count(*) > 0) AS sums`;
 }
 
 /** Reads a row of sumsBy(). */
-export function parseSum<D extends Dimension>(row: Readonly<Record<string, unknown>>): SumBy<D> {
+export function parseSum<D extends Dimension>(row: Rows[number]): SumBy<D> {
   const sum = row["sum"] as SumBy<D> & { readonly cost: unknown };
   return { ...sum, cost: parseMoney(String(sum.cost)) };
 }

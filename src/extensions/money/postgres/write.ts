@@ -1,7 +1,8 @@
 // What changes the tables. Records and the cursor of a data_dir move in one statement, and so in
 // one transaction.
-import type { ReadDay, UsageRecord } from "../records/index.ts";
-import type { Client, QueryResult } from "./client.ts";
+import type { UsageRecord } from "../records/index.ts";
+import type { Rows } from "./client.ts";
+import type { Database } from "./pool.ts";
 import { SET_ALL } from "./tables.ts";
 
 /** Enough to put a day of a hundred million records in place. */
@@ -35,18 +36,23 @@ export const rowsOf = (records: readonly UsageRecord[]): string =>
     })),
   );
 
-/**
- * Puts records in the place of all those of a day whose usage_ids match `ownIds`. If it throws, the
- * caller ends the connection, and with it the transaction.
- */
+/** Puts records in the place of all those of a day whose usage_ids match `ownIds`: all or none. */
 export async function replaceDay(
-  client: Client,
-  { day, ownIds, read }: { readonly day: string; readonly ownIds: string; readonly read: ReadDay },
+  database: Database,
+  day: string,
+  ownIds: string,
+  records: AsyncIterable<readonly UsageRecord[]>,
 ): Promise<void> {
-  const run = (text: string, ...values: unknown[]): Promise<QueryResult> =>
+  const client = await database.connect();
+  const run = (text: string, ...values: unknown[]): Promise<{ readonly rows: Rows }> =>
     client.query({ text, values, query_timeout: LONG_MS });
-  await run("BEGIN");
-  await run(DELETE_DAY, day, ownIds);
-  for await (const records of read()) await run(PUT, rowsOf(records));
-  await run("COMMIT");
+  try {
+    await run("BEGIN");
+    await run(DELETE_DAY, day, ownIds);
+    for await (const batch of records) await run(PUT, rowsOf(batch));
+    await run("COMMIT");
+  } finally {
+    // Without a COMMIT nothing has changed.
+    client.release(true);
+  }
 }
