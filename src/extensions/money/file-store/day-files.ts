@@ -60,13 +60,17 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
     return bytes;
   }
 
-  function findDamage(): readonly string[] {
-    if (!existsSync(cursorFile)) return hasRecords(dir) ? [brokenFile(cursorFile, -1, 0)] : [];
-    return [...bytesByDay()].flatMap(([day, bytes]) => {
-      const size = sizeOf(day);
-      const isWhole = isClosed(day) ? size === bytes : size >= bytes;
-      return isWhole ? [] : [brokenFile(pathOf(day), size, bytes)];
-    });
+  function damage(): readonly string[] {
+    try {
+      if (!existsSync(cursorFile)) return hasRecords(dir) ? [brokenFile(cursorFile, -1, 0)] : [];
+      return [...bytesByDay()].flatMap(([day, bytes]) => {
+        const size = sizeOf(day);
+        const isWhole = isClosed(day) ? size === bytes : size >= bytes;
+        return isWhole ? [] : [brokenFile(pathOf(day), size, bytes)];
+      });
+    } catch (error) {
+      return [faultIn(error)];
+    }
   }
 
   async function write(cursor: Cursor): Promise<void> {
@@ -86,13 +90,7 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       if (bytes > 0 && size < bytes) throw new Error(brokenFile(pathOf(day), size, bytes));
       return bytes;
     },
-    damage() {
-      try {
-        return findDamage();
-      } catch (error) {
-        return [faultIn(error)];
-      }
-    },
+    damage,
     async append(texts, segments) {
       const cursor = read();
       // Days without a cursor are a fault, so the cursor has to be there before the first day.

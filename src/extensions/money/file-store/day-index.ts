@@ -9,6 +9,8 @@ import { createDayIds, type DayIds } from "./request-ids.ts";
 
 /** What is known of the lines of a day. */
 export interface DayIndex {
+  /** The number of the file when the index was begun. In another file the lines are elsewhere. */
+  readonly inode: number | undefined;
   /** Has the sums by all dimensions. */
   readonly summer: Summer<Dimension>;
   /** Says where records are. */
@@ -25,6 +27,7 @@ export function createDayIndex(path: string, day: string): DayIndex {
   const ids = createDayIds(day);
   let bytes = 0;
   return {
+    inode: inodeOf(path),
     summer,
     ids,
     bytes: () => bytes,
@@ -39,27 +42,20 @@ export function createDayIndex(path: string, day: string): DayIndex {
   };
 }
 
-/** What is held in memory of an open day. */
-export interface OpenDay extends DayIndex {
-  /** The number of the file. Once it is another one, the lines are elsewhere in it. */
-  readonly inode: number | undefined;
-}
-
 /** Reads on to the end of the lines of a day that count. Rejects if one has no record. */
-export type ReadOpenDay = (day: string) => Promise<OpenDay>;
+export type ReadOpenDay = (day: string) => Promise<DayIndex>;
 
 export function createOpenDays(files: DayFiles): ReadOpenDay {
-  const known = new Map<string, OpenDay>();
+  const known = new Map<string, DayIndex>();
   /** Resolves when nobody reads. One reading follows the other. */
   let reading: Promise<unknown> = Promise.resolve();
 
-  async function readOn(day: string): Promise<OpenDay> {
+  async function readOn(day: string): Promise<DayIndex> {
     const path = files.pathOf(day);
     const to = files.bytesOf(day);
-    const inode = inodeOf(path);
     let open = known.get(day);
-    if (!open || open.inode !== inode || open.bytes() > to) {
-      open = { ...createDayIndex(path, day), inode };
+    if (!open || open.inode !== inodeOf(path) || open.bytes() > to) {
+      open = createDayIndex(path, day);
       known.set(day, open);
       // Only the last two days can be open for long.
       for (const other of [...known.keys()].sort().slice(0, -3)) known.delete(other);

@@ -18,7 +18,7 @@ import {
 } from "../records/index.ts";
 import { createDayFiles, type DayFiles } from "./day-files.ts";
 import { createDayIndex, createOpenDays } from "./day-index.ts";
-import { find } from "./find.ts";
+import { createFinder } from "./find.ts";
 import { lineMatcher, linesByLog, linesIn, recordIn, SOUGHT, type Texts } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
 
@@ -73,7 +73,7 @@ export function createFileStore(dir: string, closed: Days): UsageStore {
         }
       }
     },
-    find: (query) => find(files, readOpenDay, query),
+    find: createFinder(files, readOpenDay),
     async sums(filter, by) {
       const summer = createSummer(by);
       const sought = SOUGHT.filter((name) => filter[name] !== undefined);

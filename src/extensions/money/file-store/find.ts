@@ -2,7 +2,12 @@
 import { existsSync } from "node:fs";
 import { inodeOf } from "../../data-files/index.ts";
 import { readLines } from "../days/index.ts";
-import { parseUsageLine, type RequestQuery, type UsageRecord } from "../records/index.ts";
+import {
+  parseUsageLine,
+  type RequestQuery,
+  type UsageRecord,
+  type UsageStore,
+} from "../records/index.ts";
 import type { DayFiles } from "./day-files.ts";
 import type { ReadOpenDay } from "./day-index.ts";
 import { compareTexts } from "./lines.ts";
@@ -11,53 +16,50 @@ import { findInMonth, type RecordPlace } from "./request-ids.ts";
 /** Enough for most lines. */
 const LINE_BYTES = 4 * 1024;
 
-export async function find(
-  files: DayFiles,
-  readOpenDay: ReadOpenDay,
-  query: RequestQuery,
-): Promise<readonly UsageRecord[]> {
-  for (;;) {
-    const found = await search(files, readOpenDay, query);
-    if (found) return found.sort(byEnd);
+/** Finds records as UsageStore.find() says. */
+export function createFinder(files: DayFiles, readOpenDay: ReadOpenDay): UsageStore["find"] {
+  /**
+   * Looks at days from the last one, until there are enough. Resolves with undefined if a day was
+   * put in the order of the log meanwhile, so that its lines begin elsewhere.
+   */
+  async function search(query: RequestQuery): Promise<UsageRecord[] | undefined> {
+    const found: UsageRecord[] = [];
+
+    async function take(places: Iterable<RecordPlace>): Promise<void> {
+      for (const { day, offset } of places) {
+        if (found.length === query.limit) return;
+        const record = parseUsageLine(await lineAt(files.pathOf(day), offset));
+        // Different ids may have the same hash.
+        if (record && matches(record, query)) found.push(record);
+      }
+    }
+
+    const openDays = files.days().filter((day) => !files.isClosed(day));
+    for (const day of openDays.reverse()) {
+      const { ids, inode } = await readOpenDay(day);
+      await take(ids.find(query).map((offset) => ({ day, offset })));
+      if (inodeOf(files.pathOf(day)) !== inode) return undefined;
+    }
+    for (const month of monthsOf(files))
+      if (found.length < query.limit) await take(placesIn(files, month, query));
+    return found;
   }
+
+  return async (query) => {
+    for (;;) {
+      const found = await search(query);
+      if (found) return found.sort(byEnd);
+    }
+  };
 }
+
+const matches = (
+  record: UsageRecord,
+  { requestId, account = record.account }: RequestQuery,
+): boolean => record.gateway_request_id === requestId && record.account === account;
 
 const byEnd = (one: UsageRecord, other: UsageRecord): number =>
   compareTexts(one.ended_at, other.ended_at) || compareTexts(one.usage_id, other.usage_id);
-
-/**
- * Looks at days from the last one, until there are enough. Resolves with undefined if a day was put
- * in the order of the log meanwhile, so that its lines begin elsewhere.
- */
-async function search(
-  files: DayFiles,
-  readOpenDay: ReadOpenDay,
-  query: RequestQuery,
-): Promise<UsageRecord[] | undefined> {
-  const { requestId, account, limit } = query;
-  const found: UsageRecord[] = [];
-
-  async function take(places: Iterable<RecordPlace>): Promise<void> {
-    for (const { day, offset } of places) {
-      if (found.length === limit) return;
-      const record = parseUsageLine(await lineAt(files.pathOf(day), offset));
-      // Different ids may have the same hash.
-      if (record?.gateway_request_id !== requestId) continue;
-      if (account === undefined || record.account === account) found.push(record);
-    }
-  }
-
-  const openDays = files.days().filter((day) => !files.isClosed(day));
-  for (const day of openDays.reverse()) {
-    const { ids, inode } = await readOpenDay(day);
-    await take(ids.find(query).map((offset) => ({ day, offset })));
-    if (inodeOf(files.pathOf(day)) !== inode) return undefined;
-  }
-  for (const month of monthsOf(files)) {
-    if (found.length < limit) await take(placesIn(files, month, query));
-  }
-  return found;
-}
 
 /** The months with closed days, the last one first. */
 function monthsOf(files: DayFiles): readonly string[] {

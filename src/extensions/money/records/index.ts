@@ -5,7 +5,6 @@ export * from "./details.ts";
 export { dayAfter, dayOf, isDay, isoTime } from "./iso-time.ts";
 export * from "./line-text.ts";
 export {
-  COUNTS,
   parseSpendLine,
   type OpenRecord,
   type SettleRecord,

@@ -113,18 +113,19 @@ const RARE_COUNTS = ["cache_write_tokens", "cache_write_1h_tokens"];
 /** A line as it was parsed: other programs may write lines too. */
 type Unchecked = Readonly<Record<string, unknown>>;
 
-/** Whether a line has all of these members, as texts. */
-export const hasTexts = (line: Unchecked, names: readonly string[]): boolean =>
+const hasTexts = (line: Unchecked, names: readonly string[]): boolean =>
   names.every((name) => typeof line[name] === "string");
 
-/** Whether these are the token counts of a request. */
-export const hasCounts = (line: Unchecked): boolean =>
-  COUNTS.every((name) => asCount(line[name]) !== undefined) &&
-  RARE_COUNTS.every((name) => line[name] === undefined || asCount(line[name]) !== undefined);
-
-/** Whether a line says what a request has cost. */
-export const hasCost = (line: Unchecked): boolean =>
-  AMOUNT.test(asString(line["cost"]) ?? "") && typeof line["currency"] === "string";
+/**
+ * Whether a line can be billed: it has these texts, a cost and its currency, and the token counts
+ * in `counts`.
+ */
+export const isBillable = (line: Unchecked, texts: readonly string[], counts: Unchecked): boolean =>
+  hasTexts(line, texts) &&
+  AMOUNT.test(asString(line["cost"]) ?? "") &&
+  typeof line["currency"] === "string" &&
+  COUNTS.every((name) => asCount(counts[name]) !== undefined) &&
+  RARE_COUNTS.every((name) => counts[name] === undefined || asCount(counts[name]) !== undefined);
 
 const TEXTS = ["spend_id", "gateway_request_id", "account", "key_id", "model_requested"];
 
@@ -138,21 +139,19 @@ export function parseSpendLine(line: string): SpendRecord | undefined {
   const isReadable =
     hasTexts(record, TEXTS) &&
     isTime(record["time"]) &&
-    (type === "open" || (type === "settle" && isBilled(record)));
+    (type === "open" || (type === "settle" && isSettled(record)));
   return isReadable ? (record as unknown as SpendRecord) : undefined;
 }
 
 const isTextOrNull = (value: unknown): boolean => value === null || typeof value === "string";
 
-function isBilled(line: Unchecked): boolean {
+function isSettled(line: Unchecked): boolean {
   const duration = asCount(line["duration_ms"]);
   return (
-    hasCounts(asObject(line["usage"])) &&
-    hasCost(line) &&
+    isBillable(line, ["status"], asObject(line["usage"])) &&
     duration !== undefined &&
     // It did not begin before 1970.
     duration <= Date.parse(String(line["time"])) &&
-    typeof line["status"] === "string" &&
     isTextOrNull(line["model_served"]) &&
     isTextOrNull(line["provider"])
   );

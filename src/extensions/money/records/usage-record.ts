@@ -7,14 +7,7 @@ import type { Settlement } from "../../../core/ledger/ledger.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import { asArray, asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import type { AttemptDetails, RequestDetails } from "./details.ts";
-import {
-  COUNTS,
-  hasCost,
-  hasCounts,
-  hasTexts,
-  type SettleRecord,
-  type TokenCounts,
-} from "./spend-lines.ts";
+import { COUNTS, isBillable, type SettleRecord, type TokenCounts } from "./spend-lines.ts";
 
 /** The lines of the spend log that a record is made of. */
 export interface LogPlace {
@@ -153,9 +146,7 @@ export function parseUsageLine(line: string): UsageRecord | undefined {
   const record = asObject(parseJson(line));
   const log = asObject(record["log"]);
   const isReadable =
-    hasTexts(record, TEXTS) &&
-    hasCounts(record) &&
-    hasCost(record) &&
+    isBillable(record, TEXTS, record) &&
     isTime(record["started_at"]) &&
     isTime(record["ended_at"]) &&
     isDay(record["day"]) &&
