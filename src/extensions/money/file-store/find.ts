@@ -34,14 +34,19 @@ export function createFinder(files: DayFiles, readOpenDay: ReadOpenDay): UsageSt
       }
     }
 
-    const openDays = files.days().filter((day) => !files.isClosed(day));
-    for (const day of openDays.reverse()) {
+    const days = [...files.days()].reverse();
+    // A day that is closed meanwhile was searched already.
+    const closed = new Set(days.filter(files.isClosed));
+    for (const day of days.filter((each) => !closed.has(each))) {
       const { ids, inode } = await readOpenDay(day);
       await take(ids.find(query).map((offset) => ({ day, offset })));
       if (inodeOf(files.pathOf(day)) !== inode) return undefined;
     }
-    for (const month of monthsOf(files))
-      if (found.length < query.limit) await take(placesIn(files, month, query));
+    for (const month of new Set([...closed].map((day) => day.slice(0, 7)))) {
+      if (found.length === query.limit) break;
+      // A day that is about to be closed may be in the index already.
+      await take(placesIn(files, month, query).filter(({ day }) => closed.has(day)));
+    }
     return found;
   }
 
@@ -61,18 +66,10 @@ const matches = (
 const byEnd = (one: UsageRecord, other: UsageRecord): number =>
   compareTexts(one.ended_at, other.ended_at) || compareTexts(one.usage_id, other.usage_id);
 
-/** The months with closed days, the last one first. */
-function monthsOf(files: DayFiles): readonly string[] {
-  const closed = files.days().filter(files.isClosed);
-  return [...new Set(closed.map((day) => day.slice(0, 7)))].reverse();
-}
-
 function placesIn(files: DayFiles, month: string, query: RequestQuery): readonly RecordPlace[] {
   const index = files.besideOf(`${month}.ids`);
-  if (!existsSync(index))
-    throw new Error(`${index} is not there, the index of closed days: run 'books rebuild'`);
-  // A day that is about to be closed may be in it already.
-  return findInMonth(index, query).filter(({ day }) => files.isClosed(day));
+  if (existsSync(index)) return findInMonth(index, query);
+  throw new Error(`${index} is not there, the index of closed days: run 'books rebuild'`);
 }
 
 async function lineAt(path: string, offset: number): Promise<string> {

@@ -1,4 +1,5 @@
-// Connections to PostgreSQL, through the optional package `pg`, of which the used part is described.
+// Connections to PostgreSQL, through the optional package `pg`. The interfaces before Database
+// describe the part of the package that is used.
 import { loadPeer } from "../../stores/index.ts";
 import { MIGRATE } from "./tables.ts";
 

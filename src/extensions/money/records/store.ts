@@ -68,7 +68,7 @@ export interface DayLine {
   readonly record: UsageRecord | undefined;
 }
 
-/** Keeps the usage records of a data_dir. All its promises reject if it cannot be read or written. */
+/** Keeps usage records. All promises reject if they cannot be read or written. */
 export interface UsageStore {
   /** How far the log was copied. Empty: nothing was. */
   cursor(): Promise<LogCursor>;
