@@ -27,15 +27,14 @@ export async function* linesByLog(path: string, to: number): Texts {
 /** The first bytes of a file, in their order. Each pass leaves a run of each segment. */
 async function runsIn(path: string, to: number): Promise<Run[]> {
   const runs: Run[] = [];
-  let last: Run = { segment: "", from: 0, to: 0 };
   for await (const lines of linesIn(path, to))
     for (const line of lines) {
       const segment = segmentIn(line);
-      if (segment !== last.segment) {
-        last = { segment, from: last.to, to: last.to };
-        runs.push(last);
-      }
-      last.to += Buffer.byteLength(line) + 1;
+      const last = runs.at(-1);
+      const from = last?.to ?? 0;
+      const end = from + Buffer.byteLength(line) + 1;
+      if (last?.segment === segment) last.to = end;
+      else runs.push({ segment, from, to: end });
     }
   return runs;
 }
