@@ -24,8 +24,21 @@ const ASYNC: typeof SYNC = {
 };
 const HANDLE: typeof SYNC = { appendFile: 0, write: 0, truncate: undefined };
 
-const half = (bytes: string | Uint8Array): string | Uint8Array =>
-  bytes.slice(0, Math.floor(bytes.length / 2));
+type Bytes = string | Uint8Array;
+type Pieces = Iterable<Bytes> | AsyncIterable<Bytes>;
+
+const half = (bytes: Bytes): Bytes => bytes.slice(0, Math.floor(bytes.length / 2));
+
+/** Half of the first piece. */
+async function* beginning(pieces: Pieces): AsyncGenerator<Bytes> {
+  for await (const piece of pieces) {
+    yield half(piece);
+    return;
+  }
+}
+
+const halfOf = (content: Bytes | Pieces): Bytes | Pieces =>
+  typeof content === "string" || content instanceof Uint8Array ? half(content) : beginning(content);
 
 /**
  * Does work that dies at its change number `last`, from 0. Resolves with false if it died, and with
@@ -46,7 +59,7 @@ export async function dyingAt(last: number, work: () => Promise<unknown>): Promi
         changes += 1;
         if (now < last) return original.apply(this, args);
         if (now > last || bytesAt === undefined) throw new Died();
-        args[bytesAt] = half(args[bytesAt]);
+        args[bytesAt] = halfOf(args[bytesAt]);
         const result = original.apply(this, args);
         if (!(result instanceof Promise)) throw new Died();
         return result.then(() => {

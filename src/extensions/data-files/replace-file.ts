@@ -4,11 +4,14 @@ import { linkSync, rmSync } from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 
+/** The content of a file, whole or piece by piece. */
+export type Content = string | Iterable<Uint8Array> | AsyncIterable<string>;
+
 /**
  * Replaces a file's content, all of it or none, and brings it to the disk. Only the owner may read
  * the file. The caller makes sure that no other process replaces it at the same time.
  */
-export async function replaceFile(path: string, content: string): Promise<void> {
+export async function replaceFile(path: string, content: Content): Promise<void> {
   await writeFile(`${path}.new`, content, { mode: 0o600, flush: true });
   await rename(`${path}.new`, path);
   await syncToDisk(dirname(path));

@@ -1,7 +1,7 @@
 // The sums that were kept of closed days, from which statements and budgets are made: they must be
 // those of the records.
 import type { Findings } from "../proof/index.ts";
-import { createSummer, DIMENSIONS, sumOfRecord, sumsText, type SumBy } from "../records/index.ts";
+import { createSummer, DIMENSIONS, sumsText, type SumBy } from "../records/index.ts";
 import type { BooksFiles } from "../usage/index.ts";
 
 type Sums = readonly SumBy<(typeof DIMENSIONS)[number]>[];
@@ -17,7 +17,7 @@ export async function checkKeptSums(
     const summer = createSummer(DIMENSIONS);
     try {
       for await (const records of store.records(filter))
-        for (const record of records) summer.add(sumOfRecord(record));
+        for (const record of records) summer.addRecord(record);
       if (textOf(await store.sums(filter, DIMENSIONS)) === textOf(summer.sums())) continue;
       findings.add(
         `the sums of ${closed.day}`,

@@ -93,7 +93,7 @@ async function putInPlace(
 ): Promise<boolean> {
   const read = () => recordsOf(sources, day);
   if (!(await isAsClosed(sources.days, day, read, unproved))) return false;
-  await store.replaceDay(day, read);
+  await store.replaceDay(day, read());
   return true;
 }
 

@@ -52,7 +52,7 @@ const fields = strict({
 });
 
 /** Which records are asked for: those of a month, or of a span of days. */
-const recordsQuery = refine(fields, ({ key: keyId, by, skip, ...days }) => {
+const recordsQuery = refine(fields, ({ key: key_id, by, skip, ...days }) => {
   const { month, from, to } = days;
   const isSpan = (from ?? to) !== undefined;
   if (!isSpan && month === undefined)
@@ -61,7 +61,7 @@ const recordsQuery = refine(fields, ({ key: keyId, by, skip, ...days }) => {
     fail("invalid_value", "is a month or a span, not both", ["month"]);
   if (isSpan) assertSpan(from, to);
   const dimensions = [...by.replaceAll("key", "key_id").split(","), "currency"];
-  const filter = { ...days, keyId };
+  const filter = { ...days, key_id };
   return { filter, by: [...new Set(dimensions)] as Dimension[], skip: Number(skip) };
 });
 
@@ -83,7 +83,8 @@ export const costRoutes = (books: SharedBooks): Routes => ({
   }),
   "/usage": answering(recordsQuery, async ({ filter, skip }, cancel) => {
     const records: UsageRecord[] = [];
-    for await (const batch of books.files.store.records({ ...filter, skip, cancel })) {
+    for await (const batch of books.files.store.records(filter, skip)) {
+      if (cancel.aborted) throw cancel.reason;
       records.push(...batch);
       if (records.length >= RECORDS) break;
     }

@@ -2,12 +2,12 @@
 // log, which name providers and their words.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Cancel } from "../../../core/http/cancel.ts";
 import { readLines } from "../days/index.ts";
 import { receiptsOf } from "../receipts/index.ts";
 import {
   parseSpendLine,
   withoutDetails,
-  type Cancellation,
   type SpendRecord,
   type UsageRecord,
 } from "../records/index.ts";
@@ -27,7 +27,7 @@ const MAX_ROWS = 500;
 export async function traceRequest(
   { files, copyNow }: SharedBooks,
   requestId: string,
-  cancel: Cancellation,
+  cancel: Pick<Cancel, "aborted" | "reason">,
 ) {
   await copyNow();
   const found = await files.store.find({ requestId, limit: MAX_RECORDS });
@@ -49,7 +49,7 @@ export async function traceRequest(
 async function settleLines(
   spendDir: string,
   records: readonly UsageRecord[],
-  cancel: Cancellation,
+  cancel: Pick<Cancel, "aborted" | "reason">,
 ): Promise<readonly SpendRecord[]> {
   const settled = new Map<string, SpendRecord>();
   for (const segment of new Set(records.map(({ log }) => log!.segment))) {

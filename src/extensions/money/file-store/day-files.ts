@@ -2,44 +2,42 @@
 // `usage/cursor.json`, which says how far the spend log was copied and how many bytes of each open
 // day count. Replacing cursor.json is the moment at which anything changes: what a process that
 // died has appended does not count, and the next one cuts it off.
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { replaceFile, syncToDisk } from "../../data-files/index.ts";
-import type { LogCursor, SegmentCursor, StoreFault } from "../records/index.ts";
+import type { LogCursor } from "../records/index.ts";
 import { brokenFile, type Days } from "../days/index.ts";
+import { faultIn, readCursor, readCursorIfWhole, type Cursor } from "./cursor.ts";
 
 const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
 
-/** What cursor.json says. */
-export interface Cursor {
-  /** How far the spend log was copied. */
-  readonly segments: LogCursor;
-  /** How many bytes of each open day count. */
-  readonly days: Readonly<Record<string, number>>;
-}
-
 /** The files in the folder of the file store. */
 export interface DayFiles {
-  /** Reads cursor.json anew, because another process may be the one that copies. */
+  /** Reads cursor.json anew: another process may be the one that copies. Throws if it is broken. */
   read(): Cursor;
+  /** The days with records, in their order. */
+  days(): readonly string[];
+  /** Whether a day is closed. */
+  isClosed(day: string): boolean;
   /** The file of a day. */
   pathOf(day: string): string;
-  /** A file beside it, of another kind. */
+  /** The file that has another name in the same folder. */
   besideOf(name: string): string;
-  /** What must be mended before anything is written. */
-  faults(): readonly StoreFault[];
-  /** Appends to days, then moves the cursor. */
+  /** How many bytes of the file of a day count. Throws if it has fewer. */
+  bytesOf(day: string): number;
+  /** What must be mended before anything is written, in a sentence each. */
+  damage(): readonly string[];
+  /** Appends texts to days, then moves the cursor. */
   append(texts: ReadonlyMap<string, string>, segments: LogCursor): Promise<void>;
-  /** Moves the cursor alone. */
+  /** Moves the cursor alone, even if the one before is broken. */
   setSegments(segments: LogCursor): Promise<void>;
-  /** Puts the finished file at `path` in the place of a day's. */
-  replace(day: string, path: string): Promise<void>;
+  /**
+   * Puts the finished file at `draft`, which has `bytes`, in the place of a day's. Rejects if the
+   * day is closed and has more or fewer.
+   */
+  replace(day: string, draft: string, bytes: number): Promise<void>;
 }
-
-/** What a fault says of a file that cannot be read. */
-const UNREADABLE = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
 
 /**
  * The files in a folder, which is made when something is written. Of the days that are closed
@@ -47,51 +45,31 @@ const UNREADABLE = "stop the gateway, restore data_dir, run 'books rebuild' and 
  */
 export function createDayFiles(dir: string, closed: Days): DayFiles {
   const cursorFile = join(dir, "cursor.json");
+  const read = (): Cursor => readCursor(cursorFile);
+  const isClosed = (day: string): boolean => day <= closed.lastDay();
   const pathOf = (day: string): string => join(dir, `${day}.jsonl`);
-  const hasRecords = (day: string): boolean => statSync(pathOf(day)).size > 0;
-  let known: { readonly text: string; readonly cursor: Cursor } | undefined;
+  const sizeOf = (day: string): number =>
+    statSync(pathOf(day), { throwIfNoEntry: false })?.size ?? -1;
 
-  function read(): Cursor {
-    const text = existsSync(cursorFile) ? readFileSync(cursorFile, "utf8") : "{}";
-    if (known?.text !== text) known = { text, cursor: parseCursor(text, cursorFile) };
-    return known.cursor;
+  /** How many bytes of each day with records count. */
+  function bytesByDay(): ReadonlyMap<string, number> {
+    const bytes = new Map<string, number>();
+    for (const { closed: line } of closed.all())
+      if (line.records > 0) bytes.set(line.day, line.file_bytes);
+    for (const [day, size] of Object.entries(read().days)) if (!isClosed(day)) bytes.set(day, size);
+    return bytes;
   }
 
-  /** What is wrong with the file of a day that has, or at least has, so many bytes. */
-  function damageOf(day: string, bytes: number, isExact: boolean): string[] {
-    const size = statSync(pathOf(day), { throwIfNoEntry: false })?.size ?? -1;
-    const isWhole = isExact ? size === bytes : size >= bytes;
-    return isWhole ? [] : [brokenFile(pathOf(day), size, bytes)];
-  }
-
-  function damage(): string[] {
-    if (!existsSync(cursorFile)) {
-      const isLost = dayFilesIn(dir).some((day) => hasRecords(day));
-      return isLost ? [brokenFile(cursorFile, -1, 0)] : [];
-    }
+  function damage(): readonly string[] {
     try {
-      const finished = closed.all().filter((line) => line.closed.records > 0);
-      const last = closed.lastDay();
-      return [
-        ...finished.flatMap((line) => damageOf(line.closed.day, line.closed.file_bytes, true)),
-        ...Object.entries(read().days).flatMap(([day, bytes]) =>
-          day > last ? damageOf(day, bytes, false) : [],
-        ),
-      ];
+      if (!existsSync(cursorFile)) return hasRecords(dir) ? [brokenFile(cursorFile, -1, 0)] : [];
+      return [...bytesByDay()].flatMap(([day, bytes]) => {
+        const size = sizeOf(day);
+        const isWhole = isClosed(day) ? size === bytes : size >= bytes;
+        return isWhole ? [] : [brokenFile(pathOf(day), size, bytes)];
+      });
     } catch (error) {
-      // What the system says of a file may pass; a file that makes no sense stays as it is.
-      if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
-      return [(error as Error).message];
-    }
-  }
-
-  /** The cursor that a rebuild goes on from: nothing, if it cannot be read. */
-  function readAsFarAsPossible(): Cursor {
-    try {
-      return read();
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
-      return { segments: {}, days: {} };
+      return [faultIn(error)];
     }
   }
 
@@ -102,16 +80,23 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
 
   return {
     read,
+    days: () => [...bytesByDay().keys()].sort(),
+    isClosed,
     pathOf,
     besideOf: (name) => join(dir, name),
-    faults: () =>
-      damage().map((detail) => ({ event: "usage_records_damaged", detail, blocks: true })),
+    bytesOf(day) {
+      const bytes = closed.of(day)?.closed.file_bytes ?? read().days[day] ?? 0;
+      const size = sizeOf(day);
+      if (bytes > 0 && size < bytes) throw new Error(brokenFile(pathOf(day), size, bytes));
+      return bytes;
+    },
+    damage,
     async append(texts, segments) {
       const cursor = read();
       // Days without a cursor are a fault, so the cursor has to be there before the first day.
       if (!existsSync(cursorFile)) await write(cursor);
-      const last = closed.lastDay();
-      const days = Object.fromEntries(Object.entries(cursor.days).filter(([day]) => day > last));
+      const open = Object.entries(cursor.days).filter(([day]) => !isClosed(day));
+      const days = Object.fromEntries(open);
       for (const [day, text] of texts) {
         const size = days[day] ?? 0;
         if (size > 0) await truncate(pathOf(day), size);
@@ -121,46 +106,24 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       }
       await write({ segments, days });
     },
-    async setSegments(segments) {
-      await write({ ...readAsFarAsPossible(), segments });
-    },
-    async replace(day, path) {
-      const { size } = statSync(path);
-      const cursor = readAsFarAsPossible();
+    setSegments: (segments) => write({ ...readCursorIfWhole(cursorFile), segments }),
+    async replace(day, draft, bytes) {
+      const known = closed.of(day)?.closed.file_bytes ?? bytes;
+      if (bytes !== known)
+        throw new Error(`${day} was closed with ${known} bytes of records, not ${bytes}`);
+      const cursor = readCursorIfWhole(cursorFile);
       const { [day]: before = 0, ...others } = cursor.days;
       // Until the rename the old file counts, and after it the new one: the smaller size is true of
       // both.
-      await write({ ...cursor, days: { ...others, [day]: Math.min(size, before) } });
-      await rename(path, pathOf(day));
+      await write({ ...cursor, days: { ...others, [day]: Math.min(bytes, before) } });
+      await rename(draft, pathOf(day));
       await syncToDisk(dir);
-      await write({ ...cursor, days: { ...others, [day]: size } });
+      await write({ ...cursor, days: { ...others, [day]: bytes } });
     },
   };
 }
 
-function dayFilesIn(dir: string): string[] {
-  if (!existsSync(dir)) return [];
-  return readdirSync(dir)
-    .filter((name) => DAY_FILE.test(name))
-    .map((name) => name.slice(0, 10));
-}
-
-/** Throws if the text is not what this module writes. */
-function parseCursor(text: string, path: string): Cursor {
-  const json = asObject(parseJson(text));
-  if (text !== "{}" && !(json["segments"] && json["days"]))
-    throw new Error(`${path} cannot be read: ${UNREADABLE}`);
-  const segments = Object.entries(asObject(json["segments"])).map(([name, value]) => {
-    const { bytes, lines, unsettled } = asObject(value);
-    return [name, numbers(path, { bytes, lines, unsettled })] as const;
-  });
-  const days = numbers(path, asObject(json["days"]));
-  return { segments: Object.fromEntries(segments) as Record<string, SegmentCursor>, days };
-}
-
-function numbers(path: string, values: Record<string, unknown>): Record<string, number> & never {
-  for (const [name, value] of Object.entries(values))
-    if (asCount(value) === undefined)
-      throw new Error(`${path}: ${name} is no count: ${UNREADABLE}`);
-  return values as never;
-}
+/** Whether a folder has the file of a day with something in it. */
+const hasRecords = (dir: string): boolean =>
+  existsSync(dir) &&
+  readdirSync(dir).some((name) => DAY_FILE.test(name) && statSync(join(dir, name)).size > 0);

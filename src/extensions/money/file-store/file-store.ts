@@ -1,41 +1,87 @@
 // The usage store in files, one a day. Sums and the index of a closed day are made when it closes;
 // those of an open day are held in memory and grow with its file.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { replaceFile } from "../../data-files/index.ts";
 import type { Days } from "../days/index.ts";
 import {
   createSummer,
   parseSums,
+  parseUsageLine,
+  sumsText,
+  withoutDetails,
   type Dimension,
-  type ReadFilter,
   type SumBy,
   type UsageFilter,
   type UsageRecord,
   type UsageStore,
 } from "../records/index.ts";
-import { createDayFiles } from "./day-files.ts";
-import { find } from "./find.ts";
-import { finish, linesOf, replaceDay } from "./finish.ts";
-import { lineMatcher } from "./lines.ts";
-import { createOpenDays } from "./open-days.ts";
-import { bytesOf, daysOf, recordIn, textsOf, type Source } from "./source.ts";
+import { createDayFiles, type DayFiles } from "./day-files.ts";
+import { createDayIndex, createOpenDays } from "./day-index.ts";
+import { createFinder } from "./find.ts";
+import { lineMatcher, linesByLog, linesIn, recordIn, SOUGHT, type Texts } from "./lines.ts";
+import { mergeIntoMonth } from "./request-ids.ts";
 
-/** The store in the folder `dir`. `days` tells which days are closed. */
-export function createFileStore(dir: string, days: Days): UsageStore {
-  const files = createDayFiles(dir, days);
-  const source: Source = { files, days, openDays: createOpenDays(files) };
+/** The store in the folder `dir`. `closed` tells which days are closed. */
+export function createFileStore(dir: string, closed: Days): UsageStore {
+  const files = createDayFiles(dir, closed);
+  const readOpenDay = createOpenDays(files);
+
+  function daysOf({ month = "", day, from = "", to = "9999-12-31" }: UsageFilter): string[] {
+    const isMeant = (name: string): boolean =>
+      name.startsWith(month) && name === (day ?? name) && name >= from && name <= to;
+    return files.days().filter(isMeant);
+  }
+
+  /** The lines of a day in the order of the log, which the file of a closed day has. */
+  function linesOf(day: string): Texts {
+    const read = files.isClosed(day) ? linesIn : linesByLog;
+    return read(files.pathOf(day), files.bytesOf(day));
+  }
+
+  async function sumsOfDay(day: string): Promise<readonly SumBy<Dimension>[]> {
+    const kept = files.besideOf(`${day}.sums`);
+    const isKept = files.isClosed(day) && files.bytesOf(day) > 0 && existsSync(kept);
+    if (isKept) return parseSums(readFileSync(kept, "utf8"));
+    return (await readOpenDay(day)).summer.sums();
+  }
 
   return {
     cursor: async () => files.read().segments,
-    inspect: async () => files.faults(),
+    inspect: async () =>
+      files.damage().map((detail) => ({ event: "usage_records_damaged", detail, blocks: true })),
     add: (records, cursor) => files.append(textsByDay(records), cursor),
-    days: async () => daysOf(source, {}),
-    linesOf: (day) => linesOf(source, day),
-    finish: (day) => finish(source, day),
-    replaceDay: (day, read) => replaceDay(source, day, read),
+    days: async () => files.days(),
+    async *linesOf(day) {
+      for await (const texts of linesOf(day))
+        yield texts.map((text) => ({ text, record: parseUsageLine(text) }));
+    },
+    async finish(day) {
+      if (files.bytesOf(day) > 0) await putInPlace(files, day, linesOf(day));
+    },
+    replaceDay: (day, records) => putInPlace(files, day, textsOf(records)),
     setCursor: files.setSegments,
-    records: (filter) => readRecords(source, filter),
-    find: (query) => find(source, query),
-    sums: (filter, by) => sums(source, filter, by),
+    async *records(filter, skip = 0) {
+      const matches = lineMatcher(filter);
+      let toSkip = skip;
+      for (const day of daysOf(filter)) {
+        const path = files.pathOf(day);
+        for await (const lines of linesIn(path, files.bytesOf(day))) {
+          const matching = lines.filter(matches);
+          yield matching.slice(toSkip).map((line) => withoutDetails(recordIn(path, line)));
+          toSkip = Math.max(0, toSkip - matching.length);
+        }
+      }
+    },
+    find: createFinder(files, readOpenDay),
+    async sums(filter, by) {
+      const summer = createSummer(by);
+      const sought = SOUGHT.filter((name) => filter[name] !== undefined);
+      for (const day of daysOf(filter))
+        for (const sum of await sumsOfDay(day))
+          if (sought.every((name) => sum[name] === filter[name])) summer.add(sum);
+      return summer.sums();
+    },
     close: async () => undefined,
   };
 }
@@ -48,49 +94,26 @@ function textsByDay(records: readonly UsageRecord[]): ReadonlyMap<string, string
   return texts;
 }
 
-async function* readRecords(
-  source: Source,
-  filter: ReadFilter,
-): AsyncGenerator<readonly UsageRecord[]> {
-  const matches = lineMatcher(filter);
-  let toSkip = filter.skip ?? 0;
-  for (const day of daysOf(source, filter)) {
-    for await (const texts of textsOf(source, day)) {
-      if (filter.cancel?.aborted) throw filter.cancel.reason;
-      const matching = texts.filter(matches);
-      const wanted = matching.slice(toSkip);
-      toSkip = Math.max(0, toSkip - matching.length);
-      const records = wanted.map((text) => recordIn(source, day, text));
-      for (const record of records as { details?: unknown; log?: unknown }[]) {
-        delete record.details; // Only find() yields them.
-        delete record.log;
-      }
-      if (records.length > 0) yield records;
+async function* textsOf(records: AsyncIterable<readonly UsageRecord[]>): Texts {
+  for await (const batch of records) yield batch.map((record) => JSON.stringify(record));
+}
+
+/**
+ * Puts lines, in the order of the log, in the place of a day's, and makes their sums and their
+ * index.
+ */
+async function putInPlace(files: DayFiles, day: string, lines: Texts): Promise<void> {
+  const path = files.pathOf(day);
+  const index = createDayIndex(path, day);
+  async function* content(): AsyncGenerator<string> {
+    for await (const batch of lines) {
+      index.add(batch);
+      yield batch.map((line) => `${line}\n`).join("");
     }
   }
-}
-
-/** The sums of an open day grow with its file; those of a closed day were made when it closed. */
-async function sums<D extends Dimension>(
-  source: Source,
-  filter: UsageFilter,
-  by: readonly D[],
-): Promise<readonly SumBy<D>[]> {
-  const { account, model, keyId, provider } = filter;
-  const wanted = Object.entries({ account, model, key_id: keyId, provider }).filter(
-    ([, value]) => value !== undefined,
-  ) as [Dimension, string][];
-  const summer = createSummer(by);
-  for (const day of daysOf(source, filter))
-    for (const sum of await sumsOfDay(source, day))
-      if (wanted.every(([name, value]) => sum[name] === value)) summer.add(sum);
-  return summer.sums();
-}
-
-async function sumsOfDay(source: Source, day: string): Promise<readonly SumBy<Dimension>[]> {
-  const bytes = bytesOf(source, day);
-  const file = source.files.besideOf(`${day}.sums`);
-  const isClosed = day <= source.days.lastDay();
-  if (isClosed && existsSync(file)) return parseSums(readFileSync(file, "utf8"));
-  return (await source.openDays.upTo(day, bytes)).sums();
+  mkdirSync(files.besideOf(""), { recursive: true, mode: 0o700 });
+  await writeFile(`${path}.new`, content(), { mode: 0o600, flush: true });
+  await files.replace(day, `${path}.new`, index.bytes());
+  await mergeIntoMonth(files.besideOf(`${day.slice(0, 7)}.ids`), day, index.ids);
+  await replaceFile(files.besideOf(`${day}.sums`), sumsText(index.summer.sums()));
 }

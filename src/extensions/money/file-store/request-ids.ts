@@ -3,24 +3,16 @@
 // the request id, a hash of the account, the day of the month, and where the line begins in the
 // file of the day. Entries are compared as bytes, so numbers are big-endian.
 import { hash } from "node:crypto";
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  openSync,
-  readSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs";
-import { setImmediate as turnEnd } from "node:timers/promises";
-import { syncToDisk } from "../../data-files/index.ts";
-import type { RequestQuery, UsageRecord } from "../records/index.ts";
+import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import { replaceFile } from "../../data-files/index.ts";
+import type { RequestQuery } from "../records/index.ts";
 
 const ID_BYTES = 8;
 const KEY_BYTES = 12;
-const ENTRY_BYTES = 18;
-/** So much of a month's file is merged in one turn of the event loop. */
-const BLOCK_BYTES = ENTRY_BYTES * 16_384;
+const OFFSET_BYTES = 5;
+const ENTRY_BYTES = KEY_BYTES + 1 + OFFSET_BYTES;
+/** So many entries of a month are read or written in one turn of the event loop. */
+const BLOCK_ENTRIES = 16_384;
 
 /** Where the line of a record begins. */
 export interface RecordPlace {
@@ -32,170 +24,151 @@ export interface RecordPlace {
 
 const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
-/** The entry of a record. */
-export function entryOf(requestId: string, account: string, { day, offset }: RecordPlace): Buffer {
-  const entry = Buffer.allocUnsafe(ENTRY_BYTES);
-  digest(requestId).copy(entry, 0, 0, ID_BYTES);
-  digest(account).copy(entry, ID_BYTES, 0, KEY_BYTES - ID_BYTES);
-  entry.writeUInt8(Number(day.slice(8)), KEY_BYTES);
-  entry.writeUIntBE(offset, KEY_BYTES + 1, ENTRY_BYTES - KEY_BYTES - 1);
-  return entry;
-}
-
-/** The first bytes of the entries that a query looks for. */
-function keyOf({ requestId, account }: RequestQuery): Buffer {
+/** The first bytes of the entries of a request id, or of its entries of an account. */
+function keyOf(requestId: string, account: string | undefined): Buffer {
   const id = digest(requestId).subarray(0, ID_BYTES);
-  if (account === undefined) return id;
-  return Buffer.concat([id, digest(account).subarray(0, KEY_BYTES - ID_BYTES)]);
+  return account === undefined ? id : Buffer.concat([id, digest(account)], KEY_BYTES);
 }
 
-/** Sorts entries, a part at a time: there may be millions. */
-export async function sorted(entries: readonly Buffer[]): Promise<readonly Buffer[]> {
-  const buckets: Buffer[][] = Array.from({ length: 256 }, () => []);
-  for (const entry of entries) buckets[entry[0]!]!.push(entry);
-  for (const bucket of buckets) {
-    bucket.sort((one, other) => one.compare(other));
-    await turnEnd();
-  }
-  return buckets.flat();
+const offsetIn = (entry: Buffer): number => entry.readUIntBE(KEY_BYTES + 1, OFFSET_BYTES);
+
+/** The entries of one day, in memory. */
+export interface DayIds {
+  /** Adds a record whose line begins at byte `offset` of the file of the day. */
+  add(requestId: string, account: string, offset: number): void;
+  /** Where lines may begin that a query looks for: the last ones, the very last first. */
+  find(query: RequestQuery): readonly number[];
+  /** All entries in their order. */
+  sorted(): Iterator<Buffer>;
 }
 
-/**
- * Merges the sorted entries of a day into the file of its month. Entries that the file has of that
- * day go.
- */
-export async function mergeIntoMonth(
-  path: string,
-  day: string,
-  entries: readonly Buffer[],
-): Promise<void> {
-  const dayOfMonth = Number(day.slice(8));
-  const draft = `${path}.new`;
-  const out = openSync(draft, "w", 0o600);
-  let next = 0;
-  try {
-    for await (const block of blocksOf(path)) {
-      const merged: Buffer[] = [];
-      for (let at = 0; at < block.length; at += ENTRY_BYTES) {
-        const entry = block.subarray(at, at + ENTRY_BYTES);
-        if (entry[KEY_BYTES] === dayOfMonth) continue;
-        for (; next < entries.length && entries[next]!.compare(entry) < 0; next += 1)
-          merged.push(entries[next]!);
-        merged.push(entry);
+/** The entries of a day, in 256 parts by their first byte: there may be millions. */
+export function createDayIds(day: string): DayIds {
+  const parts = Array.from({ length: 256 }, () => ({ bytes: Buffer.alloc(0), size: 0 }));
+  return {
+    add(requestId, account, offset) {
+      const key = keyOf(requestId, account);
+      const part = parts[key[0]!]!;
+      const { bytes, size } = part;
+      if (size === bytes.length) part.bytes = Buffer.concat([bytes], 2 * size + 8 * ENTRY_BYTES);
+      key.copy(part.bytes, size);
+      part.bytes[size + KEY_BYTES] = Number(day.slice(8));
+      part.bytes.writeUIntBE(offset, size + KEY_BYTES + 1, OFFSET_BYTES);
+      part.size += ENTRY_BYTES;
+    },
+    find({ requestId, account, limit }) {
+      const key = keyOf(requestId, account);
+      const { bytes, size } = parts[key[0]!]!;
+      const offsets: number[] = [];
+      for (let end = size; end > 0 && offsets.length < limit; ) {
+        end = Math.max(0, bytes.subarray(0, end).lastIndexOf(key));
+        const entry = bytes.subarray(end, end + ENTRY_BYTES);
+        // The same bytes may stand between two entries.
+        const isFound = end % ENTRY_BYTES === 0 && entry.subarray(0, key.length).equals(key);
+        if (isFound) offsets.push(offsetIn(entry));
       }
-      writeFileSync(out, Buffer.concat(merged));
-    }
-    for (; next < entries.length; next += BLOCK_BYTES / ENTRY_BYTES) {
-      writeFileSync(out, Buffer.concat(entries.slice(next, next + BLOCK_BYTES / ENTRY_BYTES)));
-      await turnEnd();
-    }
-  } finally {
-    closeSync(out);
-  }
-  await syncToDisk(draft);
-  renameSync(draft, path);
+      return offsets;
+    },
+    *sorted() {
+      for (const { bytes, size } of parts)
+        yield* entriesIn(bytes.subarray(0, size)).sort((one, other) => one.compare(other));
+    },
+  };
 }
 
-async function* blocksOf(path: string): AsyncGenerator<Buffer> {
+/** The whole entries in some bytes. */
+const entriesIn = (bytes: Buffer): Buffer[] =>
+  Array.from({ length: Math.floor(bytes.length / ENTRY_BYTES) }, (_, index) =>
+    bytes.subarray(index * ENTRY_BYTES, (index + 1) * ENTRY_BYTES),
+  );
+
+/** Merges the entries of a day into the file of its month. Those that it has of that day go. */
+export async function mergeIntoMonth(path: string, day: string, ids: DayIds): Promise<void> {
+  const dayOfMonth = Number(day.slice(8));
+
+  function* merged(): Generator<Buffer> {
+    const added = ids.sorted();
+    let next = added.next();
+    for (const entry of entriesOf(path)) {
+      for (; !next.done && next.value.compare(entry) < 0; next = added.next()) yield next.value;
+      if (entry[KEY_BYTES] !== dayOfMonth) yield entry;
+    }
+    for (; !next.done; next = added.next()) yield next.value;
+  }
+
+  await replaceFile(path, inBlocks(merged()));
+}
+
+function* inBlocks(entries: Iterable<Buffer>): Generator<Buffer> {
+  let block: Buffer[] = [];
+  for (const entry of entries) {
+    block.push(entry);
+    if (block.length < BLOCK_ENTRIES) continue;
+    yield Buffer.concat(block);
+    block = [];
+  }
+  yield Buffer.concat(block);
+}
+
+/** The entries in the file of a month, in their order. */
+function* entriesOf(path: string): Generator<Buffer> {
   if (!existsSync(path)) return;
   const fd = openSync(path, "r");
   try {
-    for (let at = 0; ; at += BLOCK_BYTES) {
-      const block = Buffer.allocUnsafe(BLOCK_BYTES);
-      const read = readSync(fd, block, 0, BLOCK_BYTES, at);
-      if (read === 0) return;
-      yield block.subarray(0, read);
-      await turnEnd();
+    for (let at = 0; ; at += BLOCK_ENTRIES) {
+      const entries = entriesIn(bytesAt(fd, at, BLOCK_ENTRIES));
+      if (entries.length === 0) return;
+      yield* entries;
     }
   } finally {
     closeSync(fd);
   }
+}
+
+/** So many entries from a file, as far as it has them, beginning with that number `index`. */
+function bytesAt(fd: number, index: number, count = 1): Buffer {
+  const bytes = Buffer.allocUnsafe(count * ENTRY_BYTES);
+  return bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, index * ENTRY_BYTES));
 }
 
 /**
- * The places of the last `limit` records of each account that has the request id. An id may have
- * been used for millions of requests: only these entries are read.
+ * The places of the last `limit` records of each account that has the request id, the very last
+ * first. An id may have been used for millions of requests: only these entries are read.
  */
 export function findInMonth(path: string, query: RequestQuery): readonly RecordPlace[] {
-  if (!existsSync(path)) return [];
   const month = /(\d{4}-\d\d)\.ids$/.exec(path)?.[1] ?? "";
-  const key = keyOf(query);
+  const key = keyOf(query.requestId, query.account);
   const fd = openSync(path, "r");
   try {
-    const places: RecordPlace[] = [];
+    const found: Buffer[] = [];
     const end = firstAfter(fd, key);
     for (let at = firstFrom(fd, key); at < end; ) {
-      const ofAccount = firstAfter(fd, entryAt(fd, at).subarray(0, KEY_BYTES));
+      const ofAccount = firstAfter(fd, bytesAt(fd, at).subarray(0, KEY_BYTES));
       for (at = Math.max(at, ofAccount - query.limit); at < ofAccount; at += 1)
-        places.push(placeIn(entryAt(fd, at), month));
+        found.push(bytesAt(fd, at).subarray(KEY_BYTES));
     }
-    return places;
+    // What is left of an entry is the day and the offset.
+    found.sort((one, other) => other.compare(one));
+    return found.map((rest) => ({
+      day: `${month}-${String(rest[0]).padStart(2, "0")}`,
+      offset: rest.readUIntBE(1, OFFSET_BYTES),
+    }));
   } finally {
     closeSync(fd);
   }
 }
 
-function entryAt(fd: number, index: number): Buffer {
-  const entry = Buffer.allocUnsafe(ENTRY_BYTES);
-  readSync(fd, entry, 0, ENTRY_BYTES, index * ENTRY_BYTES);
-  return entry;
-}
-
-/** The index of the first entry that does not stand before a key. */
-const firstFrom = (fd: number, key: Buffer): number =>
-  firstWhere(fd, (entry) => entry.subarray(0, key.length).compare(key) >= 0);
-
-/** The index of the first entry that stands after all that begin with a key. */
+/** The number of the first entry that stands after all that begin with a key. */
 const firstAfter = (fd: number, key: Buffer): number =>
-  firstWhere(fd, (entry) => entry.subarray(0, key.length).compare(key) > 0);
+  firstFrom(fd, Buffer.concat([key, Buffer.alloc(ENTRY_BYTES, 255)]));
 
-/** Of a test that holds from some entry on, that entry's index. */
-function firstWhere(fd: number, test: (entry: Buffer) => boolean): number {
+/** The number of the first entry that does not stand before some bytes. */
+function firstFrom(fd: number, bytes: Buffer): number {
   let low = 0;
   for (let high = Math.floor(fstatSync(fd).size / ENTRY_BYTES); low < high; ) {
     const middle = (low + high) >> 1;
-    if (test(entryAt(fd, middle))) high = middle;
-    else low = middle + 1;
+    if (bytesAt(fd, middle).compare(bytes) < 0) low = middle + 1;
+    else high = middle;
   }
   return low;
-}
-
-const placeIn = (entry: Buffer, month: string): RecordPlace => ({
-  day: `${month}-${String(entry[KEY_BYTES]).padStart(2, "0")}`,
-  offset: entry.readUIntBE(KEY_BYTES + 1, ENTRY_BYTES - KEY_BYTES - 1),
-});
-
-/** The entries of an open day, which grows. */
-export interface OpenIds {
-  /** How many bytes of the file of the day are in it. */
-  end: number;
-  /** Where the lines of an id of an account begin, in their order, by a hash of both. */
-  readonly offsets: Map<number, number | number[]>;
-  /** All accounts that have records of the day. */
-  readonly accounts: Set<string>;
-}
-
-export const emptyIds = (): OpenIds => ({ end: 0, offsets: new Map(), accounts: new Set() });
-
-const numberOf = (requestId: string, account: string): number =>
-  digest(`${account}\n${requestId}`).readUIntBE(0, 6);
-
-/** Adds the line of a record that begins at byte `offset`. */
-export function addOpen(ids: OpenIds, record: UsageRecord, offset: number): void {
-  const { offsets, accounts } = ids;
-  const number = numberOf(record.gateway_request_id, record.account);
-  const known = offsets.get(number);
-  accounts.add(record.account);
-  if (known === undefined) offsets.set(number, offset);
-  else if (typeof known === "number") offsets.set(number, [known, offset]);
-  else known.push(offset);
-}
-
-/** Where lines may begin that a query looks for: the last ones of each account. */
-export function findOpen({ offsets, accounts }: OpenIds, query: RequestQuery): readonly number[] {
-  const asked = query.account === undefined ? [...accounts] : [query.account];
-  return asked.flatMap((account) => {
-    const known = offsets.get(numberOf(query.requestId, account)) ?? [];
-    return typeof known === "number" ? [known] : known.slice(-query.limit);
-  });
 }

@@ -8,7 +8,7 @@ import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
 import { acquireSocketLock, BusyError } from "../../data-files/index.ts";
 import { readLines } from "../days/index.ts";
-import { settleRecord, settleText, type OpenRecord } from "../records/index.ts";
+import { settleText, type OpenRecord } from "../records/index.ts";
 import { hasWriter, socketOf } from "./segment-names.ts";
 
 /**
@@ -56,10 +56,8 @@ export async function settleInterrupted(
   try {
     await wait(TAKEOVER_MS); // On the machine's own clock: the other process runs on that too.
     if (await hasLineAfter(path, end)) throw new BusyError(`${basename(path)} has grown meanwhile`);
-    const lines = opens.map((open) => {
-      const record = settleRecord(open, clock.now(), { ...INTERRUPTED, currency });
-      return `${settleText(record)}\n`;
-    });
+    const settlement = { ...INTERRUPTED, currency };
+    const lines = opens.map((open) => `${settleText(open, clock.now(), settlement)}\n`);
     truncateSync(path, end);
     appendFileSync(path, lines.join(""), { flush: true });
   } finally {

@@ -16,7 +16,7 @@ import {
 } from "../../../core/ledger/ledger.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
 import { gatewayInstanceId } from "../../data-files/index.ts";
-import { isoTime, openText, settleRecord, settleText, type OpenRecord } from "../records/index.ts";
+import { isoTime, openText, settleText, type OpenRecord } from "../records/index.ts";
 import { createLogFault } from "./log-fault.ts";
 import { createSegment, type Segment } from "./segment.ts";
 import { createSegmentFile } from "./segment-file.ts";
@@ -166,7 +166,7 @@ function openEntry(segment: Segment, record: OpenRecord, clock: Clock): LedgerEn
   return {
     opened: segment.open(openText(record)),
     settle(settlement) {
-      settled ??= segment.settle(settleText(settleRecord(record, clock.now(), settlement)));
+      settled ??= segment.settle(settleText(record, clock.now(), settlement));
       return settled;
     },
   };

@@ -1,20 +1,23 @@
 // The usage store in PostgreSQL. What it yields is what the file store yields, to the letter: the
 // lines of days have hashes of it.
 import { resolve } from "node:path";
-import type { LogCursor, UsageRecord, UsageStore, UsageStoreOptions } from "../records/index.ts";
-import { clonedFault, COPIED_ELSEWHERE, CURSOR, NOTE_PLACE } from "./places.ts";
-import { openDatabase } from "./pool.ts";
 import {
-  DAYS,
-  filterValues,
-  FIND,
-  OPEN_DAY,
-  openCursor,
-  parseSum,
-  sumsBy,
-  usageIdPattern,
-} from "./select.ts";
-import { ADD, replaceDay, rowsOf, SET_CURSOR } from "./write.ts";
+  parseMoney,
+  type Dimension,
+  type LogCursor,
+  type SumBy,
+  type StoreFault,
+  type UsageFilter,
+  type UsageRecord,
+  type UsageStore,
+  type UsageStoreOptions,
+} from "../records/index.ts";
+import { openDatabase, type Database } from "./database.ts";
+import * as sql from "./queries.ts";
+import { RECORD, WHOLE_RECORD } from "./tables.ts";
+
+/** Enough to put a day of a hundred million records in place. */
+const LONG_MS = 3_600_000;
 
 /**
  * Creates the store. It connects when it is first used. Throws a ValidationError if `pg` is not
@@ -22,57 +25,118 @@ import { ADD, replaceDay, rowsOf, SET_CURSOR } from "./write.ts";
  */
 export function createPostgresStore(options: UsageStoreOptions): UsageStore {
   const { address, dataDir, gatewayInstanceId, place } = options;
-  const { run, alone, batches, close } = openDatabase(address);
-  const ownIds = (): string => usageIdPattern(gatewayInstanceId());
+  const database = openDatabase(address);
+  const { run, close } = database;
+  const ownIds = (): string => sql.usageIdPattern(gatewayInstanceId());
+  const where = (filter: UsageFilter): sql.Condition => sql.conditionOf(filter, gatewayInstanceId);
 
   return {
     async cursor() {
-      const { rows } = await run(CURSOR, gatewayInstanceId(), place());
-      const [row] = rows;
-      if (row?.["is_of_copy"] === true) throw new Error(COPIED_ELSEWHERE);
-      return (row?.["cursor"] ?? {}) as LogCursor;
+      const [known] = await run<Known>(sql.CURSOR, gatewayInstanceId(), place());
+      if (known?.is_of_copy) throw new Error(COPIED_ELSEWHERE);
+      return known?.cursor ?? {};
     },
     async inspect() {
-      const { rows } = await run(NOTE_PLACE, gatewayInstanceId(), place(), resolve(dataDir));
-      return rows.slice(0, 1).map((row) => clonedFault(String(row["data_dir"])));
+      const source = gatewayInstanceId();
+      const others = await run<string>(sql.NOTE_PLACE, source, place(), resolve(dataDir));
+      return others.slice(0, 1).map(clonedFault);
     },
     async add(records, cursor) {
       const text = JSON.stringify(cursor);
-      await run(ADD, gatewayInstanceId(), place(), text, rowsOf(records));
+      await run(sql.ADD, gatewayInstanceId(), place(), text, sql.rowsOf(records));
     },
-    async days() {
-      const { rows } = await run(DAYS, ownIds());
-      return rows.map(({ day }) => String(day));
-    },
+    days: async () => run<string>(sql.DAYS, ownIds()),
     async *linesOf(day) {
-      for await (const rows of batches(OPEN_DAY, [ownIds(), day]))
-        yield rows.map((row) => {
-          const record = row["record"] as UsageRecord;
-          return { text: JSON.stringify(record), record };
-        });
+      const own = where({ day, ownOnly: true });
+      for await (const records of readRecords(database, WHOLE_RECORD, own))
+        yield records.map((record) => ({ text: JSON.stringify(record), record }));
     },
     // PostgreSQL keeps its indexes itself, and a record has its place in the log.
     finish: async () => undefined,
-    replaceDay: (day, read) =>
-      alone((client) => replaceDay(client, { day, ownIds: ownIds(), read })),
+    replaceDay: async (day, records) => replaceDay(database, day, ownIds(), records),
     async setCursor(cursor) {
-      await run(SET_CURSOR, gatewayInstanceId(), place(), JSON.stringify(cursor));
+      await run(sql.SET_CURSOR, gatewayInstanceId(), place(), JSON.stringify(cursor));
     },
-    async *records(filter) {
-      const values = filterValues(filter, gatewayInstanceId);
-      for await (const rows of batches(openCursor(filter.skip ?? 0), values)) {
-        if (filter.cancel?.aborted) throw filter.cancel.reason;
-        yield rows.map(({ record }) => record as UsageRecord);
-      }
+    async *records(filter, skip = 0) {
+      yield* readRecords(database, RECORD, where(filter), skip);
     },
     async find({ requestId, account, limit }) {
-      const { rows } = await run(FIND, requestId, account ?? null, limit);
-      return rows.map(({ record }) => record as UsageRecord).reverse();
+      const found = await run<UsageRecord>(sql.FIND, requestId, account ?? null, limit);
+      return [...found].reverse();
     },
-    async sums(filter, by) {
-      const { rows } = await run(sumsBy(by), ...filterValues(filter, gatewayInstanceId));
-      return rows.map(parseSum<(typeof by)[number]>);
+    async sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]) {
+      const { text, values } = where(filter);
+      const sums = await run<SumBy<D> & { cost: string }>(sql.sumsBy(by, text), ...values);
+      return sums.map((sum) => ({ ...sum, cost: parseMoney(sum.cost) }));
     },
     close,
   };
+}
+
+/** What CURSOR finds. */
+interface Known {
+  readonly cursor: LogCursor;
+  /** Whether it says how far the spend log of a copy was copied. */
+  readonly is_of_copy: boolean;
+}
+
+/** What the operator reads if the cursor is that of a copy. */
+const COPIED_ELSEWHERE =
+  "a copy of this data_dir has written into the same database with the same gateway-id: stop the " +
+  "copy, run 'books rebuild' where the original is, and read \"chat-gateway help backup\" before " +
+  "the copy runs again";
+
+/** The fault of a data_dir whose copy is at work too. `dataDir` is that of the copy. */
+const clonedFault = (dataDir: string): StoreFault => ({
+  event: "gateway_cloned",
+  detail:
+    `another copy of this data_dir (it calls itself ${dataDir}) writes into the same database ` +
+    "with the same gateway-id: stop the copy, and read " +
+    '"chat-gateway help backup" before it runs again',
+  blocks: false,
+});
+
+/**
+ * Yields all rows but the first `skip` in batches, day by day in the order of the log. `record`: a
+ * row's record as SQL.
+ */
+async function* readRecords(
+  database: Database,
+  record: string,
+  where: sql.Condition,
+  skip = 0,
+): AsyncGenerator<readonly UsageRecord[]> {
+  const client = await database.connect();
+  try {
+    await client.query("BEGIN READ ONLY");
+    await client.query(sql.openCursor(record, where.text, skip), where.values);
+    for (;;) {
+      const { rows } = await client.query("FETCH 2000 FROM usage");
+      if (rows.length === 0) return;
+      yield rows.map(({ value }) => value as UsageRecord);
+    }
+  } finally {
+    client.release(true);
+  }
+}
+
+/** Puts records in the place of all those of a day whose usage_ids match `ownIds`: all or none. */
+async function replaceDay(
+  database: Database,
+  day: string,
+  ownIds: string,
+  records: AsyncIterable<readonly UsageRecord[]>,
+): Promise<void> {
+  const client = await database.connect();
+  const run = (text: string, ...values: unknown[]): Promise<unknown> =>
+    client.query({ text, values, query_timeout: LONG_MS });
+  try {
+    await run("BEGIN");
+    await run(sql.DELETE_DAY, day, ownIds);
+    for await (const batch of records) await run(sql.PUT, sql.rowsOf(batch));
+    await run("COMMIT");
+  } finally {
+    // Without a COMMIT nothing has changed.
+    client.release(true);
+  }
 }

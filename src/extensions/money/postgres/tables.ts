@@ -5,32 +5,14 @@ import { USAGE_COLUMNS } from "../records/index.ts";
 /** Any number that no other program in the same database uses for an advisory lock. */
 const MIGRATION_LOCK = 7_230_021;
 
-/** The columns that bills show. */
-const BILLED: Readonly<Record<(typeof USAGE_COLUMNS)[number], string>> = {
+/** The columns that are no text and no number of tokens, or may be empty. */
+const TYPES: Readonly<Record<string, string>> = {
   usage_id: "text PRIMARY KEY",
-  gateway_request_id: "text NOT NULL",
-  account: "text NOT NULL",
-  key_id: "text NOT NULL",
-  model: "text NOT NULL",
   provider: "text",
-  status: "text NOT NULL",
-  prompt_tokens: "bigint NOT NULL",
-  completion_tokens: "bigint NOT NULL",
-  total_tokens: "bigint NOT NULL",
-  prompt_cache_hit_tokens: "bigint NOT NULL",
-  prompt_cache_miss_tokens: "bigint NOT NULL",
-  reasoning_tokens: "bigint NOT NULL",
   // Without a scale the number keeps the digits that were written: 0.10 stays 0.10.
   cost: "numeric NOT NULL",
-  currency: "text NOT NULL",
   started_at: "timestamptz NOT NULL",
   ended_at: "timestamptz NOT NULL",
-  cache_write_tokens: "bigint NOT NULL",
-};
-
-/** All columns of `usage_records`, in their order. */
-const COLUMNS: Readonly<Record<string, string>> = {
-  ...BILLED,
   day: "date NOT NULL",
   // Not jsonb: that has an order of members of its own, and a record must come back as its day's
   // line has the hash of it.
@@ -38,10 +20,15 @@ const COLUMNS: Readonly<Record<string, string>> = {
   // Segments are ordered by the bytes of their names, whatever the language of the database.
   log_segment: 'text COLLATE "C" NOT NULL',
   log_line: "int NOT NULL",
-  log_sha256: "text NOT NULL",
 };
 
-const definitions = Object.entries(COLUMNS).map(([name, type]) => `${name} ${type}`);
+const typeOf = (column: string): string =>
+  TYPES[column] ?? (column.endsWith("_tokens") ? "bigint NOT NULL" : "text NOT NULL");
+
+/** All columns of `usage_records`, in their order. */
+const COLUMNS = [...USAGE_COLUMNS, "day", "details", "log_segment", "log_line", "log_sha256"];
+
+const definitions = COLUMNS.map((name) => `${name} ${typeOf(name)}`);
 
 /**
  * Makes the tables if they are not there. Several gateways may do it at the same time, so it takes
@@ -68,18 +55,16 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
     seen_at timestamptz NOT NULL, PRIMARY KEY (source, place))`;
 
 /** `SET` of an UPDATE that takes over every column of a row that could not be inserted. */
-export const SET_ALL = `SET ${Object.keys(COLUMNS)
-  .map((name) => `${name} = excluded.${name}`)
-  .join(", ")}`;
+export const SET_ALL = `SET ${COLUMNS.map((name) => `${name} = excluded.${name}`).join(", ")}`;
 
-const isoTime = (column: string): string =>
+const utcText = (column: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 /** The columns whose JSON is not what a record has. */
 const TEXTS: Readonly<Record<string, string>> = {
   cost: "cost::text",
-  started_at: isoTime("started_at"),
-  ended_at: isoTime("ended_at"),
+  started_at: utcText("started_at"),
+  ended_at: utcText("ended_at"),
 };
 
 const members = [...USAGE_COLUMNS, "day"].map((name) => `'${name}', ${TEXTS[name] ?? name}`);

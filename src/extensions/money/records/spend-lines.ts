@@ -3,18 +3,18 @@
 import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
 import type { UsageSource } from "../../../core/ledger/meter.ts";
 import type { Price } from "../../../core/ledger/price.ts";
-import { AMOUNT } from "./amounts.ts";
-import { isoTime, isTime } from "./iso-time.ts";
-import type { Usage } from "../../../core/openai/usage.ts";
 import { asCount, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { AMOUNT } from "./amounts.ts";
+import { isTime } from "./iso-time.ts";
 
-/** The beginning of a request, written before a provider is called. */
-export interface OpenRecord {
-  /** Distinguishes it from a settle line. */
-  readonly type: "open";
+/** What both lines of a request say. */
+export interface RequestLine {
   /** `sp_` and 32 hex digits. It is unique, whatever request id the client sent. */
   readonly spend_id: string;
-  /** ISO 8601 in UTC. */
+  /**
+   * When the request began or ended, in ISO 8601 and UTC. The end is never before the beginning,
+   * even if the wall clock was set back meanwhile.
+   */
   readonly time: string;
   /** The request id that the client sent or was given. Several requests may have the same. */
   readonly gateway_request_id: string;
@@ -24,6 +24,12 @@ export interface OpenRecord {
   readonly key_id: string;
   /** The model or alias that the client named. */
   readonly model_requested: string;
+}
+
+/** The beginning of a request, written before a provider is called. */
+export interface OpenRecord extends RequestLine {
+  /** Distinguishes it from a settle line. */
+  readonly type: "open";
   /** Whether the client asked for a stream. */
   readonly stream: boolean;
   /** What is held for the request until it is settled. Absent: it falls under no budget. */
@@ -50,25 +56,10 @@ export interface TokenCounts {
   readonly cache_write_1h_tokens?: number | undefined;
 }
 
-/** The end of a request. */
-export interface SettleRecord {
+/** The end of a request. Its open line stands before it in the same segment. */
+export interface SettleRecord extends RequestLine {
   /** Distinguishes it from an open line. */
   readonly type: "settle";
-  /** As in the open line of the request, which stands before it in the same segment. */
-  readonly spend_id: string;
-  /**
-   * When it ended, in ISO 8601 and UTC. Never before it began, even if the wall clock was set back
-   * meanwhile.
-   */
-  readonly time: string;
-  /** As in the open line. */
-  readonly gateway_request_id: string;
-  /** As in the open line. */
-  readonly account: string;
-  /** As in the open line. */
-  readonly key_id: string;
-  /** As in the open line. */
-  readonly model_requested: string;
   /** The canonical name of the model that served. Null if no provider began to answer. */
   readonly model_served: string | null;
   /** The provider of the model that served. Null as model_served. */
@@ -106,16 +97,6 @@ export interface SettleRecord {
 /** A line of the spend log. */
 export type SpendRecord = OpenRecord | SettleRecord;
 
-/** Fields of both lines, and of a usage record under the same or another name. */
-const TEXTS = [
-  "spend_id",
-  "time",
-  "gateway_request_id",
-  "account",
-  "key_id",
-  "model_requested",
-] as const;
-
 /** The token counts that every line has, in their order. */
 export const COUNTS = [
   "prompt_tokens",
@@ -127,59 +108,26 @@ export const COUNTS = [
 ] as const satisfies readonly (keyof TokenCounts)[];
 
 /** The token counts that a line leaves out where they are 0. */
-export const RARE_COUNTS = [
-  "cache_write_tokens",
-  "cache_write_1h_tokens",
-] as const satisfies readonly (keyof TokenCounts)[];
+const RARE_COUNTS = ["cache_write_tokens", "cache_write_1h_tokens"];
 
-/** Whether the counts that may be left out are counts, where they are there. */
-export const hasRareCounts = (counts: Readonly<Record<string, unknown>>): boolean =>
-  RARE_COUNTS.every((name) => counts[name] === undefined || asCount(counts[name]) !== undefined);
+/** A line as it was parsed: other programs may write lines too. */
+type Unchecked = Readonly<Record<string, unknown>>;
 
-const countsOf = (usage: Usage): TokenCounts => ({
-  prompt_tokens: usage.prompt_tokens,
-  completion_tokens: usage.completion_tokens,
-  total_tokens: usage.total_tokens,
-  prompt_cache_hit_tokens: usage.prompt_cache_hit_tokens,
-  prompt_cache_miss_tokens: usage.prompt_cache_miss_tokens,
-  reasoning_tokens: usage.completion_tokens_details.reasoning_tokens,
-  cache_write_tokens: usage.prompt_tokens_details.cache_write_tokens,
-  cache_write_1h_tokens: usage.prompt_tokens_details.cache_write_1h_tokens,
-});
+const hasTexts = (line: Unchecked, names: readonly string[]): boolean =>
+  names.every((name) => typeof line[name] === "string");
 
 /**
- * The settle line of a request that was opened by `open` and ended at `now`, in milliseconds of the
- * wall clock. Each field is named, because copying objects would take longer than everything else
- * about the line.
+ * Whether a line can be billed: it has these texts, a cost and its currency, and the token counts
+ * in `counts`.
  */
-export function settleRecord(open: OpenRecord, now: number, settlement: Settlement): SettleRecord {
-  const startedAt = Date.parse(open.time);
-  const endedAt = Math.max(now, startedAt);
-  return {
-    type: "settle",
-    spend_id: open.spend_id,
-    time: isoTime(endedAt),
-    gateway_request_id: open.gateway_request_id,
-    account: open.account,
-    key_id: open.key_id,
-    model_requested: open.model_requested,
-    model_served: settlement.modelServed,
-    provider: settlement.provider,
-    status: settlement.status,
-    http_status: settlement.httpStatus,
-    error_code: settlement.errorCode,
-    finish_reason: settlement.finishReason,
-    attempts: settlement.attempts,
-    usage: countsOf(settlement.usage),
-    usage_source: settlement.usageSource,
-    cost: settlement.cost,
-    currency: settlement.currency,
-    first_token_ms: settlement.firstTokenMs,
-    duration_ms: endedAt - startedAt,
-    ...(settlement.notes && { notes: settlement.notes }),
-    prices: settlement.price ?? null,
-  };
-}
+export const isBillable = (line: Unchecked, texts: readonly string[], counts: Unchecked): boolean =>
+  hasTexts(line, texts) &&
+  AMOUNT.test(asString(line["cost"]) ?? "") &&
+  typeof line["currency"] === "string" &&
+  COUNTS.every((name) => asCount(counts[name]) !== undefined) &&
+  RARE_COUNTS.every((name) => counts[name] === undefined || asCount(counts[name]) !== undefined);
+
+const TEXTS = ["spend_id", "gateway_request_id", "account", "key_id", "model_requested"];
 
 /**
  * Reads a line. Undefined if another program wrote it, or a field that a usage record has is
@@ -187,28 +135,24 @@ export function settleRecord(open: OpenRecord, now: number, settlement: Settleme
  */
 export function parseSpendLine(line: string): SpendRecord | undefined {
   const record = asObject(parseJson(line));
-  const hasTexts =
-    TEXTS.every((name) => typeof record[name] === "string") && isTime(record["time"]);
-  if (!hasTexts) return undefined;
-  const isReadable = record["type"] === "open" || (record["type"] === "settle" && isBilled(record));
+  const { type } = record;
+  const isReadable =
+    hasTexts(record, TEXTS) &&
+    isTime(record["time"]) &&
+    (type === "open" || (type === "settle" && isSettled(record)));
   return isReadable ? (record as unknown as SpendRecord) : undefined;
 }
 
 const isTextOrNull = (value: unknown): boolean => value === null || typeof value === "string";
 
-function isBilled(record: Record<string, unknown>): boolean {
-  const usage = asObject(record["usage"]);
-  const duration = asCount(record["duration_ms"]);
+function isSettled(line: Unchecked): boolean {
+  const duration = asCount(line["duration_ms"]);
   return (
-    COUNTS.every((name) => asCount(usage[name]) !== undefined) &&
-    hasRareCounts(usage) &&
+    isBillable(line, ["status"], asObject(line["usage"])) &&
     duration !== undefined &&
     // It did not begin before 1970.
-    duration <= Date.parse(String(record["time"])) &&
-    typeof record["status"] === "string" &&
-    typeof record["currency"] === "string" &&
-    isTextOrNull(record["model_served"]) &&
-    isTextOrNull(record["provider"]) &&
-    AMOUNT.test(asString(record["cost"]) ?? "")
+    duration <= Date.parse(String(line["time"])) &&
+    isTextOrNull(line["model_served"]) &&
+    isTextOrNull(line["provider"])
   );
 }

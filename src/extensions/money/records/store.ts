@@ -18,16 +18,8 @@ export interface SegmentCursor {
 /** How far the spend log has been copied, by the file names of its segments. */
 export type LogCursor = Readonly<Record<string, SegmentCursor>>;
 
-/** Tells a reader of records to stop. */
-export interface Cancellation {
-  /** True once nobody waits for the records any more. */
-  readonly aborted: boolean;
-  /** What the reader then throws. */
-  readonly reason?: unknown;
-}
-
-/** Which days. All members that are there must match. */
-export interface DayFilter {
+/** Which records to read. A record must match all members that are there. */
+export interface UsageFilter {
   /** The month of the day on which a record is booked: `YYYY-MM`. */
   readonly month?: string | undefined;
   /** The day on which it is booked: `YYYY-MM-DD`. */
@@ -36,30 +28,16 @@ export interface DayFilter {
   readonly from?: string | undefined;
   /** The last such day. */
   readonly to?: string | undefined;
-}
-
-/** Which records to read. A record must match all members that are there. */
-export interface UsageFilter extends DayFilter {
   /** As UsageRecord.account. */
   readonly account?: string | undefined;
   /** As UsageRecord.model. */
   readonly model?: string | undefined;
   /** As UsageRecord.key_id. */
-  readonly keyId?: string | undefined;
+  readonly key_id?: string | undefined;
   /** Empty: only records of which no provider began to answer. */
   readonly provider?: string | undefined;
   /** Leave out the records of other data_dirs whose gateways write into the same store. */
   readonly ownOnly?: boolean;
-}
-
-/** How to read records. */
-export interface ReadFilter extends UsageFilter {
-  /** The gateway_request_id. */
-  readonly requestId?: string | undefined;
-  /** How many matching records to pass over. Absent: 0. */
-  readonly skip?: number | undefined;
-  /** Absent: the reader goes on to the end. */
-  readonly cancel?: Cancellation;
 }
 
 /** Which records to find by their request id. */
@@ -90,9 +68,7 @@ export interface DayLine {
   readonly record: UsageRecord | undefined;
 }
 
-/** Gives the records of a day, in the order of the log, for a rebuild. A call begins anew. */
-export type ReadDay = () => AsyncIterable<readonly UsageRecord[]>;
-
+/** Keeps usage records. All promises reject if they cannot be read or written. */
 export interface UsageStore {
   /** How far the log was copied. Empty: nothing was. */
   cursor(): Promise<LogCursor>;
@@ -115,12 +91,18 @@ export interface UsageStore {
    * about them quickly. Doing it again changes nothing.
    */
   finish(day: string): Promise<void>;
-  /** Puts records in the place of all those of this data_dir on a day, which is then finished. */
-  replaceDay(day: string, read: ReadDay): Promise<void>;
+  /**
+   * Puts records, in the order of the log, in the place of all those of this data_dir on a day,
+   * which is then finished.
+   */
+  replaceDay(day: string, records: AsyncIterable<readonly UsageRecord[]>): Promise<void>;
   /** Sets the cursor alone. */
   setCursor(cursor: LogCursor): Promise<void>;
-  /** Yields the matching records in batches, day by day. No batch is empty. */
-  records(filter: ReadFilter): AsyncIterable<readonly UsageRecord[]>;
+  /**
+   * Yields the matching records day by day, but for the first `skip` of them; absent: 0. A batch
+   * may be empty, so that a reader whom nobody waits for can stop.
+   */
+  records(filter: UsageFilter, skip?: number): AsyncIterable<readonly UsageRecord[]>;
   /**
    * Finds the latest records of a request id by an index, with `details` and `log`, in the order in
    * which they ended.

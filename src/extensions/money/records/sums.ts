@@ -3,18 +3,20 @@ import { formatMoney } from "../../../core/ledger/price.ts";
 import { parseMoney } from "./amounts.ts";
 import type { UsageRecord } from "./usage-record.ts";
 
-/** What sums are grouped by. `provider` is empty where no provider began to answer. */
-export type Dimension = "day" | "account" | "key_id" | "model" | "provider" | "currency";
-
 /** All dimensions. The sums that are kept of a closed day are grouped by them. */
-export const DIMENSIONS: readonly Dimension[] = [
-  "day",
-  "account",
-  "key_id",
-  "model",
-  "provider",
-  "currency",
-];
+export const DIMENSIONS = ["day", "account", "key_id", "model", "provider", "currency"] as const;
+
+/** What sums are grouped by. `provider` is empty where no provider began to answer. */
+export type Dimension = (typeof DIMENSIONS)[number];
+
+/** The members of a sum that add up the column of the same name. */
+export const SUMMED_COUNTS = [
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "cache_write_tokens",
+  "completion_tokens",
+  "reasoning_tokens",
+] as const satisfies readonly (keyof UsageRecord & keyof Sum)[];
 
 /** What some records add up to. */
 export interface Sum {
@@ -38,71 +40,54 @@ export interface Sum {
 export type SumBy<D extends Dimension> = Sum & { readonly [dimension in D]: string };
 
 /** The sum of no records. */
-export const emptySum = (): Sum => ({
-  requests: 0,
-  prompt_cache_hit_tokens: 0,
-  prompt_cache_miss_tokens: 0,
-  cache_write_tokens: 0,
-  completion_tokens: 0,
-  reasoning_tokens: 0,
-  cost: 0n,
-});
+export const emptySum = (): Sum => {
+  const counts = Object.fromEntries(SUMMED_COUNTS.map((name) => [name, 0]));
+  return { requests: 0, ...counts, cost: 0n } as Sum;
+};
 
 /** Adds `part` to `sum`. */
 export function addToSum(sum: Sum, part: Sum): void {
   sum.requests += part.requests;
-  sum.prompt_cache_hit_tokens += part.prompt_cache_hit_tokens;
-  sum.prompt_cache_miss_tokens += part.prompt_cache_miss_tokens;
-  sum.cache_write_tokens += part.cache_write_tokens;
-  sum.completion_tokens += part.completion_tokens;
-  sum.reasoning_tokens += part.reasoning_tokens;
+  for (const name of SUMMED_COUNTS) sum[name] += part[name];
   sum.cost += part.cost;
 }
 
-/** Adds sums up by some dimensions. */
+/** Adds sums and records up by some dimensions. */
 export interface Summer<D extends Dimension> {
   /** Adds a sum that has all of the dimensions. */
   add(part: SumBy<D>): void;
+  /** Adds a record. */
+  addRecord(record: UsageRecord): void;
   /** What was added so far. */
   sums(): readonly SumBy<D>[];
 }
 
 export function createSummer<D extends Dimension>(by: readonly D[]): Summer<D> {
   const groups = new Map<string, SumBy<D>>();
+
+  /** `part` has the dimensions. Of a record the provider may be null. */
+  function groupOf(part: { readonly [dimension in D]: string | null }): Sum {
+    const key = by.map((name) => part[name] ?? "").join("\0");
+    let group = groups.get(key);
+    if (!group) {
+      const names = Object.fromEntries(by.map((name) => [name, part[name] ?? ""]));
+      group = { ...names, ...emptySum() } as SumBy<D>;
+      groups.set(key, group);
+    }
+    return group;
+  }
+
   return {
-    add(part) {
-      const key = by.map((name) => part[name]).join("\0");
-      let group = groups.get(key);
-      if (!group) {
-        const names = Object.fromEntries(by.map((name) => [name, part[name]]));
-        group = { ...names, ...emptySum() } as SumBy<D>;
-        groups.set(key, group);
-      }
-      addToSum(group, part);
+    add: (part) => addToSum(groupOf(part), part),
+    addRecord(record) {
+      const group = groupOf(record);
+      group.requests += 1;
+      for (const name of SUMMED_COUNTS) group[name] += record[name];
+      group.cost += parseMoney(record.cost);
     },
     sums: () => [...groups.values()],
   };
 }
-
-/**
- * A record as a sum. Each member is named: of millions of records, copies would take longer than
- * everything else.
- */
-export const sumOfRecord = (record: UsageRecord): SumBy<Dimension> => ({
-  day: record.day,
-  account: record.account,
-  key_id: record.key_id,
-  model: record.model,
-  provider: record.provider ?? "",
-  currency: record.currency,
-  requests: 1,
-  prompt_cache_hit_tokens: record.prompt_cache_hit_tokens,
-  prompt_cache_miss_tokens: record.prompt_cache_miss_tokens,
-  cache_write_tokens: record.cache_write_tokens,
-  completion_tokens: record.completion_tokens,
-  reasoning_tokens: record.reasoning_tokens,
-  cost: parseMoney(record.cost),
-});
 
 /** Sums as JSON. parseSums() reads them back. */
 export const sumsText = (sums: readonly SumBy<Dimension>[]): string =>

@@ -5,16 +5,9 @@ import { isDay, isTime } from "./iso-time.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import type { Price } from "../../../core/ledger/price.ts";
-import {
-  asArray,
-  asCount,
-  asObject,
-  asString,
-  parseJson,
-} from "../../../core/schema/untrusted-json.ts";
-import { AMOUNT } from "./amounts.ts";
+import { asArray, asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import type { AttemptDetails, RequestDetails } from "./details.ts";
-import { COUNTS, hasRareCounts, type SettleRecord } from "./spend-lines.ts";
+import { COUNTS, isBillable, type SettleRecord, type TokenCounts } from "./spend-lines.ts";
 
 /** The lines of the spend log that a record is made of. */
 export interface LogPlace {
@@ -27,10 +20,10 @@ export interface LogPlace {
 }
 
 /**
- * One settled request. Other programs read these records, so names, order and meanings of the
- * columns stay.
+ * One settled request, with its token counts. Other programs read these records, so names, order
+ * and meanings of the columns stay.
  */
-export interface UsageRecord {
+export interface UsageRecord extends Omit<TokenCounts, "cache_write_1h_tokens"> {
   /** The spend_id of the spend log: `sp_` and 32 hex digits. No two records have the same. */
   readonly usage_id: string;
   /** The request id that the client sent or was given. Several requests may have the same. */
@@ -45,18 +38,6 @@ export interface UsageRecord {
   readonly provider: string | null;
   /** As Settlement.status. */
   readonly status: Settlement["status"];
-  /** Includes the tokens from the provider's cache. */
-  readonly prompt_tokens: number;
-  /** Reasoning tokens included. */
-  readonly completion_tokens: number;
-  /** prompt_tokens + completion_tokens. */
-  readonly total_tokens: number;
-  /** Part of prompt_tokens. */
-  readonly prompt_cache_hit_tokens: number;
-  /** Part of prompt_tokens. */
-  readonly prompt_cache_miss_tokens: number;
-  /** Part of completion_tokens. */
-  readonly reasoning_tokens: number;
   /** A decimal number, exact, in `currency`. */
   readonly cost: string;
   /** Three capital letters, such as USD. */
@@ -65,7 +46,7 @@ export interface UsageRecord {
   readonly started_at: string;
   /** ISO 8601 in UTC, with milliseconds. */
   readonly ended_at: string;
-  /** Part of prompt_cache_miss_tokens: what the provider wrote to its cache. */
+  /** As in TokenCounts, but always there. */
   readonly cache_write_tokens: number;
   /**
    * The day on which it is booked, `YYYY-MM-DD` in UTC: that of ended_at or, if that day was
@@ -87,12 +68,7 @@ export const USAGE_COLUMNS = [
   "model",
   "provider",
   "status",
-  "prompt_tokens",
-  "completion_tokens",
-  "total_tokens",
-  "prompt_cache_hit_tokens",
-  "prompt_cache_miss_tokens",
-  "reasoning_tokens",
+  ...COUNTS,
   "cost",
   "currency",
   "started_at",
@@ -124,7 +100,18 @@ export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): U
     ended_at: settle.time,
     cache_write_tokens: usage.cache_write_tokens ?? 0,
     day,
-    details: detailsOf(settle),
+    // Members that are undefined do not stand in the line: there are millions of records.
+    details: {
+      model_requested: settle.model_requested,
+      error_code: settle.error_code ?? undefined,
+      finish_reason: settle.finish_reason ?? undefined,
+      first_token_ms: settle.first_token_ms ?? undefined,
+      usage_source: settle.usage_source,
+      cache_write_1h_tokens: usage.cache_write_1h_tokens,
+      attempts: asArray(settle.attempts).map(attemptDetails),
+      prices: settle.prices || undefined,
+      notes: settle.notes ? asArray(settle.notes).map(String) : undefined,
+    },
     log,
   };
 }
@@ -139,23 +126,6 @@ export function withoutDetails(record: UsageRecord): UsageRecord {
   return columns;
 }
 
-/** Members without a value are left out: there are millions of records. */
-function detailsOf(settle: SettleRecord): RequestDetails {
-  const { error_code, finish_reason, first_token_ms, prices, notes } = settle;
-  const { cache_write_1h_tokens } = settle.usage;
-  return {
-    model_requested: settle.model_requested,
-    ...(error_code !== null && { error_code }),
-    ...(finish_reason !== null && { finish_reason }),
-    ...(first_token_ms !== null && { first_token_ms }),
-    usage_source: settle.usage_source,
-    ...(cache_write_1h_tokens !== undefined && { cache_write_1h_tokens }),
-    attempts: asArray(settle.attempts).map(attemptDetails),
-    ...(prices && { prices }),
-    ...(notes && { notes: asArray(notes).map(String) }),
-  };
-}
-
 /** An attempt has a share of the usage and the cost, if several served the request. */
 function attemptDetails(attempt: unknown): AttemptDetails {
   const { model, outcome, duration_ms, share } = asObject(attempt);
@@ -166,7 +136,7 @@ function attemptDetails(attempt: unknown): AttemptDetails {
 }
 
 /** What every record must have as text. */
-const TEXTS = ["usage_id", "gateway_request_id", "account", "key_id", "model", "status"] as const;
+const TEXTS = ["usage_id", "gateway_request_id", "account", "key_id", "model", "status"];
 
 /**
  * Reads a line of a record file. Undefined if something that is billed or searched for is missing
@@ -176,11 +146,7 @@ export function parseUsageLine(line: string): UsageRecord | undefined {
   const record = asObject(parseJson(line));
   const log = asObject(record["log"]);
   const isReadable =
-    TEXTS.every((name) => typeof record[name] === "string") &&
-    COUNTS.every((name) => asCount(record[name]) !== undefined) &&
-    hasRareCounts(record) &&
-    AMOUNT.test(asString(record["cost"]) ?? "") &&
-    typeof record["currency"] === "string" &&
+    isBillable(record, TEXTS, record) &&
     isTime(record["started_at"]) &&
     isTime(record["ended_at"]) &&
     isDay(record["day"]) &&

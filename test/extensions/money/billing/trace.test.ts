@@ -20,7 +20,7 @@ import { folder } from "../../../support/folder.ts";
 import { demo } from "../../../support/gateway.ts";
 
 const NAME = "2026-01-31.0001.jsonl";
-const WAITING = { aborted: false };
+const WAITING = { aborted: false, reason: undefined };
 
 function booksOf(lines: readonly object[]) {
   const dir = folder();

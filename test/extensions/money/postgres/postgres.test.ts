@@ -9,7 +9,6 @@ import { gatewayInstanceId } from "../../../../src/extensions/data-files/index.t
 import { extension } from "../../../../src/extensions/money/postgres/index.ts";
 import type {
   Dimension,
-  ReadFilter,
   UsageFilter,
   UsageRecord,
   UsageStore,
@@ -135,14 +134,14 @@ const QUESTIONS: readonly UsageFilter[] = [
   { from: "2026-01-31", to: "2026-02-01" },
   { account: "acme" },
   { account: 'say "hi"', model: "m" },
-  { keyId: "key 1" },
+  { key_id: "key 1" },
   { provider: "lab" },
   { provider: "" },
   { account: "none" },
 ];
 
 /** The records that match a filter, as texts in their order. */
-async function textsOf(store: UsageStore, filter: ReadFilter): Promise<readonly string[]> {
+async function textsOf(store: UsageStore, filter: UsageFilter): Promise<readonly string[]> {
   const texts: string[] = [];
   for await (const batch of store.records(filter))
     texts.push(...batch.map((record) => JSON.stringify(record)));
@@ -165,11 +164,8 @@ async function haveSameAnswers(
     const [ours, theirs] = await Promise.all(both.map((store) => store.sums(filter, by)));
     assert.deepEqual(sorted(theirs!), sorted(ours!), JSON.stringify({ filter, by }));
   }
-  for (const requestId of [undefined, '"quoted" 7 %_\\ é']) {
-    const asking = { ...filter, requestId };
-    const [ours, theirs] = await Promise.all(both.map((store) => textsOf(store, asking)));
-    assert.deepEqual(theirs, ours, JSON.stringify(filter));
-  }
+  const [ours, theirs] = await Promise.all(both.map((store) => textsOf(store, filter)));
+  assert.deepEqual(theirs, ours, JSON.stringify(filter));
 }
 
 describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
@@ -219,11 +215,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await at.pass();
     assert.deepEqual(ids(await at.records()), [0, 1, 2, 3, 4, 5]);
     const rest: UsageRecord[] = [];
-    for await (const batch of at.books.store.records({ skip: 4 })) rest.push(...batch);
+    for await (const batch of at.books.store.records({}, 4)) rest.push(...batch);
     assert.deepEqual(ids(rest), [4, 5]);
-    const reason = new Error("left");
-    const cancelled = at.books.store.records({ cancel: { aborted: true, reason } });
-    await assert.rejects(cancelled[Symbol.asyncIterator]().next(), reason);
   });
 
   it("find the latest of a request id", async (t) => {
@@ -348,7 +341,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       for await (const batch of at.books.store.records({ ownOnly: true })) mine.push(...batch);
       assert.deepEqual(ids(mine), [index]);
       assert.equal((await linesOf(at, "2026-01-31")).length, 1);
-      await at.books.store.replaceDay("2026-01-31", async function* () {});
+      await at.books.store.replaceDay("2026-01-31", (async function* () {})());
     }
     assert.deepEqual(await all[0]!.records(), []);
   });
@@ -368,16 +361,18 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       `UPDATE usage_records SET day = '2026-01-30', cost = 9 WHERE ${mine} AND log_line = 2`,
     );
     await db.query(url, `DELETE FROM usage_records WHERE ${mine} AND log_line = 4`);
-    const failing = at.books.store.replaceDay("2026-01-31", async function* () {
+    async function* unreadable() {
       yield records.slice(0, 1);
       throw new Error("unreadable");
-    });
+    }
+    const failing = at.books.store.replaceDay("2026-01-31", unreadable());
     await assert.rejects(failing, /unreadable/);
     assert.equal((await linesOf(at, "2026-01-31")).length, 1, "as it was");
-    await at.books.store.replaceDay("2026-01-31", async function* () {
+    async function* inTwo() {
       yield records.slice(0, 2);
       yield records.slice(2);
-    });
+    }
+    await at.books.store.replaceDay("2026-01-31", inTwo());
     assert.deepEqual(await linesOf(at, "2026-01-31"), before);
     assert.deepEqual(await at.books.store.days(), ["2026-01-31"]);
     assert.equal((await linesOf(other, "2026-01-31")).length, 3);

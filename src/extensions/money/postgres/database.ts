@@ -1,0 +1,96 @@
+// Connections to PostgreSQL, through the optional package `pg`. The interfaces before Database
+// describe the part of the package that is used.
+import { loadPeer } from "../../stores/index.ts";
+import { MIGRATE } from "./tables.ts";
+
+/** What a query has found. */
+export interface QueryResult {
+  /** All queries name their only column `value`. */
+  readonly rows: readonly { readonly value: unknown }[];
+}
+
+/** A query with a deadline of its own. */
+export interface LongQuery {
+  /** SQL, with `$1` in the place of the first value. */
+  readonly text: string;
+  /** As many as the text has places for. */
+  readonly values: readonly unknown[];
+  /** Milliseconds. */
+  readonly query_timeout: number;
+}
+
+/** One connection. */
+export interface Client {
+  /** Rejects with what the server says, or when the deadline is over. */
+  query(text: string | LongQuery, values?: readonly unknown[]): Promise<QueryResult>;
+  /** The connection has broken. Without a listener that would end the process. */
+  on(event: "error", listener: () => void): void;
+  /** Ends the connection, and whatever it was in the middle of. */
+  release(end: true): void;
+}
+
+/** A pool of connections. */
+export interface Pool extends Pick<Client, "query"> {
+  /** An idle connection has broken, or a new one is there. Listen to errors as Client.on says. */
+  on(event: "error" | "connect", listener: (client: Client) => void): void;
+  /** Takes a connection out of the pool. Rejects if there is none in time. */
+  connect(): Promise<Client>;
+  /** Resolves when all connections have ended. Nothing may be asked after that. */
+  end(): Promise<void>;
+}
+
+/** The package's exports. */
+export interface PgPackage {
+  /** Takes its options, and connects at the first query. */
+  readonly Pool: new (
+    options: object,
+  ) => Pool;
+}
+
+/**
+ * A database that hangs must not hold the sync for ever. Reading ten million records takes long,
+ * but each query is short.
+ */
+const LIMITS = {
+  connectionTimeoutMillis: 5_000,
+  query_timeout: 60_000,
+  max: 8,
+  allowExitOnIdle: true,
+};
+
+/** A database whose tables are made before it is first asked. */
+export interface Database {
+  /** What a query has found. Rejects with what the server says, or when it takes too long. */
+  run<T>(text: string, ...values: readonly unknown[]): Promise<readonly T[]>;
+  /** A connection of its own for a transaction. Whoever asks ends it. */
+  connect(): Promise<Client>;
+  /** Ends all connections. */
+  close(): Promise<void>;
+}
+
+/** Connects when it is first used. Throws a ValidationError if `pg` is not installed. */
+export function openDatabase(address: string): Database {
+  const { Pool } = loadPeer<PgPackage>("pg", "usage.store");
+  const pool = new Pool({ connectionString: address, application_name: "chat-gateway", ...LIMITS });
+  // A connection that breaks fails the queries on it. Without these listeners it would end the
+  // process as well.
+  pool.on("error", () => undefined);
+  pool.on("connect", (client) => client.on("error", () => undefined));
+  let isMigrated = false;
+
+  /** Several statements in one query are one transaction. */
+  async function ready(): Promise<Pool> {
+    if (!isMigrated) await pool.query(MIGRATE);
+    isMigrated = true;
+    return pool;
+  }
+
+  return {
+    async run<T>(text: string, ...values: readonly unknown[]) {
+      const { rows } = await (await ready()).query(text, values);
+      return rows.map(({ value }) => value as T);
+    },
+    connect: async () => (await ready()).connect(),
+    close: () => pool.end(),
+  };
+}

@@ -1,0 +1,149 @@
+// The SQL of the store. All queries name their only column `value`. A source is a data_dir, by its
+// gateway instance id; a place tells it from copies of it.
+import {
+  SUMMED_COUNTS,
+  type Dimension,
+  type UsageFilter,
+  type UsageRecord,
+} from "../records/index.ts";
+import { SET_ALL, WHOLE_RECORD } from "./tables.ts";
+
+/**
+ * Notes that this place ($2) of a source ($1) is at work with its data_dir ($3). Returns the
+ * data_dirs of other places that were at work at the same time within the last hour. A data_dir
+ * that was moved, or restored elsewhere, is at work in one place after the other.
+ */
+export const NOTE_PLACE = `WITH mine AS (
+    INSERT INTO usage_sources AS mine VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp())
+    ON CONFLICT (source, place) DO UPDATE SET data_dir = excluded.data_dir,
+      seen_at = clock_timestamp(),
+      began_at = CASE WHEN mine.seen_at < now() - interval '1 hour'
+        THEN clock_timestamp() ELSE mine.began_at END
+    RETURNING began_at),
+  forgotten AS (
+    DELETE FROM usage_sources
+    WHERE source = $1 AND place <> $2 AND seen_at < now() - interval '7 days')
+  SELECT data_dir AS value FROM usage_sources, mine
+  WHERE source = $1 AND place <> $2 AND seen_at > mine.began_at
+    AND seen_at > now() - interval '1 hour'
+  ORDER BY seen_at DESC`;
+
+/**
+ * The cursor of a source ($1), and whether another place than this ($2) has moved it since this one
+ * has been at work: it then says how far a copy of the spend log was copied.
+ */
+export const CURSOR = `SELECT json_build_object('cursor', cursor,
+    'is_of_copy', coalesce(cursors.place <> $2 AND moved_at > began_at, false)) AS value
+  FROM usage_cursors AS cursors
+  LEFT JOIN usage_sources AS mine ON mine.source = cursors.source AND mine.place = $2
+  WHERE cursors.source = $1`;
+
+/** Sets the cursor alone. $1: the source; $2: the place; $3: the cursor. */
+export const SET_CURSOR = `INSERT INTO usage_cursors (source, place, moved_at, cursor)
+  VALUES ($1, $2, clock_timestamp(), $3)
+  ON CONFLICT (source) DO UPDATE SET place = excluded.place, moved_at = excluded.moved_at,
+    cursor = excluded.cursor`;
+
+/** The same, and adds records. $4: rowsOf() the records. */
+export const ADD = `WITH moved AS (${SET_CURSOR})
+  INSERT INTO usage_records SELECT * FROM json_populate_recordset(NULL::usage_records, $4)`;
+
+/** $1: the day; $2: usageIdPattern(). */
+export const DELETE_DAY = "DELETE FROM usage_records WHERE day = $1 AND usage_id LIKE $2";
+
+/** A record that somebody has moved to another day is moved back. $1: rowsOf() the records. */
+export const PUT = `INSERT INTO usage_records
+  SELECT * FROM json_populate_recordset(NULL::usage_records, $1)
+  ON CONFLICT (usage_id) DO UPDATE ${SET_ALL}`;
+
+/** Records as rows of the table, in JSON. */
+export const rowsOf = (records: readonly UsageRecord[]): string =>
+  JSON.stringify(
+    records.map(({ log, ...columns }) => ({
+      ...columns,
+      log_segment: log?.segment,
+      log_line: log?.line,
+      log_sha256: log?.sha256,
+    })),
+  );
+
+/** The usage_ids of a source's records, as a pattern for LIKE. */
+export const usageIdPattern = (source: string): string => `sp\\_${source.slice(0, 8)}%`;
+
+/**
+ * The latest records of a request id. The index is used first, because a planner that looks for the
+ * latest might read all records backwards. $3: the most records.
+ */
+export const FIND = `WITH found AS MATERIALIZED (
+    SELECT * FROM usage_records
+    WHERE gateway_request_id = $1 AND ($2::text IS NULL OR account = $2))
+  SELECT ${WHOLE_RECORD} AS value
+  FROM found ORDER BY ended_at DESC, usage_id COLLATE "C" DESC LIMIT $3`;
+
+/**
+ * The days with records of a source: it goes from one day to the next by the index, for there may
+ * be millions of records on each. $1: usageIdPattern().
+ */
+export const DAYS = `WITH RECURSIVE known AS (
+    SELECT min(day) AS day FROM usage_records
+    UNION ALL
+    SELECT (SELECT min(day) FROM usage_records WHERE day > known.day) FROM known
+    WHERE known.day IS NOT NULL)
+  SELECT to_char(day, 'YYYY-MM-DD') AS value FROM known
+  WHERE EXISTS (SELECT FROM usage_records AS records
+    WHERE records.day = known.day AND usage_id LIKE $1)
+  ORDER BY known.day`;
+
+/** Which rows a query is about. */
+export interface Condition {
+  /** What stands after WHERE. */
+  readonly text: string;
+  /** What `$1` and so on stand for. */
+  readonly values: readonly unknown[];
+}
+
+/**
+ * The rows that match a filter. `source` is the gateway instance id, which is asked for only if the
+ * filter needs it.
+ */
+export function conditionOf(filter: UsageFilter, source: () => string): Condition {
+  const tests = {
+    "account = ?": filter.account,
+    "model = ?": filter.model,
+    "key_id = ?": filter.key_id,
+    "coalesce(provider, '') = ?": filter.provider,
+    "usage_id LIKE ?": filter.ownOnly ? usageIdPattern(source()) : undefined,
+    "day >= ?::date AND day < ?::date + interval '1 month'": filter.month && `${filter.month}-01`,
+    "day = ?": filter.day,
+    "day >= ?": filter.from,
+    "day <= ?": filter.to,
+  };
+  const given = Object.entries(tests).filter(([, value]) => value !== undefined);
+  const texts = given.map(([test], index) => test.replaceAll("?", () => `$${index + 1}`));
+  return { text: texts.join(" AND ") || "true", values: given.map(([, value]) => value) };
+}
+
+/** Opens the cursor `usage` over rows, day by day in the order of the log. */
+export const openCursor = (record: string, where: string, skip: number): string =>
+  `DECLARE usage NO SCROLL CURSOR FOR SELECT ${record} AS value FROM usage_records
+   WHERE ${where} ORDER BY day, log_segment, log_line, usage_id OFFSET ${skip}`;
+
+/** The dimensions that are not the column as it is. */
+const DIMENSION_TEXTS: Readonly<Partial<Record<Dimension, string>>> = {
+  day: "to_char(day, 'YYYY-MM-DD')",
+  provider: "coalesce(provider, '')",
+};
+
+/** Adds up rows by each combination of the dimensions. The costs are texts. */
+export function sumsBy(by: readonly Dimension[], where: string): string {
+  const groups = by.map((name) => DIMENSION_TEXTS[name] ?? name);
+  const columns = [
+    ...by.map((name, index) => `${groups[index]} AS ${name}`),
+    "count(*) AS requests",
+    ...SUMMED_COUNTS.map((name) => `sum(${name}) AS ${name}`),
+    "sum(cost)::text AS cost",
+  ];
+  return `SELECT to_json(sums) AS value FROM (
+    SELECT ${columns.join(", ")} FROM usage_records WHERE ${where}
+    GROUP BY ${groups.join(", ") || "()"} HAVING count(*) > 0) AS sums`;
+}
