@@ -138,7 +138,17 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
   };
 }
 
-function dayFilesIn(dir: string): string[] {
+/**
+ * The cursor of the file store in a folder. Undefined: it has none. Throws if the file is not what
+ * this module writes.
+ */
+export function readCursor(dir: string): Cursor | undefined {
+  const path = join(dir, "cursor.json");
+  return existsSync(path) ? parseCursor(readFileSync(path, "utf8"), path) : undefined;
+}
+
+/** The days that have a file in a folder. */
+export function dayFilesIn(dir: string): string[] {
   if (!existsSync(dir)) return [];
   return readdirSync(dir)
     .filter((name) => DAY_FILE.test(name))

@@ -22,44 +22,67 @@ interface Run {
   readonly segment: string;
   readonly from: number;
   to: number;
+  /** The number of its first line. */
+  readonly line: number;
 }
 
-/** All of the file of a day, in its order. Each pass leaves a run of each segment. */
-async function runsOf(source: Source, day: string): Promise<readonly Run[]> {
+/** Some lines of the file of a day. */
+export interface FileLines {
+  /** Without their line ends. `line`: the first line of the file has 1. */
+  readonly lines: readonly { readonly text: string; readonly line: number }[];
+  /** The same as they stand there. */
+  readonly bytes: Buffer;
+}
+
+/** The first bytes of the file of a day, in its order. Each pass leaves a run of each segment. */
+async function runsOf(path: string, to: number): Promise<readonly Run[]> {
   const runs: Run[] = [];
   let from = 0;
-  for await (const texts of textsOf(source, day))
-    for (const text of texts) {
+  let line = 1;
+  for await (const { lines, bytes } of readLines(path, { to, batchBytes: BATCH_BYTES })) {
+    let at = 0;
+    for (const text of lines) {
       const segment = segmentIn(text);
-      const to = from + Buffer.byteLength(text) + 1;
+      const next = bytes.indexOf("\n", at) + 1;
       const last = runs.at(-1);
-      if (last?.segment === segment) last.to = to;
-      else runs.push({ segment, from, to });
-      from = to;
+      if (last?.segment === segment) last.to += next - at;
+      else runs.push({ segment, from: from + at, to: from + next, line });
+      at = next;
+      line += 1;
     }
+    from += at;
+  }
   return runs;
 }
 
-/** The same in the order of the log: within a segment the file has it already. */
-async function* orderedTexts(source: Source, day: string): AsyncGenerator<readonly string[]> {
-  const path = source.files.pathOf(day);
-  const runs = await runsOf(source, day);
+/**
+ * The lines in the first bytes of the file of a day, in the order of the log: within a segment the
+ * file has it already.
+ */
+export async function* orderedLines(path: string, to: number): AsyncGenerator<FileLines> {
+  const runs = await runsOf(path, to);
   const ordered = [...runs].sort((one, other) => compareTexts(one.segment, other.segment));
-  for (const { from, to } of ordered)
-    for await (const { lines } of readLines(path, { from, to, batchBytes: BATCH_BYTES }))
-      yield lines;
+  for (const run of ordered) {
+    let { line } = run;
+    const options = { from: run.from, to: run.to, batchBytes: BATCH_BYTES };
+    for await (const { lines, bytes } of readLines(path, options)) {
+      const first = line;
+      line += lines.length;
+      yield { lines: lines.map((text, index) => ({ text, line: first + index })), bytes };
+    }
+  }
 }
 
 export async function* linesOf(source: Source, day: string): AsyncGenerator<readonly DayLine[]> {
-  for await (const texts of orderedTexts(source, day))
-    yield texts.map((text) => ({ text, record: parseUsageLine(text) }));
+  for await (const { lines } of orderedLines(source.files.pathOf(day), bytesOf(source, day)))
+    yield lines.map(({ text }) => ({ text, record: parseUsageLine(text) }));
 }
 
 export async function finish(source: Source, day: string): Promise<void> {
   if (bytesOf(source, day) === 0) return;
   const { files } = source;
   const draft = `${files.pathOf(day)}.new`;
-  await writeTexts(draft, orderedTexts(source, day));
+  await writeAll(draft, orderedBytes(source, day));
   await files.replace(day, draft);
   const summer = createSummer(DIMENSIONS);
   const entries: Buffer[] = [];
@@ -76,13 +99,17 @@ export async function finish(source: Source, day: string): Promise<void> {
   await replaceFile(files.besideOf(`${day}.sums`), sumsText(summer.sums()));
 }
 
-async function writeTexts(path: string, batches: AsyncIterable<readonly string[]>): Promise<void> {
+async function* orderedBytes(source: Source, day: string): AsyncGenerator<Buffer> {
+  for await (const { bytes } of orderedLines(source.files.pathOf(day), bytesOf(source, day)))
+    yield bytes;
+}
+
+async function writeAll(path: string, batches: AsyncIterable<string | Buffer>): Promise<void> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   await writeFile(path, "", { mode: 0o600 });
   const file = await open(path, "a");
   try {
-    for await (const texts of batches)
-      if (texts.length > 0) await file.appendFile(texts.map((text) => `${text}\n`).join(""));
+    for await (const batch of batches) if (batch.length > 0) await file.appendFile(batch);
     await file.sync();
   } finally {
     await file.close();
@@ -91,10 +118,11 @@ async function writeTexts(path: string, batches: AsyncIterable<readonly string[]
 
 export async function replaceDay(source: Source, day: string, read: ReadDay): Promise<void> {
   const draft = `${source.files.pathOf(day)}.new`;
-  async function* texts(): AsyncGenerator<readonly string[]> {
-    for await (const records of read()) yield records.map((record) => JSON.stringify(record));
+  async function* texts(): AsyncGenerator<string> {
+    for await (const records of read())
+      yield records.map((record) => `${JSON.stringify(record)}\n`).join("");
   }
-  await writeTexts(draft, texts());
+  await writeAll(draft, texts());
   const closed = source.days.of(day)?.closed;
   const { size } = statSync(draft);
   if (closed && closed.file_bytes !== size)

@@ -15,6 +15,7 @@ export {
 export * from "./store.ts";
 export {
   addToSum,
+  costsByCurrency,
   createSummer,
   DIMENSIONS,
   emptySum,

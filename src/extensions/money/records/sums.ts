@@ -104,6 +104,12 @@ export const sumOfRecord = (record: UsageRecord): SumBy<Dimension> => ({
   cost: parseMoney(record.cost),
 });
 
+/** The costs of sums, exact decimals by currency. */
+export const costsByCurrency = (
+  sums: readonly SumBy<"currency">[],
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(sums.map(({ currency, cost }) => [currency, formatMoney(cost)]).sort());
+
 /** Sums as JSON. parseSums() reads them back. */
 export const sumsText = (sums: readonly SumBy<Dimension>[]): string =>
   `${JSON.stringify(sums.map((sum) => ({ ...sum, cost: formatMoney(sum.cost) })))}\n`;

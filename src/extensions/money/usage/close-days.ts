@@ -4,14 +4,14 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import { sha256 } from "../../../core/hash.ts";
-import { formatMoney } from "../../../core/ledger/price.ts";
 import {
+  costsByCurrency,
+  createSummer,
   dayAfter,
   dayOf,
-  parseMoney,
+  sumOfRecord,
   type DayLine,
   type LogCursor,
-  type UsageRecord,
 } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import {
@@ -149,10 +149,7 @@ export interface RecordAdder {
 export function createRecordAdder(): RecordAdder {
   const hash = createHash("sha256");
   const merkle = createMerkleRoot();
-  const costs = new Map<string, bigint>();
-  const addCost = ({ currency, cost }: UsageRecord): void => {
-    costs.set(currency, (costs.get(currency) ?? 0n) + parseMoney(cost));
-  };
+  const summer = createSummer(["currency"]);
   let records = 0;
   let size = 0;
   return {
@@ -162,12 +159,12 @@ export function createRecordAdder(): RecordAdder {
       hash.update(bytes);
       for (const { text, record } of lines) {
         merkle.add(leafOf(text));
-        if (record) addCost(record);
+        if (record) summer.add(sumOfRecord(record));
       }
     },
     result: () => ({
       records,
-      cost: Object.fromEntries([...costs].sort().map(([name, sum]) => [name, formatMoney(sum)])),
+      cost: costsByCurrency(summer.sums()),
       file_bytes: size,
       file_sha256: hash.copy().digest("hex"),
       root: merkle.root(),

@@ -179,6 +179,13 @@ describe("an audit of wrong books", { concurrency: 2 }, () => {
     );
   });
 
+  it("names lines of days that do not continue each other", async () => {
+    await assertDifferences(
+      change("days.jsonl", 0, /(?<="made_at":")..../, "2027"),
+      /^days.jsonl, line 2: does not follow line 1: one of them was changed or moved$/,
+    );
+  });
+
   it("names the line of a day that cannot be read", async () => {
     const dir = copyOf(scene.dir);
     writeFileSync(join(dir, "days.jsonl"), "{}\n");

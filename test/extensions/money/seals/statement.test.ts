@@ -164,7 +164,9 @@ describe("a sealed statement", () => {
   it("is compared with lines that were kept", () => {
     const kept = textOfFile(scene.dir, "days.jsonl").split("\n").slice(0, -1);
     assert.deepEqual(verified(text, kept).compared, ["2026-02-01"]);
-    const other = verified(text, [kept[1]!.replace('"records":8', '"records":9')]);
+    const { signature: _signature, ...line } = JSON.parse(kept[1]!);
+    const anew = createSigner(scene.dir).sign(JSON.stringify({ ...line, records: 9 }));
+    const other = verified(text, [anew]);
     assert.deepEqual(other.findings, [
       "the line of 2026-02-01 in the statement: is not the one that was kept",
     ]);
