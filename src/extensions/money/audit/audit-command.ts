@@ -53,7 +53,12 @@ export interface AuditResult {
 const run = withBooks(async (context) => {
   const { books, args, terminal } = context;
   const findings = createFindings();
-  await copyOrExplain(context, findings);
+  try {
+    if (hasSpendLog(context)) await copyShown(context);
+  } catch (error) {
+    if (!(error instanceof BooksFault)) throw error;
+    findings.add("the books", error.message);
+  }
   const sizes = bookSizes(context);
   const result = await withProgress(
     context,
@@ -65,31 +70,24 @@ const run = withBooks(async (context) => {
   return result.ok ? 0 : 1;
 });
 
-/** Copies what is settled by now. If that is not possible, the audit says why. */
-async function copyOrExplain(context: BooksContext, findings: Findings): Promise<void> {
-  if (!hasSpendLog(context)) return;
-  try {
-    await copyShown(context);
-  } catch (error) {
-    if (!(error instanceof BooksFault)) throw error;
-    findings.add("the books", error.message);
-  }
-}
-
 async function auditBooks(
   { books, config }: BooksContext,
   findings: Findings,
 ): Promise<AuditResult> {
   const { dataDir, store, days, retention } = books;
   for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
-  const { segments, totals } = await proveBooks({
+  const {
+    segments,
+    days: proved,
+    totals,
+  } = await proveBooks({
     dataDir,
     dayLines: readDayLines(days.path, findings),
     records: hasFileStore(config) ? "files" : store,
     mayBeGone: retention.isExpired,
     findings,
   });
-  await checkKeptSums(books, findings);
+  await checkKeptSums(store, proved ?? [], findings);
   const unsettled = [...segments.values()].flatMap((segment) => segment.unsettled);
   const differences = findings.list();
   const { records, from, to } = totals.equal;

@@ -11,23 +11,14 @@ import {
   proveBooks,
   readDayLines,
   type BooksProof,
+  type DayCounts,
   type DayProof,
 } from "../proof/index.ts";
 import type { LogCursor } from "../records/index.ts";
 import { createRecordAdder, differencesFrom, hasFileStore } from "../usage/index.ts";
 
 /** What a rebuild did. `books rebuild --json` prints it. */
-export interface RebuildResult {
-  /** Records that were missing. */
-  added: number;
-  /** Records that said something else than the log. */
-  changed: number;
-  /** Records that no settled request has. */
-  removed: number;
-  /** Records that were as the log has them. */
-  unchanged: number;
-  /** Records that were left as they are: the log has no lines of them, or their day was left. */
-  left: number;
+export interface RebuildResult extends Omit<DayCounts, "awaited"> {
   /** Closed days that were left, because what was made anew is not what their lines say. */
   readonly not_rebuilt: string[];
 }
@@ -56,6 +47,7 @@ const run = withBooks(async (context) => {
 /** Rebuilds the usage records. The caller holds the lock of the books. */
 async function rebuildBooks({ books, config, terminal }: BooksContext): Promise<RebuildResult> {
   const { dataDir, spendDir, days, store } = books;
+  days.all(); // Throws if a line cannot be read: its day would be taken for an open one.
   const findings = createFindings();
   for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
   const proof = await proveBooks({

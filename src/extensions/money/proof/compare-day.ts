@@ -6,7 +6,7 @@ import { usageRecord, type LogPlace, type UsageRecord } from "../records/index.t
 import { createSegmentReader } from "../usage/index.ts";
 import type { Findings } from "./findings.ts";
 import type { ProvedSegment } from "./prove-segment.ts";
-import type { RecordBatch, RecordLine, RecordSource } from "./record-source.ts";
+import type { RecordLine, RecordSource } from "./record-source.ts";
 
 /** What the comparisons of all days share. */
 export interface Comparison {
@@ -55,12 +55,11 @@ const BATCH = 500;
  */
 export async function* compareDay(
   day: string,
-  batches: AsyncIterable<RecordBatch>,
+  lines: AsyncGenerator<RecordLine, undefined>,
   comparison: Comparison,
   tell: (pair: Pair) => void,
 ): AsyncGenerator<readonly UsageRecord[]> {
   const requests = requestsOn(day, comparison);
-  const lines = linesIn(batches);
   const pairing = createPairing(comparison, tell);
   let request = (await requests.next()).value;
   let line = (await lines.next()).value;
@@ -94,13 +93,6 @@ async function* requestsOn(
         if (coverage.bookedDay(name, log.line, settle.time) === day)
           yield { record: usageRecord(settle, day, log), log, opened, isDue: log.line <= dueLines };
   }
-  return undefined;
-}
-
-async function* linesIn(
-  batches: AsyncIterable<RecordBatch>,
-): AsyncGenerator<RecordLine, undefined> {
-  for await (const { lines } of batches) yield* lines;
   return undefined;
 }
 

@@ -25,9 +25,8 @@ export async function proveHead(
   const before = closedDays.filter(({ number }) => number < head.number);
   const coverage = createCoverage([...before, head]);
   const after = before.at(-1)?.day ?? "";
-  const days = new Set([...closedDays.map(({ day }) => day), ...source.days]);
   const adder = createRecordAdder();
-  for (const day of [...days].filter((name) => name > after).sort())
+  for (const day of source.days.filter((name) => name > after).sort())
     for await (const { lines } of source.linesOf(day))
       adder.add(
         lines.filter(({ record }) => {

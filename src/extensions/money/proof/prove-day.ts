@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { ClosedDay } from "../days/index.ts";
-import { sumOfRecord, type UsageRecord } from "../records/index.ts";
+import { sumOfRecord, type Dimension, type SumBy, type UsageRecord } from "../records/index.ts";
 import { createRecordAdder, differencesFrom, type RecordAdder } from "../usage/index.ts";
 import {
   compareDay,
@@ -12,8 +12,7 @@ import {
   type Expected,
   type Pair,
 } from "./compare-day.ts";
-import type { Findings } from "./findings.ts";
-import type { RecordBatch, RecordLine } from "./record-source.ts";
+import type { RecordLine } from "./record-source.ts";
 import { addToSpan, emptySpan, spanOf, type ProofTotals } from "./totals.ts";
 
 /** How the records of a day compare with the spend log. */
@@ -42,6 +41,8 @@ export interface DayProof {
   readonly counts: DayCounts;
   /** Whether the records are exactly those of the line of the day. Of an open day: true. */
   readonly isProved: boolean;
+  /** What its records add up to, by all dimensions. */
+  readonly sums: readonly SumBy<Dimension>[];
   /** Reads the day again, and yields the records that it should have, in the order of the log. */
   records(): AsyncIterable<readonly UsageRecord[]>;
 }
@@ -71,8 +72,8 @@ export async function proveDay(
   }
 
   const adder = createRecordAdder();
-  const lines = checked(source.linesOf(day), adder, closed ? name : undefined, findings);
-  for await (const _records of compareDay(day, lines, comparison, judge));
+  const lines = (added: RecordAdder) => linesOn(day, closed !== undefined, comparison, added);
+  for await (const _records of compareDay(day, lines(adder), comparison, judge));
   const found = adder.result();
   const unequal = closed ? differencesFrom(closed, found) : [];
   if (unequal.length > 0)
@@ -82,30 +83,31 @@ export async function proveDay(
     );
   const isProved = unequal.length === 0;
   addToSpan(closed && isProved ? totals.retired : totals.notProved, left);
-  const records = () => compareDay(day, source.linesOf(day), comparison, () => undefined);
-  return { day, closed, counts, isProved, records };
+  const records = () => compareDay(day, lines(createRecordAdder()), comparison, () => undefined);
+  return { day, closed, counts, isProved, sums: adder.sums(), records };
 }
 
-/** Passes lines on, adds them up, and checks that those of a closed day are in order. */
-async function* checked(
-  batches: AsyncIterable<RecordBatch>,
+/** The lines of a day's records, which are added up. Those of a closed day must be in order. */
+async function* linesOn(
+  day: string,
+  isClosed: boolean,
+  { source, findings }: Comparison,
   adder: RecordAdder,
-  closedName: string | undefined,
-  findings: Findings,
-): AsyncGenerator<RecordBatch> {
+): AsyncGenerator<RecordLine, undefined> {
   let last: RecordLine | undefined;
-  for await (const batch of batches) {
-    adder.add(batch.lines, batch.bytes);
-    for (const line of batch.lines) {
-      if (closedName !== undefined && last && !isInOrder(last, line))
+  for await (const { lines, bytes } of source.linesOf(day)) {
+    adder.add(lines, bytes);
+    for (const line of lines) {
+      if (isClosed && last && !isInOrder(last, line))
         findings.add(
-          `${closedName}, line ${line.line}`,
+          `${source.nameOf(day)}, line ${line.line}`,
           `is not in the order of the log: it or line ${line.line - 1} was moved or inserted`,
         );
       if (line.record) last = line;
+      yield line;
     }
-    yield batch;
   }
+  return undefined;
 }
 
 const isInOrder = (one: RecordLine, other: RecordLine): boolean =>

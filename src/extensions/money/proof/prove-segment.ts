@@ -50,11 +50,13 @@ export interface SegmentToProve {
   readonly listings: readonly Listing[];
   /** How far it was copied. Undefined: it was not. */
   readonly cursor: SegmentCursor | undefined;
+  /** The last day that is closed. Empty: none. */
+  readonly lastDay: string;
 }
 
 /** Reads a segment to its end, and reports what is wrong with it. */
 export async function proveSegment(
-  { name, spendDir, listings, cursor }: SegmentToProve,
+  { name, spendDir, listings, cursor, lastDay }: SegmentToProve,
   coverage: Coverage,
   findings: Findings,
 ): Promise<ProvedSegment> {
@@ -90,6 +92,13 @@ export async function proveSegment(
   const end = await readTo(size);
   if (cursor && size < cursor.bytes)
     findings.add(`${file}, line ${end.lines + 1}`, brokenFile(path, size, cursor.bytes));
+  const unsettled = reader.unsettled();
+  for (const { spend_id: id, time, line } of unsettled) {
+    const day = time.slice(0, 10);
+    // A request of a closed day is settled, or the day would not be closed.
+    if (day <= lastDay)
+      findings.add(`${file}, line ${line}`, `${id}: opened on ${day}, never settled`);
+  }
   const { lines: proved = 0, by = null } = good ?? {};
   return {
     name,
@@ -98,6 +107,6 @@ export async function proveSegment(
     end,
     dueLines: Math.max(cursor?.lines ?? 0, coverage.of(name).at(-1)?.lines ?? 0),
     days,
-    unsettled: reader.unsettled(),
+    unsettled,
   };
 }

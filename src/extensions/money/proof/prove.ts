@@ -5,14 +5,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createCoverage, type ClosedDay, type Coverage } from "../days/index.ts";
 import { segmentsIn, strangersIn } from "../ledger/index.ts";
-import type { UsageStore } from "../records/index.ts";
+import type { LogCursor, UsageStore } from "../records/index.ts";
 import type { DayLine } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
 import { headListings, proveHead } from "./heads.ts";
 import type { Comparison } from "./compare-day.ts";
 import { proveDay, type DayProof } from "./prove-day.ts";
 import { proveSegment, type ProvedSegment } from "./prove-segment.ts";
-import { sourceOfFiles, sourceOfStore, type RecordSource } from "./record-source.ts";
+import { sourceOfFiles, sourceOfStore } from "./record-source.ts";
 import { createTotals, type ProofTotals } from "./totals.ts";
 
 export interface ProofOptions {
@@ -57,63 +57,36 @@ type Segments = ReadonlyMap<string, ProvedSegment>;
 
 /** Proves the books, and reports what is wrong. */
 export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
-  const { dataDir, dayLines, heads = [], findings } = options;
+  const { dataDir, dayLines, heads = [], records, findings } = options;
   const spendDir = join(dataDir, "spend");
   const closedDays = dayLines.map(({ closed }) => closed);
   const coverage = createCoverage(closedDays);
+  const lastDay = closedDays.at(-1)?.day ?? "";
   // What grows first is read last, so that a gateway that runs meanwhile makes no finding.
-  const source = await openSource(options);
+  const source =
+    records === "files"
+      ? sourceOfFiles(dataDir, closedDays, findings)
+      : records && (await sourceOfStore(records, closedDays));
   const segments = new Map<string, ProvedSegment>();
   const hasLog = existsSync(spendDir);
   for (const text of hasLog ? strangersIn(spendDir) : []) findings.add("spend", text);
   for (const name of hasLog ? segmentsIn(spendDir) : []) {
     const listings = [...coverage.of(name), ...headListings(heads, name)];
-    const segment = { name, spendDir, listings, cursor: source?.cursor[name] };
-    segments.set(name, await proveSegment(segment, coverage, findings));
+    const known = { name, spendDir, listings, cursor: source?.cursor[name], lastDay };
+    segments.set(name, await proveSegment(known, coverage, findings));
   }
-  for (const segment of segments.values())
-    checkUnsettled(segment, closedDays.at(-1)?.day ?? "", findings);
-  const gone = findGone(options, source, coverage, segments);
+  const gone = findGone(options, source?.cursor ?? {}, coverage, segments);
   const totals = createTotals();
   if (!source) return { segments, gone, days: undefined, totals };
   const comparison: Comparison = { spendDir, segments, coverage, source, findings };
+  const settled = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);
   const days: DayProof[] = [];
-  for (const day of daysOf(source, closedDays, segments)) {
+  for (const day of [...new Set([...source.days, ...settled])].sort()) {
     const closed = closedDays.find((line) => line.day === day);
     days.push(await proveDay(day, closed, comparison, totals));
   }
   for (const head of heads) await proveHead(head, closedDays, source, findings);
   return { segments, gone, days, totals };
-}
-
-/** The records as they are now. Undefined: they are elsewhere. */
-async function openSource(options: ProofOptions): Promise<RecordSource | undefined> {
-  const { dataDir, dayLines, records, findings } = options;
-  if (records === "files") return sourceOfFiles(dataDir, dayLines, findings);
-  return records && (await sourceOfStore(records));
-}
-
-/** All days that are closed, or have records, or should have some. */
-function daysOf(
-  source: RecordSource,
-  closedDays: readonly ClosedDay[],
-  segments: Segments,
-): readonly string[] {
-  const settled = [...segments.values()].flatMap(({ days }) => [...days.keys()]);
-  return [...new Set([...closedDays.map(({ day }) => day), ...source.days, ...settled])].sort();
-}
-
-/** A request of a closed day is settled, or the day would not be closed. */
-function checkUnsettled(
-  { proof: { file }, unsettled }: ProvedSegment,
-  lastDay: string,
-  findings: Findings,
-): void {
-  for (const { spend_id: id, time, line } of unsettled) {
-    const day = time.slice(0, 10);
-    if (day <= lastDay)
-      findings.add(`${file}, line ${line}`, `${id}: opened on ${day}, never settled`);
-  }
 }
 
 /**
@@ -122,26 +95,22 @@ function checkUnsettled(
  */
 function findGone(
   { mayBeGone = () => true, findings }: ProofOptions,
-  source: RecordSource | undefined,
+  cursor: LogCursor,
   coverage: Coverage,
   segments: Segments,
 ): readonly GoneSegment[] {
   const listed = coverage.segments().map((name) => coverage.of(name).at(-1)!);
-  const oldest = listed
-    .filter(({ segment, bytes }) => segments.get(segment)?.size === bytes)
-    .map(({ day }) => day)
-    .sort()[0];
-  const gone = listed.filter(({ segment }) => !segments.has(segment));
-  const copied = Object.entries(source?.cursor ?? {}).filter(([, { bytes }]) => bytes > 0);
-  const wanted = [
-    ...copied.map(([name]) => name).filter((name) => !segments.has(name)),
-    ...gone
-      .filter(({ day }) => day >= (oldest ?? "9999") || !mayBeGone(day))
-      .map(({ segment }) => segment),
-  ];
-  for (const name of [...new Set(wanted)].sort()) {
-    const by = coverage.of(name).at(-1)?.by ?? "the cursor of the usage records";
-    findings.add(`spend/${name}`, `is not there: ${by} has it`);
+  const whole = listed.filter(({ segment, bytes }) => segments.get(segment)?.size === bytes);
+  const oldest = whole.map(({ day }) => day).sort()[0] ?? "9999";
+  const gone: GoneSegment[] = [];
+  for (const name of [...new Set([...coverage.segments(), ...Object.keys(cursor)])].sort()) {
+    if (segments.has(name)) continue;
+    const last = coverage.of(name).at(-1);
+    const isYoung = last && (last.day >= oldest || !mayBeGone(last.day));
+    const by = last?.by ?? "the cursor of the usage records";
+    if (isYoung || (cursor[name]?.bytes ?? 0) > 0)
+      findings.add(`spend/${name}`, `is not there: ${by} has it`);
+    if (last) gone.push({ file: `spend/${name}`, lines: last.lines, by });
   }
-  return gone.map(({ segment, lines, by }) => ({ file: `spend/${segment}`, lines, by }));
+  return gone;
 }

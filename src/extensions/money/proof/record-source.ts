@@ -2,7 +2,7 @@
 // store there is.
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { brokenFile, type DaysLine } from "../days/index.ts";
+import { brokenFile, type ClosedDay } from "../days/index.ts";
 import { dayFilesIn, orderedLines, readCursor, type Cursor } from "../file-store/index.ts";
 import { parseUsageLine, type DayLine, type LogCursor, type UsageStore } from "../records/index.ts";
 import type { Findings } from "./findings.ts";
@@ -24,7 +24,7 @@ export interface RecordBatch {
 export interface RecordSource {
   /** How far the log was copied when the source was made. */
   readonly cursor: LogCursor;
-  /** The days that have records. Closed ones may be missing. */
+  /** The days that are closed or have records, in no order. */
   readonly days: readonly string[];
   /** What is read for a day, for the operator. */
   nameOf(day: string): string;
@@ -33,9 +33,12 @@ export interface RecordSource {
 }
 
 /** The records in any store. */
-export const sourceOfStore = async (store: UsageStore): Promise<RecordSource> => ({
+export const sourceOfStore = async (
+  store: UsageStore,
+  closedDays: readonly ClosedDay[],
+): Promise<RecordSource> => ({
   cursor: await store.cursor(),
-  days: await store.days(),
+  days: [...new Set([...closedDays.map(({ day }) => day), ...(await store.days())])],
   nameOf: (day) => `usage records of ${day}`,
   async *linesOf(day) {
     let count = 0;
@@ -50,27 +53,27 @@ export const sourceOfStore = async (store: UsageStore): Promise<RecordSource> =>
 /** The records in the files of a data_dir. Of open days, what the cursor counts now. */
 export function sourceOfFiles(
   dataDir: string,
-  closedDays: readonly DaysLine[],
+  closedDays: readonly ClosedDay[],
   findings: Findings,
 ): RecordSource {
   const dir = join(dataDir, "usage");
   const cursor = cursorIn(dir, findings);
-  const last = closedDays.at(-1)?.closed.day ?? "";
-  const days = Object.keys(cursor.days).filter((day) => day > last);
-  const newest = [...days].sort().at(-1) ?? "";
+  const last = closedDays.at(-1)?.day ?? "";
+  const openDays = Object.keys(cursor.days).filter((day) => day > last);
+  const newest = [...openDays].sort().at(-1) ?? "";
   const nameOf = (day: string): string => `usage/${day}.jsonl`;
   for (const day of dayFilesIn(dir))
-    if (day > last && day < newest && !days.includes(day))
+    if (day > last && day < newest && !openDays.includes(day))
       findings.add(
         `days.jsonl, line ${closedDays.length + 1}`,
         `is gone: ${nameOf(day)} is there, and the cursor counts it no more as an open day`,
       );
   return {
     cursor: cursor.segments,
-    days,
+    days: [...closedDays.map(({ day }) => day), ...openDays],
     nameOf,
     async *linesOf(day) {
-      const closed = closedDays.find((line) => line.closed.day === day)?.closed;
+      const closed = closedDays.find((line) => line.day === day);
       const bytes = closed?.file_bytes ?? cursor.days[day] ?? 0;
       const path = join(dataDir, nameOf(day));
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;

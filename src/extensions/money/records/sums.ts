@@ -105,10 +105,14 @@ export const sumOfRecord = (record: UsageRecord): SumBy<Dimension> => ({
 });
 
 /** The costs of sums, exact decimals by currency. */
-export const costsByCurrency = (
+export function costsByCurrency(
   sums: readonly SumBy<"currency">[],
-): Readonly<Record<string, string>> =>
-  Object.fromEntries(sums.map(({ currency, cost }) => [currency, formatMoney(cost)]).sort());
+): Readonly<Record<string, string>> {
+  const summer = createSummer(["currency"]);
+  for (const sum of sums) summer.add(sum);
+  const costs = summer.sums().map(({ currency, cost }) => [currency, formatMoney(cost)] as const);
+  return Object.fromEntries([...costs].sort());
+}
 
 /** Sums as JSON. parseSums() reads them back. */
 export const sumsText = (sums: readonly SumBy<Dimension>[]): string =>

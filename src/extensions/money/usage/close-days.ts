@@ -9,9 +9,12 @@ import {
   createSummer,
   dayAfter,
   dayOf,
+  DIMENSIONS,
   sumOfRecord,
   type DayLine,
+  type Dimension,
   type LogCursor,
+  type SumBy,
 } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import {
@@ -144,12 +147,14 @@ export interface RecordAdder {
   add(lines: readonly DayLine[], bytes?: Buffer): void;
   /** What was added so far. */
   result(): DayRecords;
+  /** What it adds up to, by all dimensions. */
+  sums(): readonly SumBy<Dimension>[];
 }
 
 export function createRecordAdder(): RecordAdder {
   const hash = createHash("sha256");
   const merkle = createMerkleRoot();
-  const summer = createSummer(["currency"]);
+  const summer = createSummer(DIMENSIONS);
   let records = 0;
   let size = 0;
   return {
@@ -169,6 +174,7 @@ export function createRecordAdder(): RecordAdder {
       file_sha256: hash.copy().digest("hex"),
       root: merkle.root(),
     }),
+    sums: summer.sums,
   };
 }
 

@@ -178,6 +178,15 @@ describe("books rebuild", { concurrency: 2 }, () => {
     );
   });
 
+  it("needs lines of days that can be read", async () => {
+    const dir = copyOf(scene.dir);
+    writeFileSync(join(dir, "days.jsonl"), "{}\n");
+    const { code, stderr } = await command(dir, ["books", "rebuild"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /days.jsonl: line 1 is no line of a closed day/);
+    assertAsBefore(dir);
+  });
+
   it("needs a spend log", async () => {
     const dir = copyOf(scene.dir);
     rmSync(join(dir, "spend"), { recursive: true });

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { appendFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import { printSealedStatement } from "../../../../src/extensions/money/sealed-statements/statement.ts";
+import { printSealedStatement } from "../../../../src/extensions/money/seals/print-statement.ts";
 import { createSigner } from "../../../../src/extensions/money/seals/sign.ts";
 import { verifyStatement } from "../../../../src/extensions/money/seals/verify-statement.ts";
 import { createMerkleRoot, leafOf, rootFrom } from "../../../../src/extensions/money/days/index.ts";
