@@ -144,6 +144,15 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assert.equal((await command(lost.dir, ["usage", "sync", "--once"])).code, 0);
   });
 
+  it("books nothing twice where lines were removed from the log of an open day", async () => {
+    const { dir, counts } = await rebuilt((copy) =>
+      edit(copy, `spend/${E}`, (lines) => lines.slice(2)),
+    );
+    assert.deepEqual(counts, [0, 7, 0, 27, 0]);
+    const ids = textOfFile(dir, OPEN).match(/"usage_id":"\w+"/g) ?? [];
+    assert.deepEqual([ids.length, new Set(ids).size], [13, 13]);
+  });
+
   it("copies what was settled since", async () => {
     const end = await rebuilt((dir) => {
       const cursor = JSON.parse(textOfFile(dir, "usage/cursor.json"));
