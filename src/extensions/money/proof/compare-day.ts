@@ -59,18 +59,64 @@ export async function* compareDay(
   comparison: Comparison,
   tell: (pair: Pair) => void,
 ): AsyncGenerator<readonly UsageRecord[]> {
+  const missing = new Map<string, Pair & { readonly request: Expected }>();
+  const surplus = new Map<string, RecordLine>();
+  let current = "";
+  let nextLine = 1;
+  /** How many lines further down than its record says the last request stands in its segment. */
+  let shift = 0;
+
+  function meet(request: Expected, line: RecordLine): void {
+    const before = shift;
+    shift = request.log.line - line.record!.log!.line;
+    tell({ request, line, isOffAsBefore: shift === before });
+    missing.delete(request.record.usage_id);
+    surplus.delete(request.record.usage_id);
+  }
+
+  /** What did not meet in the segments before this one never will. */
+  function enter(segment: string): void {
+    if (segment <= current) return;
+    current = segment;
+    shift = 0;
+    for (const pair of missing.values()) tell(pair);
+    for (const line of surplus.values()) tell({ line });
+    missing.clear();
+    surplus.clear();
+  }
+
+  function takeRequest(request: Expected): void {
+    enter(request.log.segment);
+    const line = surplus.get(request.record.usage_id);
+    if (line) meet(request, line);
+    else missing.set(request.record.usage_id, { request, nextLine });
+  }
+
+  /** Returns whether the record is all that there is of its request. */
+  function takeLine(line: RecordLine): boolean {
+    const { usage_id: id = "", log } = line.record ?? {};
+    nextLine = line.line + 1;
+    if (log) enter(log.segment);
+    const pair = missing.get(id);
+    const last = log ? comparison.segments.get(log.segment)?.end.lines : undefined;
+    const isGone = log !== undefined && log.line > (last ?? 0);
+    if (pair) meet(pair.request, line);
+    else if (!log || isGone || surplus.has(id)) tell({ line });
+    else surplus.set(id, line);
+    return isGone && !pair;
+  }
+
   const requests = requestsOn(day, comparison);
-  const pairing = createPairing(comparison, tell);
   let request = (await requests.next()).value;
   let line = (await lines.next()).value;
   let records: UsageRecord[] = [];
   while (request || line) {
     if (request && (!line || comesFirst(request, line))) {
-      pairing.takeRequest(request);
+      takeRequest(request);
       records.push(request.record);
       request = (await requests.next()).value;
     } else if (line) {
-      if (pairing.takeLine(line)) records.push(line.record!);
+      if (takeLine(line)) records.push(line.record!);
       line = (await lines.next()).value;
     }
     if (records.length < BATCH) continue;
@@ -78,7 +124,7 @@ export async function* compareDay(
     records = [];
   }
   yield records;
-  pairing.enter("~"); // Comes after all names of segments.
+  enter("~"); // Comes after all names of segments.
 }
 
 /** The requests that the segments have on a day, in the order of the log. */
@@ -104,62 +150,4 @@ const comesFirst = ({ log }: Expected, line: RecordLine): boolean =>
 export function compareLogs(one: LogPlace, other: LogPlace): number {
   if (one.segment === other.segment) return one.line - other.line;
   return one.segment < other.segment ? -1 : 1;
-}
-
-/** Brings requests and their records together. */
-interface Pairing {
-  /** What did not meet in the segments before this one never will. */
-  enter(segment: string): void;
-  /** Takes the next request. */
-  takeRequest(request: Expected): void;
-  /** Takes the next line of the records. Returns whether its record is all that there is of it. */
-  takeLine(line: RecordLine): boolean;
-}
-
-function createPairing({ segments }: Comparison, tell: (pair: Pair) => void): Pairing {
-  const missing = new Map<string, Pair & { readonly request: Expected }>();
-  const surplus = new Map<string, RecordLine>();
-  let current = "";
-  let nextLine = 1;
-  /** How many lines further down than its record says the last request stands in its segment. */
-  let shift = 0;
-
-  function meet(request: Expected, line: RecordLine): void {
-    const before = shift;
-    shift = request.log.line - line.record!.log!.line;
-    tell({ request, line, isOffAsBefore: shift === before });
-    missing.delete(request.record.usage_id);
-    surplus.delete(request.record.usage_id);
-  }
-
-  function enter(segment: string): void {
-    if (segment <= current) return;
-    current = segment;
-    shift = 0;
-    for (const pair of missing.values()) tell(pair);
-    for (const line of surplus.values()) tell({ line });
-    missing.clear();
-    surplus.clear();
-  }
-
-  return {
-    enter,
-    takeRequest(request) {
-      enter(request.log.segment);
-      const line = surplus.get(request.record.usage_id);
-      if (line) meet(request, line);
-      else missing.set(request.record.usage_id, { request, nextLine });
-    },
-    takeLine(line) {
-      const { usage_id: id = "", log } = line.record ?? {};
-      nextLine = line.line + 1;
-      if (log) enter(log.segment);
-      const pair = missing.get(id);
-      const isGone = log !== undefined && log.line > (segments.get(log.segment)?.end.lines ?? 0);
-      if (pair) meet(pair.request, line);
-      else if (!log || isGone || surplus.has(id)) tell({ line });
-      else surplus.set(id, line);
-      return isGone && !pair;
-    },
-  };
 }

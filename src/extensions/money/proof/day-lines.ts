@@ -1,7 +1,7 @@
 // The lines of days.jsonl as they are, and whether each continues the one before.
 import { existsSync, readFileSync } from "node:fs";
 import { sha256 } from "../../../core/hash.ts";
-import { parseClosedDay, type ClosedDay, type DaysLine } from "../days/index.ts";
+import { parseClosedDay, type DaysLine } from "../days/index.ts";
 import { dayAfter } from "../records/index.ts";
 import type { Findings } from "./findings.ts";
 
@@ -17,7 +17,10 @@ export function readDayLines(path: string, findings: Findings): readonly DayLine
   if (texts.pop() !== "")
     findings.add(`days.jsonl, line ${texts.length + 1}`, "is cut short: its day counts as open");
   const lines: DayLine[] = [];
+  let hash: string | null = null;
   for (const [index, text] of texts.entries()) {
+    const previous = hash;
+    hash = sha256(text);
     const line = index + 1;
     const where = `days.jsonl, line ${line}`;
     const closed = parseClosedDay(text);
@@ -25,24 +28,13 @@ export function readDayLines(path: string, findings: Findings): readonly DayLine
       findings.add(where, "is no line of a closed day");
       continue;
     }
-    const previous = index === 0 ? null : sha256(texts[index - 1]!);
-    checkLink({ text, closed, line }, previous, lines.at(-1)?.closed, findings);
+    if (closed.number !== line) findings.add(where, `has the number ${closed.number}`);
+    if (closed.previous !== previous)
+      findings.add(where, `does not follow line ${line - 1}: one of them was changed or moved`);
+    const before = lines.at(-1)?.closed.day;
+    if (before !== undefined && closed.day !== dayAfter(before))
+      findings.add(where, `is of ${closed.day}, and the line before of ${before}`);
     lines.push({ text, closed, line });
   }
   return lines;
-}
-
-/** `previous`: the hash of the line before. `before`: what the last line says that can be read. */
-function checkLink(
-  { closed, line }: DayLine,
-  previous: string | null,
-  before: ClosedDay | undefined,
-  findings: Findings,
-): void {
-  const where = `days.jsonl, line ${line}`;
-  if (closed.number !== line) findings.add(where, `has the number ${closed.number}`);
-  if (closed.previous !== previous)
-    findings.add(where, `does not follow line ${line - 1}: one of them was changed or moved`);
-  if (before && closed.day !== dayAfter(before.day))
-    findings.add(where, `is of ${closed.day}, and the line before of ${before.day}`);
 }
