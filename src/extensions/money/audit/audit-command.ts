@@ -1,7 +1,7 @@
 // `audit`: proves that the books are complete and right. Exit code 1 and the differences if not.
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { BooksFault, type UnsettledRequest } from "../usage/index.ts";
+import { BooksFault, hasFileStore, type UnsettledRequest } from "../usage/index.ts";
 import {
   bookSizes,
   copyShown,
@@ -10,11 +10,15 @@ import {
   withProgress,
   type BooksContext,
 } from "../books/index.ts";
-import { AMOUNT, parseMoney } from "../records/index.ts";
-import { createFindings, proveBooks, type Findings } from "../proof/index.ts";
+import { AMOUNT, costsByCurrency, parseMoney, type Summer } from "../records/index.ts";
+import {
+  createFindings,
+  proveBooks,
+  readDayLines,
+  type Findings,
+  type RecordSpan,
+} from "../proof/index.ts";
 import { checkKeptSums } from "./kept-sums.ts";
-import { sourceOf } from "./record-source.ts";
-import { collectTotals, costsOf, type RecordSpan } from "./totals.ts";
 
 /** What an audit found. `audit --json` prints it. */
 export interface AuditResult {
@@ -49,62 +53,61 @@ export interface AuditResult {
 const run = withBooks(async (context) => {
   const { books, args, terminal } = context;
   const findings = createFindings();
-  await copyOrExplain(context, findings);
+  try {
+    if (hasSpendLog(context)) await copyShown(context);
+  } catch (error) {
+    if (!(error instanceof BooksFault)) throw error;
+    findings.add("the books", error.message);
+  }
   const sizes = bookSizes(context);
   const result = await withProgress(
     context,
     "audit",
-    () => sizes.spend + sizes.usage(),
+    () => 2 * (sizes.spend + sizes.usage()),
     () => books.locked(() => auditBooks(context, findings)),
   );
   await terminal.answer(args, result, auditText(result));
   return result.ok ? 0 : 1;
 });
 
-/** Copies what is settled by now. If that is not possible, the audit says why. */
-async function copyOrExplain(context: BooksContext, findings: Findings): Promise<void> {
-  if (!hasSpendLog(context)) return;
-  try {
-    await copyShown(context);
-  } catch (error) {
-    if (!(error instanceof BooksFault)) throw error;
-    findings.add("the books", error.message);
-  }
-}
-
 async function auditBooks(
   { books, config }: BooksContext,
   findings: Findings,
 ): Promise<AuditResult> {
-  const { spendDir, store, days, retention } = books;
+  const { dataDir, store, days, retention } = books;
   for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
-  const totals = collectTotals();
-  const { unsettled } = await proveBooks({
-    spendDir,
-    days: days.all().map(({ closed }) => closed),
-    source: await sourceOf(books, config, findings),
-    reads: "copied",
+  const {
+    segments,
+    days: proved,
+    totals,
+  } = await proveBooks({
+    dataDir,
+    dayLines: readDayLines(days.path, findings),
+    records: hasFileStore(config) ? "files" : store,
     mayBeGone: retention.isExpired,
     findings,
-    totals,
   });
-  await checkKeptSums(books, findings);
+  await checkKeptSums(store, proved ?? [], findings);
+  const unsettled = [...segments.values()].flatMap((segment) => segment.unsettled);
   const differences = findings.list();
-  const { records, from, to } = totals.equal.span();
+  const { records, from, to } = totals.equal;
   return {
     ok: differences.length === 0,
-    settled: totals.settledOnes.span().records,
-    recorded: totals.recordedOnes.span().records,
+    settled: countOf(totals.settled),
+    recorded: countOf(totals.recorded),
     in_flight: unsettled.length,
     held: formatMoney(heldFor(unsettled)),
-    cost_settled: costsOf(totals.settledOnes),
-    cost_recorded: costsOf(totals.recordedOnes),
+    cost_settled: costsByCurrency(totals.settled.sums()),
+    cost_recorded: costsByCurrency(totals.recorded.sums()),
     proved: { requests: records, from, to },
-    retired: totals.retired.span(),
-    not_proved: totals.notProved.span(),
+    retired: totals.retired,
+    not_proved: totals.notProved,
     differences,
   };
 }
+
+const countOf = (summer: Summer<"currency">): number =>
+  summer.sums().reduce((count, { requests }) => count + requests, 0);
 
 /** What is held for requests, in pico-units. A hold that is no amount counts for nothing. */
 function heldFor(requests: readonly UnsettledRequest[]): bigint {

@@ -1,35 +1,34 @@
 // The sums that were kept of closed days, from which statements and budgets are made: they must be
 // those of the records.
-import type { Findings } from "../proof/index.ts";
-import { createSummer, DIMENSIONS, sumsText, type SumBy } from "../records/index.ts";
-import type { BooksFiles } from "../usage/index.ts";
+import type { DayProof, Findings } from "../proof/index.ts";
+import {
+  DIMENSIONS,
+  sumsText,
+  type Dimension,
+  type SumBy,
+  type UsageStore,
+} from "../records/index.ts";
 
-type Sums = readonly SumBy<(typeof DIMENSIONS)[number]>[];
-
-/** Adds the records of each closed day up, and reports the days whose sums are others. */
+/** Reports the closed days of which other sums are kept. */
 export async function checkKeptSums(
-  { store, days }: Pick<BooksFiles, "store" | "days">,
+  store: UsageStore,
+  days: readonly DayProof[],
   findings: Findings,
 ): Promise<void> {
-  for (const { closed } of days.all()) {
-    if (closed.records === 0) continue;
-    const filter = { day: closed.day, ownOnly: true };
-    const summer = createSummer(DIMENSIONS);
+  for (const { day, closed, sums } of days) {
+    if (!closed || closed.records === 0) continue;
     try {
-      for await (const records of store.records(filter))
-        for (const record of records) summer.addRecord(record);
-      if (textOf(await store.sums(filter, DIMENSIONS)) === textOf(summer.sums())) continue;
-      findings.add(
-        `the sums of ${closed.day}`,
-        "are not those of its usage records: 'books rebuild' makes them anew",
-      );
+      const kept = await store.sums({ day, ownOnly: true }, DIMENSIONS);
+      if (textOf(kept) === textOf(sums)) continue;
+      const what = "are not those of its usage records: 'books rebuild' makes them anew";
+      findings.add(`the sums of ${day}`, what);
     } catch (error) {
-      findings.add(`the sums of ${closed.day}`, `cannot be compared: ${(error as Error).message}`);
+      findings.add(`the sums of ${day}`, `cannot be compared: ${(error as Error).message}`);
     }
   }
 }
 
-const textOf = (sums: Sums): string =>
+const textOf = (sums: readonly SumBy<Dimension>[]): string =>
   sums
     .map((sum) => sumsText([sum]))
     .sort()

@@ -62,7 +62,10 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
 
   function damage(): readonly string[] {
     try {
-      if (!existsSync(cursorFile)) return hasRecords(dir) ? [brokenFile(cursorFile, -1, 0)] : [];
+      if (!existsSync(cursorFile))
+        return dayFilesIn(dir).some((day) => sizeOf(day) > 0)
+          ? [brokenFile(cursorFile, -1, 0)]
+          : [];
       return [...bytesByDay()].flatMap(([day, bytes]) => {
         const size = sizeOf(day);
         const isWhole = isClosed(day) ? size === bytes : size >= bytes;
@@ -123,7 +126,10 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
   };
 }
 
-/** Whether a folder has the file of a day with something in it. */
-const hasRecords = (dir: string): boolean =>
-  existsSync(dir) &&
-  readdirSync(dir).some((name) => DAY_FILE.test(name) && statSync(join(dir, name)).size > 0);
+/** The days that have a file in a folder. */
+export function dayFilesIn(dir: string): string[] {
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir)
+    .filter((name) => DAY_FILE.test(name))
+    .map((name) => name.slice(0, 10));
+}

@@ -19,7 +19,7 @@ import {
 import { createDayFiles, type DayFiles } from "./day-files.ts";
 import { createDayIndex, createOpenDays } from "./day-index.ts";
 import { createFinder } from "./find.ts";
-import { lineMatcher, linesByLog, linesIn, recordIn, SOUGHT, type Texts } from "./lines.ts";
+import { lineMatcher, linesIn, orderedLines, recordIn, SOUGHT, type Texts } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
 
 /** The store in the folder `dir`. `closed` tells which days are closed. */
@@ -33,10 +33,10 @@ export function createFileStore(dir: string, closed: Days): UsageStore {
     return files.days().filter(isMeant);
   }
 
-  /** The lines of a day in the order of the log, which the file of a closed day has. */
-  function linesOf(day: string): Texts {
-    const read = files.isClosed(day) ? linesIn : linesByLog;
-    return read(files.pathOf(day), files.bytesOf(day));
+  /** The lines of a day in the order of the log. */
+  async function* linesOf(day: string): Texts {
+    for await (const { lines } of orderedLines(files.pathOf(day), files.bytesOf(day)))
+      yield lines.map(({ text }) => text);
   }
 
   async function sumsOfDay(day: string): Promise<readonly SumBy<Dimension>[]> {

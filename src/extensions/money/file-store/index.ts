@@ -1,4 +1,5 @@
-// The usage store in files.
-export { createDayFiles } from "./day-files.ts";
+// The usage store in files, and what a proof reads of them as they are.
+export { readCursor, type Cursor } from "./cursor.ts";
+export { dayFilesIn } from "./day-files.ts";
 export { createFileStore } from "./file-store.ts";
-export { segmentIn } from "./lines.ts";
+export { orderedLines } from "./lines.ts";

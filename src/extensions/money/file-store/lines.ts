@@ -5,11 +5,21 @@ import { readLines } from "../days/index.ts";
 /** Some lines of a file. */
 export type Texts = AsyncIterable<readonly string[]>;
 
+/** Some lines of a file, and where they stand. */
+export interface FileLines {
+  /** Without their line ends. `line`: the first line of the file has 1. */
+  readonly lines: readonly { readonly text: string; readonly line: number }[];
+  /** The same as they stand there. */
+  readonly bytes: Buffer;
+}
+
 /** Some bytes of the file of a day, whose records come from one segment. */
 interface Run {
   readonly segment: string;
   readonly from: number;
   to: number;
+  /** The number of its first line. */
+  readonly line: number;
 }
 
 /** The lines in the first bytes of a file. */
@@ -17,25 +27,41 @@ export async function* linesIn(path: string, to: number): Texts {
   for await (const { lines } of readLines(path, { to })) yield lines;
 }
 
-/** The same in the order of the log: within a segment the file has it already. */
-export async function* linesByLog(path: string, to: number): Texts {
+/**
+ * The lines in the first bytes of the file of a day, in the order of the log: within a segment the
+ * file has it already.
+ */
+export async function* orderedLines(path: string, to: number): AsyncIterable<FileLines> {
   const runs = await runsIn(path, to);
   runs.sort((one, other) => compareTexts(one.segment, other.segment));
-  for (const run of runs) for await (const { lines } of readLines(path, run)) yield lines;
+  for (const run of runs) {
+    let { line } = run;
+    for await (const { lines, bytes } of readLines(path, run)) {
+      const first = line;
+      line += lines.length;
+      yield { lines: lines.map((text, index) => ({ text, line: first + index })), bytes };
+    }
+  }
 }
 
 /** The first bytes of a file, in their order. Each pass leaves a run of each segment. */
 async function runsIn(path: string, to: number): Promise<Run[]> {
   const runs: Run[] = [];
-  for await (const lines of linesIn(path, to))
-    for (const line of lines) {
-      const segment = segmentIn(line);
+  let from = 0;
+  let line = 1;
+  for await (const { lines, bytes } of readLines(path, { to })) {
+    let at = 0;
+    for (const text of lines) {
+      const segment = segmentIn(text);
+      const next = bytes.indexOf("\n", at) + 1;
       const last = runs.at(-1);
-      const from = last?.to ?? 0;
-      const end = from + Buffer.byteLength(line) + 1;
-      if (last?.segment === segment) last.to = end;
-      else runs.push({ segment, from, to: end });
+      if (last?.segment === segment) last.to = from + next;
+      else runs.push({ segment, from: from + at, to: from + next, line });
+      at = next;
+      line += 1;
     }
+    from += at;
+  }
   return runs;
 }
 
@@ -58,7 +84,7 @@ export function recordIn(path: string, line: string): UsageRecord {
 const SEGMENT = '"log":{"segment":"';
 
 /** The segment from which the record of a line comes. */
-export function segmentIn(line: string): string {
+function segmentIn(line: string): string {
   const at = line.lastIndexOf(SEGMENT) + SEGMENT.length;
   return line.slice(at, line.indexOf('"', at));
 }

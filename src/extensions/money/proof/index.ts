@@ -1,7 +1,7 @@
 // What the fronts of the proof use of it.
-export type { DayCounts } from "./day-stream.ts";
+export { readDayLines, type DayLine } from "./day-lines.ts";
 export { createFindings, type Findings } from "./findings.ts";
-export type { ProofTotals } from "./judge.ts";
+export type { DayCounts, DayProof } from "./prove-day.ts";
 export type { SegmentProof } from "./prove-segment.ts";
 export { proveBooks, type BooksProof, type GoneSegment, type ProofOptions } from "./prove.ts";
-export { sourceOfFiles, sourceOfStore, type RecordSource } from "./record-source.ts";
+export type { RecordSpan } from "./totals.ts";

@@ -1,33 +1,18 @@
 // One segment against the lines of closed days, and against heads that were kept: the hashes of its
-// first bytes. Its lines are read in the same pass.
+// first bytes. What its lines say is noted on the way; the records are compared in a second pass.
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
+import { join } from "node:path";
+import { brokenFile, type Coverage, type Listing } from "../days/index.ts";
 import type { SegmentCursor } from "../records/index.ts";
-import { brokenFile } from "../days/index.ts";
-import { createSegmentReader, type SegmentReader } from "../usage/index.ts";
-import type { Listing } from "../days/index.ts";
+import { createSegmentReader, type UnsettledRequest } from "../usage/index.ts";
 import type { Findings } from "./findings.ts";
-import type { Join } from "./join.ts";
-
-/** A segment, and what is known of it. */
-export interface SegmentToProve {
-  readonly name: string;
-  readonly path: string;
-  /** In the order of their bytes. */
-  readonly listings: readonly Listing[];
-  /** How far it was copied. Undefined: it was not. */
-  readonly cursor: SegmentCursor | undefined;
-  /** The records have everything up to this byte. */
-  readonly dueBytes: number;
-  /** Whether to read on after that. */
-  readonly readsOn: boolean;
-}
 
 /** What is proved of a segment. `seal verify --json` prints it. */
 export interface SegmentProof {
   /** Its path in data_dir. */
   readonly file: string;
-  /** Lines that were read. */
+  /** Its lines. */
   readonly lines: number;
   /** Lines that days.jsonl, or a head that was kept, has as they are. */
   readonly proved: number;
@@ -37,117 +22,91 @@ export interface SegmentProof {
   readonly torn_bytes: number;
 }
 
-/** When requests were opened in a segment, by the line: a hint if the order was changed. */
-type Openings = Map<number, number>;
+/** A segment that was read to its end. */
+export interface ProvedSegment {
+  /** Its file name. */
+  readonly name: string;
+  /** What is proved of it. */
+  readonly proof: SegmentProof;
+  /** Its size when it was read, in bytes. */
+  readonly size: number;
+  /** The last whole line. */
+  readonly end: SegmentCursor;
+  /** The records should have its requests up to this line. */
+  readonly dueLines: number;
+  /** For each day on which requests of it are booked, up to which byte. */
+  readonly days: ReadonlyMap<string, number>;
+  /** Requests that were opened and not settled. */
+  readonly unsettled: readonly UnsettledRequest[];
+}
 
-/** Reads a segment once, and hands its requests on. `reader`: where that is then. */
+/** What is known of a segment besides its file. */
+export interface SegmentToProve {
+  /** Its file name. */
+  readonly name: string;
+  /** The folder that it is in. */
+  readonly spendDir: string;
+  /** What days.jsonl and the heads that were kept say of it. */
+  readonly listings: readonly Listing[];
+  /** How far it was copied. Undefined: it was not. */
+  readonly cursor: SegmentCursor | undefined;
+  /** The last day that is closed. Empty: none. */
+  readonly lastDay: string;
+}
+
+/** Reads a segment to its end, and reports what is wrong with it. */
 export async function proveSegment(
-  { name, path, listings, cursor, dueBytes, readsOn }: SegmentToProve,
-  join: Join | undefined,
+  { name, spendDir, listings, cursor, lastDay }: SegmentToProve,
+  coverage: Coverage,
   findings: Findings,
-): Promise<{ readonly proof: SegmentProof; readonly reader: SegmentReader }> {
+): Promise<ProvedSegment> {
   const file = `spend/${name}`;
+  const path = join(spendDir, name);
   const { size } = statSync(path);
   const reader = createSegmentReader(path, name);
-  const openings: Openings = new Map();
-  const prefixes = createPrefixCheck(file, listings, openings, findings);
-
-  async function read(to: number, isDue: boolean): Promise<void> {
-    for await (const batch of reader.read(to)) {
-      for (const { line, what } of batch.problems) findings.add(`${file}, line ${line}`, what);
-      for (const request of batch.settled) {
-        const { settle, opened } = request;
-        openings.set(opened, Date.parse(settle.time) - settle.duration_ms);
-        await join?.settled(request, isDue);
-      }
-      prefixes.add(batch.bytes);
-    }
-  }
-
-  if (cursor) {
-    await read(Math.min(size, cursor.bytes), true);
-    const { bytes, lines } = reader.cursor();
-    if (size < cursor.bytes)
-      findings.add(`${file}, line ${lines + 1}`, brokenFile(path, size, cursor.bytes));
-    else if (bytes !== cursor.bytes || lines !== cursor.lines)
-      findings.add(
-        file,
-        `line ${lines} ends at byte ${bytes}, and the cursor of the usage records says ` +
-          `${cursor.lines} lines in ${cursor.bytes} bytes`,
-      );
-  }
-  await read(Math.min(size, dueBytes), true);
-  if (readsOn) await read(size, false);
-  const { lines, bytes } = reader.cursor();
-  const last = prefixes.finish(lines, size);
-  const proof: SegmentProof = {
-    file,
-    lines,
-    proved: last?.lines ?? 0,
-    by: last?.by ?? null,
-    torn_bytes: readsOn ? size - bytes : 0,
-  };
-  return { proof, reader };
-}
-
-/** Compares the first bytes of a segment with listings. */
-interface PrefixCheck {
-  add(bytes: Buffer): void;
-  /** The segment has so many lines and bytes. Returns the last listing that it agrees with. */
-  finish(lines: number, size: number): Listing | undefined;
-}
-
-function createPrefixCheck(
-  file: string,
-  listings: readonly Listing[],
-  openings: Openings,
-  findings: Findings,
-): PrefixCheck {
-  const waiting = [...listings];
   const hash = createHash("sha256");
-  let at = 0;
-  let good: Listing | undefined;
-  let wrong: Listing | undefined;
+  const days = new Map<string, number>();
 
-  function check(listing: Listing): void {
-    if (hash.copy().digest("hex") !== listing.sha256) wrong ??= listing;
-    else if (!wrong) good = listing;
+  async function readTo(to: number): Promise<SegmentCursor> {
+    for await (const batch of reader.read(to)) {
+      hash.update(batch.bytes);
+      for (const { line, what } of batch.problems) findings.add(`${file}, line ${line}`, what);
+      for (const { settle, log } of batch.settled)
+        days.set(coverage.bookedDay(name, log.line, settle.time), batch.cursor.bytes);
+    }
+    return reader.cursor();
   }
 
-  return {
-    add(bytes) {
-      let from = 0;
-      for (let next = waiting[0]; next && next.bytes <= at + bytes.length; next = waiting[0]) {
-        hash.update(bytes.subarray(from, next.bytes - at));
-        from = next.bytes - at;
-        check(next);
-        waiting.shift();
-      }
-      hash.update(bytes.subarray(from));
-      at += bytes.length;
-    },
-    finish(lines, size) {
-      wrong ??= waiting[0];
-      if (!wrong) return good;
-      const moved = firstMoved(openings);
-      const hints = [
-        ...(size < wrong.bytes
-          ? [`; it ends after line ${lines}, and was cut off or shortened`]
-          : []),
-        ...(moved === undefined ? [] : [`; line ${moved} began before the one above it`]),
-      ];
+  let good: Listing | undefined;
+  for (const listing of [...listings].sort((one, other) => one.bytes - other.bytes)) {
+    const { bytes } = await readTo(listing.bytes);
+    if (bytes !== listing.bytes || hash.copy().digest("hex") !== listing.sha256) {
       findings.add(
-        `${file}, lines ${(good?.lines ?? 0) + 1} to ${wrong.lines}`,
-        `are not the bytes that ${wrong.by} has: they were changed, removed, inserted or ` +
-          `moved${hints.join("")}`,
+        `${file}, lines ${(good?.lines ?? 0) + 1} to ${listing.lines}`,
+        `are not the bytes that ${listing.by} has: they were changed, removed, inserted or moved`,
       );
-      return good;
-    },
+      break;
+    }
+    good = listing;
+  }
+  const end = await readTo(size);
+  if (cursor && size < cursor.bytes)
+    findings.add(`${file}, line ${end.lines + 1}`, brokenFile(path, size, cursor.bytes));
+  const unsettled = reader.unsettled();
+  for (const { spend_id: id, time, line } of unsettled) {
+    const day = time.slice(0, 10);
+    // A request of a closed day is settled, or the day would not be closed.
+    if (day <= lastDay)
+      findings.add(`${file}, line ${line}`, `${id}: opened on ${day}, never settled`);
+  }
+  const { lines: proved = 0, by = null } = good ?? {};
+  return {
+    name,
+    proof: { file, lines: end.lines, proved, by, torn_bytes: size - end.bytes },
+    size,
+    end,
+    dueLines: Math.max(cursor?.lines ?? 0, coverage.of(name).at(-1)?.lines ?? 0),
+    days,
+    unsettled,
   };
-}
-
-/** The first open line whose request began before that of the open line above it. */
-function firstMoved(openings: Openings): number | undefined {
-  const lines = [...openings].filter(([line]) => line > 0).sort(([one], [other]) => one - other);
-  return lines.find(([, began], index) => index > 0 && began < lines[index - 1]![1])?.[0];
 }

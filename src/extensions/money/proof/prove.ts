@@ -1,35 +1,33 @@
-// The proof of the books, of which `audit`, `seal verify` and `books rebuild` are fronts. Line
-// against line in days.jsonl is proved before (chain.ts); this proves segments against these lines,
-// and records against segments or, once these are gone, against these lines.
-import { existsSync, statSync } from "node:fs";
+// The proof of the books, of which `audit`, `seal verify` and `books rebuild` are fronts: segments
+// against the lines of closed days, then the records of each day against segments or, once these
+// are gone, against the line of the day. Line against line: day-lines.ts.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { createCoverage, type ClosedDay, type Coverage } from "../days/index.ts";
 import { segmentsIn, strangersIn } from "../ledger/index.ts";
-import type { ClosedDay } from "../days/index.ts";
-import type { UnsettledRequest } from "../usage/index.ts";
-import { createCoverage, type Coverage, type Listing } from "../days/index.ts";
+import type { LogCursor, UsageStore } from "../records/index.ts";
+import type { DayLine } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
-import { createJoin } from "./join.ts";
-import type { ProofTotals } from "./judge.ts";
-import { proveSegment, type SegmentProof } from "./prove-segment.ts";
-import type { RecordSource } from "./record-source.ts";
+import { headListings, proveHead } from "./heads.ts";
+import type { Comparison } from "./compare-day.ts";
+import { proveDay, type DayProof } from "./prove-day.ts";
+import { proveSegment, type ProvedSegment } from "./prove-segment.ts";
+import { sourceOfFiles, sourceOfStore } from "./record-source.ts";
+import { createTotals, type ProofTotals } from "./totals.ts";
 
 export interface ProofOptions {
-  readonly spendDir: string;
-  /** The closed days. */
-  readonly days: readonly ClosedDay[];
-  /** What heads that were kept say of segments. Absent: there are none. */
-  readonly kept?: readonly Listing[];
-  /** Undefined: the records are elsewhere, and only segments are proved. */
-  readonly source: RecordSource | undefined;
-  /**
-   * "copied": what was copied. "all": what comes after is read too, and awaited by the records.
-   * "rebuild": all of it must be in the records, whatever the cursor says.
-   */
-  readonly reads: "copied" | "all" | "rebuild";
+  /** The absolute path of data_dir. */
+  readonly dataDir: string;
+  /** The lines of closed days. */
+  readonly dayLines: readonly DayLine[];
+  /** Heads that were kept. Absent: there are none. */
+  readonly heads?: readonly ClosedDay[];
+  /** Where the usage records are. Absent: elsewhere, and only segments are proved. */
+  readonly records?: "files" | UsageStore | undefined;
   /** Whether a segment may be gone whose last line is on this day. Absent: any may. */
-  readonly mayBeGone?: (day: string) => boolean;
+  readonly mayBeGone?: ((day: string) => boolean) | undefined;
+  /** Told of all that is wrong. */
   readonly findings: Findings;
-  readonly totals: ProofTotals;
 }
 
 /**
@@ -45,83 +43,50 @@ export interface GoneSegment {
 }
 
 export interface BooksProof {
-  readonly segments: readonly SegmentProof[];
+  /** Those that are there, by name, in their order. */
+  readonly segments: Segments;
+  /** Those that are not. */
   readonly gone: readonly GoneSegment[];
-  /** Settled requests that were not copied yet. */
-  readonly awaited: number;
-  /** Requests that were opened and not settled. */
-  readonly unsettled: readonly UnsettledRequest[];
-  /** How far each segment was read. */
-  readonly cursor: RecordSource["cursor"];
+  /** In their order. Undefined: the records are elsewhere. */
+  readonly days: readonly DayProof[] | undefined;
+  /** What all days come to. */
+  readonly totals: ProofTotals;
 }
+
+type Segments = ReadonlyMap<string, ProvedSegment>;
 
 /** Proves the books, and reports what is wrong. */
 export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
-  const { spendDir, days, source, reads, findings, totals, kept = [] } = options;
-  const coverage = createCoverage(days);
+  const { dataDir, dayLines, heads = [], records, findings } = options;
+  const spendDir = join(dataDir, "spend");
+  const closedDays = dayLines.map(({ closed }) => closed);
+  const coverage = createCoverage(closedDays);
+  const lastDay = closedDays.at(-1)?.day ?? "";
+  // What grows first is read last, so that a gateway that runs meanwhile makes no finding.
+  const source =
+    records === "files"
+      ? sourceOfFiles(dataDir, closedDays, findings)
+      : records && (await sourceOfStore(records, closedDays));
+  const segments = new Map<string, ProvedSegment>();
   const hasLog = existsSync(spendDir);
-  const names = hasLog ? segmentsIn(spendDir) : [];
   for (const text of hasLog ? strangersIn(spendDir) : []) findings.add("spend", text);
-  const present = new Set(names);
-  const closed = new Map(days.map((day) => [day.day, day]));
-  const pairing = source && createJoin({ source, coverage, closed, present, findings, totals });
-  const gone = findGone(options, coverage, present);
-  const segments: SegmentProof[] = [];
-  const unsettled: UnsettledRequest[] = [];
-  const cursors: Record<string, RecordSource["cursor"][string]> = {};
-  let awaited = 0;
-  for (const name of names) {
-    const cursor = reads === "rebuild" ? undefined : source?.cursor[name];
-    const listings = coverage.of(name);
-    const covered = listings.at(-1)?.bytes ?? 0;
-    checkCursor(options, name, listings.at(-1));
-    const all = [...listings, ...kept.filter(({ segment }) => segment === name)];
-    const segment = {
-      name,
-      path: join(spendDir, name),
-      listings: all.sort((one, other) => one.bytes - other.bytes),
-      cursor,
-      dueBytes: reads === "rebuild" ? Infinity : Math.max(covered, cursor?.bytes ?? 0),
-      readsOn: reads === "all",
-    };
-    const { proof, reader } = await proveSegment(segment, pairing, findings);
-    segments.push(proof);
-    for (const request of reader.unsettled()) {
-      unsettled.push(request);
-      checkUnsettled(name, request, days.at(-1)?.day, findings);
-    }
-    cursors[name] = reader.cursor();
-    awaited += (await pairing?.endSegment(name, reader.cursor().lines)) ?? 0;
+  for (const name of hasLog ? segmentsIn(spendDir) : []) {
+    const listings = [...coverage.of(name), ...headListings(heads, name)];
+    const known = { name, spendDir, listings, cursor: source?.cursor[name], lastDay };
+    segments.set(name, await proveSegment(known, coverage, findings));
   }
-  await pairing?.finish();
-  return { segments, gone, awaited, unsettled, cursor: cursors };
-}
-
-/** A request of a closed day is settled, or the day would not be closed. */
-function checkUnsettled(
-  segment: string,
-  { spend_id: id, time, line }: UnsettledRequest,
-  lastDay: string | undefined,
-  findings: Findings,
-): void {
-  const day = time.slice(0, 10);
-  if (lastDay === undefined || day > lastDay) return;
-  findings.add(`spend/${segment}, line ${line}`, `${id}: opened on ${day}, never settled`);
-}
-
-/** The cursor has everything that a closed day has. */
-function checkCursor(
-  { source, reads, findings, mayBeGone }: ProofOptions,
-  name: string,
-  listed: Listing | undefined,
-): void {
-  if (!source || reads === "rebuild") return;
-  const bytes = source.cursor[name]?.bytes ?? 0;
-  // The cursor forgets a segment before that is deleted.
-  const isForgotten = bytes === 0 && listed !== undefined && mayBeGone?.(listed.day);
-  if (!listed || bytes >= listed.bytes || isForgotten) return;
-  const what = `${listed.by} has ${listed.bytes} bytes of it, `;
-  findings.add(`spend/${name}`, `${what}and the cursor of the records ${bytes}`);
+  const gone = findGone(options, source?.cursor ?? {}, coverage, segments);
+  const totals = createTotals();
+  if (!source) return { segments, gone, days: undefined, totals };
+  const comparison: Comparison = { spendDir, segments, coverage, source, findings };
+  const settled = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);
+  const days: DayProof[] = [];
+  for (const day of [...new Set([...source.days, ...settled])].sort()) {
+    const closed = closedDays.find((line) => line.day === day);
+    days.push(await proveDay(day, closed, comparison, totals));
+  }
+  for (const head of heads) await proveHead(head, closedDays, source, findings);
+  return { segments, gone, days, totals };
 }
 
 /**
@@ -129,28 +94,23 @@ function checkCursor(
  * that names them, and the cursor does not name them any more.
  */
 function findGone(
-  { spendDir, source, mayBeGone = () => true, findings }: ProofOptions,
+  { mayBeGone = () => true, findings }: ProofOptions,
+  cursor: LogCursor,
   coverage: Coverage,
-  present: ReadonlySet<string>,
+  segments: Segments,
 ): readonly GoneSegment[] {
-  const lastOf = (segment: string): Listing => coverage.of(segment).at(-1)!;
-  const isDone = (segment: string): boolean =>
-    statSync(join(spendDir, segment)).size === lastOf(segment).bytes;
-  const kept = coverage.segments().filter((name) => present.has(name) && isDone(name));
-  const oldest = kept.map((name) => lastOf(name).day).sort()[0] ?? "9999";
-  const absent = coverage.segments().filter((name) => !present.has(name));
-  const copied = Object.entries(source?.cursor ?? {}).filter(([, { bytes }]) => bytes > 0);
-  const missing = new Set(copied.map(([name]) => name).filter((name) => !present.has(name)));
-  for (const name of absent)
-    if (lastOf(name).day >= oldest || !mayBeGone(lastOf(name).day)) missing.add(name);
-  for (const name of [...missing].sort())
-    findings.add(
-      `spend/${name}`,
-      `is not there: ${coverage.of(name).at(-1)?.by ?? "the cursor of the usage records"} has it`,
-    );
-  return absent.map(lastOf).map(({ segment, lines, by }) => ({
-    file: `spend/${segment}`,
-    lines,
-    by,
-  }));
+  const listed = coverage.segments().map((name) => coverage.of(name).at(-1)!);
+  const whole = listed.filter(({ segment, bytes }) => segments.get(segment)?.size === bytes);
+  const oldest = whole.map(({ day }) => day).sort()[0] ?? "9999";
+  const gone: GoneSegment[] = [];
+  for (const name of [...new Set([...coverage.segments(), ...Object.keys(cursor)])].sort()) {
+    if (segments.has(name)) continue;
+    const last = coverage.of(name).at(-1);
+    const isYoung = last && (last.day >= oldest || !mayBeGone(last.day));
+    const by = last?.by ?? "the cursor of the usage records";
+    if (isYoung || (cursor[name]?.bytes ?? 0) > 0)
+      findings.add(`spend/${name}`, `is not there: ${by} has it`);
+    if (last) gone.push({ file: `spend/${name}`, lines: last.lines, by });
+  }
+  return gone;
 }

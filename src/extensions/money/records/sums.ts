@@ -89,6 +89,16 @@ export function createSummer<D extends Dimension>(by: readonly D[]): Summer<D> {
   };
 }
 
+/** The costs of sums, exact decimals by currency. */
+export function costsByCurrency(
+  sums: readonly SumBy<"currency">[],
+): Readonly<Record<string, string>> {
+  const summer = createSummer(["currency"]);
+  for (const sum of sums) summer.add(sum);
+  const costs = summer.sums().map(({ currency, cost }) => [currency, formatMoney(cost)] as const);
+  return Object.fromEntries([...costs].sort());
+}
+
 /** Sums as JSON. parseSums() reads them back. */
 export const sumsText = (sums: readonly SumBy<Dimension>[]): string =>
   `${JSON.stringify(sums.map((sum) => ({ ...sum, cost: formatMoney(sum.cost) })))}\n`;

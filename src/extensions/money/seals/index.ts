@@ -1,7 +1,7 @@
 // Seals: what signs days and statements, and the commands that verify them.
 import type { ProgramExtension } from "../../../command-line/command.ts";
-import { printSealedStatement } from "../sealed-statements/index.ts";
 import type { SigningExtension, StatementSealer } from "../usage/index.ts";
+import { printSealedStatement } from "./print-statement.ts";
 import { headCommand, publicKeyCommand } from "./seal-commands.ts";
 import { seals } from "./settings.ts";
 import { openSigner } from "./sign.ts";

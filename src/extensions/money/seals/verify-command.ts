@@ -8,38 +8,53 @@ import {
   type CommandArguments,
   type Terminal,
 } from "../../../command-line/command.ts";
-import { systemClock } from "../../../core/clock.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
-import { hasFileStore, openBooks } from "../usage/index.ts";
-import { keptLines, type Trust } from "./chain.ts";
-import { sourceOfStore } from "../proof/index.ts";
+import { withBooks } from "../books/index.ts";
+import { hasFileStore } from "../usage/index.ts";
+import { keptTexts, type Trust, type Verified } from "./kept.ts";
 import { publicHexOf } from "./sign.ts";
-import { verifyBooks, type DayProof, type Verification } from "./verify.ts";
+import { verifyBooks, type Verification } from "./verify.ts";
 import { isStatement, verifyStatement, type StatementVerification } from "./verify-statement.ts";
 
-async function run(args: CommandArguments, terminal: Terminal): Promise<number> {
-  const trust = trustOf(args);
+async function run(args: CommandArguments, terminal: Terminal): Promise<number | void> {
   const path = args.operand;
-  if (path !== "" && !existsSync(path)) throw new Error(`${path} is not there`);
-  if (path !== "" && !statSync(path).isDirectory())
-    return await verifyFile(path, args, terminal, trust);
-  const result =
-    path === "" ? await verifyConfigured(args, terminal, trust) : await verifyFolder(path, trust);
-  await terminal.answer(args, result, booksText(result));
-  return result.ok ? 0 : 1;
+  if (path === "") return await runConfigured(args, terminal);
+  if (!existsSync(path)) throw new Error(`${path} is not there`);
+  const trust = trustOf(args);
+  if (!statSync(path).isDirectory()) {
+    const result = verifyFile(path, trust);
+    return await answer(result, statementLines(result), args, terminal);
+  }
+  const names = ["spend", "usage", "days.jsonl"];
+  if (!names.some((name) => existsSync(join(path, name))))
+    throw new Error(`${path} holds no books: it has none of ${names.join(", ")}`);
+  const result = await verifyBooks(resolve(path), { trust });
+  return await answer(result, booksLines(result), args, terminal);
 }
+
+/** Verifies the data_dir of the configuration, and the usage records where they are. */
+const runConfigured = withBooks(async ({ books, config, args, terminal }) => {
+  const { dataDir, spendDir, store, retention } = books;
+  if (!existsSync(spendDir)) throw new Error(`there is no spend log in ${dataDir}`);
+  const result = await verifyBooks(dataDir, {
+    trust: trustOf(args),
+    records: hasFileStore(config) ? "files" : store,
+    mayBeGone: retention.isExpired,
+  });
+  return await answer(result, booksLines(result), args, terminal);
+});
 
 function trustOf({ values }: CommandArguments): Trust {
   const keyFile = values["public-key"];
-  const headFile = values["head"];
+  const keptFile = values["head"];
   return {
     publicKey: keyFile === undefined ? undefined : readPublicKey(keyFile),
-    kept: headFile === undefined ? [] : readKept(headFile),
+    kept: keptFile === undefined ? [] : readKeptFile(keptFile),
   };
 }
 
-function readKept(path: string): readonly string[] {
-  const kept = keptLines(readFileSync(path, "utf8"));
+function readKeptFile(path: string): readonly string[] {
+  const kept = keptTexts(readFileSync(path, "utf8"));
   if (kept.length === 0) throw new Error(`${path} holds no head, and no line that names one`);
   return kept;
 }
@@ -53,42 +68,7 @@ function readPublicKey(path: string): string {
   }
 }
 
-async function verifyFolder(path: string, trust: Trust): Promise<Verification> {
-  const names = ["spend", "usage", "days.jsonl"];
-  if (!names.some((name) => existsSync(join(path, name))))
-    throw new Error(`${path} holds no books: it has none of ${names.join(", ")}`);
-  return await verifyBooks(resolve(path), { trust });
-}
-
-/** Verifies the data_dir of the configuration, and the usage records where they are. */
-async function verifyConfigured(
-  args: CommandArguments,
-  terminal: Terminal,
-  trust: Trust,
-): Promise<Verification> {
-  const { config, extensions } = await terminal.load(args, { withoutSecrets: true });
-  const diagnose = (event: object): void => terminal.warn(JSON.stringify(event));
-  const books = openBooks(config, { clock: systemClock, diagnose, extensions });
-  const { dataDir, spendDir, store, retention } = books;
-  try {
-    if (!existsSync(spendDir)) throw new Error(`there is no spend log in ${dataDir}`);
-    return await verifyBooks(dataDir, {
-      trust,
-      ...(!hasFileStore(config) && { source: await sourceOfStore(store) }),
-      hasRecords: true,
-      mayBeGone: retention.isExpired,
-    });
-  } finally {
-    await store.close();
-  }
-}
-
-async function verifyFile(
-  path: string,
-  args: CommandArguments,
-  terminal: Terminal,
-  trust: Trust,
-): Promise<number> {
+function verifyFile(path: string, trust: Trust): StatementVerification {
   const text = readFileSync(path, "utf8");
   if (!isStatement(text))
     throw new UsageError(
@@ -96,63 +76,65 @@ async function verifyFile(
         "segments and usage records are verified with their data_dir",
     );
   if (!parseJson(text)) throw new Error(`${path} cannot be read: it was cut off or damaged`);
-  const result = verifyStatement(text, trust);
-  await terminal.answer(args, result, statementText(result));
-  return result.ok ? 0 : 1;
+  return verifyStatement(text, trust);
 }
 
-/** A verification for people. */
-function booksText(result: Verification): string {
+/** What is proved of books, for people. */
+function booksLines(result: Verification): readonly string[] {
   const { heads, segments, gone, days, awaited } = result;
   const lines = [
     heads.count > 0
       ? `days.jsonl: ${heads.count} closed days, from ${heads.from} to ${heads.to}`
       : "days.jsonl: no day was closed",
-    ...gone.map(
-      ({ file, lines: count, by }) =>
-        `${file}: gone; ${count} lines were proved by ${by} until it was deleted`,
-    ),
-    ...segments.map(
-      ({ file, lines: count, proved, by, torn_bytes: torn }) =>
-        `${file}: ${count} lines, ` +
-        (by === null ? "none proved yet" : `${proved} proved by ${by}`) +
-        (torn > 0 ? `; its last line is torn: ${torn} bytes that count for nothing` : ""),
-    ),
-    ...(days?.map(dayText) ?? [
-      "usage records: there are none in files here, and nothing is said of others",
-    ]),
-    ...(awaited > 0 ? [`on the way into the usage records: ${awaited} requests`] : []),
   ];
-  return textOf(result, lines);
+  for (const { file, lines: count, by } of gone)
+    lines.push(`${file}: gone; ${count} lines were proved by ${by} until it was deleted`);
+  for (const { file, lines: count, proved, by, torn_bytes: torn } of segments) {
+    const proof = by === null ? "none proved yet" : `${proved} proved by ${by}`;
+    const end = `; its last line is torn: ${torn} bytes that count for nothing`;
+    lines.push(`${file}: ${count} lines, ${proof}${torn > 0 ? end : ""}`);
+  }
+  for (const { day, records, by_line, by_log } of days ?? []) {
+    const proof = by_line
+      ? "proved by the line of the day"
+      : `${by_log} of them as the spend log has them`;
+    lines.push(`usage records of ${day}: ${records}, ${proof}`);
+  }
+  if (!days)
+    lines.push("usage records: there are none in files here, and nothing is said of others");
+  if (awaited > 0) lines.push(`on the way into the usage records: ${awaited} requests`);
+  return lines;
 }
 
-const dayText = ({ day, records, by_line, by_log }: DayProof): string =>
-  `usage records of ${day}: ${records}, ` +
-  (by_line ? "proved by the line of the day" : `${by_log} of them as the spend log has them`);
-
-/** A verification of a statement for people. */
-function statementText(result: StatementVerification): string {
+/** What is proved of a statement, for people. */
+function statementLines(result: StatementVerification): readonly string[] {
   const { account, month, records, by_head, not_proved, compared } = result;
-  const lines = [
+  return [
     `statement of ${account} for ${month}: ${records} records: ${by_head} proved by the lines of ` +
       `closed days, ${not_proved} of days that were open`,
     compared.length > 0
       ? `compared with heads that were kept: ${compared.join(", ")}`
       : "compared with no head that was kept elsewhere",
   ];
-  return textOf(result, lines);
 }
 
 /** Without findings nothing was changed, unless there is nothing that could show a change. */
-function textOf(result: Verification | StatementVerification, lines: readonly string[]): string {
+async function answer(
+  result: Verified,
+  lines: readonly string[],
+  args: CommandArguments,
+  terminal: Terminal,
+): Promise<number> {
   const { public_key: key, key_stated, ok, findings } = result;
   const source = key_stated
     ? "as stated by --public-key"
     : "as the files state it: whoever can write them can replace it";
   const keyLine = key === null ? "key: none; nothing is signed" : `key: ${key}, ${source}`;
   const verdict = ok ? "nothing was changed" : "nothing is proved: no day is closed";
-  const wrong = ["something was changed, removed or damaged:", ...findings];
-  return [keyLine, ...lines, findings.length > 0 ? wrong.join("\n  ") : verdict, ""].join("\n");
+  const wrong = ["something was changed, removed or damaged:", ...findings].join("\n  ");
+  const text = [keyLine, ...lines, findings.length > 0 ? wrong : verdict, ""].join("\n");
+  await terminal.answer(args, result, text);
+  return ok ? 0 : 1;
 }
 
 export const verifyCommand: Command = {

@@ -3,19 +3,16 @@
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
-import { leafOf, parseClosedDay, rootFrom } from "../days/index.ts";
-import { isMoment, type Trust } from "./chain.ts";
+import { leafOf, parseClosedDay, rootFrom, type DaysLine } from "../days/index.ts";
 import { createFindings, type Findings } from "../proof/index.ts";
+import { isHead, readKept, type Trust, type Verified } from "./kept.ts";
 import { isSignedBy } from "./sign.ts";
 
 /** What was found of a statement. `seal verify --json` prints it. */
-export interface StatementVerification {
-  readonly ok: boolean;
-  /** The public key, 64 hexadecimal digits. */
-  readonly public_key: string;
-  /** Whether the caller has stated the public key. If not, it is that of the statement itself. */
-  readonly key_stated: boolean;
+export interface StatementVerification extends Verified {
+  /** Whose bill it is. */
   readonly account: string;
+  /** `YYYY-MM`. */
   readonly month: string;
   /** Records of the statement. */
   readonly records: number;
@@ -25,7 +22,6 @@ export interface StatementVerification {
   readonly not_proved: number;
   /** The days of the lines in the statement that were compared with lines that were kept. */
   readonly compared: readonly string[];
-  readonly findings: readonly string[];
 }
 
 /** A JSON object of which nothing is known. */
@@ -44,7 +40,8 @@ export function verifyStatement(text: string, trust: Trust): StatementVerificati
   if (!isSignedBy(line, publicKey))
     findings.add("the statement", "was changed, or signed by another key: its signature is wrong");
   const days = asArray(statement["days"]).map((day) => readDay(asObject(day), publicKey, findings));
-  const compared = compareKept(days, trust.kept, findings);
+  const kept = readKept(trust, publicKey, findings).filter(({ closed }) => !isHead(closed));
+  const compared = kept.filter((line) => compareKept(line, days, findings));
   const records = days.flatMap((day) => day.records);
   checkRecords(bill, days, findings);
   checkSums(bill, records, findings);
@@ -59,7 +56,7 @@ export function verifyStatement(text: string, trust: Trust): StatementVerificati
     records: records.length,
     by_head: proved.length,
     not_proved: records.length - proved.length,
-    compared,
+    compared: compared.map(({ closed }) => closed.day),
     findings: list,
   };
 }
@@ -88,21 +85,16 @@ function readDay(json: Json, publicKey: string, findings: Findings): StatementDa
   return { day, line, records };
 }
 
-/** Compares lines with those of the same days that were kept. Returns these days. */
+/** Compares the line of a day that was kept. Returns whether the statement has that day. */
 function compareKept(
+  { text, closed }: DaysLine,
   days: readonly StatementDay[],
-  kept: readonly string[],
   findings: Findings,
-): readonly string[] {
-  return kept.flatMap((text) => {
-    const closed = parseClosedDay(text);
-    if (!closed) findings.add("the head that was kept", "is no line of a closed day");
-    const same = days.find(({ day }) => day === closed?.day);
-    if (!closed || !same || isMoment(closed)) return [];
-    if (same.line !== text)
-      findings.add(`the line of ${same.day} in the statement`, "is not the one that was kept");
-    return [same.day];
-  });
+): boolean {
+  const same = days.find(({ day }) => day === closed.day);
+  if (same && same.line !== text)
+    findings.add(`the line of ${same.day} in the statement`, "is not the one that was kept");
+  return same !== undefined;
 }
 
 /** Each record is of the account, the month, the currency and its day, and there once. */

@@ -1,6 +1,6 @@
-// Asks the script in Redis or Valkey. Each ask writes its rows as this gateway's memory has them, so
-// the asks of one account go one after the other: a row must have everything that was granted
-// before. What waits meanwhile goes together.
+// Asks the script in Redis or Valkey. Each ask writes its rows as the memory of this gateway has
+// them, so the asks of one account go one after the other: a row must have everything that was
+// granted before. What waits meanwhile goes together.
 import type { SharingOptions } from "../budgets/index.ts";
 import type { StoredScript } from "../../redis/index.ts";
 import { readAnswers, wordsOf, type Answer, type Task } from "./protocol.ts";

@@ -4,14 +4,16 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import { sha256 } from "../../../core/hash.ts";
-import { formatMoney } from "../../../core/ledger/price.ts";
 import {
+  costsByCurrency,
+  createSummer,
   dayAfter,
   dayOf,
-  parseMoney,
+  DIMENSIONS,
   type DayLine,
+  type Dimension,
   type LogCursor,
-  type UsageRecord,
+  type SumBy,
 } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import {
@@ -132,15 +134,14 @@ export interface RecordAdder {
   add(lines: readonly DayLine[], bytes?: Buffer): void;
   /** What was added so far. */
   result(): DayRecords;
+  /** What it adds up to, by all dimensions. */
+  sums(): readonly SumBy<Dimension>[];
 }
 
 export function createRecordAdder(): RecordAdder {
   const hash = createHash("sha256");
   const merkle = createMerkleRoot();
-  const costs = new Map<string, bigint>();
-  const addCost = ({ currency, cost }: UsageRecord): void => {
-    costs.set(currency, (costs.get(currency) ?? 0n) + parseMoney(cost));
-  };
+  const summer = createSummer(DIMENSIONS);
   let records = 0;
   let size = 0;
   return {
@@ -150,16 +151,17 @@ export function createRecordAdder(): RecordAdder {
       hash.update(bytes);
       for (const { text, record } of lines) {
         merkle.add(leafOf(text));
-        if (record) addCost(record);
+        if (record) summer.addRecord(record);
       }
     },
     result: () => ({
       records,
-      cost: Object.fromEntries([...costs].sort().map(([name, sum]) => [name, formatMoney(sum)])),
+      cost: costsByCurrency(summer.sums()),
       file_bytes: size,
       file_sha256: hash.copy().digest("hex"),
       root: merkle.root(),
     }),
+    sums: summer.sums,
   };
 }
 

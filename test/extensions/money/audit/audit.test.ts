@@ -179,12 +179,18 @@ describe("an audit of wrong books", { concurrency: 2 }, () => {
     );
   });
 
+  it("names lines of days that do not continue each other", async () => {
+    await assertDifferences(
+      change("days.jsonl", 0, /(?<="made_at":")..../, "2027"),
+      /^days.jsonl, line 2: does not follow line 1: one of them was changed or moved$/,
+    );
+  });
+
   it("names the line of a day that cannot be read", async () => {
-    const dir = copyOf(scene.dir);
-    writeFileSync(join(dir, "days.jsonl"), "{}\n");
-    const { code, stderr } = await command(dir, ["audit"]);
-    assert.equal(code, 1);
-    assert.match(stderr, /days.jsonl: line 1 is no line of a closed day/);
+    await assertDifferences(
+      (dir) => writeFileSync(join(dir, "days.jsonl"), "{}\n"),
+      /^days.jsonl, line 1: is no line of a closed day$/,
+    );
   });
 
   it("exits with 1 and prints the differences for people", async () => {

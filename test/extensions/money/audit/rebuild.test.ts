@@ -83,7 +83,7 @@ const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = 
   [
     "records changed places",
     (dir) => edit(dir, CLOSED, (lines) => [...lines.slice(1), lines[0]!]),
-    [1, 0, 1, 33, 0],
+    [0, 0, 0, 34, 0],
   ],
   ["a file was cut", (dir) => truncateSync(join(dir, OPEN), 3_000), [10, 0, 0, 24, 0]],
   ["the cursor is lost", (dir) => rmSync(join(dir, "usage/cursor.json")), [13, 0, 0, 21, 0]],
@@ -144,6 +144,15 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assert.equal((await command(lost.dir, ["usage", "sync", "--once"])).code, 0);
   });
 
+  it("books nothing twice where lines were removed from the log of an open day", async () => {
+    const { dir, counts } = await rebuilt((copy) =>
+      edit(copy, `spend/${E}`, (lines) => lines.slice(2)),
+    );
+    assert.deepEqual(counts, [0, 7, 0, 27, 0]);
+    const ids = textOfFile(dir, OPEN).match(/"usage_id":"\w+"/g) ?? [];
+    assert.deepEqual([ids.length, new Set(ids).size], [13, 13]);
+  });
+
   it("copies what was settled since", async () => {
     const end = await rebuilt((dir) => {
       const cursor = JSON.parse(textOfFile(dir, "usage/cursor.json"));
@@ -176,6 +185,15 @@ describe("books rebuild", { concurrency: 2 }, () => {
       "usage records: 0 added, 0 changed, 0 removed, 34 as the spend log has them; " +
         "0 have no lines there and were left as they were\n",
     );
+  });
+
+  it("needs lines of days that can be read", async () => {
+    const dir = copyOf(scene.dir);
+    writeFileSync(join(dir, "days.jsonl"), "{}\n");
+    const { code, stderr } = await command(dir, ["books", "rebuild"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /days.jsonl: line 1 is no line of a closed day/);
+    assertAsBefore(dir);
   });
 
   it("needs a spend log", async () => {

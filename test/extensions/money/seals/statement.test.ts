@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { appendFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import { printSealedStatement } from "../../../../src/extensions/money/sealed-statements/statement.ts";
+import { printSealedStatement } from "../../../../src/extensions/money/seals/print-statement.ts";
 import { createSigner } from "../../../../src/extensions/money/seals/sign.ts";
 import { verifyStatement } from "../../../../src/extensions/money/seals/verify-statement.ts";
 import { createMerkleRoot, leafOf, rootFrom } from "../../../../src/extensions/money/days/index.ts";
@@ -164,7 +164,9 @@ describe("a sealed statement", () => {
   it("is compared with lines that were kept", () => {
     const kept = textOfFile(scene.dir, "days.jsonl").split("\n").slice(0, -1);
     assert.deepEqual(verified(text, kept).compared, ["2026-02-01"]);
-    const other = verified(text, [kept[1]!.replace('"records":8', '"records":9')]);
+    const { signature: _signature, ...line } = JSON.parse(kept[1]!);
+    const anew = createSigner(scene.dir).sign(JSON.stringify({ ...line, records: 9 }));
+    const other = verified(text, [anew]);
     assert.deepEqual(other.findings, [
       "the line of 2026-02-01 in the statement: is not the one that was kept",
     ]);

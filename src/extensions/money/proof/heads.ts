@@ -1,0 +1,43 @@
+// What a head that was kept proves between two closed days: the first bytes of segments, and the
+// records that are made of them.
+import { createCoverage, type ClosedDay, type Listing } from "../days/index.ts";
+import { createRecordAdder, differencesFrom } from "../usage/index.ts";
+import type { Findings } from "./findings.ts";
+import type { RecordSource } from "./record-source.ts";
+
+const nameOf = ({ made_at }: ClosedDay): string => `the head that was kept, of ${made_at}`;
+
+/** What heads say of a segment. */
+export const headListings = (heads: readonly ClosedDay[], segment: string): readonly Listing[] =>
+  heads.flatMap((head) =>
+    head.segments
+      .filter((entry) => entry.segment === segment)
+      .map((entry) => ({ ...entry, by: `${nameOf(head)},`, day: head.day })),
+  );
+
+/** Compares the records that a head has: those booked after the last day before it. */
+export async function proveHead(
+  head: ClosedDay,
+  closedDays: readonly ClosedDay[],
+  source: RecordSource,
+  findings: Findings,
+): Promise<void> {
+  const before = closedDays.filter(({ number }) => number < head.number);
+  const coverage = createCoverage([...before, head]);
+  const after = before.at(-1)?.day ?? "";
+  const adder = createRecordAdder();
+  for (const day of source.days.filter((name) => name > after).sort())
+    for await (const { lines } of source.linesOf(day))
+      adder.add(
+        lines.filter(({ record }) => {
+          const { segment, line } = record?.log ?? { segment: "", line: Infinity };
+          return (coverage.of(segment).at(-1)?.lines ?? 0) >= line;
+        }),
+      );
+  const unequal = differencesFrom(head, adder.result());
+  if (unequal.length > 0)
+    findings.add(
+      `the usage records after ${after || "the beginning"}`,
+      `are not those of ${nameOf(head)}: ${unequal.join(", ")}`,
+    );
+}

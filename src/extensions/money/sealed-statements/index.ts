@@ -1,2 +1,0 @@
-// Statements with their proof.
-export { printSealedStatement } from "./statement.ts";
