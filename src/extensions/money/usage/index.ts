@@ -1,6 +1,6 @@
 // The projection of the spend log into usage records, and the books that it works on.
 export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
-export { createRecordAdder, differencesFrom, lineOf } from "./close-days.ts";
+export { createRecordAdder, differencesFrom, lineOf, type RecordAdder } from "./close-days.ts";
 export {
   createSegmentReader,
   type SegmentReader,
@@ -9,11 +9,10 @@ export {
 } from "./segment-reader.ts";
 export { hasFileStore, usage } from "./settings.ts";
 export { shareBooks, type SharedBooks } from "./shared-books.ts";
+export type { Signer, SigningExtension } from "./signer.ts";
 export {
   sealsStatements,
-  type Signer,
-  type SigningExtension,
   type StatementSealer,
   type StatementToSeal,
-} from "./signer.ts";
+} from "./statement-sealer.ts";
 export { BooksFault, copySettled, syncUsage, type SyncResult } from "./sync.ts";
