@@ -1,41 +1,26 @@
-// The messages of a client of the Messages API as chat-completions messages: one that answers tool
-// calls becomes several, and what a tool showed beside its text follows in a message of the user.
-import { SHOWN_BELOW, shownHeading } from "../client-apis/index.ts";
-import type { ClientMessage, MediaBlock, ResultBlock, Unknown } from "./schema.ts";
+// The content of a client's message as the parts that every model knows: texts, images and files.
+import type { ContentPart } from "../../core/openai/request.ts";
+import type { ValidationIssue } from "../../core/schema/checker.ts";
+import type { MediaBlock, TextBlock, Unknown } from "./schema.ts";
 
-/** The signature of thoughts of models that sign none. No provider ever made it. */
-export const OWN_SIGNATURE = "chat-gateway";
+export type Path = ValidationIssue["path"];
 
 /**
- * Called for what chat completions has no words for. `path` begins at the message; `what` is the
- * thing, for the client.
+ * Called for what only a provider of the same format can serve, with its place. `what` is the
+ * thing, for the client. `value`: the thing itself, if a model reads it.
  */
-export type Foreign = (path: readonly (string | number)[], what: string) => void;
+export type Note = (path: Path, what: string, value?: unknown) => void;
 
-type Part = Readonly<Record<string, unknown>>;
-type UserBlock = MediaBlock | ResultBlock | Unknown;
-type Blocks<R extends ClientMessage["role"]> = Exclude<
-  Extract<ClientMessage, { readonly role: R }>["content"],
-  string | undefined
->;
+type Mark = Readonly<Record<string, unknown>> | undefined;
+type Block<T> = Extract<MediaBlock, { readonly type: T }>;
 
 /** A text part. It keeps the client's mark for the provider's cache. */
-const textPart = (text: string, cache_control?: unknown): Part => ({
-  type: "text",
-  text,
-  ...(cache_control !== undefined && { cache_control }),
-});
+export const textPart = (text: string, cache_control?: Mark): ContentPart =>
+  cache_control ? { type: "text", text, cache_control } : { type: "text", text };
 
-/** The chat-completions messages that one message of the client stands for. */
-export function chatMessages(message: ClientMessage, foreign: Foreign): readonly object[] {
-  const { role, content } = message;
-  if (typeof content === "string") return [{ role, content }];
-  // Such an instruction only says how much effort the reply is worth.
-  if (content === undefined) return [];
-  if (role === "user") return userMessages(message.content as Blocks<"user">, foreign);
-  if (role === "assistant")
-    return [assistantMessage(message.content as Blocks<"assistant">, foreign)];
-  return [{ role, content: systemParts(content as Blocks<"system">, foreign) }];
+export function noteUnknown(path: Path, block: Unknown, note: Note): readonly [] {
+  note(path, `a block of the type ${JSON.stringify(block.name)}`, block.value);
+  return [];
 }
 
 /**
@@ -44,16 +29,13 @@ export function chatMessages(message: ClientMessage, foreign: Foreign): readonly
  */
 const BILLING = "x-anthropic-billing-header:";
 
-/** System texts are paragraphs of one text. */
-export function systemParts(blocks: Blocks<"system">, foreign: Foreign): readonly Part[] {
-  const parts: Part[] = [];
-  for (const [index, block] of blocks.entries()) {
-    if (block.type === "unknown") foreign(["content", index], named(block));
-    else {
-      const text = withoutBilling(block.text);
-      if (text !== undefined) parts.push(textPart(text, block.cache_control));
-    }
-  }
+/** System texts are paragraphs of one text. `path`: that of the blocks. */
+export function systemParts(blocks: readonly TextBlock[], path: Path, note: Note) {
+  const parts = blocks.flatMap((block, index) => {
+    if (block.type === "unknown") return noteUnknown([...path, index], block, note);
+    const text = withoutBilling(block.text);
+    return text === undefined ? [] : [textPart(text, block.cache_control)];
+  });
   return paragraphs(parts);
 }
 
@@ -66,107 +48,57 @@ function withoutBilling(text: string): string | undefined {
 }
 
 /** Texts that follow each other become paragraphs: they are joined without a separator. */
-const paragraphs = (parts: readonly Part[]): readonly Part[] =>
+export const paragraphs = (parts: readonly ContentPart[]): readonly ContentPart[] =>
   parts.map((part, index) => {
-    const isNext = part["type"] === "text" && parts[index - 1]?.["type"] === "text";
-    return isNext ? { ...part, text: `\n\n${part["text"]}` } : part;
+    const isNext = part.type === "text" && parts[index - 1]?.type === "text";
+    return isNext ? { ...part, text: `\n\n${part.text}` } : part;
   });
 
-function userMessages(blocks: readonly UserBlock[], foreign: Foreign): readonly object[] {
-  const results: object[] = [];
-  const parts: Part[] = [];
-  for (const [index, block] of blocks.entries()) {
-    const path = ["content", index];
-    // One by one: a call with 100,000 arguments would overflow the stack.
-    if (block.type !== "tool_result")
-      for (const part of mediaParts(block, path, foreign)) parts.push(part);
-    else {
-      const { message, shown } = resultMessage(block, path, foreign);
-      results.push(message);
-      for (const part of shown) parts.push(part);
-    }
-  }
-  if (results.length > 0 && parts.length === 0) return results;
-  return [...results, { role: "user", content: paragraphs(parts) }];
+/** `path`: that of the list. */
+export function partsOf(content: string | readonly MediaBlock[], path: Path, note: Note) {
+  if (typeof content === "string") return [textPart(content)];
+  return content.flatMap((block, index) => blockParts(block, [...path, index], note));
 }
 
-/** A tool's answer, and what it shows that a tool's message cannot hold. */
-function resultMessage(
-  { tool_use_id, content, is_error, cache_control }: ResultBlock,
-  path: readonly (string | number)[],
-  foreign: Foreign,
-): { readonly message: object; readonly shown: readonly Part[] } {
-  const blocks = typeof content === "string" ? [textBlock(content)] : content;
-  const parts = blocks.flatMap((block, index) =>
-    mediaParts(block, [...path, "content", index], foreign),
-  );
-  const isText = ({ type }: Part): boolean => type === "text";
-  const shown = parts.filter((part) => !isText(part));
-  const textParts = parts.filter(isText);
-  const texts = textParts.map(({ text }) => text);
-  const mark =
-    cache_control ?? textParts.findLast((part) => part["cache_control"])?.["cache_control"];
-  if (shown.length > 0) texts.push(SHOWN_BELOW);
-  // Chat completions has no field that says so.
-  const text = `${is_error ? "Error: " : ""}${texts.join("\n")}`;
-  const message = {
-    role: "tool",
-    tool_call_id: tool_use_id,
-    content: [textPart(text, mark)],
-  };
-  const heading = textPart(shownHeading(tool_use_id));
-  return { message, shown: shown.length > 0 ? [heading, ...shown] : [] };
-}
-
-const textBlock = (text: string) => ({ type: "text" as const, text, cache_control: undefined });
-
-function mediaParts(
-  block: MediaBlock | Unknown,
-  path: readonly (string | number)[],
-  foreign: Foreign,
-): readonly Part[] {
+/** The parts of one block. Its mark for the provider's cache is at the end of them. */
+export function blockParts(block: MediaBlock, path: Path, note: Note): readonly ContentPart[] {
   switch (block.type) {
     case "text":
       return [textPart(block.text, block.cache_control)];
     case "image":
-      return withMark(imageParts(block, path, foreign), block.cache_control);
+      return withMark(imageParts(block, [...path, "source"], note), block.cache_control);
     case "document":
-      return withMark(documentParts(block, path, foreign), block.cache_control);
-    default:
-      foreign(path, named(block));
-      return [];
+      return withMark(documentParts(block, path, note), block.cache_control);
+    case "unknown":
+      return noteUnknown(path, block, note);
   }
 }
 
-/** The parts of one block, with its mark for the provider's cache at their end. */
-const withMark = (parts: readonly Part[], cache_control: unknown): readonly Part[] =>
-  cache_control === undefined
-    ? parts
-    : parts.map((part, index) => (index === parts.length - 1 ? { ...part, cache_control } : part));
+const withMark = (parts: readonly ContentPart[], cache_control: Mark): readonly ContentPart[] =>
+  cache_control
+    ? parts.map((part, index) => (index === parts.length - 1 ? { ...part, cache_control } : part))
+    : parts;
 
 const dataUrl = (source: { readonly media_type: string; readonly data: string }): string =>
   `data:${source.media_type};base64,${source.data}`;
 
-function imageParts(
-  { source }: Extract<MediaBlock, { readonly type: "image" }>,
-  path: readonly (string | number)[],
-  foreign: Foreign,
-): readonly Part[] {
+function imageParts({ source }: Block<"image">, path: Path, note: Note): readonly ContentPart[] {
   if (source.type === "unknown") {
-    foreign([...path, "source"], `an image of the source ${JSON.stringify(source.name)}`);
+    note(path, `an image of the source ${JSON.stringify(source.name)}`, source.value);
     return [];
   }
   const url = source.type === "url" ? source.url : dataUrl(source);
-  return [{ type: "image_url", image_url: { url } }];
+  return [{ type: "image_url", image_url: { url, detail: undefined } }];
 }
 
 function documentParts(
-  { source, title, context, citations }: Extract<MediaBlock, { readonly type: "document" }>,
-  path: readonly (string | number)[],
-  foreign: Foreign,
-): readonly Part[] {
-  if (citations?.enabled) foreign([...path, "citations"], "citations");
+  { source, title, context, citations }: Block<"document">,
+  path: Path,
+  note: Note,
+): readonly ContentPart[] {
+  if (citations?.enabled) note([...path, "citations"], "citations", citations);
   const head = [title, context].filter((text) => text !== undefined);
+  const place = [...path, "source"];
   switch (source.type) {
     case "base64": {
       const file = { filename: title ?? "document.pdf", file_data: dataUrl(source) };
@@ -174,50 +106,16 @@ function documentParts(
     }
     case "url":
       // Only a provider of the same format gets it. The part counts as a file of unknown size.
-      foreign([...path, "source"], 'a document of the source "url"');
+      note(place, 'a document of the source "url"', source);
       return [{ type: "file", file: { file_url: source.url } }];
     case "text":
       return [textPart([...head, source.data].join("\n\n"))];
     case "content": {
-      const { content } = source;
-      const blocks = typeof content === "string" ? [textBlock(content)] : content;
-      const parts = blocks.flatMap((block, index) =>
-        mediaParts(block, [...path, "source", "content", index], foreign),
-      );
+      const parts = partsOf(source.content, [...place, "content"], note);
       return [...head.map((text) => textPart(text)), ...parts];
     }
-    default:
-      foreign([...path, "source"], `a document of the source ${JSON.stringify(source.name)}`);
+    case "unknown":
+      note(place, `a document of the source ${JSON.stringify(source.name)}`, source.value);
       return [];
   }
 }
-
-/** Thoughts go back as reasoning. Encrypted ones are for their own provider alone. */
-function assistantMessage(blocks: Blocks<"assistant">, foreign: Foreign): object {
-  const texts: Part[] = [];
-  const thoughts: string[] = [];
-  const tool_calls: object[] = [];
-  for (const [index, block] of blocks.entries()) {
-    switch (block.type) {
-      case "text":
-        texts.push(textPart(block.text, block.cache_control));
-        break;
-      case "thinking":
-        thoughts.push(block.thinking);
-        break;
-      case "tool_use": {
-        const { id, name, input } = block;
-        const called = { name, arguments: JSON.stringify(input) };
-        tool_calls.push({ id, type: "function", function: called });
-        break;
-      }
-      case "unknown":
-        foreign(["content", index], named(block));
-    }
-  }
-  const content = texts.length === 0 && tool_calls.length > 0 ? null : texts;
-  const reasoning_content = thoughts.join("\n") || undefined;
-  return { role: "assistant", content, reasoning_content, tool_calls };
-}
-
-const named = ({ name }: Unknown): string => `a block of the type ${JSON.stringify(name)}`;

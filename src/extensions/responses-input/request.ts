@@ -1,10 +1,9 @@
 // The request of a client as a chat completion. What becomes of each field is in the manual, in the
 // chapter "responses".
-import { readChatRequest } from "../../core/openai/read-request.ts";
-import { chatRequest, type ChatRequest } from "../../core/openai/request.ts";
+import { chatRequest, message, type ChatRequest } from "../../core/openai/request.ts";
 import type { ParsedBody } from "../../core/chat/client-api.ts";
 import { pseudonymOf } from "../../core/providers/parameters.ts";
-import { jsonObject } from "../../core/schema/checker.ts";
+import { checkInSteps, jsonObject } from "../../core/schema/checker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import { createConversation } from "./conversation.ts";
 import { addItem, type ItemTarget } from "./items.ts";
@@ -71,7 +70,9 @@ export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<Tra
   const toolPaths = declared.map(([, { path }]) => path);
   const places = { messages: origins, tools: toolPaths };
   function* checked() {
-    return large ? yield* readChatRequest(chat, chatRequest) : chatRequest(chat);
+    return large
+      ? yield* checkInSteps(chatRequest, chat, chat.messages, message)
+      : chatRequest(chat);
   }
   return {
     chat: {

@@ -1,0 +1,27 @@
+// Where errors say that something is: the one table of what the members of a checked request are
+// called in each API. In chat completions each member has the name of its field.
+import type { ValidationIssue } from "../../core/schema/checker.ts";
+import type { ApiName } from "./index.ts";
+
+type Path = ValidationIssue["path"];
+type Names = Readonly<Record<string, Path>>;
+
+const NAMES: { readonly [api in ApiName]: Names } = {
+  messages: { response_format: ["output_config", "format"], stop: ["stop_sequences"] },
+  responses: { messages: ["input"], response_format: ["text", "format"], logprobs: ["include"] },
+};
+
+/** The place of a member in the client's request. */
+export const memberPath = (api: ApiName, member: string): Path => NAMES[api][member] ?? [member];
+
+/**
+ * ChatRequest.clientPath of one request. `contents`: where the content of each message stands.
+ * `others`: members that stand at another place in this request than the table says.
+ */
+export const clientPathOf =
+  (api: ApiName, contents: readonly Path[], others: Names = {}) =>
+  ([first, index]: Path): (string | number)[] => {
+    const member = String(first);
+    const content = member === "messages" ? contents[Number(index)] : undefined;
+    return [...(content ?? others[member] ?? memberPath(api, member))];
+  };
