@@ -1,6 +1,6 @@
 // Where errors say that something is: the one table of what the members of a checked request are
 // called in each API. In chat completions each member has the name of its field.
-import type { ValidationIssue } from "../../core/schema/checker.ts";
+import { pathText, type ValidationIssue } from "../../core/schema/checker.ts";
 import type { ApiName } from "./index.ts";
 
 type Path = ValidationIssue["path"];
@@ -11,8 +11,9 @@ const NAMES: { readonly [api in ApiName]: Names } = {
   responses: { messages: ["input"], response_format: ["text", "format"], logprobs: ["include"] },
 };
 
-/** The place of a member in the client's request. */
-export const memberPath = (api: ApiName, member: string): Path => NAMES[api][member] ?? [member];
+/** The name that a member has in the errors of an API. */
+export const memberName = (api: ApiName, member: string): string =>
+  pathText(NAMES[api][member] ?? []) || member;
 
 /**
  * ChatRequest.clientPath of one request. `contents`: where the content of each message stands.
@@ -23,5 +24,5 @@ export const clientPathOf =
   ([first, index]: Path): (string | number)[] => {
     const member = String(first);
     const content = member === "messages" ? contents[Number(index)] : undefined;
-    return [...(content ?? others[member] ?? memberPath(api, member))];
+    return [...(content ?? others[member] ?? NAMES[api][member] ?? [member])];
   };

@@ -6,7 +6,7 @@ import type { Config } from "../../core/config.ts";
 import { array, literal, withDefault, type Infer } from "../../core/schema/checker.ts";
 
 export { authorization } from "./authorization.ts";
-export { clientPathOf, memberPath } from "./error-paths.ts";
+export { clientPathOf, memberName } from "./error-paths.ts";
 export { SHOWN_BELOW, shownHeading } from "./tool-results.ts";
 
 /** `messages`: Anthropic's Messages API. `responses`: OpenAI's Responses API. */

@@ -1,13 +1,18 @@
 // `tool_choice`: whether a model must call a tool, and which ones it may call. A choice is followed
 // exactly or refused: a hosted tool is never taken for the client's own of the same name.
+import type { ChatRequest } from "../../core/openai/request.ts";
 import { fail } from "../../core/schema/checker.ts";
-import { required, type Path } from "./paths.ts";
-import { HOSTED, type ChosenTool, type NamedChoice, type ResponsesRequest } from "./schema.ts";
+import {
+  HOSTED,
+  type AllowedTools,
+  type ChosenTool,
+  type Path,
+  type ResponsesRequest,
+} from "./schema.ts";
 import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
 
 interface Choice {
-  /** As chat completions have it. */
-  readonly tool_choice: unknown;
+  readonly tool_choice: ChatRequest["tool_choice"];
   /** Whether the model may call the function of this name. */
   isAllowed(name: string): boolean;
 }
@@ -23,7 +28,7 @@ export function choiceOf(choice: ResponsesRequest["tool_choice"], tools: ToolSet
     if (choice === "required" && declarations.size === 0) refuseNothing();
     return { tool_choice: choice, isAllowed };
   }
-  if (choice.type === "allowed_tools") return allowedTools(choice, tools);
+  if ("mode" in choice) return allowedTools(choice, tools);
   const name = declaredName(choice, tools);
   if (name !== undefined)
     return { tool_choice: { type: "function", function: { name } }, isAllowed };
@@ -33,9 +38,7 @@ export function choiceOf(choice: ResponsesRequest["tool_choice"], tools: ToolSet
 }
 
 /** The hosted tools in the list are left out, as they are of the tools. */
-function allowedTools(choice: NamedChoice, tools: ToolSet): Choice {
-  const chosen = required(choice.tools, PATH, "tools");
-  const mode = required(choice.mode, PATH, "mode");
+function allowedTools({ mode, tools: chosen }: AllowedTools, tools: ToolSet): Choice {
   const names = new Set<string>();
   for (const [index, tool] of chosen.entries()) {
     const name = declaredName(tool, tools);
@@ -57,7 +60,7 @@ function declaredName(
 }
 
 const isHosted = (type: string, { leftOut }: ToolSet): boolean =>
-  leftOut.has(type) || HOSTED.some((hosted) => hosted === type);
+  leftOut.has(type) || Object.hasOwn(HOSTED, type);
 
 const refuseNothing = (): never =>
   fail("unsupported_value", "demands a call, but there is no tool that the model can call", PATH);
