@@ -146,10 +146,7 @@ const tool = object({
 });
 export type Tool = Infer<typeof tool>;
 const parametersOf = (index: number): ValidationIssue["path"] => [index, "function", "parameters"];
-/**
- * Fails at the tool whose parameters, with those of the tools before it, exceed the bounds.
- * `placeOf`: where the parameters of a tool stand in the client's list.
- */
+/** Fails at the tool whose parameters, with those before it, exceed the bounds of all of them. */
 export function withinBounds(tools: Tool[], placeOf = parametersOf): Tool[] {
   const { maxValues, maxChars } = TOOLS_BOUNDS;
   let values = 0;
@@ -286,7 +283,7 @@ type Checked = Omit<Infer<typeof chatRequest>, "messages">;
 /** What every request has. All else may be absent. */
 type Always = "model" | "stream" | "logprobs" | "includeUsage" | "showThinking" | "wantsThinking";
 
-/** A checked request. Other APIs build it member by member. `native`: absent from chat completions. */
+/** A checked request. Other APIs build it member by member; only they have `native`. */
 export type ChatRequest = Readonly<Pick<Checked, Always> & Partial<Checked>> & {
   readonly messages: readonly Message[];
   /** `cache_control` of tools as an extension keeps it, by their names. Absent: there is none. */

@@ -168,7 +168,7 @@ function toolsOf(request: MessagesRequest, body: Body, note: Note) {
   return { tools: known, toolMarks };
 }
 
-/** `isForeign`: only a provider of the same format is asked. The tool that is named may be its own. */
+/** `isForeign`: only a provider of the same format is asked. The choice may name a tool of its. */
 function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isForeign: boolean) {
   const isDemanded = choice?.type === "any" || choice?.type === "tool";
   if (tools.length === 0) {

@@ -109,9 +109,9 @@ const isSame = (one: ToolOrigin, other: ToolOrigin): boolean =>
 function functionFor(tool: Callable, name: string): FunctionTool["function"] {
   const { description, parameters, strict, format = {} } = tool;
   if (tool.type === "function") return { name, description, parameters, strict };
-  const definition = asString(format["definition"]);
-  const rule = definition
-    ? `The input is a text that follows this ${asString(format["syntax"]) ?? ""} grammar:\n${definition}`
+  const { syntax, definition } = format;
+  const rule = asString(definition)
+    ? `The input is a text that follows this ${asString(syntax) ?? ""} grammar:\n${definition}`
     : "The input is free text.";
   const described = `${description ?? ""}\n\n${rule}`;
   return { name, description: described, parameters: FREE_FORM, strict: undefined };
