@@ -3,8 +3,8 @@
 import { pathText, type ValidationIssue } from "../../core/schema/checker.ts";
 import type { ApiName } from "./index.ts";
 
-type Path = ValidationIssue["path"];
-type Names = Readonly<Record<string, Path>>;
+export type Path = ValidationIssue["path"];
+export type Names = Readonly<Record<string, Path>>;
 
 const NAMES: { readonly [api in ApiName]: Names } = {
   messages: { response_format: ["output_config", "format"], stop: ["stop_sequences"] },

@@ -1,94 +1,93 @@
 // The messages of a client as those of a checked request: one that answers tool calls becomes
 // several, and what a tool showed beside its text follows in a message of the user.
-import { joinText, textOf, type ContentPart, type Message } from "../../core/openai/request.ts";
+import { textOf, type ContentPart, type Message } from "../../core/openai/request.ts";
 import type { Steps } from "../../core/turns.ts";
-import { SHOWN_BELOW, shownHeading } from "../client-apis/index.ts";
 import {
-  blockParts,
-  noteUnknown,
-  paragraphs,
-  partsOf,
-  systemParts,
-  textPart,
-  type Note,
+  inputMessage,
+  resultOf,
+  type Entry,
   type Path,
-} from "./content.ts";
-import type {
-  AssistantBlock,
-  ClientMessage,
-  MessagesRequest,
-  ResultBlock,
-  UserBlock,
-} from "./schema.ts";
+  type ToolCall,
+} from "../client-apis/index.ts";
+import type { Block, ClientMessage, MessagesRequest, Unknown } from "./schema.ts";
 
-type ToolCall = Extract<Message, { readonly role: "assistant" }>["tool_calls"][number];
+/**
+ * Called for what only a provider of the same format can serve, with its place. `what` is the
+ * thing, for the client. `value`: the thing itself, if a model reads it.
+ */
+export type Note = (path: Path, what: string, value?: unknown) => void;
 
-/** A message of the checked request. */
-export interface Entry {
-  readonly message: Message;
-  /** All parts of its content, with the client's marks for the provider's cache. */
+/** A message with all parts of its content, and the client's marks for the provider's cache. */
+export interface MarkedEntry extends Entry {
   readonly parts: readonly ContentPart[];
-  /** Where the content stood in the client's request. */
-  readonly path: Path;
 }
 
 interface Conversation {
-  readonly entries: readonly Entry[];
+  readonly entries: readonly MarkedEntry[];
   /** The place of the first result that answers no call before it. Undefined: there is none. */
   readonly orphan: Path | undefined;
 }
 
+type Parts = readonly ContentPart[];
+type Mark = ContentPart["cache_control"];
+
 export function* conversationOf(request: MessagesRequest, note: Note): Steps<Conversation> {
-  const entries: Entry[] = [];
+  const entries: MarkedEntry[] = [];
   const calls = new Set<string>();
   let orphan: Path | undefined;
 
-  function addUser(blocks: readonly UserBlock[], path: Path): void {
-    const shown: ContentPart[] = [];
+  function addInput(role: "user" | "system", parts: Parts, path: Path): void {
+    entries.push({ message: inputMessage(role, parts.map(withoutMark)), parts, path });
+  }
+
+  function addUser(blocks: readonly Block[], path: Path): void {
+    const parts: ContentPart[] = [];
     let hasResults = false;
     for (const [index, block] of blocks.entries()) {
       const place = [...path, index];
       const isResult = block.type === "tool_result";
-      const own = isResult ? addResult(block, place, path) : blockParts(block, place, note);
+      const own = isResult ? addResult(block, place, path) : partsOf(block, place, note);
       hasResults ||= isResult;
       // One by one: a call with 100,000 arguments would overflow the stack.
-      for (const part of own) shown.push(part);
+      for (const part of own) parts.push(part);
     }
-    if (hasResults && shown.length === 0) return;
-    entries.push(userEntry(paragraphs(shown), path));
+    if (!hasResults || parts.length > 0) addInput("user", paragraphs(parts), path);
   }
 
   /** Adds a tool's answer. Returns what it shows that a tool's message cannot hold. */
-  function addResult(block: ResultBlock, place: Path, path: Path): readonly ContentPart[] {
-    const { tool_use_id } = block;
-    const { text, shown } = resultOf(block, [...place, "content"], note);
-    if (calls.has(tool_use_id)) entries.push(resultEntry(tool_use_id, text, path));
+  function addResult(block: Block<"tool_result">, place: Path, path: Path): Parts {
+    const { tool_use_id: tool_call_id, content, is_error, cache_control } = block;
+    const parts = allPartsOf(content, [...place, "content"], note);
+    const { text, shown } = resultOf(tool_call_id, parts, "\n");
+    const isMarked = (part: ContentPart) => part.type === "text" && part.cache_control;
+    const mark = cache_control ?? parts.findLast(isMarked)?.cache_control;
+    // Chat completions has no field that says so.
+    const part = textPart(is_error ? `Error: ${text}` : text, mark);
+    const message: Message = { role: "tool", tool_call_id, content: textOf([part]) };
+    if (calls.has(tool_call_id)) entries.push({ message, parts: [part], path });
     else {
       // Its call may be in a part of the conversation that the provider keeps. No other model
       // knows such results: it is a text, which only counts as tokens.
       orphan ??= [...place, "tool_use_id"];
-      entries.push(userEntry([text], path));
+      addInput("user", [part], path);
     }
-    return shown.length > 0 ? [textPart(shownHeading(tool_use_id)), ...shown] : [];
+    return shown;
   }
 
   function addMessage({ role, content }: ClientMessage, path: Path): void {
     // Such an instruction only says how much effort the reply is worth.
     if (content === undefined) return;
-    if (role === "user") addUser(blocksIn(content), path);
-    else if (role === "assistant") {
-      const { entry, tool_calls } = assistantEntry(blocksIn(content), path, note);
+    if (role === "user") addUser(content, path);
+    else if (role === "system") addInput(role, systemParts(content, path, note), path);
+    else {
+      const { tool_calls, ...entry } = assistantEntry(content, path, note);
       for (const { id } of tool_calls) calls.add(id);
       entries.push(entry);
-    } else {
-      const isText = typeof content === "string";
-      const parts = isText ? [textPart(content)] : systemParts(content, path, note);
-      entries.push(systemEntry(parts, path));
     }
   }
 
-  const system = systemParts(blocksIn(request.system ?? []), ["system"], note);
-  if (system.length > 0) entries.push(systemEntry(system, ["system"]));
+  const system = systemParts(request.system ?? [], ["system"], note);
+  if (system.length > 0) addInput("system", system, ["system"]);
   for (const [index, message] of request.messages.entries()) {
     if (message.role === "system" && (message.clear_at ?? "never") !== "never")
       note(["messages", index, "clear_at"], "an instruction that is cleared");
@@ -98,58 +97,13 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   return { entries, orphan };
 }
 
-interface PlainText {
-  readonly type: "text";
-  readonly text: string;
-  readonly cache_control: undefined;
-}
-
-/** The blocks of a content. A text is one. */
-const blocksIn = <B>(content: string | readonly B[]): readonly (B | PlainText)[] =>
-  typeof content === "string"
-    ? [{ type: "text", text: content, cache_control: undefined }]
-    : content;
-
-const systemEntry = (parts: readonly ContentPart[], path: Path): Entry => ({
-  message: { role: "system", content: textOf(parts) },
-  parts,
-  path,
-});
-
-const userEntry = (parts: readonly ContentPart[], path: Path): Entry => ({
-  message: { role: "user", content: joinText(parts.map(withoutMark)) },
-  parts,
-  path,
-});
-
-const resultEntry = (tool_call_id: string, text: ContentPart, path: Path): Entry => ({
-  message: { role: "tool", tool_call_id, content: textOf([text]) },
-  parts: [text],
-  path,
-});
-
-const withoutMark = ({ cache_control: _, ...part }: ContentPart): ContentPart => part;
-
-/** The text of a tool's answer, and what there is beside it. `path`: that of its content. */
-function resultOf({ content, is_error, cache_control }: ResultBlock, path: Path, note: Note) {
-  const parts = partsOf(content, path, note);
-  const texts = parts.filter((part) => part.type === "text");
-  const shown = parts.filter((part) => part.type !== "text");
-  const lines = texts.map(({ text }) => text);
-  if (shown.length > 0) lines.push(SHOWN_BELOW);
-  const mark = cache_control ?? texts.findLast((part) => part.cache_control)?.cache_control;
-  // Chat completions has no field that says so.
-  const text = textPart(`${is_error ? "Error: " : ""}${lines.join("\n")}`, mark);
-  return { text, shown };
-}
-
 /** Thoughts go back as reasoning. Encrypted ones are for their own provider alone. */
-function assistantEntry(blocks: readonly AssistantBlock[], path: Path, note: Note) {
-  const texts: ContentPart[] = [];
+function assistantEntry(blocks: readonly Block[], path: Path, note: Note) {
+  const parts: ContentPart[] = [];
   const thoughts: string[] = [];
   const tool_calls: ToolCall[] = [];
   for (const [index, block] of blocks.entries()) {
-    if (block.type === "text") texts.push(textPart(block.text, block.cache_control));
+    if (block.type === "text") parts.push(textPart(block.text, block.cache_control));
     else if (block.type === "thinking") thoughts.push(block.thinking);
     else if (block.type === "unknown") noteUnknown([...path, index], block, note);
     else if (block.type === "tool_use") {
@@ -158,8 +112,107 @@ function assistantEntry(blocks: readonly AssistantBlock[], path: Path, note: Not
       tool_calls.push({ id, type: "function", function: called });
     }
   }
-  const content = texts.length === 0 && tool_calls.length > 0 ? null : textOf(texts);
+  const content = parts.length === 0 && tool_calls.length > 0 ? null : textOf(parts);
   const reasoning_content = thoughts.join("\n") || undefined;
   const message: Message = { role: "assistant", content, reasoning_content, tool_calls };
-  return { entry: { message, parts: texts, path }, tool_calls };
+  return { message, parts, path, tool_calls };
+}
+
+/** A text part. It keeps the client's mark for the provider's cache. */
+const textPart = (text: string, cache_control?: Mark): ContentPart =>
+  cache_control ? { type: "text", text, cache_control } : { type: "text", text };
+
+const withoutMark = ({ cache_control: _, ...part }: ContentPart): ContentPart => part;
+
+function noteUnknown(path: Path, block: Unknown, note: Note): readonly [] {
+  note(path, `a block of the type ${JSON.stringify(block.name)}`, block.value);
+  return [];
+}
+
+/**
+ * What Claude Code tells its own vendor of itself, in the first line of the first system text. It
+ * is no instruction to a model.
+ */
+const BILLING = "x-anthropic-billing-header:";
+
+/** System texts are paragraphs of one text. `path`: that of the blocks. */
+function systemParts(blocks: readonly Block[], path: Path, note: Note): Parts {
+  const parts = allPartsOf(blocks, path, note).flatMap((part) => {
+    if (part.type !== "text" || !part.text.startsWith(BILLING)) return [part];
+    const [, ...lines] = part.text.split("\n");
+    const text = lines.join("\n").replace(/^\n+/, "");
+    return text.trim() === "" ? [] : [{ ...part, text }];
+  });
+  return paragraphs(parts);
+}
+
+/** Texts that follow each other become paragraphs: they are joined without a separator. */
+const paragraphs = (parts: Parts): Parts =>
+  parts.map((part, index) => {
+    const isNext = part.type === "text" && parts[index - 1]?.type === "text";
+    return isNext ? { ...part, text: `\n\n${part.text}` } : part;
+  });
+
+/** `path`: that of the list. */
+const allPartsOf = (blocks: readonly Block[], path: Path, note: Note): Parts =>
+  blocks.flatMap((block, index) => partsOf(block, [...path, index], note));
+
+/** The parts of one block. */
+function partsOf(block: Block, path: Path, note: Note): Parts {
+  switch (block.type) {
+    case "text":
+      return [textPart(block.text, block.cache_control)];
+    case "image":
+      return withMark(imageParts(block, [...path, "source"], note), block.cache_control);
+    case "document":
+      return withMark(documentParts(block, path, note), block.cache_control);
+    case "unknown":
+      return noteUnknown(path, block, note);
+    default:
+      return [];
+  }
+}
+
+/** The parts of one block, with its mark for the provider's cache at their end. */
+const withMark = (parts: Parts, cache_control: Mark): Parts =>
+  cache_control
+    ? parts.map((part, index) => (index === parts.length - 1 ? { ...part, cache_control } : part))
+    : parts;
+
+const dataUrl = (source: { readonly media_type: string; readonly data: string }): string =>
+  `data:${source.media_type};base64,${source.data}`;
+
+function imageParts({ source }: Block<"image">, path: Path, note: Note): Parts {
+  if (source.type === "unknown") {
+    note(path, `an image of the source ${JSON.stringify(source.name)}`, source.value);
+    return [];
+  }
+  const url = source.type === "url" ? source.url : dataUrl(source);
+  return [{ type: "image_url", image_url: { url, detail: undefined } }];
+}
+
+function documentParts(document: Block<"document">, path: Path, note: Note): Parts {
+  const { source, title, context, citations } = document;
+  if (citations?.enabled) note([...path, "citations"], "citations", citations);
+  const head = [title, context].filter((text) => text !== undefined);
+  const place = [...path, "source"];
+  switch (source.type) {
+    case "base64": {
+      const file = { filename: title ?? "document.pdf", file_data: dataUrl(source) };
+      return [...(context ? [textPart(context)] : []), { type: "file", file }];
+    }
+    case "url":
+      // Only a provider of the same format gets it. The part counts as a file of unknown size.
+      note(place, 'a document of the source "url"', source);
+      return [{ type: "file", file: { file_url: source.url } }];
+    case "text":
+      return [textPart([...head, source.data].join("\n\n"))];
+    case "content": {
+      const parts = allPartsOf(source.content, [...place, "content"], note);
+      return [...head.map((text) => textPart(text)), ...parts];
+    }
+    case "unknown":
+      note(place, `a document of the source ${JSON.stringify(source.name)}`, source.value);
+      return [];
+  }
 }

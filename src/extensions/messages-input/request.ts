@@ -8,9 +8,8 @@ import { checkInSteps, fail, jsonObject, type Check } from "../../core/schema/ch
 import { asArray } from "../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../core/turns.ts";
 import { withParts } from "../cache-marks/index.ts";
-import { clientPathOf } from "../client-apis/index.ts";
-import type { Note } from "./content.ts";
-import { conversationOf, type Entry } from "./messages.ts";
+import { refuseResult, requestOf } from "../client-apis/index.ts";
+import { conversationOf, type MarkedEntry, type Note } from "./messages.ts";
 import { nativeBody } from "./native-body.ts";
 import { countRequest, message, messagesRequest, type MessagesRequest } from "./schema.ts";
 
@@ -59,29 +58,24 @@ function* chatOf(
   noteForeignFields(request, note);
   const { entries, orphan } = yield* conversationOf(request, note);
   const { tools, toolMarks } = toolsOf(request, body, note);
-  const response_format = replyFormat(request, note);
-  if (orphan && !only)
-    fail("invalid_value", "answers no tool call of an assistant message before it", orphan);
-  if (entries.length === 0)
-    fail("invalid_value", "expected at least 1 element, got 0", ["messages"]);
+  const { response_format, place } = replyFormat(request, note);
+  if (orphan && !only) refuseResult(orphan);
   yield;
-  const contents = entries.map(({ path }) => path);
+  const { model, stream, temperature, top_p, max_tokens, stop_sequences, metadata } = request;
   return {
-    model: request.model,
-    messages: messagesOf(entries, toolMarks),
-    toolMarks,
-    stream: request.stream,
-    temperature: request.temperature,
-    top_p: request.top_p,
-    max_tokens: request.max_tokens || undefined,
-    maxTokens: request.max_tokens,
-    stop:
-      request.stop_sequences.length > 0 ? request.stop_sequences.slice(0, MAX_STOPS) : undefined,
-    user: request.metadata?.user_id,
+    ...requestOf("messages", markedIn(entries, toolMarks), { response_format: place }),
+    model,
+    stream,
+    temperature,
+    top_p,
+    max_tokens: max_tokens || undefined,
+    maxTokens: max_tokens,
+    stop: stop_sequences.length > 0 ? stop_sequences.slice(0, MAX_STOPS) : undefined,
+    user: metadata?.user_id,
     response_format,
     logprobs: false,
-    includeUsage: false,
     ...toolUse(request, tools, only !== undefined),
+    toolMarks,
     ...thinkingOf(request),
     native: {
       dialect: DIALECT,
@@ -90,15 +84,14 @@ function* chatOf(
       only,
       untranslatedBytes,
     },
-    clientPath: clientPathOf("messages", contents, placeOfFormat(request)),
   };
 }
 
 /** The messages, with all their parts if anything has a mark for the provider's cache. */
-function messagesOf(entries: readonly Entry[], toolMarks: ReadonlyMap<string, object>) {
-  const hasMark = ({ parts }: Entry): boolean => parts.some((part) => part.cache_control);
-  const isMarked = toolMarks.size > 0 || entries.some(hasMark);
-  return entries.map(({ message, parts }) => (isMarked ? withParts(message, parts) : message));
+function markedIn(entries: readonly MarkedEntry[], toolMarks: ReadonlyMap<string, object>) {
+  const hasMark = ({ parts }: MarkedEntry): boolean => parts.some((part) => part.cache_control);
+  if (toolMarks.size === 0 && !entries.some(hasMark)) return entries;
+  return entries.map(({ message, parts, path }) => ({ message: withParts(message, parts), path }));
 }
 
 /** The bytes of what a model reads, without the data of media. */
@@ -192,20 +185,16 @@ function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isFore
 
 const WITHOUT_TOOLS = 'may only be set, other than to "none", together with tools';
 
-const placeOfFormat = ({ output_config, output_format }: MessagesRequest) =>
-  output_format && !output_config?.format ? { response_format: ["output_format"] } : {};
-
-function replyFormat(request: MessagesRequest, note: Note): ChatRequest["response_format"] {
-  const format = request.output_config?.format ?? request.output_format;
-  if (!format) return undefined;
-  if (format.type === "json_schema") {
-    const { schema } = format;
-    const json_schema = { name: "reply", description: undefined, schema, strict: true };
-    return { type: "json_schema", json_schema };
-  }
-  const { response_format = ["output_config", "format"] } = placeOfFormat(request);
-  note(response_format, `a format of the type ${JSON.stringify(format.name)}`);
-  return undefined;
+/** The format of the reply, and where the client has put it. */
+function replyFormat({ output_config, output_format }: MessagesRequest, note: Note) {
+  const format = output_config?.format ?? output_format;
+  const place = output_config?.format ? ["output_config", "format"] : ["output_format"];
+  if (format?.type === "unknown")
+    note(place, `a format of the type ${JSON.stringify(format.name)}`);
+  if (format?.type !== "json_schema") return { response_format: undefined, place };
+  const { type, schema } = format;
+  const json_schema = { name: "reply", description: undefined, schema, strict: true };
+  return { response_format: { type, json_schema }, place };
 }
 
 function thinkingOf({ thinking, output_config }: MessagesRequest) {

@@ -58,9 +58,12 @@ function openVariant<K extends Kinds>(kinds: K): Check<OneOf<K> | Unknown> {
   });
 }
 
-/** A text, or blocks of these kinds. */
+/** A text, which is a block, or blocks of these kinds. */
 const content = <K extends Kinds>(kinds: K) =>
-  byType({ string: string(), array: array(openVariant(kinds)) });
+  refine(byType({ string: string(), array: array(openVariant(kinds)) }), (blocks) =>
+    typeof blocks === "string" ? [textBlock(blocks)] : blocks,
+  );
+const textBlock = (text: string) => ({ type: "text" as const, text, cache_control: undefined });
 
 const source = { base64: { media_type: nonEmpty, data: nonEmpty }, url: { url: nonEmpty } };
 const text = { text: string(), cache_control: mark };
@@ -79,7 +82,7 @@ const document = {
 const media = { text, image, document };
 const tool_result = {
   tool_use_id: nonEmpty,
-  content: withDefault(content(media), ""),
+  content: withDefault(content(media), []),
   is_error: lenient(boolean()),
   cache_control: mark,
 };
@@ -90,12 +93,11 @@ const ofAssistant = {
   redacted_thinking: {},
 };
 
-/** Texts, images and documents. */
-export type MediaBlock = OneOf<typeof media> | Unknown;
-export type TextBlock = OneOf<{ text: typeof text }> | Unknown;
-export type UserBlock = MediaBlock | ResultBlock;
-export type ResultBlock = OneOf<{ tool_result: typeof tool_result }>;
-export type AssistantBlock = OneOf<typeof ofAssistant> | Unknown;
+type AnyBlock = OneOf<typeof media & typeof ofAssistant & { tool_result: typeof tool_result }>;
+/** A block, of this type if one is given. */
+export type Block<T = unknown> = unknown extends T
+  ? AnyBlock | Unknown
+  : Extract<AnyBlock, { readonly type: T }>;
 
 const messageOfRole = variant("role", {
   user: object({ role: literal("user"), content: content({ ...media, tool_result }) }),

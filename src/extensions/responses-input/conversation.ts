@@ -3,19 +3,17 @@
 // wherever they stood in the request: providers refuse a message between them. Images and files
 // that tools returned come after these, in a message of the user: in chat completions the result of
 // a tool is a text.
-import { textOf, type ContentPart, type Message } from "../../core/openai/request.ts";
-import { fail } from "../../core/schema/checker.ts";
-import { SHOWN_BELOW, shownHeading } from "../client-apis/index.ts";
-import type { Path } from "./schema.ts";
+import type { ContentPart, Message } from "../../core/openai/request.ts";
+import {
+  inputMessage,
+  refuseResult,
+  resultOf,
+  type Entry,
+  type Path,
+  type ToolCall,
+} from "../client-apis/index.ts";
 
 type Content = string | ContentPart[];
-type ToolCall = Extract<Message, { readonly role: "assistant" }>["tool_calls"][number];
-
-/** A message, and where its content stood in the request. */
-interface Entry {
-  readonly message: Message;
-  readonly path: Path;
-}
 
 /** What an assistant did between two inputs. */
 interface AssistantTurn {
@@ -70,28 +68,22 @@ export function createConversation(): Conversation {
     },
     addInput(role, content, path) {
       turn = undefined;
-      const message = role === "user" ? { role, content } : { role, content: textOf(content) };
-      entries.push({ message, path });
+      entries.push({ message: inputMessage(role, content), path });
     },
     addResult(id, output, path) {
       turn = undefined;
-      const place = [...path, "call_id"];
-      const caller =
-        callers.get(id) ??
-        fail("invalid_value", "answers no tool call of an assistant message before it", place);
-      const parts = typeof output === "string" ? [] : output;
-      const shown = parts.filter(({ type }) => type !== "text");
-      const lines = [textOf(output), shown.length > 0 ? SHOWN_BELOW : ""];
-      const content = lines.filter((line) => line !== "").join("\n");
-      caller.results.push({ message: { role: "tool", tool_call_id: id, content }, path });
-      if (shown.length === 0) return;
-      caller.shownAt ??= [...path, "output"];
-      caller.shown.push({ type: "text", text: shownHeading(id) });
+      const caller = callers.get(id) ?? refuseResult([...path, "call_id"]);
+      const parts = typeof output === "string" ? [textPart(output)] : output;
+      const { text, shown } = resultOf(id, parts, "");
+      caller.results.push({ message: { role: "tool", tool_call_id: id, content: text }, path });
+      if (shown.length > 0) caller.shownAt ??= [...path, "output"];
       for (const part of shown) caller.shown.push(part);
     },
     end: () => entries.flatMap((entry) => ("message" in entry ? [entry] : entriesOf(entry))),
   };
 }
+
+const textPart = (text: string): ContentPart => ({ type: "text", text });
 
 /** The messages of a turn: none, or the assistant's, and what has to follow it at once. */
 function entriesOf({ path, texts, thoughts, calls, results, ...rest }: AssistantTurn): Entry[] {

@@ -1,8 +1,9 @@
 // What each item of `input` adds to the conversation, and to the tools.
 import { fail } from "../../core/schema/checker.ts";
+import type { Path } from "../client-apis/index.ts";
 import type { Conversation } from "./conversation.ts";
 import { freeFormArguments } from "./free-form.ts";
-import type { InputItem, Path } from "./schema.ts";
+import type { InputItem } from "./schema.ts";
 import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
 
 /** Opens what was sealed. Undefined: this installation did not seal it, or it was changed. */

@@ -6,7 +6,7 @@ import { pseudonymOf } from "../../core/providers/parameters.ts";
 import { checkInSteps, cut, fail, jsonObject } from "../../core/schema/checker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../core/turns.ts";
-import { clientPathOf } from "../client-apis/index.ts";
+import { requestOf } from "../client-apis/index.ts";
 import { createConversation } from "./conversation.ts";
 import { addItem, type ItemTarget, type Open } from "./items.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
@@ -49,13 +49,10 @@ export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<Tra
   yield* addInput(request, target);
   const { tool_choice, isAllowed } = choiceOf(request.tool_choice, tools);
   const declared = [...tools.declarations].filter(([name]) => isAllowed(name));
-  const entries = target.conversation.end();
-  if (entries.length === 0) fail("invalid_value", "expected at least 1 element, got 0", ["input"]);
-  const contents = entries.map(({ path }) => path);
   return {
     chat: {
+      ...requestOf("responses", target.conversation.end()),
       model: request.model,
-      messages: entries.map(({ message }) => message),
       stream: request.stream,
       temperature: request.temperature,
       top_p: request.top_p,
@@ -64,7 +61,6 @@ export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<Tra
       response_format: request.text?.format,
       logprobs: include.includes("message.output_text.logprobs"),
       top_logprobs: request.top_logprobs,
-      includeUsage: false,
       // Most providers have one field for who the end user is.
       user: request.user ?? request.safety_identifier,
       ...thinkingOf(request),
@@ -74,7 +70,6 @@ export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<Tra
         parallel_tool_calls: request.parallel_tool_calls,
       }),
       further: furtherOf(request),
-      clientPath: clientPathOf("responses", contents),
     },
     facts: {
       tools: new Map(declared.map(([name, { origin }]) => [name, origin])),

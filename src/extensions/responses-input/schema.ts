@@ -29,12 +29,8 @@ import {
   withDefault,
   type Check,
   type Infer,
-  type ValidationIssue,
 } from "../../core/schema/checker.ts";
 import { asArray, asObject, asString } from "../../core/schema/untrusted-json.ts";
-
-/** A place in the client's request. */
-export type Path = ValidationIssue["path"];
 
 /** Only absent or null passes. */
 const absent = (message: string) =>

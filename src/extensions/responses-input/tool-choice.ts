@@ -2,13 +2,8 @@
 // exactly or refused: a hosted tool is never taken for the client's own of the same name.
 import type { ChatRequest } from "../../core/openai/request.ts";
 import { fail } from "../../core/schema/checker.ts";
-import {
-  HOSTED,
-  type AllowedTools,
-  type ChosenTool,
-  type Path,
-  type ResponsesRequest,
-} from "./schema.ts";
+import type { Path } from "../client-apis/index.ts";
+import { HOSTED, type AllowedTools, type ChosenTool, type ResponsesRequest } from "./schema.ts";
 import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
 
 interface Choice {

@@ -6,7 +6,8 @@ import { createHash } from "node:crypto";
 import type { Tool as FunctionTool } from "../../core/openai/request.ts";
 import { cut, fail } from "../../core/schema/checker.ts";
 import { asString } from "../../core/schema/untrusted-json.ts";
-import { MAX_TOOLS, type Callable, type Path, type Tool } from "./schema.ts";
+import type { Path } from "../client-apis/index.ts";
+import { MAX_TOOLS, type Callable, type Tool } from "./schema.ts";
 
 /** What a function stands for. */
 export interface ToolOrigin {
