@@ -7,8 +7,7 @@ import { checkInSteps, cut, fail, jsonObject } from "../../core/schema/checker.t
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../core/turns.ts";
 import { requestOf } from "../client-apis/index.ts";
-import { createConversation } from "./conversation.ts";
-import { addItem, type ItemTarget, type Open } from "./items.ts";
+import { createConversation, type Open } from "./conversation.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
 import { choiceOf } from "./tool-choice.ts";
 import { createToolSet, type Declaration, type ToolOrigin } from "./tools.ts";
@@ -42,16 +41,21 @@ export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<Tra
   const request = large
     ? yield* checkInSteps(responsesRequest, body, body["input"], item)
     : responsesRequest(body);
-  const { include } = request;
+  const { input, include } = request;
   const tools = createToolSet();
   tools.add(request.tools, ["tools"]);
-  const target = { conversation: createConversation(), tools, open, sealed: 0, unread: 0 };
-  yield* addInput(request, target);
-  const { tool_choice, isAllowed } = choiceOf(request.tool_choice, tools);
-  const declared = [...tools.declarations].filter(([name]) => isAllowed(name));
+  const conversation = createConversation(tools, open);
+  if (request.instructions) conversation.addInput("system", request.instructions, ["instructions"]);
+  if (typeof input === "string") conversation.addInput("user", input, ["input"]);
+  else
+    for (const [index, each] of input.entries()) {
+      conversation.addItem(each, ["input", index]);
+      yield;
+    }
+  const { tool_choice, declared } = choiceOf(request.tool_choice, tools);
   return {
     chat: {
-      ...requestOf("responses", target.conversation.end()),
+      ...requestOf("responses", conversation.entries()),
       model: request.model,
       stream: request.stream,
       temperature: request.temperature,
@@ -74,26 +78,15 @@ export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<Tra
     facts: {
       tools: new Map(declared.map(([name, { origin }]) => [name, origin])),
       leftOut: [...tools.leftOut],
-      unreadReasoning: target.unread,
+      unreadReasoning: conversation.unread(),
       seals: include.includes("reasoning.encrypted_content"),
       echo: echoOf(request, asObject(json)),
     },
   };
 }
 
-function* addInput({ input, instructions }: ResponsesRequest, target: ItemTarget): Steps<void> {
-  const { conversation } = target;
-  if (instructions) conversation.addInput("system", instructions, ["instructions"]);
-  if (typeof input === "string") conversation.addInput("user", input, ["input"]);
-  else
-    for (const [index, each] of input.entries()) {
-      addItem(each, ["input", index], target);
-      yield;
-    }
-}
-
 /** The tools that the model gets. Throws a ValidationError where it could not take one. */
-function functionsOf(declared: readonly [string, Declaration][]) {
+function functionsOf(declared: readonly (readonly [string, Declaration])[]) {
   const { pattern, expected } = TOOL_NAME;
   const tools = declared.map(([name, { function: own, path }]) => {
     if (!pattern.test(name))

@@ -4,12 +4,12 @@ import type { ChatRequest } from "../../core/openai/request.ts";
 import { fail } from "../../core/schema/checker.ts";
 import type { Path } from "../client-apis/index.ts";
 import { HOSTED, type AllowedTools, type ChosenTool, type ResponsesRequest } from "./schema.ts";
-import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
+import { functionName, TOOL_SEARCH, type Declaration, type ToolSet } from "./tools.ts";
 
 interface Choice {
   readonly tool_choice: ChatRequest["tool_choice"];
-  /** Whether the model may call the function of this name. */
-  isAllowed(name: string): boolean;
+  /** The tools that the model gets, by the names of their functions. */
+  readonly declared: readonly (readonly [string, Declaration])[];
 }
 
 const PATH: Path = ["tool_choice"];
@@ -17,16 +17,15 @@ const UNDECLARED = "names a tool that is not among the tools";
 
 /** Throws a ValidationError for a choice that cannot be followed. */
 export function choiceOf(choice: ResponsesRequest["tool_choice"], tools: ToolSet): Choice {
-  const { declarations } = tools;
-  const isAllowed = (name: string): boolean => declarations.has(name);
+  const declared = [...tools.declarations];
   if (typeof choice === "string") {
-    if (choice === "required" && declarations.size === 0) refuseNothing();
-    return { tool_choice: choice, isAllowed };
+    if (choice === "required" && declared.length === 0) refuseNothing();
+    return { tool_choice: choice, declared };
   }
   if ("mode" in choice) return allowedTools(choice, tools);
   const name = declaredName(choice, tools);
   if (name !== undefined)
-    return { tool_choice: { type: "function", function: { name } }, isAllowed };
+    return { tool_choice: { type: "function", function: { name } }, declared };
   if (isHosted(choice.type, tools))
     fail("unsupported_value", "forces a tool that only the vendor's own service has", PATH);
   return fail("invalid_value", UNDECLARED, PATH);
@@ -42,7 +41,10 @@ function allowedTools({ mode, tools: chosen }: AllowedTools, tools: ToolSet): Ch
       fail("invalid_value", UNDECLARED, [...PATH, "tools", index]);
   }
   if (mode === "required" && names.size === 0) refuseNothing();
-  return { tool_choice: mode, isAllowed: (name) => names.has(name) };
+  return {
+    tool_choice: mode,
+    declared: [...tools.declarations].filter(([name]) => names.has(name)),
+  };
 }
 
 /** The name of the function that stands for a tool. Undefined: no such tool is declared. */
