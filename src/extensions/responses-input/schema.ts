@@ -28,6 +28,7 @@ import {
   variant,
   withDefault,
   type Check,
+  type Fields,
   type Infer,
 } from "../../core/schema/checker.ts";
 import { asArray, asObject, asString } from "../../core/schema/untrusted-json.ts";
@@ -40,6 +41,10 @@ const absent = (message: string) =>
 /** Only absent, null or false passes. */
 const off = (message: string) =>
   refine(optional(boolean()), (on) => (on ? fail("unsupported_value", message) : undefined));
+
+/** An object with this type. */
+const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
+  object({ type: literal(type), ...fields });
 
 /** Names are joined and hashed, and a namespace's for each of its functions. */
 const MAX_NAME = 256;
@@ -57,10 +62,11 @@ export const MAX_TOOLS = 128;
 const listOf = <T>(tool: Check<T>): Check<T[]> => array(tool, { max: MAX_TOOLS });
 
 const text = optional(string());
+const strict = optional(boolean());
 const toolFields = {
   description: text,
   parameters: optional(jsonObject(SCHEMA_BOUNDS)),
-  strict: optional(boolean()),
+  strict,
   /** Of a free-form tool: a grammar, or none. */
   format: lenient(jsonObject()),
 };
@@ -85,13 +91,8 @@ export const HOSTED = {
 const tool = variant("type", {
   function: callable,
   custom: callable,
-  namespace: object({
-    type: literal("namespace"),
-    name: toolName,
-    description: text,
-    tools: callables,
-  }),
-  tool_search: object({ type: literal("tool_search"), execution: text, ...toolFields }),
+  namespace: kind("namespace", { name: toolName, description: text, tools: callables }),
+  tool_search: kind("tool_search", { execution: text, ...toolFields }),
   ...HOSTED,
 });
 export type Tool = Infer<typeof tool>;
@@ -166,31 +167,18 @@ const NOT_STORED = "nothing is stored here; set store: false, and send the items
 const reference = makeCheck({}, () => fail("unsupported_value", NOT_STORED));
 const call = { call_id: nonEmpty, name: nonEmpty, namespace: optional(toolName) };
 const json = byType({ string: string(), object: jsonObject() });
-const output = object({
-  type: literal("function_call_output", "custom_tool_call_output"),
-  call_id: nonEmpty,
-  output: content,
-});
+const result = { call_id: nonEmpty, output: content };
 const itemOfType = variant("type", {
   message,
-  function_call: object({ type: literal("function_call"), ...call, arguments: json }),
-  custom_tool_call: object({ type: literal("custom_tool_call"), ...call, input: string() }),
-  tool_search_call: object({
-    type: literal("tool_search_call"),
-    call_id: nonEmpty,
-    arguments: optional(json),
-  }),
-  function_call_output: output,
-  custom_tool_call_output: output,
-  tool_search_output: object({ type: literal("tool_search_output"), call_id: nonEmpty, tools }),
-  reasoning: object({
-    type: literal("reasoning"),
-    content: optional(onlyText),
-    summary,
-    encrypted_content: text,
-  }),
-  additional_tools: object({ type: literal("additional_tools"), tools }),
-  agent_message: object({ type: literal("agent_message"), content: onlyText }),
+  function_call: kind("function_call", { ...call, arguments: json }),
+  custom_tool_call: kind("custom_tool_call", { ...call, input: string() }),
+  tool_search_call: kind("tool_search_call", { call_id: nonEmpty, arguments: optional(json) }),
+  function_call_output: kind("function_call_output", result),
+  custom_tool_call_output: kind("custom_tool_call_output", result),
+  tool_search_output: kind("tool_search_output", { call_id: nonEmpty, tools }),
+  reasoning: kind("reasoning", { content: optional(onlyText), summary, encrypted_content: text }),
+  additional_tools: kind("additional_tools", { tools }),
+  agent_message: kind("agent_message", { content: onlyText }),
   item_reference: reference,
 });
 export type InputItem = Infer<typeof itemOfType>;
@@ -203,28 +191,19 @@ export const item = aheadOr(
   }),
 );
 
+const schema = jsonObject(SCHEMA_BOUNDS);
+const jsonSchema = kind("json_schema", { name: nonEmpty, description: text, schema, strict });
 const format = variant("type", {
-  text: refine(object({ type: literal("text") }), () => undefined),
-  json_object: object({ type: literal("json_object") }),
-  json_schema: refine(
-    object({
-      type: literal("json_schema"),
-      name: nonEmpty,
-      description: text,
-      schema: jsonObject(SCHEMA_BOUNDS),
-      strict: optional(boolean()),
-    }),
-    ({ type, ...json_schema }) => ({ type, json_schema }),
-  ),
+  text: refine(kind("text", {}), () => undefined),
+  json_object: kind("json_object", {}),
+  json_schema: refine(jsonSchema, ({ type, ...json_schema }) => ({ type, json_schema })),
 });
 
 const chosenTool = object({ type: nonEmpty, name: text, namespace: optional(toolName) });
 export type ChosenTool = Infer<typeof chosenTool>;
-const allowedTools = object({
-  type: literal("allowed_tools"),
-  mode: literal("auto", "required"),
-  tools: array(chosenTool, { min: 1, max: MAX_TOOLS }),
-});
+const chosenTools = array(chosenTool, { min: 1, max: MAX_TOOLS });
+const mode = literal("auto", "required");
+const allowedTools = kind("allowed_tools", { mode, tools: chosenTools });
 export type AllowedTools = Infer<typeof allowedTools>;
 const choice = makeCheck<ChosenTool | AllowedTools>({ type: "object" }, (value, all) =>
   asObject(value)["type"] === "allowed_tools" ? allowedTools(value, all) : chosenTool(value, all),
