@@ -73,20 +73,18 @@ const toolFields = {
 const callable = object({ type: literal("function", "custom"), name: toolName, ...toolFields });
 export type Callable = Infer<typeof callable>;
 const callables = withDefault(listOf(callable), []);
-const hosted = refine(object({ type: nonEmpty }), ({ type: name }) => ({
-  type: "hosted" as const,
-  name,
-}));
+const hosted = (name: string) =>
+  refine(object({ type: literal(name) }), () => ({ type: "hosted" as const, name }));
 /** The tools that run inside the vendor's service. */
 export const HOSTED = {
-  web_search: hosted,
-  web_search_2025_08_26: hosted,
-  web_search_preview: hosted,
-  web_search_preview_2025_03_11: hosted,
-  file_search: hosted,
-  code_interpreter: hosted,
-  image_generation: hosted,
-  mcp: hosted,
+  web_search: hosted("web_search"),
+  web_search_2025_08_26: hosted("web_search_2025_08_26"),
+  web_search_preview: hosted("web_search_preview"),
+  web_search_preview_2025_03_11: hosted("web_search_preview_2025_03_11"),
+  file_search: hosted("file_search"),
+  code_interpreter: hosted("code_interpreter"),
+  image_generation: hosted("image_generation"),
+  mcp: hosted("mcp"),
 };
 const tool = variant("type", {
   function: callable,
@@ -205,8 +203,10 @@ const chosenTools = array(chosenTool, { min: 1, max: MAX_TOOLS });
 const mode = literal("auto", "required");
 const allowedTools = kind("allowed_tools", { mode, tools: chosenTools });
 export type AllowedTools = Infer<typeof allowedTools>;
-const choice = makeCheck<ChosenTool | AllowedTools>({ type: "object" }, (value, all) =>
-  asObject(value)["type"] === "allowed_tools" ? allowedTools(value, all) : chosenTool(value, all),
+const choice = makeCheck<ChosenTool | AllowedTools>(
+  { anyOf: [allowedTools.schema, chosenTool.schema] },
+  (value, all) =>
+    asObject(value)["type"] === "allowed_tools" ? allowedTools(value, all) : chosenTool(value, all),
 );
 
 /** As long as OpenAI lets it be. */
