@@ -57,11 +57,6 @@ export const extensions: readonly ProgramEntry[] = [
     load: () => import("./extensions/messages-api/index.ts"),
   },
   {
-    name: "token-counts",
-    settings: ["apis"],
-    load: () => import("./extensions/token-counts/index.ts"),
-  },
-  {
     name: "responses-api",
     settings: ["apis"],
     load: () => import("./extensions/responses-api/index.ts"),

@@ -3,9 +3,9 @@
 import type { ClientApi } from "./client-api.ts";
 import { errorBody } from "../openai/errors.ts";
 import { createChunkWriter, createWholeWriter, replyHead } from "../openai/reply.ts";
-import { readChatRequest } from "../openai/read-request.ts";
-import type { ChatRequest } from "../openai/request.ts";
-import type { Check } from "../schema/checker.ts";
+import { message, type ChatRequest } from "../openai/request.ts";
+import { checkInSteps, type Check } from "../schema/checker.ts";
+import { asObject } from "../schema/untrusted-json.ts";
 
 /** `check`: that of a request, with what extensions add to it. */
 export const createChatCompletions = (check: Check<ChatRequest>): ClientApi => ({
@@ -13,7 +13,8 @@ export const createChatCompletions = (check: Check<ChatRequest>): ClientApi => (
   keepAlive: ": keep-alive\n\n",
   authorization: (headers) => headers.authorization,
   *read({ json, large }) {
-    return large ? yield* readChatRequest(json, check) : check(json);
+    if (!large) return check(json);
+    return yield* checkInSteps(check, json, asObject(json)["messages"], message);
   },
   writer(chat, { model: { name, fingerprint, reasoning } }, now) {
     const head = replyHead(name, fingerprint(), now);

@@ -24,17 +24,18 @@ import {
   withDefault,
   type Fields,
   type Infer,
+  type ValidationIssue,
 } from "../schema/checker.ts";
 
 /**
  * One JSON Schema of a client. It is walked and written several times on its way to a provider,
  * whose own bounds are far lower.
  */
-const SCHEMA_BOUNDS = { maxValues: 10_000, maxChars: 256 * 1024 };
+export const SCHEMA_BOUNDS = { maxValues: 10_000, maxChars: 256 * 1024 };
 /** The parameters of all tools together. */
 const TOOLS_BOUNDS = { maxValues: 40_000, maxChars: 1024 * 1024 };
 /** The object of an audio clip or a file. Its data is one text. */
-const MEDIA_BOUNDS = { maxValues: 1_000 };
+export const MEDIA_BOUNDS = { maxValues: 1_000 };
 
 const text = object({ type: literal("text"), text: string() });
 /**
@@ -64,7 +65,7 @@ export const textOf = (content: string | readonly ContentPart[]): string =>
     ? content
     : content.map((part) => (part.type === "text" ? part.text : "")).join("");
 /** A list stays a list only if it has parts other than text. */
-const joinText = (content: string | ContentPart[]) =>
+export const joinText = (content: string | ContentPart[]) =>
   typeof content !== "string" && content.some((part) => part.type !== "text")
     ? content
     : textOf(content);
@@ -126,7 +127,7 @@ export type Message = Infer<typeof message> & {
   /** The client's name of who speaks. An extension keeps it. Absent: none. */
   readonly name?: string | undefined;
 };
-const TOOL_NAME = {
+export const TOOL_NAME = {
   pattern: /^[A-Za-z0-9_-]{1,64}$/,
   expected: "1 to 64 characters of A-Z a-z 0-9 _ -",
 };
@@ -143,15 +144,16 @@ const tool = object({
   type: toolType,
   function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }),
 });
-type Tool = Infer<typeof tool>;
-/** Fails at the tool whose parameters, with those of the tools before it, exceed the bounds. */
-function withinBounds(tools: Tool[]): Tool[] {
+export type Tool = Infer<typeof tool>;
+const parametersOf = (index: number): ValidationIssue["path"] => [index, "function", "parameters"];
+/** Fails at the tool whose parameters, with those before it, exceed the bounds of all of them. */
+export function withinBounds(tools: Tool[], placeOf = parametersOf): Tool[] {
   const { maxValues, maxChars } = TOOLS_BOUNDS;
   let values = 0;
   let chars = 0;
   for (const [index, { function: declared }] of tools.entries()) {
     if (!declared.parameters) continue;
-    const path = [index, "function", "parameters"];
+    const path = placeOf(index);
     values += countValues(declared.parameters, maxValues);
     if (values > maxValues)
       fail("invalid_value", `expected at most ${maxValues} values in all tools together`, path);
@@ -277,8 +279,12 @@ export const chatRequest = refine(
   published.request,
 );
 
-/** A checked request. `native`: absent from chat completions. */
-export type ChatRequest = Readonly<Omit<Infer<typeof chatRequest>, "messages">> & {
+type Checked = Omit<Infer<typeof chatRequest>, "messages">;
+/** What every request has. All else may be absent. */
+type Always = "model" | "stream" | "logprobs" | "includeUsage" | "showThinking" | "wantsThinking";
+
+/** A checked request. Other APIs build it member by member; only they have `native`. */
+export type ChatRequest = Readonly<Pick<Checked, Always> & Partial<Checked>> & {
   readonly messages: readonly Message[];
   /** `cache_control` of tools as an extension keeps it, by their names. Absent: there is none. */
   readonly toolMarks?: ReadonlyMap<string, object> | undefined;

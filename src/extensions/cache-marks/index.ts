@@ -8,7 +8,7 @@ import { jsonObject, lenient, makeCheck } from "../../core/schema/checker.ts";
 import { asArray, asObject, asString } from "../../core/schema/untrusted-json.ts";
 
 /** A mark is a small object. A larger one, or none, counts as absent. */
-const mark = lenient(jsonObject({ maxValues: 100 }));
+export const mark = lenient(jsonObject({ maxValues: 100 }));
 
 export const extension: Extension = {
   name: "cache-marks",
@@ -17,16 +17,21 @@ export const extension: Extension = {
 };
 
 /** The request with the marks that its JSON has. The JSON has passed the check. */
-export function withCacheMarks(chat: ChatRequest, json: unknown): ChatRequest {
+function withCacheMarks(chat: ChatRequest, json: unknown): ChatRequest {
   const { messages: given, tools } = asObject(json);
   const written = asArray(given);
   const toolMarks = marksOfTools(tools);
   if (toolMarks.size === 0 && !written.some(hasMarks)) return chat;
-  const messages = chat.messages.map((message, index) => {
-    const marked = withoutBlanks(allParts(message, written[index]));
-    return marked.length > 0 ? { ...message, marked } : message;
-  });
+  const messages = chat.messages.map((message, index) =>
+    withParts(message, allParts(message, written[index])),
+  );
   return { ...chat, messages, toolMarks };
+}
+
+/** The message with all its parts, as they were written, and their marks. */
+export function withParts(message: Message, parts: readonly ContentPart[]): Message {
+  const marked = withoutBlanks(parts);
+  return marked.length > 0 ? { ...message, marked } : message;
 }
 
 /** By the names of the tools. */

@@ -6,7 +6,15 @@ import type { Config } from "../../core/config.ts";
 import { array, literal, withDefault, type Infer } from "../../core/schema/checker.ts";
 
 export { authorization } from "./authorization.ts";
-export { SHOWN_BELOW, shownHeading } from "./tool-results.ts";
+export { memberName, type Path } from "./error-paths.ts";
+export {
+  inputMessage,
+  refuseResult,
+  requestOf,
+  resultOf,
+  type Entry,
+  type ToolCall,
+} from "./messages.ts";
 
 /** `messages`: Anthropic's Messages API. `responses`: OpenAI's Responses API. */
 const apiName = literal("messages", "responses");

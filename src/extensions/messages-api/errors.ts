@@ -40,10 +40,10 @@ function detailsOf(error: ApiError): RefusalDetails | undefined {
 
 export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
   const isTooLong = error.code === "context_length_exceeded";
-  // What was found after the translation names the field of the chat completion.
-  const told = error.message
-    .replaceAll("'response_format'", "'output_config.format'")
-    .replace("'Authorization: Bearer", "'x-api-key: <API_KEY>' or 'Authorization: Bearer");
+  const told = error.message.replace(
+    "'Authorization: Bearer",
+    "'x-api-key: <API_KEY>' or 'Authorization: Bearer",
+  );
   const message = isTooLong ? `${TOO_LONG}: ${told}` : told;
   const details = detailsOf(error);
   return {

@@ -84,19 +84,7 @@ interface Waiting {
 type ContentPart = TextPart | ToolCallPart;
 
 /** Writes blocks, one after the other. */
-interface BlockWriter {
-  /** The events of a part. A part of another kind than the block that is open ends that. */
-  write(part: ContentPart): ReplyEvent[];
-  /** A piece of the arguments of the call that is open. None if another one is. */
-  writeArguments(call: number, json: string): ReplyEvent[];
-  /** Whether the arguments of the call that is open are not all there. Parses all of them. */
-  isWithinCall(): boolean;
-  /** Whether a call was written. */
-  hasCalled(): boolean;
-  close(): ReplyEvent[];
-}
-
-function createBlockWriter(firstIndex: number): BlockWriter {
+function createBlockWriter(firstIndex: number) {
   let nextIndex = firstIndex;
   let open: OpenBlock | undefined;
   let hasCalled = false;
@@ -129,7 +117,8 @@ function createBlockWriter(firstIndex: number): BlockWriter {
   }
 
   return {
-    write(part) {
+    /** The events of a part. A part of another kind than the block that is open ends that. */
+    write(part: ContentPart): ReplyEvent[] {
       if (part.type === "reasoning") return writeThinking(part.text);
       if (part.type !== "tool_call") return writeText(part.text);
       const { name, call } = part;
@@ -137,7 +126,8 @@ function createBlockWriter(firstIndex: number): BlockWriter {
       hasCalled = true;
       return start("tool_use", { type: "tool_use", id, name, input: {} }, call);
     },
-    writeArguments(call, partial_json) {
+    /** A piece of the arguments of the call that is open. None if another one is. */
+    writeArguments(call: number, partial_json: string): ReplyEvent[] {
       if (open?.call !== call || partial_json === "") return [];
       open.json += partial_json;
       const begins = open.isObject === undefined ? partial_json.trimStart() : "";
@@ -145,7 +135,9 @@ function createBlockWriter(firstIndex: number): BlockWriter {
       if (!open.isObject) return [];
       return [deltaEvent(open.index, argumentsDelta(begins === "" ? partial_json : open.json))];
     },
+    /** Whether a call was written. */
     hasCalled: () => hasCalled,
+    /** Whether the arguments of the call that is open are not all there. Parses all of them. */
     isWithinCall: () => open?.type === "tool_use" && parseJson(open.json) === undefined,
     close,
   };

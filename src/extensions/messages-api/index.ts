@@ -1,8 +1,10 @@
-// POST /v1/messages: Anthropic's Messages API for clients, with the list of models in its form.
+// POST /v1/messages: Anthropic's Messages API for clients, with its counts of tokens, and the list
+// of models in its form.
 import type { ClientApi } from "../../core/chat/client-api.ts";
 import { apiEnabled, authorization } from "../client-apis/index.ts";
 import type { ModelListExtension } from "../model-list/index.ts";
 import type { DescribedExtension } from "../openapi/index.ts";
+import { createCountHandler } from "./count-tokens.ts";
 import { describe } from "./description.ts";
 import { withDetails } from "./detailed-errors.ts";
 import { errorEvent, REQUEST_ID_HEADER } from "./errors.ts";
@@ -11,10 +13,7 @@ import { isOwnClient, modelListForm } from "./models.ts";
 import { createWriter, eventText } from "./reply.ts";
 import { readRequest } from "../messages-input/index.ts";
 
-export { withKey } from "./description.ts";
-export { REQUEST_ID_HEADER } from "./errors.ts";
-
-export const messagesApi: ClientApi = {
+const messagesApi: ClientApi = {
   path: "/v1/messages",
   owns: (path, headers) => /^\/v1\/models(\/|$)/.test(path) && isOwnClient(headers),
   keepAlive: eventText(PING),
@@ -30,8 +29,10 @@ export const extension: ModelListExtension & DescribedExtension = {
   name: "messages-api",
   describe,
   modelListForm,
-  start({ config }) {
-    if (!apiEnabled(config, "messages")) return {};
-    return { apis: [messagesApi], around: withDetails };
+  start(context) {
+    if (!apiEnabled(context.config, "messages")) return {};
+    const { path } = messagesApi;
+    const routes = { [`${path}/count_tokens`]: { POST: createCountHandler(messagesApi, context) } };
+    return { apis: [messagesApi], routes, around: withDetails };
   },
 };

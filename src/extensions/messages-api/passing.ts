@@ -12,8 +12,6 @@ import type { ReplyEvent } from "./events.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 export interface Passage {
-  begin(): void;
-  hasBegun(): boolean;
   /** Takes a provider's events, and returns those that may leave now. */
   take(events: readonly ReplyEvent[]): readonly ReplyEvent[];
   /** The end of the reply, also where the provider did not send all of it. */
@@ -29,7 +27,6 @@ const LAST = ["message_delta", "message_stop"];
 
 /** Passes a provider's events, but for the last ones, which it keeps. */
 export function createPassage(): Passage {
-  let begun = false;
   let kept: ReplyEvent[] = [];
   let openIndex: number | undefined;
   let next = 0;
@@ -42,10 +39,6 @@ export function createPassage(): Passage {
   }
 
   return {
-    begin() {
-      begun = true;
-    },
-    hasBegun: () => begun,
     take(events) {
       const leaving: ReplyEvent[] = [];
       for (const event of events) {
@@ -69,8 +62,14 @@ export function createPassage(): Passage {
   };
 }
 
-/** The message that a provider's events make. Undefined: none begins in them. */
-export function messageOf(events: readonly ReplyEvent[]): ReplyEvent | undefined {
+/**
+ * The message that events make. `parse`: the object in the arguments of a call. Undefined: no
+ * message begins in them.
+ */
+export function messageOf(
+  events: readonly ReplyEvent[],
+  parse: (json: string) => unknown = parseJson,
+): ReplyEvent | undefined {
   const start = events.find(({ type }) => type === "message_start");
   if (!start) return undefined;
   const message = membersOf(start["message"]);
@@ -87,7 +86,10 @@ export function messageOf(events: readonly ReplyEvent[]): ReplyEvent | undefined
       replace(usage, asObject(rest["usage"]));
     }
   }
-  const content = [...asArray(message.get("content")), ...[...blocks.values()].map(blockOf)];
+  const content = [
+    ...asArray(message.get("content")),
+    ...[...blocks.values()].map((block) => blockOf(block, parse)),
+  ];
   return { ...objectOf(message), type: "message", content, usage: objectOf(usage) };
 }
 
@@ -124,17 +126,15 @@ function grow({ members, citations }: GrowingBlock, { type, citation, ...more }:
   }
 }
 
-function blockOf({ members, citations }: GrowingBlock): Json {
-  const block = withInput(objectOf(members));
-  if (citations.length === 0) return block;
-  return { ...block, citations: [...asArray(block["citations"]), ...citations] };
-}
-
-/** The arguments of a call have come as text. */
-function withInput({ partial_json, ...block }: Json): Json {
-  const text = asString(partial_json) ?? "";
-  if (text === "") return block;
-  return { ...block, input: parseJson(text) ?? { _raw: text } };
+function blockOf({ members, citations }: GrowingBlock, parse: (json: string) => unknown): Json {
+  const { partial_json, ...block } = objectOf(members);
+  const cited = citations.length > 0 && {
+    citations: [...asArray(block["citations"]), ...citations],
+  };
+  // The arguments of a call come as text, which a model wrote: it need not be JSON.
+  const json = asString(partial_json) ?? "";
+  const called = json !== "" && { input: parse(json) ?? { _raw: json } };
+  return { ...block, ...called, ...cited };
 }
 
 /** The events of a message that came whole. */

@@ -11,11 +11,10 @@ import {
   createEventMaker,
   emptyMessage,
   PING,
-  usageFields,
   type EventMaker,
   type ReplyEvent,
 } from "./events.ts";
-import { createPassage, eventsOf, messageOf } from "./passing.ts";
+import { createPassage, eventsOf, messageOf, type Passage } from "./passing.ts";
 
 /** One server-sent event. */
 export const eventText = (event: ReplyEvent): string =>
@@ -25,10 +24,7 @@ export const eventText = (event: ReplyEvent): string =>
 const messageId = (): string => `msg_${randomHex(12)}`;
 
 /** A writer of which another model can finish the reply. */
-export interface ResumableWriter extends ReplyWriter {
-  /** The reply goes on with the parts of another attempt. Returns what can be sent now. */
-  resumed(model: string, fingerprint: string): string;
-}
+type ResumableWriter = Required<ReplyWriter>;
 
 /** As ClientApi.writer. */
 export const createWriter = (chat: ChatRequest, serving: Serving): ResumableWriter =>
@@ -62,36 +58,38 @@ function createStreamWriter(chat: ChatRequest, serving: Serving): ResumableWrite
   const { model } = serving;
   /** The maker of a reply that is translated. Undefined: its events pass, or it has not begun. */
   let maker: EventMaker | undefined;
-  const passed = createPassage();
+  /** The passage of a provider's own events. Undefined: there are none, or none has come. */
+  let passage: Passage | undefined;
 
+  /** Returns what a reply begins with, if it has not begun. */
   function begin(parts: readonly Part[]): string {
+    if (maker || passage) return "";
     if (nativeEvents(parts).some(({ type }) => type === "message_start")) {
-      passed.begin();
+      passage = createPassage();
       return "";
     }
     maker = eventMaker(chat, serving);
     const message = emptyMessage(id, model.name, serving.meter.usage().usage);
-    return eventText({ type: "message_start", message }) + eventText(PING);
+    return written([{ type: "message_start", message }, PING]);
   }
-
-  const written = (events: readonly ReplyEvent[]): string => events.map(eventText).join("");
 
   return {
     add(parts) {
-      const start = maker || passed.hasBegun() ? "" : begin(parts);
+      const start = begin(parts);
       if (maker) return start + written(maker.add(parts));
       const events = nativeEvents(parts).map((event) => renamed(event, model.name));
-      return start + written(passed.take(events));
+      return written(passage!.take(events));
     },
-    end: (usage, reason) => written(maker ? maker.end(usage, reason) : passed.rest()),
+    end: (usage, reason) => begin([]) + written(maker ? maker.end(usage, reason) : passage!.rest()),
     resumed() {
-      if (maker) return RECOVERED;
-      const events = passed.interrupt();
-      maker = eventMaker(chat, serving, passed.nextIndex());
+      const events = passage?.interrupt() ?? [];
+      maker ??= eventMaker(chat, serving, passage?.nextIndex());
       return RECOVERED + written(events);
     },
   };
 }
+
+const written = (events: readonly ReplyEvent[]): string => events.map(eventText).join("");
 
 function createWholeWriter(chat: ChatRequest, serving: Serving): ResumableWriter {
   const maker = eventMaker(chat, serving);
@@ -121,7 +119,9 @@ function createWholeWriter(chat: ChatRequest, serving: Serving): ResumableWriter
       if (native) return JSON.stringify(renamed(native, name));
       for (const event of maker.end(usage, reason)) events.push(event);
       const message = emptyMessage(messageId(), name, usage);
-      return JSON.stringify({ ...assembled(message, events), usage: usageFields(usage) });
+      const texts = createTextCounter();
+      const start = { type: "message_start", message };
+      return JSON.stringify(messageOf([start, ...events], (json) => objectIn(json, texts)));
     },
     resumed(next) {
       name = next;
@@ -131,36 +131,4 @@ function createWholeWriter(chat: ChatRequest, serving: Serving): ResumableWriter
       return "";
     },
   };
-}
-
-/** A message with what its events say. */
-function assembled(message: ReturnType<typeof emptyMessage>, events: readonly ReplyEvent[]) {
-  const blocks: Record<string, unknown>[] = [];
-  let ending = {};
-  const texts = createTextCounter();
-  for (const { type, content_block, delta } of events) {
-    if (type === "content_block_start") blocks.push({ ...asObject(content_block) });
-    else if (type === "content_block_delta") grow(blocks.at(-1)!, asObject(delta));
-    else if (type === "message_delta") ending = asObject(delta);
-  }
-  const content = blocks.map((block) => {
-    if (block["type"] !== "tool_use") return block;
-    const { json = "{}", ...rest } = block;
-    // A model wrote the arguments: they need not be JSON.
-    return { ...rest, input: objectIn(String(json), texts) ?? { _raw: json } };
-  });
-  return { ...message, content, ...ending };
-}
-
-/** The member of a block that each kind of delta adds to, and the member of the delta. */
-const GROWTH: Readonly<Record<string, readonly [target: string, source: string]>> = {
-  text_delta: ["text", "text"],
-  thinking_delta: ["thinking", "thinking"],
-  signature_delta: ["signature", "signature"],
-  input_json_delta: ["json", "partial_json"],
-};
-
-function grow(block: Record<string, unknown>, delta: Record<string, unknown>): void {
-  const [target, source] = GROWTH[String(delta["type"])]!;
-  block[target] = `${block[target] ?? ""}${delta[source]}`;
 }

@@ -1,7 +1,9 @@
 // The client's request for a provider of the same format: as it is, but for the thoughts of models
 // that other providers served, which this one would refuse.
 import { asArray, asObject } from "../../core/schema/untrusted-json.ts";
-import { OWN_SIGNATURE } from "./content.ts";
+
+/** The signature of thoughts of models that sign none. No provider ever made it. */
+export const OWN_SIGNATURE = "chat-gateway";
 
 type Body = Readonly<Record<string, unknown>>;
 

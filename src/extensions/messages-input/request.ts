@@ -1,178 +1,130 @@
-// A request of the Messages API as the core's own: translated to chat completions, beside the
-// request as the client wrote it, for a provider of the same format.
+// A request of the Messages API as the core's own, beside the request as the client wrote it, for a
+// provider of the same format.
 import type { IncomingHttpHeaders } from "node:http";
-import { withCacheMarks } from "../cache-marks/index.ts";
-import { readChatRequest } from "../../core/openai/read-request.ts";
-import { chatRequest, type ChatRequest } from "../../core/openai/request.ts";
-import { jsonObject, ValidationError, type ValidationIssue } from "../../core/schema/checker.ts";
 import type { ParsedBody } from "../../core/chat/client-api.ts";
+import type { NativeRequest } from "../../core/openai/native-request.ts";
+import { TOOL_NAME, withinBounds, type ChatRequest, type Tool } from "../../core/openai/request.ts";
+import { checkInSteps, fail, jsonObject, type Check } from "../../core/schema/checker.ts";
+import { asArray } from "../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../core/turns.ts";
-import { answering, createClientPath } from "./client-path.ts";
-import { chatMessages, systemParts } from "./content.ts";
+import { withParts } from "../cache-marks/index.ts";
+import { refuseResult, requestOf } from "../client-apis/index.ts";
+import { conversationOf, type MarkedEntry, type Note } from "./messages.ts";
 import { nativeBody } from "./native-body.ts";
-import { createNotes, type Notes } from "./notes.ts";
-import {
-  countRequest,
-  messagesRequest,
-  readCount,
-  readMessages,
-  type ClientTool,
-  type MessagesRequest,
-  type Unknown,
-} from "./schema.ts";
-
-type Path = ValidationIssue["path"];
-/** The fields that a request for a count has too. */
-type Countable = Omit<
-  MessagesRequest,
-  "max_tokens" | "stream" | "temperature" | "top_p" | "top_k" | "stop_sequences" | "metadata"
->;
+import { countRequest, message, messagesRequest, type MessagesRequest } from "./schema.ts";
 
 /** The dialect of the providers that speak this format. */
 const DIALECT = "anthropic";
-/** Chat completions takes no more. */
+/** No other provider is given more. */
 const MAX_STOPS = 4;
 const MAX_TOOLS = 128;
-const CHAT_TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 /** The headers that providers of the same format get. */
 const PASSED_HEADERS = ["anthropic-version", "anthropic-beta", "anthropic-user-profile-id"];
 
-/** A request in the words of chat completions. */
-interface Translation {
-  readonly body: Readonly<Record<string, unknown>>;
-  /** The place in the client's request of what stands at a place of `body`. */
-  readonly clientPath: (path: Path) => (string | number)[];
-}
+type Body = Readonly<Record<string, unknown>>;
 
 /** A body that passes unread is written again for the provider, so its depth is bounded. */
 const anyBody = jsonObject();
 
+/** Reads requests that this check is for. */
+const reader = (check: Check<MessagesRequest>) =>
+  function* read({ json, large }: ParsedBody, headers: IncomingHttpHeaders): Steps<ChatRequest> {
+    const body = anyBody(json);
+    yield;
+    const request = large
+      ? yield* checkInSteps(check, body, body["messages"], message)
+      : check(body);
+    return yield* chatOf(request, body, headers);
+  };
+
 /** Throws a ValidationError. */
-export function* readRequest(
-  { json, large }: ParsedBody,
+export const readRequest = reader(messagesRequest);
+
+/** The same for a request whose tokens are to be counted. */
+export const readCountRequest = reader(countRequest);
+
+function* chatOf(
+  request: MessagesRequest,
+  body: Body,
   headers: IncomingHttpHeaders,
 ): Steps<ChatRequest> {
-  const body = anyBody(json);
+  let only: NativeRequest["only"];
+  let untranslatedBytes = 0;
+  const note: Note = (path, what, value) => {
+    const needed = `${what} needs a model of a provider that speaks the Messages API`;
+    only ??= { path: [...path], message: needed };
+    untranslatedBytes += bytesOf(value);
+  };
+  noteForeignFields(request, note);
+  const { entries, orphan } = yield* conversationOf(request, note);
+  const { tools, toolMarks } = toolsOf(request, body, note);
+  const { response_format, place } = replyFormat(request, note);
+  if (orphan && !only) refuseResult(orphan);
   yield;
-  const request = large ? yield* readMessages(body) : messagesRequest(body);
-  const { temperature, top_p, max_tokens, stream, metadata, stop_sequences } = request;
-  const foreign = createNotes(body);
-  if (request.top_k !== undefined) foreign.note(["top_k"], "top_k");
-  if (stop_sequences.length > MAX_STOPS)
-    foreign.note(["stop_sequences"], `more than ${MAX_STOPS} stop sequences`);
-  if (max_tokens === 0) foreign.note(["max_tokens"], "a prompt without a reply");
-  const { clientPath, body: translated } = yield* translate(request, foreign);
-  const translation = {
-    clientPath,
-    body: {
-      ...translated,
-      max_tokens: max_tokens || undefined,
-      stream,
-      temperature,
-      top_p,
-      stop: stop_sequences.slice(0, MAX_STOPS),
-      user: metadata?.user_id,
+  const { model, stream, temperature, top_p, max_tokens, stop_sequences, metadata } = request;
+  return {
+    ...requestOf("messages", markedIn(entries, toolMarks), { response_format: place }),
+    model,
+    stream,
+    temperature,
+    top_p,
+    max_tokens: max_tokens || undefined,
+    maxTokens: max_tokens,
+    stop: stop_sequences.length > 0 ? stop_sequences.slice(0, MAX_STOPS) : undefined,
+    user: metadata?.user_id,
+    response_format,
+    logprobs: false,
+    ...toolUse(request, tools, only !== undefined),
+    toolMarks,
+    ...thinkingOf(request),
+    native: {
+      dialect: DIALECT,
+      body: nativeBody(body),
+      headers: passed(headers),
+      only,
+      untranslatedBytes,
     },
   };
-  const checked = yield* checkTranslated(translation, large);
-  const chat = withNative(checked, { body, headers, foreign, translation });
-  // The check of chat completions takes no limit of 0.
-  return { ...chat, maxTokens: max_tokens };
 }
 
-/** A request whose tokens are to be counted. Throws a ValidationError. */
-export function* readCountRequest(
-  { json, large }: ParsedBody,
-  headers: IncomingHttpHeaders,
-): Steps<ChatRequest> {
-  const body = anyBody(json);
-  yield;
-  const request = large ? yield* readCount(body) : countRequest(body);
-  const foreign = createNotes(body);
-  const translation = yield* translate(request, foreign);
-  const checked = yield* checkTranslated(translation, large);
-  return withNative(checked, { body, headers, foreign, translation });
+/** The messages, with all their parts if anything has a mark for the provider's cache. */
+function markedIn(entries: readonly MarkedEntry[], toolMarks: ReadonlyMap<string, object>) {
+  const hasMark = ({ parts }: MarkedEntry): boolean => parts.some((part) => part.cache_control);
+  if (toolMarks.size === 0 && !entries.some(hasMark)) return entries;
+  return entries.map(({ message, parts, path }) => ({ message: withParts(message, parts), path }));
 }
 
-/** A request as the client wrote it, and what became of it. */
-interface Written {
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly headers: IncomingHttpHeaders;
-  readonly foreign: Notes;
-  readonly translation: Translation;
+/** The bytes of what a model reads, without the data of media. */
+function bytesOf(value: unknown): number {
+  if (value === undefined) return 0;
+  const withoutMedia = (name: string, member: unknown): unknown => (name === "data" ? "" : member);
+  return Buffer.byteLength(JSON.stringify(value, withoutMedia));
 }
 
-function withNative(
-  chat: ChatRequest,
-  { body, headers, foreign, translation }: Written,
-): ChatRequest {
-  const passed = PASSED_HEADERS.flatMap((name) => {
-    const value = headers[name];
-    return typeof value === "string" ? [[name, value] as const] : [];
-  });
-  const native = {
-    dialect: DIALECT,
-    body: nativeBody(body),
-    headers: Object.fromEntries(passed),
-    only: foreign.first(),
-    untranslatedBytes: foreign.bytes(),
-  };
-  // A display other than that of the thoughts themselves leaves them out.
-  const { display } = (body["thinking"] ?? {}) as { display?: unknown };
-  const showThinking = chat.showThinking && display !== "omitted";
-  return { ...chat, showThinking, native, clientPath: translation.clientPath };
-}
-
-/** Checks the translated body. Issues are told at the client's own fields. */
-function* checkTranslated({ body, clientPath }: Translation, large: boolean): Steps<ChatRequest> {
-  try {
-    const chat = large ? yield* readChatRequest(body, chatRequest) : chatRequest(body);
-    yield;
-    return withCacheMarks(chat, body);
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error;
-    throw new ValidationError(
-      error.issues.map((issue) => ({ ...issue, path: clientPath(issue.path) })),
-    );
-  }
-}
-
-function* translate(request: Countable, notes: Notes): Steps<Translation> {
-  const { note } = notes;
-  noteForeignFields(request, note);
-  const { messages, origins } = yield* allMessages(request, note);
-  const { tools, places } = chatTools(request.tools, note);
-  const { tool_choice: choice, thinking, output_config: output } = request;
-  const oneOnly = choice && "disable_parallel_tool_use" in choice;
-  const format = replyFormat(request, note);
-  const isNative = notes.first() !== undefined;
-  // Tools that chat completions has no words for are tools too.
-  const hasTools = tools.length > 0 || isNative;
-  const body = {
-    model: request.model,
-    messages: answering(messages, request.messages, isNative),
-    ...(tools.length > 0 && {
-      tools,
-      // Without a choice the model decides, whatever the default of chat completions is.
-      tool_choice: choice ? chatToolChoice(choice, isNative) : "auto",
-      parallel_tool_calls: oneOnly && choice.disable_parallel_tool_use ? false : undefined,
+const passed = (headers: IncomingHttpHeaders): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    PASSED_HEADERS.flatMap((name) => {
+      const value = headers[name];
+      return typeof value === "string" ? [[name, value]] : [];
     }),
-    // Without any tool, the check of chat completions refuses a choice that demands a call.
-    ...(choice && !hasTools && demandsCall(choice) && { tool_choice: "required" }),
-    response_format: format,
-    thinking: { type: thinking?.type === "unknown" ? "adaptive" : (thinking?.type ?? "disabled") },
-    reasoning_effort: output?.effort ?? effortFor(thinking),
-  };
-  const formatField = output?.format ? ["output_config", "format"] : ["output_format"];
-  return { body, clientPath: createClientPath({ origins, tools: places, formatField }) };
-}
+  );
 
-function noteForeignFields(request: Countable, note: Notes["note"]): void {
-  const { container, mcp_servers, context_management, thinking, tool_choice, messages } = request;
-  if (container !== undefined) note(["container"], "a container");
-  if (mcp_servers.length > 0) note(["mcp_servers"], "an MCP server of the provider");
-  if (request.thread !== undefined) note(["thread"], "a thread, which the provider keeps,");
-  if (request.compaction !== undefined) note(["compaction"], "a compaction");
+/** Fields that have no meaning to any other provider. */
+const OWN_FIELDS = {
+  top_k: "top_k",
+  container: "a container",
+  mcp_servers: "an MCP server of the provider",
+  thread: "a thread, which the provider keeps,",
+  compaction: "a compaction",
+} as const;
+
+function noteForeignFields(request: MessagesRequest, note: Note): void {
+  const { thinking, tool_choice, context_management } = request;
+  for (const name of Object.keys(OWN_FIELDS) as (keyof typeof OWN_FIELDS)[])
+    if (request[name] !== undefined) note([name], OWN_FIELDS[name]);
+  if (request.stop_sequences.length > MAX_STOPS)
+    note(["stop_sequences"], `more than ${MAX_STOPS} stop sequences`);
+  if (request.max_tokens === 0) note(["max_tokens"], "a prompt without a reply");
   if (thinking?.type === "unknown")
     note(["thinking", "type"], `thinking of the type ${JSON.stringify(thinking.name)}`);
   if (tool_choice?.type === "unknown")
@@ -181,88 +133,80 @@ function noteForeignFields(request: Countable, note: Notes["note"]): void {
   for (const [index, { type }] of (context_management?.edits ?? []).entries())
     if (!type.startsWith("clear_"))
       note(["context_management", "edits", index], `an edit of the type ${JSON.stringify(type)}`);
-  for (const [index, message] of messages.entries())
-    if (message.role === "system" && (message.clear_at ?? "never") !== "never")
-      note(["messages", index, "clear_at"], "an instruction that is cleared");
 }
 
-function* allMessages({ system, messages }: Countable, note: Notes["note"]) {
-  const translated: object[] = [];
-  const origins: number[] = [];
-  const blocks = typeof system === "string" ? [{ type: "text" as const, text: system }] : system;
-  const parts = systemParts(
-    (blocks ?? []).map((block) => ({ cache_control: undefined, ...block })),
-    ([, index = 0], what) => note(["system", index], what),
-  );
-  if (parts.length > 0) {
-    translated.push({ role: "system", content: parts });
-    origins.push(-1);
-  }
-  for (const [index, message] of messages.entries()) {
-    const own = chatMessages(message, (path, what) => note(["messages", index, ...path], what));
-    for (const each of own) {
-      translated.push(each);
-      origins.push(index);
-    }
-    yield;
-  }
-  return { messages: translated, origins };
-}
-
-/** Those that chat completions knows, and the place of each among the client's. */
-function chatTools(tools: readonly ClientTool[], note: Notes["note"]) {
-  if (tools.length > MAX_TOOLS) note(["tools"], `more than ${MAX_TOOLS} tools`);
-  const isUnknown = (tool: ClientTool): tool is Unknown => "type" in tool;
-  const known: object[] = [];
+/** The tools that every model knows, and their marks for the provider's cache by their names. */
+function toolsOf(request: MessagesRequest, body: Body, note: Note) {
+  const written = asArray(body["tools"]);
+  const tools: Tool[] = [];
   const places: number[] = [];
-  for (const [index, tool] of tools.entries()) {
-    if (isUnknown(tool))
-      note(["tools", index, "type"], `a tool of the type ${JSON.stringify(tool.name)}`);
-    else if (!CHAT_TOOL_NAME.test(tool.name))
-      note(["tools", index, "name"], "a name of another form than 1 to 64 of A-Z a-z 0-9 _ -");
-    else {
-      known.push(chatTool(tool));
+  const toolMarks = new Map<string, object>();
+  if (request.tools.length > MAX_TOOLS) note(["tools"], `more than ${MAX_TOOLS} tools`);
+  for (const [index, tool] of request.tools.entries()) {
+    if ("type" in tool) {
+      const what = `a tool of the type ${JSON.stringify(tool.name)}`;
+      note(["tools", index, "type"], what, tool.value);
+    } else if (!TOOL_NAME.pattern.test(tool.name)) {
+      const what = "a name of another form than 1 to 64 of A-Z a-z 0-9 _ -";
+      note(["tools", index, "name"], what, written[index]);
+    } else {
+      const { name, description, input_schema: parameters, strict, cache_control } = tool;
+      tools.push({ type: "function", function: { name, description, parameters, strict } });
       places.push(index);
+      if (cache_control) toolMarks.set(name, cache_control);
     }
   }
-  return { tools: known.slice(0, MAX_TOOLS), places };
+  const known = tools.slice(0, MAX_TOOLS);
+  withinBounds(known, (index) => ["tools", places[index]!, "input_schema"]);
+  return { tools: known, toolMarks };
 }
 
-function chatTool(tool: Exclude<ClientTool, Unknown>): object {
-  const { name, description, input_schema: parameters, strict, cache_control } = tool;
-  const declared = { name, description, parameters, strict };
-  return { type: "function", function: declared, ...(cache_control && { cache_control }) };
+/** `isForeign`: only a provider of the same format is asked. The choice may name a tool of its. */
+function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isForeign: boolean) {
+  const isDemanded = choice?.type === "any" || choice?.type === "tool";
+  if (tools.length === 0) {
+    if (isDemanded && !isForeign)
+      fail("invalid_parameter_combination", WITHOUT_TOOLS, ["tool_choice"]);
+    return {};
+  }
+  const oneOnly =
+    choice && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use;
+  const parallel_tool_calls = oneOnly ? false : undefined;
+  // Without a choice the model decides, whatever the default of chat completions is.
+  const decides = choice?.type === "none" ? ("none" as const) : ("auto" as const);
+  const tool_choice = isDemanded ? ("required" as const) : decides;
+  if (choice?.type !== "tool" || isForeign) return { tools, tool_choice, parallel_tool_calls };
+  const { name } = choice;
+  if (!tools.some((tool) => tool.function.name === name))
+    fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
+  const named = { type: "function" as const, function: { name } };
+  return { tools, tool_choice: named, parallel_tool_calls };
 }
 
-const demandsCall = ({ type }: NonNullable<Countable["tool_choice"]>): boolean =>
-  type === "any" || type === "tool";
+const WITHOUT_TOOLS = 'may only be set, other than to "none", together with tools';
 
-/** `isForeign`: the tool that is named may be one that chat completions does not know. */
-function chatToolChoice(
-  choice: NonNullable<Countable["tool_choice"]>,
-  isForeign: boolean,
-): unknown {
-  if (choice.type === "any") return "required";
-  if (choice.type === "unknown") return "auto";
-  if (choice.type !== "tool") return choice.type;
-  return isForeign ? "required" : { type: "function", function: { name: choice.name } };
-}
-
-function replyFormat({ output_config, output_format }: Countable, note: Notes["note"]) {
+/** The format of the reply, and where the client has put it. */
+function replyFormat({ output_config, output_format }: MessagesRequest, note: Note) {
   const format = output_config?.format ?? output_format;
-  if (!format) return undefined;
-  if (format.type === "json_schema")
-    return {
-      type: "json_schema",
-      json_schema: { name: "reply", schema: format.schema, strict: true },
-    };
-  const path = output_config?.format ? ["output_config", "format"] : ["output_format"];
-  note(path, `a format of the type ${JSON.stringify(format.name)}`);
-  return undefined;
+  const place = output_config?.format ? ["output_config", "format"] : ["output_format"];
+  if (format?.type === "unknown")
+    note(place, `a format of the type ${JSON.stringify(format.name)}`);
+  if (format?.type !== "json_schema") return { response_format: undefined, place };
+  const { type, schema } = format;
+  const json_schema = { name: "reply", description: undefined, schema, strict: true };
+  return { response_format: { type, json_schema }, place };
+}
+
+function thinkingOf({ thinking, output_config }: MessagesRequest) {
+  const wantsThinking = thinking !== undefined && thinking.type !== "disabled";
+  // A display other than that of the thoughts themselves leaves them out.
+  const isOmitted = thinking && "display" in thinking && thinking.display === "omitted";
+  const effort = output_config?.effort ?? effortFor(thinking);
+  return { wantsThinking, showThinking: wantsThinking && !isOmitted, effort };
 }
 
 /** How deep a model without a budget is to think, by the budget in tokens. */
-function effortFor(thinking: Countable["thinking"]): string | undefined {
+function effortFor(thinking: MessagesRequest["thinking"]) {
   if (thinking?.type !== "enabled") return undefined;
   if (thinking.budget_tokens < 4_096) return "low";
   return thinking.budget_tokens < 16_384 ? "medium" : "high";

@@ -1,13 +1,12 @@
 // The request body of POST /v1/messages, as far as it is translated. Fields that are not here pass
 // to a provider of the same format unread, and are left out for all others. Kinds of blocks, tools
 // and sources that are not known here are no error: a provider of the same format may know them.
-import type { Steps } from "../../core/turns.ts";
+import { SCHEMA_BOUNDS } from "../../core/openai/request.ts";
 import {
   aheadOr,
   array,
   boolean,
   byType,
-  checkInSteps,
   fail,
   jsonObject,
   lenient,
@@ -25,9 +24,7 @@ import {
   type Fields,
   type Infer,
 } from "../../core/schema/checker.ts";
-
-/** The schema of a tool, or that of a reply. It is walked and written several times. */
-const SCHEMA_BOUNDS = { maxValues: 10_000, maxChars: 256 * 1024 };
+import { mark } from "../cache-marks/index.ts";
 
 /** The most tools of a request: those that the vendor's models search among. */
 const MAX_TOOLS = 10_000;
@@ -37,85 +34,74 @@ export interface Unknown {
   readonly type: "unknown";
   /** Its `type`, as the client wrote it. */
   readonly name: string;
+  /** All of it, as the client wrote it. */
+  readonly value: unknown;
 }
 
 const typed = object({ type: nonEmpty });
 
+/** The kinds of a thing by their `type`, each with its other fields. */
+type Kinds = Readonly<Record<string, Fields>>;
+type OneOf<K extends Kinds> = {
+  [N in keyof K]: { readonly type: N } & { readonly [F in keyof K[N]]: Infer<K[N][F]> };
+}[keyof K];
+
 /** A tagged union that is open: a value of another type passes as an Unknown. */
-const openVariant = <V extends Fields>(variants: V): Check<Infer<V[keyof V]> | Unknown> =>
-  makeCheck({}, (value, all) => {
+function openVariant<K extends Kinds>(kinds: K): Check<OneOf<K> | Unknown> {
+  const checks = new Map<string, Check<unknown>>();
+  for (const [name, fields] of Object.entries(kinds))
+    checks.set(name, object({ type: literal(name), ...fields }));
+  return makeCheck({}, (value, all) => {
     const { type: name } = typed(value, all);
-    const known = Object.hasOwn(variants, name) ? variants[name] : undefined;
-    return known ? (known(value, all) as Infer<V[keyof V]>) : { type: "unknown", name };
+    const known = checks.get(name);
+    return known ? (known(value, all) as OneOf<K>) : { type: "unknown", name, value };
   });
+}
 
-const cacheControl = lenient(jsonObject());
+/** A text, which is a block, or blocks of these kinds. */
+const content = <K extends Kinds>(kinds: K) =>
+  refine(byType({ string: string(), array: array(openVariant(kinds)) }), (blocks) =>
+    typeof blocks === "string" ? [textBlock(blocks)] : blocks,
+  );
+const textBlock = (text: string) => ({ type: "text" as const, text, cache_control: undefined });
 
-const base64Source = object({
-  type: literal("base64"),
-  media_type: nonEmpty,
-  data: nonEmpty,
-});
-const urlSource = object({ type: literal("url"), url: nonEmpty });
-const text = object({ type: literal("text"), text: string(), cache_control: cacheControl });
-const image = object({
-  type: literal("image"),
-  source: openVariant({ base64: base64Source, url: urlSource }),
-  cache_control: cacheControl,
-});
-const document = object({
-  type: literal("document"),
+const source = { base64: { media_type: nonEmpty, data: nonEmpty }, url: { url: nonEmpty } };
+const text = { text: string(), cache_control: mark };
+const image = { source: openVariant(source), cache_control: mark };
+const document = {
   source: openVariant({
-    base64: base64Source,
-    url: urlSource,
-    text: object({ type: literal("text"), data: string() }),
-    content: object({
-      type: literal("content"),
-      content: byType({ string: string(), array: array(openVariant({ text, image })) }),
-    }),
+    ...source,
+    text: { data: string() },
+    content: { content: content({ text, image }) },
   }),
   title: optional(string()),
   context: optional(string()),
   citations: optional(object({ enabled: lenient(boolean()) })),
-  cache_control: cacheControl,
-});
+  cache_control: mark,
+};
 const media = { text, image, document };
-const toolResult = object({
-  type: literal("tool_result"),
+const tool_result = {
   tool_use_id: nonEmpty,
-  content: withDefault(byType({ string: string(), array: array(openVariant(media)) }), ""),
+  content: withDefault(content(media), []),
   is_error: lenient(boolean()),
-  cache_control: cacheControl,
-});
-const toolUse = object({
-  type: literal("tool_use"),
-  id: nonEmpty,
-  name: nonEmpty,
-  input: jsonObject(),
-});
-const thinkingBlock = object({ type: literal("thinking"), thinking: string() });
-const redacted = object({ type: literal("redacted_thinking") });
+  cache_control: mark,
+};
+const ofAssistant = {
+  text,
+  tool_use: { id: nonEmpty, name: nonEmpty, input: jsonObject() },
+  thinking: { thinking: string() },
+  redacted_thinking: {},
+};
 
-export type MediaBlock = Infer<typeof text> | Infer<typeof image> | Infer<typeof document>;
-export type ResultBlock = Infer<typeof toolResult>;
-
-const content = <V extends Fields>(blocks: V) =>
-  byType({ string: string(), array: array(openVariant(blocks)) });
+type AnyBlock = OneOf<typeof media & typeof ofAssistant & { tool_result: typeof tool_result }>;
+/** A block, of this type if one is given. */
+export type Block<T = unknown> = unknown extends T
+  ? AnyBlock | Unknown
+  : Extract<AnyBlock, { readonly type: T }>;
 
 const messageOfRole = variant("role", {
-  user: object({
-    role: literal("user"),
-    content: content({ ...media, tool_result: toolResult }),
-  }),
-  assistant: object({
-    role: literal("assistant"),
-    content: content({
-      text,
-      tool_use: toolUse,
-      thinking: thinkingBlock,
-      redacted_thinking: redacted,
-    }),
-  }),
+  user: object({ role: literal("user"), content: content({ ...media, tool_result }) }),
+  assistant: object({ role: literal("assistant"), content: content(ofAssistant) }),
   // Claude Code sends instructions that come up in the course of a conversation at their place.
   system: refine(
     object({
@@ -130,7 +116,7 @@ const messageOfRole = variant("role", {
         : instruction,
   ),
 });
-const message = aheadOr(messageOfRole);
+export const message = aheadOr(messageOfRole);
 export type ClientMessage = Infer<typeof message>;
 
 /** A tool of the client's own. Its `type` may be absent. */
@@ -139,7 +125,7 @@ const customTool = object({
   description: optional(string()),
   input_schema: jsonObject(SCHEMA_BOUNDS),
   strict: optional(boolean()),
-  cache_control: cacheControl,
+  cache_control: mark,
 });
 const openTool = openVariant({});
 const tool: Check<Infer<typeof customTool> | Unknown> = makeCheck({}, (value, all) => {
@@ -149,27 +135,8 @@ const tool: Check<Infer<typeof customTool> | Unknown> = makeCheck({}, (value, al
 export type ClientTool = Infer<typeof tool>;
 
 const oneOnly = { disable_parallel_tool_use: optional(boolean()) };
-const toolChoice = openVariant({
-  auto: object({ type: literal("auto"), ...oneOnly }),
-  any: object({ type: literal("any"), ...oneOnly }),
-  tool: object({ type: literal("tool"), name: nonEmpty, ...oneOnly }),
-  none: object({ type: literal("none") }),
-});
-
 const display = optional(string());
-const thinking = openVariant({
-  enabled: object({
-    type: literal("enabled"),
-    budget_tokens: number({ min: 1024, integer: true }),
-    display,
-  }),
-  adaptive: object({ type: literal("adaptive"), display }),
-  disabled: object({ type: literal("disabled") }),
-});
-
-const format = openVariant({
-  json_schema: object({ type: literal("json_schema"), schema: jsonObject(SCHEMA_BOUNDS) }),
-});
+const format = openVariant({ json_schema: { schema: jsonObject(SCHEMA_BOUNDS) } });
 
 /** Some clients send -1 for a parameter that is not set. It has no range of its own. */
 const unsetOr = (check: Check<number>): Check<number | undefined> =>
@@ -185,8 +152,16 @@ const countFields = {
   messages: array(message, { min: 1 }),
   system: optional(content({ text })),
   tools: withDefault(array(tool, { max: MAX_TOOLS }), []),
-  tool_choice: optional(toolChoice),
-  thinking: optional(thinking),
+  tool_choice: optional(
+    openVariant({ auto: oneOnly, any: oneOnly, tool: { name: nonEmpty, ...oneOnly }, none: {} }),
+  ),
+  thinking: optional(
+    openVariant({
+      enabled: { budget_tokens: number({ min: 1024, integer: true }), display },
+      adaptive: { display },
+      disabled: {},
+    }),
+  ),
   output_config: optional(
     object({
       effort: lenient(literal("low", "medium", "high", "xhigh", "max")),
@@ -196,7 +171,7 @@ const countFields = {
   /** The name that the format of output_config had before. */
   output_format: optional(format),
   context_management: optional(object({ edits: withDefault(array(typed), []) })),
-  mcp_servers: withDefault(array(jsonObject()), []),
+  mcp_servers: refine(optional(array(jsonObject())), (list) => (list?.length ? list : undefined)),
   container: optional(makeCheck({}, (value) => value)),
   thread: optional(jsonObject()),
   compaction: optional(jsonObject()),
@@ -204,9 +179,6 @@ const countFields = {
 
 /** 0: the prompt is put into the provider's cache, and there is no reply. */
 const maxTokens = number({ min: 0, integer: true });
-
-/** The body of POST /v1/messages/count_tokens. */
-export const countRequest = object({ ...countFields, max_tokens: optional(maxTokens) });
 
 /** The body of POST /v1/messages. */
 export const messagesRequest = object({
@@ -219,14 +191,20 @@ export const messagesRequest = object({
   stop_sequences: withDefault(array(nonEmpty), []),
   metadata: lenient(object({ user_id: lenient(nonEmpty) })),
 });
-export type MessagesRequest = Infer<typeof messagesRequest>;
+type Limit = { readonly max_tokens: number | undefined };
+export type MessagesRequest = Omit<Infer<typeof messagesRequest>, "max_tokens"> & Limit;
 
-type Body = Readonly<Record<string, unknown>>;
-
-/** The same check in steps, for a large body. */
-export const readMessages = (body: Body): Steps<MessagesRequest> =>
-  checkInSteps(messagesRequest, body, body["messages"], message);
-
-/** The same for a request whose tokens are to be counted. */
-export const readCount = (body: Body): Steps<Infer<typeof countRequest>> =>
-  checkInSteps(countRequest, body, body["messages"], message);
+const NO_REPLY = {
+  max_tokens: undefined,
+  stream: false,
+  temperature: undefined,
+  top_p: undefined,
+  top_k: undefined,
+  stop_sequences: [],
+  metadata: undefined,
+};
+/** The body of POST /v1/messages/count_tokens. What it says of a reply counts for nothing. */
+export const countRequest = refine(
+  object({ ...countFields, max_tokens: optional(maxTokens) }),
+  (request): MessagesRequest => ({ ...request, ...NO_REPLY }),
+);

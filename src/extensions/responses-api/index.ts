@@ -1,5 +1,5 @@
-// POST /v1/responses: OpenAI's Responses API. A request becomes a chat completion and goes the way
-// of all others. What the model says becomes items and events.
+// POST /v1/responses: OpenAI's Responses API. A request becomes the core's own and goes the way of
+// all others. What the model says becomes items and events.
 import type { ClientApi } from "../../core/chat/client-api.ts";
 import type { GatewayContext, GatewayPart } from "../../core/extension/extension.ts";
 import type { NativeRequest } from "../../core/openai/native-request.ts";

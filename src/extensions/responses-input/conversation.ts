@@ -1,120 +1,184 @@
-// Gathers the messages of a chat completion. All that an assistant did between two inputs is one
-// message: its reasoning, its texts and its calls. The results of the calls follow it at once,
-// wherever they stood in the request: providers refuse a message between them. Images and files
-// that tools returned come after these, in a message of the user: in chat completions the result of
-// a tool is a text.
-import { shownHeading } from "../client-apis/index.ts";
-import { contentParts, resultText, type ChatPart, type Content } from "./content.ts";
-import type { MessageOrigin, Path } from "./paths.ts";
+// The items of a request as the messages of a checked one. All that an assistant did between two
+// inputs is one message: its reasoning, its texts and its calls. The results of the calls follow it
+// at once, wherever they stood in the request: providers refuse a message between them. Images and
+// files that tools returned come after these, in a message of the user.
+import type { ContentPart, Message } from "../../core/openai/request.ts";
+import { fail } from "../../core/schema/checker.ts";
+import {
+  inputMessage,
+  refuseResult,
+  resultOf,
+  type Entry,
+  type Path,
+  type ToolCall,
+} from "../client-apis/index.ts";
+import { freeFormArguments } from "./free-form.ts";
+import type { InputItem } from "./schema.ts";
+import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
 
-/** What an assistant did between two inputs. */
-interface AssistantTurn {
-  readonly path: Path;
-  readonly texts: string[];
-  readonly thoughts: string[];
-  readonly calls: object[];
-  /** The results of the calls, in the order of the request. */
-  readonly results: Placed[];
-  /** What the results show beside their texts, each part with its place in the request. */
-  readonly shown: { readonly part: ChatPart; readonly path: Path }[];
-}
+/** Opens what was sealed. Undefined: this installation did not seal it, or it was changed. */
+export type Open = (sealed: string) => string | undefined;
 
-/** A message, and where it stood in the request. */
-interface Placed {
-  readonly message: object;
-  readonly origin: MessageOrigin;
-}
-
-export interface Conversation {
-  /** The assistant's turn that goes on, or begins. */
-  assistant(path: Path): Pick<AssistantTurn, "texts" | "thoughts">;
-  /** Adds a call to the assistant's turn. `called`: the function, as chat completions have it. */
-  addCall(id: string, called: object, path: Path): void;
-  /** Adds a message of a user, a developer or the system. */
-  addInput(role: string, content: Content, path: Path): void;
-  addResult(tool_call_id: string, output: Content, path: Path): void;
-  /** All messages, each with its place in the request. Nothing is added after that. */
-  end(): { readonly messages: readonly object[]; readonly origins: readonly MessageOrigin[] };
-}
+/** Sealed texts in one request. Each costs a decryption, however short it is. */
+const MAX_SEALED = 10_000;
 
 /** Between texts that were items of their own. */
 const SEPARATOR = "\n\n";
 
-export function createConversation(): Conversation {
-  const entries: (Placed | AssistantTurn)[] = [];
+type Item<T> = Extract<InputItem, { readonly type: T }>;
+
+/** What an assistant did between two inputs. */
+interface AssistantTurn {
+  /** The place of the first item. */
+  readonly path: Path;
+  readonly texts: string[];
+  readonly thoughts: string[];
+  readonly calls: ToolCall[];
+  /** The results of the calls, in the order of the request. */
+  readonly results: Entry[];
+  /** What the results show beside their texts. */
+  readonly shown: ContentPart[];
+  /** The place of the first of these outputs. Undefined: there is none. */
+  shownAt: Path | undefined;
+}
+
+export interface Conversation {
+  /** Adds a message of a user or the system. `path`: that of the content. */
+  addInput(role: "user" | "system", content: string | ContentPart[], path: Path): void;
+  /**
+   * Adds what the item says to the messages, and its tools to the tools. Throws a ValidationError
+   * if it does not go together with the items before it.
+   */
+  addItem(item: InputItem, path: Path): void;
+  /** All messages. Nothing is added after that. */
+  entries(): readonly Entry[];
+  /** How many sealed texts could not be read here. The conversation goes on without them. */
+  unread(): number;
+}
+
+export function createConversation(tools: ToolSet, open: Open): Conversation {
+  const turns: (Entry | AssistantTurn)[] = [];
   /** By the ids of their calls. A later call takes the id of an earlier one. */
   const callers = new Map<string, AssistantTurn>();
   let turn: AssistantTurn | undefined;
+  const sealed = createSealedTexts(open);
 
-  function turnAt(path: Path): AssistantTurn {
+  /** The assistant's turn that goes on, or begins. */
+  function assistant(path: Path): AssistantTurn {
     if (turn) return turn;
-    turn = { path, texts: [], thoughts: [], calls: [], results: [], shown: [] };
-    entries.push(turn);
+    turn = { path, texts: [], thoughts: [], calls: [], results: [], shown: [], shownAt: undefined };
+    turns.push(turn);
     return turn;
   }
 
+  function addInput(role: "user" | "system", content: string | ContentPart[], path: Path): void {
+    turn = undefined;
+    turns.push({ message: inputMessage(role, content), path });
+  }
+
+  function addResult(tool_call_id: string, output: string | ContentPart[], path: Path): void {
+    turn = undefined;
+    const caller = callers.get(tool_call_id) ?? refuseResult([...path, "call_id"]);
+    const parts = typeof output === "string" ? [textPart(output)] : output;
+    const { text, shown } = resultOf(tool_call_id, parts, "");
+    caller.results.push({ message: { role: "tool", tool_call_id, content: text }, path });
+    if (shown.length > 0) caller.shownAt ??= [...path, "output"];
+    for (const part of shown) caller.shown.push(part);
+  }
+
+  /** Adds the reasoning itself if the item has it, sealed or plain; else its summary. */
+  function addThought(item: Item<"reasoning">, path: Path): void {
+    const { encrypted_content, content, summary } = item;
+    const place = [...path, "encrypted_content"];
+    const own = encrypted_content && sealed.open(encrypted_content, place);
+    const thought = own || content || summary;
+    if (thought !== "") assistant(path).thoughts.push(thought);
+  }
+
+  function addCall(item: Item<`${string}_call`>, path: Path): void {
+    const caller = assistant(path);
+    caller.calls.push({ id: item.call_id, type: "function", function: calledFunction(item) });
+    callers.set(item.call_id, caller);
+  }
+
+  function addItem(item: InputItem, path: Path): void {
+    switch (item.type) {
+      case "message":
+        if (item.role === "assistant") assistant(path).texts.push(item.content);
+        else addInput(item.role, item.content, [...path, "content"]);
+        break;
+      case "agent_message":
+        addInput("user", item.content, path);
+        break;
+      case "reasoning":
+        addThought(item, path);
+        break;
+      case "additional_tools":
+        tools.add(item.tools, [...path, "tools"]);
+        break;
+      case "tool_search_output":
+        addResult(item.call_id, foundTools(tools.add(item.tools, [...path, "tools"])), path);
+        break;
+      case "function_call_output":
+      case "custom_tool_call_output":
+        addResult(item.call_id, item.output, path);
+        break;
+      default:
+        addCall(item, path);
+    }
+  }
+
   return {
-    assistant: turnAt,
-    addCall(id, called, path) {
-      const caller = turnAt(path);
-      caller.calls.push({ id, type: "function", function: called });
-      callers.set(id, caller);
-    },
-    addInput(role, content, path) {
-      turn = undefined;
-      const isText = typeof content === "string";
-      const parts = isText ? content : contentParts(content, [...path, "content"]);
-      entries.push({ message: { role, content: parts }, origin: { path } });
-    },
-    addResult(tool_call_id, output, path) {
-      turn = undefined;
-      const message = { role: "tool", tool_call_id, content: resultText(output) };
-      const result: Placed = { message, origin: { path } };
-      const caller = callers.get(tool_call_id);
-      // Without a call it stays where it is, and the check of chat completions refuses it there.
-      if (caller) caller.results.push(result);
-      else entries.push(result);
-      if (typeof output !== "string") addShown(caller, tool_call_id, output, [...path, "output"]);
-    },
-    end() {
-      const placed = entries.flatMap((entry) => ("message" in entry ? [entry] : messagesOf(entry)));
-      return {
-        messages: placed.map(({ message }) => message),
-        origins: placed.map(({ origin }) => origin),
-      };
-    },
+    addInput,
+    addItem,
+    entries: () => turns.flatMap((each) => ("message" in each ? [each] : entriesOf(each))),
+    unread: sealed.unread,
   };
 }
 
-/** `path`: that of the output. */
-function addShown(
-  caller: AssistantTurn | undefined,
-  callId: string,
-  output: Exclude<Content, string>,
-  path: Path,
-): void {
-  const shown = contentParts(output, path)
-    .map((part, index) => ({ part, path: [...path, index] }))
-    .filter(({ part }) => part.type !== "text");
-  if (!caller || shown.length === 0) return;
-  caller.shown.push({ part: { type: "text", text: shownHeading(callId) }, path });
-  for (const part of shown) caller.shown.push(part);
+/** Opens the sealed texts of one request. */
+function createSealedTexts(open: Open) {
+  let count = 0;
+  let unread = 0;
+  return {
+    open(text: string, path: Path): string | undefined {
+      count += 1;
+      if (count > MAX_SEALED)
+        fail("invalid_value", `is one more than the ${MAX_SEALED} sealed texts allowed`, path);
+      const thought = open(text);
+      if (thought === undefined) unread += 1;
+      return thought;
+    },
+    unread: () => unread,
+  };
 }
+
+const textPart = (text: string): ContentPart => ({ type: "text", text });
+
+function calledFunction(item: Item<`${string}_call`>): ToolCall["function"] {
+  if (item.type === "tool_search_call")
+    return { name: TOOL_SEARCH, arguments: JSON.stringify(item.arguments ?? {}) };
+  const name = functionName(item.name, item.namespace);
+  if (item.type === "custom_tool_call") return { name, arguments: freeFormArguments(item.input) };
+  const given = item.arguments;
+  return { name, arguments: typeof given === "string" ? given : JSON.stringify(given) };
+}
+
+const foundTools = (names: readonly string[]): string =>
+  names.length > 0 ? `These tools can be called now: ${names.join(", ")}` : "No tool was found.";
 
 /** The messages of a turn: none, or the assistant's, and what has to follow it at once. */
-function messagesOf(turn: AssistantTurn): readonly Placed[] {
-  const { path, texts, calls, results, shown } = turn;
+function entriesOf(turn: AssistantTurn): readonly Entry[] {
+  const { path, texts, thoughts, calls, results, shown, shownAt } = turn;
   // Reasoning alone, of a reply that was interrupted, is nothing that could be continued.
   if (texts.length + calls.length === 0) return [];
-  const own = { message: assistantMessage(turn), origin: { path } };
-  if (shown.length === 0) return [own, ...results];
-  const message = { role: "user", content: shown.map(({ part }) => part) };
-  return [own, ...results, { message, origin: { path, parts: shown.map((part) => part.path) } }];
+  const message: Message = {
+    role: "assistant",
+    content: texts.length > 0 ? texts.join(SEPARATOR) : null,
+    reasoning_content: thoughts.length > 0 ? thoughts.join(SEPARATOR) : undefined,
+    tool_calls: calls,
+  };
+  const own = [{ message, path }, ...results];
+  if (!shownAt) return own;
+  return [...own, { message: { role: "user", content: shown }, path: shownAt }];
 }
-
-const assistantMessage = ({ texts, thoughts, calls }: AssistantTurn) => ({
-  role: "assistant",
-  content: texts.length > 0 ? texts.join(SEPARATOR) : null,
-  ...(thoughts.length > 0 && { reasoning_content: thoughts.join(SEPARATOR) }),
-  ...(calls.length > 0 && { tool_calls: calls }),
-});

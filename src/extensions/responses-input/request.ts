@@ -1,19 +1,16 @@
-// The request of a client as a chat completion. What becomes of each field is in the manual, in the
+// The request of a client as the core's own. What becomes of each field is in the manual, in the
 // chapter "responses".
-import { readChatRequest } from "../../core/openai/read-request.ts";
-import { chatRequest, type ChatRequest } from "../../core/openai/request.ts";
 import type { ParsedBody } from "../../core/chat/client-api.ts";
+import { TOOL_NAME, withinBounds, type ChatRequest } from "../../core/openai/request.ts";
 import { pseudonymOf } from "../../core/providers/parameters.ts";
-import { jsonObject } from "../../core/schema/checker.ts";
+import { checkInSteps, cut, fail, jsonObject } from "../../core/schema/checker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
-import { createConversation } from "./conversation.ts";
-import { addItem, type ItemTarget } from "./items.ts";
-import { contentPath, withOwnPaths } from "./paths.ts";
-import { readResponses, responsesRequest, type ResponsesRequest } from "./schema.ts";
-import { createSealedTexts, type Open } from "./sealed.ts";
-import { choiceOf } from "./tool-choice.ts";
 import type { Steps } from "../../core/turns.ts";
-import { createToolSet, type ToolOrigin } from "./tools.ts";
+import { requestOf } from "../client-apis/index.ts";
+import { createConversation, type Open } from "./conversation.ts";
+import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
+import { choiceOf } from "./tool-choice.ts";
+import { createToolSet, type Declaration, type ToolOrigin } from "./tools.ts";
 
 /** What a reply to the request needs to know of it. */
 export interface ReplyFacts {
@@ -41,78 +38,73 @@ const anyBody = jsonObject();
 export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<TranslatedRequest> {
   const body = anyBody(json);
   yield;
-  const request = large ? yield* readResponses(body) : responsesRequest(body);
-  const { include } = request;
+  const request = large
+    ? yield* checkInSteps(responsesRequest, body, body["input"], item)
+    : responsesRequest(body);
+  const { input, include } = request;
   const tools = createToolSet();
   tools.add(request.tools, ["tools"]);
-  const sealed = createSealedTexts(open);
-  const { messages, origins } = yield* messagesOf(request, { tools, sealed });
-  const { tool_choice, isAllowed } = choiceOf(request.tool_choice, tools);
-  const declared = [...tools.declarations].filter(([name]) => isAllowed(name));
-  const chat = {
-    model: request.model,
-    messages,
-    stream: request.stream,
-    temperature: request.temperature,
-    top_p: request.top_p,
-    max_completion_tokens: request.max_output_tokens,
-    response_format: request.text?.format,
-    logprobs: include.includes("message.output_text.logprobs"),
-    top_logprobs: request.top_logprobs,
-    // Most providers have one field for who the end user is.
-    user: request.user ?? request.safety_identifier,
-    ...thinkingOf(request),
-    ...(declared.length > 0 && {
-      tools: declared.map(([, tool]) => ({ type: "function", function: tool.function })),
-      tool_choice,
-      parallel_tool_calls: request.parallel_tool_calls,
-    }),
-  };
-  const toolPaths = declared.map(([, { path }]) => path);
-  const places = { messages: origins, tools: toolPaths };
-  function* checked() {
-    return large ? yield* readChatRequest(chat, chatRequest) : chatRequest(chat);
-  }
+  const conversation = createConversation(tools, open);
+  if (request.instructions) conversation.addInput("system", request.instructions, ["instructions"]);
+  if (typeof input === "string") conversation.addInput("user", input, ["input"]);
+  else
+    for (const [index, each] of input.entries()) {
+      conversation.addItem(each, ["input", index]);
+      yield;
+    }
+  const { tool_choice, declared } = choiceOf(request.tool_choice, tools);
   return {
     chat: {
-      ...(yield* withOwnPaths(places, checked())),
+      ...requestOf("responses", conversation.entries()),
+      model: request.model,
+      stream: request.stream,
+      temperature: request.temperature,
+      top_p: request.top_p,
+      max_tokens: request.max_output_tokens,
+      maxTokens: request.max_output_tokens,
+      response_format: request.text?.format,
+      logprobs: include.includes("message.output_text.logprobs"),
+      top_logprobs: request.top_logprobs,
+      // Most providers have one field for who the end user is.
+      user: request.user ?? request.safety_identifier,
+      ...thinkingOf(request),
+      ...(declared.length > 0 && {
+        tools: functionsOf(declared),
+        tool_choice,
+        parallel_tool_calls: request.parallel_tool_calls,
+      }),
       further: furtherOf(request),
-      clientPath: (path) => {
-        const [field, message] = path;
-        const isContent = field === "messages" && typeof message === "number";
-        return isContent ? contentPath(origins[message]!) : [...path];
-      },
     },
     facts: {
       tools: new Map(declared.map(([name, { origin }]) => [name, origin])),
       leftOut: [...tools.leftOut],
-      unreadReasoning: sealed.unread(),
+      unreadReasoning: conversation.unread(),
       seals: include.includes("reasoning.encrypted_content"),
       echo: echoOf(request, asObject(json)),
     },
   };
 }
 
-function* messagesOf(
-  { input, instructions }: ResponsesRequest,
-  target: Omit<ItemTarget, "conversation">,
-) {
-  const conversation = createConversation();
-  if (instructions) conversation.addInput("system", instructions, ["instructions"]);
-  if (typeof input === "string") conversation.addInput("user", input, ["input"]);
-  else
-    for (const [index, item] of input.entries()) {
-      addItem(item, ["input", index], { ...target, conversation });
-      yield;
-    }
-  return conversation.end();
+/** The tools that the model gets. Throws a ValidationError where it could not take one. */
+function functionsOf(declared: readonly (readonly [string, Declaration])[]) {
+  const { pattern, expected } = TOOL_NAME;
+  const tools = declared.map(([name, { function: own, path }]) => {
+    if (!pattern.test(name))
+      fail("invalid_value", `expected ${expected}, got ${cut(JSON.stringify(name))}`, [
+        ...path,
+        "name",
+      ]);
+    return { type: "function" as const, function: own };
+  });
+  return withinBounds(tools, (index) => [...declared[index]![1].path, "parameters"]);
 }
 
 /** A summary is the reasoning itself, as far as the model shows it. */
-function thinkingOf({ reasoning }: ResponsesRequest): object {
-  const { effort, summary } = reasoning ?? {};
-  const isShown = summary !== undefined && effort !== "none";
-  return { reasoning_effort: effort, ...(isShown && { thinking: { type: "enabled" } }) };
+function thinkingOf({ reasoning }: ResponsesRequest) {
+  const { effort: given, summary } = reasoning ?? {};
+  const effort = given === "none" ? undefined : given;
+  const showThinking = summary !== undefined && given !== "none";
+  return { showThinking, wantsThinking: showThinking || effort !== undefined, effort };
 }
 
 /** The fields that most providers do not know. */

@@ -1,12 +1,18 @@
-// What the body of POST /v1/responses looks like: its fields, its input items, its tools. What asks
-// for something that the vendor's service has stored is refused here.
-import type { Steps } from "../../core/turns.ts";
+// What the body of POST /v1/responses looks like: its fields, its input items, its tools. The parts
+// of messages become those of chat completions. What asks for something that the vendor's service
+// has stored is refused here.
+import {
+  joinText,
+  MEDIA_BOUNDS,
+  SCHEMA_BOUNDS,
+  textOf,
+  type ContentPart,
+} from "../../core/openai/request.ts";
 import {
   aheadOr,
   array,
   boolean,
   byType,
-  checkInSteps,
   fail,
   isObject,
   jsonObject,
@@ -22,6 +28,7 @@ import {
   variant,
   withDefault,
   type Check,
+  type Fields,
   type Infer,
 } from "../../core/schema/checker.ts";
 import { asArray, asObject, asString } from "../../core/schema/untrusted-json.ts";
@@ -35,17 +42,9 @@ const absent = (message: string) =>
 const off = (message: string) =>
   refine(optional(boolean()), (on) => (on ? fail("unsupported_value", message) : undefined));
 
-/** The tools that run inside the vendor's service. */
-export const HOSTED = [
-  "web_search",
-  "web_search_2025_08_26",
-  "web_search_preview",
-  "web_search_preview_2025_03_11",
-  "file_search",
-  "code_interpreter",
-  "image_generation",
-  "mcp",
-] as const;
+/** An object with this type. */
+const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
+  object({ type: literal(type), ...fields });
 
 /** Names are joined and hashed, and a namespace's for each of its functions. */
 const MAX_NAME = 256;
@@ -63,153 +62,156 @@ export const MAX_TOOLS = 128;
 const listOf = <T>(tool: Check<T>): Check<T[]> => array(tool, { max: MAX_TOOLS });
 
 const text = optional(string());
+const strict = optional(boolean());
 const toolFields = {
   description: text,
-  parameters: optional(jsonObject()),
-  strict: optional(boolean()),
+  parameters: optional(jsonObject(SCHEMA_BOUNDS)),
+  strict,
   /** Of a free-form tool: a grammar, or none. */
   format: lenient(jsonObject()),
 };
-const callable = object({
-  type: literal("function", "custom"),
-  name: toolName,
-  ...toolFields,
-});
+const callable = object({ type: literal("function", "custom"), name: toolName, ...toolFields });
 export type Callable = Infer<typeof callable>;
-const tool = object({
-  type: literal("function", "custom", "namespace", "tool_search", ...HOSTED),
-  name: optional(toolName),
-  ...toolFields,
-  execution: text,
-  tools: withDefault(listOf(callable), []),
+const callables = withDefault(listOf(callable), []);
+const hosted = (name: string) =>
+  refine(object({ type: literal(name) }), () => ({ type: "hosted" as const, name }));
+/** The tools that run inside the vendor's service. */
+export const HOSTED = {
+  web_search: hosted("web_search"),
+  web_search_2025_08_26: hosted("web_search_2025_08_26"),
+  web_search_preview: hosted("web_search_preview"),
+  web_search_preview_2025_03_11: hosted("web_search_preview_2025_03_11"),
+  file_search: hosted("file_search"),
+  code_interpreter: hosted("code_interpreter"),
+  image_generation: hosted("image_generation"),
+  mcp: hosted("mcp"),
+};
+const tool = variant("type", {
+  function: callable,
+  custom: callable,
+  namespace: kind("namespace", { name: toolName, description: text, tools: callables }),
+  tool_search: kind("tool_search", { execution: text, ...toolFields }),
+  ...HOSTED,
 });
 export type Tool = Infer<typeof tool>;
+const tools = withDefault(listOf(tool), []);
 
 const noFiles = absent("no files are stored or fetched here; send the data itself");
-const MEDIA = ["input_image", "input_file", "input_audio"] as const;
-/** Of a part that stands where only texts can. */
-export const NO_TEXT = "must be the type of a text here";
-const textPart = object({
-  type: literal("input_text", "output_text", "summary_text", "reasoning_text"),
-  text: string(),
+const stored = { file_id: noFiles, file_url: noFiles };
+const textIn = (field: string): Check<ContentPart> =>
+  refine(object({ [field]: string() }), (part) => ({ type: "text", text: part[field]! }));
+const plainText = textIn("text");
+const mediaParts = {
+  input_image: refine(
+    object({ ...stored, image_url: nonEmpty, detail: text }),
+    ({ image_url: url, detail }): ContentPart => ({
+      type: "image_url",
+      image_url: { url, detail },
+    }),
+  ),
+  input_file: refine(
+    object({ ...stored, file_data: nonEmpty, filename: text }),
+    ({ file_data, filename }): ContentPart => ({ type: "file", file: { file_data, filename } }),
+  ),
+  input_audio: refine(
+    object({ ...stored, input_audio: jsonObject(MEDIA_BOUNDS) }),
+    ({ input_audio }): ContentPart => ({ type: "input_audio", input_audio }),
+  ),
+};
+const part = variant("type", {
+  input_text: plainText,
+  output_text: plainText,
+  summary_text: plainText,
+  reasoning_text: plainText,
+  refusal: textIn("refusal"),
+  // It stands in messages between a client's own agents, where the vendor's service would have
+  // sealed what a model wrote. Here the model's words are plain.
+  encrypted_content: textIn("encrypted_content"),
+  ...mediaParts,
 });
-const refusalPart = object({ type: literal("refusal"), refusal: string() });
-const encryptedPart = object({ type: literal("encrypted_content"), encrypted_content: string() });
-const mediaPart = object({
-  type: literal(...MEDIA),
-  image_url: optional(nonEmpty),
-  detail: text,
-  file_data: optional(nonEmpty),
-  filename: text,
-  input_audio: optional(jsonObject()),
-  file_id: noFiles,
-  file_url: noFiles,
+const content = byType({ string: string(), array: array(part) });
+const NO_TEXT = "must be the type of a text here";
+/** A content that may have texts only. */
+const onlyText = refine(content, (parts) => {
+  if (typeof parts === "string") return parts;
+  const index = parts.findIndex(({ type }) => type !== "text");
+  return index === -1 ? textOf(parts) : fail("invalid_value", NO_TEXT, [index, "type"]);
 });
-type MediaPart = Infer<typeof mediaPart>;
-/** A part that is a text: what it says is always there. */
-export type TextPart =
-  | Infer<typeof textPart>
-  | Infer<typeof refusalPart>
-  | Infer<typeof encryptedPart>;
-export type InputPart = TextPart | MediaPart;
-/** Whether a part is an image, a file or audio. */
-export const isMedia = (part: InputPart): part is MediaPart =>
-  MEDIA.some((type) => type === part.type);
-/** Most parts are texts, and most items messages. A check takes time for each field. */
-const partOfType = variant("type", {
-  input_text: textPart,
-  output_text: textPart,
-  summary_text: textPart,
-  reasoning_text: textPart,
-  refusal: refusalPart,
-  encrypted_content: encryptedPart,
-  input_image: mediaPart,
-  input_file: mediaPart,
-  input_audio: mediaPart,
-});
-const part = makeCheck<InputPart>({}, (value, all) => partOfType(value, all));
-
-const CALLS = ["function_call", "custom_tool_call", "tool_search_call"] as const;
-const OUTPUTS = ["function_call_output", "custom_tool_call_output", "tool_search_output"] as const;
-const OTHERS = ["reasoning", "additional_tools", "agent_message", "item_reference"] as const;
-const content = optional(byType({ string: string(), array: array(part) }));
 /** The texts of a summary, joined. What has no text says nothing; images and files are refused. */
 const summary = makeCheck({}, summaryText, { optional: true });
 function summaryText(value: unknown): string {
-  const texts = asArray(value).map((part, index) => {
-    const { type, text } = asObject(part);
-    if (MEDIA.some((each) => each === type)) fail("invalid_value", NO_TEXT, [index, "type"]);
+  const texts = asArray(value).map((each, index) => {
+    const { type, text } = asObject(each);
+    if (Object.hasOwn(mediaParts, String(type))) fail("invalid_value", NO_TEXT, [index, "type"]);
     return asString(text) ?? "";
   });
   return texts.join("");
 }
-const message = object({
-  type: withDefault(literal("message"), "message"),
-  role: optional(literal("user", "assistant", "system", "developer")),
-  content,
+
+const type = withDefault(literal("message"), "message");
+const system = refine(object({ type, content: onlyText }), (said) => ({
+  ...said,
+  role: "system" as const,
+}));
+const message = variant("role", {
+  user: object({ type, role: literal("user"), content: refine(content, joinText) }),
+  assistant: object({ type, role: literal("assistant"), content: onlyText }),
+  system,
+  developer: system,
 });
-/** All other types. Which fields an item must have is said where it is translated. */
-const otherItem = object({
-  type: literal("message", ...CALLS, ...OUTPUTS, ...OTHERS),
-  content,
-  call_id: optional(nonEmpty),
-  name: optional(nonEmpty),
-  namespace: optional(toolName),
-  arguments: optional(byType({ string: string(), object: jsonObject() })),
-  input: text,
-  output: content,
-  tools: optional(listOf(tool)),
-  summary,
-  encrypted_content: text,
+
+/** Clients that keep to this never refer to what a service has stored. */
+const NOT_STORED = "nothing is stored here; set store: false, and send the items";
+const reference = makeCheck({}, () => fail("unsupported_value", NOT_STORED));
+const call = { call_id: nonEmpty, name: nonEmpty, namespace: optional(toolName) };
+const json = byType({ string: string(), object: jsonObject() });
+const result = { call_id: nonEmpty, output: content };
+const itemOfType = variant("type", {
+  message,
+  function_call: kind("function_call", { ...call, arguments: json }),
+  custom_tool_call: kind("custom_tool_call", { ...call, input: string() }),
+  tool_search_call: kind("tool_search_call", { call_id: nonEmpty, arguments: optional(json) }),
+  function_call_output: kind("function_call_output", result),
+  custom_tool_call_output: kind("custom_tool_call_output", result),
+  tool_search_output: kind("tool_search_output", { call_id: nonEmpty, tools }),
+  reasoning: kind("reasoning", { content: optional(onlyText), summary, encrypted_content: text }),
+  additional_tools: kind("additional_tools", { tools }),
+  agent_message: kind("agent_message", { content: onlyText }),
+  item_reference: reference,
 });
-type OtherItem = Infer<typeof otherItem>;
-export type InputItem = Pick<OtherItem, "type"> &
-  Partial<Pick<Infer<typeof message>, "role"> & OtherItem>;
-/** A reference need not have a type. A message without one has a role. */
-function isUntypedReference(value: unknown): boolean {
-  const { type = null, role, id } = asObject(value);
-  return type === null && role === undefined && typeof id === "string";
-}
-const item = aheadOr(
+export type InputItem = Infer<typeof itemOfType>;
+/** An item without a type is a message if it has a role, and may be a reference if it has an id. */
+export const item = aheadOr(
   makeCheck<InputItem>({}, (value, all) => {
-    if (isUntypedReference(value)) return { type: "item_reference" };
-    const isMessage = isObject(value) && (value["type"] ?? "message") === "message";
-    return isMessage ? message(value, all) : otherItem(value, all);
+    const { type = null, role, id } = asObject(value);
+    if (!isObject(value) || type !== null) return itemOfType(value, all);
+    return role === undefined && typeof id === "string" ? reference(value) : message(value, all);
   }),
 );
 
+const schema = jsonObject(SCHEMA_BOUNDS);
+const jsonSchema = kind("json_schema", { name: nonEmpty, description: text, schema, strict });
 const format = variant("type", {
-  text: refine(object({ type: literal("text") }), () => undefined),
-  json_object: object({ type: literal("json_object") }),
-  json_schema: refine(
-    object({
-      type: literal("json_schema"),
-      name: nonEmpty,
-      description: text,
-      schema: jsonObject(),
-      strict: optional(boolean()),
-    }),
-    ({ type, ...json_schema }) => ({ type, json_schema }),
-  ),
+  text: refine(kind("text", {}), () => undefined),
+  json_object: kind("json_object", {}),
+  json_schema: refine(jsonSchema, ({ type, ...json_schema }) => ({ type, json_schema })),
 });
 
 const chosenTool = object({ type: nonEmpty, name: text, namespace: optional(toolName) });
 export type ChosenTool = Infer<typeof chosenTool>;
-const choice = object({
-  type: nonEmpty,
-  name: optional(nonEmpty),
-  namespace: optional(toolName),
-  /** `allowed_tools` must have these two. */
-  mode: optional(literal("auto", "required")),
-  tools: optional(array(chosenTool, { min: 1, max: MAX_TOOLS })),
-});
-export type NamedChoice = Infer<typeof choice>;
+const chosenTools = array(chosenTool, { min: 1, max: MAX_TOOLS });
+const mode = literal("auto", "required");
+const allowedTools = kind("allowed_tools", { mode, tools: chosenTools });
+export type AllowedTools = Infer<typeof allowedTools>;
+const choice = makeCheck<ChosenTool | AllowedTools>(
+  { anyOf: [allowedTools.schema, chosenTool.schema] },
+  (value, all) =>
+    asObject(value)["type"] === "allowed_tools" ? allowedTools(value, all) : chosenTool(value, all),
+);
 
 /** As long as OpenAI lets it be. */
 const CACHE_KEY = { pattern: /^.{1,64}$/su, expected: "1 to 64 characters" };
 
-/** Clients that keep to this never refer to what a service has stored. */
-export const NOT_STORED = "nothing is stored here; set store: false, and send the items";
 export const responsesRequest = object({
   model: nonEmpty,
   input: byType({ string: nonEmpty, array: array(item, { min: 1 }) }),
@@ -223,7 +225,7 @@ export const responsesRequest = object({
   max_output_tokens: optional(number({ min: 1, integer: true })),
   temperature: optional(number({ min: 0, max: 2 })),
   top_p: optional(number({ min: 0, max: 1 })),
-  tools: withDefault(listOf(tool), []),
+  tools,
   tool_choice: withDefault(
     byType({ string: literal("none", "auto", "required"), object: choice }),
     "auto",
@@ -247,7 +249,3 @@ export const responsesRequest = object({
   prompt_cache_retention: lenient(literal("in_memory", "24h")),
 });
 export type ResponsesRequest = Infer<typeof responsesRequest>;
-
-/** The same check in steps, for a large body. */
-export const readResponses = (body: Readonly<Record<string, unknown>>): Steps<ResponsesRequest> =>
-  checkInSteps(responsesRequest, body, body["input"], item);

@@ -3,9 +3,10 @@
 // namespace's functions begin with that of the namespace. Tools that the vendor's service runs on
 // its own side are left out.
 import { createHash } from "node:crypto";
+import type { Tool as FunctionTool } from "../../core/openai/request.ts";
 import { cut, fail } from "../../core/schema/checker.ts";
-import { asObject, asString } from "../../core/schema/untrusted-json.ts";
-import { required, type Path } from "./paths.ts";
+import { asString } from "../../core/schema/untrusted-json.ts";
+import type { Path } from "../client-apis/index.ts";
 import { MAX_TOOLS, type Callable, type Tool } from "./schema.ts";
 
 /** What a function stands for. */
@@ -17,10 +18,9 @@ export interface ToolOrigin {
 }
 
 /** A tool as it is declared to a model. */
-interface Declaration {
+export interface Declaration {
   readonly origin: ToolOrigin;
-  /** The function, as chat completions have it. */
-  readonly function: object;
+  readonly function: FunctionTool["function"];
   /** Where the tool stands in the request. */
   readonly path: Path;
 }
@@ -80,26 +80,19 @@ export function createToolSet(): ToolSet {
   }
 
   function addTool(tool: Tool, path: Path): string[] {
-    const { type, description, parameters } = tool;
-    switch (type) {
-      case "function":
-      case "custom": {
-        const name = required(tool.name, path, "name");
-        return [declareCallable({ ...tool, type, name }, undefined, path)];
-      }
-      case "namespace": {
-        const namespace = required(tool.name, path, "name");
-        const pathOf = (index: number): Path => [...path, "tools", index];
-        return tool.tools.map((inner, index) => declareCallable(inner, namespace, pathOf(index)));
-      }
-      case "tool_search": {
-        if (tool.execution !== "client") break;
-        const name = TOOL_SEARCH;
-        const origin = { type, name, namespace: undefined };
-        return [declare(name, { origin, function: { name, description, parameters }, path })];
-      }
+    if (tool.type === "function" || tool.type === "custom")
+      return [declareCallable(tool, undefined, path)];
+    if (tool.type === "namespace")
+      return tool.tools.map((inner, index) =>
+        declareCallable(inner, tool.name, [...path, "tools", index]),
+      );
+    if (tool.type === TOOL_SEARCH && tool.execution === "client") {
+      const { type, description, parameters } = tool;
+      const origin = { type, name: TOOL_SEARCH, namespace: undefined };
+      const declared = { name: TOOL_SEARCH, description, parameters, strict: undefined };
+      return [declare(TOOL_SEARCH, { origin, function: declared, path })];
     }
-    leftOut.add(type);
+    leftOut.add(tool.type === "hosted" ? tool.name : tool.type);
     return [];
   }
 
@@ -114,14 +107,15 @@ export function createToolSet(): ToolSet {
 const isSame = (one: ToolOrigin, other: ToolOrigin): boolean =>
   one.type === other.type && one.name === other.name && one.namespace === other.namespace;
 
-function functionFor(tool: Callable, name: string): object {
-  const { description = "", parameters, strict, format } = tool;
-  if (tool.type === "function") return { name, description: tool.description, parameters, strict };
-  const { syntax, definition } = asObject(format);
+function functionFor(tool: Callable, name: string): FunctionTool["function"] {
+  const { description, parameters, strict, format = {} } = tool;
+  if (tool.type === "function") return { name, description, parameters, strict };
+  const { syntax, definition } = format;
   const rule = asString(definition)
     ? `The input is a text that follows this ${asString(syntax) ?? ""} grammar:\n${definition}`
     : "The input is free text.";
-  return { name, description: `${description}\n\n${rule}`, parameters: FREE_FORM };
+  const described = `${description ?? ""}\n\n${rule}`;
+  return { name, description: described, parameters: FREE_FORM, strict: undefined };
 }
 
 /** The parameters of a function that stands for a free-form tool. */
@@ -131,6 +125,3 @@ const FREE_FORM = {
   required: ["input"],
   additionalProperties: false,
 };
-
-/** The arguments of the function that stands for a free-form tool. */
-export const freeFormArguments = (input: string): string => JSON.stringify({ input });

@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { readChatRequest } from "../../../src/core/openai/read-request.ts";
-import { chatRequest } from "../../../src/core/openai/request.ts";
+import { chatRequest, message as chatMessage } from "../../../src/core/openai/request.ts";
 import {
   aheadOr,
   array,
@@ -65,7 +64,7 @@ describe("checkInSteps", () => {
   });
 });
 
-describe("readChatRequest", () => {
+describe("a chat completion", () => {
   it("gives the same in steps as at once, for requests that are right and wrong", (t) => {
     const seed = Date.now() % 1_000_000;
     t.diagnostic(`seed ${seed}`);
@@ -94,7 +93,7 @@ describe("readChatRequest", () => {
       const expected = outcome(() => chatRequest(json));
       if (typeof expected !== "string") right += 1;
       assert.deepEqual(
-        outcome(() => atOnce(readChatRequest(json, chatRequest))),
+        outcome(() => atOnce(checkInSteps(chatRequest, json, json.messages, chatMessage))),
         expected,
         JSON.stringify(json),
       );

@@ -15,8 +15,8 @@ import type { Model } from "../../core/routing/model.ts";
 import { asCount, asObject, parseJson } from "../../core/schema/untrusted-json.ts";
 import { ownTurn } from "../../core/turns.ts";
 import { readAll } from "../../core/upstream/body.ts";
-import { REQUEST_ID_HEADER } from "../messages-api/index.ts";
 import { readCountRequest } from "../messages-input/index.ts";
+import { REQUEST_ID_HEADER } from "./errors.ts";
 
 /** How a provider is asked for a count. */
 interface Counter {
@@ -24,75 +24,50 @@ interface Counter {
   request(reply: ProviderRequest): ProviderRequest;
   /** The member of the answer that has the count. */
   readonly member: string;
-  /** A member of the answer that the client gets too, where it is there. Absent: none. */
-  readonly passed?: string;
-}
-
-/** A provider's answer. */
-interface Count {
-  /** Undefined: it has none. */
-  readonly tokens: number | undefined;
-  /** Further members of the answer for the client. */
-  readonly more: object;
 }
 
 /** Fields that a request for a count must not have: they are about the reply. */
-const REPLY_FIELDS: ReadonlySet<string> = new Set([
-  "max_tokens",
-  "metadata",
-  "service_tier",
-  "stop_sequences",
-  "stream",
-  "temperature",
-  "top_k",
-  "top_p",
-]);
+const REPLY_FIELDS =
+  "max_tokens metadata service_tier stop_sequences stream temperature top_k top_p".split(" ");
 
 /** By the provider's dialect. */
-const COUNTERS = new Map<string, Counter>([
-  [
-    "anthropic",
-    {
-      request: ({ path, headers = {}, body }) => ({
-        path: `${path}/count_tokens`,
-        headers,
-        body: Object.fromEntries(Object.entries(body).filter(([name]) => !REPLY_FIELDS.has(name))),
-      }),
-      member: "input_tokens",
-      passed: "context_management",
-    },
-  ],
-  [
-    "gemini",
-    {
+const COUNTERS: { readonly [dialect: string]: Counter } = {
+  anthropic: {
+    request: ({ path, headers = {}, body }) => ({
+      path: `${path}/count_tokens`,
+      headers,
+      body: Object.fromEntries(
+        Object.entries(body).filter(([name]) => !REPLY_FIELDS.includes(name)),
+      ),
+    }),
+    member: "input_tokens",
+  },
+  gemini: {
+    request({ path, headers = {}, body }) {
       // The path begins with /v1beta/ and the full name of the model.
-      request: ({ path, headers = {}, body }) => ({
+      const model = path.replace(/^\/v1beta\/|:generateContent$/g, "");
+      return {
         path: path.replace(/:generateContent$/, ":countTokens"),
         headers,
-        body: {
-          generateContentRequest: {
-            model: path.replace(/^\/v1beta\/|:generateContent$/g, ""),
-            ...body,
-          },
-        },
-      }),
-      member: "totalTokens",
+        body: { generateContentRequest: { model, ...body } },
+      };
     },
-  ],
-]);
+    member: "totalTokens",
+  },
+};
 
 /** An answer with more is none. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Throws whatever goes wrong. */
+/** The answer for the client. Undefined: the provider has no count. Throws whatever goes wrong. */
 async function providersCount(
   chat: ChatRequest,
   model: Model,
   account: string,
   cancel: Cancel,
-): Promise<Count | undefined> {
+): Promise<object | undefined> {
   const { provider } = model;
-  const counter = COUNTERS.get(provider.dialect);
+  const counter = COUNTERS[provider.dialect];
   if (!counter) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
   const { path, headers, body } = counter.request(reply);
@@ -115,9 +90,10 @@ async function providersCount(
   const pieces = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : [];
   if (response.status !== 200) return undefined;
   const answer = asObject(parseJson(Buffer.concat(pieces).toString()));
-  const { member, passed = "" } = counter;
-  const more = passed in answer ? { [passed]: answer[passed] } : {};
-  return { tokens: asCount(answer[member]), more };
+  const input_tokens = asCount(answer[counter.member]);
+  if (input_tokens === undefined) return undefined;
+  const { context_management } = answer;
+  return { input_tokens, ...(context_management !== undefined && { context_management }) };
 }
 
 /** A provider that fails gives no count. A request that the gateway itself refuses has none. */
@@ -148,11 +124,8 @@ export function createCountHandler(api: ClientApi, context: GatewayContext): Han
         .catch(unlessRefused)
         .finally(timer.cancel);
       if (exchange.cancel.aborted) throw exchange.cancel.reason;
-      const answer =
-        count?.tokens === undefined
-          ? { input_tokens: estimatePrompt(chat, model.provider.countMedia), estimated: true }
-          : { input_tokens: count.tokens, ...count.more };
-      sendJson(exchange.res, 200, answer);
+      const input_tokens = () => estimatePrompt(chat, model.provider.countMedia);
+      sendJson(exchange.res, 200, count ?? { input_tokens: input_tokens(), estimated: true });
     } finally {
       detach();
       limiter.release(caller);
