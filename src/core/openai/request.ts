@@ -294,8 +294,6 @@ export type ChatRequest = Readonly<Pick<Checked, Always> & Partial<Checked>> & {
    * Absent: there are none.
    */
   readonly further?: Readonly<Record<string, unknown>>;
-  /**
-   * Translates a path in this request to the path in the client's own request. Absent: the same.
-   */
+  /** A path in this request as a path in the client's own request. Absent: the same. */
   readonly clientPath?: (path: readonly (string | number)[]) => (string | number)[];
 };

@@ -1,7 +1,7 @@
 // Where errors say that something is: the one table of what the members of a checked request are
 // called in each API. In chat completions each member has the name of its field.
 import { pathText, type ValidationIssue } from "../../core/schema/checker.ts";
-import type { ApiName } from "./index.ts";
+import type { ApiName } from "./settings.ts";
 
 export type Path = ValidationIssue["path"];
 export type Names = Readonly<Record<string, Path>>;

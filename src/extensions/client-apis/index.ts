@@ -1,9 +1,7 @@
-// The setting that says in which formats clients may ask, beside chat completions. A library for
-// the extensions that serve such a format, which is where the formats themselves are.
+// A library for the extensions that serve further client APIs, and the setting that switches them
+// on.
 import type { ConfigExtension } from "../../config/extension.ts";
-import { defineSetting } from "../../config/setting.ts";
-import type { Config } from "../../core/config.ts";
-import { array, literal, withDefault, type Infer } from "../../core/schema/checker.ts";
+import { apis } from "./settings.ts";
 
 export { authorization } from "./authorization.ts";
 export { memberName, type Path } from "./error-paths.ts";
@@ -15,18 +13,6 @@ export {
   type Entry,
   type ToolCall,
 } from "./messages.ts";
-
-/** `messages`: Anthropic's Messages API. `responses`: OpenAI's Responses API. */
-const apiName = literal("messages", "responses");
-export type ApiName = Infer<typeof apiName>;
-
-/** Absent: none. Their paths are then unknown. */
-const apis = defineSetting<readonly ApiName[]>("apis", [], () => withDefault(array(apiName), []), {
-  fixed: true,
-});
-
-/** Whether a configuration switches this API on. */
-export const apiEnabled = (config: Config, name: ApiName): boolean =>
-  apis.of(config).includes(name);
+export { apiEnabled, type ApiName } from "./settings.ts";
 
 export const extension: ConfigExtension = { name: "client-apis", settings: [apis] };

@@ -2,7 +2,7 @@
 import { joinText, textOf, type ContentPart, type Message } from "../../core/openai/request.ts";
 import { fail } from "../../core/schema/checker.ts";
 import { clientPathOf, memberName, type Names, type Path } from "./error-paths.ts";
-import type { ApiName } from "./index.ts";
+import type { ApiName } from "./settings.ts";
 
 /** A call in a message of an assistant. */
 export type ToolCall = Extract<Message, { readonly role: "assistant" }>["tool_calls"][number];

@@ -3,7 +3,7 @@
 import { randomHex } from "../../core/ids.ts";
 import { isObject } from "../../core/schema/checker.ts";
 import { asObject, parseJson } from "../../core/schema/untrusted-json.ts";
-import type { BeginItem, ItemStatus, OpenItem } from "./output.ts";
+import type { BeginItem, ItemStatus, OpenItem } from "./item-events.ts";
 import { freeFormInput, type ToolOrigin } from "../responses-input/index.ts";
 
 /** How the items of each kind are called, and the field that has what the model wrote. */

@@ -1,7 +1,7 @@
 // The output items that are texts: messages, and reasoning. Each has one part.
 import { randomHex } from "../../core/ids.ts";
 import type { TextPart, TokenLogprob } from "../../core/openai/parts.ts";
-import type { BeginItem, OpenItem } from "./output.ts";
+import type { BeginItem, OpenItem } from "./item-events.ts";
 import type { Seal } from "../data-files/index.ts";
 
 export interface TextOptions {
