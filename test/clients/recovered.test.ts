@@ -32,7 +32,7 @@ const breaksOff = (): Behaviour => broken(texts(SHOWN));
 const WAYS: readonly [way: string, outcome: string | undefined][] = [
   ["continued", "continued"],
   ["next", "continued"],
-  ["restarted", "repeated"],
+  ["repeated", "continued"],
   ["held", undefined],
 ];
 
@@ -40,7 +40,7 @@ const behaviours = (): Record<string, Behaviour> => ({
   continued: inTurn(breaksOff(), goesOn),
   first: breaksOff(),
   second: goesOn,
-  restarted: inTurn(breaksOff(), sayText(WHOLE)),
+  repeated: inTurn(breaksOff(), sayText(WHOLE)),
 });
 
 const RECOVERY = {
@@ -48,7 +48,7 @@ const RECOVERY = {
     continued: { prefill: "plain", recovery: "continue" },
     first: { prefill: "none" },
     second: { prefill: "plain" },
-    restarted: { prefill: "none", recovery: "continue" },
+    repeated: { prefill: "prefix", recovery: "continue" },
   },
   aliases: {
     next: { models: ["first", "second"], recovery: "continue" },
@@ -75,8 +75,7 @@ async function assertRecovered(
 ): Promise<void> {
   assert.equal(provider.asked.length, 2, `${way}: two attempts`);
   const beginnings = provider.asked.map((asked: Asked) => beginningIn(asked)?.["content"]);
-  const continued = way === "continued" || way === "next";
-  assert.deepEqual(beginnings, [undefined, continued ? SHOWN : undefined]);
+  assert.deepEqual(beginnings, [undefined, outcome === "continued" ? SHOWN : undefined]);
   await waitFor(() => gateway.access.length > 0, "the access log's line");
   const [line] = gateway.access;
   const { status, recovery, error_code } = line as Record<string, unknown>;

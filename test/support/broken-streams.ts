@@ -51,7 +51,7 @@ const JOINTS: readonly ((rest: string, whole: string, beginning: string) => stri
   (_, whole) => whole,
   (_, whole) => whole,
   (rest, _, beginning) => (/\S*[\p{L}\p{N}]\S*$/u.exec(beginning)?.[0] ?? "") + rest,
-  (_, whole) => `${whole.slice(0, 9)} otherwise. ${whole}`,
+  (_, whole) => `Answer otherwise. ${whole}`,
   () => "",
   () => 500,
 ];
@@ -82,8 +82,7 @@ export async function startBroken(
     if (last.role === "assistant") {
       streams.continued += 1;
       text = random.pick(JOINTS)(whole.slice(last.content.length), whole, last.content);
-    } else if (body["model"] === "moody" && random.random() < 0.1)
-      text = whole.replace("w4", "w four");
+    }
     if (typeof text === "number") {
       res.writeHead(text, { "content-type": "application/json" }).end("{}");
       return;

@@ -41,8 +41,7 @@ export const FAMILIES = {
     type: "counter",
     help:
       "Streams that broke and that another attempt was to go on with, by what came of it: " +
-      "continued, repeated (asked again from the start), or failed. Only where recovery is " +
-      "configured.",
+      "continued or failed. Only where recovery is configured.",
     labels: ["gen_ai_request_model", "outcome"],
   },
   gen_ai_server_request_duration_seconds: {

@@ -1,9 +1,8 @@
 // Recovery "hold": nothing of a stream is shown until its provider has finished it, so that every
 // failure before is an ordinary failed attempt.
 import type { Part } from "../../core/openai/parts.ts";
-import { ProviderError } from "../../core/providers/provider-error.ts";
 import type { attempt as plainAttempt } from "../../core/routing/attempt.ts";
-import { spoken } from "./spoken.ts";
+import { spoken, unusable } from "./spoken.ts";
 
 type Attempt = typeof plainAttempt;
 
@@ -19,27 +18,24 @@ export const buffering =
   async (chat, serving, deliver, options) => {
     const batches: (readonly Part[])[] = [];
     const { maxReplyBytes } = serving.model.provider;
+    const tooLong = unusable(`a reply of more than ${maxReplyBytes} bytes cannot be held`);
     let bytes = 0;
     const keep = (parts: readonly Part[]): undefined => {
       const before = bytes;
       for (const part of parts) bytes += PART_BYTES + sizeOf(part);
       options.retain(bytes - before);
-      if (bytes > maxReplyBytes) throw tooLong(maxReplyBytes);
+      if (bytes > maxReplyBytes) throw tooLong;
       batches.push(parts);
       if (options.cancel.aborted) throw options.cancel.reason; // there was no room for them
       return undefined;
     };
     try {
       await attempt(chat, serving, keep, options);
-    } catch (error) {
-      throw bytes === 0 ? error : spoken(error, options.cancel);
-    }
-    // An attempt that had finished has dropped the error.
-    if (bytes > maxReplyBytes) throw tooLong(maxReplyBytes);
-    try {
+      // An attempt that had finished has dropped the error.
+      if (bytes > maxReplyBytes) throw tooLong;
       for (const parts of batches) await deliver(parts);
     } catch (error) {
-      throw spoken(error, options.cancel);
+      throw bytes === 0 ? error : spoken(error, options.cancel);
     }
   };
 
@@ -47,9 +43,3 @@ function sizeOf(part: Part): number {
   if (part.type === "native") return JSON.stringify(part).length;
   return "text" in part ? Buffer.byteLength(part.text) : 0;
 }
-
-const tooLong = (bytes: number): ProviderError =>
-  new ProviderError("upstream_error", `a reply of more than ${bytes} bytes cannot be held`, {
-    fromContent: true,
-    permanent: true,
-  });

@@ -1,12 +1,24 @@
 // Streams that break in the middle of a reply: held back until they are finished, or gone on with
 // by another attempt. DESIGN.md "Commit point".
 import type { ConfigExtension } from "../../config/extension.ts";
+import { integer } from "../../config/fields.ts";
+import { defineSetting } from "../../config/setting.ts";
 import type { Config } from "../../core/config.ts";
 import { attempt as plainAttempt } from "../../core/routing/attempt.ts";
 import type { Complete } from "../../core/routing/fallback.ts";
+import { literal, withDefault } from "../../core/schema/checker.ts";
 import { buffering } from "./buffered.ts";
 import { recovering } from "./recover.ts";
-import { aliasRecovery, maxRecoveries, modelRecovery, type RecoveryMode } from "./settings.ts";
+
+const checkMode = withDefault(literal("none", "hold", "continue"), "none");
+/** What happens to a stream that breaks, of requests that name the alias. */
+const aliasRecovery = defineSetting("aliases.*.recovery", "none", () => checkMode);
+/** The same of requests that name the model. */
+const modelRecovery = defineSetting("models.*.recovery", "none", () => checkMode);
+/** How many times another attempt may go on with one reply. */
+const maxRecoveries = defineSetting("retry.max_recoveries", 2, () =>
+  withDefault(integer(0, 10), 2),
+);
 
 export const extension: ConfigExtension = {
   name: "recovery",
@@ -15,7 +27,7 @@ export const extension: ConfigExtension = {
 };
 
 /** What the configuration wants for requests that name this model or alias. */
-function modeOf({ models, aliases }: Config, name: string): RecoveryMode {
+function modeOf({ models, aliases }: Config, name: string): string {
   const model = models.get(name);
   if (model) return modelRecovery.of(model);
   const alias = aliases.get(name);
@@ -28,10 +40,9 @@ export const aroundBreaks =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
     const mode = chat.stream ? modeOf(config(), chat.model) : "none";
-    if (mode === "hold") {
-      const attempt = buffering(context.attempt ?? plainAttempt);
-      return complete(chat, candidates, deliver, { ...context, attempt });
-    }
     if (mode === "none") return complete(chat, candidates, deliver, context);
-    return recovering(complete, maxRecoveries.of(config()))(chat, candidates, deliver, context);
+    if (mode === "continue")
+      return recovering(complete, maxRecoveries.of(config()))(chat, candidates, deliver, context);
+    const attempt = buffering(context.attempt ?? plainAttempt);
+    return complete(chat, candidates, deliver, { ...context, attempt });
   };

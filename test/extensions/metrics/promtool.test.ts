@@ -30,7 +30,7 @@ describe("promtool check metrics", { skip: !isThere && "there is no promtool her
       },
       models: {
         broken: { provider: "lab" },
-        cut: { provider: "cutting", recovery: "continue" },
+        cut: { provider: "cutting", prefill: "plain", recovery: "continue" },
       },
       accounts: { demo: { budget: { amount: "1", period: "day" } } },
       telemetry: { otlp: { endpoint: provider.url } },

@@ -19,7 +19,7 @@ import {
 } from "../../support/recovered.ts";
 import type { Behaviour } from "../../support/provider.ts";
 
-type Mode = "none" | "hold" | "continue" | "repeat";
+type Mode = "none" | "hold" | "continue" | "continue without prefill";
 
 interface Kind {
   readonly request?: object;
@@ -99,7 +99,7 @@ const PROMPT = estimatePrompt(
 );
 
 function settingsOf({ mode, where, breakName }: Row) {
-  const recovery = mode === "repeat" ? "continue" : mode;
+  const recovery = mode === "continue without prefill" ? "continue" : mode;
   const own = { prefill: mode === "continue" ? "plain" : "none" };
   const isAlias = where === "alias";
   return {
@@ -113,7 +113,7 @@ function settingsOf({ mode, where, breakName }: Row) {
 
 const CODES: Readonly<Record<string, string>> = { stall: "upstream_timeout" };
 
-for (const mode of ["none", "hold", "continue", "repeat"] as const)
+for (const mode of ["none", "hold", "continue", "continue without prefill"] as const)
   for (const where of ["canonical", "alias"] as const)
     describe(`recovery ${mode}, ${where} name`, () => {
       for (const [kindName, kind] of Object.entries(KINDS))
@@ -148,8 +148,8 @@ async function check(row: Row): Promise<void> {
   const attempts = scene.settlement.attempts.map(({ model, outcome }) => `${model} ${outcome}`);
   const result = { ...scene, row, attempts, code: CODES[breakName] ?? "upstream_error" };
   if (mode === "hold") await checkHeld(result);
-  else if (mode === "none" || !kind.joinable) await checkBroken(result);
-  else await checkJoined(result);
+  else if (mode === "continue" && kind.joinable) await checkJoined(result);
+  else await checkBroken(result);
 }
 
 async function checkHeld({ row, answer, settlement, attempts, code }: Result): Promise<void> {
@@ -186,7 +186,6 @@ async function checkBroken(result: Result): Promise<void> {
 async function checkJoined(result: Result): Promise<void> {
   const { row, answer, settlement, access, attempts, provider, code } = result;
   const used = estimated(row.kind.before);
-  const recovery = row.mode === "continue" ? "continued" : "repeated";
   const got = await seen(answer);
   assert.deepEqual(
     [got.text, got.error, got.finish, got.joints, got.models],
@@ -211,7 +210,7 @@ async function checkJoined(result: Result): Promise<void> {
   assert.equal(settlement.usage.total_tokens, got.usage.total_tokens);
   assert.deepEqual(
     [settlement.recovery, access["recovery"], access["attempts"], access["cost"]],
-    [recovery, recovery, attempts, settlement.cost],
+    ["continued", "continued", attempts, settlement.cost],
   );
 }
 

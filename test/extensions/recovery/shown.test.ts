@@ -8,7 +8,6 @@ import {
   broken,
   goesOn,
   inTurn,
-  sayText,
   seen,
   SHOWN,
   texts,
@@ -33,8 +32,8 @@ describe("what was shown", () => {
       [["reasoning.encrypted_content"], 1],
       [[], 2],
     ] as const) {
-      const thinks = broken([{ reasoning_content: "Let me think." }]);
-      const provider = await startProvider(t, { m: inTurn(thinks, sayText(WHOLE)) });
+      const thinks = broken([{ reasoning_content: "Let me think." }, ...texts(SHOWN)]);
+      const provider = await startProvider(t, { m: inTurn(thinks, goesOn) });
       const models = { m: { recovery: "continue", prefill: "plain" } };
       const over = { models, apis: ["responses"] };
       const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
