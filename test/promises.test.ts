@@ -12,9 +12,6 @@ const sources = sourcesIn("src").map((name) => ({
   lines: readFileSync(join("src", name), "utf8").trimEnd().split("\n"),
 }));
 
-/** Folders that still cite documents outside the repository. To be emptied, then deleted. */
-const CITING_OUTSIDE = /^src\/extensions\/(money|recovery)\//;
-
 /** The text of every source, test and script, and of the READMEs beside them. */
 const cited = ["src", "test", "scripts"]
   .flatMap((folder) =>
@@ -120,7 +117,7 @@ describe("promises", () => {
 
   it("comments cite pages of the manual, and sections that these have", () => {
     for (const { name, text } of cited) {
-      if (!CITING_OUTSIDE.test(name) && name !== "test/promises.test.ts")
+      if (name !== "test/promises.test.ts")
         assert.doesNotMatch(text, /\b(SPEC|WIRE|DESIGN|PITFALLS)(\.md\b| (D?\d|"))/, name);
       for (const { page, section } of citationsIn(text)) {
         const path = `src/manual/${page}.md`;

@@ -63,17 +63,3 @@ export function makeUsage(counts: { readonly [name in keyof UsageReport]: number
     completion_tokens_details: { reasoning_tokens: Math.min(reasoning, completion) },
   };
 }
-
-/** The usage of several replies together. */
-export function sumOfUsage(usages: readonly Usage[]): Usage {
-  const sumOf = (count: (usage: Usage) => number | undefined): number =>
-    usages.reduce((sum, usage) => sum + (count(usage) ?? 0), 0);
-  return makeUsage({
-    prompt: sumOf((usage) => usage.prompt_tokens),
-    completion: sumOf((usage) => usage.completion_tokens),
-    cacheHit: sumOf((usage) => usage.prompt_cache_hit_tokens),
-    cacheWrite: sumOf((usage) => usage.prompt_tokens_details.cache_write_tokens),
-    cacheWrite1h: sumOf((usage) => usage.prompt_tokens_details.cache_write_1h_tokens),
-    reasoning: sumOf((usage) => usage.completion_tokens_details.reasoning_tokens),
-  });
-}

@@ -67,8 +67,8 @@ export const continuing =
 
 /**
  * The error of an attempt of which nothing was delivered. The gateway has added a message to the
- * request, so that a refusal of it is no fault of the client: others are asked, and the breaker does
- * not count it.
+ * request, so a refusal of it is no fault of the client: others are asked, and the breaker does not
+ * count it.
  */
 function refusedBeginning(error: unknown): unknown {
   if (!(error instanceof ProviderError) || error.blame !== "client") return error;

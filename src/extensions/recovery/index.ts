@@ -1,5 +1,5 @@
-// Streams that break in the middle of a reply: held back until they are finished, or gone on with
-// by another attempt. DESIGN.md "Commit point".
+// Streams that break in the middle of a reply: held back until they are finished, or continued by
+// another attempt. contract.md "Commit point".
 import type { ConfigExtension } from "../../config/extension.ts";
 import { integer } from "../../config/fields.ts";
 import { defineSetting } from "../../config/setting.ts";

@@ -1,6 +1,6 @@
 // How the text of another attempt is joined to the text that was shown before a stream broke. It is
-// pure: parts in, the parts to be shown out. An exact repetition is dropped, and what may or may not
-// be one is refused, because a doubled or missing word would be a lie about the reply.
+// pure: parts in, the parts to be shown out. An exact repetition is dropped. What may or may not be
+// one is refused, because a doubled or missing word would be a lie about the reply.
 import type { Part } from "../../core/openai/parts.ts";
 import { unusable } from "./spoken.ts";
 
@@ -23,8 +23,8 @@ export const beginningOf = (shown: string): string =>
   shown.replace(/[\uD800-\uDBFF]$/, "").trimEnd();
 
 /**
- * Joins an attempt that was asked to go on from `beginningOf(shown)`. Both functions return what can
- * be shown now, and throw a ProviderError where the attempt cannot be used, then at each call.
+ * Joins an attempt that was asked to continue from `beginningOf(shown)`. Both functions return what
+ * can be shown now. They throw a ProviderError where the attempt cannot be used, then at each call.
  */
 export function joinAfter(shown: string) {
   const beginning = beginningOf(shown);

@@ -2,7 +2,7 @@
 // attempts, and the attempt that replied, if there was one. It is billed where the core bills it.
 import type { AttemptRecord } from "../../core/ledger/ledger.ts";
 import { formatMoney } from "../../core/ledger/price.ts";
-import { sumOfUsage, type Usage } from "../../core/openai/usage.ts";
+import { makeUsage, type Usage } from "../../core/openai/usage.ts";
 import type { CompletionFailed, RequestProgress } from "../../core/routing/fallback.ts";
 
 export interface Leg {
@@ -51,4 +51,18 @@ function countsOf({ prompt_tokens_details, completion_tokens_details, ...counts 
   const { reasoning_tokens } = completion_tokens_details;
   const written = { cache_write_tokens, ...(hour && { cache_write_1h_tokens: hour }) };
   return { ...counts, ...written, reasoning_tokens };
+}
+
+/** The usage of several replies together. */
+function sumOfUsage(usages: readonly Usage[]): Usage {
+  const sumOf = (count: (usage: Usage) => number | undefined): number =>
+    usages.reduce((sum, usage) => sum + (count(usage) ?? 0), 0);
+  return makeUsage({
+    prompt: sumOf((usage) => usage.prompt_tokens),
+    completion: sumOf((usage) => usage.completion_tokens),
+    cacheHit: sumOf((usage) => usage.prompt_cache_hit_tokens),
+    cacheWrite: sumOf((usage) => usage.prompt_tokens_details.cache_write_tokens),
+    cacheWrite1h: sumOf((usage) => usage.prompt_tokens_details.cache_write_1h_tokens),
+    reasoning: sumOf((usage) => usage.completion_tokens_details.reasoning_tokens),
+  });
 }

@@ -1,14 +1,15 @@
-// Recovery "continue": when a stream breaks after nothing but text was shown, a model that takes the
-// beginning of its own answer goes on with it. DESIGN.md "Commit point". The states of a request:
+// Recovery "continue": when a stream breaks after nothing but text was shown, a model that takes
+// the beginning of its own answer continues it. contract.md "Commit point". The states of a
+// request:
 //
 //   streaming ──finished──────────────────────────────> completed
 //       │ broke
 //       v
-//   can a model go on? ──no──> the error that broke it
+//   can a model continue? ──no──> the error that broke it
 //       │ yes
 //       v
-//   joining ──nobody goes on from the text──> the error that broke it
-//       │ goes on
+//   joining ──nobody continues the text──> the error that broke it
+//       │ continues
 //       v
 //   streaming (at most max_recoveries times)
 import { ClientGone } from "../../core/http/cancel.ts";

@@ -1,6 +1,6 @@
 // The hook of the chat handler: holds what a request may cost, and gives it back when the request
 // is settled. What clients are told: that a budget or their tokens per minute are used up, and in
-// headers how many tokens are left (WIRE.md 4.2, 4.4).
+// headers how many tokens are left (wire.md "Rate limit headers").
 import type { ServerResponse } from "node:http";
 import type { Caller } from "../../../core/accounts/keyring.ts";
 import type { AcceptedRequest } from "../../../core/chat/context.ts";

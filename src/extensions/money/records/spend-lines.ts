@@ -1,5 +1,5 @@
 // The lines of the spend log: one when a request begins, one when it has ended. Other programs read
-// them, so names and meanings of the fields stay. src/manual/books.md "The spend log".
+// them, so names and meanings of the fields stay. books.md "The spend log".
 import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
 import type { UsageSource } from "../../../core/ledger/meter.ts";
 import type { Price } from "../../../core/ledger/price.ts";
