@@ -127,7 +127,8 @@ async function copySegment(pass: Pass, name: string): Promise<void> {
   if (isLeft && existsSync(socketOf(path))) rmSync(socketOf(path), { force: true });
   if (isLeft && isAtEnd) books.openSegments.delete(name);
   if (isLeft && size === 0) return rmSync(path);
-  if (isAtEnd) return;
+  // What this process remembers as open, another one may have copied the end of.
+  if (isAtEnd && !books.openSegments.has(name)) return;
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   await copyNew(pass, reader, name);
   if (isLeft && (await settleRest(reader, path, books))) await copyNew(pass, reader, name);
