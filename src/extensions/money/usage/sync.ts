@@ -12,7 +12,7 @@ import {
   strangersIn,
 } from "../ledger/index.ts";
 import { usageRecord, type LogCursor, type StoreFault } from "../records/index.ts";
-import { brokenFile, createCoverage, MENDING, type Coverage } from "../days/index.ts";
+import { brokenFile, createCoverage, type Coverage } from "../days/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
@@ -84,7 +84,7 @@ function coverageOf({ days }: BooksFiles): Coverage {
     return createCoverage(days.all().map(({ closed }) => closed));
   } catch (error) {
     if (passesByItself(error)) throw error;
-    throw new BooksFault(`${(error as Error).message}: ${MENDING}`);
+    throw new BooksFault((error as Error).message);
   }
 }
 
