@@ -30,12 +30,15 @@ export async function traceRequest(
   cancel: Pick<Cancel, "aborted" | "reason">,
 ) {
   await copyNow();
+  // After a pass this process knows all that is open in any segment.
+  const unsettled = [...files.openSegments.values()]
+    .flatMap((segment) => segment.unsettled())
+    .filter((request) => request.gateway_request_id === requestId);
   const found = await files.store.find({ requestId, limit: MAX_RECORDS });
   const settled = await settleLines(files.spendDir, found.slice(-MAX_ROWS), cancel);
-  // After a pass this process knows all that is open in any segment.
-  const open = [...files.openSegments.values()]
-    .flatMap((segment) => segment.unsettled())
-    .filter((request) => request.gateway_request_id === requestId)
+  // Meanwhile another pass may have copied the end of one.
+  const open = unsettled
+    .filter(({ spend_id }) => !found.some(({ usage_id }) => usage_id === spend_id))
     .map(({ line: _line, ...record }) => record);
   return {
     gateway_request_id: requestId,

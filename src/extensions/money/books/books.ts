@@ -9,6 +9,11 @@ import { BooksFault, shareBooks, usage, type BooksFiles } from "../usage/index.t
 const FIRST_SYNC_MS = 5_000;
 /** How long close() waits for the last sync. What is not copied by then the next process copies. */
 const LAST_SYNC_MS = 5_000;
+/**
+ * How long a new segment waits for the store to say which names it knows. Until then nothing of the
+ * spend log is brought to the disk.
+ */
+const NAMES_MS = 500;
 
 /** How the books are at the moment. */
 export interface BooksStatus {
@@ -79,9 +84,10 @@ export function createBooks(context: GatewayContext): GatewayPart {
 }
 
 /** The names of all segments that there ever were, as far as it is known. */
-async function namesTaken({ store, days }: BooksFiles): Promise<readonly string[]> {
-  const closed = days.all().flatMap(({ closed: { segments } }) => segments);
+async function namesTaken({ store, days, clock }: BooksFiles): Promise<readonly string[]> {
+  const names = days.all().flatMap(({ closed }) => closed.segments.map(({ segment }) => segment));
+  const asked = store.cursor().then((cursor) => names.push(...Object.keys(cursor)));
   // A database may be out of reach: the folder and the closed days know what is older.
-  const cursor = await store.cursor().catch(() => ({}));
-  return [...closed.map(({ segment }) => segment), ...Object.keys(cursor)];
+  await waitAtMost(clock, NAMES_MS, asked).catch(() => undefined);
+  return names;
 }

@@ -9,7 +9,7 @@ import { syncToDisk } from "../../data-files/index.ts";
 import { isDay } from "../records/index.ts";
 
 /** What mends a file of the books that is not as it was left, for the operator. */
-export const MENDING = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
+const MENDING = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
 
 /** A segment of the spend log as it was when a day was closed. */
 export interface DaySegment {
@@ -95,8 +95,11 @@ export function createDays(path: string): Days {
 
   function all(): readonly DaysLine[] {
     // Every look at a day asks, so the file is not read each time.
-    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    const found = statSync(path, { throwIfNoEntry: false });
+    const size = found?.size ?? 0;
     if (size === knownSize) return known;
+    // Days that are closed would be closed again, without their records.
+    if (size < knownBytes) throw new Error(brokenFile(path, found ? size : -1, knownBytes));
     const bytes = size === 0 ? Buffer.alloc(0) : readFileSync(path);
     // A last line without an end was cut short by a power failure: its day is not closed.
     const whole = bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
@@ -108,7 +111,8 @@ export function createDays(path: string): Days {
 
   function parse(text: string, index: number): DaysLine {
     const closed = parseClosedDay(text);
-    if (!closed) throw new Error(`${path}: line ${index + 1} is no line of a closed day`);
+    if (!closed)
+      throw new Error(`${path}: line ${index + 1} is no line of a closed day: ${MENDING}`);
     return { text, closed };
   }
 

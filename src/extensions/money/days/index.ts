@@ -3,7 +3,6 @@ export { createCoverage, type Coverage, type Listing } from "./coverage.ts";
 export {
   brokenFile,
   createDays,
-  MENDING,
   parseClosedDay,
   type ClosedDay,
   type Days,

@@ -23,7 +23,8 @@ export const segmentName = (day: string, number: number): string =>
 export function nextNumber(day: string, names: readonly string[]): number {
   const taken = names
     .filter((name) => name.startsWith(day))
-    .map((name) => Number(name.split(".")[1]));
+    .map((name) => Number(name.split(".")[1]))
+    .filter(Number.isSafeInteger); // Other files may be there, such as an archive of a day.
   return Math.max(0, ...taken) + 1;
 }
 

@@ -37,9 +37,8 @@ export function createRetention(dataDir: string, keepDays: number, clock: Clock)
           seen: new Date(time).toISOString(),
           ...(!isSteady && { wait_until: new Date(waitUntil).toISOString() }),
         };
-        // A power failure may take the note. Then nothing is known of a jump, as before the first
-        // note.
-        writeFileSync(`${file}.new`, `${JSON.stringify(next)}\n`, { mode: 0o600 });
+        // A power failure may take the note, and leave the one before, but not half of it.
+        writeFileSync(`${file}.new`, `${JSON.stringify(next)}\n`, { mode: 0o600, flush: true });
         renameSync(`${file}.new`, file);
       }
       return isSteady;

@@ -12,7 +12,7 @@ import {
   strangersIn,
 } from "../ledger/index.ts";
 import { usageRecord, type LogCursor, type StoreFault } from "../records/index.ts";
-import { brokenFile, createCoverage, MENDING, type Coverage } from "../days/index.ts";
+import { brokenFile, createCoverage, type Coverage } from "../days/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
@@ -84,7 +84,7 @@ function coverageOf({ days }: BooksFiles): Coverage {
     return createCoverage(days.all().map(({ closed }) => closed));
   } catch (error) {
     if (passesByItself(error)) throw error;
-    throw new BooksFault(`${(error as Error).message}: ${MENDING}`);
+    throw new BooksFault((error as Error).message);
   }
 }
 
@@ -127,7 +127,8 @@ async function copySegment(pass: Pass, name: string): Promise<void> {
   if (isLeft && existsSync(socketOf(path))) rmSync(socketOf(path), { force: true });
   if (isLeft && isAtEnd) books.openSegments.delete(name);
   if (isLeft && size === 0) return rmSync(path);
-  if (isAtEnd) return;
+  // What this process remembers as open, another one may have copied the end of.
+  if (isAtEnd && !books.openSegments.has(name)) return;
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   await copyNew(pass, reader, name);
   if (isLeft && (await settleRest(reader, path, books))) await copyNew(pass, reader, name);

@@ -1,7 +1,7 @@
 // All that is known of a request id, from usage records and from the spend log.
 
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
+import { appendFileSync, rmSync } from "node:fs";
 import { describe, it } from "node:test";
 import { acquireSocketLock } from "../../../../src/extensions/data-files/index.ts";
 import { traceRequest } from "../../../../src/extensions/money/billing/trace.ts";
@@ -27,7 +27,8 @@ function booksOf(lines: readonly object[]) {
   handMade(dir, NAME, textOf(lines), "let go");
   const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
   const options = { clock, diagnose: () => undefined, extensions: allExtensions };
-  return { dir, books: shareBooks(checkConfig(demo({ data_dir: dir }), {}), options) };
+  const config = () => checkConfig(demo({ data_dir: dir }), {});
+  return { dir, books: shareBooks(config(), options), other: shareBooks(config(), options) };
 }
 const ids = (records: readonly { usage_id?: string; spend_id?: string }[]) =>
   records.map((record) => record.usage_id ?? record.spend_id);
@@ -48,12 +49,17 @@ describe("traceRequest", () => {
     assert.ok(trace.records.every((record) => !record.details && !record.log));
   });
 
-  it("has what is open, of a live process", async (t) => {
-    const { dir, books } = booksOf([openLine(1), settleLine(1)]);
-    handMade(dir, "2026-01-31.0002.jsonl", textOf([openLine(7), openLine(8)]), "let go");
+  it("has what is open, of a live process, until any process has copied its end", async (t) => {
+    const { dir, books, other } = booksOf([openLine(1), settleLine(1)]);
+    const second = "2026-01-31.0002.jsonl";
+    handMade(dir, second, textOf([openLine(7), openLine(8)]), "let go");
     t.after((await acquireSocketLock(segmentPath(dir, "2026-01-31.0002.sock")))!);
     const trace = await traceRequest(books, "request 7", WAITING);
     assert.deepEqual([trace.records, trace.receipts, trace.spend], [[], [], [openLine(7)]]);
+    // Another process copies the end of both.
+    appendFileSync(segmentPath(dir, second), textOf([settleLine(7), settleLine(8)]));
+    await other.copyNow();
+    assert.deepEqual((await traceRequest(books, "request 7", WAITING)).spend, [settleLine(7)]);
   });
 
   it("has the records of a segment that is deleted, without its lines", async () => {

@@ -44,6 +44,7 @@ it("names the next segment of a day after the highest number of any file of that
   assert.equal(nextNumber("2026-01-31", []), 1);
   const names = ["2026-01-30.0009.jsonl", "2026-01-31.0002.jsonl", "2026-01-31.0003.sock"];
   assert.equal(nextNumber("2026-01-31", names), 4);
+  assert.equal(nextNumber("2026-01-31", [...names, "2026-01-31.jsonl", "2026-01-31.tgz"]), 4);
   assert.equal(segmentName("2026-01-31", 4), "2026-01-31.0004.jsonl");
   assert.equal(segmentName("2026-01-31", 12_345), "2026-01-31.12345.jsonl");
 });

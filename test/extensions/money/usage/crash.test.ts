@@ -177,6 +177,21 @@ describe("files that were changed, shortened or deleted", () => {
       assert.deepEqual(snapshot(at.dir), before, "nothing is overwritten");
     });
 
+  it("are a fault in a process that knows of more days than days.jsonl has", async () => {
+    for (const [harm, what] of [
+      [remove, "is not there"],
+      [shorten, "has \\d+ bytes"],
+    ] as const) {
+      const at = createScene({ now: at12("2026-01-30"), recovers: false });
+      at.write(B, ...request(1, at12("2026-01-30")));
+      await at.passUntil(at12("2026-01-31"));
+      await at.pass();
+      const path = harm(at.books.days.path);
+      const message = new RegExp(`^${path} ${what}, although \\d+ bytes of it were written: stop`);
+      await assert.rejects(syncUsage(at.books), { constructor: BooksFault, message });
+    }
+  });
+
   it("are read with an error that names the file, be no pass in between", async () => {
     const at = createScene({ now: at12("2026-01-31"), recovers: false });
     at.write(B, ...request(1, at12("2026-01-31")));

@@ -1,0 +1,36 @@
+// The books of a gateway whose database does not answer.
+
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { it } from "node:test";
+import type { GatewayContext } from "../../../../src/core/extension/extension.ts";
+import { createBooks } from "../../../../src/extensions/money/books/books.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
+import { waitFor } from "../../../support/wait.ts";
+
+it("begin a segment without waiting long for a database that hangs", async () => {
+  const hang = (): Promise<never> => new Promise(() => undefined);
+  const store = { cursor: hang, inspect: hang, close: async () => undefined };
+  const extension = { name: "slow", store: { scheme: /^slow:/ }, openUsageStore: () => store };
+  const data_dir = folder();
+  const clock = createFakeClock(Date.parse("2026-01-31T12:00:00Z"));
+  const config = {
+    ...{ data_dir, currency: "USD", usage: { store: "slow:", sync_ms: 5_000 } },
+    spend: { keep_days: 400, segment_bytes: 1024 },
+  };
+  const context = { config, clock, diagnose: () => undefined, extensions: [extension] };
+  const part = createBooks(context as unknown as GatewayContext);
+  const opening = part.open?.();
+  await waitFor(() => clock.pending() > 0, "the store to be asked");
+  clock.advance(500);
+  const segments = () =>
+    readdirSync(join(data_dir, "spend")).filter((name) => name.endsWith(".jsonl"));
+  await waitFor(() => segments().length > 0, "the first segment");
+  const timer = setInterval(() => clock.advance(5_000), 1);
+  await opening;
+  await part.close?.();
+  clearInterval(timer);
+  assert.deepEqual(segments(), ["2026-01-31.0001.jsonl"]);
+});
