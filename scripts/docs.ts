@@ -12,7 +12,7 @@ import { ERRORS } from "../src/core/openai/errors.ts";
 import type { JsonSchema } from "../src/core/schema/checker.ts";
 import { COMMON_OPTIONS, synopsis } from "../src/command-line/help.ts";
 import type { CommandOption } from "../src/command-line/command.ts";
-import { FAMILIES, type Family } from "../src/extensions/metrics/families.ts";
+import { FAMILIES, type Family } from "../src/extensions/operations/metrics/families.ts";
 import { serveCommand } from "../src/program.ts";
 import { allExtensions } from "../test/support/config.ts";
 import { modelsTable, providersTable } from "./providers.ts";

@@ -15,7 +15,7 @@ import {
   OPTIONS,
   withTables,
 } from "../scripts/docs.ts";
-import { manual } from "../src/extensions/manual/index.ts";
+import { manual } from "../src/extensions/operations/manual/index.ts";
 import { ended } from "./support/command.ts";
 import { EXTENSIONS, extensionFolders } from "./support/extensions.ts";
 import { demo, startGateway } from "./support/gateway.ts";

@@ -65,7 +65,7 @@ export async function startFuzzed({ file, folder, workers }: FuzzedOptions): Pro
 /** Returns the path of the file. */
 function writeConfig(folder: string, workers: number): string {
   const file = join(folder, "gateway.json");
-  const demo = new URL("../../src/extensions/demo/demo.json", import.meta.url);
+  const demo = new URL("../../src/extensions/providers/demo/demo.json", import.meta.url);
   const config = {
     ...JSON.parse(readFileSync(demo, "utf8")),
     server: { port: 0, workers, max_body_bytes: 65_536, receive_ms: 2_000 },

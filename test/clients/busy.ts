@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createGateway } from "../../src/core/app.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
-import { startRecorder } from "../../src/extensions/history/recorder.ts";
+import { startRecorder } from "../../src/extensions/operations/history/recorder.ts";
 import { allExtensions, checkConfig } from "../support/config.ts";
 import {
   chunk,

@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { promisify } from "node:util";
-import { manual } from "../../src/extensions/manual/index.ts";
+import { manual } from "../../src/extensions/operations/manual/index.ts";
 import { only, settled, usageCount } from "../support/books.ts";
 import { folder } from "../support/folder.ts";
 import { demo, merge } from "../support/gateway.ts";

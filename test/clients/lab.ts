@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import type { TestContext } from "node:test";
-import demoConfig from "../../src/extensions/demo/demo.json" with { type: "json" };
+import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import type { GatewayDeps } from "../support/config.ts";
 import { startAnthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";

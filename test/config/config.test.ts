@@ -6,7 +6,7 @@ import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import demoConfig from "../../src/extensions/demo/demo.json" with { type: "json" };
+import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import type { LoadOptions } from "../../src/config/load.ts";
 import { loadConfig } from "../support/config.ts";
 import { configSchema, type Environment } from "../../src/config/schema.ts";

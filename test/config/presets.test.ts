@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { compatibleDialectDefinition } from "../../src/extensions/compatible/index.ts";
+import { compatibleDialectDefinition } from "../../src/extensions/providers/compatible/index.ts";
 import { url } from "../../src/config/fields.ts";
 import { traitFields } from "../../src/config/traits.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };

@@ -10,7 +10,7 @@ import { describe, it, type TestContext } from "node:test";
 import { reportFailure, type ReloadRecord } from "../../src/reload.ts";
 import type { Config } from "../../src/core/config.ts";
 import { checkConfig } from "../support/config.ts";
-import { watchFile } from "../../src/extensions/data-files/watch.ts";
+import { watchFile } from "../../src/extensions/scale/data-files/watch.ts";
 import { replace } from "../support/folder.ts";
 import {
   assemble,

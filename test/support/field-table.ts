@@ -1,6 +1,6 @@
 // The tables of the manual's chapter "fields": what the gateway says becomes of each field.
 import assert from "node:assert/strict";
-import { manual } from "../../src/extensions/manual/index.ts";
+import { manual } from "../../src/extensions/operations/manual/index.ts";
 
 /** What becomes of a field. */
 export type Fate = "passed" | "translated" | "ignored" | "refused";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import demoConfig from "../../src/extensions/demo/demo.json" with { type: "json" };
+import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import { checkConfig } from "./config.ts";
 import { createGateway, type Gateway, type GatewayDeps } from "./config.ts";
 import { chunkShape } from "./shapes.ts";

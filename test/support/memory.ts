@@ -10,12 +10,15 @@ import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { createLimiter } from "../../src/core/accounts/limiter.ts";
 import { createKeyring, NO_CREATED_KEYS } from "../../src/core/accounts/keyring.ts";
-import { aroundBreaks } from "../../src/extensions/recovery/index.ts";
-import { aroundRoom } from "../../src/extensions/context-room/index.ts";
+import { aroundBreaks } from "../../src/extensions/routing/recovery/index.ts";
+import { aroundRoom } from "../../src/extensions/routing/context-room/index.ts";
 import { completeWithFallback } from "../../src/core/routing/fallback.ts";
 import { createChatCompletions } from "../../src/core/chat/chat-completions.ts";
 import { createChatHandlers } from "../../src/core/chat/handler.ts";
-import { aroundStreams, createLeftStreams } from "../../src/extensions/left-streams/index.ts";
+import {
+  aroundStreams,
+  createLeftStreams,
+} from "../../src/extensions/routing/left-streams/index.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { soleOf, requestCheck } from "../../src/core/extension/gateway-parts.ts";
 import type { GatewayPart } from "../../src/core/extension/extension.ts";

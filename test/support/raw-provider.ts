@@ -8,7 +8,7 @@ import type { UpstreamRequest, UpstreamResponse } from "../../src/core/upstream/
 import {
   createPooledClient,
   type PooledClient,
-} from "../../src/extensions/pooled-client/client.ts";
+} from "../../src/extensions/providers/pooled-client/client.ts";
 import { waitFor, within } from "./wait.ts";
 
 /** A request that has arrived as a whole. */

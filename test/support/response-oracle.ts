@@ -4,8 +4,8 @@
 
 import http from "node:http";
 import { Duplex } from "node:stream";
-import { createResponseParser } from "../../src/extensions/pooled-client/response-parser.ts";
-import type { ResponseHead } from "../../src/extensions/pooled-client/response-head.ts";
+import { createResponseParser } from "../../src/extensions/providers/pooled-client/response-parser.ts";
+import type { ResponseHead } from "../../src/extensions/providers/pooled-client/response-head.ts";
 
 /** A complete response, or why there is none. */
 export type Reading =

@@ -9,8 +9,8 @@ import {
 import type { TraitOverrides } from "../../src/core/providers/traits.ts";
 import { chatRequest, type ChatRequest } from "../../src/core/openai/request.ts";
 import { openaiDialectDefinition } from "../../src/core/providers/openai/index.ts";
-import { createBreaker } from "../../src/extensions/breaker/index.ts";
-import { capable } from "../../src/extensions/capabilities/index.ts";
+import { createBreaker } from "../../src/extensions/routing/breaker/index.ts";
+import { capable } from "../../src/extensions/routing/capabilities/index.ts";
 import { VENDORS } from "./config.ts";
 import type { UpstreamResponse, UpstreamRequest } from "../../src/core/upstream/transport.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";

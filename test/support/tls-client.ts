@@ -2,7 +2,7 @@
 // each: the authorities that it trusts are named by NODE_EXTRA_CA_CERTS, which Node reads at start.
 
 import { Cancel } from "../../src/core/http/cancel.ts";
-import { createPooledClient } from "../../src/extensions/pooled-client/client.ts";
+import { createPooledClient } from "../../src/extensions/providers/pooled-client/client.ts";
 
 const client = createPooledClient();
 for (const url of process.argv.slice(2)) {

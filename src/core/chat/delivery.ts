@@ -63,7 +63,7 @@ export function createDelivery(request: AcceptedRequest, services: ChatServices)
     return reply;
   }
 
-  // The provider may be read on without the client (extensions/left-streams).
+  // The provider may be read on without the client (extensions/routing/left-streams).
   cancel.onAbort(() => {
     request.releaseSlot();
     sink?.release();

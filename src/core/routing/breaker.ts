@@ -1,6 +1,6 @@
 // The contract of a circuit breaker for one model: who may ask it now, and how it stands.
-// contract.md "Breaker". An extension brings one (extensions/breaker); without it every model is
-// always asked.
+// contract.md "Breaker". An extension brings one (extensions/routing/breaker); without it every
+// model is always asked.
 import type { ProviderAnswer, ProviderError } from "../providers/provider-error.ts";
 
 export interface BreakerSettings {

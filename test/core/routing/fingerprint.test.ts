@@ -11,7 +11,7 @@ import { ended } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../support/gateway.ts";
 import { speak, startProvider, type Provider } from "../../support/provider.ts";
-import { fingerprintKey } from "../../../src/extensions/fingerprint/index.ts";
+import { fingerprintKey } from "../../../src/extensions/apis/fingerprint/index.ts";
 import { createFingerprint } from "../../../src/core/routing/fingerprint.ts";
 import { run } from "../../support/command.ts";
 

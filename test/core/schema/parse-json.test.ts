@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isLarge, parseText } from "../../../src/core/schema/large-json.ts";
 import { atOnce } from "../../../src/core/turns.ts";
-import { extension } from "../../../src/extensions/json-bounds/index.ts";
+import { extension } from "../../../src/extensions/bounds/json-bounds/index.ts";
 
 const LARGE_CHARS = 32 * 1024;
 const { jsonExcess } = extension;

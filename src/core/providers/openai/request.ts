@@ -15,7 +15,7 @@ export function requestBody(
   thinkingFields: ThinkingFields,
 ): object {
   const switchOn = chat.wantsThinking && reasoning;
-  // "always" is a switch of extensions/compatible, which uses this function too.
+  // "always" is a switch of extensions/providers/compatible, which uses this function too.
   const thinksUnasked = !traits.thinking_off || traits.thinking === "always";
   const thinks = switchOn || (reasoning && thinksUnasked);
   const echo = thinks ? echoField(traits) : "none";

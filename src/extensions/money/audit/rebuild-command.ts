@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { syncToDisk } from "../../data-files/index.ts";
+import { syncToDisk } from "../../scale/data-files/index.ts";
 import { bookSizes, withBooks, withProgress, type BooksContext } from "../books/index.ts";
 import {
   createFindings,

@@ -11,7 +11,7 @@ import {
   string,
   withDefault,
 } from "../../../core/schema/checker.ts";
-import { answering, NO_STORE, queryOf } from "../../installation/index.ts";
+import { answering, NO_STORE, queryOf } from "../../scale/installation/index.ts";
 import {
   isCalendarDay,
   type Dimension,

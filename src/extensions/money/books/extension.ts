@@ -1,8 +1,8 @@
 // The books as an extension: the ledger of a gateway, and the projection that makes usage records.
-import { passwordsIn } from "../../stores/index.ts";
+import { passwordsIn } from "../../scale/stores/index.ts";
 import type { ProgramExtension } from "../../../command-line/command.ts";
 import { systemClock } from "../../../core/clock.ts";
-import { dataDirIssues, makeDataDir } from "../../data-files/index.ts";
+import { dataDirIssues, makeDataDir } from "../../scale/data-files/index.ts";
 import { hasFileStore, openBooks, usage } from "../usage/index.ts";
 import { createBooks, type BooksStatus } from "./books.ts";
 import { spend } from "../ledger/index.ts";

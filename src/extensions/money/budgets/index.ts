@@ -3,7 +3,7 @@
 import cluster from "node:cluster";
 import type { ProgramExtension } from "../../../command-line/command.ts";
 import type { GatewayContext, GatewayPart } from "../../../core/extension/extension.ts";
-import type { HostExtension } from "../../installation/index.ts";
+import type { HostExtension } from "../../scale/installation/index.ts";
 import { aroundBounds, assumedOutputTokens } from "../estimates/index.ts";
 import { createAccountant } from "./accountant.ts";
 import { createHold } from "./hold.ts";

@@ -6,7 +6,7 @@ import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import { configuredKeys } from "../../../core/accounts/keyring.ts";
 import type { Config } from "../../../core/config.ts";
-import { createdKeysIn } from "../../keys/index.ts";
+import { createdKeysIn } from "../../operations/keys/index.ts";
 import { hasWriter, segmentsIn } from "../ledger/index.ts";
 import { parseMoney } from "../records/index.ts";
 import { createSegmentReader, type BooksFiles } from "../usage/index.ts";

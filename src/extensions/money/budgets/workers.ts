@@ -1,8 +1,8 @@
 // Budgets where several processes serve: the first process has the accountant, and workers ask it.
 // What a worker holds when it dies is kept until the books tell what its requests came to; those
 // that the books do not know were never opened, and come to nothing.
-import { answerWorkers, callFirstProcess } from "../../cluster/index.ts";
-import type { Host, HostPart } from "../../installation/index.ts";
+import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
+import type { Host, HostPart } from "../../scale/installation/index.ts";
 import { createAccountant } from "./accountant.ts";
 import {
   REFUSED_BY_STORE,

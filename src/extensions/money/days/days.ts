@@ -5,7 +5,7 @@ import { readFileSync, statSync } from "node:fs";
 import { appendFile, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { syncToDisk } from "../../data-files/index.ts";
+import { syncToDisk } from "../../scale/data-files/index.ts";
 import { isDay } from "../records/index.ts";
 
 /** What mends a file of the books that is not as it was left, for the operator. */

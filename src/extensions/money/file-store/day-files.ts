@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { replaceFile, syncToDisk } from "../../data-files/index.ts";
+import { replaceFile, syncToDisk } from "../../scale/data-files/index.ts";
 import type { LogCursor } from "../records/index.ts";
 import { brokenFile, type Days } from "../days/index.ts";
 import { faultIn, readCursor, readCursorIfWhole, type Cursor } from "./cursor.ts";

@@ -1,6 +1,6 @@
 // What answers questions about a day: its sums, and where the records of a request id are. Of an
 // open day it is held in memory, and grows with the file; of a closed day it is in files.
-import { inodeOf } from "../../data-files/index.ts";
+import { inodeOf } from "../../scale/data-files/index.ts";
 import { createSummer, DIMENSIONS, type Dimension, type Summer } from "../records/index.ts";
 import { readLines } from "../days/index.ts";
 import type { DayFiles } from "./day-files.ts";

@@ -2,7 +2,7 @@
 // those of an open day are held in memory and grow with its file.
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { replaceFile } from "../../data-files/index.ts";
+import { replaceFile } from "../../scale/data-files/index.ts";
 import type { Days } from "../days/index.ts";
 import {
   createSummer,

@@ -1,6 +1,6 @@
 // Finds records by their request id: in the open days, then in the indexes of closed days.
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
-import { inodeOf } from "../../data-files/index.ts";
+import { inodeOf } from "../../scale/data-files/index.ts";
 import {
   parseUsageLine,
   type RequestQuery,

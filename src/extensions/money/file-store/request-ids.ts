@@ -4,7 +4,7 @@
 // file of the day. Entries are compared as bytes, so numbers are big-endian.
 import { hash } from "node:crypto";
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
-import { replaceFile } from "../../data-files/index.ts";
+import { replaceFile } from "../../scale/data-files/index.ts";
 import type { RequestQuery } from "../records/index.ts";
 
 const ID_BYTES = 8;

@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
-import { acquireSocketLock, BusyError } from "../../data-files/index.ts";
+import { acquireSocketLock, BusyError } from "../../scale/data-files/index.ts";
 import { readLines } from "../days/index.ts";
 import { settleText, type OpenRecord } from "../records/index.ts";
 import { hasWriter, socketOf } from "./segment-names.ts";

@@ -4,7 +4,7 @@ import { closeSync, fsync, ftruncateSync, openSync, statSync, writeSync } from "
 import { basename, dirname } from "node:path";
 import { promisify } from "node:util";
 import type { Clock } from "../../../core/clock.ts";
-import { acquireSocketLock, inodeOf, syncToDisk } from "../../data-files/index.ts";
+import { acquireSocketLock, inodeOf, syncToDisk } from "../../scale/data-files/index.ts";
 import type { LogFault } from "./log-fault.ts";
 import { socketOf } from "./segment-names.ts";
 

@@ -4,7 +4,7 @@
 // that lost its socket sees that the file is another one, or none.
 import { existsSync, readdirSync, statSync, type Dirent } from "node:fs";
 import { join } from "node:path";
-import { isLockHeld } from "../../data-files/index.ts";
+import { isLockHeld } from "../../scale/data-files/index.ts";
 
 const SEGMENT_NAME = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/;
 

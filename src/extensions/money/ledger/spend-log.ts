@@ -15,7 +15,7 @@ import {
   type Opening,
 } from "../../../core/ledger/ledger.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
-import { gatewayInstanceId } from "../../data-files/index.ts";
+import { gatewayInstanceId } from "../../scale/data-files/index.ts";
 import { isoTime, openText, settleText, type OpenRecord } from "../records/index.ts";
 import { createLogFault } from "./log-fault.ts";
 import { createSegment, type Segment } from "./segment.ts";

@@ -1,6 +1,6 @@
 // Connections to PostgreSQL, through the optional package `pg`. The interfaces before Database
 // describe the part of the package that is used.
-import { loadPeer } from "../../stores/index.ts";
+import { loadPeer } from "../../scale/stores/index.ts";
 import { MIGRATE } from "./tables.ts";
 
 /** What a query has found. */

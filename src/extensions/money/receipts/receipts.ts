@@ -3,7 +3,7 @@
 // meaning of its fields.
 import { formatMoney, picoOf, type Price } from "../../../core/ledger/price.ts";
 import { ownTurn } from "../../../core/turns.ts";
-import { BusyError } from "../../data-files/index.ts";
+import { BusyError } from "../../scale/data-files/index.ts";
 import { waitAtMost } from "../ledger/index.ts";
 import type { AttemptDetails, RequestQuery, UsageRecord } from "../records/index.ts";
 import type { BooksFiles, SharedBooks } from "../usage/index.ts";

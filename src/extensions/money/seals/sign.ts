@@ -11,7 +11,7 @@ import {
 } from "node:crypto";
 import { join } from "node:path";
 import type { Config } from "../../../core/config.ts";
-import { readOrCreateHex } from "../../data-files/index.ts";
+import { readOrCreateHex } from "../../scale/data-files/index.ts";
 import type { Signer } from "../usage/index.ts";
 import { seals } from "./settings.ts";
 

@@ -2,7 +2,7 @@
 // them, so the asks of one account go one after the other: a row must have everything that was
 // granted before. What waits meanwhile goes together.
 import type { SharingOptions } from "../budgets/index.ts";
-import type { StoredScript } from "../../redis/index.ts";
+import type { StoredScript } from "../../scale/redis/index.ts";
 import { readAnswers, wordsOf, type Answer, type Task } from "./protocol.ts";
 
 /** The most tasks of one ask: the store does nothing else meanwhile. */

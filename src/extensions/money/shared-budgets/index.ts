@@ -1,9 +1,9 @@
 // Budgets that several gateways share: they stand in the Redis or Valkey server of the limits.
 import { embeddedText } from "../../../embedded.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
-import { gatewayInstanceId } from "../../data-files/index.ts";
+import { gatewayInstanceId } from "../../scale/data-files/index.ts";
 import type { SharedStore, SharingExtension, SharingOptions } from "../budgets/index.ts";
-import { onError, openStoredScript } from "../../redis/index.ts";
+import { onError, openStoredScript } from "../../scale/redis/index.ts";
 import { createSharedStore } from "./shared-store.ts";
 
 export const extension: Extension & SharingExtension = { name: "shared-budgets", shareBudgets };

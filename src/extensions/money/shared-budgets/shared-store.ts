@@ -3,7 +3,7 @@
 // store that has forgotten everything learns it again.
 import type { Timer } from "../../../core/clock.ts";
 import { REFUSED_BY_STORE, type Figures, type SharedStore, type Budget } from "../budgets/index.ts";
-import type { OnError } from "../../redis/index.ts";
+import type { OnError } from "../../scale/redis/index.ts";
 import { createAsk, type AskOptions } from "./asks.ts";
 import type { Answer, Task } from "./protocol.ts";
 

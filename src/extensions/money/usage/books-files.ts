@@ -4,7 +4,7 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Extension, GatewayContext } from "../../../core/extension/extension.ts";
-import { gatewayInstanceId, placeOf, withLock } from "../../data-files/index.ts";
+import { gatewayInstanceId, placeOf, withLock } from "../../scale/data-files/index.ts";
 import { spend } from "../ledger/index.ts";
 import { opensUsageStore, type UsageStore } from "../records/index.ts";
 import { createDays, type Days } from "../days/index.ts";

@@ -1,7 +1,7 @@
 // Books that several parts of one process use: the ledger of a gateway, receipts, the console's
 // costs. They share what is held in memory of open days and segments, and the passes that copy.
 import type { Config } from "../../../core/config.ts";
-import { BusyError } from "../../data-files/index.ts";
+import { BusyError } from "../../scale/data-files/index.ts";
 import type { StoreFault } from "../records/index.ts";
 import { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 import { syncUsage, type SyncResult } from "./sync.ts";

@@ -3,7 +3,7 @@
 // that are old enough. One process at a time does it.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { BusyError, passesByItself, syncToDisk } from "../../data-files/index.ts";
+import { BusyError, passesByItself, syncToDisk } from "../../scale/data-files/index.ts";
 import {
   hasWriter,
   segmentsIn,

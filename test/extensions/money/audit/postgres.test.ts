@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { gatewayInstanceId } from "../../../../src/extensions/data-files/index.ts";
+import { gatewayInstanceId } from "../../../../src/extensions/scale/data-files/index.ts";
 import { extension as postgres } from "../../../../src/extensions/money/postgres/index.ts";
 import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "../../../support/postgres.ts";
 import { createScene, request, type Scene } from "../../../support/projection.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { appendFileSync, rmSync } from "node:fs";
 import { describe, it } from "node:test";
-import { acquireSocketLock } from "../../../../src/extensions/data-files/index.ts";
+import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { traceRequest } from "../../../../src/extensions/money/billing/trace.ts";
 import { shareBooks } from "../../../../src/extensions/money/usage/index.ts";
 import {

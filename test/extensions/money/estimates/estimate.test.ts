@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { estimateOf } from "../../../../src/extensions/money/estimates/estimate.ts";
 import { atOnce } from "../../../../src/core/turns.ts";
-import { readRequest } from "../../../../src/extensions/messages-input/index.ts";
+import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
 import type { ChatRequest } from "../../../../src/core/openai/request.ts";
 import type { Model } from "../../../../src/core/routing/model.ts";
 import type { Config } from "../../../../src/core/config.ts";

@@ -16,7 +16,7 @@ import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import { systemClock } from "../../../../src/core/clock.ts";
-import { BusyError } from "../../../../src/extensions/data-files/index.ts";
+import { BusyError } from "../../../../src/extensions/scale/data-files/index.ts";
 import {
   createSpendLog,
   hasWriter,

@@ -16,7 +16,7 @@ import {
 import { dirname, join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { acquireSocketLock } from "../../../../src/extensions/data-files/index.ts";
+import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { hasWriter, socketOf } from "../../../../src/extensions/money/ledger/index.ts";
 import { entries, linesOf, segmentPath, segments } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { cpSync, renameSync, rmSync } from "node:fs";
 import { after, before, describe, it, type TestContext } from "node:test";
-import { gatewayInstanceId } from "../../../../src/extensions/data-files/index.ts";
+import { gatewayInstanceId } from "../../../../src/extensions/scale/data-files/index.ts";
 import { extension } from "../../../../src/extensions/money/postgres/index.ts";
 import type {
   Dimension,

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { withLock } from "../../../../src/extensions/data-files/index.ts";
+import { withLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { findReceipts } from "../../../../src/extensions/money/receipts/receipts.ts";
 import type { RequestQuery } from "../../../../src/extensions/money/records/index.ts";
 import { shareBooks } from "../../../../src/extensions/money/usage/index.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { acquireSocketLock } from "../../../../src/extensions/data-files/index.ts";
+import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { socketOf } from "../../../../src/extensions/money/ledger/index.ts";
 import { copySettled, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { linesOf, openLine, settleLine, spendId } from "../../../support/books.ts";

@@ -5,7 +5,7 @@ import { appendFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { BooksFault, shareBooks } from "../../../../src/extensions/money/usage/index.ts";
-import { withLock } from "../../../../src/extensions/data-files/index.ts";
+import { withLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import {
   handMade,
   openLine,

@@ -1,0 +1,78 @@
+// `functions` and `function_call`, which OpenAI had before `tools` and `tool_choice`. In a request
+// they become these. In messages they are refused: a call has no id there that its result could
+// name.
+import type { ChatRequest } from "../../../core/openai/request.ts";
+import {
+  fail,
+  makeCheck,
+  ValidationError,
+  type Check,
+  type ValidationIssue,
+} from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import type { ChatFields } from "./fields.ts";
+
+type Path = ValidationIssue["path"];
+
+const RESULTS =
+  'expected no "function": send the result of a call as a message of the role "tool", with the ' +
+  "tool_call_id of the call";
+const CALLS = "is not supported: send the call in tool_calls, with its id, as the reply had it";
+
+/** `index`: the message's place in the list. */
+export function refuseLegacyMessage(message: unknown, index: number): void {
+  const { role, function_call: call = null } = asObject(message);
+  if (role === "function") fail("invalid_value", RESULTS, ["messages", index, "role"]);
+  if (role === "assistant" && call !== null)
+    fail("unsupported_value", CALLS, ["messages", index, "function_call"]);
+}
+
+/** The check of a request with the tools that `functions` and `function_call` amount to. */
+export function withTools(check: Check<ChatRequest>, fields: ChatFields): Check<ChatRequest> {
+  const { functions = [], function_call: call } = fields;
+  if (functions.length === 0 && call === undefined) return check;
+  return makeCheck(check.schema, (json, all) => {
+    const body = asObject(json);
+    refuseMixture(body, fields);
+    const tools = functions.map((declared) => ({ type: "function", function: declared }));
+    const choice = typeof call === "object" ? { type: "function", function: call } : call;
+    const translated = { ...body, tools, tool_choice: choice };
+    return { ...atOwnPaths(() => check(translated, all)), clientPath: legacyPath };
+  });
+}
+
+function refuseMixture(body: Record<string, unknown>, fields: ChatFields): void {
+  const { tools = null, tool_choice: choice = null } = body;
+  const { functions = [], function_call: call } = fields;
+  const field = functions.length > 0 ? "functions" : "function_call";
+  const hasTools = Array.isArray(tools) ? tools.length > 0 : tools !== null;
+  if (hasTools || choice !== null)
+    fail("invalid_parameter_combination", "may not be set together with tools or tool_choice", [
+      field,
+    ]);
+  if (functions.length === 0 && call !== "none")
+    fail(
+      "invalid_parameter_combination",
+      'may only be set, other than to "none", together with functions',
+      [field],
+    );
+}
+
+/** `tools[2].function.name` is `functions[2].name`; the choice names its function itself. */
+function legacyPath([field, ...rest]: Path): (string | number)[] {
+  const inner = rest.filter((step) => step !== "function");
+  if (field === "tools") return ["functions", ...inner];
+  return field === "tool_choice" ? ["function_call", ...inner] : [field ?? "", ...rest];
+}
+
+/** The result, or the ValidationError at the client's own fields. */
+function atOwnPaths<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    throw new ValidationError(
+      error.issues.map((issue) => ({ ...issue, path: legacyPath(issue.path) })),
+    );
+  }
+}

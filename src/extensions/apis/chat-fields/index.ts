@@ -1,0 +1,58 @@
+// Fields of OpenAI's chat completions beyond the contract: checked, and then kept for the providers
+// that take them, translated, or refused where the reply would be another than the client asked
+// for. What becomes of every field stands in the manual, in the chapter "fields".
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { ChatRequest, Message } from "../../../core/openai/request.ts";
+import { pseudonymOf } from "../../../core/providers/parameters.ts";
+import { makeCheck, type Check } from "../../../core/schema/checker.ts";
+import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
+import { chatFields } from "./fields.ts";
+import { refuseLegacyMessage, withTools } from "./functions.ts";
+import { schemaOf } from "./schema.ts";
+
+/** The form that OpenAI demands. A name of another form is ignored. */
+const PARTICIPANT = /^[^\s<|\\/>]{1,64}$/;
+/** The roles whose messages may have a name at OpenAI. */
+const NAMED: readonly unknown[] = ["system", "developer", "user", "assistant"];
+
+export const extension: Extension = { name: "chat-fields", extendRequest: withChatFields };
+
+/** The check with these fields. */
+export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
+  return makeCheck(schemaOf(check.schema), (json, all) => {
+    const written = asArray(asObject(json)["messages"]);
+    for (const [index, message] of written.entries()) refuseLegacyMessage(message, index);
+    const fields = chatFields(json, all);
+    const chat = withTools(check, fields)(json, all);
+    const { logit_bias, verbosity, prompt_cache_key, prompt_cache_retention } = fields;
+    const { safety_identifier: end_user } = fields;
+    return {
+      ...chat,
+      messages: withNames(chat.messages, written),
+      // Most providers have one field for who the end user is.
+      user: chat.user ?? end_user,
+      further: {
+        logit_bias,
+        verbosity,
+        prompt_cache_key,
+        prompt_cache_retention,
+        safety_identifier: end_user && pseudonymOf(end_user),
+      },
+    };
+  });
+}
+
+/** The messages with the names that their JSON has. */
+function withNames(messages: readonly Message[], written: readonly unknown[]): readonly Message[] {
+  if (written.every((message) => nameIn(message) === undefined)) return messages;
+  return messages.map((message, index) => {
+    const name = nameIn(written[index]);
+    return name === undefined ? message : { ...message, name };
+  });
+}
+
+function nameIn(message: unknown): string | undefined {
+  const { role, name } = asObject(message);
+  const isName = typeof name === "string" && PARTICIPANT.test(name);
+  return isName && NAMED.includes(role) ? name : undefined;
+}

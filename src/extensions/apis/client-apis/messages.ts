@@ -1,0 +1,54 @@
+// What further APIs have in common where they build the messages of a checked request.
+import { joinText, textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
+import { fail } from "../../../core/schema/checker.ts";
+import { clientPathOf, memberName, type Names, type Path } from "./error-paths.ts";
+import type { ApiName } from "./settings.ts";
+
+/** A call in a message of an assistant. */
+export type ToolCall = Extract<Message, { readonly role: "assistant" }>["tool_calls"][number];
+
+/** A message of the checked request. */
+export interface Entry {
+  readonly message: Message;
+  /** Where its content stood in the client's request. */
+  readonly path: Path;
+}
+
+/** A message of the user, or a text of the system. */
+export const inputMessage = (role: "user" | "system", content: string | ContentPart[]): Message =>
+  role === "user" ? { role, content: joinText(content) } : { role, content: textOf(content) };
+
+/** Ends the text of a result whose images and files follow. */
+const SHOWN_BELOW = "(What the tool shows follows in the next message.)";
+
+/**
+ * The result of a tool call. In chat completions it is a text: its images and files follow in a
+ * message of the user, below a heading.
+ */
+export function resultOf(callId: string, parts: readonly ContentPart[], separator: string) {
+  const shown = parts.filter(({ type }) => type !== "text");
+  const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  const text = texts.join(separator);
+  if (shown.length === 0) return { text, shown };
+  const heading: ContentPart = { type: "text", text: `What the tool call ${callId} shows:` };
+  return {
+    text: text === "" ? SHOWN_BELOW : `${text}\n${SHOWN_BELOW}`,
+    shown: [heading, ...shown],
+  };
+}
+
+/** Throws the ValidationError for a result at a place. */
+export const refuseResult = (path: Path): never =>
+  fail("invalid_value", "answers no tool call of an assistant message before it", path);
+
+/** The members of a request that follow from its messages. `others`: as in clientPathOf. */
+export function requestOf(api: ApiName, entries: readonly Entry[], others?: Names) {
+  if (entries.length === 0)
+    fail("invalid_value", "expected at least 1 element, got 0", [memberName(api, "messages")]);
+  const contents = entries.map(({ path }) => path);
+  return {
+    messages: entries.map(({ message }) => message),
+    includeUsage: false,
+    clientPath: clientPathOf(api, contents, others),
+  };
+}

@@ -1,0 +1,26 @@
+// Calls from browsers: pages of the origins that the configuration names may call the public
+// listener and read its responses.
+import { strict } from "../../../config/fields.ts";
+import type { ConfigExtension } from "../../../config/extension.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import { optional } from "../../../core/schema/checker.ts";
+import { createGuard } from "./guard.ts";
+import { originsCheck, type Origins } from "./origins.ts";
+
+interface CorsSettings {
+  readonly origins: Origins;
+}
+
+/** Absent: no response has a header of CORS, so browsers keep them from pages of other origins. */
+const cors = defineSetting<CorsSettings | undefined>("server.cors", undefined, () =>
+  optional(strict({ origins: originsCheck })),
+);
+
+export const extension: ConfigExtension = {
+  name: "cors",
+  settings: [cors],
+  guard(config) {
+    const settings = cors.of(config);
+    return settings && createGuard(settings.origins);
+  },
+};

@@ -1,0 +1,134 @@
+// POST /v1/messages/count_tokens: how many tokens a prompt has. The provider that would serve it is
+// asked where its format can say so. Else the figure is the gateway's own estimate, and says so.
+import { authenticate, readRequest, requireAdmission } from "../../../core/chat/admission.ts";
+import type { ClientApi } from "../../../core/chat/client-api.ts";
+import type { GatewayContext } from "../../../core/extension/extension.ts";
+import { soleOf } from "../../../core/extension/gateway-parts.ts";
+import { Cancel } from "../../../core/http/cancel.ts";
+import type { Handler } from "../../../core/http/exchange.ts";
+import { sendJson } from "../../../core/http/responses.ts";
+import { estimatePrompt } from "../../../core/ledger/meter.ts";
+import { ApiError } from "../../../core/openai/errors.ts";
+import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { ProviderRequest } from "../../../core/providers/dialect.ts";
+import type { Model } from "../../../core/routing/model.ts";
+import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { ownTurn } from "../../../core/turns.ts";
+import { readAll } from "../../../core/upstream/body.ts";
+import { readCountRequest } from "../messages-input/index.ts";
+import { REQUEST_ID_HEADER } from "./errors.ts";
+
+/** How a provider is asked for a count. */
+interface Counter {
+  /** The request for a count, made of the request for a reply. */
+  request(reply: ProviderRequest): ProviderRequest;
+  /** The member of the answer that has the count. */
+  readonly member: string;
+}
+
+/** Fields that a request for a count must not have: they are about the reply. */
+const REPLY_FIELDS =
+  "max_tokens metadata service_tier stop_sequences stream temperature top_k top_p".split(" ");
+
+/** By the provider's dialect. */
+const COUNTERS: { readonly [dialect: string]: Counter } = {
+  anthropic: {
+    request: ({ path, headers = {}, body }) => ({
+      path: `${path}/count_tokens`,
+      headers,
+      body: Object.fromEntries(
+        Object.entries(body).filter(([name]) => !REPLY_FIELDS.includes(name)),
+      ),
+    }),
+    member: "input_tokens",
+  },
+  gemini: {
+    request({ path, headers = {}, body }) {
+      // The path begins with /v1beta/ and the full name of the model.
+      const model = path.replace(/^\/v1beta\/|:generateContent$/g, "");
+      return {
+        path: path.replace(/:generateContent$/, ":countTokens"),
+        headers,
+        body: { generateContentRequest: { model, ...body } },
+      };
+    },
+    member: "totalTokens",
+  },
+};
+
+/** An answer with more is none. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** The answer for the client. Undefined: the provider has no count. Throws whatever goes wrong. */
+async function providersCount(
+  chat: ChatRequest,
+  model: Model,
+  account: string,
+  cancel: Cancel,
+): Promise<object | undefined> {
+  const { provider } = model;
+  const counter = COUNTERS[provider.dialect];
+  if (!counter) return undefined;
+  const reply = provider.dialectFor(account).request(chat, model);
+  const { path, headers, body } = counter.request(reply);
+  const response = await provider.transport(provider.baseUrl + path, {
+    method: "POST",
+    redirect: "manual",
+    headers: {
+      "Content-Type": "application/json",
+      Accept: "application/json",
+      "Accept-Encoding": "identity",
+      "User-Agent": "chat-gateway",
+      ...provider.headers,
+      ...headers,
+    },
+    body: JSON.stringify(body),
+    cancel,
+    connectMs: provider.timeouts.connect_ms,
+    sent: () => undefined,
+  });
+  const pieces = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : [];
+  if (response.status !== 200) return undefined;
+  const answer = asObject(parseJson(Buffer.concat(pieces).toString()));
+  const input_tokens = asCount(answer[counter.member]);
+  if (input_tokens === undefined) return undefined;
+  const { context_management } = answer;
+  return { input_tokens, ...(context_management !== undefined && { context_management }) };
+}
+
+/** A provider that fails gives no count. A request that the gateway itself refuses has none. */
+function unlessRefused(error: unknown): undefined {
+  if (error instanceof ApiError) throw error;
+}
+
+export function createCountHandler(api: ClientApi, context: GatewayContext): Handler {
+  const { current, limiter, clock, extensions } = context;
+  const counted: ClientApi = { ...api, read: readCountRequest };
+  const jsonExcess = soleOf(extensions, "jsonExcess");
+  return async (exchange) => {
+    exchange.res.setHeader(REQUEST_ID_HEADER, exchange.requestId);
+    const { config, catalog, keyring } = current();
+    const authorization = api.authorization(exchange.req.headers);
+    const caller = authenticate(exchange, keyring, authorization);
+    requireAdmission(await limiter.admit(caller), caller, exchange);
+    const cancel = new Cancel();
+    const detach = exchange.cancel.onAbort(() => cancel.abort(exchange.cancel.reason));
+    try {
+      const { chat, large } = await readRequest(exchange, config, counted, jsonExcess);
+      if (large) await ownTurn();
+      const model = catalog.candidates(chat, caller)[0]!;
+      exchange.log.model = model.name;
+      const { first_token_ms: ms } = model.provider.timeouts;
+      const timer = clock.after(ms, () => cancel.abort(new Error(`no count within ${ms} ms`)));
+      const count = await providersCount(chat, model, caller.account, cancel)
+        .catch(unlessRefused)
+        .finally(timer.cancel);
+      if (exchange.cancel.aborted) throw exchange.cancel.reason;
+      const input_tokens = () => estimatePrompt(chat, model.provider.countMedia);
+      sendJson(exchange.res, 200, count ?? { input_tokens: input_tokens(), estimated: true });
+    } finally {
+      detach();
+      limiter.release(caller);
+    }
+  };
+}

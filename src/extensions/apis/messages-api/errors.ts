@@ -1,0 +1,54 @@
+// Errors in the form of the Messages API, and the header that names a request.
+import type { ApiError } from "../../../core/openai/errors.ts";
+import type { RefusalDetails } from "../../providers/provider-words/index.ts";
+import { DetailedError } from "./detailed-errors.ts";
+import type { ReplyEvent } from "./events.ts";
+
+/** Where clients of this API look for the request id. */
+export const REQUEST_ID_HEADER = "request-id";
+
+/** By the gateway's own code, where it says more than the status does. */
+const BY_CODE: Readonly<Record<string, string>> = {
+  model_overloaded: "overloaded_error",
+  server_overloaded: "overloaded_error",
+  upstream_timeout: "timeout_error",
+};
+
+const BY_STATUS: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  402: "billing_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+};
+
+const typeOf = ({ code, status }: ApiError): string =>
+  BY_CODE[code] ?? BY_STATUS[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
+
+/** Claude Code compacts a conversation when it reads this phrase. */
+const TOO_LONG = "prompt is too long";
+
+/** The vendor's SDKs send a conversation whole, without a thread, when they read this. */
+const NO_THREADS: RefusalDetails = { error_code: "thread_unsupported_request" };
+
+function detailsOf(error: ApiError): RefusalDetails | undefined {
+  if (error instanceof DetailedError) return error.details;
+  const needsThread = error.code === "unsupported_value" && error.param === "thread";
+  return needsThread ? NO_THREADS : undefined;
+}
+
+export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
+  const isTooLong = error.code === "context_length_exceeded";
+  const told = error.message.replace(
+    "'Authorization: Bearer",
+    "'x-api-key: <API_KEY>' or 'Authorization: Bearer",
+  );
+  const message = isTooLong ? `${TOO_LONG}: ${told}` : told;
+  const details = detailsOf(error);
+  return {
+    type: "error",
+    error: { type: typeOf(error), message, ...(details && { details }) },
+    request_id,
+  };
+}

@@ -1,0 +1,218 @@
+// The messages of a client as those of a checked request: one that answers tool calls becomes
+// several, and what a tool showed beside its text follows in a message of the user.
+import { textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
+import type { Steps } from "../../../core/turns.ts";
+import {
+  inputMessage,
+  resultOf,
+  type Entry,
+  type Path,
+  type ToolCall,
+} from "../client-apis/index.ts";
+import type { Block, ClientMessage, MessagesRequest, Unknown } from "./schema.ts";
+
+/**
+ * Called for what only a provider of the same format can serve, with its place. `what` is the
+ * thing, for the client. `value`: the thing itself, if a model reads it.
+ */
+export type Note = (path: Path, what: string, value?: unknown) => void;
+
+/** A message with all parts of its content, and the client's marks for the provider's cache. */
+export interface MarkedEntry extends Entry {
+  readonly parts: readonly ContentPart[];
+}
+
+interface Conversation {
+  readonly entries: readonly MarkedEntry[];
+  /** The place of the first result that answers no call before it. Undefined: there is none. */
+  readonly orphan: Path | undefined;
+}
+
+type Parts = readonly ContentPart[];
+type Mark = ContentPart["cache_control"];
+
+export function* conversationOf(request: MessagesRequest, note: Note): Steps<Conversation> {
+  const entries: MarkedEntry[] = [];
+  const calls = new Set<string>();
+  let orphan: Path | undefined;
+
+  function addInput(role: "user" | "system", parts: Parts, path: Path): void {
+    entries.push({ message: inputMessage(role, parts.map(withoutMark)), parts, path });
+  }
+
+  function addUser(blocks: readonly Block[], path: Path): void {
+    const parts: ContentPart[] = [];
+    let hasResults = false;
+    for (const [index, block] of blocks.entries()) {
+      const place = [...path, index];
+      const isResult = block.type === "tool_result";
+      const own = isResult ? addResult(block, place, path) : partsOf(block, place, note);
+      hasResults ||= isResult;
+      // One by one: a call with 100,000 arguments would overflow the stack.
+      for (const part of own) parts.push(part);
+    }
+    if (!hasResults || parts.length > 0) addInput("user", paragraphs(parts), path);
+  }
+
+  /** Adds a tool's answer. Returns what it shows that a tool's message cannot hold. */
+  function addResult(block: Block<"tool_result">, place: Path, path: Path): Parts {
+    const { tool_use_id: tool_call_id, content, is_error, cache_control } = block;
+    const parts = allPartsOf(content, [...place, "content"], note);
+    const { text, shown } = resultOf(tool_call_id, parts, "\n");
+    const isMarked = (part: ContentPart) => part.type === "text" && part.cache_control;
+    const mark = cache_control ?? parts.findLast(isMarked)?.cache_control;
+    // Chat completions has no field that says so.
+    const part = textPart(is_error ? `Error: ${text}` : text, mark);
+    const message: Message = { role: "tool", tool_call_id, content: textOf([part]) };
+    if (calls.has(tool_call_id)) entries.push({ message, parts: [part], path });
+    else {
+      // Its call may be in a part of the conversation that the provider keeps. No other model
+      // knows such results: it is a text, which only counts as tokens.
+      orphan ??= [...place, "tool_use_id"];
+      addInput("user", [part], path);
+    }
+    return shown;
+  }
+
+  function addMessage({ role, content }: ClientMessage, path: Path): void {
+    // Such an instruction only says how much effort the reply is worth.
+    if (content === undefined) return;
+    if (role === "user") addUser(content, path);
+    else if (role === "system") addInput(role, systemParts(content, path, note), path);
+    else {
+      const { tool_calls, ...entry } = assistantEntry(content, path, note);
+      for (const { id } of tool_calls) calls.add(id);
+      entries.push(entry);
+    }
+  }
+
+  const system = systemParts(request.system ?? [], ["system"], note);
+  if (system.length > 0) addInput("system", system, ["system"]);
+  for (const [index, message] of request.messages.entries()) {
+    if (message.role === "system" && (message.clear_at ?? "never") !== "never")
+      note(["messages", index, "clear_at"], "an instruction that is cleared");
+    addMessage(message, ["messages", index, "content"]);
+    yield;
+  }
+  return { entries, orphan };
+}
+
+/** Thoughts go back as reasoning. Encrypted ones are for their own provider alone. */
+function assistantEntry(blocks: readonly Block[], path: Path, note: Note) {
+  const parts: ContentPart[] = [];
+  const thoughts: string[] = [];
+  const tool_calls: ToolCall[] = [];
+  for (const [index, block] of blocks.entries()) {
+    if (block.type === "text") parts.push(textPart(block.text, block.cache_control));
+    else if (block.type === "thinking") thoughts.push(block.thinking);
+    else if (block.type === "unknown") noteUnknown([...path, index], block, note);
+    else if (block.type === "tool_use") {
+      const { id, name, input } = block;
+      const called = { name, arguments: JSON.stringify(input) };
+      tool_calls.push({ id, type: "function", function: called });
+    }
+  }
+  const content = parts.length === 0 && tool_calls.length > 0 ? null : textOf(parts);
+  const reasoning_content = thoughts.join("\n") || undefined;
+  const message: Message = { role: "assistant", content, reasoning_content, tool_calls };
+  return { message, parts, path, tool_calls };
+}
+
+/** A text part. It keeps the client's mark for the provider's cache. */
+const textPart = (text: string, cache_control?: Mark): ContentPart =>
+  cache_control ? { type: "text", text, cache_control } : { type: "text", text };
+
+const withoutMark = ({ cache_control: _, ...part }: ContentPart): ContentPart => part;
+
+function noteUnknown(path: Path, block: Unknown, note: Note): readonly [] {
+  note(path, `a block of the type ${JSON.stringify(block.name)}`, block.value);
+  return [];
+}
+
+/**
+ * What Claude Code tells its own vendor of itself, in the first line of the first system text. It
+ * is no instruction to a model.
+ */
+const BILLING = "x-anthropic-billing-header:";
+
+/** System texts are paragraphs of one text. `path`: that of the blocks. */
+function systemParts(blocks: readonly Block[], path: Path, note: Note): Parts {
+  const parts = allPartsOf(blocks, path, note).flatMap((part) => {
+    if (part.type !== "text" || !part.text.startsWith(BILLING)) return [part];
+    const [, ...lines] = part.text.split("\n");
+    const text = lines.join("\n").replace(/^\n+/, "");
+    return text.trim() === "" ? [] : [{ ...part, text }];
+  });
+  return paragraphs(parts);
+}
+
+/** Texts that follow each other become paragraphs: they are joined without a separator. */
+const paragraphs = (parts: Parts): Parts =>
+  parts.map((part, index) => {
+    const isNext = part.type === "text" && parts[index - 1]?.type === "text";
+    return isNext ? { ...part, text: `\n\n${part.text}` } : part;
+  });
+
+/** `path`: that of the list. */
+const allPartsOf = (blocks: readonly Block[], path: Path, note: Note): Parts =>
+  blocks.flatMap((block, index) => partsOf(block, [...path, index], note));
+
+/** The parts of one block. */
+function partsOf(block: Block, path: Path, note: Note): Parts {
+  switch (block.type) {
+    case "text":
+      return [textPart(block.text, block.cache_control)];
+    case "image":
+      return withMark(imageParts(block, [...path, "source"], note), block.cache_control);
+    case "document":
+      return withMark(documentParts(block, path, note), block.cache_control);
+    case "unknown":
+      return noteUnknown(path, block, note);
+    default:
+      return [];
+  }
+}
+
+/** The parts of one block, with its mark for the provider's cache at their end. */
+const withMark = (parts: Parts, cache_control: Mark): Parts =>
+  cache_control
+    ? parts.map((part, index) => (index === parts.length - 1 ? { ...part, cache_control } : part))
+    : parts;
+
+const dataUrl = (source: { readonly media_type: string; readonly data: string }): string =>
+  `data:${source.media_type};base64,${source.data}`;
+
+function imageParts({ source }: Block<"image">, path: Path, note: Note): Parts {
+  if (source.type === "unknown") {
+    note(path, `an image of the source ${JSON.stringify(source.name)}`, source.value);
+    return [];
+  }
+  const url = source.type === "url" ? source.url : dataUrl(source);
+  return [{ type: "image_url", image_url: { url, detail: undefined } }];
+}
+
+function documentParts(document: Block<"document">, path: Path, note: Note): Parts {
+  const { source, title, context, citations } = document;
+  if (citations?.enabled) note([...path, "citations"], "citations", citations);
+  const head = [title, context].filter((text) => text !== undefined);
+  const place = [...path, "source"];
+  switch (source.type) {
+    case "base64": {
+      const file = { filename: title ?? "document.pdf", file_data: dataUrl(source) };
+      return [...(context ? [textPart(context)] : []), { type: "file", file }];
+    }
+    case "url":
+      // Only a provider of the same format gets it. The part counts as a file of unknown size.
+      note(place, 'a document of the source "url"', source);
+      return [{ type: "file", file: { file_url: source.url } }];
+    case "text":
+      return [textPart([...head, source.data].join("\n\n"))];
+    case "content": {
+      const parts = allPartsOf(source.content, [...place, "content"], note);
+      return [...head.map((text) => textPart(text)), ...parts];
+    }
+    case "unknown":
+      note(place, `a document of the source ${JSON.stringify(source.name)}`, source.value);
+      return [];
+  }
+}

@@ -1,0 +1,218 @@
+// A request of the Messages API as the core's own, beside the request as the client wrote it, for a
+// provider of the same format.
+import type { IncomingHttpHeaders } from "node:http";
+import type { ParsedBody } from "../../../core/chat/client-api.ts";
+import type { NativeRequest } from "../../../core/openai/native-request.ts";
+import {
+  TOOL_NAME,
+  withinBounds,
+  type ChatRequest,
+  type Tool,
+} from "../../../core/openai/request.ts";
+import { checkInSteps, fail, jsonObject, type Check } from "../../../core/schema/checker.ts";
+import { asArray } from "../../../core/schema/untrusted-json.ts";
+import type { Steps } from "../../../core/turns.ts";
+import { withParts } from "../../providers/cache-marks/index.ts";
+import { refuseResult, requestOf } from "../client-apis/index.ts";
+import { conversationOf, type MarkedEntry, type Note } from "./messages.ts";
+import { nativeBody } from "./native-body.ts";
+import { countRequest, message, messagesRequest, type MessagesRequest } from "./schema.ts";
+
+/** The dialect of the providers that speak this format. */
+const DIALECT = "anthropic";
+/** No other provider is given more. */
+const MAX_STOPS = 4;
+const MAX_TOOLS = 128;
+/** The headers that providers of the same format get. */
+const PASSED_HEADERS = ["anthropic-version", "anthropic-beta", "anthropic-user-profile-id"];
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** A body that passes unread is written again for the provider, so its depth is bounded. */
+const anyBody = jsonObject();
+
+/** Reads requests that this check is for. */
+const reader = (check: Check<MessagesRequest>) =>
+  function* read({ json, large }: ParsedBody, headers: IncomingHttpHeaders): Steps<ChatRequest> {
+    const body = anyBody(json);
+    yield;
+    const request = large
+      ? yield* checkInSteps(check, body, body["messages"], message)
+      : check(body);
+    return yield* chatOf(request, body, headers);
+  };
+
+/** Throws a ValidationError. */
+export const readRequest = reader(messagesRequest);
+
+/** The same for a request whose tokens are to be counted. */
+export const readCountRequest = reader(countRequest);
+
+function* chatOf(
+  request: MessagesRequest,
+  body: Body,
+  headers: IncomingHttpHeaders,
+): Steps<ChatRequest> {
+  let only: NativeRequest["only"];
+  let untranslatedBytes = 0;
+  const note: Note = (path, what, value) => {
+    const needed = `${what} needs a model of a provider that speaks the Messages API`;
+    only ??= { path: [...path], message: needed };
+    untranslatedBytes += bytesOf(value);
+  };
+  noteForeignFields(request, note);
+  const { entries, orphan } = yield* conversationOf(request, note);
+  const { tools, toolMarks } = toolsOf(request, body, note);
+  const { response_format, place } = replyFormat(request, note);
+  if (orphan && !only) refuseResult(orphan);
+  yield;
+  const { model, stream, temperature, top_p, max_tokens, stop_sequences, metadata } = request;
+  return {
+    ...requestOf("messages", markedIn(entries, toolMarks), { response_format: place }),
+    model,
+    stream,
+    temperature,
+    top_p,
+    max_tokens: max_tokens || undefined,
+    maxTokens: max_tokens,
+    stop: stop_sequences.length > 0 ? stop_sequences.slice(0, MAX_STOPS) : undefined,
+    user: metadata?.user_id,
+    response_format,
+    logprobs: false,
+    ...toolUse(request, tools, only !== undefined),
+    toolMarks,
+    ...thinkingOf(request),
+    native: {
+      dialect: DIALECT,
+      body: nativeBody(body),
+      headers: passed(headers),
+      only,
+      untranslatedBytes,
+    },
+  };
+}
+
+/** The messages, with all their parts if anything has a mark for the provider's cache. */
+function markedIn(entries: readonly MarkedEntry[], toolMarks: ReadonlyMap<string, object>) {
+  const hasMark = ({ parts }: MarkedEntry): boolean => parts.some((part) => part.cache_control);
+  if (toolMarks.size === 0 && !entries.some(hasMark)) return entries;
+  return entries.map(({ message, parts, path }) => ({ message: withParts(message, parts), path }));
+}
+
+/** The bytes of what a model reads, without the data of media. */
+function bytesOf(value: unknown): number {
+  if (value === undefined) return 0;
+  const withoutMedia = (name: string, member: unknown): unknown => (name === "data" ? "" : member);
+  return Buffer.byteLength(JSON.stringify(value, withoutMedia));
+}
+
+const passed = (headers: IncomingHttpHeaders): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    PASSED_HEADERS.flatMap((name) => {
+      const value = headers[name];
+      return typeof value === "string" ? [[name, value]] : [];
+    }),
+  );
+
+/** Fields that have no meaning to any other provider. */
+const OWN_FIELDS = {
+  top_k: "top_k",
+  container: "a container",
+  mcp_servers: "an MCP server of the provider",
+  thread: "a thread, which the provider keeps,",
+  compaction: "a compaction",
+} as const;
+
+function noteForeignFields(request: MessagesRequest, note: Note): void {
+  const { thinking, tool_choice, context_management } = request;
+  for (const name of Object.keys(OWN_FIELDS) as (keyof typeof OWN_FIELDS)[])
+    if (request[name] !== undefined) note([name], OWN_FIELDS[name]);
+  if (request.stop_sequences.length > MAX_STOPS)
+    note(["stop_sequences"], `more than ${MAX_STOPS} stop sequences`);
+  if (request.max_tokens === 0) note(["max_tokens"], "a prompt without a reply");
+  if (thinking?.type === "unknown")
+    note(["thinking", "type"], `thinking of the type ${JSON.stringify(thinking.name)}`);
+  if (tool_choice?.type === "unknown")
+    note(["tool_choice", "type"], `a choice of the type ${JSON.stringify(tool_choice.name)}`);
+  // What clears old content only spares tokens.
+  for (const [index, { type }] of (context_management?.edits ?? []).entries())
+    if (!type.startsWith("clear_"))
+      note(["context_management", "edits", index], `an edit of the type ${JSON.stringify(type)}`);
+}
+
+/** The tools that every model knows, and their marks for the provider's cache by their names. */
+function toolsOf(request: MessagesRequest, body: Body, note: Note) {
+  const written = asArray(body["tools"]);
+  const tools: Tool[] = [];
+  const places: number[] = [];
+  const toolMarks = new Map<string, object>();
+  if (request.tools.length > MAX_TOOLS) note(["tools"], `more than ${MAX_TOOLS} tools`);
+  for (const [index, tool] of request.tools.entries()) {
+    if ("type" in tool) {
+      const what = `a tool of the type ${JSON.stringify(tool.name)}`;
+      note(["tools", index, "type"], what, tool.value);
+    } else if (!TOOL_NAME.pattern.test(tool.name)) {
+      const what = "a name of another form than 1 to 64 of A-Z a-z 0-9 _ -";
+      note(["tools", index, "name"], what, written[index]);
+    } else {
+      const { name, description, input_schema: parameters, strict, cache_control } = tool;
+      tools.push({ type: "function", function: { name, description, parameters, strict } });
+      places.push(index);
+      if (cache_control) toolMarks.set(name, cache_control);
+    }
+  }
+  const known = tools.slice(0, MAX_TOOLS);
+  withinBounds(known, (index) => ["tools", places[index]!, "input_schema"]);
+  return { tools: known, toolMarks };
+}
+
+/** `isForeign`: only a provider of the same format is asked. The choice may name a tool of its. */
+function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isForeign: boolean) {
+  const isDemanded = choice?.type === "any" || choice?.type === "tool";
+  if (tools.length === 0) {
+    if (isDemanded && !isForeign)
+      fail("invalid_parameter_combination", WITHOUT_TOOLS, ["tool_choice"]);
+    return {};
+  }
+  const oneOnly =
+    choice && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use;
+  const parallel_tool_calls = oneOnly ? false : undefined;
+  // Without a choice the model decides, whatever the default of chat completions is.
+  const decides = choice?.type === "none" ? ("none" as const) : ("auto" as const);
+  const tool_choice = isDemanded ? ("required" as const) : decides;
+  if (choice?.type !== "tool" || isForeign) return { tools, tool_choice, parallel_tool_calls };
+  const { name } = choice;
+  if (!tools.some((tool) => tool.function.name === name))
+    fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
+  const named = { type: "function" as const, function: { name } };
+  return { tools, tool_choice: named, parallel_tool_calls };
+}
+
+const WITHOUT_TOOLS = 'may only be set, other than to "none", together with tools';
+
+/** The format of the reply, and where the client has put it. */
+function replyFormat({ output_config, output_format }: MessagesRequest, note: Note) {
+  const format = output_config?.format ?? output_format;
+  const place = output_config?.format ? ["output_config", "format"] : ["output_format"];
+  if (format?.type === "unknown")
+    note(place, `a format of the type ${JSON.stringify(format.name)}`);
+  if (format?.type !== "json_schema") return { response_format: undefined, place };
+  const { type, schema } = format;
+  const json_schema = { name: "reply", description: undefined, schema, strict: true };
+  return { response_format: { type, json_schema }, place };
+}
+
+function thinkingOf({ thinking, output_config }: MessagesRequest) {
+  const wantsThinking = thinking !== undefined && thinking.type !== "disabled";
+  // A display other than that of the thoughts themselves leaves them out.
+  const isOmitted = thinking && "display" in thinking && thinking.display === "omitted";
+  const effort = output_config?.effort ?? effortFor(thinking);
+  return { wantsThinking, showThinking: wantsThinking && !isOmitted, effort };
+}
+
+/** How deep a model without a budget is to think, by the budget in tokens. */
+function effortFor(thinking: MessagesRequest["thinking"]) {
+  if (thinking?.type !== "enabled") return undefined;
+  if (thinking.budget_tokens < 4_096) return "low";
+  return thinking.budget_tokens < 16_384 ? "medium" : "high";
+}

@@ -1,0 +1,98 @@
+// GET /v1/models and /v1/models/{id}: the canonical names and enabled aliases that a key may use,
+// with what the models behind them can do. contract.md "Endpoints".
+import type { IncomingHttpHeaders } from "node:http";
+import { authenticate } from "../../../core/chat/admission.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { Exchange, Routes } from "../../../core/http/exchange.ts";
+import { sendJson } from "../../../core/http/responses.ts";
+import { noSuchModel } from "../../../core/routing/catalog.ts";
+import type { Snapshot } from "../../../core/chat/context.ts";
+import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
+
+/** A model as the list has it. */
+export interface ListedModel extends Capabilities {
+  /** The value that clients send as `model`: a canonical name, or an enabled alias. */
+  readonly id: string;
+  /** As clients of OpenAI expect it (wire.md "Model list"). */
+  readonly object: "model";
+  /** In seconds since 1970. */
+  readonly created: number;
+  /** Always `chat-gateway`: no provider's name may show (wire.md "Model list"). */
+  readonly owned_by: string;
+}
+
+/** Another form of the list, for the clients of another vendor. */
+export interface ModelListForm {
+  /** Whether a request asks for this form. */
+  appliesTo(headers: IncomingHttpHeaders, config: Config): boolean;
+  /** As ClientApi.requestIdHeader. The form's ClientApi gives it to errors. */
+  readonly requestIdHeader?: string;
+  /** As ClientApi.authorization. */
+  authorization(headers: IncomingHttpHeaders): string | undefined;
+  /** The JSON document of one model. */
+  entry(model: ListedModel): object;
+  /** The JSON document of all. Throws a ValidationError if the query asks for what there is not. */
+  list(models: readonly ListedModel[], query: URLSearchParams): object;
+}
+
+/** An extension that brings a form. */
+export interface ModelListExtension extends Extension {
+  /** Absent: it brings none. Of several the first that applies to a request counts. */
+  readonly modelListForm?: ModelListForm;
+}
+
+const OWN_FORM: ModelListForm = {
+  appliesTo: () => true,
+  authorization: ({ authorization }) => authorization,
+  entry: (model) => model,
+  list: (data) => ({ object: "list", data }),
+};
+
+export const extension: Extension = {
+  name: "model-list",
+  start({ current, clock, extensions }) {
+    const forms = extensions.flatMap(({ modelListForm }: ModelListExtension) =>
+      modelListForm ? [modelListForm] : [],
+    );
+    return { routes: modelRoutes(current, forms, Math.floor(clock.now() / 1000)) };
+  },
+};
+
+/** `created`: the time that every entry states, in seconds since 1970. */
+function modelRoutes(
+  current: () => Snapshot,
+  forms: readonly ModelListForm[],
+  created: number,
+): Routes {
+  /** The models that the key may use, and the form for the client. */
+  function listed(exchange: Exchange) {
+    const { config, keyring, catalog } = current();
+    const { headers } = exchange.req;
+    const form = forms.find((each) => each.appliesTo(headers, config)) ?? OWN_FORM;
+    if (form.requestIdHeader) exchange.res.setHeader(form.requestIdHeader, exchange.requestId);
+    const caller = authenticate(exchange, keyring, form.authorization(headers));
+    const models = catalog.names(caller).map((id): ListedModel => {
+      const capabilities = capabilitiesOf(catalog.behind(id, caller) ?? []);
+      return { id, object: "model", created, owned_by: "chat-gateway", ...capabilities };
+    });
+    return { models, form };
+  }
+  return {
+    "/v1/models": {
+      GET(exchange) {
+        const { models, form } = listed(exchange);
+        const [, query = ""] = (exchange.req.url ?? "").split("?", 2);
+        sendJson(exchange.res, 200, form.list(models, new URLSearchParams(query)));
+      },
+    },
+    "/v1/models/{id}": {
+      GET(exchange, id) {
+        const { models, form } = listed(exchange);
+        const model = models.find((each) => each.id === id);
+        if (!model) throw noSuchModel(id);
+        sendJson(exchange.res, 200, form.entry(model));
+      },
+    },
+  };
+}

@@ -1,0 +1,113 @@
+// Writes a reply in the format of the Responses API: as one document, or as a stream of numbered
+// events.
+import { randomHex } from "../../../core/ids.ts";
+import type { ApiError } from "../../../core/openai/errors.ts";
+import type { FinishReason } from "../../../core/openai/parts.ts";
+import { RECOVERED, type ReplyWriter } from "../../../core/openai/reply.ts";
+import type { Usage } from "../../../core/openai/usage.ts";
+import { createOutput, type OutputOptions } from "./output.ts";
+
+export interface ResponseOptions extends OutputOptions {
+  readonly stream: boolean;
+  /** The canonical name of the model that serves. */
+  readonly model: string;
+  /** The wall clock, in milliseconds. */
+  readonly now: number;
+  /** As in ReplyFacts. */
+  readonly echo: object;
+}
+
+export interface ResponseWriter extends ReplyWriter {
+  /** The last events of a stream that fails. */
+  fail(error: ApiError, requestId: string): string;
+}
+
+/** Why a reply is incomplete. Absent: it is complete. */
+const INCOMPLETE: { readonly [reason in FinishReason]?: string } = {
+  length: "max_output_tokens",
+  content_filter: "content_filter",
+};
+
+export function createResponseWriter(options: ResponseOptions): ResponseWriter {
+  const { stream, now, echo } = options;
+  const head = {
+    id: `resp_${randomHex(16)}`,
+    object: "response",
+    created_at: Math.floor(now / 1000),
+  };
+  let { model } = options;
+  let events = "";
+  let sequence = 0;
+
+  function emit(type: string, fields: object): void {
+    if (!stream) return;
+    const json = JSON.stringify({ type, sequence_number: sequence, ...fields });
+    events += `event: ${type}\ndata: ${json}\n\n`;
+    sequence += 1;
+  }
+  const output = createOutput(options, emit);
+
+  /** The events since the last call. */
+  function take(): string {
+    const text = events;
+    events = "";
+    return text;
+  }
+  const response = (status: string, outcome: object = {}) => ({
+    ...head,
+    status,
+    model,
+    ...echo,
+    output: output.items(),
+    error: null,
+    incomplete_details: null,
+    usage: null,
+    ...outcome,
+  });
+  function begin(): void {
+    if (!stream || sequence > 0) return;
+    emit("response.created", { response: response("in_progress") });
+    emit("response.in_progress", { response: response("in_progress") });
+  }
+
+  return {
+    add(parts) {
+      begin();
+      for (const part of parts) output.add(part);
+      return take();
+    },
+    end(usage, finishReason) {
+      begin();
+      const reason = INCOMPLETE[finishReason];
+      const status = reason === undefined ? "completed" : "incomplete";
+      output.end(status);
+      const incomplete_details = reason === undefined ? null : { reason };
+      const whole = response(status, { incomplete_details, usage: usageOf(usage) });
+      if (!stream) return JSON.stringify(whole);
+      emit(`response.${status}`, { response: whole });
+      return take();
+    },
+    resumed(name) {
+      model = name;
+      return RECOVERED;
+    },
+    fail({ type, code, message, param }, request_id) {
+      begin();
+      // Some SDKs look for the error in the event itself, others in a member of it.
+      emit("error", { code, message, param, error: { type, code, message, param, request_id } });
+      emit("response.failed", { response: response("failed", { error: { code, message } }) });
+      return take();
+    },
+  };
+}
+
+const usageOf = (usage: Usage) => ({
+  input_tokens: usage.prompt_tokens,
+  input_tokens_details: {
+    cached_tokens: usage.prompt_cache_hit_tokens,
+    cache_write_tokens: usage.prompt_tokens_details.cache_write_tokens ?? 0,
+  },
+  output_tokens: usage.completion_tokens,
+  output_tokens_details: usage.completion_tokens_details,
+  total_tokens: usage.total_tokens,
+});

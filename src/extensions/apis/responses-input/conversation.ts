@@ -1,0 +1,184 @@
+// The items of a request as the messages of a checked one. All that an assistant did between two
+// inputs is one message: its reasoning, its texts and its calls. The results of the calls follow it
+// at once, wherever they stood in the request: providers refuse a message between them. Images and
+// files that tools returned come after these, in a message of the user.
+import type { ContentPart, Message } from "../../../core/openai/request.ts";
+import { fail } from "../../../core/schema/checker.ts";
+import {
+  inputMessage,
+  refuseResult,
+  resultOf,
+  type Entry,
+  type Path,
+  type ToolCall,
+} from "../client-apis/index.ts";
+import { freeFormArguments } from "./free-form.ts";
+import type { InputItem } from "./schema.ts";
+import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
+
+/** Opens what was sealed. Undefined: this installation did not seal it, or it was changed. */
+export type Open = (sealed: string) => string | undefined;
+
+/** Sealed texts in one request. Each costs a decryption, however short it is. */
+const MAX_SEALED = 10_000;
+
+/** Between texts that were items of their own. */
+const SEPARATOR = "\n\n";
+
+type Item<T> = Extract<InputItem, { readonly type: T }>;
+
+/** What an assistant did between two inputs. */
+interface AssistantTurn {
+  /** The place of the first item. */
+  readonly path: Path;
+  readonly texts: string[];
+  readonly thoughts: string[];
+  readonly calls: ToolCall[];
+  /** The results of the calls, in the order of the request. */
+  readonly results: Entry[];
+  /** What the results show beside their texts. */
+  readonly shown: ContentPart[];
+  /** The place of the first of these outputs. Undefined: there is none. */
+  shownAt: Path | undefined;
+}
+
+export interface Conversation {
+  /** Adds a message of a user or the system. `path`: that of the content. */
+  addInput(role: "user" | "system", content: string | ContentPart[], path: Path): void;
+  /**
+   * Adds what the item says to the messages, and its tools to the tools. Throws a ValidationError
+   * if it does not go together with the items before it.
+   */
+  addItem(item: InputItem, path: Path): void;
+  /** All messages. Nothing is added after that. */
+  entries(): readonly Entry[];
+  /** How many sealed texts could not be read here. The conversation goes on without them. */
+  unread(): number;
+}
+
+export function createConversation(tools: ToolSet, open: Open): Conversation {
+  const turns: (Entry | AssistantTurn)[] = [];
+  /** By the ids of their calls. A later call takes the id of an earlier one. */
+  const callers = new Map<string, AssistantTurn>();
+  let turn: AssistantTurn | undefined;
+  const sealed = createSealedTexts(open);
+
+  /** The assistant's turn that goes on, or begins. */
+  function assistant(path: Path): AssistantTurn {
+    if (turn) return turn;
+    turn = { path, texts: [], thoughts: [], calls: [], results: [], shown: [], shownAt: undefined };
+    turns.push(turn);
+    return turn;
+  }
+
+  function addInput(role: "user" | "system", content: string | ContentPart[], path: Path): void {
+    turn = undefined;
+    turns.push({ message: inputMessage(role, content), path });
+  }
+
+  function addResult(tool_call_id: string, output: string | ContentPart[], path: Path): void {
+    turn = undefined;
+    const caller = callers.get(tool_call_id) ?? refuseResult([...path, "call_id"]);
+    const parts = typeof output === "string" ? [textPart(output)] : output;
+    const { text, shown } = resultOf(tool_call_id, parts, "");
+    caller.results.push({ message: { role: "tool", tool_call_id, content: text }, path });
+    if (shown.length > 0) caller.shownAt ??= [...path, "output"];
+    for (const part of shown) caller.shown.push(part);
+  }
+
+  /** Adds the reasoning itself if the item has it, sealed or plain; else its summary. */
+  function addThought(item: Item<"reasoning">, path: Path): void {
+    const { encrypted_content, content, summary } = item;
+    const place = [...path, "encrypted_content"];
+    const own = encrypted_content && sealed.open(encrypted_content, place);
+    const thought = own || content || summary;
+    if (thought !== "") assistant(path).thoughts.push(thought);
+  }
+
+  function addCall(item: Item<`${string}_call`>, path: Path): void {
+    const caller = assistant(path);
+    caller.calls.push({ id: item.call_id, type: "function", function: calledFunction(item) });
+    callers.set(item.call_id, caller);
+  }
+
+  function addItem(item: InputItem, path: Path): void {
+    switch (item.type) {
+      case "message":
+        if (item.role === "assistant") assistant(path).texts.push(item.content);
+        else addInput(item.role, item.content, [...path, "content"]);
+        break;
+      case "agent_message":
+        addInput("user", item.content, path);
+        break;
+      case "reasoning":
+        addThought(item, path);
+        break;
+      case "additional_tools":
+        tools.add(item.tools, [...path, "tools"]);
+        break;
+      case "tool_search_output":
+        addResult(item.call_id, foundTools(tools.add(item.tools, [...path, "tools"])), path);
+        break;
+      case "function_call_output":
+      case "custom_tool_call_output":
+        addResult(item.call_id, item.output, path);
+        break;
+      default:
+        addCall(item, path);
+    }
+  }
+
+  return {
+    addInput,
+    addItem,
+    entries: () => turns.flatMap((each) => ("message" in each ? [each] : entriesOf(each))),
+    unread: sealed.unread,
+  };
+}
+
+/** Opens the sealed texts of one request. */
+function createSealedTexts(open: Open) {
+  let count = 0;
+  let unread = 0;
+  return {
+    open(text: string, path: Path): string | undefined {
+      count += 1;
+      if (count > MAX_SEALED)
+        fail("invalid_value", `is one more than the ${MAX_SEALED} sealed texts allowed`, path);
+      const thought = open(text);
+      if (thought === undefined) unread += 1;
+      return thought;
+    },
+    unread: () => unread,
+  };
+}
+
+const textPart = (text: string): ContentPart => ({ type: "text", text });
+
+function calledFunction(item: Item<`${string}_call`>): ToolCall["function"] {
+  if (item.type === "tool_search_call")
+    return { name: TOOL_SEARCH, arguments: JSON.stringify(item.arguments ?? {}) };
+  const name = functionName(item.name, item.namespace);
+  if (item.type === "custom_tool_call") return { name, arguments: freeFormArguments(item.input) };
+  const given = item.arguments;
+  return { name, arguments: typeof given === "string" ? given : JSON.stringify(given) };
+}
+
+const foundTools = (names: readonly string[]): string =>
+  names.length > 0 ? `These tools can be called now: ${names.join(", ")}` : "No tool was found.";
+
+/** The messages of a turn: none, or the assistant's, and what has to follow it at once. */
+function entriesOf(turn: AssistantTurn): readonly Entry[] {
+  const { path, texts, thoughts, calls, results, shown, shownAt } = turn;
+  // Reasoning alone, of a reply that was interrupted, is nothing that could be continued.
+  if (texts.length + calls.length === 0) return [];
+  const message: Message = {
+    role: "assistant",
+    content: texts.length > 0 ? texts.join(SEPARATOR) : null,
+    reasoning_content: thoughts.length > 0 ? thoughts.join(SEPARATOR) : undefined,
+    tool_calls: calls,
+  };
+  const own = [{ message, path }, ...results];
+  if (!shownAt) return own;
+  return [...own, { message: { role: "user", content: shown }, path: shownAt }];
+}

@@ -1,0 +1,136 @@
+// The request of a client as the core's own. What becomes of each field is in the manual, in the
+// chapter "responses".
+import type { ParsedBody } from "../../../core/chat/client-api.ts";
+import { TOOL_NAME, withinBounds, type ChatRequest } from "../../../core/openai/request.ts";
+import { pseudonymOf } from "../../../core/providers/parameters.ts";
+import { checkInSteps, cut, fail, jsonObject } from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import type { Steps } from "../../../core/turns.ts";
+import { requestOf } from "../client-apis/index.ts";
+import { createConversation, type Open } from "./conversation.ts";
+import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
+import { choiceOf } from "./tool-choice.ts";
+import { createToolSet, type Declaration, type ToolOrigin } from "./tools.ts";
+
+/** What a reply to the request needs to know of it. */
+export interface ReplyFacts {
+  /** By the names of their functions. */
+  readonly tools: ReadonlyMap<string, ToolOrigin>;
+  /** The hosted tools that the model does not get, by their types. */
+  readonly leftOut: readonly string[];
+  /** How many items of reasoning came sealed by another installation or service. */
+  readonly unreadReasoning: number;
+  /** Whether the reasoning is sent back sealed. */
+  readonly seals: boolean;
+  /** The fields of the request that each response repeats. */
+  readonly echo: object;
+}
+
+export interface TranslatedRequest {
+  readonly chat: ChatRequest;
+  readonly facts: ReplyFacts;
+}
+
+/** Parts of a body are repeated in the response as they came, so its depth is bounded. */
+const anyBody = jsonObject();
+
+/** Throws a ValidationError whose path is that in the client's request. */
+export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<TranslatedRequest> {
+  const body = anyBody(json);
+  yield;
+  const request = large
+    ? yield* checkInSteps(responsesRequest, body, body["input"], item)
+    : responsesRequest(body);
+  const { input, include } = request;
+  const tools = createToolSet();
+  tools.add(request.tools, ["tools"]);
+  const conversation = createConversation(tools, open);
+  if (request.instructions) conversation.addInput("system", request.instructions, ["instructions"]);
+  if (typeof input === "string") conversation.addInput("user", input, ["input"]);
+  else
+    for (const [index, each] of input.entries()) {
+      conversation.addItem(each, ["input", index]);
+      yield;
+    }
+  const { tool_choice, declared } = choiceOf(request.tool_choice, tools);
+  return {
+    chat: {
+      ...requestOf("responses", conversation.entries()),
+      model: request.model,
+      stream: request.stream,
+      temperature: request.temperature,
+      top_p: request.top_p,
+      max_tokens: request.max_output_tokens,
+      maxTokens: request.max_output_tokens,
+      response_format: request.text?.format,
+      logprobs: include.includes("message.output_text.logprobs"),
+      top_logprobs: request.top_logprobs,
+      // Most providers have one field for who the end user is.
+      user: request.user ?? request.safety_identifier,
+      ...thinkingOf(request),
+      ...(declared.length > 0 && {
+        tools: functionsOf(declared),
+        tool_choice,
+        parallel_tool_calls: request.parallel_tool_calls,
+      }),
+      further: furtherOf(request),
+    },
+    facts: {
+      tools: new Map(declared.map(([name, { origin }]) => [name, origin])),
+      leftOut: [...tools.leftOut],
+      unreadReasoning: conversation.unread(),
+      seals: include.includes("reasoning.encrypted_content"),
+      echo: echoOf(request, asObject(json)),
+    },
+  };
+}
+
+/** The tools that the model gets. Throws a ValidationError where it could not take one. */
+function functionsOf(declared: readonly (readonly [string, Declaration])[]) {
+  const { pattern, expected } = TOOL_NAME;
+  const tools = declared.map(([name, { function: own, path }]) => {
+    if (!pattern.test(name))
+      fail("invalid_value", `expected ${expected}, got ${cut(JSON.stringify(name))}`, [
+        ...path,
+        "name",
+      ]);
+    return { type: "function" as const, function: own };
+  });
+  return withinBounds(tools, (index) => [...declared[index]![1].path, "parameters"]);
+}
+
+/** A summary is the reasoning itself, as far as the model shows it. */
+function thinkingOf({ reasoning }: ResponsesRequest) {
+  const { effort: given, summary } = reasoning ?? {};
+  const effort = given === "none" ? undefined : given;
+  const showThinking = summary !== undefined && given !== "none";
+  return { showThinking, wantsThinking: showThinking || effort !== undefined, effort };
+}
+
+/** The fields that most providers do not know. */
+const furtherOf = (request: ResponsesRequest) => ({
+  verbosity: request.text?.verbosity,
+  prompt_cache_key: request.prompt_cache_key,
+  prompt_cache_retention: request.prompt_cache_retention,
+  safety_identifier: request.safety_identifier && pseudonymOf(request.safety_identifier),
+});
+
+/** `json`: the request as the client wrote it. */
+const echoOf = (request: ResponsesRequest, json: Record<string, unknown>): object => ({
+  background: false,
+  instructions: request.instructions ?? null,
+  max_output_tokens: request.max_output_tokens ?? null,
+  metadata: request.metadata ?? {},
+  parallel_tool_calls: request.parallel_tool_calls ?? true,
+  previous_response_id: null,
+  reasoning: { effort: null, summary: null, ...asObject(json["reasoning"]) },
+  service_tier: "default",
+  store: false,
+  temperature: request.temperature ?? 1,
+  text: { format: { type: "text" }, ...asObject(json["text"]) },
+  tool_choice: json["tool_choice"] ?? "auto",
+  tools: json["tools"] ?? [],
+  top_p: request.top_p ?? 1,
+  truncation: "disabled",
+  user: request.user ?? null,
+});

@@ -1,0 +1,251 @@
+// What the body of POST /v1/responses looks like: its fields, its input items, its tools. The parts
+// of messages become those of chat completions. What asks for something that the vendor's service
+// has stored is refused here.
+import {
+  joinText,
+  MEDIA_BOUNDS,
+  SCHEMA_BOUNDS,
+  textOf,
+  type ContentPart,
+} from "../../../core/openai/request.ts";
+import {
+  aheadOr,
+  array,
+  boolean,
+  byType,
+  fail,
+  isObject,
+  jsonObject,
+  lenient,
+  literal,
+  makeCheck,
+  nonEmpty,
+  number,
+  object,
+  optional,
+  refine,
+  string,
+  variant,
+  withDefault,
+  type Check,
+  type Fields,
+  type Infer,
+} from "../../../core/schema/checker.ts";
+import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
+
+/** Only absent or null passes. */
+const absent = (message: string) =>
+  makeCheck({}, (value) => (value == null ? undefined : fail("unsupported_value", message)), {
+    optional: true,
+  });
+/** Only absent, null or false passes. */
+const off = (message: string) =>
+  refine(optional(boolean()), (on) => (on ? fail("unsupported_value", message) : undefined));
+
+/** An object with this type. */
+const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
+  object({ type: literal(type), ...fields });
+
+/** Names are joined and hashed, and a namespace's for each of its functions. */
+const MAX_NAME = 256;
+const toolName = refine(
+  nonEmpty,
+  (name) => {
+    const message = `expected at most ${MAX_NAME} characters, got ${name.length}`;
+    return name.length > MAX_NAME ? fail("invalid_value", message) : name;
+  },
+  { maxLength: MAX_NAME },
+);
+/** Chat completions takes no more. */
+export const MAX_TOOLS = 128;
+/** A list of tools. How many there are is checked before the first of them is. */
+const listOf = <T>(tool: Check<T>): Check<T[]> => array(tool, { max: MAX_TOOLS });
+
+const text = optional(string());
+const strict = optional(boolean());
+const toolFields = {
+  description: text,
+  parameters: optional(jsonObject(SCHEMA_BOUNDS)),
+  strict,
+  /** Of a free-form tool: a grammar, or none. */
+  format: lenient(jsonObject()),
+};
+const callable = object({ type: literal("function", "custom"), name: toolName, ...toolFields });
+export type Callable = Infer<typeof callable>;
+const callables = withDefault(listOf(callable), []);
+const hosted = (name: string) =>
+  refine(object({ type: literal(name) }), () => ({ type: "hosted" as const, name }));
+/** The tools that run inside the vendor's service. */
+export const HOSTED = {
+  web_search: hosted("web_search"),
+  web_search_2025_08_26: hosted("web_search_2025_08_26"),
+  web_search_preview: hosted("web_search_preview"),
+  web_search_preview_2025_03_11: hosted("web_search_preview_2025_03_11"),
+  file_search: hosted("file_search"),
+  code_interpreter: hosted("code_interpreter"),
+  image_generation: hosted("image_generation"),
+  mcp: hosted("mcp"),
+};
+const tool = variant("type", {
+  function: callable,
+  custom: callable,
+  namespace: kind("namespace", { name: toolName, description: text, tools: callables }),
+  tool_search: kind("tool_search", { execution: text, ...toolFields }),
+  ...HOSTED,
+});
+export type Tool = Infer<typeof tool>;
+const tools = withDefault(listOf(tool), []);
+
+const noFiles = absent("no files are stored or fetched here; send the data itself");
+const stored = { file_id: noFiles, file_url: noFiles };
+const textIn = (field: string): Check<ContentPart> =>
+  refine(object({ [field]: string() }), (part) => ({ type: "text", text: part[field]! }));
+const plainText = textIn("text");
+const mediaParts = {
+  input_image: refine(
+    object({ ...stored, image_url: nonEmpty, detail: text }),
+    ({ image_url: url, detail }): ContentPart => ({
+      type: "image_url",
+      image_url: { url, detail },
+    }),
+  ),
+  input_file: refine(
+    object({ ...stored, file_data: nonEmpty, filename: text }),
+    ({ file_data, filename }): ContentPart => ({ type: "file", file: { file_data, filename } }),
+  ),
+  input_audio: refine(
+    object({ ...stored, input_audio: jsonObject(MEDIA_BOUNDS) }),
+    ({ input_audio }): ContentPart => ({ type: "input_audio", input_audio }),
+  ),
+};
+const part = variant("type", {
+  input_text: plainText,
+  output_text: plainText,
+  summary_text: plainText,
+  reasoning_text: plainText,
+  refusal: textIn("refusal"),
+  // It stands in messages between a client's own agents, where the vendor's service would have
+  // sealed what a model wrote. Here the model's words are plain.
+  encrypted_content: textIn("encrypted_content"),
+  ...mediaParts,
+});
+const content = byType({ string: string(), array: array(part) });
+const NO_TEXT = "must be the type of a text here";
+/** A content that may have texts only. */
+const onlyText = refine(content, (parts) => {
+  if (typeof parts === "string") return parts;
+  const index = parts.findIndex(({ type }) => type !== "text");
+  return index === -1 ? textOf(parts) : fail("invalid_value", NO_TEXT, [index, "type"]);
+});
+/** The texts of a summary, joined. What has no text says nothing; images and files are refused. */
+const summary = makeCheck({}, summaryText, { optional: true });
+function summaryText(value: unknown): string {
+  const texts = asArray(value).map((each, index) => {
+    const { type, text } = asObject(each);
+    if (Object.hasOwn(mediaParts, String(type))) fail("invalid_value", NO_TEXT, [index, "type"]);
+    return asString(text) ?? "";
+  });
+  return texts.join("");
+}
+
+const type = withDefault(literal("message"), "message");
+const system = refine(object({ type, content: onlyText }), (said) => ({
+  ...said,
+  role: "system" as const,
+}));
+const message = variant("role", {
+  user: object({ type, role: literal("user"), content: refine(content, joinText) }),
+  assistant: object({ type, role: literal("assistant"), content: onlyText }),
+  system,
+  developer: system,
+});
+
+/** Clients that keep to this never refer to what a service has stored. */
+const NOT_STORED = "nothing is stored here; set store: false, and send the items";
+const reference = makeCheck({}, () => fail("unsupported_value", NOT_STORED));
+const call = { call_id: nonEmpty, name: nonEmpty, namespace: optional(toolName) };
+const json = byType({ string: string(), object: jsonObject() });
+const result = { call_id: nonEmpty, output: content };
+const itemOfType = variant("type", {
+  message,
+  function_call: kind("function_call", { ...call, arguments: json }),
+  custom_tool_call: kind("custom_tool_call", { ...call, input: string() }),
+  tool_search_call: kind("tool_search_call", { call_id: nonEmpty, arguments: optional(json) }),
+  function_call_output: kind("function_call_output", result),
+  custom_tool_call_output: kind("custom_tool_call_output", result),
+  tool_search_output: kind("tool_search_output", { call_id: nonEmpty, tools }),
+  reasoning: kind("reasoning", { content: optional(onlyText), summary, encrypted_content: text }),
+  additional_tools: kind("additional_tools", { tools }),
+  agent_message: kind("agent_message", { content: onlyText }),
+  item_reference: reference,
+});
+export type InputItem = Infer<typeof itemOfType>;
+/** An item without a type is a message if it has a role, and may be a reference if it has an id. */
+export const item = aheadOr(
+  makeCheck<InputItem>({}, (value, all) => {
+    const { type = null, role, id } = asObject(value);
+    if (!isObject(value) || type !== null) return itemOfType(value, all);
+    return role === undefined && typeof id === "string" ? reference(value) : message(value, all);
+  }),
+);
+
+const schema = jsonObject(SCHEMA_BOUNDS);
+const jsonSchema = kind("json_schema", { name: nonEmpty, description: text, schema, strict });
+const format = variant("type", {
+  text: refine(kind("text", {}), () => undefined),
+  json_object: kind("json_object", {}),
+  json_schema: refine(jsonSchema, ({ type, ...json_schema }) => ({ type, json_schema })),
+});
+
+const chosenTool = object({ type: nonEmpty, name: text, namespace: optional(toolName) });
+export type ChosenTool = Infer<typeof chosenTool>;
+const chosenTools = array(chosenTool, { min: 1, max: MAX_TOOLS });
+const mode = literal("auto", "required");
+const allowedTools = kind("allowed_tools", { mode, tools: chosenTools });
+export type AllowedTools = Infer<typeof allowedTools>;
+const choice = makeCheck<ChosenTool | AllowedTools>(
+  { anyOf: [allowedTools.schema, chosenTool.schema] },
+  (value, all) =>
+    asObject(value)["type"] === "allowed_tools" ? allowedTools(value, all) : chosenTool(value, all),
+);
+
+/** As long as OpenAI lets it be. */
+const CACHE_KEY = { pattern: /^.{1,64}$/su, expected: "1 to 64 characters" };
+
+export const responsesRequest = object({
+  model: nonEmpty,
+  input: byType({ string: nonEmpty, array: array(item, { min: 1 }) }),
+  instructions: text,
+  stream: withDefault(boolean(), false),
+  store: off("nothing is stored here; leave it out, or send false"),
+  background: off("replies are not kept for later"),
+  previous_response_id: absent(NOT_STORED),
+  conversation: absent(NOT_STORED),
+  prompt: absent("no prompts are stored here; send instructions and input"),
+  max_output_tokens: optional(number({ min: 1, integer: true })),
+  temperature: optional(number({ min: 0, max: 2 })),
+  top_p: optional(number({ min: 0, max: 1 })),
+  tools,
+  tool_choice: withDefault(
+    byType({ string: literal("none", "auto", "required"), object: choice }),
+    "auto",
+  ),
+  parallel_tool_calls: optional(boolean()),
+  reasoning: optional(
+    object({
+      effort: optional(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
+      summary: optional(literal("auto", "concise", "detailed")),
+    }),
+  ),
+  text: optional(
+    object({ format: optional(format), verbosity: lenient(literal("low", "medium", "high")) }),
+  ),
+  include: withDefault(array(string()), []),
+  top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
+  metadata: lenient(jsonObject({ maxValues: 1_000 })),
+  user: lenient(nonEmpty),
+  safety_identifier: lenient(nonEmpty),
+  prompt_cache_key: lenient(string(CACHE_KEY)),
+  prompt_cache_retention: lenient(literal("in_memory", "24h")),
+});
+export type ResponsesRequest = Infer<typeof responsesRequest>;

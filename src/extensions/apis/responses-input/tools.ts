@@ -1,0 +1,127 @@
+// The tools of a request as functions, which every model knows, and the way back: which tool of the
+// client a function stands for. A free-form tool is a function with one text. The names of a
+// namespace's functions begin with that of the namespace. Tools that the vendor's service runs on
+// its own side are left out.
+import { createHash } from "node:crypto";
+import type { Tool as FunctionTool } from "../../../core/openai/request.ts";
+import { cut, fail } from "../../../core/schema/checker.ts";
+import { asString } from "../../../core/schema/untrusted-json.ts";
+import type { Path } from "../client-apis/index.ts";
+import { MAX_TOOLS, type Callable, type Tool } from "./schema.ts";
+
+/** What a function stands for. */
+export interface ToolOrigin {
+  readonly type: "function" | "custom" | "tool_search";
+  readonly name: string;
+  /** Undefined: the tool is in none. */
+  readonly namespace: string | undefined;
+}
+
+/** A tool as it is declared to a model. */
+export interface Declaration {
+  readonly origin: ToolOrigin;
+  readonly function: FunctionTool["function"];
+  /** Where the tool stands in the request. */
+  readonly path: Path;
+}
+
+/** The tools of one request. */
+export interface ToolSet {
+  /** By the names of their functions, in the order of the request. */
+  readonly declarations: ReadonlyMap<string, Declaration>;
+  /** The types of the hosted tools. */
+  readonly leftOut: ReadonlySet<string>;
+  /**
+   * Adds tools. One that is declared again takes the place of the earlier one. Returns the names of
+   * their functions. Throws a ValidationError, also if two different tools had one name, or if
+   * there were too many of them in all.
+   */
+  add(tools: readonly Tool[], path: Path): string[];
+}
+
+/** The name of the function that searches for tools, on the client's side. */
+export const TOOL_SEARCH = "tool_search";
+/** The most characters of a function's name. */
+const MAX_NAME = 64;
+const HASH_DIGITS = 8;
+
+/** The name of the function that stands for a tool. It depends on nothing else. */
+export function functionName(name: string, namespace: string | undefined): string {
+  if (namespace === undefined) return name;
+  const whole = `${namespace}__${name}`;
+  if (whole.length <= MAX_NAME) return whole;
+  const hash = createHash("sha256").update(whole).digest("hex").slice(0, HASH_DIGITS);
+  return `${whole.slice(0, MAX_NAME - HASH_DIGITS - 1)}_${hash}`;
+}
+
+export function createToolSet(): ToolSet {
+  const declarations = new Map<string, Declaration>();
+  const leftOut = new Set<string>();
+
+  function declare(name: string, declaration: Declaration): string {
+    const { origin, path } = declaration;
+    const earlier = declarations.get(name);
+    if (earlier && !isSame(earlier.origin, origin))
+      fail("invalid_value", `two different tools would be called "${cut(name)}"`, path);
+    if (!earlier && declarations.size === MAX_TOOLS)
+      fail(
+        "invalid_value",
+        `is one more than the ${MAX_TOOLS} tools that a request may have`,
+        path,
+      );
+    declarations.set(name, declaration);
+    return name;
+  }
+
+  function declareCallable(tool: Callable, namespace: string | undefined, path: Path): string {
+    const name = functionName(tool.name, namespace);
+    const origin = { type: tool.type, name: tool.name, namespace };
+    return declare(name, { origin, function: functionFor(tool, name), path });
+  }
+
+  function addTool(tool: Tool, path: Path): string[] {
+    if (tool.type === "function" || tool.type === "custom")
+      return [declareCallable(tool, undefined, path)];
+    if (tool.type === "namespace")
+      return tool.tools.map((inner, index) =>
+        declareCallable(inner, tool.name, [...path, "tools", index]),
+      );
+    if (tool.type === TOOL_SEARCH && tool.execution === "client") {
+      const { type, description, parameters } = tool;
+      const origin = { type, name: TOOL_SEARCH, namespace: undefined };
+      const declared = { name: TOOL_SEARCH, description, parameters, strict: undefined };
+      return [declare(TOOL_SEARCH, { origin, function: declared, path })];
+    }
+    leftOut.add(tool.type === "hosted" ? tool.name : tool.type);
+    return [];
+  }
+
+  return {
+    declarations,
+    leftOut,
+    add: (tools, path) => tools.flatMap((tool, index) => addTool(tool, [...path, index])),
+  };
+}
+
+/** Whether two declarations are of one tool. What they say of it may differ. */
+const isSame = (one: ToolOrigin, other: ToolOrigin): boolean =>
+  one.type === other.type && one.name === other.name && one.namespace === other.namespace;
+
+function functionFor(tool: Callable, name: string): FunctionTool["function"] {
+  const { description, parameters, strict, format = {} } = tool;
+  if (tool.type === "function") return { name, description, parameters, strict };
+  const { syntax, definition } = format;
+  const rule = asString(definition)
+    ? `The input is a text that follows this ${asString(syntax) ?? ""} grammar:\n${definition}`
+    : "The input is free text.";
+  const described = `${description ?? ""}\n\n${rule}`;
+  return { name, description: described, parameters: FREE_FORM, strict: undefined };
+}
+
+/** The parameters of a function that stands for a free-form tool. */
+const FREE_FORM = {
+  type: "object",
+  properties: { input: { type: "string", description: "The whole input of the tool." } },
+  required: ["input"],
+  additionalProperties: false,
+};

@@ -1,0 +1,59 @@
+// Bounds what a process takes on: the connections of its clients, and the bytes of bodies and
+// replies that it keeps in memory.
+import type { ConfigExtension } from "../../../config/extension.ts";
+import { integer, nullable, positive } from "../../../config/fields.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import type { Capacity } from "../../../core/http/connection.ts";
+import { HttpError } from "../../../core/http/http-error.ts";
+import { withDefault } from "../../../core/schema/checker.ts";
+import { countingKept } from "./kept.ts";
+import { connectionShare, heapShare } from "./shares.ts";
+
+const maxBytes = defineSetting<number | null>(
+  "server.max_bytes_in_flight",
+  null,
+  () => withDefault(nullable(integer(1024, Number.MAX_SAFE_INTEGER)), null),
+  { fixed: true },
+);
+const maxConnections = defineSetting<number | null>(
+  "server.max_connections",
+  null,
+  () => withDefault(nullable(positive), null),
+  { fixed: true },
+);
+
+export const extension: ConfigExtension = {
+  name: "capacity",
+  settings: [maxBytes, maxConnections],
+  start: () => ({ around: countingKept }),
+  capacity: (config) =>
+    createCapacity(
+      maxConnections.of(config) ?? connectionShare(),
+      maxBytes.of(config) ?? heapShare(),
+    ),
+};
+
+/** The bounds of one listener. Infinity: none. */
+export function createCapacity(connectionLimit: number, byteLimit: number): Capacity {
+  let total = 0;
+  return {
+    connected(connections, count) {
+      if (count <= connectionLimit) return;
+      for (const { live, socket } of connections)
+        if (live.size === 0) {
+          socket.destroy();
+          return;
+        }
+    },
+    retain(bytes, own) {
+      // One exchange has bounds of its own, so alone it always has room.
+      const isAlone = total === own;
+      if (bytes > 0 && total + bytes > byteLimit && !isAlone)
+        return new HttpError("server_overloaded", "The gateway has too many large requests.", {
+          "Retry-After": "1",
+        });
+      total += bytes;
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,40 @@
+// Bounds the memory of a log whose reader falls behind: further lines are dropped, counted, and
+// reported.
+import type { Writable } from "node:stream";
+import type { DropEvents, Extension } from "../../../core/extension/extension.ts";
+import type { WriteLines } from "../../../core/http/line-log.ts";
+
+/** Characters that are kept for a reader that is behind. */
+export const MAX_BACKLOG = 8 * 1024 * 1024;
+
+export const extension: Extension = { name: "log-bounds", boundLog };
+
+/** Lines that are written in one call are kept or dropped together. */
+export function boundLog(stream: Writable, events: DropEvents): WriteLines {
+  let droppedLines = 0;
+
+  /** After dropped lines, all are dropped until the backlog is gone: one gap, not many. */
+  function mustDrop(lines: string): boolean {
+    if (droppedLines > 0) return true;
+    const backlog = stream.writableLength;
+    return backlog > 0 && backlog + lines.length > MAX_BACKLOG;
+  }
+
+  function drop(lines: string): void {
+    if (droppedLines === 0) stream.once("drain", recover);
+    const count = lines.split("\n").length - 1;
+    droppedLines += count;
+    for (let i = 0; i < count; i += 1) events.dropped();
+  }
+
+  function recover(): void {
+    const lines = droppedLines;
+    droppedLines = 0;
+    events.recovered(lines);
+  }
+
+  return (lines) => {
+    if (mustDrop(lines)) drop(lines);
+    else stream.write(lines);
+  };
+}

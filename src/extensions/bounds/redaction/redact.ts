@@ -1,0 +1,114 @@
+// Makes a provider's text fit for the operator's logs, /status and the ledger. It may quote keys,
+// and it may hold anything. Taken out are the secrets of this configuration wherever they stand,
+// and everything that looks like a key: `sk-...` and its like, what follows Bearer, `key=` and
+// other such names, the user and password of a URL, and long runs of letters and digits. Control
+// characters are removed, so that they cannot forge lines or colours.
+//
+// The work is bounded: a long text is cut first, and every pattern takes time in proportion to that
+// bound. Not found are a short key of another party without any sign of a key, and keys that are
+// split by blanks.
+import { sha256 } from "../../../core/hash.ts";
+
+/** Characters of a text that are looked at. */
+const READ_CHARS = 4_096;
+/** Characters of a text that are left. */
+const SHOWN_CHARS = 300;
+/** No secret has more characters. */
+const LONGEST_WORD = 512;
+/** Placeholders such as "x" are no secrets: taking them out would garble every text. */
+const SHORTEST_SECRET = 4;
+const MARK = "[redacted]";
+
+const LINE_ENDS = /[\t\n\v\f\r\u0085\u2028\u2029]/g;
+/**
+ * Control and formatting characters, which hide text or turn it around, and halves of surrogate
+ * pairs.
+ */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
+const WORDS = /[^\s"'`<>(){}[\],;]{4,512}/g;
+const RUNS = /[A-Za-z0-9+/_=-]{20,}/g;
+const CAMEL_CASE = /^[A-Z]?[a-z]{2,14}(?:[A-Z][a-z]{2,14})*$/;
+/** `api_key: ...` and its like: a name, a sign of assignment, and the secret. */
+const NAMED_SECRET = new RegExp(
+  "(api[ _-]?key|access[ _-]?key|secret|token|passw(?:or)?d|credential)" +
+    /(["']?\s{0,4}(?:provided|given|is)?\s{0,4}[:=]\s{0,4}["']?)[^\s"'`,;&]+/.source,
+  "gi",
+);
+const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
+  [/:\/\/\S{1,512}@/g, `://${MARK}@`],
+  [/\bBearer\s{1,4}(?!token\b|auth)[^\s"'`,;]+/gi, `Bearer ${MARK}`],
+  [
+    /\b(authorization["']?\s{0,4}[:=]\s{0,4}["']?)(?:(?:basic|bearer|token)\s{1,4})?[^\s"'`,;]+/gi,
+    `$1${MARK}`,
+  ],
+  [NAMED_SECRET, `$1$2${MARK}`],
+  [/(key=["']?)[^\s"'`,;&]+/gi, `$1${MARK}`],
+  [/(\bpass(?:phrase|code)?=["']?)[^\s"'`,;&]+/gi, `$1${MARK}`],
+  // A JSON web token: three parts, of which the last may be short.
+  [/\beyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]*)?/g, MARK],
+  [/\bxox[a-z]-[^\s"'`,;<>(){}[\]\\]{3,}/g, MARK],
+  [/\b[sprc]k[-_][^\s"'`,;<>(){}[\]\\]{3,}/g, MARK],
+  [/\b(?:gsk|csk|xai|pplx|hf|nvapi|tgp|gh[pousr]|glpat)[-_][^\s"'`,;<>(){}[\]\\]{10,}/g, MARK],
+  [/\bAIza[\w-]{10,}/g, MARK],
+];
+
+/**
+ * Takes the secrets out of a text, and cuts it at 300 characters. `secrets` are taken out wherever
+ * they stand, also as base64 and in URLs; words whose SHA-256 is in `digests` likewise.
+ */
+export function createRedact(
+  secrets: readonly string[],
+  digests: ReadonlySet<string>,
+): (text: string) => string {
+  const forms = [...new Set(secrets.filter(isSecret).flatMap(formsOf))];
+  forms.sort((a, b) => b.length - a.length); // one may be a part of another
+
+  /** Clients' keys are known by their digests only. Punctuation after a word is not the word's. */
+  function withoutKeys(word: string): string {
+    let end = word.length;
+    while (end > 0 && ".:!?".includes(word[end - 1]!)) end -= 1;
+    const known =
+      digests.has(sha256(word)) || (end < word.length && digests.has(sha256(word.slice(0, end))));
+    return known ? MARK : word;
+  }
+
+  return (text) => {
+    let left = readable(text);
+    for (const form of forms) left = left.replaceAll(form, MARK);
+    if (digests.size > 0) left = left.replace(WORDS, withoutKeys);
+    for (const [pattern, replacement] of PATTERNS) left = left.replace(pattern, replacement);
+    left = left.replace(RUNS, (run) => (isRandom(run) ? MARK : run));
+    return left.slice(0, SHOWN_CHARS).replace(UNSEEN, ""); // the cut may have halved a pair
+  };
+}
+
+const isSecret = (text: string): boolean => text.length >= SHORTEST_SECRET;
+
+/** As it stands, in a URL, in JSON, in base64. */
+const formsOf = (secret: string): string[] => [
+  secret,
+  encodeURIComponent(secret),
+  JSON.stringify(secret).slice(1, -1),
+  Buffer.from(secret)
+    .toString("base64")
+    .replace(/={1,2}$/, ""),
+];
+
+/** One line of printable text, without a last word that the cut may have halved. */
+function readable(text: string): string {
+  const line = text.slice(0, READ_CHARS).replace(LINE_ENDS, " ").replace(UNSEEN, "");
+  if (text.length <= READ_CHARS) return line.trim();
+  const lastBlank = line.lastIndexOf(" ");
+  return line.slice(0, lastBlank === -1 ? -LONGEST_WORD : lastBlank).trim();
+}
+
+/**
+ * Whether a run is more likely made by chance than a name such as `claude-sonnet-4-5-20250929` or
+ * `streamGenerateContent`: by its longest pieces between signs.
+ */
+const isRandom = (run: string): boolean => run.split(/[-_/+=]/).some(isRandomPiece);
+
+function isRandomPiece(piece: string): boolean {
+  if (piece.length < 12 || CAMEL_CASE.test(piece)) return false;
+  return piece.length >= 20 || (/\d/.test(piece) && /[a-z]/i.test(piece));
+}

@@ -1,0 +1,151 @@
+// The admin listener: what the gateway does, for its operator. It stands on a loopback address by
+// default. Other extensions add the paths that it serves.
+import { port, strict } from "../../../config/fields.ts";
+import { isLoopback } from "../../../config/demo-key.ts";
+import type { Host, HostExtension, HostPart } from "../../scale/installation/index.ts";
+import { accountLimitName } from "../../../core/accounts/limiter.ts";
+import { soleOf } from "../../../core/extension/gateway-parts.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
+import type { Handler } from "../../../core/http/exchange.ts";
+import { sendJson } from "../../../core/http/responses.ts";
+import { createServer, type Server } from "../../../core/http/server.ts";
+import { openapiRoutes } from "../../apis/openapi/index.ts";
+import {
+  boolean,
+  fail,
+  nonEmpty,
+  optional,
+  refine,
+  withDefault,
+} from "../../../core/schema/checker.ts";
+import { createGuard } from "./access.ts";
+import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
+
+export interface AdminSettings {
+  /** The address or name to listen on. Beyond loopback it takes a password, and TLS or `plain`. */
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Absent: everybody who reaches the listener may ask. */
+  readonly password?: string | undefined;
+  /** The password may travel without TLS, beyond loopback. */
+  readonly plain: boolean;
+  /** Of the extension that serves HTTPS. Absent: there is none. */
+  readonly tls?: unknown;
+}
+
+/** Absent: 127.0.0.1:8081, and no listener if that port is taken. */
+export const admin = defineSetting<AdminSettings | undefined>(
+  "admin",
+  undefined,
+  ({ credential, addedTo }) =>
+    optional(
+      refine(
+        strict({
+          host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
+          port: withDefault(port, DEFAULT_ADDRESS.port),
+          password: optional(credential),
+          plain: withDefault(boolean(), false),
+          ...addedTo("admin"),
+        }),
+        assertSafe,
+      ),
+    ),
+  { fixed: true },
+);
+
+/**
+ * Beyond loopback the listener must have a password, and the connection must be encrypted, unless
+ * the operator says that the network is safe.
+ */
+function assertSafe<T extends AdminSettings>(settings: T): T {
+  const { host, password, plain, tls } = settings;
+  if (isLoopback(host)) return settings;
+  if (password && (tls || plain)) return settings;
+  const message =
+    "must be a loopback address, unless there are admin.password and admin.tls; " +
+    "admin.plain: true allows the password without TLS";
+  return fail("invalid_value", message, ["host"]);
+}
+
+/** The password travels without TLS beyond loopback. */
+const isPlain = ({ host, tls }: AdminSettings): boolean => !isLoopback(host) && !tls;
+
+const PLAIN_WARNING =
+  "allows admin.password without TLS: whoever can read the network between browser and gateway " +
+  "has the password";
+
+export { DEFAULT_ADDRESS, sharePort } from "./port.ts";
+
+export const extension: HostExtension = {
+  name: "admin",
+  settings: [admin],
+  secrets(config) {
+    const password = admin.of(config)?.password;
+    return password === undefined ? [] : [password];
+  },
+  issues: portIssues,
+  warnings(config) {
+    const configured = admin.of(config);
+    const warnings = portWarnings(config, configured !== undefined);
+    if (!configured || !isPlain(configured)) return warnings;
+    return [...warnings, { path: ["admin", "plain"], message: PLAIN_WARNING }];
+  },
+  startOnce,
+};
+
+function startOnce(host: Host): HostPart {
+  const { config, diagnose } = host;
+  const configured = admin.of(config);
+  const options = {
+    receiveMs: config.server.receive_ms,
+    sendMs: config.server.send_ms,
+    ...DEFAULT_ADDRESS,
+    ...configured,
+    secure: soleOf(host.extensions, "secure")?.(config, "admin"),
+    boundPipeline: soleOf(host.extensions, "boundPipeline"),
+  };
+  let address: string | undefined;
+  let server: Server | undefined;
+  return {
+    adminRoutes: {
+      "/status": { GET: statusHandler(host) },
+      ...openapiRoutes(config, host.extensions),
+    },
+    async listen() {
+      if (configured && isPlain(configured))
+        diagnose({ event: "admin_plain", level: "warn", detail: `admin.plain ${PLAIN_WARNING}` });
+      server = createServer(host.adminRoutes(), options, {
+        clock: host.clock,
+        access: () => undefined,
+        renderError,
+        failed: internalErrorReporter(diagnose),
+        guard: createGuard(options, host.clock.monotonic),
+      });
+      try {
+        address = await server.listen();
+      } catch (error) {
+        // Nobody asked for the default port, so the gateway does without.
+        if (configured || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+        const detail = "127.0.0.1:8081 is taken: there is no admin listener; set admin.port";
+        diagnose({ event: "admin_port_taken", level: "warn", detail });
+      }
+    },
+    announcement: () => (address === undefined ? undefined : `console and admin on ${address}`),
+    close: () => server?.close(0, shuttingDown()),
+  };
+}
+
+const statusHandler =
+  (host: Host): Handler =>
+  async ({ res }) => {
+    const { status } = await host.look();
+    const accounts = [...host.accounts()].map(([account, rpm]) => ({
+      account,
+      rpm,
+      used: host.used(accountLimitName(account)),
+    }));
+    const shown = { ...status, limits: { ...status.limits, accounts } };
+    sendJson(res, 200, shown, { "Cache-Control": "no-store" });
+  };

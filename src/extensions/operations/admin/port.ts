@@ -1,0 +1,43 @@
+// The public and the admin listener cannot share a port of one host.
+import type { Warning } from "../../../config/extension.ts";
+import type { Config } from "../../../core/config.ts";
+import type { ValidationIssue } from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+
+/** Where the admin listener is, if no admin section says another place. */
+export const DEFAULT_ADDRESS = { host: "127.0.0.1", port: 8081 };
+
+interface Address {
+  readonly host: unknown;
+  readonly port: unknown;
+}
+
+export function portIssues(json: unknown): ValidationIssue[] {
+  const { server, admin } = asObject(json);
+  // Where the default port is taken, there is no listener.
+  if (admin === undefined || admin === null) return [];
+  const { host = "127.0.0.1", port = 8080 } = asObject(server);
+  if (!sharePort({ host, port }, { ...DEFAULT_ADDRESS, ...asObject(admin) })) return [];
+  const message = "is server.port too, on the same host";
+  return [{ path: ["admin", "port"], code: "invalid_value", message }];
+}
+
+/** `isConfigured`: there is an admin section. */
+export function portWarnings({ server }: Config, isConfigured: boolean): Warning[] {
+  if (isConfigured || !sharePort(server, DEFAULT_ADDRESS)) return [];
+  const message =
+    "is the port of the admin listener where no admin section says another: there will be none";
+  return [{ path: ["server", "port"], message }];
+}
+
+/** Whether two listeners would have the same port of one host. Port 0 is any that is free. */
+export function sharePort(one: Address, other: Address): boolean {
+  if (one.port !== other.port || one.port === 0) return false;
+  const names = [nameOf(one), nameOf(other)];
+  if (names[0] === names[1] || names.includes("::")) return true;
+  const isIpv6 = names.some((name) => name.includes(":"));
+  if (names.includes("0.0.0.0")) return !isIpv6;
+  return names.includes("localhost") && names.some((name) => ["127.0.0.1", "::1"].includes(name));
+}
+
+const nameOf = ({ host }: Address): string => String(host).toLowerCase();

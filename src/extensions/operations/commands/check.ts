@@ -1,0 +1,51 @@
+// The command `check`: validates a configuration, and prints what is odd in it. With --live it also
+// calls the providers.
+import {
+  JSON_OPTION,
+  type Command,
+  type CommandArguments,
+  type Terminal,
+} from "../../../command-line/command.ts";
+import { createFormats } from "../../../config/formats.ts";
+import { pathText } from "../../../core/schema/checker.ts";
+import { callProviders, liveText } from "./live.ts";
+import { warningsOf } from "./warnings.ts";
+
+async function run(args: CommandArguments, terminal: Terminal): Promise<number> {
+  const { config, extensions, source } = await terminal.load(args, { here: true });
+  for (const { assertReady } of extensions) assertReady?.(config, extensions);
+  const found = extensions.flatMap((extension) => extension.warnings?.(config) ?? []);
+  const warnings = [...warningsOf(config, createFormats(extensions)), ...found].map(
+    ({ path, message }) => ({
+      path: pathText(path),
+      message,
+    }),
+  );
+  for (const { path, message } of warnings) terminal.warn(`warning: ${path} ${message}`);
+  const counts = {
+    models: config.models.size,
+    aliases: config.aliases.size,
+    keys: config.keys.length,
+  };
+  const summary = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
+  const result = { ok: true, source: source ?? null, ...counts, warnings };
+  const text = `${source ?? "the demo configuration"} is valid: ${summary.join(", ")}\n`;
+  if (args.values["live"] === undefined) {
+    await terminal.answer(args, result, text);
+    return 0;
+  }
+  const providers = await callProviders(config, extensions);
+  const ok = providers.every((answer) => answer.result !== "failed");
+  await terminal.answer(args, { ...result, ok, providers }, `${text}${liveText(providers)}`);
+  return ok ? 0 : 1;
+}
+
+export const check: Command = {
+  summary: "validate a configuration; with --live, make a tiny call to each provider",
+  example: "check --config gateway.json --live",
+  options: {
+    live: { meaning: "make one tiny call to each provider; nothing is booked" },
+    json: JSON_OPTION,
+  },
+  run,
+};

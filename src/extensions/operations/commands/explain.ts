@@ -1,0 +1,51 @@
+// The command `explain`: the candidates of an alias in their order, and why.
+import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
+import { table } from "../../../command-line/table.ts";
+import type { Config } from "../../../core/config.ts";
+
+/** What an alias's order follows, by its policy. */
+const ORDER = {
+  reasoning: "the models that think, strongest reasoning_score first",
+  value: "the highest quality_score per blended price (3 parts input, 1 part output) first",
+  list: "its models in the order of its own list",
+} as const;
+
+const WITH_CANDIDATES =
+  "A request goes to the first that can do what it needs, that its key may use and whose " +
+  "provider is not failing; GET /status on the admin listener tells which are.";
+const WITHOUT = "No model is a candidate: every request gets 503 model_unavailable.";
+
+export const explain: Command = {
+  summary: "the candidates of an alias in order, and why",
+  operand: "ALIAS",
+  operandMeaning: "an alias of the configuration",
+  example: "explain auto/chat",
+  options: { json: JSON_OPTION },
+  async run(args, terminal) {
+    const { config, extensions } = await terminal.load(args);
+    const { operand: name } = args;
+    const alias = config.aliases.get(name);
+    if (!alias) throw notAnAlias(name, config);
+    const candidates = alias.ranking.map((row) => ({
+      ...row,
+      provider: config.models.get(row.model)!.provider,
+    }));
+    const { enabled, policy = "list" } = alias;
+    const title = `${name}${enabled ? "" : " (disabled)"}: ${ORDER[policy]}`;
+    const fate = candidates.some((candidate) => candidate.rank !== null)
+      ? WITH_CANDIDATES
+      : WITHOUT;
+    const rows = table(["rank", "model", "provider", "why"], candidates);
+    const notes = extensions.flatMap((extension) => extension.notes?.(alias) ?? []);
+    const result = { alias: name, enabled, policy, candidates, ...(notes.length > 0 && { notes }) };
+    const text = [fate, ...notes].join("\n");
+    await terminal.answer(args, result, `${title}\n${rows}${text}\n`);
+  },
+};
+
+function notAnAlias(name: string, { models, aliases }: Config): Error {
+  const kind = models.has(name)
+    ? "is a model, and is served by itself or not at all"
+    : "is not an alias here";
+  return new Error(`'${name}' ${kind}; aliases: ${[...aliases.keys()].join(", ") || "none"}`);
+}

@@ -1,0 +1,138 @@
+// One tiny call to each provider of a configuration, as a gateway would make it: by the provider's
+// dialect, with its key, over the network. Nothing is opened in a ledger, so nothing is booked.
+import { systemClock } from "../../../core/clock.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import { dialectsIn, soleOf } from "../../../core/extension/gateway-parts.ts";
+import { Cancel } from "../../../core/http/cancel.ts";
+import { createMeter } from "../../../core/ledger/meter.ts";
+import { chatRequest } from "../../../core/openai/request.ts";
+import { ProviderError } from "../../../core/providers/provider-error.ts";
+import { attempt } from "../../../core/routing/attempt.ts";
+import { createCatalog, createMemory } from "../../../core/routing/catalog.ts";
+import { createFingerprint } from "../../../core/routing/fingerprint.ts";
+import type { Model } from "../../../core/routing/model.ts";
+import { fetchTransport } from "../../../core/upstream/fetch.ts";
+
+/** Enough for the providers that refuse fewer. */
+const MAX_TOKENS = 16;
+/** Milliseconds after which a provider that has not answered has failed. */
+export const LIVE_DEADLINE_MS = 30_000;
+
+/** What a provider said to the call. */
+export interface LiveAnswer {
+  /** Its name in the configuration. */
+  readonly provider: string;
+  /** The first model of the provider; null: no model uses the provider, so it was not called. */
+  readonly model: string | null;
+  /** Skipped: no model uses the provider. */
+  readonly result: "ok" | "failed" | "skipped";
+  /** Milliseconds until the whole answer was there, or the call had failed. Null: no call. */
+  readonly ms: number | null;
+  /** The error code that a client of the gateway would get. Null: it is no failure. */
+  readonly code: string | null;
+  /** The HTTP status of a refusal. Null: there was none. */
+  readonly status: number | null;
+  /** The provider's own words, redacted, or why there are none. Null: it is no failure. */
+  readonly detail: string | null;
+}
+
+/** Calls all providers at the same time. Resolves when each has answered or failed. */
+export function callProviders(
+  config: Config,
+  extensions: readonly Extension[],
+  deadlineMs = LIVE_DEADLINE_MS,
+): Promise<readonly LiveAnswer[]> {
+  const { models } = createCatalog(config, {
+    dialects: dialectsIn(extensions),
+    transport: fetchTransport(),
+    redact: soleOf(extensions, "createRedact")?.(config, extensions),
+    jsonExcess: soleOf(extensions, "jsonExcess"),
+    mediaTokens: undefined,
+    memory: createMemory(createFingerprint()),
+    clock: systemClock,
+  });
+  const all = [...models.values()];
+  const calls = [...config.providers.keys()].map(async (name) => {
+    const model = all.find(({ provider }) => provider.name === name);
+    return model ? await call(model, deadlineMs) : notCalled(name);
+  });
+  return Promise.all(calls);
+}
+
+const notCalled = (provider: string): LiveAnswer => ({
+  provider,
+  model: null,
+  result: "skipped",
+  ms: null,
+  code: null,
+  status: null,
+  detail: null,
+});
+
+async function call(model: Model, deadlineMs: number): Promise<LiveAnswer> {
+  const cancel = new Cancel();
+  const tooLate = `no whole answer within ${deadlineMs / 1000} seconds`;
+  const timer = systemClock.after(deadlineMs, () =>
+    cancel.abort(new ProviderError("upstream_timeout", tooLate)),
+  );
+  const startedAt = systemClock.monotonic();
+  let error: unknown;
+  try {
+    await ask(model, cancel, startedAt + deadlineMs);
+  } catch (caught) {
+    error = caught;
+  } finally {
+    timer.cancel();
+  }
+  return {
+    provider: model.provider.name,
+    model: model.name,
+    ms: Math.round(systemClock.monotonic() - startedAt),
+    ...outcomeOf(error),
+  };
+}
+
+/** Makes one attempt, whose reply is thrown away. */
+async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> {
+  const chat = chatRequest({
+    model: model.name,
+    messages: [{ role: "user", content: "Say OK." }],
+    max_tokens: MAX_TOKENS,
+  });
+  const meter = createMeter(chat, model.provider.countMedia);
+  await attempt(chat, { model, meter }, () => undefined, {
+    cancel,
+    endsAt,
+    account: "",
+    large: false,
+    retain: () => undefined,
+    clock: systemClock,
+    report: () => undefined,
+    trace: undefined,
+    inFlight: () => 1,
+    resent: () => undefined,
+  });
+}
+
+/** `error` undefined: the provider has answered. */
+function outcomeOf(error: unknown): Pick<LiveAnswer, "result" | "code" | "status" | "detail"> {
+  if (error === undefined) return { result: "ok", code: null, status: null, detail: null };
+  if (!(error instanceof ProviderError))
+    return { result: "failed", code: "internal_error", status: null, detail: String(error) };
+  const { code, answer, message } = error;
+  const status = answer?.status ?? null;
+  return { result: "failed", code, status, detail: answer?.message ?? message };
+}
+
+/** For people: a line for each provider. */
+export const liveText = (answers: readonly LiveAnswer[]): string =>
+  `${answers.map(lineOf).join("")}Nothing of this is in the books. The providers may bill it.\n`;
+
+function lineOf({ provider, model, result, ms, code, status, detail }: LiveAnswer): string {
+  if (result === "skipped") return `  skipped  ${provider}: no model uses it\n`;
+  const name = `${provider} (${model})`;
+  if (result === "ok") return `  ok       ${name}: ${ms} ms\n`;
+  const answered = status === null ? "" : `, status ${status}`;
+  return `  failed   ${name}: ${code}${answered} after ${ms} ms: ${detail}\n`;
+}

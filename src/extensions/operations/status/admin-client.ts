@@ -1,0 +1,171 @@
+// Asks the admin listener of a running gateway. It is found by the configuration: host, port,
+// certificate and password.
+import { X509Certificate } from "node:crypto";
+import http, { type RequestOptions } from "node:http";
+import net, { type Socket } from "node:net";
+import tls from "node:tls";
+import type { CommandArguments, Terminal } from "../../../command-line/command.ts";
+import type { Config } from "../../../core/config.ts";
+import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+import {
+  MAX_CERTIFICATE_BYTES,
+  readRegularFile,
+  whyUnreadable,
+} from "../../../config/regular-file.ts";
+import { admin, DEFAULT_ADDRESS } from "../admin/index.ts";
+
+/** Milliseconds within which the listener must have answered. */
+const DEADLINE_MS = 5_000;
+/** Characters of an answer; more are no status and no metrics. */
+const MAX_CHARS = 64 * 1024 * 1024;
+
+export interface AdminClient {
+  /** Where the listener is: `http://127.0.0.1:8081`. */
+  readonly address: string;
+  /**
+   * The text of a path. Rejects with an Error that says for the operator why there is none.
+   */
+  get(path: string): Promise<string>;
+}
+
+/** Of the secrets only admin.password matters, and the listener says if it is wrong. */
+const NO_SECRETS = { withoutSecrets: true };
+/** Finds the admin listener, and the user who owns the data. */
+const FOR_ADMIN = { ...NO_SECRETS, members: ["admin", "data_dir"] };
+
+/**
+ * Loads the configuration. After a reload that failed, the file is faulty while the gateway goes
+ * on: then only what finds its admin listener must be right. Throws what is wrong with the file.
+ */
+export async function loadForAdmin(args: CommandArguments, terminal: Terminal): Promise<Config> {
+  try {
+    return (await terminal.load(args, NO_SECRETS)).config;
+  } catch (error) {
+    const loaded = await terminal.load(args, FOR_ADMIN).catch(() => undefined);
+    if (loaded) return loaded.config;
+    throw error;
+  }
+}
+
+interface Place {
+  readonly host: string;
+  readonly port: number;
+  readonly password: string | undefined;
+  /** The file of the certificate. Undefined: plain HTTP. */
+  readonly certFile: string | undefined;
+}
+
+/** Throws an Error if the configuration does not say where the listener is. */
+export function createAdminClient(config: Config): AdminClient {
+  const place = placeOf(config);
+  const { host, port, certFile } = place;
+  const scheme = certFile === undefined ? "http" : "https";
+  const address = `${scheme}://${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
+  return {
+    address,
+    async get(path) {
+      try {
+        return await ask(place, path);
+      } catch (error) {
+        const { code, message } = error as NodeJS.ErrnoException;
+        if (error instanceof Refused) throw new Error(`${address} ${message}`);
+        throw new Error(`no gateway answers at ${address}: ${code ?? message}`);
+      }
+    },
+  };
+}
+
+/** An answer that is no good one. */
+class Refused extends Error {}
+
+function placeOf(config: Config): Place {
+  const settings = admin.of(config);
+  const { host, port } = { ...DEFAULT_ADDRESS, ...settings };
+  if (port === 0)
+    throw new Error("admin.port is 0, any that is free: state one, or nobody can find the gateway");
+  const certFile = asString(asObject(asObject(settings)["tls"])["cert_file"]);
+  return { host: reachable(host), port, password: settings?.password, certFile };
+}
+
+/** An address for "all interfaces" cannot be connected to; loopback is one of them. */
+function reachable(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  return host === "::" ? "::1" : host;
+}
+
+async function ask(place: Place, path: string): Promise<string> {
+  const { host, port, password } = place;
+  const socket = await connect(place);
+  const options: RequestOptions = {
+    host,
+    port,
+    path,
+    createConnection: () => socket,
+    ...(password !== undefined && { auth: `admin:${password}` }),
+  };
+  try {
+    return await answerTo(options);
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Rejects with what the network reports, or if it takes too long. */
+function connect(place: Place): Promise<Socket> {
+  const { host, port, certFile } = place;
+  const expected = certFile === undefined ? undefined : certificateIn(certFile);
+  // The certificate is compared itself, which is stricter than a check of its name and issuer.
+  const socket = expected
+    ? tls.connect({ host, port, rejectUnauthorized: false })
+    : net.connect({ host, port });
+  socket.setTimeout(DEADLINE_MS, () => socket.destroy(new Error("no answer in time")));
+  return new Promise((resolve, reject) => {
+    socket.once("error", reject);
+    socket.once(expected ? "secureConnect" : "connect", () => {
+      if (!expected || isHolder(socket, expected)) return resolve(socket);
+      socket.destroy();
+      const message = "has another certificate than admin.tls.cert_file: it gets no password";
+      return reject(new Refused(message));
+    });
+  });
+}
+
+function certificateIn(file: string): Buffer {
+  try {
+    return new X509Certificate(readRegularFile(file, MAX_CERTIFICATE_BYTES).bytes).raw;
+  } catch (error) {
+    throw new Refused(`cannot be trusted: admin.tls.cert_file: ${whyUnreadable(error)}`);
+  }
+}
+
+const isHolder = (socket: Socket, certificate: Buffer): boolean =>
+  (socket as tls.TLSSocket).getPeerX509Certificate()?.raw.equals(certificate) === true;
+
+function answerTo(options: RequestOptions): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = http.get(options, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("error", reject);
+      response.on("data", (piece: string) => {
+        text += piece;
+        if (text.length > MAX_CHARS) response.destroy(new Refused("answers without an end"));
+      });
+      response.on("end", () => {
+        if (response.statusCode === 200) resolve(text);
+        else reject(refusal(response.statusCode, text));
+      });
+    });
+    request.on("error", reject);
+  });
+}
+
+function refusal(status: number | undefined, text: string): Refused {
+  if (status === 401)
+    return new Refused(
+      "wants another password than admin.password says here: is its environment variable set, " +
+        "or was it changed since the gateway's start?",
+    );
+  const { message } = asObject(asObject(parseJson(text))["error"]);
+  return new Refused(`answers with status ${status}: ${asString(message) ?? "no gateway's words"}`);
+}

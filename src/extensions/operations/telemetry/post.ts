@@ -1,0 +1,72 @@
+// One batch over HTTP: POST /v1/traces, and what the collector's answer means.
+import type { Clock } from "../../../core/clock.ts";
+import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { readAll } from "../../../core/upstream/body.ts";
+import type { SpanSender, SendResult } from "./exporter.ts";
+import type { CollectorSettings } from "./settings.ts";
+
+/** Appended to the endpoint, as the protocol says. */
+export const PATH = "/v1/traces";
+
+/** Answers after which the same batch may be sent again. */
+const RETRYABLE = [429, 502, 503, 504];
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+/** An answer is a few words; more of it is not read. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** `envelope` makes the body of spans that are JSON. */
+export function createSend(
+  { endpoint, headers }: CollectorSettings,
+  envelope: (spans: readonly string[]) => string,
+  clock: Clock,
+): SpanSender {
+  const allHeaders = { ...Object.fromEntries(headers), "content-type": "application/json" };
+  return async (spans, signal) => {
+    try {
+      const response = await fetch(endpoint + PATH, {
+        method: "POST",
+        headers: allHeaders,
+        body: envelope(spans),
+        redirect: "manual", // it would carry the headers to another address
+        signal,
+      });
+      return resultOf(response, await textOf(response), clock.now());
+    } catch (error) {
+      return { kind: "later", detail: failureText(error, signal) };
+    }
+  };
+}
+
+async function textOf({ body }: Response): Promise<string> {
+  if (!body) return "";
+  return Buffer.concat(await readAll(body, MAX_ANSWER_BYTES)).toString();
+}
+
+function resultOf({ status, headers }: Response, text: string, now: number): SendResult {
+  if (status >= 200 && status < 300) return { kind: "sent", rejected: rejectedIn(text) };
+  const detail = `the collector answered with status ${status}`;
+  if (!RETRYABLE.includes(status)) return { kind: "refused", detail };
+  return { kind: "later", detail, afterMs: retryAfterMs(headers.get("retry-after"), now) };
+}
+
+/** Of a partial success: how many spans the collector has not taken. A number or its digits. */
+function rejectedIn(text: string): number {
+  const { rejectedSpans } = asObject(asObject(parseJson(text))["partialSuccess"]);
+  const rejected = Number(rejectedSpans ?? 0);
+  return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
+}
+
+/** Retry-After, in seconds or as an HTTP date. Undefined if it is neither. */
+export function retryAfterMs(text: string | null, now: number): number | undefined {
+  if (text === null) return undefined;
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
+  const date = HTTP_DATE.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+/** Why there is no answer. The address is not repeated. */
+function failureText(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return "the collector did not answer in time";
+  const { code } = ((error as Error).cause ?? {}) as { readonly code?: unknown };
+  return `the collector cannot be reached: ${typeof code === "string" ? code : "no connection"}`;
+}

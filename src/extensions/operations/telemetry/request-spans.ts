@@ -1,0 +1,278 @@
+// The spans of chat requests: one a request, and one for each attempt at a provider. A span is made
+// when its request is over, from what the ledger and the access log know of it. No span has
+// anything of the content: the provider's own words are left out too, since they may quote it.
+import type { TLSSocket } from "node:tls";
+import type { Clock } from "../../../core/clock.ts";
+import { ClientGone } from "../../../core/http/cancel.ts";
+import type { Exchange } from "../../../core/http/exchange.ts";
+import { pathOf } from "../../../core/http/router.ts";
+import { randomHex } from "../../../core/ids.ts";
+import type { AttemptRecord, RequestTrace, Settlement } from "../../../core/ledger/ledger.ts";
+import { ERRORS } from "../../../core/openai/errors.ts";
+import { CLIENT, SERVER, spanText, type Span, type SpanEvent, type Values } from "./otlp.ts";
+import {
+  contextHeaders,
+  isSampled,
+  newContext,
+  readContext,
+  type TraceContext,
+} from "./trace-context.ts";
+
+/** Where a provider is. */
+export interface ServerAddress {
+  /** A host's name or its IP address. */
+  readonly address: string;
+  /** Undefined: the usual one of its protocol. */
+  readonly port: number | undefined;
+}
+
+export interface SpanOptions {
+  /** Its monotonic clock measures; its wall clock is read once a request. */
+  readonly clock: Clock;
+  /** Takes each span, as JSON. */
+  readonly emit: (span: string) => void;
+  /** Of a provider, by its name. Undefined: it cannot be shown. */
+  readonly addressOf: (provider: string) => ServerAddress | undefined;
+}
+
+/** An attempt that has ended. Times are those of the monotonic clock. */
+interface AttemptSpan {
+  spanId: string;
+  readonly record: AttemptRecord;
+  readonly startedAt: number;
+  readonly endedAt: number;
+}
+
+/** A request whose end at the providers is known. */
+interface Settled {
+  readonly settlement: Settlement;
+  /** When the first text, thinking or tool call came, by the monotonic clock. */
+  readonly firstTokenAt: number | undefined;
+}
+
+/** The data of the spans of one request. */
+interface RequestRecord {
+  readonly exchange: Exchange;
+  readonly context: TraceContext;
+  readonly spanId: string;
+  readonly attempts: readonly AttemptSpan[];
+  /** Undefined: it never reached the providers. */
+  readonly settled: Settled | undefined;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  /** The wall clock of a moment of the monotonic one. */
+  readonly wall: (monotonic: number) => number;
+}
+
+/** The outcome of a request whose client has left, as in the records of attempts. */
+const CANCELLED = "cancelled";
+
+/** Begins to follow a request. A trace that its client does not record is handed on only. */
+export function createRequestSpans(options: SpanOptions): (exchange: Exchange) => RequestTrace {
+  return (exchange) => {
+    const context = readContext(exchange.req.headers) ?? newContext(randomHex(16));
+    return isSampled(context) ? follow(exchange, context, options) : handOn(context);
+  };
+}
+
+const handOn = (context: TraceContext): RequestTrace => ({
+  headers: () => contextHeaders(context, randomHex(8)),
+  attempted: () => undefined,
+  settled: () => undefined,
+});
+
+function follow(exchange: Exchange, context: TraceContext, options: SpanOptions): RequestTrace {
+  const { clock, emit } = options;
+  const spanId = randomHex(8);
+  const attempts: AttemptSpan[] = [];
+  const startedAt = clock.monotonic();
+  const wallAtStart = clock.now();
+  /** Of the attempt that has been sent. */
+  let sentId: string | undefined;
+  let wasAsked = false;
+  let settled: Settled | undefined;
+  let endedAt: number | undefined;
+  let isEmitted = false;
+
+  /** A request that was asked at a provider is over when it is settled as well. */
+  function emitIfOver(): void {
+    if (isEmitted || endedAt === undefined || (wasAsked && !settled)) return;
+    isEmitted = true;
+    const wall = (monotonic: number): number => wallAtStart + (monotonic - startedAt);
+    const record = { exchange, context, spanId, attempts, settled, startedAt, endedAt, wall };
+    emit(spanText(requestSpan(record)));
+    for (const attempt of attempts) emit(spanText(attemptSpan(attempt, record, options)));
+  }
+
+  function end(): void {
+    endedAt ??= clock.monotonic();
+    emitIfOver();
+  }
+
+  exchange.res.once("close", end);
+  return {
+    headers() {
+      wasAsked = true;
+      sentId = randomHex(8);
+      return contextHeaders(context, sentId);
+    },
+    attempted(record) {
+      const now = clock.monotonic();
+      const attempt = {
+        spanId: sentId ?? randomHex(8),
+        record,
+        startedAt: Math.max(startedAt, now - record.duration_ms),
+        endedAt: now,
+      };
+      const previous = attempts.at(-1);
+      if (sentId === undefined && previous && isSameCall(previous.record, record)) {
+        // The first sending met a closed connection, so the provider has seen this one only.
+        attempt.spanId = previous.spanId;
+        previous.spanId = randomHex(8);
+      }
+      sentId = undefined;
+      attempts.push(attempt);
+    },
+    settled(settlement, durationMs) {
+      const openedAt = clock.monotonic() - durationMs;
+      const { firstTokenMs, status } = settlement;
+      const firstTokenAt = firstTokenMs === null ? undefined : openedAt + firstTokenMs;
+      settled = { settlement, firstTokenAt };
+      // A response that waits behind another one gets no event when the client leaves.
+      if (status === CANCELLED) end();
+      else emitIfOver();
+    },
+  };
+}
+
+/** Whether a request was sent again on a new connection, with the headers of before. */
+const isSameCall = (before: AttemptRecord, after: AttemptRecord): boolean =>
+  before.model === after.model &&
+  before.outcome === "upstream_error" &&
+  before.status === undefined;
+
+function requestSpan(record: RequestRecord): Span {
+  const { exchange, context, spanId, settled, startedAt, endedAt, wall } = record;
+  const path = pathOf(exchange.req.url ?? "");
+  return {
+    traceId: context.traceId,
+    spanId,
+    parentId: context.parentId,
+    isParentRemote: context.parentId !== undefined,
+    flags: context.flags,
+    state: context.state,
+    kind: SERVER,
+    name: `POST ${path}`,
+    startedAt: wall(startedAt),
+    endedAt: wall(endedAt),
+    attributes: {
+      ...httpAttributes(exchange, path),
+      ...requestAttributes(exchange, settled?.settlement),
+      ...(settled && usageAttributes(settled.settlement)),
+    },
+    events: [],
+    isError: isFailure(errorCodeOf(exchange, settled?.settlement)),
+  };
+}
+
+function httpAttributes({ req, res }: Exchange, path: string): Values {
+  return {
+    "http.request.method": "POST",
+    "http.route": path,
+    "url.path": path,
+    "url.scheme": (req.socket as Partial<TLSSocket>).encrypted ? "https" : "http",
+    "http.response.status_code": res.headersSent ? res.statusCode : undefined,
+  };
+}
+
+function requestAttributes(exchange: Exchange, settlement: Settlement | undefined): Values {
+  const { log, requestId } = exchange;
+  const isCharged = settlement !== undefined && settlement.usageSource !== "none";
+  return {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.provider.name": settlement?.provider,
+    "gen_ai.request.model": log.model_requested,
+    "gen_ai.response.model": settlement?.modelServed,
+    "error.type": errorCodeOf(exchange, settlement),
+    "chat_gateway.request_id": requestId,
+    "chat_gateway.account": log.account,
+    "chat_gateway.key_id": log.key_id,
+    "chat_gateway.cost": isCharged ? settlement.cost : undefined,
+    "chat_gateway.currency": isCharged ? settlement.currency : undefined,
+  };
+}
+
+/** Undefined: the request was completed. */
+function errorCodeOf(
+  { log, cancel }: Exchange,
+  settlement: Settlement | undefined,
+): string | undefined {
+  const code = settlement?.errorCode ?? log.error_code;
+  if (code !== undefined) return code;
+  const hasLeft = settlement
+    ? settlement.status === CANCELLED
+    : cancel.reason instanceof ClientGone;
+  return hasLeft ? CANCELLED : undefined;
+}
+
+/** A client's mistake is no failure of the server, by the conventions for HTTP. */
+function isFailure(code: string | undefined): boolean {
+  const known = Object.entries(ERRORS).find(([name]) => name === code);
+  return known !== undefined && known[1].status >= 500;
+}
+
+const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Values => ({
+  "gen_ai.usage.input_tokens": usageSource === "none" ? undefined : usage.prompt_tokens,
+  "gen_ai.usage.output_tokens": usageSource === "none" ? undefined : usage.completion_tokens,
+  "gen_ai.usage.cache_creation.input_tokens": usage.prompt_tokens_details.cache_write_tokens,
+  "gen_ai.response.finish_reasons": finishReason === null ? undefined : [finishReason],
+});
+
+function attemptSpan(attempt: AttemptSpan, request: RequestRecord, options: SpanOptions): Span {
+  const { record, spanId, startedAt, endedAt } = attempt;
+  const { context, wall, exchange, attempts, settled } = request;
+  const { outcome, provider, model } = record;
+  // The figures of the last attempt are billed.
+  const serving =
+    attempt === attempts.at(-1) && settled?.settlement.modelServed ? settled : undefined;
+  const server = options.addressOf(provider);
+  const isCompleted = outcome === "completed";
+  return {
+    traceId: context.traceId,
+    spanId,
+    parentId: request.spanId,
+    isParentRemote: false,
+    flags: context.flags,
+    state: context.state,
+    kind: CLIENT,
+    name: `chat ${model}`,
+    startedAt: wall(startedAt),
+    endedAt: wall(endedAt),
+    attributes: {
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": provider,
+      "gen_ai.request.model": model,
+      "gen_ai.response.model": serving?.settlement.modelServed,
+      "server.address": server?.address,
+      "server.port": server?.port,
+      "http.request.method": "POST",
+      "http.response.status_code": record.status ?? (isCompleted ? 200 : undefined),
+      "error.type": isCompleted ? undefined : outcome,
+      "chat_gateway.request_id": exchange.requestId,
+      ...(serving && usageAttributes(serving.settlement)),
+    },
+    events: firstTokenEvents(attempt, serving?.firstTokenAt, wall),
+    isError: !isCompleted && outcome !== CANCELLED,
+  };
+}
+
+/** The moment is known to the millisecond, and lies within the attempt. */
+function firstTokenEvents(
+  { startedAt, endedAt }: AttemptSpan,
+  firstTokenAt: number | undefined,
+  wall: RequestRecord["wall"],
+): readonly SpanEvent[] {
+  if (firstTokenAt === undefined) return [];
+  const at = Math.min(endedAt, Math.max(startedAt, firstTokenAt));
+  return [{ name: "first_token", at: wall(at) }];
+}

@@ -1,0 +1,85 @@
+// The content blocks of a turn.
+import { createHash } from "node:crypto";
+import { ApiError } from "../../../core/openai/errors.ts";
+import { cut } from "../../../core/schema/checker.ts";
+import { asArray, parseJson } from "../../../core/schema/untrusted-json.ts";
+import {
+  type Call,
+  type Item,
+  type Media,
+  mediaOf,
+  type SignatureStore,
+  type Turn,
+} from "../turns/index.ts";
+
+/**
+ * The thinking blocks before a tool call, unchanged. Empty: the model did not think. Undefined:
+ * that is forgotten, or was never known.
+ */
+export function thoughtsBefore(
+  { id }: Call,
+  signatures: SignatureStore,
+): readonly unknown[] | undefined {
+  const kept = signatures.get(id);
+  return kept === undefined ? undefined : asArray(parseJson(kept));
+}
+
+/** `signatures` is undefined if the model does not think: then thoughts are not sent back. */
+export function contentBlocks(
+  { role, items }: Turn,
+  isLast: boolean,
+  signatures: SignatureStore | undefined,
+): unknown[] {
+  // A turn must begin with its first thoughts, even if text came between them and the call.
+  const firstCall = items.find((item) => item.type === "call");
+  const thoughts = (call: Call) => (signatures && thoughtsBefore(call, signatures)) ?? [];
+  const blocks = firstCall ? [...thoughts(firstCall)] : [];
+  for (const item of items) {
+    if (item.type === "call" && item !== firstCall) blocks.push(...thoughts(item));
+    blocks.push(blockOf(item));
+  }
+  // The beginning of an answer must not end in blanks.
+  const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
+  if (begun?.type === "text") blocks.splice(-1, 1, { ...begun, text: begun.text.trimEnd() });
+  return blocks;
+}
+
+function blockOf(item: Item): object {
+  if (item.type === "text") return item;
+  if (item.type === "call")
+    return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
+  const { cache_control } = item;
+  const mark = cache_control && { cache_control };
+  if (item.type === "result") {
+    const content = item.content.trim() === "" ? "" : item.content;
+    return { type: "tool_result", tool_use_id: safeId(item.id), content, ...mark };
+  }
+  const media = mediaOf(item);
+  if (item.type !== "image_url") return { type: "document", source: fileSource(media), ...mark };
+  const { url, mediaType, data } = media;
+  const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };
+  return { type: "image", source, ...mark };
+}
+
+/** Throws an ApiError if Anthropic takes no documents of this type. */
+function fileSource({ mediaType = "", data }: Media): object {
+  switch (mediaType.toLowerCase()) {
+    case "application/pdf":
+      return { type: "base64", media_type: "application/pdf", data };
+    case "text/plain": {
+      // The API takes the text itself, and that without a byte order mark.
+      const text = new TextDecoder().decode(Buffer.from(data, "base64"));
+      return { type: "text", media_type: "text/plain", data: text };
+    }
+    default:
+      throw new ApiError(
+        "unsupported_value",
+        "this model takes files of the types application/pdf and text/plain, " +
+          `got ${cut(mediaType, 80)}`,
+      );
+  }
+}
+
+/** Another provider's ids may have characters that Anthropic refuses. */
+const safeId = (id: string): string =>
+  /^[\w-]+$/.test(id) ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 24)}`;

@@ -1,0 +1,46 @@
+// JSON Schemas in the form that Anthropic demands where a reply must satisfy them: objects are
+// closed, and bounds, which it refuses, are described in words.
+import { isObject } from "../../../core/schema/checker.ts";
+
+/** The keywords that it refuses. */
+const BOUNDS = new Set([
+  "minimum",
+  "maximum",
+  "exclusiveMinimum",
+  "exclusiveMaximum",
+  "multipleOf",
+  "minLength",
+  "maxLength",
+  "pattern",
+  "minItems",
+  "maxItems",
+  "uniqueItems",
+]);
+/** Keywords whose value is data and no schema. */
+const DATA = new Set(["enum", "const", "default"]);
+/** Keywords whose value has schemas by names. The names may be any, also those of keywords. */
+const SCHEMAS_BY_NAME = new Set(["properties", "$defs", "definitions"]);
+
+export function closedSchema(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closedSchema);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const entries: [string, unknown][] = Object.entries(schema);
+  const isBound = ([name, value]: [string, unknown]) =>
+    BOUNDS.has(name) && typeof value !== "object";
+  const bounds = entries.filter(isBound).map((bound) => bound.join(": "));
+  const kept = entries.filter((entry) => !isBound(entry));
+  const closed = Object.fromEntries(kept.map(([name, value]) => [name, closedValue(name, value)]));
+  if (bounds.length > 0)
+    closed["description"] = [closed["description"] ?? [], bounds].flat().join("; ");
+  const describesObject = [closed["type"]].flat().includes("object");
+  return describesObject ? { ...closed, additionalProperties: false } : closed;
+}
+
+function closedValue(keyword: string, value: unknown): unknown {
+  if (DATA.has(keyword)) return value;
+  const isTable = SCHEMAS_BY_NAME.has(keyword) && isObject(value);
+  if (!isTable) return closedSchema(value);
+  return Object.fromEntries(
+    Object.entries(value).map(([name, schema]) => [name, closedSchema(schema)]),
+  );
+}

@@ -1,0 +1,190 @@
+// Anthropic's reply, whole or event by event. wire.md "Anthropic replies".
+import { randomHex } from "../../../core/ids.ts";
+import type { NativePart, Part } from "../../../core/openai/parts.ts";
+import { namelessCall, textOf, textPart, withUsage } from "../../../core/providers/decoding.ts";
+import type { Decoder } from "../../../core/providers/dialect.ts";
+import { ProviderError } from "../../../core/providers/provider-error.ts";
+import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { finishPart, throwErrorIn } from "../provider-words/index.ts";
+import type { SignatureStore } from "../turns/index.ts";
+import { createThoughtCollector } from "./thoughts.ts";
+import { createUsageReader } from "./usage.ts";
+
+export interface DecoderOptions {
+  /** The client speaks this format too, so each event also passes as it came. */
+  readonly isNative: boolean;
+  /** The model can think. */
+  readonly reasoning: boolean;
+}
+
+export function createAnthropicDecoder(
+  signatures: SignatureStore,
+  { isNative, reasoning }: DecoderOptions,
+): Decoder {
+  const blocks = createBlockReader(signatures, reasoning ? NO_THOUGHTS : undefined);
+  const usageIn = createUsageReader();
+  let isOver = false;
+  let replyId: unknown;
+  let hasBegun = false;
+
+  /**
+   * A second beginning with another id is another reply: a proxy that asked twice joined the two.
+   */
+  function begin(id: unknown): void {
+    if (hasBegun && id !== replyId) {
+      isOver = true; // neither its content nor its figures belong to this reply
+      throw new ProviderError("upstream_error", "another reply begins inside this one");
+    }
+    hasBegun = true;
+    replyId = id;
+  }
+
+  /** Content in the first event has no events of its own. After such events it repeats them. */
+  function contentParts(content: unknown): Part[] {
+    if (blocks.hasRead()) return [];
+    if (!Array.isArray(content)) return textPart("text", content);
+    return content.flatMap((block: unknown, at) =>
+      typeof block === "object"
+        ? blocks.read(asObject(block), `start ${at}`)
+        : textPart("text", block),
+    );
+  }
+
+  function push(json: unknown): Part[] {
+    throwErrorIn(json);
+    const { type, index, message = json, content_block, delta, stop_reason } = asObject(json);
+    if (type === "content_block_start" || type === "content_block_delta")
+      return blocks.read(asObject(content_block ?? delta), index);
+    if (type === "message_delta") return finishPart(asObject(delta)["stop_reason"]);
+    isOver = type === "message_stop";
+    if (type !== "message_start" && type !== "message") return [];
+    const { id, content } = asObject(message);
+    begin(id);
+    return [...contentParts(content), ...finishPart(stop_reason)];
+  }
+
+  const pushBoth = (json: unknown): Part[] => {
+    const isRepetition = asObject(json)["type"] === "message" && blocks.hasRead();
+    const parts = push(json);
+    const event: Record<string, unknown> = isRepetition ? endOf(asObject(json)) : asObject(json);
+    // An object without a type is no event of this format.
+    return isNative && asString(event["type"]) ? [nativePart(event), ...parts] : parts;
+  };
+
+  const decoder: Decoder = { push: pushBoth, ended: () => isOver };
+  return withUsage((json) => (isOver ? undefined : usageIn(json)), decoder);
+}
+
+/** The part of a whole message that repeats no earlier event: its end, and its figures. */
+const endOf = ({ stop_reason, stop_sequence = null, usage }: Record<string, unknown>) => ({
+  type: "message_delta",
+  delta: { stop_reason, stop_sequence },
+  usage,
+});
+
+/** An event as it came. Only what a client would miss is content. */
+function nativePart(event: Record<string, unknown>): NativePart {
+  const { type, content_block: block } = event;
+  const isEmptyBlock = ["text", "thinking"].includes(String(asObject(block)["type"]));
+  const startsContent = type === "content_block_start" && !isEmptyBlock;
+  const content = type === "content_block_delta" || type === "message" || startsContent;
+  return { type: "native", event, content };
+}
+
+/** Is kept for a call that no thought led to: it differs from one whose thoughts are unknown. */
+const NO_THOUGHTS = "[]";
+
+interface BlockReader {
+  /** The parts of a block's beginning, of the whole block, or of more of it (a delta). */
+  read(piece: Record<string, unknown>, index: unknown): Part[];
+  /** Whether any piece had something to read. */
+  hasRead(): boolean;
+}
+
+/**
+ * Blocks that are no part of the answer: what only the provider can read, and its own tools, whose
+ * results have types that end in `_tool_result`.
+ */
+const NO_ANSWER = new Set([
+  "redacted_thinking",
+  "server_tool_use",
+  "mcp_tool_use",
+  "container_upload",
+  "compaction",
+]);
+const isNoAnswer = (type: string): boolean => NO_ANSWER.has(type) || type.endsWith("_tool_result");
+
+/** `noThoughts`: is kept for calls without thoughts. Undefined: nothing is. */
+function createBlockReader(
+  signatures: SignatureStore,
+  noThoughts: string | undefined,
+): BlockReader {
+  const thoughts = createThoughtCollector();
+  /** The indexes of tool calls that take deltas, by their blocks' indexes. */
+  const openCalls = new Map<unknown, number>();
+  /** Those of blocks of unknown types. */
+  const unknownBlocks = new Set<unknown>();
+  let calls = 0;
+  let hasRead = false;
+
+  function startCall(piece: Record<string, unknown>, index: unknown): Part[] {
+    const id = asString(piece["id"]) || `call_${randomHex(12)}`;
+    const name = asString(piece["name"]);
+    if (!name) throw namelessCall();
+    const call = calls;
+    calls += 1;
+    const led = thoughts.take(noThoughts);
+    if (led !== undefined) signatures.set(id, led);
+    const { input } = piece;
+    const isEmpty = typeof input === "object" && Object.keys(asObject(input)).length === 0;
+    const text = isEmpty ? "" : textOf(input);
+    // Deltas after all of the arguments repeat them.
+    if (text === "") openCalls.set(index, call);
+    else openCalls.delete(index);
+    const started: Part = { type: "tool_call", call, id, name };
+    return text === "" ? [started] : [started, { type: "tool_arguments", call, text }];
+  }
+
+  /**
+   * A block of an unknown type is written as its JSON, and so are its deltas: it was paid for, and
+   * must not vanish. Other unknown deltas are notes on their blocks.
+   */
+  function unknownPiece(piece: Record<string, unknown>, index: unknown): Part[] {
+    const type = asString(piece["type"]) ?? "";
+    const isDelta = type.endsWith("_delta");
+    if (Object.keys(piece).length === 0 || isNoAnswer(type)) return [];
+    if (isDelta && !unknownBlocks.has(index)) return [];
+    unknownBlocks.add(index);
+    return textPart("text", piece);
+  }
+
+  function readPiece(piece: Record<string, unknown>, index: unknown): Part[] {
+    switch (piece["type"]) {
+      case "text":
+      case "text_delta":
+        return textPart("text", piece["text"]);
+      case "thinking":
+      case "thinking_delta":
+        return textPart("reasoning", piece["thinking"]);
+      case "tool_use":
+        return startCall(piece, index);
+      case "input_json_delta": {
+        const call = openCalls.get(index);
+        const text = textOf(piece["partial_json"]);
+        return call === undefined ? [] : [{ type: "tool_arguments", call, text }];
+      }
+      default:
+        return unknownPiece(piece, index);
+    }
+  }
+
+  return {
+    read(piece, index) {
+      thoughts.read(piece);
+      const parts = readPiece(piece, index);
+      hasRead ||= parts.length > 0;
+      return parts;
+    },
+    hasRead: () => hasRead,
+  };
+}

@@ -1,0 +1,54 @@
+// Anthropic's Messages API as a wire format of providers. wire.md "Anthropic requests".
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { NativeRequest } from "../../../core/openai/native-request.ts";
+import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { detailedRefusal, refusal } from "../provider-words/index.ts";
+import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
+import { createAnthropicDecoder } from "./decoder.ts";
+import { refuseUnlisted, withoutUnlisted } from "./passes.ts";
+import { amongPermitted } from "./permitting.ts";
+import { nativeBody, requestBody } from "./request.ts";
+
+/** The signed reasoning of all providers of this format since the process started. */
+const allSignatures = createSignatureStore();
+
+const NAME = "anthropic";
+
+/** The client's own request, if it is in this format. */
+const ownFormat = (native: NativeRequest | undefined) =>
+  native?.dialect === NAME ? native : undefined;
+
+export const createAnthropicDialect = (signatures: SignatureStore): Dialect => ({
+  auth: (key) => ({ "x-api-key": key }),
+  request(chat, target) {
+    const path = "/v1/messages";
+    const version = { "anthropic-version": "2023-06-01" };
+    const native = ownFormat(chat.native);
+    if (!native) return { path, headers: version, body: requestBody(chat, target, signatures) };
+    const { passes } = target.traits;
+    refuseUnlisted(native.body, passes);
+    const { body, headers } = withoutUnlisted(native, passes);
+    return { path, headers: { ...version, ...headers }, body: nativeBody(body, chat, target) };
+  },
+  isReply: (json) => asObject(json)["type"] === "message",
+  decoder: ({ reasoning }, native) =>
+    createAnthropicDecoder(signatures, { isNative: ownFormat(native) !== undefined, reasoning }),
+  refusal: (status, headers, body) =>
+    detailedRefusal(status, body) ?? refusal(status, headers, body),
+});
+
+const anthropicDialectDefinition: DialectDefinition = {
+  name: NAME,
+  thinkingSwitches: ["adaptive", "budget", "none"],
+  unsupported: ["logprobs", "audio"],
+  appended: { path: "/v1/messages", end: /\/(v1|v1\/messages)$/ },
+  mediaRules: "anthropic",
+  create: (scope) => createAnthropicDialect(scopedStore(allSignatures, scope)),
+};
+
+export const extension: Extension = {
+  name: NAME,
+  dialects: [anthropicDialectDefinition],
+  start: () => ({ around: amongPermitted(NAME) }),
+};

@@ -1,0 +1,156 @@
+// The part of a client's own Messages request that goes to the provider. Fields that raise the
+// price, tools that work at the provider, and names of things that are stored there under the
+// operator's key go only where the trait `passes` lists them. The parts that always pass are listed
+// here: a field or a type that is new passes unread nowhere.
+import type { NativeRequest } from "../../../core/openai/native-request.ts";
+import { ApiError } from "../../../core/openai/errors.ts";
+import { pathText } from "../../../core/schema/checker.ts";
+import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
+
+type Path = readonly (string | number)[];
+
+const setOf = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
+
+const FIELDS = setOf(
+  "model messages max_tokens system stream temperature top_p top_k stop_sequences tools " +
+    "tool_choice thinking output_config output_format metadata cache_control context_management",
+);
+/** These are left out where they are not listed: the reply means the same without them. */
+const DROPPED = setOf("service_tier diagnostics fallback_credit_token");
+/** The client runs these itself. A tool that it describes has no type, or `custom`. */
+const TOOLS = setOf("custom bash text_editor computer memory computer_toolset browser_toolset");
+const BLOCKS = setOf(
+  "text image document search_result thinking redacted_thinking tool_use tool_result " +
+    "tool_reference",
+);
+const SOURCES = setOf("base64 url text content");
+const EDITS = setOf("clear_tool_uses clear_thinking");
+const BETAS = setOf(
+  "advanced_tool_use claude_code computer_use context_management dev_full_thinking effort " +
+    "extended_cache_ttl fine_grained_tool_streaming interleaved_thinking " +
+    "mid_conversation_output_config mid_conversation_system_clear_at " +
+    "model_context_window_exceeded output_128k pdfs prompt_caching prompt_caching_scope " +
+    "structured_outputs task_budgets thinking_binding_controls thinking_display_updates " +
+    "thinking_token_count token_counting token_efficient_tools tool_examples",
+);
+
+/**
+ * Names that stand for the same thing as a word of `passes`: blocks of a tool, a beta of a field.
+ */
+const SAME: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    code_execution: "bash_code_execution text_editor_code_execution",
+    compact: "compaction",
+    container: "container_upload skills",
+    fallbacks: "fallback server_side_fallback",
+    files: "file files_api",
+    mcp_servers: "mcp mcp_client mcp_tool_listing mcp_tool_use mcp_toolset mcp_tunnels",
+    speed: "fast_mode",
+    thread: "message_threads",
+    tool_search: "tool_search_tool tool_search_tool_bm25 tool_search_tool_regex",
+  }).flatMap(([word, names]) => names.split(" ").map((name) => [name, word] as const)),
+);
+
+/**
+ * The word of `passes` for a name: without its version, and for the results of a tool that tool's.
+ */
+function wordFor(name: string): string {
+  const plain = name
+    .replaceAll("-", "_")
+    .replace(/_(\d{8}|\d{4}_\d{2}_\d{2})$/, "")
+    .replace(/_tool_result$/, "");
+  return SAME.get(plain) ?? plain;
+}
+
+/** Called for what is not always passed. */
+type Need = (name: string, path: Path) => void;
+
+/** Throws an ApiError that names the first thing in a request that is not to pass. */
+export function refuseUnlisted(body: NativeRequest["body"], passes: readonly string[]): void {
+  const listed = new Set(passes.map(wordFor));
+  function need(name: string, path: Path): void {
+    const word = wordFor(name);
+    if (listed.has(word)) return;
+    const param = pathText([...path]);
+    throw new ApiError(
+      "unsupported_value",
+      `Invalid '${param}': this gateway does not pass it on. ` +
+        "Its operator can allow it: 'passes' with " +
+        `${JSON.stringify(word)} in the provider's settings.`,
+      { param },
+    );
+  }
+  for (const [field, value] of Object.entries(body))
+    if (!FIELDS.has(field) && !DROPPED.has(field) && !isEmpty(value)) need(field, [field]);
+  needTypes(body["tools"], TOOLS, ["tools"], need);
+  const { edits } = asObject(body["context_management"]);
+  needTypes(edits, EDITS, ["context_management", "edits"], need);
+  needBlocks(body["system"], ["system"], need);
+  for (const [index, message] of asArray(body["messages"]).entries())
+    needBlocks(asObject(message)["content"], ["messages", index, "content"], need);
+}
+
+/** A field of no effect, such as one that an SDK sets to null. */
+const isEmpty = (value: unknown): boolean =>
+  value === null || (Array.isArray(value) && value.length === 0);
+
+function needTypes(list: unknown, always: ReadonlySet<string>, path: Path, need: Need): void {
+  for (const [index, entry] of asArray(list).entries()) {
+    const type = asString(asObject(entry)["type"]);
+    if (type !== undefined && !always.has(wordFor(type))) need(type, [...path, index, "type"]);
+  }
+}
+
+/** `isListed`: what the content is in is listed, so that only its sources are looked at. */
+function needBlocks(content: unknown, path: Path, need: Need, isListed = false): void {
+  if (!Array.isArray(content)) needBlock(asObject(content), path, need, isListed);
+  else
+    for (const [index, block] of content.entries())
+      needBlock(asObject(block), [...path, index], need, isListed);
+}
+
+function needBlock(
+  block: Readonly<Record<string, unknown>>,
+  path: Path,
+  need: Need,
+  isListed: boolean,
+): void {
+  const { type, name, source, content } = block;
+  const isKnown = type === undefined || BLOCKS.has(String(type));
+  // A call that the provider ran itself has the tool in its name.
+  const typeName = type === "server_tool_use" ? name : type;
+  if (!isKnown && !isListed) need(String(typeName), [...path, "type"]);
+  const { type: sourceType, content: nested } = asObject(source);
+  const isSourceKnown = sourceType === undefined || SOURCES.has(String(sourceType));
+  if (!isSourceKnown) need(String(sourceType), [...path, "source"]);
+  const isWithin = isListed || !isKnown;
+  if (nested) needBlocks(nested, [...path, "source", "content"], need, isWithin);
+  if (content) needBlocks(content, [...path, "content"], need, isWithin);
+}
+
+/** The request without what is left out where it is not listed, and without empty fields. */
+export function withoutUnlisted(
+  { body, headers }: NativeRequest,
+  passes: readonly string[],
+): Pick<NativeRequest, "body" | "headers"> {
+  const listed = new Set(passes.map(wordFor));
+  const isPassed = ([field, value]: readonly [string, unknown]): boolean =>
+    FIELDS.has(field) || (listed.has(wordFor(field)) && !isEmpty(value));
+  const { "anthropic-beta": betas = "", "anthropic-user-profile-id": profile, ...rest } = headers;
+  const isPassedBeta = (beta: string): boolean =>
+    BETAS.has(wordFor(beta)) || listed.has(wordFor(beta));
+  const passedBetas = betas
+    .split(",")
+    .map((beta) => beta.trim())
+    .filter(isPassedBeta)
+    .join(",");
+  return {
+    body: Object.fromEntries(Object.entries(body).filter(isPassed)),
+    headers: {
+      ...rest,
+      ...(passedBetas !== "" && { "anthropic-beta": passedBetas }),
+      ...(profile !== undefined &&
+        listed.has("user_profiles") && { "anthropic-user-profile-id": profile }),
+    },
+  };
+}

@@ -1,0 +1,126 @@
+// The request to Anthropic. wire.md "Anthropic requests".
+import type { NativeRequest } from "../../../core/openai/native-request.ts";
+import type { ChatRequest, ContentPart } from "../../../core/openai/request.ts";
+import type { Target } from "../../../core/providers/dialect.ts";
+import { parametersOf } from "../../../core/providers/parameters.ts";
+import { type SignatureStore, type SystemMessage, type Turn, turnsOf } from "../turns/index.ts";
+import { contentBlocks } from "./blocks.ts";
+import { closedSchema } from "./closed-schema.ts";
+import { fittingThinking, hasNeededThoughts, thinkingPlan } from "./thinking.ts";
+
+const JSON_ONLY =
+  "Answer with one JSON object and nothing else: no prose around it, no code fence.";
+
+export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
+  // In chat completions system texts all come first (wire.md "Turns"). Clients of the Messages API
+  // send instructions where they come up, and what comes before them is to be in the provider's
+  // cache.
+  const keepsPlaces = chat.native !== undefined;
+  const { system, turns } = turnsOf(chat.messages, undefined, { keepsMarks: true, keepsPlaces });
+  const parameters = parametersOf(chat, target.traits);
+  const mayThink = hasNeededThoughts(turns, signatures, target.traits);
+  const { thinks, field, effort, maxTokens } = thinkingPlan(chat, target, mayThink);
+  const schema = replySchema(chat);
+  if (chat.response_format && !schema) system.push({ role: "system", content: JSON_ONLY });
+  return {
+    model: target.upstreamModel,
+    max_tokens: maxTokens,
+    system: systemField(system),
+    messages: turns.map((turn) => ({
+      role: turn.role,
+      content: contentBlocks(turn, turn === turns.at(-1), thinks ? signatures : undefined),
+    })),
+    stream: chat.stream || undefined,
+    // A model that thinks takes neither.
+    temperature: thinks ? undefined : parameters.temperature,
+    top_p: thinks ? undefined : parameters.top_p,
+    stop_sequences: parameters.stop?.filter((sequence) => sequence.trim() !== ""),
+    metadata: parameters.user && { user_id: parameters.user },
+    ...toolFields(chat, turns, { thinks, oneOnly: parameters.parallel_tool_calls === false }),
+    thinking: field,
+    output_config:
+      effort || schema ? { effort, format: schema && { type: "json_schema", schema } } : undefined,
+  };
+}
+
+/**
+ * The request as a client of this format wrote it, for this model. As in every request, a limit
+ * beyond the model's own is lowered, and with it the budget for thinking.
+ */
+export function nativeBody(
+  body: NativeRequest["body"],
+  { stream, maxTokens }: ChatRequest,
+  { upstreamModel, traits }: Target,
+): object {
+  const { max_output_tokens = Infinity } = traits;
+  const passed = { ...body, model: upstreamModel, stream: stream || undefined };
+  if (maxTokens === undefined || maxTokens <= max_output_tokens) return passed;
+  const thinking = fittingThinking(body["thinking"], maxTokens, max_output_tokens);
+  return { ...passed, max_tokens: max_output_tokens, thinking };
+}
+
+/**
+ * The system texts as one, or in a request with marks for the cache as blocks, which together are
+ * the same text. Undefined: there are none.
+ */
+function systemField(system: readonly SystemMessage[]): string | readonly object[] | undefined {
+  if (system.every(({ marked }) => marked === undefined))
+    return system.map(({ content }) => content).join("\n\n") || undefined;
+  const contents = system.map(
+    ({ content, marked }) => marked ?? [{ type: "text" as const, text: content }],
+  );
+  return contents.flatMap((parts, index) => (index === 0 ? parts : separated(parts)));
+}
+
+/** The parts of a system text as a paragraph of its own. */
+const separated = (parts: readonly ContentPart[]): readonly ContentPart[] =>
+  parts.map((part, index) =>
+    index === 0 && part.type === "text" ? { ...part, text: `\n\n${part.text}` } : part,
+  );
+
+/** The JSON Schema that the reply must satisfy. Undefined: there is none. */
+function replySchema({ response_format: format }: ChatRequest): unknown {
+  return format?.type === "json_schema" ? closedSchema(format.json_schema.schema) : undefined;
+}
+
+interface ToolOptions {
+  /** Whether the model thinks. Then a tool cannot be forced. */
+  readonly thinks: boolean;
+  /** Whether the model may call one tool at a time only. */
+  readonly oneOnly: boolean;
+}
+
+function toolFields(
+  chat: ChatRequest,
+  turns: readonly Turn[],
+  { thinks, oneOnly }: ToolOptions,
+): object {
+  const tools = declaredTools(chat) ?? calledTools(turns);
+  if (tools.length === 0) return {};
+  const { tool_choice: choice = "none" } = chat;
+  if (choice === "none") return { tools, tool_choice: { type: "none" } };
+  const type = choice === "auto" || thinks ? "auto" : "any";
+  const isNamed = typeof choice === "object" && !thinks;
+  const chosen = isNamed ? { type: "tool", name: choice.function.name } : { type };
+  return { tools, tool_choice: { ...chosen, ...(oneOnly && { disable_parallel_tool_use: true }) } };
+}
+
+const declaredTools = ({ tools, toolMarks }: ChatRequest): readonly object[] | undefined =>
+  tools?.map(({ function: { name, description, parameters, strict } }) => {
+    const input_schema = { ...parameters, type: "object" };
+    return {
+      name,
+      description,
+      input_schema: strict ? closedSchema(input_schema) : input_schema,
+      strict: strict || undefined,
+      cache_control: toolMarks?.get(name),
+    };
+  });
+
+/** Tools that were called must be declared, even if they cannot be called any more. */
+function calledTools(turns: readonly Turn[]): readonly object[] {
+  const names = new Set<string>();
+  for (const { items } of turns)
+    for (const item of items) if (item.type === "call") names.add(item.name);
+  return [...names].map((name) => ({ name, input_schema: { type: "object" } }));
+}

@@ -1,0 +1,108 @@
+// How Anthropic's models are made to think, and what that demands of the rest of a request.
+import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { Target } from "../../../core/providers/dialect.ts";
+import { effortOf } from "../../../core/providers/parameters.ts";
+import type { Traits } from "../../../core/providers/traits.ts";
+import { asCount, asObject } from "../../../core/schema/untrusted-json.ts";
+import type { Call, SignatureStore, Turn } from "../turns/index.ts";
+import { thoughtsBefore } from "./blocks.ts";
+
+/** The smallest budget for thinking, in tokens. */
+const MIN_BUDGET = 1_024;
+/** The share of a reply's tokens that is for thinking, by effort. */
+const SHARES: { readonly [effort: string]: number } = {
+  low: 0.2,
+  medium: 0.5,
+  high: 0.8,
+  xhigh: 0.9,
+  max: 0.95,
+};
+const DEFAULT_SHARE = 0.5;
+
+interface ThinkingPlan {
+  /** Whether the model thinks, asked or not. */
+  readonly thinks: boolean;
+  /** The field `thinking`. Undefined: it is not sent. */
+  readonly field: object | undefined;
+  /** Undefined: it is not sent. */
+  readonly effort: string | undefined;
+  /** The most tokens of the reply, thinking included. */
+  readonly maxTokens: number;
+}
+
+/** `mayThink`: see `hasNeededThoughts`. */
+export function thinkingPlan(
+  chat: ChatRequest,
+  { reasoning, traits }: Target,
+  mayThink: boolean,
+): ThinkingPlan {
+  const { max_output_tokens = Infinity, default_output_tokens = MIN_BUDGET } = traits;
+  const stated = Math.min(chat.maxTokens ?? Infinity, max_output_tokens);
+  // The API demands a limit.
+  const limit = stated === Infinity ? default_output_tokens : stated;
+  const isSwitchable = reasoning && traits.thinking !== "none";
+  if (!isSwitchable || !chat.wantsThinking || !mayThink) {
+    const canStop = isSwitchable && traits.thinking_off;
+    return {
+      thinks: isSwitchable && !traits.thinking_off,
+      field: canStop ? { type: "disabled" } : undefined,
+      effort: undefined,
+      maxTokens: limit,
+    };
+  }
+  const effort = effortOf(chat.effort, traits);
+  if (traits.thinking !== "budget") {
+    const field = { type: "adaptive", display: "summarized" };
+    return { thinks: true, field, effort, maxTokens: limit };
+  }
+  const share = SHARES[effort ?? ""] ?? DEFAULT_SHARE;
+  const budget_tokens = Math.max(MIN_BUDGET, Math.floor(limit * share));
+  return {
+    thinks: true,
+    field: { type: "enabled", budget_tokens },
+    effort: undefined,
+    // So that the client's tokens are left for the answer.
+    maxTokens: limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit,
+  };
+}
+
+/**
+ * The field `thinking` of a client that states its own, where its `max_tokens` was lowered to
+ * `limit`: a budget must stay below that. A pair that the client stated wrong stays as it is, for
+ * the provider to judge.
+ */
+export function fittingThinking(field: unknown, stated: number, limit: number): unknown {
+  const { type, budget_tokens } = asObject(field);
+  const budget = asCount(budget_tokens);
+  if (type !== "enabled" || budget === undefined) return field;
+  if (budget >= stated || budget < limit) return field;
+  return limit > MIN_BUDGET
+    ? { ...asObject(field), budget_tokens: limit - 1 }
+    : { type: "disabled" };
+}
+
+/**
+ * Whether the model can think in this request. All calls since the user's last word are one turn of
+ * the model, in which nothing about thinking may change. So the first of them decides: it must be
+ * sent with the thoughts that led to it. Later calls need none, because a model need not think
+ * again before each. A model that decides itself whether to think may also have begun without a
+ * thought.
+ */
+export function hasNeededThoughts(
+  turns: readonly Turn[],
+  signatures: SignatureStore,
+  { thinking }: Traits,
+): boolean {
+  const call = firstCallInHand(turns);
+  if (!call) return true;
+  const thoughts = thoughtsBefore(call, signatures);
+  return thinking === "budget" ? (thoughts?.length ?? 0) > 0 : thoughts !== undefined;
+}
+
+/** A word beside the results of calls does not end the turn. Undefined: no call is answered now. */
+function firstCallInHand(turns: readonly Turn[]): Call | undefined {
+  let first: Call | undefined;
+  for (let place = turns.length - 1; turns[place]?.items[0]?.type === "result"; place -= 2)
+    first = turns[place - 1]?.items.find((item) => item.type === "call");
+  return first;
+}

@@ -1,0 +1,56 @@
+// The thinking blocks of a stream, gathered so that they can be sent back unchanged with the call
+// that they led to.
+import { asString } from "../../../core/schema/untrusted-json.ts";
+
+/**
+ * The most characters of the thoughts before one call: a provider may think without end. More are
+ * not kept.
+ */
+const MAX_CHARS = 4 * 1024 * 1024;
+
+interface ThoughtCollector {
+  /** Reads a content block or a delta. Ignores what is no thought. */
+  read(piece: Record<string, unknown>): void;
+  /**
+   * Returns the thoughts so far as JSON, and begins anew. `none` if there are none; undefined if
+   * they were more than is kept.
+   */
+  take(none: string | undefined): string | undefined;
+}
+
+export function createThoughtCollector(): ThoughtCollector {
+  let thoughts: Record<string, unknown>[] = [];
+  let chars = 0; // of their JSON
+
+  function extend(field: "thinking" | "signature", more: string): void {
+    const thought = thoughts.at(-1);
+    if (!thought) return;
+    thought[field] = `${asString(thought[field]) ?? ""}${more}`;
+    chars += more.length;
+  }
+
+  return {
+    read(piece) {
+      switch (piece["type"]) {
+        case "thinking":
+        case "redacted_thinking":
+          thoughts.push({ ...piece });
+          chars += JSON.stringify(piece).length;
+          break;
+        case "thinking_delta":
+          extend("thinking", asString(piece["thinking"]) ?? "");
+          break;
+        case "signature_delta":
+          extend("signature", asString(piece["signature"]) ?? "");
+      }
+      if (chars > MAX_CHARS) thoughts = [];
+    },
+    take(none) {
+      const isLost = chars > MAX_CHARS;
+      const json = thoughts.length > 0 ? JSON.stringify(thoughts) : none;
+      thoughts = [];
+      chars = 0;
+      return isLost ? undefined : json;
+    },
+  };
+}

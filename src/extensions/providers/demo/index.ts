@@ -1,0 +1,34 @@
+// The demo model: an offline provider inside the process, for trying the gateway out, and the
+// configuration of a program without a file.
+import { integer } from "../../../config/fields.ts";
+import type { ConfigExtension } from "../../../config/extension.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import type { DialectDefinition } from "../../../core/providers/dialect.ts";
+import { openaiDialectDefinition } from "../../../core/providers/openai/index.ts";
+import { withDefault } from "../../../core/schema/checker.ts";
+import builtInConfig from "./demo.json" with { type: "json" };
+import { createDemoTransport } from "./transport.ts";
+
+const DEFAULT_PACE_MS = 20;
+
+/** The time between two tokens of a stream, in milliseconds. */
+const pace = defineSetting("providers.*.pace_ms", DEFAULT_PACE_MS, () =>
+  withDefault(integer(0, 10_000), DEFAULT_PACE_MS),
+);
+
+/** The OpenAI-compatible format, without a network. */
+const demoDialect: DialectDefinition = {
+  name: "demo",
+  thinkingSwitches: ["thinking"],
+  unsupported: [],
+  mediaRules: "openai",
+  create: openaiDialectDefinition.create,
+  transport: (provider) => createDemoTransport({ paceMs: pace.of(provider) }),
+};
+
+export const extension: ConfigExtension = {
+  name: "demo",
+  settings: [pace],
+  dialects: [demoDialect],
+  builtInConfig,
+};

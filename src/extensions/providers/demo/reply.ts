@@ -1,0 +1,79 @@
+// What the demo model answers: thoughts, then a text, JSON or the arguments of a tool call, as
+// lists of tokens that end where `stop` and `max_tokens` demand. All of it follows from the
+// request: the same request gets the same reply.
+import { sha256 } from "../../../core/hash.ts";
+import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
+import type { DemoReply, DemoRequest } from "./conversation.ts";
+import { exampleOf } from "./example.ts";
+import { tokensOf } from "./tokens.ts";
+
+type Tool = NonNullable<ChatRequest["tools"]>[number]["function"];
+
+const ABOUT =
+  "This is the demo model: no network, and the same answer every time. " +
+  "Put a provider into gateway.json for a real one.";
+
+export function composeReply(request: DemoRequest): DemoReply {
+  const { messages, max_tokens: limit = Infinity } = request;
+  const question = quoted(textOf(messages.findLast(({ role }) => role === "user")?.content ?? ""));
+  const tool = toolFor(request);
+  const allReasoning = tokensOf(reasoningFor(request, tool, question));
+  const allAnswer = tokensOf(tool ? argumentsFor(tool, question) : textFor(request, question));
+  const reasoning = allReasoning.slice(0, limit);
+  const answer = allAnswer.slice(0, limit - reasoning.length);
+  const isCut = allReasoning.length + allAnswer.length > limit;
+  const finish = tool ? "tool_calls" : "stop";
+  // Where the reasoning took all tokens there is no call.
+  const isCalled = tool !== undefined && answer.length > 0;
+  // The id differs from conversation to conversation.
+  const id = () => `call_${sha256(JSON.stringify(messages)).slice(0, 24)}`;
+  return {
+    reasoning,
+    answer,
+    call: isCalled ? { id: id(), name: tool.name } : undefined,
+    finish: isCut ? "length" : finish,
+  };
+}
+
+/**
+ * The tool that tool_choice names, else the first. Undefined: none is called. With "auto" a tool's
+ * result ends the calls.
+ */
+function toolFor({ messages, tools = [], tool_choice: choice }: DemoRequest): Tool | undefined {
+  if (choice === undefined || choice === "none") return undefined;
+  if (choice === "auto" && messages.at(-1)?.role === "tool") return undefined;
+  const name = typeof choice === "object" ? choice.function.name : undefined;
+  return tools.find((tool) => name === undefined || tool.function.name === name)?.function;
+}
+
+function reasoningFor({ thinking }: DemoRequest, tool: Tool | undefined, question: string): string {
+  if (thinking?.type !== "enabled") return "";
+  const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
+  return `The question is: “${question}”. ${plan}, and I will keep it short.`;
+}
+
+const argumentsFor = ({ parameters }: Tool, question: string): string =>
+  JSON.stringify(exampleOf({ type: "object", ...parameters }, question));
+
+/** A text or JSON, up to the first of the sequences to stop at. */
+function textFor(request: DemoRequest, question: string): string {
+  const text = fullTextFor(request, question);
+  const ends = (request.stop ?? []).map((sequence) => text.indexOf(sequence));
+  return text.slice(0, Math.min(text.length, ...ends.filter((index) => index !== -1)));
+}
+
+function fullTextFor({ messages, response_format: format }: DemoRequest, question: string): string {
+  const last = messages.at(-1);
+  if (format?.type === "json_schema")
+    return JSON.stringify(exampleOf(format.json_schema.schema ?? {}, question));
+  if (format?.type === "json_object")
+    return JSON.stringify({ question, answer: "This is the demo model." });
+  if (last?.role === "tool") return `The tool says: ${quoted(last.content)}`;
+  return `You said: “${question}”.\n\n${ABOUT}`;
+}
+
+/**
+ * The first 120 characters in one line, none of them cut in half. At most 100,000 are looked at.
+ */
+const quoted = (text: string): string =>
+  [...text.trim().slice(0, 100_000).replace(/\s+/g, " ").slice(0, 240)].slice(0, 120).join("");

@@ -1,0 +1,36 @@
+// Gemini's generateContent and streamGenerateContent as a wire format of providers. wire.md "Gemini
+// requests".
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
+import { refusal } from "../provider-words/index.ts";
+import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
+import { requestBody } from "./request.ts";
+
+/** The signed reasoning of all providers of this format since the process started. */
+const allSignatures = createSignatureStore();
+
+export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
+  auth: (key) => ({ "x-goog-api-key": key }),
+  request(chat, target) {
+    const { upstreamModel } = target;
+    const model = upstreamModel.includes("/") ? upstreamModel : `models/${upstreamModel}`;
+    const method = chat.stream ? "streamGenerateContent?alt=sse" : "generateContent";
+    return { path: `/v1beta/${model}:${method}`, body: requestBody(chat, target, signatures) };
+  },
+  isReply: (json) => candidateIn(json) !== undefined || isBlocked(json),
+  // Only the Messages API renames calls.
+  decoder: (_, native) => createGeminiDecoder(signatures, native?.dialect === "anthropic"),
+  refusal,
+});
+
+const geminiDialectDefinition: DialectDefinition = {
+  name: "gemini",
+  thinkingSwitches: ["level", "budget", "none"],
+  unsupported: [],
+  appended: { path: "/v1beta/models/...", end: /\/v1beta(\/.*)?$/ },
+  mediaRules: "gemini",
+  create: (scope) => createGeminiDialect(scopedStore(allSignatures, scope)),
+};
+
+export const extension: Extension = { name: "gemini", dialects: [geminiDialectDefinition] };

@@ -1,0 +1,86 @@
+// The request to Gemini. wire.md "Gemini requests".
+import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { Target } from "../../../core/providers/dialect.ts";
+import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
+import type { Traits } from "../../../core/providers/traits.ts";
+import { createTextCounter, type SignatureStore, turnsOf } from "../turns/index.ts";
+import { contentParts } from "./contents.ts";
+
+/** Tokens to think with, by effort. */
+const BUDGETS: { readonly [effort: string]: number } = { low: 1_024, medium: 8_192, high: 24_576 };
+/** The model decides how much it thinks. */
+const ANY_BUDGET = -1;
+/** The smallest budget that models take which cannot stop thinking. */
+const LEAST_BUDGET = 128;
+
+const CHOICE_MODES = { none: "NONE", auto: "AUTO", required: "ANY" } as const;
+
+export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
+  const texts = createTextCounter();
+  // In chat completions system texts all come first (wire.md "Turns"). Clients of the Messages API
+  // send instructions where they come up, and what comes before them is to be in the provider's
+  // cache.
+  const keepsPlaces = chat.native !== undefined;
+  const { system, turns } = turnsOf(chat.messages, texts, { keepsPlaces });
+  const text = system.map(({ content }) => content).join("\n\n");
+  // Such models demand signatures whether they think or not.
+  const mustSign = target.traits.thinking === "level";
+  return {
+    systemInstruction: text === "" ? undefined : { parts: [{ text }] },
+    contents: turns.map((turn) => ({
+      role: turn.role === "user" ? "user" : "model",
+      parts: contentParts(turn, { signatures, mustSign, texts }),
+    })),
+    ...toolFields(chat),
+    generationConfig: generationConfig(chat, target),
+  };
+}
+
+function toolFields({ tools, tool_choice: choice = "none", response_format }: ChatRequest): object {
+  // Earlier models refuse tools beside a JSON format.
+  if (!tools || (response_format && choice === "none")) return {};
+  const functionDeclarations = tools.map(({ function: { name, description, parameters } }) => ({
+    name,
+    description,
+    parametersJsonSchema: { ...parameters, type: "object" },
+  }));
+  const functionCallingConfig =
+    typeof choice === "object"
+      ? { mode: "ANY", allowedFunctionNames: [choice.function.name] }
+      : { mode: CHOICE_MODES[choice] };
+  return { tools: [{ functionDeclarations }], toolConfig: { functionCallingConfig } };
+}
+
+function generationConfig(chat: ChatRequest, { reasoning, traits }: Target): object {
+  const parameters = parametersOf(chat, traits);
+  const { response_format: format } = chat;
+  const canSwitch = reasoning && traits.thinking !== "none";
+  return {
+    temperature: parameters.temperature,
+    topP: parameters.top_p,
+    maxOutputTokens: parameters.max_tokens,
+    stopSequences: parameters.stop,
+    seed: parameters.seed,
+    frequencyPenalty: parameters.frequency_penalty,
+    presencePenalty: parameters.presence_penalty,
+    responseLogprobs: parameters.logprobs,
+    logprobs: parameters.top_logprobs || undefined,
+    responseMimeType: format && "application/json",
+    responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
+    thinkingConfig: canSwitch ? thinkingConfig(chat, traits) : undefined,
+  };
+}
+
+/** A model that cannot stop thinking gets the least that it takes. */
+function thinkingConfig(chat: ChatRequest, traits: Traits): object {
+  const { showThinking: includeThoughts, wantsThinking } = chat;
+  const effort = effortOf(chat.effort, traits);
+  if (traits.thinking === "budget") {
+    const least = traits.thinking_off ? 0 : LEAST_BUDGET;
+    const thinkingBudget = wantsThinking ? (BUDGETS[effort ?? ""] ?? ANY_BUDGET) : least;
+    return { includeThoughts, thinkingBudget };
+  }
+  const least = traits.thinking_off ? "minimal" : "low";
+  const level = wantsThinking ? effort : least;
+  return { includeThoughts, thinkingLevel: level?.toUpperCase() };
+}

@@ -1,0 +1,5 @@
+// The tokens of images, audio and files in a prompt, where a provider does not count them.
+import type { Extension } from "../../../core/extension/extension.ts";
+import { mediaTokens } from "./media-tokens.ts";
+
+export const extension: Extension = { name: "media-tokens", mediaTokens };

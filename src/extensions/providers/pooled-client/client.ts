@@ -1,0 +1,98 @@
+// The pooled HTTP/1.1 client for providers: keep-alive connections, a deadline for new ones, and
+// one more try where the provider had closed a pooled connection. It follows no redirect,
+// decompresses nothing, and has no other timeouts.
+import type {
+  Transport,
+  UpstreamRequest,
+  UpstreamResponse,
+} from "../../../core/upstream/transport.ts";
+import { StaleConnection } from "./connection.ts";
+import { abortWith, createExchange } from "./exchange.ts";
+import { createPool, type Pool } from "./pool.ts";
+import { requestBytes, requestStart } from "./request-bytes.ts";
+
+/**
+ * URLs whose parts are remembered. A configuration has fewer; after many reloads all are forgotten
+ * and parsed again.
+ */
+const MAX_TARGETS = 1_000;
+
+export interface PooledClient {
+  /** Sends once more, on a new connection, where a pooled one turns out to be closed. */
+  readonly send: Transport;
+  /** Closes the idle connections, and others when their response is complete. */
+  close(): void;
+}
+
+/** The parts of a URL that say where a request goes and how it begins. */
+interface Target {
+  readonly pool: Pool;
+  readonly start: string;
+}
+
+/** At most `maxConnections` to one origin; further requests wait. Absent: no limit. */
+export function createPooledClient(maxConnections = Infinity): PooledClient {
+  const pools = new Map<string, Pool>();
+  const targets = new Map<string, Target>();
+
+  function targetOf(url: string): Target {
+    const known = targets.get(url);
+    if (known) return known;
+    const parsed = new URL(url);
+    const target = { pool: poolOf(parsed), start: requestStart(parsed) };
+    if (targets.size >= MAX_TARGETS) targets.clear();
+    targets.set(url, target);
+    return target;
+  }
+
+  function poolOf({ origin, protocol, hostname, port }: URL): Pool {
+    const known = pools.get(origin);
+    if (known) return known;
+    const secure = protocol === "https:";
+    const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
+    const defaultPort = secure ? 443 : 80;
+    const pool = createPool(
+      { secure, host, port: port === "" ? defaultPort : Number(port), session: undefined },
+      maxConnections,
+    );
+    pools.set(origin, pool);
+    return pool;
+  }
+
+  const send: Transport = async (url, request) => {
+    const target = targetOf(url);
+    try {
+      return await post(target, request, false);
+    } catch (error) {
+      if (!(error instanceof StaleConnection)) throw error;
+    }
+    request.resent?.();
+    return post(target, request, true);
+  };
+
+  return {
+    send,
+    close() {
+      for (const pool of pools.values()) pool.close();
+    },
+  };
+}
+
+/** `fresh`: on a new connection. */
+function post(
+  { pool, start }: Target,
+  request: UpstreamRequest,
+  fresh: boolean,
+): Promise<UpstreamResponse> {
+  const bytes = requestBytes(start, request);
+  const { cancel } = request;
+  if (cancel.aborted) return Promise.reject(cancel.reason);
+  let settle!: Parameters<typeof createExchange>[2];
+  const response = new Promise<UpstreamResponse>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  const exchange = createExchange(bytes, request, settle);
+  pool.start(exchange, fresh);
+  abortWith(cancel, exchange);
+  return response;
+}

@@ -1,0 +1,139 @@
+// The head of a response: status line and header fields, checked and read. Whatever the standard
+// leaves to the recipient is refused: two parties that read one message differently are what
+// attacks by response splitting are made of. Sections are those of RFC 9112, unless stated
+// otherwise.
+import type { UpstreamHeaders } from "../../../core/upstream/transport.ts";
+
+/** The bytes are not a response that can be understood in only one way. */
+export class MalformedResponse extends Error {
+  readonly code = "EPROTO";
+}
+
+export interface ResponseHead {
+  /** From 100 to 999. */
+  readonly status: number;
+  /** Lines of the same name as one list, but for those in SINGLE_FIELDS: the first line. */
+  readonly headers: UpstreamHeaders;
+  /**
+   * The bytes of the body; Infinity: it ends with the connection; "chunked": its coding marks its
+   * end; null: the response has no body.
+   */
+  readonly body: number | "chunked" | null;
+  /** The server keeps the connection open after this response. */
+  readonly persistent: boolean;
+  /** How many seconds the server keeps an idle connection. Undefined: it does not state it. */
+  readonly keepAliveSeconds: number | undefined;
+}
+
+// RFC 9110, section 5.6.2: what names are made of, and 5.5: what values are made of.
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const TEXT = "[\\t\\x20-\\x7e\\x80-\\xff]*";
+/** Section 5: no blank before the colon, no line that continues the one before (5.2). */
+const FIELD_LINE = `${TOKEN}:${TEXT}\\r\\n`;
+/** Section 4: the status line. All of these expressions take linear time. */
+const HEAD = new RegExp(`^HTTP/1\\.([01]) ([1-9][0-9][0-9])(?: ${TEXT})?\\r\\n(?:${FIELD_LINE})*$`);
+/** Section 7.1.2: a trailer field, which is thrown away. It must not be one that frames a body. */
+const TRAILER = new RegExp(`^(?!content-length:|transfer-encoding:)${FIELD_LINE}$`, "i");
+/** Sections 7.1 and 7.1.1: the size of a chunk, and its extensions, which mean nothing here. */
+const CHUNK_LINE = new RegExp(
+  `^[0-9A-Fa-f]{1,12}(?:;${TOKEN}(?:=(?:${TOKEN}|"[\\t\\x20!#-[\\]-~]*"))?)*\\r\\n$`,
+);
+
+/** Some parsers take a tab for a blank there, as section 5.1 has it, and some do not. */
+const FRAMING_WITH_TAB = /\r\n(?:content-length|transfer-encoding):[^\r]*\t/i;
+
+/** Section 9.6. What only resembles it ends a connection too, which does no harm. */
+const CLOSE = /\bclose\b/i;
+/** Appendix C.2.2: this member of the list, and nothing that resembles it. */
+const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
+
+/** Of these only the first is read if they are repeated. The lines of others make one list. */
+const SINGLE_FIELDS: ReadonlySet<string> = new Set(["content-type", "retry-after"]);
+
+/** Reads a head, up to and with the line end of its last line. Throws a MalformedResponse. */
+export function parseHead(text: string): ResponseHead {
+  const match = HEAD.exec(text);
+  if (!match) throw new MalformedResponse("a malformed status line or header");
+  const isVersion10 = match[1] === "0";
+  const status = Number(match[2]);
+  const headers = createHeaders(text);
+  if (text.includes("\t") && FRAMING_WITH_TAB.test(text))
+    throw new MalformedResponse("a tab in Content-Length or Transfer-Encoding");
+  const body = framing(status, isVersion10, headers);
+  const connection = headers.get("connection") ?? "";
+  // Section 9.3: HTTP/1.0 has to ask for what is usual in HTTP/1.1.
+  const isKept = !CLOSE.test(connection) && (!isVersion10 || KEEP_ALIVE.test(connection));
+  const hint = /\btimeout=([0-9]{1,6})\b/i.exec(headers.get("keep-alive") ?? "");
+  return {
+    status,
+    headers,
+    body,
+    persistent: isKept && body !== Infinity,
+    keepAliveSeconds: hint ? Number(hint[1]) : undefined,
+  };
+}
+
+/** Section 6.3, in its order, and stricter where it speaks of messages that are probably forged. */
+function framing(
+  status: number,
+  isVersion10: boolean,
+  headers: UpstreamHeaders,
+): ResponseHead["body"] {
+  const coding = headers.get("transfer-encoding");
+  const length = headers.get("content-length");
+  if (coding !== null) {
+    if (length !== null) throw new MalformedResponse("both Transfer-Encoding and Content-Length");
+    if (isVersion10) throw new MalformedResponse("Transfer-Encoding in HTTP/1.0 (section 6.1)");
+    // No other coding was asked for, and this client could not undo it.
+    if (coding.toLowerCase() !== "chunked") throw new MalformedResponse("a transfer coding");
+  }
+  // Two lengths are a list by now, and no number. More digits could not be counted exactly.
+  if (length !== null && !/^[0-9]{1,15}$/.test(length))
+    throw new MalformedResponse("a malformed Content-Length");
+  if (status < 200 || status === 204 || status === 304) return null;
+  if (coding !== null) return "chunked";
+  return length === null ? Infinity : Number(length);
+}
+
+/** Looks for a field only when it is asked for: most are never read. */
+function createHeaders(text: string): UpstreamHeaders {
+  const lowerCase = text.toLowerCase(); // as long as the text: it has characters of Latin-1 only
+  return {
+    get(name) {
+      const wanted = name.toLowerCase();
+      const start = `\r\n${wanted}:`;
+      let at = lowerCase.indexOf(start);
+      if (at === -1) return null;
+      let value = valueAt(text, at + start.length);
+      if (SINGLE_FIELDS.has(wanted)) return value;
+      // RFC 9110, section 5.3: several lines are one list.
+      for (;;) {
+        at = lowerCase.indexOf(start, at + start.length);
+        if (at === -1) return value;
+        value += `, ${valueAt(text, at + start.length)}`;
+      }
+    },
+  };
+}
+
+/** The value that begins at an index, without the blanks and tabs around it (section 5.1). */
+function valueAt(text: string, index: number): string {
+  let start = index;
+  let end = text.indexOf("\r", index);
+  while (start < end && isBlank(text.charCodeAt(start))) start += 1;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(start, end);
+}
+
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x09;
+
+/** The size that the line before a chunk states. Throws a MalformedResponse. */
+export function parseChunkLine(line: string): number {
+  if (!CHUNK_LINE.test(line)) throw new MalformedResponse("a malformed chunk size");
+  return Number.parseInt(line, 16); // it stops at the first extension
+}
+
+/** Throws a MalformedResponse if the line is no trailer field. */
+export function checkTrailer(line: string): void {
+  if (!TRAILER.test(line)) throw new MalformedResponse("a malformed trailer");
+}

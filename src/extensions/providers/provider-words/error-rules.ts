@@ -1,0 +1,124 @@
+// The meaning of a provider's refusal: from HTTP status and the error's texts to an error code of
+// the gateway and to the party that has to act. wire.md "Provider errors". A message may quote what
+// the client sent. Patterns that would blame anything but this request therefore match at the
+// beginning of a message only.
+import type {
+  ProviderErrorCode,
+  ProviderErrorDetail,
+} from "../../../core/providers/provider-error.ts";
+
+export interface ErrorRule {
+  /**
+   * Is matched with the digits of the HTTP status. For an error inside a 200 that is the status
+   * which the error stands for.
+   */
+  readonly status: RegExp;
+  /** Are looked for in the error's code and type. */
+  readonly names?: RegExp;
+  /**
+   * Are looked for in the error's code and type, and in its message. Without names and messages the
+   * status is enough.
+   */
+  readonly messages?: readonly RegExp[];
+  /** The error code, if the rule matches. */
+  readonly code: ProviderErrorCode;
+  /** See ProviderErrorDetail. */
+  readonly operator?: ProviderErrorDetail["operator"];
+  /** See ProviderErrorDetail. */
+  readonly fromContent?: true;
+}
+
+/** The provider refuses the gateway's key or its account. */
+const KEY_REFUSED = { code: "model_unavailable", operator: "key" } as const;
+/** The gateway's address or method is wrong. */
+const GATEWAY_REFUSED = { code: "model_unavailable", operator: "other" } as const;
+/** The provider is alive, but could not process this content. */
+const CONTENT_FAILED = { code: "upstream_error", fromContent: true } as const;
+
+const INVALID_KEY_NAMES = /invalid_api_key|api_key_(invalid|expired)/i;
+const INVALID_KEY = [
+  /^api[ _]key[ _](invalid|not[ _](valid|found)|expired)|^invalid[ _]api[ _]key/i,
+  /^incorrect api key|^your credit balance|^user location is not supported/i,
+];
+const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
+const FAILED = [
+  /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
+  /^failed to parse (input|messages|tool call|grammar)|^failed to generate (json|output)/i,
+  /^xml syntax error|^jinja exception/i,
+];
+const CONTEXT = [
+  /context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
+  /prompt is too long|too[ _]many[ _]((prompt|input)[ _])?tokens|input token count/i,
+  /reduce the length|maximum prompt length|exceeds max length|more than max tokens/i,
+  /exceeded model token limit|range of input length|^1261 /i,
+];
+const FILTER = [
+  /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
+  /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
+  /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines|^1301 /i,
+];
+const NO_FILE = [/permission to access the file|^no such file object/i];
+/** A firewall in front of the provider rejects the content with a page of its own. */
+const WEB_PAGE = [/^\s*<(!doctype|html)/i];
+/** The account has credit, but not enough for this request. */
+const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded/i];
+const NO_CREDIT = [/insufficient_quota|insufficient balance|^1113 /i];
+const TOO_LARGE = [/^request too large/i];
+
+const BAD = /^(400|413|422)$/;
+
+/** The first rule that matches counts. The last one matches everything. */
+export const ERROR_RULES: readonly ErrorRule[] = [
+  { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
+  { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
+  { status: /^424$/, ...CONTENT_FAILED },
+  { status: BAD, code: "context_length_exceeded", messages: CONTEXT },
+  { status: /^(400|413|422|403)$/, code: "content_filter", messages: FILTER },
+  { status: BAD, code: "upstream_rejected" },
+  { status: /^(403|404)$/, code: "upstream_rejected", messages: NO_FILE },
+  { status: /^403$/, ...GATEWAY_REFUSED, messages: WEB_PAGE, fromContent: true },
+  { status: /^402$/, ...KEY_REFUSED, messages: CREDIT_TOO_LOW, fromContent: true },
+  { status: /^(401|402|403)$/, ...KEY_REFUSED },
+  { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
+  { status: /^429$/, code: "model_overloaded", messages: TOO_LARGE, fromContent: true },
+  { status: /^(408|409|425|429|503|529)$/, code: "model_overloaded" },
+  { status: /^4..$/, ...GATEWAY_REFUSED },
+  { status: /^.*$/, code: "upstream_error" },
+];
+
+/** The status that an error's code or type stands for, where an error inside a 200 states none. */
+export const STATUS_BY_NAME: readonly { readonly status: number; readonly names: RegExp }[] = [
+  { status: 429, names: /insufficient_quota|rate_limit|too_many_requests/i },
+  { status: 401, names: /authentication|invalid_api_key|permission|insufficient_balance|billing/i },
+  { status: 404, names: /not_found/i },
+  { status: 413, names: /request_too_large/i },
+  { status: 529, names: /overload|unavailable/i },
+  { status: 400, names: /context_length|exceed_context|too_many_(prompt|input)_tokens/i },
+  { status: 400, names: /content_filter|content_policy|invalid_request/i },
+  // Zhipu: the account, its rate or its plan; too busy; content and length.
+  { status: 429, names: /^(1113|130[2-48]|1310) / },
+  { status: 529, names: /^(1305|1312) / },
+  { status: 400, names: /^(1261|1301) / },
+];
+
+/**
+ * What MiniMax's own codes stand for. They differ from the numbers that others use, so they are not
+ * looked for elsewhere. Any other code is a failure at MiniMax.
+ */
+export const MINIMAX_CODES: ReadonlyMap<
+  number,
+  { readonly status: number; readonly code?: string }
+> = new Map([
+  [1002, { status: 429 }], // requests a minute
+  [1004, { status: 401 }], // not authorized
+  [1008, { status: 402 }], // insufficient balance
+  [1026, { status: 400, code: "content_filter" }], // of the prompt
+  [1027, { status: 400, code: "content_filter" }], // of the reply
+  [1039, { status: 429 }], // tokens a minute
+  [1041, { status: 429 }], // connections
+  [1042, { status: 400 }], // too many invisible characters
+  [2013, { status: 400 }], // invalid parameters; the message says if the prompt is too long
+  [2045, { status: 429 }], // too sudden a growth
+  [2049, { status: 401 }], // invalid key
+  [2056, { status: 429 }], // usage limit of a plan
+]);

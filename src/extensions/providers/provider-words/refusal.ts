@@ -1,0 +1,132 @@
+// The meaning of a refusal or of an error inside a reply: its status and its words, by the rules.
+// Reads the forms that errors have at all known providers. wire.md "Provider errors".
+import { systemClock } from "../../../core/clock.ts";
+import { ProviderError, retryAfterMs } from "../../../core/providers/provider-error.ts";
+import { asArray, asObject, asString, asTokenCount } from "../../../core/schema/untrusted-json.ts";
+import { ERROR_RULES, MINIMAX_CODES, STATUS_BY_NAME, type ErrorRule } from "./error-rules.ts";
+
+/**
+ * The most characters of an error's texts that are searched: a dozen patterns are applied to them.
+ */
+const MAX_CHARS = 10_000;
+
+/** The texts of an error, as far as it has them. */
+interface ErrorTexts {
+  /** Its code and type. */
+  readonly name: string;
+  readonly message: string;
+}
+
+/**
+ * The error of an answer other than 200. `body` is its JSON, or its text (or the beginning of it)
+ * if it is not JSON. `now` is the wall clock in milliseconds.
+ */
+export function refusal(
+  status: number,
+  headers: { get(name: string): string | null },
+  body: unknown,
+  now = systemClock.now(),
+): ProviderError {
+  const texts = errorTexts(body);
+  const rule = ERROR_RULES.find(
+    (rule) => rule.status.test(String(status)) && matchesTexts(rule, texts),
+  )!;
+  return new ProviderError(rule.code, `the provider answered with status ${status}`, {
+    status,
+    operator: rule.operator,
+    fromContent: rule.fromContent,
+    retryAfterMs: retryAfterMs(headers.get("retry-after") ?? retryDelayIn(body), now),
+    providerMessage: texts.message || undefined,
+  });
+}
+
+/** Throws the ProviderError of an error inside a 200. Does nothing if there is none. */
+export function throwErrorIn(json: unknown): void {
+  const body = asObject(firstOf(json));
+  const error = statedError(body) ?? (body["object"] === "error" ? body : undefined);
+  if (error === undefined || error === "") return;
+  const { code, status, http_code } = asObject(error);
+  // The code may be an HTTP status (OpenRouter, vLLM, Gemini) or a name.
+  const stated = httpStatus(code) ?? httpStatus(status) ?? httpStatus(http_code);
+  throw refusal(stated ?? impliedStatus(errorTexts(body)), { get: () => null }, body);
+}
+
+function matchesTexts({ names, messages }: ErrorRule, { name, message }: ErrorTexts): boolean {
+  if (!names && !messages) return true;
+  if (names?.test(name)) return true;
+  return messages?.some((pattern) => pattern.test(name) || pattern.test(message)) ?? false;
+}
+
+/**
+ * The status that an error's texts stand for: by its name, else by a message that only refused
+ * requests have.
+ */
+function impliedStatus({ name, message }: ErrorTexts): number {
+  const named = STATUS_BY_NAME.find(({ names }) => names.test(name));
+  if (named) return named.status;
+  const blamesRequest = ERROR_RULES.some(
+    ({ status, operator, messages }) =>
+      status.test("400") && !operator && messages?.some((pattern) => pattern.test(message)),
+  );
+  return blamesRequest ? 400 : 500;
+}
+
+/**
+ * An HTTP status of an error, as a number or in digits. Undefined for anything else, objects
+ * included.
+ */
+function httpStatus(value: unknown): number | undefined {
+  const digits = typeof value === "number" ? String(value) : asString(value);
+  return digits !== undefined && /^[45]\d\d$/.test(digits) ? Number(digits) : undefined;
+}
+
+/** Some of Gemini's answers are a list of one error. */
+const firstOf = (json: unknown): unknown => (Array.isArray(json) ? json[0] : json);
+
+/** The error in a field of a body. Undefined: the body has no such field. */
+const statedError = ({ error, base_resp }: Record<string, unknown>): unknown =>
+  error ?? minimaxError(asObject(base_resp));
+
+/** MiniMax states an error beside the reply. 0 is success. */
+function minimaxError({ status_code, status_msg: message }: Record<string, unknown>): unknown {
+  const number = asTokenCount(status_code) ?? 0;
+  if (number === 0) return undefined;
+  const { status, code } = MINIMAX_CODES.get(number) ?? { status: 500 };
+  return { code: code ?? `base_resp ${number}`, status, message };
+}
+
+/** The error in a field of the body, or the body itself. */
+function errorIn(body: unknown): unknown {
+  const first = firstOf(body);
+  return statedError(asObject(first)) ?? first;
+}
+
+/**
+ * Reads `{message, type, code}`, Gemini's `{message, status}`, and the flat and bare forms that
+ * some providers use.
+ */
+function errorTexts(body: unknown): ErrorTexts {
+  const error = errorIn(body);
+  const { message, detail, type, status, code = asObject(body)["code"] } = asObject(error);
+  const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
+  const text = asString(error) ?? asString(message) ?? jsonText(detail);
+  return { name: name.slice(0, MAX_CHARS), message: text.slice(0, MAX_CHARS) };
+}
+
+/** A value as JSON. "" if it is absent or too deep. */
+function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** Gemini's RetryInfo, `"retryDelay": "17s"`, without its unit. "" if there is none. */
+function retryDelayIn(body: unknown): string {
+  const delays = asArray(asObject(errorIn(body))["details"]).map((detail) =>
+    asString(asObject(detail)["retryDelay"]),
+  );
+  const delay = delays.find((delay) => delay !== undefined) ?? "";
+  return delay.replace(/s$/, "");
+}

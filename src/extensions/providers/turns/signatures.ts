@@ -1,0 +1,61 @@
+// The memory of signed reasoning, bounded: a thought may have thousands of characters, and clients
+// call tools all day.
+import type { DialectScope } from "../../../core/providers/dialect.ts";
+
+/**
+ * Keeps what a provider signed of its reasoning and wants back with the tool calls that followed
+ * from it.
+ */
+export interface SignatureStore {
+  /** By the id of a tool call. Undefined: unknown, or forgotten. */
+  get(id: string): string | undefined;
+  set(id: string, text: string): void;
+}
+
+/** The memory that an entry takes beside its texts, in characters. */
+const ENTRY_CHARS = 200;
+
+/** Forgets the least recently used entries first once all together exceed `maxChars` characters. */
+export function createSignatureStore(maxChars = 64 * 1024 * 1024): SignatureStore {
+  const entries = new Map<string, string>(); // in the order of their last use
+  let chars = 0;
+
+  const sizeOf = (id: string, text: string): number => id.length + text.length + ENTRY_CHARS;
+
+  function remove(id: string): void {
+    const text = entries.get(id);
+    if (text === undefined) return;
+    entries.delete(id);
+    chars -= sizeOf(id, text);
+  }
+
+  function set(id: string, text: string): void {
+    remove(id);
+    entries.set(id, text);
+    chars += sizeOf(id, text);
+    while (chars > maxChars) remove(entries.keys().next().value!);
+  }
+
+  function get(id: string): string | undefined {
+    const text = entries.get(id);
+    if (text !== undefined) set(id, text);
+    return text;
+  }
+
+  return { get, set };
+}
+
+/**
+ * The part of a store for one provider and account: other providers refuse signatures that they did
+ * not make, and other accounts must not see them.
+ */
+export function scopedStore(
+  store: SignatureStore,
+  { baseUrl, account }: DialectScope,
+): SignatureStore {
+  const keyOf = (id: string): string => JSON.stringify([baseUrl, account, id]);
+  return {
+    get: (id) => store.get(keyOf(id)),
+    set: (id, text) => store.set(keyOf(id), text),
+  };
+}

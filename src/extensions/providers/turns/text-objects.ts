@@ -1,0 +1,31 @@
+// Texts of a conversation that are parsed because a native format has an object in their place.
+import { jsonObject, lenient } from "../../../core/schema/checker.ts";
+import { parseJson } from "../../../core/schema/untrusted-json.ts";
+import { createJsonCounter, type JsonCounter } from "../../bounds/json-bounds/index.ts";
+
+/** Counts the texts of one request. */
+export type TextCounter = JsonCounter;
+
+/**
+ * The most values in the parsed texts of one request: the parse and the work on them are one turn
+ * of the event loop.
+ */
+const MAX_TEXT_VALUES = 200_000;
+/** The most new property names in them. */
+const MAX_TEXT_NAMES = 20_000;
+
+/** A text that exceeds the bounds stays a text. */
+export const createTextCounter = (): TextCounter =>
+  createJsonCounter(MAX_TEXT_VALUES, MAX_TEXT_NAMES);
+
+const object = lenient(jsonObject());
+
+/**
+ * The JSON object in a text. Undefined if it is none, if it is too deep to be written again, or if
+ * it exceeds the bounds with the texts before it.
+ */
+export const objectIn = (text: string, texts: TextCounter): Record<string, unknown> | undefined =>
+  mayBeObject(text) && texts.add(text) === undefined ? object(parseJson(text)) : undefined;
+
+/** Nothing else is worth a parse. */
+const mayBeObject = (text: string): boolean => text.trimStart().startsWith("{");

@@ -1,0 +1,171 @@
+// A conversation as the native formats want it: the system texts apart, the rest in turns of user
+// and assistant. Neighbours of one role are merged, the user comes first, and each tool call is
+// answered at the beginning of the very next turn.
+import type { ContentPart, Message } from "../../../core/openai/request.ts";
+import { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
+
+export interface Call {
+  readonly type: "call";
+  /** Unique in the conversation. */
+  readonly id: string;
+  readonly name: string;
+  readonly args: Record<string, unknown>;
+}
+
+interface Result {
+  readonly type: "result";
+  /** The id of the call that it answers. */
+  readonly id: string;
+  readonly name: string;
+  /** "" for a call that the client left unanswered. */
+  content: string;
+  /** The client's mark for the provider's cache. Absent: there is none. */
+  cache_control?: object;
+}
+
+export type Item = ContentPart | Call | Result;
+
+export interface Turn {
+  readonly role: "user" | "assistant";
+  /** At least one. */
+  readonly items: Item[];
+}
+
+export type SystemMessage = Extract<Message, { readonly role: "system" }>;
+type AssistantMessage = Extract<Message, { readonly role: "assistant" }>;
+type ToolMessage = Extract<Message, { readonly role: "tool" }>;
+
+export interface Conversation {
+  /**
+   * The system messages that have a text, in their order: all of them, or with `keepsPlaces` those
+   * at the beginning.
+   */
+  readonly system: SystemMessage[];
+  /** At least one, the user's first. */
+  readonly turns: Turn[];
+}
+
+/** Comes first where the assistant would. */
+const OPENING: Turn = {
+  role: "user",
+  items: [{ type: "text", text: "(The conversation begins.)" }],
+};
+
+/** Comes before a system text among the user's, who has not written it. */
+const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
+
+export interface TurnOptions {
+  /** The client's marks for the provider's cache stay at the parts of messages. Absent: false. */
+  readonly keepsMarks?: boolean;
+  /**
+   * System texts that come up after the first turn stay at their place, as texts of the user, so
+   * that what comes before them is the same as without them. Absent: false, all come first.
+   */
+  readonly keepsPlaces?: boolean;
+}
+
+/**
+ * `texts` counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
+ */
+export function turnsOf(
+  messages: readonly Message[],
+  texts: TextCounter = createTextCounter(),
+  { keepsMarks = false, keepsPlaces = false }: TurnOptions = {},
+): Conversation {
+  const system: SystemMessage[] = [];
+  const turns: Turn[] = [];
+  const uniqueId = createIdMaker();
+  /** The result of the latest call of each id that the client made. */
+  const results = new Map<string, Result>();
+
+  function add(role: Turn["role"], item: Item): void {
+    const turn = turns.at(-1);
+    if (turn?.role === role) turn.items.push(item);
+    else turns.push({ role, items: [item] });
+  }
+
+  /** Without empty texts, which the native formats refuse. */
+  function addContent(role: Turn["role"], content: string | readonly ContentPart[]): void {
+    const parts = typeof content === "string" ? [textPart(content)] : content;
+    for (const part of parts) if (part.type !== "text" || part.text.trim() !== "") add(role, part);
+  }
+
+  function addSystem(message: SystemMessage): void {
+    if (message.content.trim() === "") return;
+    if (keepsPlaces && turns.length > 0) add("user", textPart(SYSTEM_HEADING + message.content));
+    else system.push(message);
+  }
+
+  const contentOf = ({ content, marked }: Message) =>
+    (keepsMarks ? marked : undefined) ?? content ?? "";
+
+  function addAssistant(message: AssistantMessage): void {
+    const { tool_calls } = message;
+    addContent("assistant", contentOf(message));
+    const answers: Result[] = [];
+    for (const call of tool_calls) {
+      const id = uniqueId(call.id);
+      const { name, arguments: text } = call.function;
+      // A model wrote the arguments: they need not be JSON.
+      const args = objectIn(text || "{}", texts) ?? { _raw: text };
+      add("assistant", { type: "call", id, name, args });
+      const result: Result = { type: "result", id, name, content: "" };
+      results.set(call.id, result);
+      answers.push(result);
+    }
+    for (const answer of answers) add("user", answer);
+  }
+
+  function addResult({ tool_call_id: id, content, marked }: ToolMessage): void {
+    const result = results.get(id);
+    if (!result) return;
+    result.content += result.content === "" ? content : `\n${content}`;
+    const mark = marked?.findLast(({ cache_control }) => cache_control)?.cache_control;
+    if (keepsMarks && mark) result.cache_control = mark;
+  }
+
+  for (const message of messages) {
+    switch (message.role) {
+      case "system":
+        addSystem(message);
+        break;
+      case "user":
+        addContent("user", contentOf(message));
+        break;
+      case "assistant":
+        addAssistant(message);
+        break;
+      case "tool":
+        addResult(message);
+    }
+  }
+  return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };
+}
+
+const textPart = (text: string) => ({ type: "text" as const, text });
+
+/**
+ * Some clients count anew in each turn. An id that was used before gets a number: `call_0`, the
+ * second time `call_0_7`.
+ */
+function createIdMaker(): (clientId: string) => string {
+  const used = new Set<string>();
+  /**
+   * By the client's id, the number after the last one that was tried. Those before it are taken,
+   * and trying them again would cost quadratic time.
+   */
+  const nextNumbers = new Map<string, number>();
+  return (clientId) => {
+    let id = clientId;
+    if (used.has(id)) {
+      let number = Math.max(used.size, nextNumbers.get(clientId) ?? 0);
+      while (used.has(id)) {
+        id = `${clientId}_${number}`;
+        number += 1;
+      }
+      nextNumbers.set(clientId, number);
+    }
+    used.add(id);
+    return id;
+  };
+}

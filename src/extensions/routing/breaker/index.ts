@@ -1,0 +1,82 @@
+// A circuit breaker for each model. After repeated failures no request is sent to the model for a
+// while. Then one request at a time probes it, until one gets a reply. contract.md "Breaker". Only
+// failures of the provider count.
+import type { Clock } from "../../../core/clock.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { ProviderAnswer } from "../../../core/providers/provider-error.ts";
+import type { Breaker, Pass } from "../../../core/routing/breaker.ts";
+
+export const extension: Extension = { name: "breaker", createBreaker };
+
+/**
+ * The duration of a probe is unknown, so other clients are asked to come back after so many
+ * milliseconds.
+ */
+const PROBE_RETRY_MS = 1_000;
+
+/** A breaker that is closed. */
+export function createBreaker(clock: Clock): Breaker {
+  let failures = 0; // in a row
+  let openedAt: number | undefined; // undefined: closed
+  let isProbing = false;
+  let openings = 0;
+  let lastFault: string | null = null;
+  let lastAnswer: ProviderAnswer | null = null;
+
+  function open(): void {
+    openedAt = clock.monotonic();
+    isProbing = false;
+    openings += 1;
+  }
+
+  /** Closes the circuit, unless it has opened again since. */
+  function close(openingsBefore: number, failuresLeft: number): void {
+    if (openings !== openingsBefore) return;
+    openedAt = undefined;
+    isProbing = false;
+    failures = failuresLeft;
+  }
+
+  /**
+   * The pass of an attempt that began after so many openings. It changes nothing once the circuit
+   * has opened again.
+   */
+  const createPass = (openingsBefore: number, threshold: number): Pass => ({
+    began() {
+      // A closed breaker learns nothing from a mere beginning.
+      if (openedAt === undefined) return;
+      // Until the reply is complete, one more failure opens the circuit again.
+      close(openingsBefore, threshold - 1);
+    },
+    completed: () => close(openingsBefore, 0),
+    failed(error) {
+      lastFault = `${error.code}: ${error.message}`;
+      lastAnswer = error.answer ?? null;
+      if (openings !== openingsBefore) return;
+      failures += 1;
+      const keyRefused = error.detail.operator === "key"; // trying again soon cannot help
+      if (keyRefused || failures >= threshold || openedAt !== undefined) open();
+    },
+    dropped(answer) {
+      lastAnswer = answer ?? lastAnswer;
+      if (openings === openingsBefore) isProbing = false;
+    },
+  });
+
+  return {
+    enter(settings) {
+      if (openedAt !== undefined) {
+        if (isProbing || clock.monotonic() < openedAt + settings.cooldown_ms) return undefined;
+        isProbing = true;
+      }
+      return createPass(openings, settings.failures);
+    },
+    status({ cooldown_ms }) {
+      if (openedAt === undefined)
+        return { state: "closed", failures, retryMs: 0, lastFault, lastAnswer };
+      const least = isProbing ? PROBE_RETRY_MS : 0;
+      const retryMs = Math.max(least, openedAt + cooldown_ms - clock.monotonic());
+      return { state: isProbing ? "probing" : "open", failures, retryMs, lastFault, lastAnswer };
+    },
+  };
+}

@@ -1,0 +1,24 @@
+// Models that lack what a request needs are no candidates: tools, JSON mode, log probabilities,
+// images, a parameter that the provider would refuse. contract.md "Candidates".
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { Model } from "../../../core/routing/model.ts";
+import { fail } from "../../../core/schema/checker.ts";
+import { requirementsOf } from "./requirements.ts";
+
+export const extension: Extension = { name: "capabilities", capable };
+
+/**
+ * The models that have all that the request needs. Throws a ValidationError if none has: it names
+ * what no model has at all, or else the first requirement. There is at least one model.
+ */
+export function capable(models: readonly Model[], chat: ChatRequest): readonly Model[] {
+  const requirements = requirementsOf(chat);
+  const found = models.filter((model) =>
+    requirements.every((requirement) => requirement.satisfiedBy(model)),
+  );
+  if (found.length > 0) return found;
+  const unmet =
+    requirements.find(({ satisfiedBy }) => !models.some(satisfiedBy)) ?? requirements[0]!;
+  return fail("unsupported_value", unmet.message, unmet.path);
+}

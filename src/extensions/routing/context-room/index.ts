@@ -1,0 +1,102 @@
+// The room in the context windows of an alias's candidates. A candidate that has no room for a
+// prompt is not asked, and after one has found the prompt too long only those are asked that may
+// have more room. A bound of the reply that the client did not state is kept within the window.
+// contract.md "Candidates", "Attempts".
+import type { Extension } from "../../../core/extension/extension.ts";
+import { estimatePrompt } from "../../../core/ledger/meter.ts";
+import type { ChatRequest } from "../../../core/openai/request.ts";
+import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import type { FailedAttempt } from "../../../core/routing/failure.ts";
+import type { Complete } from "../../../core/routing/fallback.ts";
+import type { Model, Provider } from "../../../core/routing/model.ts";
+
+/** A prompt that seems to leave less may be shorter than its estimate. */
+const LEAST_OUTPUT = 256;
+
+export const extension: Extension = {
+  name: "context-room",
+  start: () => ({ around: aroundRoom }),
+};
+
+/** Completes a request with the candidates that have room for it. */
+export const aroundRoom =
+  (complete: Complete): Complete =>
+  (chat, candidates, deliver, given) => {
+    const { attempt = plainAttempt } = given;
+    const context = isBoundForClient(chat) ? { ...given, attempt: fitting(attempt) } : given;
+    return candidates.length < 2
+      ? complete(chat, candidates, deliver, context)
+      : complete(chat, withRoom(candidates, chat), deliver, { ...context, remaining });
+  };
+
+/** The client's own limit of the reply's length. Undefined: it stated none. */
+const statedOutput = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest) =>
+  max_tokens === undefined && max_completion_tokens === undefined ? undefined : maxTokens;
+
+/** Whether the reply is bounded, and not by the client: by what a budget holds for it. */
+const isBoundForClient = (chat: ChatRequest): boolean =>
+  chat.maxTokens !== undefined && statedOutput(chat) === undefined;
+
+/**
+ * The same attempt, with a bound that leaves room for the prompt in the model's window: providers
+ * refuse a request for more than that.
+ */
+const fitting =
+  (attempt: typeof plainAttempt): typeof plainAttempt =>
+  (chat, serving, deliver, options) => {
+    const { provider, contextTokens } = serving.model;
+    if (contextTokens === undefined) return attempt(chat, serving, deliver, options);
+    const room = roomBeside(estimatePrompt(chat, provider.countMedia), contextTokens);
+    const bounded = { ...chat, maxTokens: Math.min(chat.maxTokens ?? Infinity, room) };
+    return attempt(bounded, serving, deliver, options);
+  };
+
+/**
+ * The tokens of a reply beside a prompt of so many. The estimate may be too low by half, so that
+ * half of it is kept free too, but no more than half of the rest.
+ */
+function roomBeside(prompt: number, contextTokens: number): number {
+  const rest = contextTokens - prompt;
+  return Math.max(LEAST_OUTPUT, Math.floor(rest - Math.min(prompt, rest) / 2));
+}
+
+/**
+ * The candidates still to be asked. Once the prompt was too long for a model, only those that may
+ * have more room.
+ */
+function remaining(models: readonly Model[], failures: readonly FailedAttempt[]): readonly Model[] {
+  const full = failures
+    .filter(({ error }) => error.code === "context_length_exceeded")
+    .map(({ model }) => model);
+  return full.length > 0 ? withMoreRoom(models, full) : models;
+}
+
+/**
+ * The models with room for the request, by a cheap estimate that is rather too low. All models if
+ * none seems to have room: the providers count better. The estimate goes through the whole prompt,
+ * so it is made once for each provider.
+ */
+export function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
+  if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined))
+    return models;
+  const prompts = new Map<Provider, number>();
+  const hasRoom = ({ provider, contextTokens = Infinity }: Model): boolean => {
+    const prompt = prompts.get(provider) ?? estimatePrompt(chat, provider.countMedia);
+    prompts.set(provider, prompt);
+    return 0.75 * prompt + (statedOutput(chat) ?? 0) <= contextTokens;
+  };
+  const fitting = models.filter(hasRoom);
+  return fitting.length > 0 ? fitting : models;
+}
+
+/**
+ * The models that may have more room than those that are `full`, for which the prompt was too long:
+ * first those that are known to be larger, then those of unknown size, each group in its order. If
+ * the size of no full model is known, every known size may be larger.
+ */
+export function withMoreRoom(models: readonly Model[], full: readonly Model[]): readonly Model[] {
+  const largest = Math.max(0, ...full.map(({ contextTokens }) => contextTokens ?? 0));
+  const larger = models.filter(({ contextTokens }) => (contextTokens ?? 0) > largest);
+  const unknown = models.filter(({ contextTokens }) => contextTokens === undefined);
+  return [...larger, ...unknown];
+}

@@ -1,0 +1,152 @@
+// Reads on streams that their clients left after something of them was delivered. The provider has
+// a short time (`leave_ms`), so that the finish and the usage that are on their way are still
+// billed: leaving just before the end must not be cheaper than staying. Nothing of what comes is
+// kept or delivered. The request's concurrency slot is free meanwhile; it is settled in the ledger
+// at the end. Of a request that its client left before anything came the prompt is billed.
+import { Cancel, ClientGone } from "../../../core/http/cancel.ts";
+import type { Clock, Timer } from "../../../core/clock.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { Meter } from "../../../core/ledger/meter.ts";
+import type { Part } from "../../../core/openai/parts.ts";
+import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { Serving } from "../../../core/routing/attempt.ts";
+import type { Complete } from "../../../core/routing/fallback.ts";
+import { billPromptOfLeft } from "./left-prompt.ts";
+
+/**
+ * Characters of one stream that are read on: as much as sockets hold of a stream that was held up
+ * by a client that did not read. A provider that sends more in so short a time has no end in sight.
+ */
+const MAX_READ_ON_CHARS = 16 * 1024 * 1024;
+
+export const extension: Extension = {
+  name: "left-streams",
+  start({ clock, current }) {
+    const leftStreams = createLeftStreams(clock);
+    const onStreams = aroundStreams(leftStreams, clock, () => current().config);
+    const around = (complete: Complete): Complete => onStreams(billPromptOfLeft(complete));
+    // Closed before the ledger, which waits for the settlements of these streams.
+    return { around, close: leftStreams.close };
+  },
+};
+
+export interface ReadOnOptions {
+  /** Milliseconds. If it is not more than 0, the stream ends at once. */
+  readonly ms: number;
+  /** If so many streams are read on already, the stream ends at once. */
+  readonly maxStreams: number;
+  /** Ends the stream. */
+  readonly end: () => void;
+}
+
+/** One stream that is read on. */
+export interface LeftStream {
+  /**
+   * Takes each batch of parts. Ends the stream once `meter` has its final figures, or once too much
+   * has come.
+   */
+  observe(parts: readonly Part[], meter: Meter): void;
+  /** The stream has ended by itself. */
+  forget(): void;
+}
+
+/** All streams of one process that are read on. */
+export interface LeftStreams {
+  /** Ends the stream after its time, or when the gateway closes, whichever is first. */
+  readOn(options: ReadOnOptions): LeftStream;
+  /** Ends all streams. From now on none is read on. */
+  close(): void;
+}
+
+/**
+ * Completes streams so that the provider is not cancelled at once when the client leaves after
+ * something was streamed.
+ */
+export const aroundStreams =
+  (leftStreams: LeftStreams, clock: Clock, config: () => Pick<Config, "server">) =>
+  (complete: Complete): Complete =>
+  async (chat, candidates, deliver, context) => {
+    if (!chat.stream) return complete(chat, candidates, deliver, context);
+    const client = context.cancel;
+    const upstream = new Cancel();
+    let streamed: Serving | undefined;
+    let left: LeftStream | undefined;
+    const endUpstream = (): void => upstream.abort(client.reason);
+    const hasLeft = (): boolean => client.reason instanceof ClientGone;
+
+    function readOn({ model, meter }: Serving): void {
+      left = leftStreams.readOn({
+        ms: Math.min(model.provider.timeouts.leave_ms, context.endsAt - clock.monotonic()),
+        maxStreams: config().server.max_in_flight - context.inFlight(),
+        end: endUpstream,
+      });
+      left.observe([], meter);
+    }
+    function take(parts: readonly Part[], serving: Serving): Promise<unknown> | undefined {
+      left?.observe(parts, serving.meter);
+      const room = deliver(parts, serving);
+      if (isShown(parts, chat)) streamed = serving;
+      // A client that has left makes no more room, and the provider is read on without it.
+      return room?.catch((error) => {
+        if (!hasLeft()) throw error;
+      });
+    }
+    const detach = client.onAbort(() => {
+      if (streamed && hasLeft()) readOn(streamed);
+      else endUpstream();
+    });
+    try {
+      return await complete(chat, candidates, take, { ...context, cancel: upstream });
+    } finally {
+      detach();
+      left?.forget();
+    }
+  };
+
+/** Whether the client sees anything of these parts. */
+const isShown = (parts: readonly Part[], { showThinking }: ChatRequest): boolean =>
+  parts.some((part) => {
+    if (part.type === "tool_call") return true;
+    return "text" in part && part.text !== "" && (part.type !== "reasoning" || showThinking);
+  });
+
+/** The characters of parts, as far as there may be many. */
+const charsIn = (parts: readonly Part[]): number =>
+  parts.reduce((sum, part) => sum + ("text" in part ? part.text.length : 0), 0);
+
+export function createLeftStreams(clock: Clock): LeftStreams {
+  const ends = new Set<() => void>();
+  let closed = false;
+
+  return {
+    readOn({ ms, maxStreams, end }) {
+      let chars = 0;
+      let timer: Timer | undefined;
+      function forget(): void {
+        timer?.cancel();
+        ends.delete(endNow);
+      }
+      function endNow(): void {
+        forget();
+        end();
+      }
+      if (closed || ms <= 0 || ends.size >= maxStreams) end();
+      else {
+        timer = clock.after(ms, endNow);
+        ends.add(endNow);
+      }
+      return {
+        observe(parts, meter) {
+          chars += charsIn(parts);
+          if (meter.isFinal() || chars > MAX_READ_ON_CHARS) end();
+        },
+        forget,
+      };
+    },
+    close() {
+      closed = true;
+      for (const endNow of ends) endNow();
+    },
+  };
+}

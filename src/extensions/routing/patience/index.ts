@@ -1,0 +1,86 @@
+// How long an attempt may be silent, for one alias or one model: a large local model and a quick
+// service need different patience. What stands nearest to the request counts: the alias's own
+// deadline, else the model's, else the provider's, else the general one.
+import type { ConfigExtension, Warning } from "../../../config/extension.ts";
+import { DAY_MS, integer, strict } from "../../../config/fields.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import type { Config } from "../../../core/config.ts";
+import { optional } from "../../../core/schema/checker.ts";
+import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import type { Complete } from "../../../core/routing/fallback.ts";
+import { withOverrides, type Model } from "../../../core/routing/model.ts";
+
+/** Deadlines in milliseconds. Absent: those of the more general section apply. */
+interface Patience {
+  readonly first_token_ms?: number | undefined;
+  readonly idle_ms?: number | undefined;
+}
+
+const ms = optional(integer(1, DAY_MS));
+const patience = optional(strict({ first_token_ms: ms, idle_ms: ms }));
+
+const ofAliases = defineSetting<Patience | undefined>(
+  "aliases.*.timeouts",
+  undefined,
+  () => patience,
+);
+const ofModels = defineSetting<Patience | undefined>(
+  "models.*.timeouts",
+  undefined,
+  () => patience,
+);
+
+export const extension: ConfigExtension = {
+  name: "patience",
+  settings: [ofAliases, ofModels],
+  warnings: endedBefore,
+  start: ({ current }) => ({ around: aroundSilence(() => current().config) }),
+};
+
+/** Deadlines that cannot pass, because timeouts.total_ms ends the request before. */
+function endedBefore({ models, aliases, timeouts }: Config): readonly Warning[] {
+  const overrides = [
+    ...[...models].map(([name, settings]) => ["models", name, ofModels.of(settings)] as const),
+    ...[...aliases].map(([name, settings]) => ["aliases", name, ofAliases.of(settings)] as const),
+  ];
+  const total = timeouts.total_ms;
+  return overrides.flatMap(([section, name, deadlines]) =>
+    Object.entries(deadlines ?? {})
+      .filter(([, value = 0]) => value > total)
+      .map(([deadline, value]) => ({
+        path: [section, name, "timeouts", deadline],
+        message: `is ${value}, longer than total_ms, which is ${total}`,
+      })),
+  );
+}
+
+/** Completes requests with the deadlines that `config` has for them. */
+export const aroundSilence =
+  (config: () => Config) =>
+  (complete: Complete): Complete =>
+  (chat, candidates, deliver, context) => {
+    const { models, aliases } = config();
+    const alias = aliases.get(chat.model);
+    const ofAlias = alias && ofAliases.of(alias);
+    const { attempt = plainAttempt } = context;
+    return complete(chat, candidates, deliver, {
+      ...context,
+      attempt(attemptChat, serving, take, options) {
+        const settings = models.get(serving.model.name);
+        const overrides = [settings && ofModels.of(settings), ofAlias];
+        const model = overrides.reduce<Model>(withPatience, serving.model);
+        return attempt(
+          attemptChat,
+          model === serving.model ? serving : { ...serving, model },
+          take,
+          options,
+        );
+      },
+    });
+  };
+
+function withPatience(model: Model, overrides: Patience | undefined): Model {
+  if (!overrides) return model;
+  const timeouts = withOverrides(model.provider.timeouts, overrides);
+  return { ...model, provider: { ...model.provider, timeouts } };
+}

@@ -1,0 +1,48 @@
+// Streams that break in the middle of a reply: held back until they are finished, or continued by
+// another attempt. contract.md "Commit point".
+import type { ConfigExtension } from "../../../config/extension.ts";
+import { integer } from "../../../config/fields.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import type { Config } from "../../../core/config.ts";
+import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import type { Complete } from "../../../core/routing/fallback.ts";
+import { literal, withDefault } from "../../../core/schema/checker.ts";
+import { buffering } from "./buffered.ts";
+import { recovering } from "./recover.ts";
+
+const checkMode = withDefault(literal("none", "hold", "continue"), "none");
+/** What happens to a stream that breaks, of requests that name the alias. */
+const aliasRecovery = defineSetting("aliases.*.recovery", "none", () => checkMode);
+/** The same of requests that name the model. */
+const modelRecovery = defineSetting("models.*.recovery", "none", () => checkMode);
+/** How many times another attempt may go on with one reply. */
+const maxRecoveries = defineSetting("retry.max_recoveries", 2, () =>
+  withDefault(integer(0, 10), 2),
+);
+
+export const extension: ConfigExtension = {
+  name: "recovery",
+  settings: [aliasRecovery, modelRecovery, maxRecoveries],
+  start: ({ current }) => ({ around: aroundBreaks(() => current().config) }),
+};
+
+/** What the configuration wants for requests that name this model or alias. */
+function modeOf({ models, aliases }: Config, name: string): string {
+  const model = models.get(name);
+  if (model) return modelRecovery.of(model);
+  const alias = aliases.get(name);
+  return alias ? aliasRecovery.of(alias) : "none";
+}
+
+/** Completes requests as `config` wants it for their streams. */
+export const aroundBreaks =
+  (config: () => Config) =>
+  (complete: Complete): Complete =>
+  (chat, candidates, deliver, context) => {
+    const mode = chat.stream ? modeOf(config(), chat.model) : "none";
+    if (mode === "none") return complete(chat, candidates, deliver, context);
+    if (mode === "continue")
+      return recovering(complete, maxRecoveries.of(config()))(chat, candidates, deliver, context);
+    const attempt = buffering(context.attempt ?? plainAttempt);
+    return complete(chat, candidates, deliver, { ...context, attempt });
+  };

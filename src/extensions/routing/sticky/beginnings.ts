@@ -1,0 +1,40 @@
+// How a conversation is known again: by the beginning of its prompt. It is what a provider's cache
+// goes by, and it needs no id of the client's.
+import { createHash } from "node:crypto";
+import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
+
+/** Some 1,024 tokens of English text. */
+const MAX_BYTES = 4_096;
+/** A beginning of many tiny messages ends before it has so many bytes. */
+const MAX_MESSAGES = 32;
+
+/** The part of a message that is compared. */
+function textIn(message: Message): string {
+  const calls = message.role === "assistant" ? message.tool_calls : [];
+  const called = calls.map(({ function: { name, arguments: text } }) => `${name}(${text})`);
+  return `${message.role}:${textOf(message.content ?? "")}${called.join("")}\n`;
+}
+
+/**
+ * The hashes of the beginnings of a request, the longest first; at least one. A short conversation
+ * grows, so each message ends one of them: the next turn has the same beginnings and further ones.
+ */
+export function beginningsOf({ model, tools, messages }: ChatRequest, account: string): string[] {
+  const hash = createHash("sha256");
+  let left = MAX_BYTES;
+  function add(text: string): void {
+    // No more characters than bytes are left: each has at least one.
+    const bytes = Buffer.from(text.slice(0, left)).subarray(0, left);
+    hash.update(bytes);
+    left -= bytes.length;
+  }
+  hash.update(JSON.stringify([account, model]));
+  if (tools) add(JSON.stringify(tools));
+  const beginnings: string[] = [];
+  for (const message of messages.slice(0, MAX_MESSAGES)) {
+    add(textIn(message));
+    beginnings.unshift(hash.copy().digest("base64"));
+    if (left === 0) break;
+  }
+  return beginnings;
+}

@@ -1,0 +1,55 @@
+// Aliases whose conversations stay with the model that served them last, while it is healthy: what
+// that provider has in its cache of the prompt is found there only.
+import type { ConfigExtension } from "../../../config/extension.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Complete, RequestProgress } from "../../../core/routing/fallback.ts";
+import type { Model } from "../../../core/routing/model.ts";
+import { boolean, withDefault } from "../../../core/schema/checker.ts";
+import { beginningsOf } from "./beginnings.ts";
+import { createMemory } from "./memory.ts";
+
+const sticky = defineSetting("aliases.*.sticky", false, () => withDefault(boolean(), false));
+
+export const extension: ConfigExtension = {
+  name: "sticky",
+  settings: [sticky],
+  notes: (alias) =>
+    sticky.of(alias)
+      ? [
+          "It is sticky: a conversation stays with the model that served its last turn, while " +
+            "that model is healthy, so that its provider finds the prompt in its cache.",
+        ]
+      : [],
+  start: ({ current }) => ({ around: stayingWith(() => current().config) }),
+};
+
+/** Puts the candidate first that served the conversation last, if the alias is sticky. */
+export function stayingWith(config: () => Config): (complete: Complete) => Complete {
+  /** The names of models, by the beginnings of the requests that they served. */
+  const served = createMemory();
+  return (complete) => async (chat, candidates, deliver, context) => {
+    const alias = config().aliases.get(chat.model);
+    if (!alias || !sticky.of(alias)) return complete(chat, candidates, deliver, context);
+    const beginnings = beginningsOf(chat, context.account);
+    const last = beginnings.map(served.get).find((name) => name !== undefined);
+    const ordered = withFirst(candidates, last);
+    const progress = await complete(chat, ordered, deliver, context);
+    const { name } = progress.model;
+    served.set(beginnings[0]!, name);
+    return name === last ? noted(progress, `sticky: stayed with ${name}`) : progress;
+  };
+}
+
+/** The same progress with one more note. */
+const noted = (progress: RequestProgress, note: string): RequestProgress => ({
+  ...progress,
+  notes: [...(progress.notes ?? []), note],
+});
+
+/** The candidates, this one first if it is among them and its breaker is closed. */
+function withFirst(candidates: readonly Model[], name: string | undefined): readonly Model[] {
+  const last = candidates.find((model) => model.name === name);
+  if (last?.status().state !== "closed") return candidates;
+  return [last, ...candidates.filter((model) => model !== last)];
+}

@@ -1,0 +1,25 @@
+// Many cores: `server.workers` processes that serve one port (node:cluster), and a first process
+// that starts and replaces them.
+import type { ProgramExtension } from "../../../command-line/command.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import { integer } from "../../../config/fields.ts";
+import { withDefault } from "../../../core/schema/checker.ts";
+import { createSupervisor } from "./supervisor.ts";
+import { runWorker } from "./worker.ts";
+
+export { answerWorkers, callFirstProcess, type Caller, type Calls } from "./calls.ts";
+
+/** How many processes serve, each with connections, breakers and requests in flight of its own. */
+const workers = defineSetting("server.workers", 1, () => withDefault(integer(1, 256), 1), {
+  fixed: true,
+});
+
+export const extension: ProgramExtension = {
+  name: "cluster",
+  settings: [workers],
+  supervise(config, options) {
+    const count = workers.of(config);
+    return count > 1 ? createSupervisor(config, count, options) : undefined;
+  },
+  work: runWorker,
+};

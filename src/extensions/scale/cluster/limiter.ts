@@ -1,0 +1,64 @@
+// Requests per minute and slots of all workers: the first process has them, and workers ask it.
+import {
+  decide,
+  type AdmissionDecision,
+  type AdmissionRequest,
+  type Limiter,
+  type LocalLimiter,
+} from "../../../core/accounts/limiter.ts";
+import { answerWorkers, callFirstProcess } from "./calls.ts";
+
+const SUBJECT = "limiter";
+
+/** Admits the requests of all workers in the first process. Returns what ends that. */
+export function admitForWorkers(limiter: LocalLimiter): () => void {
+  /** The requests of each worker that hold a slot. */
+  const slots = new Map<number, AdmissionRequest[]>();
+  return answerWorkers<AdmissionRequest, AdmissionRequest, AdmissionDecision>(SUBJECT, {
+    answer(request, worker) {
+      const decision = limiter.admit(request);
+      if (request.maxInFlight === null || !decision.admitted) return decision;
+      const heldSlots = slots.get(worker) ?? [];
+      slots.set(worker, heldSlots);
+      heldSlots.push(request);
+      return decision;
+    },
+    hear(released, worker) {
+      limiter.release(released);
+      const heldSlots = slots.get(worker) ?? [];
+      const at = heldSlots.findIndex(({ account }) => account === released.account);
+      if (at !== -1) heldSlots.splice(at, 1);
+    },
+    ended(worker) {
+      for (const request of slots.get(worker) ?? []) limiter.release(request);
+      slots.delete(worker);
+    },
+  });
+}
+
+/** The limiter of a worker. */
+export function createRemoteLimiter(): Limiter {
+  const first = callFirstProcess<AdmissionRequest, AdmissionRequest, AdmissionDecision>(SUBJECT);
+  return {
+    admit(request) {
+      const isUnlimited = request.limits.every(({ rpm }) => rpm === null);
+      if (request.maxInFlight === null && isUnlimited) return decide(true, []);
+      return first.ask(plain(request));
+    },
+    // The first process must know of it before the client knows that its answer has ended.
+    release(request) {
+      if (request.maxInFlight !== null) first.tell(plain(request));
+    },
+    used: () => 0, // the first process knows
+  };
+}
+
+/**
+ * Only the fields that the limiter needs: the object may be a whole Caller, and all of it would be
+ * copied.
+ */
+const plain = ({ account, limits, maxInFlight }: AdmissionRequest): AdmissionRequest => ({
+  account,
+  limits,
+  maxInFlight,
+});

@@ -1,0 +1,34 @@
+// Connections that were handed to a worker and that it has not taken. node:cluster forgets these
+// when the worker dies, and keeps them open, so that their clients would wait for ever.
+//
+// The handover is no public interface of Node (lib/internal/cluster/round_robin_handle.js): a
+// message `newconn` with a number takes the connection to the worker, and the worker's answer has
+// the number as `ack`. Should Node change that, nothing is closed here, and a test fails.
+import type { ChildProcess } from "node:child_process";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+
+interface Connection {
+  /** Closes the copy of this process. A copy that the worker has taken stays open. */
+  close(): void;
+}
+
+/**
+ * Closes the connections that a worker has not taken when it cannot take them any more. Their
+ * clients see what those see whose connections the worker had: an end, after which they ask again.
+ */
+export function closeUntaken(worker: ChildProcess): void {
+  /** By the numbers of their messages. The worker is handed one at a time. */
+  const untaken = new Map<unknown, Connection>();
+  const send = worker.send as (...args: unknown[]) => boolean;
+  worker.send = (...args: unknown[]): boolean => {
+    const [message, connection] = args;
+    const { act, seq } = asObject(message);
+    if (act === "newconn") untaken.set(seq, connection as Connection);
+    return send.apply(worker, args);
+  };
+  worker.on("internalMessage", (message) => untaken.delete(asObject(message)["ack"]));
+  // Not at "disconnect", which does not come while a connection is on its way.
+  worker.once("exit", () => {
+    for (const connection of untaken.values()) connection.close();
+  });
+}

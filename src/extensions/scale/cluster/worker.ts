@@ -1,0 +1,53 @@
+// A worker: a gateway that asks the first process for the admission of its requests. It has a spend
+// log segment, connections and breakers of its own.
+import cluster, { type Worker } from "node:cluster";
+import type { WorkerGateway, WorkerProgram } from "../../../command-line/processes.ts";
+import { createRemoteLimiter } from "./limiter.ts";
+import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./messages.ts";
+
+/** Returns what stops the worker, as soon as it serves. */
+export function runWorker(program: WorkerProgram): () => void {
+  const { worker } = cluster as { worker: Worker };
+  const send = (message: WorkerMessage): void => {
+    if (worker.isConnected()) worker.send(message);
+  };
+  const limiter = createRemoteLimiter();
+  /** From the first configuration on. */
+  let serving: Promise<WorkerGateway | undefined> | undefined;
+  let isEnding = false;
+  let stopRequested = false;
+
+  async function begin({ config, extensions }: ConfigMessage): Promise<WorkerGateway | undefined> {
+    try {
+      const gateway = await program.create(config, extensions, limiter);
+      send({ listening: await gateway.listen() });
+      return gateway;
+    } catch (error) {
+      worker.send({ failed: (error as Error).message }, () => program.end());
+      return undefined;
+    }
+  }
+
+  function configure(configuration: ConfigMessage): void {
+    const { config, extensions } = configuration;
+    if (serving) serving.then((gateway) => gateway && program.reload(gateway, config, extensions));
+    else serving = begin(configuration);
+    // It may have been asked to stop before there was anything to stop.
+    if (stopRequested) stop();
+  }
+
+  function stop(): void {
+    stopRequested = true;
+    if (isEnding || !serving) return;
+    isEnding = true;
+    serving.then((gateway) => gateway && program.end(gateway));
+  }
+
+  worker.on("message", ({ configuration, report, stop: toStop }: PrimaryMessage) => {
+    if (configuration) configure(configuration);
+    if (report) serving?.then((gateway) => gateway && send({ report: gateway.report() }));
+    if (toStop) stop();
+  });
+  worker.send({ born: true });
+  return stop;
+}

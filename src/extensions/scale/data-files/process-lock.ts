@@ -1,0 +1,141 @@
+// Locks between processes on one machine. A lock is a Unix socket: it answers as long as its
+// process lives, however the process ends, and also from another container. It does not answer from
+// another machine, so a data_dir belongs to one machine.
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { dirname, join, relative } from "node:path";
+import { systemClock, type Clock } from "../../../core/clock.ts";
+import { randomHex } from "../../../core/ids.ts";
+import { fail } from "../../../core/schema/checker.ts";
+import { moveUnlessTaken } from "./replace-file.ts";
+
+/** Operating systems take at most this many bytes for the path of a socket, or a little more. */
+const MAX_SOCKET_PATH = 103;
+
+/**
+ * Errors of connecting that prove that no process answers. Any other, such as a full queue, proves
+ * nothing.
+ */
+const DEAD = ["ECONNREFUSED", "ENOENT", "ENOTSOCK"];
+
+const sleep = (clock: Clock, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    clock.after(ms, resolve);
+  });
+
+/** Another process held a lock for longer than the caller was ready to wait. */
+export class BusyError extends Error {}
+
+/** A lock, and how long to wait for it. */
+export interface LockOptions {
+  /** The folder of the lock's sockets. It is made if it is missing. */
+  readonly dir: string;
+  /** The name of the lock. The sockets' names begin with it, and the BusyError names it. */
+  readonly name: "books" | "keys";
+  /**
+   * How long to wait for the process that holds the lock, in milliseconds. Absent: a minute. 0: one
+   * attempt.
+   */
+  readonly patienceMs?: number | undefined;
+  /** Absent: the machine's. */
+  readonly clock?: Clock;
+}
+
+/**
+ * Runs `work` while no other process holds the same lock. Throws a BusyError if another one holds
+ * it all the time.
+ *
+ * Each process first opens a socket with a name of its own, and then looks for the sockets of
+ * others. Of two processes the second sees the first, so never two work at once. If both open
+ * theirs at the same moment, both give way and try again after a random pause. Sockets that nobody
+ * answers were left by dead processes.
+ */
+export async function withLock<T>(options: LockOptions, work: () => Promise<T>): Promise<T> {
+  const { dir, name, patienceMs = 60_000, clock = systemClock } = options;
+  const deadline = clock.monotonic() + patienceMs;
+  for (;;) {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    const socket = `${name}.${randomHex(6)}.sock`;
+    const release = await acquireSocketLock(join(dir, socket));
+    try {
+      const isAlone = !(await hasRival(dir, name, socket));
+      if (release && isAlone) return await work();
+    } finally {
+      release?.();
+    }
+    if (clock.monotonic() >= deadline)
+      throw new BusyError(`another process is at work on the ${name}`);
+    await sleep(clock, 20 + 80 * Math.random());
+  }
+}
+
+/** Whether another process has a socket of the same lock. Removes the sockets of dead processes. */
+async function hasRival(dir: string, name: string, socket: string): Promise<boolean> {
+  const others = readdirSync(dir)
+    .filter((file) => file !== socket && file.startsWith(`${name}.`) && file.endsWith(".sock"))
+    .map((file) => join(dir, file));
+  const held = await Promise.all(others.map(isLockHeld));
+  others.forEach((path, index) => {
+    if (!held[index]) rmSync(path, { force: true });
+  });
+  return held.includes(true);
+}
+
+/**
+ * The path itself, or if that is too long for a socket, the path relative to the working directory.
+ */
+const socketPath = (path: string): string =>
+  [path, relative("", path)].find((each) => Buffer.byteLength(each) <= MAX_SOCKET_PATH) ??
+  fail(
+    "invalid_value",
+    `is ${Buffer.byteLength(path) - MAX_SOCKET_PATH} bytes too long for the sockets in it`,
+    ["data_dir"],
+  );
+
+/**
+ * The number of the file at `path`, which distinguishes it from a copy. Undefined if there is no
+ * such file.
+ */
+export const inodeOf = (path: string): number | undefined =>
+  statSync(path, { throwIfNoEntry: false })?.ino;
+
+/**
+ * Answers at `path` until the returned function is called, or the process ends. Resolves with
+ * undefined if something is at the path already. Throws a ValidationError if the path is too long
+ * for a socket.
+ */
+export async function acquireSocketLock(path: string): Promise<(() => void) | undefined> {
+  socketPath(path);
+  // The socket gets its name when it answers already. Otherwise another process might take it for a
+  // dead one's.
+  const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`);
+  const server = createServer((socket) => socket.destroy())
+    .on("error", () => undefined)
+    .unref();
+  await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
+  if (!moveUnlessTaken(draft, path)) {
+    server.close();
+    return undefined;
+  }
+  const inode = inodeOf(path);
+  return () => {
+    // Another process may have made a socket of this name since.
+    if (inodeOf(path) === inode) rmSync(path, { force: true });
+    server.close();
+  };
+}
+
+/** Whether a live process answers at `path`. */
+export async function isLockHeld(path: string): Promise<boolean> {
+  const socket = connect(socketPath(path));
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch (error) {
+    return !DEAD.includes(String((error as NodeJS.ErrnoException).code));
+  } finally {
+    socket.destroy();
+  }
+}

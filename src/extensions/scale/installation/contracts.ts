@@ -1,0 +1,116 @@
+// The installation as other extensions see it: the reports of all processes that serve, and what
+// exists once.
+import type { ConfigExtension } from "../../../config/extension.ts";
+import type { AccountLimits } from "../../../core/accounts/keyring.ts";
+import type { Clock } from "../../../core/clock.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Diagnose } from "../../../core/diagnose.ts";
+import type { Extension } from "../../../core/extension/extension.ts";
+import type { Report } from "../../../core/extension/report.ts";
+import type { Routes } from "../../../core/http/exchange.ts";
+import type { BreakerStatus } from "../../../core/routing/breaker.ts";
+
+/** What GET /status says, beside the members that extensions add. */
+export interface Status {
+  /** Draining: at least one process stops. */
+  readonly status: "serving" | "draining";
+  /** When the configuration in force was loaded, in ISO 8601. */
+  readonly config_loaded_at: string;
+  /** Whether the demo key, which everybody knows, is valid. */
+  readonly demo_key: boolean;
+  /** Processes that serve. */
+  readonly workers: number;
+  /** Requests that have not had their whole answer, of all processes. */
+  readonly in_flight: number;
+  /** In seconds, by quantile; of the process that is latest. */
+  readonly event_loop_delay: Readonly<Record<string, number>>;
+  /** In the order of the configuration. */
+  readonly models: readonly ModelStatus[];
+  /** Enabled or not, each with its candidates by rank, and why each has its rank. */
+  readonly aliases: readonly object[];
+  /** Where requests per minute are counted, and why it cannot be asked; null: it can. */
+  readonly limits: { readonly store: string; readonly fault: string | null };
+  readonly [extension: string]: unknown;
+}
+
+export interface ModelStatus {
+  /** Its canonical name. */
+  readonly model: string;
+  /** The name of the provider in the configuration. */
+  readonly provider: string;
+  /** The provider's name for the model. */
+  readonly upstream_model: string;
+  /** As it is in the process in which it is most open. */
+  readonly breaker: {
+    readonly state: BreakerStatus["state"];
+    /** Failures in a row. */
+    readonly failures: number;
+    /** Milliseconds until it may be asked again; 0: now. */
+    readonly retry_ms: number;
+    readonly last_fault: string | null;
+    readonly last_answer: BreakerStatus["lastAnswer"];
+  };
+}
+
+/** A snapshot of all processes. */
+export interface InstallationStatus {
+  /** What GET /status says. */
+  readonly status: Status;
+  /** What extensions report, of each process. */
+  readonly extensions: readonly Report["extensions"][];
+}
+
+/** The installation, as extensions that exist once in it see it. */
+export interface Host {
+  /** The configuration at the start. */
+  readonly config: Config;
+  /** The configuration in force. */
+  current(): Config;
+  /** All extensions that are loaded. */
+  readonly extensions: readonly Extension[];
+  /** To be used in the place of the machine's clocks and timers. */
+  readonly clock: Clock;
+  /** Tells the operator of events, on standard error. */
+  readonly diagnose: Diagnose;
+  /** Takes a snapshot of all processes. Rejects with an ApiError while none serves. */
+  look(): Promise<InstallationStatus>;
+  /** Calls `listener` with each snapshot, also with those that other extensions took. */
+  onLook(listener: (look: InstallationStatus) => void): void;
+  /** Every account that has a key, with its limit. */
+  accounts(): AccountLimits;
+  /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
+  used(limit: string): number;
+  /** The address of the public listener; empty before it listens. */
+  publicAddress(): string;
+  /** The paths of the admin listener that extensions have added. */
+  adminRoutes(): Routes;
+}
+
+/** What an extension adds to the installation. Everything may be absent. */
+export interface HostPart {
+  /** Paths of the admin listener. */
+  readonly adminRoutes?: Routes;
+  /**
+   * Called when the public listener has its address, after all parts were created. Rejects if it
+   * cannot start.
+   */
+  listen?(publicAddress: string): Promise<void>;
+  /**
+   * What the start line of the gateway says about it: "console and admin on http://..."; undefined:
+   * nothing.
+   */
+  announcement?(): string | undefined;
+  /**
+   * Given to Extension.status after the reports of the processes that serve. Undefined: nothing is
+   * given.
+   */
+  report?(): unknown;
+  /** Called when the gateway ends. The part that was created last is closed first. */
+  close?(): void | Promise<void>;
+}
+
+/** An extension that exists once in the installation, however many processes serve. */
+export interface HostExtension extends ConfigExtension {
+  /** Creates its part, before the public listener listens. */
+  startOnce(host: Host): HostPart;
+}

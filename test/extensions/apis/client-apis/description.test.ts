@@ -1,0 +1,80 @@
+// What /openapi.json says of the two further APIs: the schemas that are enforced, and replies as
+// they come.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { demo, json, startGateway, user } from "../../../support/gateway.ts";
+
+const HEADERS = { authorization: "Bearer sk-demo", "content-type": "application/json" };
+
+/** Each schema that something in the document names. */
+function named(value: unknown): string[] {
+  const references = JSON.stringify(value).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g);
+  return [...new Set([...references].map(([, name]) => name!))];
+}
+
+/** The members that the schema demands are there, in what is below them too. */
+function assertHas(value: any, schema: any, path: string): void {
+  for (const name of schema.required ?? []) assert.ok(name in value, `${path}.${name}`);
+  for (const [name, inner] of Object.entries<any>(schema.properties ?? {})) {
+    if (inner.const !== undefined) assert.equal(value[name], inner.const, `${path}.${name}`);
+    if (inner.type === "object") assertHas(value[name], inner, `${path}.${name}`);
+    if (inner.type === "array")
+      for (const item of value[name]) assertHas(item, inner.items, `${path}.${name}[]`);
+  }
+}
+
+describe("/openapi.json and further APIs", () => {
+  it("has the paths, whose schemas are all there, only where the APIs are switched on", async (t) => {
+    for (const apis of [[], ["messages"], ["responses"], ["messages", "responses"]]) {
+      const gateway = await startGateway(t, demo({ apis }));
+      const document = await json(await fetch(`${gateway.url}/openapi.json`));
+      const has = (path: string) => path in document.paths;
+      const messages = apis.includes("messages");
+      assert.deepEqual(["/v1/messages", "/v1/messages/count_tokens", "/v1/responses"].map(has), [
+        messages,
+        messages,
+        apis.includes("responses"),
+      ]);
+      const names = named(document.paths);
+      assert.deepEqual(
+        names.filter((name) => !(name in document.components.schemas)),
+        [],
+      );
+      assert.ok(has("/v1/chat/completions") && names.includes("ChatCompletionRequest"));
+    }
+  });
+
+  it("describes requests as they are checked, and replies and errors as they come", async (t) => {
+    const gateway = await startGateway(t, demo({ apis: ["messages", "responses"] }));
+    const { paths, components } = await json(await fetch(`${gateway.url}/openapi.json`));
+    const { schemas } = components;
+    const bodies: Record<string, object> = {
+      "/v1/messages": { model: "demo-chat", max_tokens: 20, messages: user("hi") },
+      "/v1/messages/count_tokens": { model: "demo-chat", messages: user("hi") },
+      "/v1/responses": { model: "demo-chat", input: "hi" },
+    };
+    for (const [path, body] of Object.entries(bodies)) {
+      const { post } = paths[path];
+      const ask = (given: object) =>
+        fetch(gateway.url + path, {
+          method: "POST",
+          headers: HEADERS,
+          body: JSON.stringify(given),
+        });
+      const [request] = named(post.requestBody);
+      const { required } = schemas[request!];
+      assert.deepEqual([...required].sort(), Object.keys(body).sort(), path);
+      const whole = await ask(body);
+      assert.equal(whole.status, 200, path);
+      const [reply] = named(post.responses["200"].content["application/json"]);
+      assertHas(await json(whole), schemas[reply!], path);
+      for (const name of required) {
+        const refused = await ask({ ...body, [name]: undefined });
+        assert.equal(refused.status, 400, `${path} without ${name}`);
+        const [error] = named(post.responses["400"]);
+        assertHas(await json(refused), schemas[error!], path);
+      }
+    }
+  });
+});

@@ -1,0 +1,836 @@
+// POST /v1/messages and what belongs to it, over sockets: keys, errors, silence, books, what a
+// provider of the same format gets and gives, fallback between formats, counts, the list of models.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { configFor, json, KEY, startGateway, user } from "../../../support/gateway.ts";
+import { eventsIn, messageIn } from "../../../support/messages-events.ts";
+import {
+  chunk,
+  held,
+  speak,
+  startProvider,
+  status,
+  stream,
+  type Behaviour,
+  type Behaviours,
+} from "../../../support/provider.ts";
+import { waitFor } from "../../../support/wait.ts";
+
+type Json = Record<string, any>;
+
+const REQUEST = { max_tokens: 100, messages: user("Hi") };
+
+/** A gateway with the models of an OpenAI-compatible and of an Anthropic provider. */
+async function start(
+  t: TestContext,
+  { lab = {}, claude = {} }: { readonly lab?: Behaviours; readonly claude?: Behaviours },
+  over: object = {},
+) {
+  const labProvider = await startProvider(t, lab);
+  const anthropic = await startProvider(t, claude);
+  const labModels = typeof lab === "function" ? ["m"] : Object.keys(lab);
+  const claudeModels = typeof claude === "function" ? ["c"] : Object.keys(claude);
+  const models = Object.fromEntries(claudeModels.map((name) => [name, { provider: "claude" }]));
+  const gateway = await startGateway(
+    t,
+    configFor(labProvider.url, labModels, {
+      apis: ["messages"],
+      providers: {
+        claude: { vendor: "anthropic", base_url: anthropic.url, api_key: "sk-provider-secret" },
+      },
+      models,
+      aliases: { both: { models: [...labModels, ...claudeModels] } },
+      ...over,
+    }),
+  );
+  const post = (body: unknown, headers: Record<string, string> = {}, path = "/v1/messages") =>
+    fetch(gateway.url + path, {
+      method: "POST",
+      headers: { "x-api-key": KEY, "content-type": "application/json", ...headers },
+      body: typeof body === "string" ? body : JSON.stringify({ ...REQUEST, ...(body as object) }),
+    });
+  return { ...gateway, post, lab: labProvider, claude: anthropic };
+}
+
+async function errorOf(response: Response) {
+  const { type, error, request_id } = await json(response);
+  assert.equal(type, "error");
+  assert.equal(request_id, response.headers.get("x-request-id"));
+  assert.equal(request_id, response.headers.get("request-id"));
+  assert.deepEqual(Object.keys(error), ["type", "message"]);
+  return [response.status, error.type, error.message];
+}
+
+const ASSISTANT = { type: "message", role: "assistant", stop_sequence: null };
+const whole = (content: unknown[], more: object = {}) => ({
+  id: "msg_upstream",
+  ...ASSISTANT,
+  model: "claude-upstream",
+  content,
+  stop_reason: "end_turn",
+  usage: { input_tokens: 20, output_tokens: 7 },
+  ...more,
+});
+
+const said = (events: readonly Json[]): Behaviour => stream(events, "eof");
+const started = {
+  type: "message_start",
+  message: whole([], { stop_reason: null, usage: { input_tokens: 20, output_tokens: 1 } }),
+};
+const ended = [
+  {
+    type: "message_delta",
+    delta: { stop_reason: "end_turn", stop_sequence: null },
+    usage: { output_tokens: 7 },
+  },
+  { type: "message_stop" },
+];
+
+describe("the key", () => {
+  it("stands in x-api-key or in Authorization, and is the same account's", async (t) => {
+    const { url, accessOf, post } = await start(t, { lab: speak("Fine.") });
+    const bearer = await fetch(`${url}/v1/messages`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+      body: JSON.stringify({ ...REQUEST, model: "m" }),
+    });
+    for (const response of [await post({ model: "m" }), bearer]) {
+      assert.equal(response.status, 200);
+      const line = await accessOf(response.headers.get("x-request-id")!);
+      assert.deepEqual(
+        [line["account"], line["model"], line["prompt_tokens"], line["completion_tokens"]],
+        ["acme", "m", 20, 7],
+      );
+    }
+  });
+
+  it("is needed", async (t) => {
+    const { url, post } = await start(t, { lab: speak("Fine.") });
+    const none = await fetch(`${url}/v1/messages`, { method: "POST" });
+    const [code, type, message] = await errorOf(none);
+    assert.deepEqual([code, type], [401, "authentication_error"]);
+    assert.match(message, /Send it as 'x-api-key: <API_KEY>' or 'Authorization: Bearer <API_KEY>'/);
+    const wrong = await post({ model: "m" }, { "x-api-key": "sk-wrong" });
+    assert.deepEqual((await errorOf(wrong)).slice(0, 2), [401, "authentication_error"]);
+    assert.equal(wrong.headers.get("x-should-retry"), "false");
+  });
+});
+
+describe("errors", () => {
+  it("have the vendor's form before a reply has begun", async (t) => {
+    const full = { error: { message: "prompt is too long: 9 > 8", type: "invalid_request_error" } };
+    const { url, post } = await start(
+      t,
+      {
+        lab: { m: speak("Fine."), broken: status(500), busy: status(429) },
+        claude: { full: status(400, full) },
+      },
+      {
+        keys: [
+          { account: "acme", key: KEY },
+          { account: "acme", key: "sk-n", models: ["m"] },
+        ],
+      },
+    );
+    const cases: [Response, number, string, RegExp][] = [
+      [await post("{"), 400, "invalid_request_error", /not valid JSON/],
+      [await post({ model: "m", max_tokens: 0 }), 400, "invalid_request_error", /'max_tokens'/],
+      [await post({ model: "none" }), 404, "not_found_error", /"none" does not exist/],
+      [
+        await post({ model: "broken" }, { "x-api-key": "sk-n" }),
+        403,
+        "permission_error",
+        /may not use/,
+      ],
+      [await fetch(`${url}/v1/messages`), 405, "invalid_request_error", /POST only/],
+      [await post({ model: "broken" }), 503, "api_error", /./],
+      [await post({ model: "busy" }), 503, "overloaded_error", /./],
+      [await post({ model: "full" }), 400, "invalid_request_error", /^prompt is too long: /],
+    ];
+    for (const [response, code, type, words] of cases) {
+      const [givenCode, givenType, message] = await errorOf(response);
+      assert.deepEqual([givenCode, givenType], [code, type]);
+      assert.match(message, words);
+      // A client that retries what cannot succeed is silent meanwhile.
+      const expected = code < 500 ? "false" : null;
+      assert.equal(response.headers.get("x-should-retry"), expected);
+    }
+  });
+
+  it("name the fields that this API has", async (t) => {
+    const { post } = await start(
+      t,
+      { lab: speak("Fine.") },
+      { models: { m: { provider: "lab", supports: [] } }, aliases: {} },
+    );
+    const format = { type: "json_schema", schema: { type: "object" } };
+    const [, , message] = await errorOf(await post({ model: "m", output_config: { format } }));
+    assert.match(message, /: 'output_config\.format' of type 'json_schema' is not supported/);
+    const [, , older] = await errorOf(await post({ model: "m", output_format: format }));
+    assert.match(older, /^Invalid 'output_format': 'output_format' of type 'json_schema' is not/);
+  });
+
+  it("name the place where the client put what no model can do", async (t) => {
+    const { post } = await start(
+      t,
+      { lab: speak("Fine.") },
+      { models: { m: { provider: "lab", supports: [], omit: ["stop"] } }, aliases: {} },
+    );
+    const image = { type: "image", source: { type: "url", url: "https://x.example/i.png" } };
+    const calls = ["a", "b"].map((id) => ({ type: "tool_use", id, name: "f", input: {} }));
+    const results = ["a", "b"].map((tool_use_id) => ({
+      type: "tool_result",
+      tool_use_id,
+      content: [image],
+    }));
+    const loop = [
+      ...user("Hi"),
+      { role: "assistant", content: calls },
+      { role: "user", content: results },
+    ];
+    const cases: [Json, string][] = [
+      [{ system: "x", messages: [{ role: "user", content: [image] }] }, "messages[0].content"],
+      [{ messages: loop }, "messages[2].content"],
+      [{ stop_sequences: ["END"] }, "stop_sequences"],
+    ];
+    for (const [body, place] of cases) {
+      const [, , message] = await errorOf(await post({ model: "m", ...body }));
+      assert.ok(message.startsWith(`Invalid '${place}': this model does not `), message);
+    }
+  });
+
+  it("are an event after that", async (t) => {
+    const begun = stream([chunk({ content: "On" })], "cut");
+    const { post } = await start(t, { lab: begun });
+    const response = await post({ model: "m", stream: true });
+    assert.equal(response.status, 200);
+    const events = eventsIn(await response.text());
+    const last = events.at(-1)!;
+    assert.deepEqual(
+      [last["type"], last["error"].type, last["request_id"]],
+      ["error", "api_error", response.headers.get("x-request-id")],
+    );
+    assert.ok(events.some(({ delta }) => delta?.text === "On"));
+  });
+
+  it("say so if the API is not switched on", async (t) => {
+    const { url } = await startGateway(t, configFor("http://127.0.0.1:9", ["m"]));
+    const response = await fetch(`${url}/v1/messages`, { method: "POST" });
+    assert.equal(response.status, 404);
+    assert.equal((await json(response)).error.code, "unknown_url");
+  });
+});
+
+describe("a stream", () => {
+  it("has pings in silence", async (t) => {
+    const reply = held();
+    const { post } = await start(
+      t,
+      { lab: reply.behaviour },
+      { server: { port: 0, keep_alive_ms: 5 } },
+    );
+    const response = await post({ model: "m", stream: true });
+    const decoder = new TextDecoder();
+    let text = "";
+    const reading = (async () => {
+      for await (const bytes of response.body!) text += decoder.decode(bytes, { stream: true });
+    })();
+    await waitFor(() => text.split("event: ping").length > 4, "pings");
+    reply.finish();
+    await reading;
+    assert.equal(messageIn(eventsIn(text))["content"][0].text, "Fine.");
+  });
+});
+
+describe("a provider of the same format", () => {
+  /** What it gets, for a request as it is. */
+  const asked = async (
+    t: TestContext,
+    body: Json,
+    headers: Record<string, string> = {},
+    passes: readonly string[] = [],
+  ) => {
+    const fine = status(200, whole([{ type: "text", text: "Fine." }]));
+    const models = { c: { provider: "claude", passes } };
+    const running = await start(t, { claude: fine }, { models });
+    const response = await running.post(JSON.stringify(body), headers);
+    assert.equal(response.status, 200, await response.clone().text());
+    return await running.claude.nth(0);
+  };
+
+  it("gets what the client wrote, member for member", async (t) => {
+    const request = {
+      model: "c",
+      system: [{ type: "text", text: "x", cache_control: { type: "ephemeral", ttl: "1h" } }],
+      messages: [
+        {
+          role: "user",
+          content: [{ type: "text", text: "Hi", cache_control: { type: "ephemeral" } }],
+        },
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "Hm.", signature: "EqQB" },
+            {
+              type: "server_tool_use",
+              id: "srvtoolu_1",
+              name: "web_search",
+              input: { query: "x" },
+            },
+            { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },
+            { type: "text", text: "So.", citations: [{ type: "char_location" }] },
+          ],
+        },
+        { role: "user", content: [{ type: "block_of_tomorrow", x: [1, 2] }] },
+      ],
+      max_tokens: 100,
+      tools: [{ type: "web_search_20250305", name: "web_search", max_uses: 3 }],
+      thinking: { type: "adaptive" },
+      context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+      field_of_tomorrow: { y: 1 },
+      top_k: 5,
+    };
+    const { body, headers } = await asked(
+      t,
+      request,
+      {
+        "anthropic-beta": "context-management-2025-06-27,x",
+        "anthropic-version": "2023-06-01",
+      },
+      ["web_search", "block_of_tomorrow", "field_of_tomorrow", "x"],
+    );
+    assert.equal(JSON.stringify(body), JSON.stringify(request));
+    assert.deepEqual(
+      [headers["anthropic-beta"], headers["anthropic-version"], headers["x-api-key"]],
+      ["context-management-2025-06-27,x", "2023-06-01", "sk-provider-secret"],
+    );
+  });
+
+  it("does not get what the operator has not listed: the answer says what, and who can", async (t) => {
+    const fine = status(200, whole([]));
+    const { post, claude } = await start(t, { claude: fine });
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const cases: [Json, string, string][] = [
+      [{ speed: "fast" }, "speed", "speed"],
+      [{ tools }, "tools[0].type", "web_search"],
+    ];
+    for (const [body, param, word] of cases)
+      for (const path of ["/v1/messages", "/v1/messages/count_tokens"]) {
+        const [code, type, message] = await errorOf(await post({ model: "c", ...body }, {}, path));
+        assert.deepEqual([code, type], [400, "invalid_request_error"]);
+        assert.equal(
+          message,
+          `Invalid '${param}': this gateway does not pass it on. Its operator can allow it: ` +
+            `'passes' with "${word}" in the provider's settings.`,
+        );
+      }
+    assert.equal(claude.asked.length, 0);
+    assert.equal((await post({ model: "c", service_tier: "auto" })).status, 200);
+    assert.equal("service_tier" in (await claude.nth(0)).body, false);
+  });
+
+  it("is another candidate of an alias where that may get what is listed", async (t) => {
+    const fine = status(200, whole([{ type: "text", text: "Fine." }]));
+    const { post } = await start(
+      t,
+      { claude: { c: fine, d: fine } },
+      {
+        models: { c: { provider: "claude" }, d: { provider: "claude", passes: ["web_search"] } },
+        aliases: { either: { models: ["c", "d"] } },
+      },
+    );
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const served = async (body: Json) =>
+      (await json(await post({ model: "either", ...body }))).model;
+    assert.deepEqual([await served({}), await served({ tools })], ["c", "d"]);
+  });
+
+  it("says in details why it refuses, which SDKs act on, and no more", async (t) => {
+    const refusal = (code: number, details: object) =>
+      status(code, { type: "error", error: { type: "x", message: "Secret words.", details } });
+    const { post } = await start(
+      t,
+      {
+        claude: {
+          lost: refusal(404, { error_code: "thread_not_found", org: "secret" }),
+          mixed: refusal(400, {
+            error_code: "thread_unsupported_request",
+            unsupported: ["hipaa", "thinking"],
+          }),
+          poor: refusal(402, { error_code: "linked_organization_spend_limit_reached" }),
+          strange: refusal(400, { error_code: "organization_on_hold" }),
+        },
+      },
+      {},
+    );
+    const errorFor = async (model: string) => {
+      const response = await post({ model });
+      const text = await response.text();
+      assert.doesNotMatch(text, /secret|hipaa|organization/i);
+      const { error } = JSON.parse(text);
+      return [response.status, error.type, error.details];
+    };
+    assert.deepEqual(await errorFor("lost"), [
+      404,
+      "not_found_error",
+      { error_code: "thread_not_found" },
+    ]);
+    assert.deepEqual(await errorFor("mixed"), [
+      400,
+      "invalid_request_error",
+      { error_code: "thread_unsupported_request", unsupported: ["thinking"] },
+    ]);
+    assert.deepEqual(await errorFor("poor"), [503, "api_error", undefined]);
+    assert.deepEqual(await errorFor("strange"), [400, "invalid_request_error", undefined]);
+  });
+
+  it("has no thread, and the answer says so in the details that SDKs look for", async (t) => {
+    const { post } = await start(t, { lab: speak("Fine."), claude: status(200, whole([])) });
+    for (const model of ["m", "c"]) {
+      const response = await post({ model, thread: { type: "create" } });
+      const { error } = await json(response);
+      assert.deepEqual(
+        [response.status, error.details],
+        [400, { error_code: "thread_unsupported_request" }],
+      );
+      const wrong = await json(await post({ model, thread: "create" }));
+      assert.equal("details" in wrong.error, false);
+    }
+  });
+
+  it("gets its own name of the model, and no more tokens than the model has", async (t) => {
+    const anthropic = await startProvider(t, status(200, whole([])));
+    const config = configFor(anthropic.url, [], {
+      apis: ["messages"],
+      providers: { claude: { vendor: "anthropic", base_url: anthropic.url, api_key: "k" } },
+      models: { c: { provider: "claude", upstream_model: "claude-x", max_output_tokens: 64 } },
+    });
+    const { url } = await startGateway(t, config);
+    await fetch(`${url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": KEY, "content-type": "application/json" },
+      body: JSON.stringify({ ...REQUEST, model: "c" }),
+    });
+    const { body } = await anthropic.nth(0);
+    assert.deepEqual([body["model"], body["max_tokens"]], ["claude-x", 64]);
+  });
+
+  it("gets the client's limit whole where the model has none of its own", async (t) => {
+    const thinking = { type: "enabled", budget_tokens: 31_999 };
+    const request = { model: "c", messages: user("Hi"), max_tokens: 32_000, thinking };
+    const { body } = await asked(t, request);
+    assert.deepEqual([body["max_tokens"], body["thinking"]], [32_000, thinking]);
+  });
+
+  it("never gets a budget that a lowered limit has no room for", async (t) => {
+    const cases: [max: number, sent: object][] = [
+      [8_192, { type: "enabled", budget_tokens: 8_191 }],
+      [1_025, { type: "enabled", budget_tokens: 1_024 }],
+      [1_024, { type: "disabled" }],
+      [32_000, { type: "enabled", budget_tokens: 31_999 }],
+    ];
+    const models = cases.map(([max]) => [
+      `c${max}`,
+      { provider: "claude", max_output_tokens: max },
+    ]);
+    const { post, claude } = await start(
+      t,
+      { claude: status(200, whole([])) },
+      { models: Object.fromEntries(models), aliases: {} },
+    );
+    const thinking = { type: "enabled", budget_tokens: 31_999 };
+    for (const [index, [max, sent]] of cases.entries()) {
+      await (await post({ model: `c${max}`, max_tokens: 32_000, thinking })).text();
+      const { body } = await claude.nth(index);
+      assert.deepEqual([body["max_tokens"], body["thinking"]], [max, sent]);
+    }
+  });
+
+  it("gets values that are not known here, and prompts without a reply", async (t) => {
+    const body = {
+      model: "c",
+      messages: user("Hi"),
+      max_tokens: 0,
+      thinking: { type: "between_tools" },
+      tools: [{ name: "f", input_schema: { type: "object" } }],
+      tool_choice: { type: "several", names: ["f"] },
+    };
+    const sent = await asked(t, body);
+    assert.deepEqual(sent.body, body);
+  });
+
+  it("gets a pair that its client stated wrong as it is, to judge", async (t) => {
+    const thinking = { type: "enabled", budget_tokens: 2_000 };
+    const request = { model: "c", messages: user("Hi"), max_tokens: 2_000, thinking };
+    assert.deepEqual((await asked(t, request)).body["thinking"], thinking);
+  });
+
+  it("says what it says: events and blocks that are not known here, too", async (t) => {
+    const events = [
+      started,
+      { type: "ping" },
+      { type: "event_of_tomorrow", x: 1 },
+      {
+        type: "content_block_start",
+        index: 0,
+        content_block: { type: "server_tool_use", id: "s", name: "web_search", input: {} },
+      },
+      {
+        type: "content_block_delta",
+        index: 0,
+        delta: { type: "input_json_delta", partial_json: "{}" },
+      },
+      { type: "content_block_stop", index: 0 },
+      {
+        type: "content_block_start",
+        index: 1,
+        content_block: {
+          type: "web_search_tool_result",
+          tool_use_id: "s",
+          content: [{ type: "web_search_result" }],
+        },
+      },
+      { type: "content_block_stop", index: 1 },
+      {
+        type: "content_block_start",
+        index: 2,
+        content_block: { type: "text", text: "", citations: [] },
+      },
+      {
+        type: "content_block_delta",
+        index: 2,
+        delta: { type: "citations_delta", citation: { url: "https://x.example/" } },
+      },
+      { type: "content_block_delta", index: 2, delta: { type: "text_delta", text: "So." } },
+      { type: "content_block_stop", index: 2 },
+      ...ended,
+    ];
+    const { post, accessOf } = await start(t, { claude: said(events) });
+    const response = await post({ model: "c", stream: true });
+    const [first, ...rest] = eventsIn(await response.text());
+    assert.deepEqual(rest, events.slice(1));
+    assert.deepEqual(first!["message"], { ...started.message, model: "c" });
+    const line = await accessOf(response.headers.get("x-request-id")!);
+    assert.deepEqual([line["prompt_tokens"], line["completion_tokens"]], [20, 7]);
+  });
+
+  const blocks = [
+    { type: "thinking", thinking: "Hm.", signature: "EqQB" },
+    { type: "server_tool_use", id: "s", name: "web_search", input: { query: "x" } },
+    { type: "web_search_tool_result", tool_use_id: "s", content: [] },
+    { type: "text", text: "So.", citations: [{ url: "https://x.example/" }] },
+    { type: "tool_use", id: "toolu_1", name: "f", input: {} },
+  ];
+  const ending = { stop_reason: "stop_sequence", stop_sequence: "END" };
+
+  it("says the same where it only streams and its client wants the whole", async (t) => {
+    const delta = (index: number, piece: object) => ({
+      type: "content_block_delta",
+      index,
+      delta: piece,
+    });
+    const begun = [
+      { type: "thinking", thinking: "", signature: "" },
+      { ...blocks[1], input: {} },
+      blocks[2],
+      { type: "text", text: "" },
+      blocks[4],
+    ];
+    const pieces = [
+      delta(0, { type: "thinking_delta", thinking: "H" }),
+      delta(0, { type: "thinking_delta", thinking: "m." }),
+      delta(0, { type: "signature_delta", signature: "EqQB" }),
+      delta(1, { type: "input_json_delta", partial_json: '{"query"' }),
+      delta(1, { type: "input_json_delta", partial_json: ':"x"}' }),
+      delta(3, { type: "citations_delta", citation: { url: "https://x.example/" } }),
+      delta(3, { type: "text_delta", text: "So." }),
+    ];
+    const events = [
+      started,
+      ...begun.flatMap((content_block, index) => [
+        { type: "content_block_start", index, content_block },
+        ...pieces.filter((piece) => piece.index === index),
+        { type: "content_block_stop", index },
+      ]),
+      { type: "message_delta", delta: ending, usage: { output_tokens: 7 } },
+      { type: "message_stop" },
+    ];
+    const { post } = await start(
+      t,
+      { claude: said(events) },
+      { models: { c: { provider: "claude", stream_only: true } } },
+    );
+    const message = await json(await post({ model: "c" }));
+    assert.deepEqual(message, whole(blocks, { model: "c", ...ending }));
+  });
+
+  it("says the same where it answers whole although its client wants a stream", async (t) => {
+    const { post } = await start(t, { claude: status(200, whole(blocks, ending)) });
+    const response = await post({ model: "c", stream: true });
+    const message = messageIn(
+      eventsIn(await response.text()).map((event) => {
+        // The reader of the tests knows arguments of the client's own tools only.
+        if (event["content_block"]?.type !== "server_tool_use") return event;
+        return { ...event, content_block: { ...event["content_block"], type: "tool_use" } };
+      }),
+    );
+    const read = message["content"].map((block: Json, index: number) =>
+      index === 1 ? { ...block, type: "server_tool_use" } : block,
+    );
+    assert.deepEqual({ ...message, content: read }, whole(blocks, { model: "c", ...ending }));
+  });
+
+  it("says nothing of what is no event", async (t) => {
+    const events = [started, { index: 3 }, "a string", 7, ...ended];
+    const { post } = await start(t, { claude: said(events as Json[]) });
+    const response = await post({ model: "c", stream: true });
+    const types = eventsIn(await response.text()).map(({ type }) => type);
+    assert.deepEqual(types, ["message_start", "message_delta", "message_stop"]);
+  });
+
+  it("serves chat completions as before", async (t) => {
+    const { chat, claude } = await start(t, {
+      claude: status(200, whole([{ type: "text", text: "Fine." }])),
+    });
+    const reply = await json(await chat({ model: "c", messages: user("Hi") }));
+    assert.equal(reply.choices[0].message.content, "Fine.");
+    assert.equal(typeof (await claude.nth(0)).body["messages"][0].content, "object");
+  });
+});
+
+describe("an alias of models of several formats", () => {
+  const spoken = status(200, whole([{ type: "text", text: "Native." }]));
+
+  it("takes the model that can serve what only its format has", async (t) => {
+    const { post } = await start(t, { lab: speak("Other."), claude: spoken });
+    const text = async (body: Json) =>
+      (await json(await post({ model: "both", ...body }))).content[0].text;
+    assert.equal(await text({}), "Other.");
+    assert.equal(await text({ top_k: 3 }), "Native.");
+  });
+
+  it("refuses at its place what no model can serve", async (t) => {
+    const { post } = await start(t, { lab: speak("Other.") });
+    const response = await post({
+      model: "m",
+      messages: [{ role: "user", content: [{ type: "search_result" }] }],
+    });
+    assert.deepEqual(await errorOf(response), [
+      400,
+      "invalid_request_error",
+      "Invalid 'messages[0].content[0]': a block of the type \"search_result\" needs a model of a " +
+        "provider that speaks the Messages API.",
+    ]);
+  });
+
+  it("falls back from one format to the other", async (t) => {
+    const tools = [{ name: "f", input_schema: { type: "object" } }];
+    const broken = status(500, {});
+    const toNative = await start(t, { lab: broken, claude: spoken });
+    const native = await json(await toNative.post({ model: "both", tools }));
+    assert.deepEqual([native.model, native.content[0].text], ["c", "Native."]);
+    assert.deepEqual((await toNative.claude.nth(0)).body["tools"], tools);
+
+    const cut = said([started, { type: "ping" }]);
+    const toOther = await start(
+      t,
+      { lab: speak("Other."), claude: cut },
+      { aliases: { both: { models: ["c", "m"] } } },
+    );
+    const response = await toOther.post({ model: "both", tools, stream: true });
+    const message = messageIn(eventsIn(await response.text()));
+    assert.deepEqual([message["model"], message["content"][0].text], ["m", "Other."]);
+    const { body } = await toOther.lab.nth(0);
+    assert.deepEqual([body["tools"][0].function.name, body["tool_choice"]], ["f", "auto"]);
+  });
+});
+
+describe("POST /v1/messages/count_tokens", () => {
+  const COUNT = "/v1/messages/count_tokens";
+
+  it("is the provider's figure where it has one", async (t) => {
+    const { post, claude } = await start(t, { claude: status(200, { input_tokens: 42 }) });
+    const response = await post({ model: "c", system: "x", stream: true }, {}, COUNT);
+    assert.deepEqual(await json(response), { input_tokens: 42 });
+    const { path, body, headers } = await claude.nth(0);
+    assert.equal(path, COUNT);
+    assert.deepEqual(body, { model: "c", messages: REQUEST.messages, system: "x" });
+    assert.equal(headers["x-api-key"], "sk-provider-secret");
+  });
+
+  it("comes with what the provider says of old content", async (t) => {
+    const answer = { input_tokens: 42, context_management: { original_input_tokens: 50 } };
+    const { post } = await start(t, { claude: status(200, answer) });
+    assert.deepEqual(await json(await post({ model: "c" }, {}, COUNT)), answer);
+  });
+
+  it("is Gemini's figure of the translated request", async (t) => {
+    const gemini = await startProvider(t, status(200, { totalTokens: 43 }));
+    const config = configFor(gemini.url, [], {
+      apis: ["messages"],
+      providers: { google: { vendor: "gemini", base_url: gemini.url, api_key: "k" } },
+      models: {
+        g: { provider: "google", upstream_model: "gemini-x" },
+        full: { provider: "google", upstream_model: "models/gemini-x" },
+      },
+    });
+    const { url } = await startGateway(t, config);
+    for (const [index, name] of ["g", "full"].entries()) {
+      const response = await fetch(url + COUNT, {
+        method: "POST",
+        headers: { "x-api-key": KEY, "content-type": "application/json" },
+        body: JSON.stringify({ model: name, messages: REQUEST.messages }),
+      });
+      assert.deepEqual(await json(response), { input_tokens: 43 });
+      const { path, body } = await gemini.nth(index);
+      assert.equal(path, "/v1beta/models/gemini-x:countTokens");
+      const { model, contents } = body["generateContentRequest"];
+      assert.deepEqual(
+        [model, contents],
+        ["models/gemini-x", [{ role: "user", parts: [{ text: "Hi" }] }]],
+      );
+    }
+  });
+
+  it("keeps Gemini's signatures by the ids that its client gets", async (t) => {
+    const called = { id: "8f2b1a3c", name: "f", args: { a: 1 } };
+    const content = {
+      role: "model",
+      parts: [{ functionCall: called, thoughtSignature: "c2ln" }],
+    };
+    const reply = { candidates: [{ content, finishReason: "STOP" }] };
+    const gemini = await startProvider(t, status(200, reply));
+    const config = configFor(gemini.url, [], {
+      apis: ["messages"],
+      providers: { google: { vendor: "gemini", base_url: gemini.url, api_key: "k" } },
+      models: { g: { provider: "google" } },
+    });
+    const { url } = await startGateway(t, config);
+    const post = (messages: unknown[]) =>
+      fetch(`${url}/v1/messages`, {
+        method: "POST",
+        headers: { "x-api-key": KEY, "content-type": "application/json" },
+        body: JSON.stringify({ model: "g", max_tokens: 100, messages }),
+      });
+    const message = await json(await post(REQUEST.messages));
+    const [{ id }] = message.content;
+    const result = { type: "tool_result", tool_use_id: id, content: "x" };
+    await post([
+      ...REQUEST.messages,
+      { role: "assistant", content: message.content },
+      { role: "user", content: [result] },
+    ]);
+    const { body } = await gemini.nth(1);
+    assert.equal(body["contents"][1].parts[0].thoughtSignature, "c2ln");
+  });
+
+  it("is an estimate elsewhere, and says so", async (t) => {
+    const failing = { down: status(500), odd: status(200, { input_tokens: "many" }) };
+    const { post, lab } = await start(t, { lab: speak("Fine."), claude: failing });
+    for (const model of ["m", "down", "odd"])
+      assert.deepEqual(await json(await post({ model }, {}, COUNT)), {
+        input_tokens: 1,
+        estimated: true,
+      });
+    assert.equal(lab.asked.length, 0);
+  });
+
+  it("is estimated with what only a provider of the format reads", async (t) => {
+    const { post } = await start(
+      t,
+      { claude: status(500) },
+      { accounts: { acme: { tokens_per_minute: 1_000 } } },
+    );
+    const found = { type: "search_result", content: [{ type: "text", text: "x".repeat(8_000) }] };
+    const body = { model: "c", messages: [{ role: "user", content: [found] }] };
+    const { input_tokens } = await json(await post(body, {}, COUNT));
+    assert.equal(input_tokens, Math.ceil(JSON.stringify(found).length / 4));
+    const [code, , message] = await errorOf(await post(body));
+    assert.equal(code, 429);
+    assert.match(message, /[Tt]okens-per-minute/);
+  });
+
+  it("is refused as a request for a reply is", async (t) => {
+    const { post } = await start(t, { lab: speak("Fine.") }, { accounts: { acme: { rpm: 2 } } });
+    const results = [
+      await errorOf(await post({ model: "m" }, { "x-api-key": "sk-wrong" }, COUNT)),
+      await errorOf(await post({ model: "none" }, {}, COUNT)),
+      await errorOf(await post({ model: "m", messages: [] }, {}, COUNT)),
+      await errorOf(await post({ model: "m" }, {}, COUNT)),
+    ];
+    assert.deepEqual(
+      results.map(([code, type]) => [code, type]),
+      [
+        [401, "authentication_error"],
+        [404, "not_found_error"],
+        [400, "invalid_request_error"],
+        [429, "rate_limit_error"],
+      ],
+    );
+  });
+});
+
+describe("GET /v1/models for clients of this format", () => {
+  const VERSION = { "anthropic-version": "2023-06-01", "x-api-key": KEY };
+
+  it("has the vendor's form, page by page", async (t) => {
+    const { url } = await start(
+      t,
+      { lab: { a: speak(""), b: speak(""), c: speak("") } },
+      { aliases: {} },
+    );
+    const list = async (query: string) =>
+      json(await fetch(`${url}/v1/models${query}`, { headers: VERSION }));
+    const ids = ({ data }: Json) => data.map(({ id }: Json) => id);
+    const all = await list("");
+    assert.deepEqual(ids(all), ["a", "b", "c"]);
+    assert.deepEqual([all.has_more, all.first_id, all.last_id], [false, "a", "c"]);
+    const [first] = all.data;
+    assert.deepEqual([first.type, first.display_name], ["model", "a"]);
+    assert.ok(!Number.isNaN(Date.parse(first.created_at)));
+    const page = await list("?limit=2");
+    assert.deepEqual([ids(page), page.has_more], [["a", "b"], true]);
+    assert.deepEqual(ids(await list("?limit=2&after_id=b")), ["c"]);
+    assert.deepEqual(ids(await list("?limit=1&before_id=c")), ["b"]);
+    const one = await json(await fetch(`${url}/v1/models/b`, { headers: VERSION }));
+    assert.deepEqual([one.id, one.type], ["b", "model"]);
+    for (const query of ["?limit=0", "?limit=x", "?after_id=no"])
+      assert.equal((await fetch(`${url}/v1/models${query}`, { headers: VERSION })).status, 400);
+  });
+
+  it("has the vendor's errors, and the request id where its clients look", async (t) => {
+    const { url } = await start(t, { lab: speak("") });
+    const ask = (path: string, init: RequestInit = {}) =>
+      fetch(`${url}/v1/models${path}`, { headers: VERSION, ...init });
+    const listed = await ask("");
+    assert.equal(listed.headers.get("request-id"), listed.headers.get("x-request-id"));
+    const wrong = { headers: { ...VERSION, "x-api-key": "sk-wrong" } };
+    const cases: [Response, number, string][] = [
+      [await ask("/nope"), 404, "not_found_error"],
+      [await ask("?limit=0"), 400, "invalid_request_error"],
+      [await ask("?after_id=zz"), 400, "invalid_request_error"],
+      [await ask("", wrong), 401, "authentication_error"],
+      [await ask("/m", { method: "POST" }), 405, "invalid_request_error"],
+    ];
+    for (const [response, code, type] of cases)
+      assert.deepEqual((await errorOf(response)).slice(0, 2), [code, type]);
+    const others = await fetch(`${url}/v1/models`);
+    assert.equal((await json(others)).error.code, "missing_api_key");
+    assert.equal(others.headers.get("request-id"), null);
+  });
+
+  it("states no limit of a model that has none", async (t) => {
+    const { url } = await start(t, { claude: status(500) });
+    const one = await json(await fetch(`${url}/v1/models/c`, { headers: VERSION }));
+    assert.equal(one.max_tokens, null);
+  });
+
+  it("has the usual form for all others", async (t) => {
+    const { url } = await start(t, { lab: speak("") });
+    const headers = { authorization: `Bearer ${KEY}` };
+    assert.equal((await json(await fetch(`${url}/v1/models`, { headers }))).object, "list");
+    const wrong = await fetch(`${url}/v1/models`, { headers: { "x-api-key": KEY } });
+    assert.equal(wrong.status, 401);
+  });
+});

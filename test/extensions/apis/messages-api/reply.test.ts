@@ -1,0 +1,344 @@
+// Replies of the Messages API: parts as events and as one message, which are the same; calls whose
+// arguments come in turns; ids; and a reply that another model finishes.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createMeter } from "../../../../src/core/ledger/meter.ts";
+import type { FinishReason, Part } from "../../../../src/core/openai/parts.ts";
+import { makeUsage } from "../../../../src/core/openai/usage.ts";
+import type { Serving } from "../../../../src/core/routing/attempt.ts";
+import { atOnce } from "../../../../src/core/turns.ts";
+import { messageOf as ownMessageOf } from "../../../../src/extensions/apis/messages-api/passing.ts";
+import { createWriter } from "../../../../src/extensions/apis/messages-api/reply.ts";
+import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
+import { eventsIn, messageIn } from "../../../support/messages-events.ts";
+
+type Json = Record<string, any>;
+
+const USAGE = makeUsage({
+  prompt: 20,
+  completion: 7,
+  cacheHit: 8,
+  reasoning: 3,
+  cacheWrite: 5,
+  cacheWrite1h: 0,
+});
+
+const chatFor = (stream: boolean, thinking = "adaptive") =>
+  atOnce(
+    readRequest(
+      {
+        json: {
+          model: "m",
+          max_tokens: 100,
+          messages: [{ role: "user", content: "Hi" }],
+          thinking: { type: thinking },
+          stream,
+        },
+        large: false,
+      },
+      {},
+    ),
+  );
+
+function servingOf(name: string, chat: ReturnType<typeof chatFor>): Serving {
+  const meter = createMeter(chat, () => 0);
+  meter.observe({ type: "text", text: "x" });
+  return { model: { name, reasoning: true } as Serving["model"], meter };
+}
+
+/** Ids that the gateway makes are others each time. */
+const withoutOwnIds = (message: Json): Json =>
+  JSON.parse(JSON.stringify(message).replace(/(msg|toolu)_[0-9a-f]{24}/g, "$1"));
+
+/** The message of these parts: as a stream and whole, which must say the same. */
+function messageOf(batches: readonly Part[][], reason: FinishReason = "stop", thinking?: string) {
+  const whole = chatFor(false, thinking);
+  const wholeWriter = createWriter(whole, servingOf("m", whole));
+  for (const parts of batches) assert.equal(wholeWriter.add(parts), "");
+  const message: Json = JSON.parse(wholeWriter.end(USAGE, reason));
+  const streamed = chatFor(true, thinking);
+  const writer = createWriter(streamed, servingOf("m", streamed));
+  const text = batches.map((parts) => writer.add(parts)).join("") + writer.end(USAGE, reason);
+  const fromEvents = messageIn(eventsIn(text));
+  assert.deepEqual(withoutOwnIds(fromEvents), withoutOwnIds(message));
+  return message;
+}
+
+const call = (index: number, id = `call_0000${index}`): Part => ({
+  type: "tool_call",
+  call: index,
+  id,
+  name: `f${index}`,
+});
+const args = (index: number, text: string): Part => ({ type: "tool_arguments", call: index, text });
+const text = (words: string): Part => ({ type: "text", text: words });
+
+describe("a reply", () => {
+  it("has thoughts, text and calls as blocks", () => {
+    const message = messageOf(
+      [
+        [{ type: "reasoning", text: "Hm" }],
+        [{ type: "reasoning", text: "." }, text("Let ")],
+        [text("me see."), call(0), args(0, '{"x"')],
+        [args(0, ":1}"), call(1), { type: "finish", reason: "tool_calls" }],
+      ],
+      "tool_calls",
+    );
+    assert.deepEqual(message["content"], [
+      { type: "thinking", thinking: "Hm.", signature: "chat-gateway" },
+      { type: "text", text: "Let me see." },
+      { type: "tool_use", id: "call_00000", name: "f0", input: { x: 1 } },
+      { type: "tool_use", id: "call_00001", name: "f1", input: {} },
+    ]);
+    assert.equal(message["stop_reason"], "tool_use");
+    assert.deepEqual(message["usage"], {
+      input_tokens: 7,
+      cache_creation_input_tokens: 5,
+      cache_read_input_tokens: 8,
+      output_tokens: 7,
+    });
+  });
+
+  it("has no thoughts that were not asked for", () => {
+    const message = messageOf(
+      [[{ type: "reasoning", text: "Hm." }, text("A")]],
+      "stop",
+      "disabled",
+    );
+    assert.deepEqual(message["content"], [{ type: "text", text: "A" }]);
+  });
+
+  it("says why it ends", () => {
+    const reasons = { stop: "end_turn", length: "max_tokens", content_filter: "refusal" } as const;
+    for (const [reason, expected] of Object.entries(reasons))
+      assert.equal(messageOf([[text("A")]], reason as FinishReason)["stop_reason"], expected);
+    const refused = messageOf([[{ type: "refusal", text: "No." }]]);
+    assert.deepEqual(
+      [refused["stop_reason"], refused["content"]],
+      ["refusal", [{ type: "text", text: "No." }]],
+    );
+  });
+
+  it("may be empty", () => assert.deepEqual(messageOf([[]])["content"], []));
+
+  it("loses nothing of calls whose arguments come in turns", () => {
+    const message = messageOf(
+      [
+        [call(0), call(1), args(0, '{"a":'), args(1, '{"b":')],
+        [text("So."), args(1, "2}"), args(0, "1}"), call(2), args(2, "{}")],
+      ],
+      "tool_calls",
+    );
+    assert.deepEqual(
+      message["content"].map(({ name, input, text: words }: Json) => words ?? [name, input]),
+      [["f0", { a: 1 }], ["f1", { b: 2 }], "So.", ["f2", {}]],
+    );
+  });
+
+  it("has ids that every provider takes back", () => {
+    const ids = ["functions.f:0", "call_0", "", "Zx9Yw8Vu7", "toolu_01ABCDEFGH"];
+    const given = messageOf(ids.map((id, index) => [call(index, id), args(index, "{}")]));
+    const [first, second, third, ...kept] = given["content"].map(({ id }: Json) => id);
+    for (const id of [first, second, third]) assert.match(id, /^toolu_[0-9a-f]{24}$/);
+    assert.equal(new Set([first, second, third]).size, 3);
+    assert.deepEqual(kept, ["Zx9Yw8Vu7", "toolu_01ABCDEFGH"]);
+  });
+
+  it("has no id twice", () => {
+    const message = messageOf([[call(0, "call_same"), args(0, "{}"), call(1, "call_same")]]);
+    const [first, second] = message["content"].map(({ id }: Json) => id);
+    assert.equal(first, "call_same");
+    assert.match(second, /^toolu_[0-9a-f]{24}$/);
+  });
+
+  it("ends with calls only if there are some", () => {
+    const reason = (...parts: Part[]) => messageOf([parts], "tool_calls")["stop_reason"];
+    assert.equal(reason(text("Fine.")), "end_turn");
+    assert.equal(reason(call(0)), "tool_use");
+    assert.equal(reason(call(0), text("So.")), "tool_use");
+  });
+
+  it("makes an object of arguments that begin as none, so that they can be sent back", () => {
+    for (const pieces of [["[1]"], [" ", "[", "1", "]"], ['"x"'], ["oops"]]) {
+      const message = messageOf([[call(0), ...pieces.map((piece) => args(0, piece))]]);
+      assert.deepEqual(message["content"][0].input, { _raw: pieces.join("") });
+    }
+    const blanks = messageOf([[call(0), args(0, " "), args(0, '\n{"x":'), args(0, "1}")]]);
+    assert.deepEqual(blanks["content"][0].input, { x: 1 });
+    const turns = messageOf([[call(0), args(0, "[1]"), call(1), args(1, "2"), text("So.")]]);
+    assert.deepEqual(
+      turns["content"].map(({ input }: Json) => input),
+      [{ _raw: "[1]" }, { _raw: "2" }, undefined],
+    );
+  });
+
+  it("keeps arguments that are no object", () => {
+    const chat = chatFor(false);
+    const writer = createWriter(chat, servingOf("m", chat));
+    writer.add([call(0), args(0, "{oops")]);
+    const message: Json = JSON.parse(writer.end(USAGE, "tool_calls"));
+    assert.deepEqual(message["content"][0].input, { _raw: "{oops" });
+  });
+});
+
+const native = (event: Json): Part => ({ type: "native", event, content: true });
+
+describe("a reply that another model finishes", () => {
+  const chat = chatFor(true);
+  const start = {
+    type: "message_start",
+    message: {
+      id: "x",
+      type: "message",
+      role: "assistant",
+      model: "y",
+      content: [],
+      usage: { input_tokens: 1 },
+    },
+  };
+  const begun = [
+    native(start),
+    native({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } }),
+    native({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "On" } }),
+  ];
+
+  it("goes on in a block of its own where events passed", () => {
+    const writer = createWriter(chat, servingOf("one", chat));
+    const end = { type: "message_delta", delta: { stop_reason: "end_turn" } };
+    const sent =
+      writer.add([...begun, native(end)]) +
+      writer.resumed("two", "fp_2") +
+      writer.add([native(start), text("ce.")]) +
+      writer.end(USAGE, "length");
+    assert.match(sent, /\n\n: recovered\n\n/);
+    const message = messageIn(eventsIn(sent.replace(": recovered\n\n", "")));
+    assert.deepEqual(message["content"], [
+      { type: "text", text: "On" },
+      { type: "text", text: "ce." },
+    ]);
+    assert.deepEqual([message["stop_reason"], message["model"]], ["max_tokens", "one"]);
+  });
+
+  it("goes on in the same block where it was translated", () => {
+    const writer = createWriter(chat, servingOf("one", chat));
+    const sent =
+      writer.add([text("On")]) +
+      writer.resumed("two", "fp_2") +
+      writer.add([text("ce.")]) +
+      writer.end(USAGE, "stop");
+    const events = eventsIn(sent.replace(": recovered\n\n", ""));
+    assert.deepEqual(messageIn(events)["content"], [{ type: "text", text: "Once." }]);
+  });
+
+  it("is translated where it comes whole", () => {
+    const whole = chatFor(false);
+    const writer = createWriter(whole, servingOf("one", whole));
+    writer.add([text("On")]);
+    writer.resumed("two", "fp_2");
+    writer.add([text("ce.")]);
+    const message: Json = JSON.parse(writer.end(USAGE, "stop"));
+    assert.deepEqual([message["model"], message["content"][0].text], ["two", "Once."]);
+  });
+});
+
+describe("events that pass", () => {
+  it("have an end even if the provider did not send one", () => {
+    const chat = chatFor(true);
+    const writer = createWriter(chat, servingOf("one", chat));
+    const message = { id: "x", type: "message", role: "assistant", model: "y", content: [] };
+    const usage = { input_tokens: 1, output_tokens: 1 };
+    const sent = writer.add([
+      native({ type: "message_start", message: { ...message, usage } }),
+      native({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: {} }),
+    ]);
+    const rest = writer.end(USAGE, "stop");
+    assert.deepEqual(
+      eventsIn(rest).map(({ type }) => type),
+      ["message_delta", "message_stop"],
+    );
+    assert.equal(messageIn(eventsIn(sent + rest))["model"], "one");
+  });
+});
+
+describe("the work on a reply", () => {
+  it("parses the arguments of a call once, whatever thoughts and texts follow them", (t) => {
+    const parse = t.mock.method(JSON, "parse");
+    for (const thinking of ["disabled", "adaptive"]) {
+      const chat = chatFor(true, thinking);
+      const writer = createWriter(chat, servingOf("m", chat));
+      const json = JSON.stringify({ text: "x".repeat(10_000) });
+      parse.mock.resetCalls();
+      writer.add([call(0), args(0, json)]);
+      for (let piece = 0; piece < 100; piece += 1) {
+        writer.add([{ type: "reasoning", text: "Hm." }]);
+        writer.add([text("")]);
+      }
+      const parsed = parse.mock.calls.reduce((sum, { arguments: [text] }) => sum + text.length, 0);
+      assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
+    }
+  });
+
+  it("parses arguments that are not complete once, whatever waits for their end", (t) => {
+    const chat = chatFor(true);
+    const writer = createWriter(chat, servingOf("m", chat));
+    const json = `{"text":"${"x".repeat(10_000)}`;
+    const parse = t.mock.method(JSON, "parse");
+    writer.add([call(0), args(0, json)]);
+    for (let piece = 0; piece < 100; piece += 1) writer.add([text("And "), args(0, "x")]);
+    const parsed = parse.mock.calls.reduce((sum, { arguments: [text] }) => sum + text.length, 0);
+    assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
+    const events = eventsIn(writer.end(USAGE, "tool_calls"));
+    const texts = events.map(({ delta }) => delta?.text ?? "").join("");
+    assert.equal(texts, "And ".repeat(100));
+  });
+
+  it("looks at each of a provider's own events a few times, however many there are", () => {
+    const chat = chatFor(false);
+    const writer = createWriter(chat, servingOf("m", chat));
+    let reads = 0;
+    const native = (type: string, event: Json): Part => ({
+      type: "native",
+      content: true,
+      event: {
+        get type() {
+          reads += 1;
+          return type;
+        },
+        ...event,
+      },
+    });
+    writer.add([native("message_start", { message: { content: [] } })]);
+    writer.add([native("content_block_start", { index: 0, content_block: { type: "text" } })]);
+    const delta = { type: "text_delta", text: "a" };
+    for (let piece = 0; piece < 1_000; piece += 1)
+      writer.add([native("content_block_delta", { index: 0, delta })]);
+    const { content } = JSON.parse(writer.end(USAGE, "stop"));
+    assert.deepEqual(content, [{ type: "text", text: "a".repeat(1_000) }]);
+    assert.ok(reads < 10_000, `${reads} reads of 1,002 events`);
+  });
+
+  // A copy of the list for each of them would be minutes of work.
+  it("adds citations and members one by one to those before them", () => {
+    const pieces = 100_000;
+    const events = [
+      { type: "message_start", message: { content: [] } },
+      { type: "content_block_start", index: 0, content_block: { type: "text", citations: [-1] } },
+    ];
+    const deltas = Array.from({ length: pieces }, (_, place) => [
+      {
+        type: "content_block_delta",
+        index: 0,
+        delta: { type: "citations_delta", citation: place },
+      },
+      { type: "content_block_delta", index: 0, delta: { type: "new", [`member_${place}`]: place } },
+      { type: "message_delta", delta: {}, [`member_${place}`]: place, usage: { [place]: place } },
+    ]);
+    const message: Json = ownMessageOf([...events, ...deltas.flat()])!;
+    const [{ citations, ...members }] = message["content"];
+    assert.deepEqual([citations.length, citations[0], citations.at(-1)], [100_001, -1, 99_999]);
+    assert.equal(members["member_99999"], 99_999);
+    assert.equal(message["member_99999"], 99_999);
+    assert.equal(Object.keys(message["usage"]).length, pieces);
+  });
+});

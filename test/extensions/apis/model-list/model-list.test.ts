@@ -1,0 +1,169 @@
+// GET /v1/models and /v1/models/{id}: which names there are for a key, and what a client can expect
+// of each. And what a path says to which nothing answers.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { demo, json, startGateway } from "../../../support/gateway.ts";
+import { rawRequest } from "../../../support/raw.ts";
+
+const model = (over: object) => ({ provider: "lab", ...over });
+const config = demo({
+  providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:9/v1" } },
+  models: {
+    small: model({ context_tokens: 8_000, max_output_tokens: 1_000, supports: ["tools"] }),
+    large: model({
+      context_tokens: 64_000,
+      reasoning: true,
+      supports: ["json_object", "logprobs"],
+    }),
+    unknown: model({ supports: [] }),
+    unsure: model({ supports: ["logprobs"], think_tags: true }),
+  },
+  aliases: {
+    "team/both": { models: ["large", "small", "unknown"] },
+    "team/off": { models: ["small"], enabled: false },
+  },
+  keys: [
+    { account: "demo", key: "sk-demo" },
+    { account: "demo", key: "sk-narrow", models: ["team/both", "large"] },
+  ],
+});
+
+describe("GET /v1/models/{id}", () => {
+  it("has what the list has: context, longest reply and capabilities, of an alias what can be relied on", async (t) => {
+    const { url } = await startGateway(t, config);
+    const ask = async (path: string, key = "sk-demo") =>
+      json(await fetch(url + path, { headers: { authorization: `Bearer ${key}` } }));
+    const abilities: Record<string, [number | null, number | null, string[]]> = {
+      small: [8_000, 1_000, ["tools"]],
+      large: [64_000, null, ["json_object", "logprobs", "reasoning"]],
+      unknown: [null, null, []],
+      unsure: [null, null, []],
+      "team/both": [8_000, 1_000, ["json_object", "logprobs", "reasoning", "tools"]],
+    };
+    const { data } = await ask("/v1/models");
+    for (const [id, [context_length, max_output_tokens, capabilities]] of Object.entries(
+      abilities,
+    )) {
+      const entry = await ask(`/v1/models/${id}`);
+      const { created } = entry;
+      assert.deepEqual(entry, {
+        id,
+        object: "model",
+        created,
+        owned_by: "chat-gateway",
+        context_length,
+        max_output_tokens,
+        capabilities,
+      });
+      assert.deepEqual(
+        data.find((each: { id: string }) => each.id === id),
+        entry,
+      );
+    }
+    // This key's alias has one of the models behind it, because the key names that one too.
+    const narrow = await ask("/v1/models/team/both", "sk-narrow");
+    assert.deepEqual([narrow.context_length, narrow.max_output_tokens], [64_000, null]);
+  });
+
+  it("takes names with slashes, as they are and percent-encoded, and leaves a query out", async (t) => {
+    const gateway = await startGateway(t, config);
+    for (const path of ["team/both", "team%2Fboth", "%74eam/both?x=1"]) {
+      const response = await fetch(`${gateway.url}/v1/models/${path}`, {
+        headers: { authorization: "Bearer sk-demo" },
+      });
+      assert.equal((await json(response)).id, "team/both", path);
+    }
+    const metrics = await (await fetch(`${gateway.gateway.adminAddress()}/metrics`)).text();
+    assert.match(
+      metrics,
+      /requests_total\{path="\/v1\/models\/\{id\}",status="200",model=""\} 3\n/,
+    );
+  });
+
+  it("404 model_not_found for what is unknown, disabled or not for this key; 401 without a key", async (t) => {
+    const { url } = await startGateway(t, config);
+    for (const [path, key] of [
+      ["nowhere", "sk-demo"],
+      ["team/off", "sk-demo"],
+      ["small", "sk-narrow"],
+      ["__proto__", "sk-demo"],
+      ["{id}", "sk-demo"],
+      ["%zz", "sk-demo"],
+      ["small/", "sk-demo"],
+    ]) {
+      const response = await fetch(`${url}/v1/models/${path}`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      assert.equal(response.status, 404, path);
+      const { error } = await json(response);
+      assert.deepEqual(
+        [error.type, error.code, error.param],
+        ["invalid_request_error", "model_not_found", "model"],
+      );
+    }
+    assert.equal((await fetch(`${url}/v1/models/small`)).status, 401);
+  });
+
+  it("HEAD as GET; any other method 405 with Allow", async (t) => {
+    const { url } = await startGateway(t, config);
+    const headers = { authorization: "Bearer sk-demo" };
+    const head = await fetch(`${url}/v1/models/team/both`, { method: "HEAD", headers });
+    assert.deepEqual([head.status, await head.text()], [200, ""]);
+    const deleted = await fetch(`${url}/v1/models/small`, { method: "DELETE", headers });
+    assert.deepEqual([deleted.status, deleted.headers.get("allow")], [405, "GET, HEAD"]);
+  });
+
+  it("is in the published document, with the schema that its answers fit", async (t) => {
+    const { url } = await startGateway(t, config);
+    const { paths, components } = await json(await fetch(`${url}/openapi.json`));
+    assert.deepEqual(Object.keys(paths["/v1/models/{id}"].get.responses), ["200", "401", "404"]);
+    const { required, properties } = components.schemas.Model;
+    const { data } = await json(
+      await fetch(`${url}/v1/models`, { headers: { authorization: "Bearer sk-demo" } }),
+    );
+    for (const entry of data) {
+      assert.deepEqual(Object.keys(entry), required);
+      assert.deepEqual(Object.keys(entry), Object.keys(properties));
+    }
+  });
+});
+
+describe("GET /openapi.json", () => {
+  it("is the same on both listeners", async (t) => {
+    const { url, gateway } = await startGateway(t, demo());
+    const [atPublic, atAdmin] = await Promise.all(
+      [url, gateway.adminAddress()].map((address) => fetch(`${address}/openapi.json`)),
+    );
+    assert.equal(atAdmin!.status, 200);
+    assert.equal(await atAdmin!.text(), await atPublic!.text());
+  });
+});
+
+describe("a path to which nothing answers", () => {
+  it("is named in the error, cut and quoted, and the likely one is proposed", async (t) => {
+    const { url } = await startGateway(t, demo());
+    const close = "Connection: close\r\n";
+    const messageOf = async (path: string) => {
+      const answer = await rawRequest(url, `GET ${path} HTTP/1.1\r\nHost: x\r\n${close}\r\n`);
+      assert.equal(answer.status, 404, path);
+      const { error } = JSON.parse(answer.body);
+      assert.deepEqual([error.code, error.type], ["unknown_url", "invalid_request_error"]);
+      return error.message as string;
+    };
+    const nothingAt = "There is nothing at the path";
+    const routes =
+      "/v1/chat/completions, /v1/messages, /v1/responses, /v1/messages/count_tokens, " +
+      "/v1/models, /v1/models/{id}, /v1/requests/{request_id}";
+    const served = ` What is served here: ${routes}.`;
+    for (const [path, expected] of [
+      ["/nowhere?key=secret", `${nothingAt} "/nowhere".${served}`],
+      ["/chat/completions", `${nothingAt} "/chat/completions".${served}`],
+      ["/v1/v1/chat/completions", `${nothingAt} "/v1/v1/chat/completions".${served}`],
+      ["/v1/models/", `${nothingAt} "/v1/models/".${served}`],
+      ['/a"<b>\\', `${nothingAt} "/a\\"<b>\\\\".${served}`],
+      [`/${"p".repeat(5_000)}`, `${nothingAt} "/${"p".repeat(116)}...".${served}`],
+    ] as const)
+      assert.equal(await messageOf(path), expected);
+  });
+});

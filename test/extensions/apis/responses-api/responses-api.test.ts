@@ -1,0 +1,302 @@
+// POST /v1/responses at a running gateway: the way of all requests, in another format.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request, type IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
+import { describe, it, type TestContext } from "node:test";
+import { settled } from "../../../support/books.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts";
+import {
+  chunk,
+  completion,
+  silent,
+  speak,
+  startProvider,
+  status,
+  stream,
+  type Behaviours,
+} from "../../../support/provider.ts";
+import { readEvents } from "../../../support/response-events.ts";
+import { waitFor } from "../../../support/wait.ts";
+
+const TOOLS = [
+  { type: "function", name: "get_time", parameters: { type: "object" } },
+  { type: "web_search", external_web_access: true },
+];
+const called = { id: "call_1", type: "function", function: { name: "get_time", arguments: "{}" } };
+const behaviours: Behaviours = {
+  model: speak("It is 14:05.", { reasoning: "First the city." }),
+  caller: status(200, completion({ content: null, reasoning_content: "R", tool_calls: [called] })),
+  silent,
+  limited: status(429, { error: { message: "slow down" } }),
+  cut: stream([chunk({ content: "Half" })], "cut"),
+  hanging: stream([chunk({ content: "Half" })], "open"),
+  broken: status(500),
+};
+
+async function start(t: TestContext, over: object = {}) {
+  const provider = await startProvider(t, behaviours);
+  const config = configFor(provider.url, Object.keys(behaviours), { apis: ["responses"], ...over });
+  const gateway = await startGateway(t, config);
+  const ask = (body: object | string, headers: Record<string, string> = {}) =>
+    fetch(`${gateway.url}/v1/responses`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${KEY}`, ...headers },
+      body:
+        typeof body === "string" ? body : JSON.stringify({ model: "model", input: "hi", ...body }),
+    });
+  return { ...gateway, provider, ask };
+}
+
+describe("POST /v1/responses", () => {
+  it("answers whole and streamed, with the same figures in the log", async (t) => {
+    const { ask, accessOf } = await start(t);
+    const reasoning = { summary: "auto" };
+    const whole = await ask({ reasoning }, { "x-request-id": "whole" });
+    assert.equal(whole.headers.get("x-request-id"), "whole");
+    const reply = await json(whole);
+    assert.equal(reply.output[1].content[0].text, "It is 14:05.");
+    const streamed = await ask({ reasoning, stream: true }, { "x-request-id": "streamed" });
+    assert.match(streamed.headers.get("content-type")!, /^text\/event-stream/);
+    const last = readEvents(await streamed.text()).at(-1)!;
+    assert.equal(last.type, "response.completed");
+    assert.deepEqual(last["response"].usage, reply.usage);
+    for (const id of ["whole", "streamed"]) {
+      const line = await accessOf(id);
+      assert.deepEqual(
+        [line["status"], line["path"], line["prompt_tokens"], line["completion_tokens"]],
+        [200, "/v1/responses", reply.usage.input_tokens, reply.usage.output_tokens],
+      );
+    }
+  });
+
+  it("has errors of the vendor's shape, with the request's id", async (t) => {
+    const plain = { provider: "lab", supports: ["tools"] };
+    const { ask, url } = await start(t, { models: { plain } });
+    const expect = async (
+      answer: Response,
+      statusCode: number,
+      code: string,
+      param: string | null,
+    ) => {
+      const { error } = await json(answer);
+      assert.deepEqual([answer.status, error.code, error.param], [statusCode, code, param]);
+      assert.equal(error.request_id, answer.headers.get("x-request-id"));
+      return error.message as string;
+    };
+    await expect(await ask({}, { authorization: "Bearer nobody" }), 401, "invalid_api_key", null);
+    await expect(await ask({ model: "none" }), 404, "model_not_found", "model");
+    await expect(await ask("{"), 400, "invalid_json", null);
+    await expect(await ask({ store: true }), 400, "unsupported_value", "store");
+    await expect(await ask({ model: "limited" }), 503, "model_overloaded", "model");
+    await expect(await fetch(`${url}/v1/responses`), 405, "method_not_allowed", null);
+    const image = { type: "input_image", image_url: "https://example.org/a.png" };
+    const asked = { role: "user", content: [image] };
+    const hello = { role: "user", content: "hi" };
+    const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
+    const result = { type: "function_call_output", call_id: "c", output: [image] };
+    const unsupported = async (input: readonly object[], place: string) => {
+      const message = await expect(await ask({ input }), 400, "unsupported_value", place);
+      assert.equal(message, `Invalid '${place}': this model does not take images.`);
+    };
+    await unsupported([hello, asked], "input[1].content");
+    await unsupported([hello, call, hello, result], "input[3].output");
+    const include = ["message.output_text.logprobs"];
+    const noLogprobs = await ask({ model: "plain", include });
+    assert.match(
+      await expect(noLogprobs, 400, "unsupported_value", "include"),
+      /^Invalid 'include': /,
+    );
+  });
+
+  it("takes a key from x-api-key", async (t) => {
+    const { url } = await start(t);
+    const answer = await fetch(`${url}/v1/responses`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-api-key": KEY },
+      body: JSON.stringify({ model: "model", input: "hi" }),
+    });
+    assert.equal(answer.status, 200);
+  });
+
+  it("is unknown where the configuration does not name it", async (t) => {
+    const { ask } = await start(t, { apis: [] });
+    assert.equal((await json(await ask({}))).error.code, "unknown_url");
+  });
+
+  it("names the tools that it leaves out in the log, and calls the others", async (t) => {
+    const { ask, provider, diagnostics } = await start(t);
+    const headers = { "x-request-id": "left-out" };
+    const reply = await json(await ask({ model: "caller", tools: TOOLS }, headers));
+    assert.equal(reply.output[0].name, "get_time");
+    const { body } = await provider.nth(0);
+    assert.equal(body["tools"].length, 1);
+    assert.equal(body["tool_choice"], "auto");
+    const line = await waitFor(
+      () => diagnostics.find(({ event }) => event === "tools_left_out"),
+      "the line about the tools",
+    );
+    assert.deepEqual([line["request_id"], line["tools"]], ["left-out", ["web_search"]]);
+  });
+
+  it("notes them for the receipt, however the request ends", async (t) => {
+    const data_dir = folder();
+    const { ask } = await start(t, { data_dir, timeouts: { leave_ms: 0 } });
+    const asked = { tools: TOOLS, stream: true };
+    await (await ask({ ...asked, model: "model" })).text();
+    await (await ask({ ...asked, model: "broken" })).text();
+    await (await ask({ ...asked, model: "cut" })).text();
+    const left = await ask({ ...asked, model: "hanging" });
+    const reader = left.body!.getReader();
+    await reader.read();
+    await reader.cancel();
+    const notes = ["left out: web_search"];
+    assert.deepEqual(
+      (await settled(data_dir, 4)).map((line) => [line["status"], line["notes"]]),
+      [
+        ["completed", notes],
+        ["failed", notes],
+        ["failed", notes],
+        ["cancelled", notes],
+      ],
+    );
+  });
+
+  it("gives a model its sealed reasoning back, also after a restart", async (t) => {
+    const over = { data_dir: folder() };
+    const first = await start(t, over);
+    const include = ["reasoning.encrypted_content"];
+    const turn = { model: "caller", tools: TOOLS, reasoning: { effort: "low" }, include };
+    const { output } = await json(await first.ask(turn));
+    assert.deepEqual([output[0].type, output[0].summary], ["reasoning", []]);
+    await first.gateway.close();
+
+    const second = await start(t, over);
+    const result = { type: "function_call_output", call_id: "call_1", output: "14:05" };
+    const input = [{ role: "user", content: "hi" }, ...output, result];
+    assert.equal((await second.ask({ ...turn, model: "model", input })).status, 200);
+    const { body } = await second.provider.nth(0);
+    assert.equal(body["messages"][1].reasoning_content, "R");
+  });
+
+  it("goes on without reasoning that was sealed elsewhere, and notes how much it was", async (t) => {
+    const data_dir = folder();
+    const first = await start(t);
+    const { ask, provider } = await start(t, { data_dir });
+    const include = ["reasoning.encrypted_content"];
+    const { output } = await json(await first.ask({ model: "caller", tools: TOOLS, include }));
+    const [sealed] = output;
+    assert.equal(sealed.type, "reasoning");
+    const vendors = { type: "reasoning", summary: [], encrypted_content: "gAAAAABpvendor" };
+    const changed = { ...sealed, encrypted_content: `${sealed.encrypted_content}A` };
+    const result = { type: "function_call_output", call_id: "call_1", output: "14:05" };
+    const hello = { role: "user", content: "hi" };
+    const input = [hello, sealed, vendors, changed, ...output.slice(1), result];
+    assert.equal((await ask({ tools: TOOLS, input, stream: true })).status, 200);
+    const { body } = await provider.nth(0);
+    const [, called] = body["messages"];
+    assert.equal(called.tool_calls[0].id, "call_1");
+    assert.equal(called.reasoning_content, undefined);
+    const [line] = await settled(data_dir, 1);
+    assert.deepEqual(line!["notes"], [
+      "left out: web_search",
+      "left out: reasoning sealed elsewhere (3)",
+    ]);
+  });
+
+  describe("asked for a WebSocket", () => {
+    const upgrade = { connection: "keep-alive, Upgrade", upgrade: "websocket" };
+    const handshake = {
+      ...upgrade,
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+      authorization: `Bearer ${KEY}`,
+    };
+    const get = async (url: string, headers: object, method = "GET") => {
+      const req = request(url, { method, headers: { ...headers } });
+      req.end(method === "POST" ? JSON.stringify({ model: "model", input: "hi" }) : undefined);
+      const [res] = (await once(req, "response")) as [IncomingMessage];
+      return { res, text: await text(res) };
+    };
+
+    it("answers 426, with the protocol that it serves", async (t) => {
+      const { url, accessOf } = await start(t);
+      for (const path of ["/v1/responses", "/v1/responses?model=model"]) {
+        const { res, text } = await get(`${url}${path}`, handshake);
+        assert.equal(res.statusCode, 426);
+        assert.deepEqual([res.headers.upgrade, res.headers.connection], ["HTTP/1.1", "Upgrade"]);
+        const { error } = JSON.parse(text);
+        assert.deepEqual(
+          [error.type, error.code, error.param],
+          ["invalid_request_error", "upgrade_required", null],
+        );
+        assert.match(error.message, /send the request by POST/);
+        const id = res.headers["x-request-id"] as string;
+        assert.equal(error.request_id, id);
+        assert.equal((await accessOf(id))["error_code"], "upgrade_required");
+      }
+    });
+
+    it("is as before for all other requests", async (t) => {
+      const { url } = await start(t);
+      const plain = await get(`${url}/v1/responses`, {});
+      assert.deepEqual([plain.res.statusCode, plain.res.headers.allow], [405, "POST"]);
+      const other = await get(`${url}/v1/responses`, { connection: "Upgrade", upgrade: "h2c" });
+      assert.equal(other.res.statusCode, 405);
+      const chat = await get(`${url}/v1/chat/completions`, handshake);
+      assert.equal(chat.res.statusCode, 405);
+      const type = { "content-type": "application/json" };
+      const posted = await get(`${url}/v1/responses`, { ...handshake, ...type }, "POST");
+      assert.equal(posted.res.statusCode, 200);
+    });
+
+    it("is an unknown path where the configuration does not name the API", async (t) => {
+      const { url } = await start(t, { apis: [] });
+      assert.equal((await get(`${url}/v1/responses`, handshake)).res.statusCode, 404);
+    });
+
+    it("lets pages of other origins read the answer, where they may call", async (t) => {
+      const origin = "https://app.example.org";
+      const { url } = await start(t, { server: { port: 0, cors: { origins: [origin] } } });
+      const { res } = await get(`${url}/v1/responses`, { ...handshake, origin });
+      assert.equal(res.statusCode, 426);
+      assert.equal(res.headers["access-control-allow-origin"], origin);
+    });
+  });
+
+  it("ends a stream that breaks with the error and a failed response", async (t) => {
+    const { ask } = await start(t);
+    const events = readEvents(await (await ask({ model: "cut", stream: true })).text());
+    const [error, failed] = events.slice(-2);
+    assert.deepEqual([error!.type, failed!.type], ["error", "response.failed"]);
+    assert.equal(error!["code"], failed!["response"].error.code);
+  });
+
+  it("says an error before the first word as events, if the stream has begun", async (t) => {
+    const { ask } = await start(t, {
+      server: { port: 0, keep_alive_ms: 20 },
+      timeouts: { first_token_ms: 200 },
+    });
+    const asked = {
+      model: "silent",
+      stream: true,
+      instructions: "Be brief.",
+      tools: TOOLS,
+      tool_choice: "none",
+      temperature: 0.5,
+      metadata: { a: "b" },
+    };
+    const answer = await ask(asked);
+    assert.equal(answer.status, 200);
+    const events = readEvents(await answer.text());
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ["response.created", "response.in_progress", "error", "response.failed"],
+    );
+    const echoed = { ...asked, parallel_tool_calls: true, top_p: 1, store: false };
+    for (const { response } of events.filter(({ type }) => type !== "error"))
+      for (const [field, value] of Object.entries(echoed))
+        if (field !== "stream") assert.deepEqual(response[field], value, field);
+  });
+});

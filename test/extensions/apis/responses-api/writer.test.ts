@@ -1,0 +1,298 @@
+// Replies in the format of the Responses API: the order of the events, their numbers, and that the
+// last event says the same as all others together.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ApiError } from "../../../../src/core/openai/errors.ts";
+import type { Part } from "../../../../src/core/openai/parts.ts";
+import { makeUsage } from "../../../../src/core/openai/usage.ts";
+import { createResponseWriter } from "../../../../src/extensions/apis/responses-api/writer.ts";
+import {
+  assembleResponse,
+  readEvents,
+  type ResponseEvent,
+} from "../../../support/response-events.ts";
+
+const USAGE = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 3 });
+const tools = new Map([
+  ["get_time", { type: "function", name: "get_time", namespace: undefined }],
+  ["fs__read", { type: "function", name: "read", namespace: "fs" }],
+  ["patch", { type: "custom", name: "patch", namespace: undefined }],
+  ["tool_search", { type: "tool_search", name: "tool_search", namespace: undefined }],
+] as const);
+
+const writer = (stream: boolean, more: object = {}) =>
+  createResponseWriter({
+    stream,
+    model: "m",
+    now: 1_700_000_000_500,
+    echo: { tools: [] },
+    tools,
+    showsReasoning: true,
+    showsLogprobs: false,
+    seal: undefined,
+    ...more,
+  });
+
+type Finish = Parameters<ReturnType<typeof writer>["end"]>[1];
+
+function streamed(parts: readonly Part[], finish: Finish = "stop", more: object = {}) {
+  const { add, end } = writer(true, more);
+  const text = parts.map((part) => add([part])).join("") + end(USAGE, finish);
+  return readEvents(text);
+}
+
+/** A reply without what is drawn by chance. */
+const comparable = (response: object): unknown =>
+  JSON.parse(JSON.stringify(response), (key, value) => (key === "id" ? "id" : value));
+
+const text = (piece: string): Part => ({ type: "text", text: piece });
+const reasoning = (piece: string): Part => ({ type: "reasoning", text: piece });
+const called = (call: number, name: string): Part => ({
+  type: "tool_call",
+  call,
+  id: `call_${call}`,
+  name,
+});
+const args = (call: number, piece: string): Part => ({ type: "tool_arguments", call, text: piece });
+const types = (events: readonly ResponseEvent[]) =>
+  events.map(({ type }) => type.replace("response.", ""));
+const last = (events: readonly ResponseEvent[]) => events.at(-1)!["response"];
+
+describe("a reply of the Responses API", () => {
+  const everything = [
+    reasoning("First "),
+    reasoning("the city."),
+    text("I "),
+    text("look."),
+    called(0, "get_time"),
+    called(1, "patch"),
+    args(0, '{"city":'),
+    args(1, '{"input":"a\\n'),
+    args(0, '"Oslo"}'),
+    args(1, 'b"}'),
+    called(2, "fs__read"),
+    called(3, "tool_search"),
+    args(3, '{"query":"x"}'),
+    called(4, "undeclared"),
+  ];
+
+  it("is one document, or events that amount to the same", () => {
+    const { add, end } = writer(false);
+    assert.equal(everything.map((part) => add([part])).join(""), "");
+    const whole = JSON.parse(end(USAGE, "tool_calls"));
+    const events = streamed(everything, "tool_calls");
+    assert.deepEqual(comparable(last(events)), comparable(whole));
+    assert.deepEqual(comparable(assembleResponse(events)), comparable(whole.output));
+    assert.deepEqual(
+      whole.output.map(({ type, name, namespace, status, arguments: given, input }: any) =>
+        JSON.stringify([type, status, name, namespace, given ?? input]),
+      ),
+      [
+        '["reasoning",null,null,null,null]',
+        '["message","completed",null,null,null]',
+        '["function_call","completed","get_time",null,"{\\"city\\":\\"Oslo\\"}"]',
+        '["custom_tool_call","completed","patch",null,"a\\nb"]',
+        '["function_call","completed","read","fs","{}"]',
+        '["tool_search_call","completed",null,null,{"query":"x"}]',
+        '["function_call","completed","undeclared",null,"{}"]',
+      ],
+    );
+    assert.equal(whole.output[1].content[0].text, "I look.");
+    assert.equal(whole.created_at, 1_700_000_000);
+    assert.deepEqual(whole.usage, {
+      input_tokens: 20,
+      input_tokens_details: { cached_tokens: 8, cache_write_tokens: 0 },
+      output_tokens: 7,
+      output_tokens_details: { reasoning_tokens: 3 },
+      total_tokens: 27,
+    });
+  });
+
+  it("has the events in the vendor's order", () => {
+    assert.deepEqual(
+      types(streamed([reasoning("R"), text("T"), called(0, "get_time"), args(0, "{}")])),
+      [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+        "output_item.done",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "completed",
+      ],
+    );
+  });
+
+  it("says what was written to the provider's cache", () => {
+    const written = makeUsage({
+      prompt: 20,
+      completion: 7,
+      cacheHit: 8,
+      cacheWrite: 5,
+      reasoning: 0,
+    });
+    const { usage } = JSON.parse(writer(false).end(written, "stop"));
+    assert.deepEqual(usage.input_tokens_details, { cached_tokens: 8, cache_write_tokens: 5 });
+  });
+
+  it("may be empty", () => {
+    const events = streamed([]);
+    assert.deepEqual(types(events), ["created", "in_progress", "completed"]);
+    assert.deepEqual(last(events).output, []);
+  });
+
+  it("is incomplete if it was cut, and so is its last item", () => {
+    const events = streamed([text("Half"), called(0, "get_time"), args(0, '{"ci')], "length");
+    assert.equal(events.at(-1)!.type, "response.incomplete");
+    const { status, incomplete_details, output } = last(events);
+    assert.deepEqual([status, incomplete_details], ["incomplete", { reason: "max_output_tokens" }]);
+    assert.deepEqual([output[0].status, output[1].status], ["completed", "incomplete"]);
+    const filtered = last(streamed([text("Half")], "content_filter"));
+    assert.deepEqual(filtered.incomplete_details, { reason: "content_filter" });
+    assert.equal(filtered.output[0].status, "incomplete");
+  });
+
+  it("has a refusal as an item of its own", () => {
+    const events = streamed([text("Well."), { type: "refusal", text: "No." }]);
+    const [, refusal] = last(events).output;
+    assert.deepEqual(refusal.content, [{ type: "refusal", refusal: "No." }]);
+    assert.ok(types(events).includes("refusal.delta"));
+    assert.ok(types(events).includes("refusal.done"));
+  });
+
+  it("hides reasoning that nobody asked for, seals it for those who keep it", () => {
+    const hidden = { showsReasoning: false };
+    const parts = [reasoning("First "), reasoning("this."), text("A")];
+    assert.deepEqual(
+      last(streamed(parts, "stop", hidden)).output.map(({ type }: any) => type),
+      ["message"],
+    );
+    const seal = (content: string) => `sealed:${content}`;
+    const events = streamed(parts, "stop", { ...hidden, seal });
+    const [item] = last(events).output;
+    assert.deepEqual([item.summary, item.encrypted_content], [[], "sealed:First this."]);
+    assert.ok(!JSON.stringify(events).replaceAll("sealed:First this.", "").includes("First"));
+    const [shown] = last(streamed(parts, "stop", { seal })).output;
+    assert.deepEqual(shown.summary, [{ type: "summary_text", text: "First this." }]);
+    assert.equal(shown.encrypted_content, "sealed:First this.");
+  });
+
+  it("has log probabilities only where they were asked for", () => {
+    const logprobs = [{ token: "A", logprob: -0.5, bytes: [65], top_logprobs: [] }];
+    const parts: Part[] = [{ type: "text", text: "A", logprobs }];
+    const found = (more: object) =>
+      last(streamed(parts, "stop", more)).output[0].content[0].logprobs;
+    assert.deepEqual(found({}), []);
+    assert.deepEqual(found({ showsLogprobs: true }), logprobs);
+  });
+
+  it("takes what a model wrote for a free-form tool as its text if it is no JSON", () => {
+    const events = streamed([called(0, "patch"), args(0, "*** Begin"), args(0, " Patch")]);
+    assert.equal(last(events).output[0].input, "*** Begin Patch");
+    const delta = events.find(({ type }) => type === "response.custom_tool_call_input.delta");
+    assert.equal(delta!["delta"], "*** Begin Patch");
+  });
+
+  it("gives the text of a free-form call that was cut, as far as it came", () => {
+    const inputOf = (json: string, finish: Finish = "length") => {
+      const events = streamed([called(0, "patch"), args(0, json)], finish);
+      const { type, status, input } = last(events).output[0];
+      assert.equal(type, "custom_tool_call");
+      const values = events
+        .filter(({ type }) => type.startsWith("response.custom_tool_call_input."))
+        .map(({ delta, input }) => delta ?? input);
+      assert.deepEqual(values, [input, input]);
+      return [input, status];
+    };
+    const cuts: readonly (readonly [json: string, input: string])[] = [
+      ['{"input":"*** Begin', "*** Begin"],
+      ['{ "input" :\n "a\\nb \\"c\\" \\\\', 'a\nb "c" \\'],
+      ['{"input":"a\\', "a"],
+      ['{"input":"a\\u00e', "a"],
+      ['{"input":"a\\u00e9', "aé"],
+      ['{"input":"a\\ud83d\\ude', "a"],
+      ['{"input":"a"', "a"],
+      ['{"input":"', ""],
+      [' {"inp', ""],
+      ["", ""],
+      ["*** Begin", "*** Begin"],
+      ['{"other":"a', '{"other":"a'],
+      ['{"input":"a\\x', '{"input":"a\\x'],
+    ];
+    for (const [json, input] of cuts) assert.deepEqual(inputOf(json), [input, "incomplete"], json);
+    assert.deepEqual(inputOf('{"input":"a"}'), ["a", "completed"]);
+    assert.deepEqual(inputOf('{"input":"a', "stop"), ['{"input":"a', "completed"]);
+  });
+
+  it("is cut only in the calls that are not whole", () => {
+    const parts = [
+      called(0, "get_time"),
+      args(0, "{}"),
+      called(1, "patch"),
+      args(1, '{"input":"a"}'),
+      called(2, "tool_search"),
+      args(2, '{"query":"x"}'),
+      called(3, "get_time"),
+      args(3, '{"ci'),
+      called(4, "get_time"),
+    ];
+    for (const finish of ["length", "content_filter"] as const) {
+      const { status, output } = last(streamed(parts, finish));
+      assert.equal(status, "incomplete");
+      assert.deepEqual(
+        output.map((item: { readonly status: string }) => item.status),
+        ["completed", "completed", "completed", "incomplete", "incomplete"],
+      );
+    }
+  });
+
+  it("names the model that goes on with it", () => {
+    const { add, resumed, end } = writer(true);
+    const begun = add([text("Half")]);
+    const events = readEvents(
+      begun + resumed!("other", "fp_1") + add([text(" and half")]) + end(USAGE, "stop"),
+    );
+    assert.equal(events[0]!["response"].model, "m");
+    assert.equal(last(events).model, "other");
+    assert.equal(last(events).output[0].content[0].text, "Half and half");
+  });
+
+  it("ends with the error if it fails, and with what was complete", () => {
+    const { add, fail } = writer(true);
+    const begun = add([reasoning("R"), text("Half")]);
+    const events = readEvents(begun + fail(new ApiError("upstream_error", "It broke."), "my-id"));
+    const [error, failed] = events.slice(-2);
+    assert.deepEqual(
+      [error!.type, error!["code"], error!["message"], error!["error"].code],
+      ["error", "upstream_error", "It broke.", "upstream_error"],
+    );
+    assert.deepEqual(
+      Object.keys(error!["error"]).sort(),
+      ["code", "message", "param", "request_id", "type"],
+      "all that an error's body has",
+    );
+    assert.deepEqual([error!["error"].request_id], ["my-id"]);
+    assert.equal(failed!.type, "response.failed");
+    const { status, error: reason, output } = failed!["response"];
+    assert.deepEqual(
+      [status, reason],
+      ["failed", { code: "upstream_error", message: "It broke." }],
+    );
+    assert.deepEqual(
+      output.map(({ type }: any) => type),
+      ["reasoning"],
+    );
+  });
+});

@@ -1,0 +1,689 @@
+// Requests of the Responses API as chat completions: what becomes of items, tools and fields, and
+// where a refusal says that it is.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
+import { pseudonymOf } from "../../../../src/core/providers/parameters.ts";
+import { atOnce } from "../../../../src/core/turns.ts";
+import { readRequest } from "../../../../src/extensions/apis/responses-input/index.ts";
+
+const open = (sealed: string) => (sealed.startsWith("ok:") ? sealed.slice(3) : undefined);
+const read = (more: object, input: unknown = "hi") =>
+  atOnce(readRequest({ json: { model: "m", input, ...more }, large: false }, open));
+const messages = (input: unknown, more: object = {}) => read(more, input).chat.messages;
+
+/** The code and the path of the first issue. */
+function refused(more: object, input: unknown = "hi"): [string, string] {
+  try {
+    read(more, input);
+  } catch (error) {
+    assert.ok(error instanceof ValidationError, String(error));
+    const [issue] = error.issues;
+    return [issue!.code, pathText(issue!.path)];
+  }
+  throw new assert.AssertionError({ message: `not refused: ${JSON.stringify({ more, input })}` });
+}
+
+const call = (id: string, name = "get_time") => ({
+  type: "function_call",
+  id: `fc_${id}`,
+  call_id: id,
+  name,
+  arguments: '{"city":"Oslo"}',
+  status: "completed",
+});
+const result = (id: string, output: unknown = "14:05") => ({
+  type: "function_call_output",
+  call_id: id,
+  output,
+});
+const asked = { role: "user", content: "What time is it?" };
+const get_time = { type: "function", name: "get_time", parameters: { type: "object" } };
+const PIXEL = "data:image/png;base64,iVBORw0KGgo=";
+
+describe("a request of the Responses API", () => {
+  it("has a text as input, and instructions as the system's first text", () => {
+    const { chat } = read({ instructions: "Be brief.", max_output_tokens: 9, user: "u" });
+    assert.deepEqual(chat.messages, [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "hi" },
+    ]);
+    assert.equal(chat.maxTokens, 9);
+    assert.equal(chat.user, "u");
+    assert.equal(chat.stream, false);
+  });
+
+  it("keeps what only some providers take, the end user as a hash", () => {
+    const hints = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "me" };
+    const { further, user } = read({ ...hints, text: { verbosity: "low" } }).chat;
+    assert.equal(user, "me");
+    assert.deepEqual(further, {
+      prompt_cache_key: "k",
+      prompt_cache_retention: "24h",
+      safety_identifier: pseudonymOf("me"),
+      verbosity: "low",
+    });
+    assert.equal(read({ ...hints, user: "u" }).chat.user, "u");
+    const unknown = {
+      prompt_cache_key: "x".repeat(65),
+      prompt_cache_retention: "1h",
+      safety_identifier: 7,
+      text: { verbosity: "loud" },
+    };
+    const ignored = read(unknown).chat.further ?? {};
+    assert.deepEqual(new Set(Object.values(ignored)), new Set([undefined]));
+  });
+
+  it("makes one message of all that an assistant did between two inputs", () => {
+    const made = messages([
+      { type: "message", role: "developer", content: [{ type: "input_text", text: "Be kind." }] },
+      asked,
+      { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "ok:Two cities." },
+      {
+        type: "message",
+        id: "msg_1",
+        role: "assistant",
+        status: "completed",
+        phase: "commentary",
+        content: [{ type: "output_text", text: "I look.", annotations: [] }],
+      },
+      call("a"),
+      call("b"),
+      result("a"),
+      result("b", [
+        { type: "input_text", text: "08:" },
+        { type: "input_text", text: "05" },
+      ]),
+      { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+    ]);
+    const called = (id: string) => ({
+      id,
+      type: "function",
+      function: { name: "get_time", arguments: '{"city":"Oslo"}' },
+    });
+    assert.deepEqual(made, [
+      { role: "system", content: "Be kind." },
+      { role: "user", content: "What time is it?" },
+      {
+        role: "assistant",
+        content: "I look.",
+        reasoning_content: "Two cities.",
+        tool_calls: [called("a"), called("b")],
+      },
+      { role: "tool", tool_call_id: "a", content: "14:05" },
+      { role: "tool", tool_call_id: "b", content: "08:05" },
+      { role: "assistant", content: "No.", reasoning_content: undefined, tool_calls: [] },
+    ]);
+  });
+
+  it("takes reasoning from where it stands: sealed, plain, or as a summary", () => {
+    const thought = (more: object) => {
+      const item = { type: "reasoning", summary: [{ type: "summary_text", text: "S" }], ...more };
+      const made = messages([asked, item, { role: "assistant", content: "A" }]).at(-1)!;
+      return "reasoning_content" in made ? made.reasoning_content : undefined;
+    };
+    const content = [{ type: "reasoning_text", text: "R" }];
+    assert.equal(thought({ content, encrypted_content: "ok:E" }), "E");
+    assert.equal(thought({ content, encrypted_content: null }), "R");
+    assert.equal(thought({ content: null }), "S");
+    assert.equal(messages([asked, { type: "reasoning", summary: [] }]).length, 1, "interrupted");
+  });
+
+  it("leaves reasoning out that was sealed elsewhere, but for what of it is plain", () => {
+    const sealed = (encrypted_content: string, more: object = {}) => ({
+      type: "reasoning",
+      summary: [],
+      encrypted_content,
+      ...more,
+    });
+    const said = { role: "assistant", content: "A" };
+    const thoughts = (...items: object[]) => {
+      const { chat, facts } = read({}, [asked, ...items, said]);
+      const message = chat.messages.at(-1)!;
+      assert.equal(message.role, "assistant");
+      const thought = "reasoning_content" in message ? message.reasoning_content : undefined;
+      return [thought, facts.unreadReasoning];
+    };
+    assert.deepEqual(thoughts(sealed("gAAAA")), [undefined, 1]);
+    assert.deepEqual(thoughts(sealed("gAAAA"), sealed("ok:E"), sealed("gAAAB")), ["E", 2]);
+    const summary = [{ type: "summary_text", text: "S" }];
+    assert.deepEqual(thoughts(sealed("gAAAA", { summary })), ["S", 1]);
+    const content = [{ type: "reasoning_text", text: "R" }];
+    assert.deepEqual(thoughts(sealed("gAAAA", { summary, content })), ["R", 1]);
+    assert.deepEqual(thoughts(sealed("ok:E", { summary })), ["E", 0]);
+  });
+
+  it("may have 10,000 sealed texts, and opens no more", () => {
+    let opened = 0;
+    const of = (count: number) => {
+      const items = Array.from({ length: count }, () => ({
+        type: "reasoning",
+        encrypted_content: "x",
+      }));
+      const json = { model: "m", input: [asked, ...items] };
+      const steps = readRequest({ json, large: false }, () => {
+        opened += 1;
+        return undefined;
+      });
+      return atOnce(steps);
+    };
+    assert.equal(of(10_000).facts.unreadReasoning, 10_000);
+    opened = 0;
+    assert.throws(() => of(10_001), /input\[10001\]\.encrypted_content: is one more than/);
+    assert.equal(opened, 10_000);
+  });
+
+  it("takes no text from what is wrong in a summary", () => {
+    const thought = (summary: unknown) => {
+      const made = messages([
+        asked,
+        { type: "reasoning", summary },
+        { role: "assistant", content: "A" },
+      ]);
+      const message = made.at(-1)!;
+      return "reasoning_content" in message ? message.reasoning_content : undefined;
+    };
+    for (const summary of [1, "S", {}, [], [1], [null], [{ text: 1 }], [[]], null])
+      assert.equal(thought(summary), undefined, JSON.stringify(summary));
+    const part = { type: "summary_text", text: "S" };
+    assert.equal(thought([1, part, {}, part]), "SS");
+  });
+
+  it("sends the images that tools returned after their results, under the calls' names", () => {
+    const image = { type: "input_image", image_url: PIXEL, detail: "high" };
+    const made = messages([
+      asked,
+      call("a"),
+      call("b"),
+      call("c"),
+      result("a", [{ type: "input_text", text: "see" }, image]),
+      result("b"),
+      result("c", [image]),
+      { role: "user", content: [image, { type: "input_text", text: "more" }] },
+    ]);
+    const part = { type: "image_url", image_url: { url: PIXEL, detail: "high" } };
+    const follows = "(What the tool shows follows in the next message.)";
+    const heading = (id: string) => ({ type: "text", text: `What the tool call ${id} shows:` });
+    assert.deepEqual(made.slice(2), [
+      { role: "tool", tool_call_id: "a", content: `see\n${follows}` },
+      { role: "tool", tool_call_id: "b", content: "14:05" },
+      { role: "tool", tool_call_id: "c", content: follows },
+      { role: "user", content: [heading("a"), part, heading("c"), part] },
+      { role: "user", content: [part, { type: "text", text: "more" }] },
+    ]);
+  });
+
+  it("has each result right after its call, and what stood between them after that", () => {
+    const order = (...items: object[]) =>
+      messages([asked, ...items])
+        .slice(1)
+        .map((message) => {
+          if (message.role === "tool") return `= ${message.tool_call_id}`;
+          if (message.role !== "assistant") return `${message.role}: ${message.content}`;
+          return ["call", ...message.tool_calls.map(({ id }) => id)].join(" ");
+        });
+    const hurry = { role: "user", content: "hurry" };
+    const note = { role: "developer", content: "note" };
+    const said = { role: "assistant", content: "Well." };
+    const [c, d, e] = [call("c"), call("d"), call("e")];
+    assert.deepEqual(order(c, hurry, result("c")), ["call c", "= c", "user: hurry"]);
+    assert.deepEqual(order(c, note, result("c")), ["call c", "= c", "system: note"]);
+    assert.deepEqual(order(c, d, result("c"), hurry, result("d")), [
+      "call c d",
+      "= c",
+      "= d",
+      "user: hurry",
+    ]);
+    assert.deepEqual(order(c, d, result("d"), e, result("c"), result("e")), [
+      "call c d",
+      "= d",
+      "= c",
+      "call e",
+      "= e",
+    ]);
+    assert.deepEqual(order(c, d, result("c"), said, result("d")), [
+      "call c d",
+      "= c",
+      "= d",
+      "call",
+    ]);
+    assert.deepEqual(order(c, result("c"), hurry, c, result("c")), [
+      "call c",
+      "= c",
+      "user: hurry",
+      "call c",
+      "= c",
+    ]);
+    assert.deepEqual(refused({}, [asked, result("c"), c]), ["invalid_value", "input[1].call_id"]);
+  });
+
+  it("takes work in proportion to the images that one call returned", (t) => {
+    const iterator = Object.getPrototypeOf([][Symbol.iterator]());
+    const output = [{ type: "input_image", image_url: "data:," }];
+    const steps = (count: number): number => {
+      const input = [asked, call("c"), ...Array.from({ length: count }, () => result("c", output))];
+      const { mock } = t.mock.method(iterator, "next");
+      messages(input);
+      mock.restore();
+      return mock.callCount();
+    };
+    const [few, many] = [steps(100), steps(1_000)];
+    assert.ok(many < few * 20, `${few} steps for 100 images, ${many} for 1,000`);
+  });
+
+  it("declares free-form tools, namespaces and the client's search as functions", () => {
+    const grammar = { type: "grammar", syntax: "lark", definition: "start: /.+/" };
+    const { chat, facts } = read({
+      tools: [
+        get_time,
+        { type: "custom", name: "patch", description: "Edits.", format: grammar },
+        { type: "namespace", name: "fs", description: "Files.", tools: [get_time] },
+        { type: "tool_search", execution: "client", parameters: { type: "object" } },
+        { type: "tool_search", execution: "server" },
+        { type: "web_search", external_web_access: true },
+      ],
+    });
+    const functions = chat.tools!.map((tool) => tool.function);
+    assert.deepEqual(
+      functions.map(({ name }) => name),
+      ["get_time", "patch", "fs__get_time", "tool_search"],
+    );
+    assert.match(functions[1]!.description!, /^Edits\.\n\n.*lark grammar:\nstart: \/\.\+\/$/s);
+    assert.deepEqual(functions[1]!.parameters!["required"], ["input"]);
+    assert.equal(chat.tool_choice, "auto");
+    assert.deepEqual(facts.leftOut, ["tool_search", "web_search"]);
+    assert.deepEqual(facts.tools.get("fs__get_time"), {
+      type: "function",
+      name: "get_time",
+      namespace: "fs",
+    });
+  });
+
+  it("finds tools among the items, and calls of them by the names of their functions", () => {
+    const exec = { type: "custom", name: "exec", format: { type: "text" } };
+    const search = {
+      type: "tool_search_call",
+      call_id: "s",
+      execution: "client",
+      arguments: { q: 1 },
+    };
+    const { chat } = read({}, [
+      {
+        type: "additional_tools",
+        role: "developer",
+        tools: [{ type: "namespace", name: "functions", tools: [exec] }],
+      },
+      asked,
+      {
+        type: "custom_tool_call",
+        call_id: "a",
+        name: "exec",
+        namespace: "functions",
+        input: 'a "b"',
+      },
+      { type: "custom_tool_call_output", call_id: "a", output: "done" },
+      search,
+      { type: "tool_search_output", call_id: "s", execution: "client", tools: [get_time] },
+    ]);
+    assert.deepEqual(
+      chat.tools!.map((tool) => tool.function.name),
+      ["functions__exec", "get_time"],
+    );
+    const [, first, , second, found] = chat.messages;
+    assert.ok(first?.role === "assistant" && second?.role === "assistant");
+    assert.deepEqual(first.tool_calls[0]!.function, {
+      name: "functions__exec",
+      arguments: '{"input":"a \\"b\\""}',
+    });
+    assert.deepEqual(second.tool_calls[0]!.function, { name: "tool_search", arguments: '{"q":1}' });
+    assert.equal(found!.content, "These tools can be called now: get_time");
+  });
+
+  it("takes a message between a client's own agents as one of the user", () => {
+    const content = [
+      { type: "input_text", text: "Payload: " },
+      { type: "encrypted_content", encrypted_content: "say hi" },
+    ];
+    const made = messages([asked, { type: "agent_message", author: "/root", content }]);
+    assert.deepEqual(made.at(-1), { role: "user", content: "Payload: say hi" });
+  });
+
+  it("has the later one of two tools with the same name, in the place of the first", () => {
+    const later = { ...get_time, description: "Later." };
+    const { chat } = read({ tools: [get_time, { ...get_time, name: "other" }, later] });
+    assert.deepEqual(
+      chat.tools!.map((tool) => [tool.function.name, tool.function.description]),
+      [
+        ["get_time", "Later."],
+        ["other", undefined],
+      ],
+    );
+  });
+
+  it("shortens names of namespaces so that they stay different", () => {
+    const inner = (end: string) => ({ ...get_time, name: `${"n".repeat(50)}${end}` });
+    const { chat } = read({
+      tools: [{ type: "namespace", name: "mcp__a_long_server", tools: [inner("1"), inner("2")] }],
+    });
+    const names = chat.tools!.map((tool) => tool.function.name);
+    assert.equal(new Set(names).size, 2);
+    for (const name of names) assert.match(name, /^mcp__a_long_server__n+_[0-9a-f]{8}$/);
+    for (const name of names) assert.equal(name.length, 64);
+  });
+
+  it("may have names of 256 characters, of tools and of namespaces", () => {
+    const long = (length: number) => "n".repeat(length);
+    const namespace = (name: string, inner: string) => ({
+      type: "namespace",
+      name,
+      tools: [get_time, { ...get_time, name: inner }],
+    });
+    const names = read({ tools: [namespace(long(256), long(256))] }).chat.tools!.map(
+      (tool) => tool.function.name,
+    );
+    assert.deepEqual(
+      names.map((name) => name.length),
+      [64, 64],
+    );
+    assert.equal(new Set(names).size, 2);
+    const of = (...tools: object[]) => refused({ tools });
+    assert.deepEqual(of(get_time, namespace(long(257), "f")), ["invalid_value", "tools[1].name"]);
+    assert.deepEqual(of(namespace("n", long(257))), ["invalid_value", "tools[0].tools[1].name"]);
+    assert.deepEqual(of({ ...get_time, name: long(257) }), ["invalid_value", "tools[0].name"]);
+    const called = { ...call("a"), namespace: long(257) };
+    assert.deepEqual(refused({}, [asked, called]), ["invalid_value", "input[1].namespace"]);
+    const tool_choice = { type: "function", name: "f", namespace: long(257) };
+    assert.deepEqual(refused({ tools: [get_time], tool_choice }), [
+      "invalid_value",
+      "tool_choice.namespace",
+    ]);
+  });
+
+  it("may have 128 tools, in whatever lists and namespaces they stand", () => {
+    const tools = (count: number, prefix: string) =>
+      Array.from({ length: count }, (_, index) => ({ ...get_time, name: `${prefix}${index}` }));
+    const namespace = { type: "namespace", name: "ns", tools: tools(40, "a") };
+    const searched = { type: "tool_search_call", call_id: "s", arguments: {} };
+    const input = (last: number) => [
+      asked,
+      { type: "additional_tools", tools: tools(40, "b") },
+      searched,
+      { type: "tool_search_output", call_id: "s", tools: tools(last, "c") },
+    ];
+    const list = [namespace, ...tools(8, "d")];
+    assert.equal(read({ tools: list }, input(40)).chat.tools!.length, 128);
+    assert.deepEqual(refused({ tools: list }, input(41)), ["invalid_value", "input[3].tools[40]"]);
+    // A tool that is found again is the same tool.
+    const again = [...input(40), ...input(40).slice(1)];
+    assert.equal(read({ tools: list }, again).chat.tools!.length, 128);
+  });
+
+  it("counts the tools of a list before it looks at one of them", () => {
+    const untouched = new Proxy(
+      {},
+      {
+        get: () => assert.fail("a tool was read"),
+        has: () => assert.fail("a tool was looked at"),
+        getOwnPropertyDescriptor: () => assert.fail("a tool was inspected"),
+      },
+    );
+    const list = Array.from({ length: 129 }, () => untouched);
+    assert.deepEqual(refused({ tools: list }), ["invalid_value", "tools"]);
+    assert.deepEqual(refused({ tools: [{ type: "namespace", name: "ns", tools: list }] }), [
+      "invalid_value",
+      "tools[0].tools",
+    ]);
+    for (const type of ["additional_tools", "tool_search_output"])
+      assert.deepEqual(refused({}, [asked, { type, call_id: "a", tools: list }]), [
+        "invalid_value",
+        "input[1].tools",
+      ]);
+    const tool_choice = { type: "allowed_tools", mode: "auto", tools: list };
+    assert.deepEqual(refused({ tools: [get_time], tool_choice }), [
+      "invalid_value",
+      "tool_choice.tools",
+    ]);
+  });
+
+  it("follows tool_choice as far as its tools are here", () => {
+    const tools = [get_time, { ...get_time, name: "other" }, { type: "web_search" }];
+    const choice = (tool_choice: unknown) => read({ tools, tool_choice }).chat;
+    assert.equal(choice("required").tool_choice, "required");
+    assert.deepEqual(choice({ type: "function", name: "other" }).tool_choice, {
+      type: "function",
+      function: { name: "other" },
+    });
+    const allowed = { type: "allowed_tools", mode: "required" };
+    const narrowed = choice({ ...allowed, tools: [{ type: "function", name: "other" }] });
+    assert.deepEqual(
+      [narrowed.tool_choice, narrowed.tools!.map((tool) => tool.function.name)],
+      ["required", ["other"]],
+    );
+    const hosted = ["unsupported_value", "tool_choice"];
+    assert.deepEqual(refused({ tools, tool_choice: { type: "web_search" } }), hosted);
+    assert.deepEqual(
+      refused({ tools, tool_choice: { ...allowed, tools: [{ type: "web_search" }] } }),
+      hosted,
+    );
+    assert.deepEqual(refused({ tools: [tools[2]], tool_choice: "required" }), hosted);
+    assert.deepEqual(refused({ tools: [], tool_choice: "required" }), hosted);
+    assert.deepEqual(refused({ tools, tool_choice: { type: "function", name: "x" } }), [
+      "invalid_value",
+      "tool_choice",
+    ]);
+    assert.equal(read({ tools: [tools[2]] }).chat.tools, undefined);
+  });
+
+  it("never takes a choice of another tool for the function of the same name", () => {
+    const f = { ...get_time, name: "f" };
+    const mcp = { type: "mcp", server_label: "s", server_url: "http://x" };
+    const named = { type: "mcp", server_label: "s", name: "f" };
+    const tools = [mcp, f];
+    const of = (tool_choice: object) => refused({ tools, tool_choice });
+    assert.deepEqual(of(named), ["unsupported_value", "tool_choice"]);
+    assert.deepEqual(of({ type: "custom", name: "f" }), ["invalid_value", "tool_choice"]);
+    const allowed = { type: "allowed_tools", mode: "auto", tools: [named] };
+    assert.equal(read({ tools, tool_choice: allowed }).chat.tools, undefined);
+    assert.deepEqual(of({ ...allowed, mode: "required" }), ["unsupported_value", "tool_choice"]);
+    const custom = { ...allowed, tools: [{ type: "custom", name: "f" }] };
+    assert.deepEqual(of(custom), ["invalid_value", "tool_choice.tools[0]"]);
+    const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
+    const searched = read({ tools: [search], tool_choice: { type: "tool_search" } }).chat;
+    assert.deepEqual(searched.tool_choice, { type: "function", function: { name: "tool_search" } });
+    assert.deepEqual(
+      refused({ tools: [{ ...search, execution: "server" }], tool_choice: search }),
+      ["unsupported_value", "tool_choice"],
+    );
+  });
+
+  it("needs the mode and declared tools where only some tools are allowed", () => {
+    const type = "allowed_tools";
+    const list = [{ type: "function", name: "get_time" }];
+    const tools = [get_time];
+    const of = (more: object) => refused({ tools, tool_choice: { type, mode: "auto", ...more } });
+    const place = "tool_choice.tools";
+    assert.deepEqual(of({}), ["missing_required_parameter", place]);
+    assert.deepEqual(of({ tools: [] }), ["invalid_value", place]);
+    assert.deepEqual(of({ tools: [{ name: "get_time" }] }), [
+      "missing_required_parameter",
+      `${place}[0].type`,
+    ]);
+    const undeclared = [...list, { type: "function", name: "zz" }];
+    assert.deepEqual(of({ tools: undeclared }), ["invalid_value", `${place}[1]`]);
+    assert.deepEqual(of({ tools: [{ type: "web_search" }] }), ["invalid_value", `${place}[0]`]);
+    assert.deepEqual(of({ tools: list, mode: undefined }), [
+      "missing_required_parameter",
+      "tool_choice.mode",
+    ]);
+    const chosen = read({ tools, tool_choice: { type, mode: "auto", tools: list } });
+    assert.equal(chosen.chat.tools!.length, 1);
+  });
+
+  it("is refused where two different tools would be one function", () => {
+    const f = { ...get_time, name: "f" };
+    const custom = { type: "custom", name: "f" };
+    const namespace = { type: "namespace", name: "ns", tools: [get_time, f] };
+    const flat = { ...get_time, name: "ns__f" };
+    const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
+    const of = (...tools: object[]) => refused({ tools });
+    assert.deepEqual(of(flat, namespace), ["invalid_value", "tools[1].tools[1]"]);
+    assert.deepEqual(of(namespace, flat), ["invalid_value", "tools[1]"]);
+    assert.deepEqual(of(f, custom), ["invalid_value", "tools[1]"]);
+    const named = { ...get_time, name: "tool_search" };
+    assert.deepEqual(of(named, search), ["invalid_value", "tools[1]"]);
+    const more = { type: "additional_tools", role: "developer", tools: [custom] };
+    assert.deepEqual(refused({ tools: [f] }, [more, asked]), [
+      "invalid_value",
+      "input[0].tools[0]",
+    ]);
+    assert.equal(read({ tools: [namespace, namespace, search, search] }).chat.tools!.length, 3);
+  });
+
+  it("asks for thinking, and shows it as a summary", () => {
+    const thinking = (reasoning: object | null) => {
+      const { wantsThinking, showThinking, effort } = read({ reasoning }).chat;
+      return [wantsThinking, showThinking, effort];
+    };
+    assert.deepEqual(thinking(null), [false, false, undefined]);
+    assert.deepEqual(thinking({ summary: "auto" }), [true, true, undefined]);
+    assert.deepEqual(thinking({ effort: "high" }), [true, false, "high"]);
+    assert.deepEqual(thinking({ effort: "low", summary: "detailed" }), [true, true, "low"]);
+    assert.deepEqual(thinking({ effort: "none", summary: "auto" }), [false, false, undefined]);
+  });
+
+  it("has its format in text.format", () => {
+    const schema = { type: "object", properties: {} };
+    const format = { type: "json_schema", name: "answer", schema, strict: true };
+    assert.deepEqual(read({ text: { format, verbosity: "low" } }).chat.response_format, {
+      type: "json_schema",
+      json_schema: { name: "answer", schema, strict: true, description: undefined },
+    });
+    assert.equal(read({ text: { format: { type: "text" } } }).chat.response_format, undefined);
+  });
+
+  it("is refused where it needs what is stored, or what only the service has", () => {
+    const stored = ["previous_response_id", "conversation", "prompt"];
+    for (const field of stored)
+      assert.deepEqual(refused({ [field]: "x" }), ["unsupported_value", field]);
+    for (const field of ["store", "background"]) {
+      assert.deepEqual(refused({ [field]: true }), ["unsupported_value", field]);
+      assert.equal(read({ [field]: false }).chat.stream, false);
+    }
+    assert.deepEqual(refused({}, [asked, { type: "item_reference", id: "msg_1" }]), [
+      "unsupported_value",
+      "input[1]",
+    ]);
+    const file = { type: "input_image", file_id: "file_1" };
+    assert.deepEqual(refused({}, [{ role: "user", content: [file] }]), [
+      "unsupported_value",
+      "input[0].content[0].file_id",
+    ]);
+    for (const [more, input] of [
+      [{ previous_response_id: "resp_1" }, "hi"],
+      [{ conversation: "conv_1" }, "hi"],
+      [{}, [asked, { type: "item_reference", id: "msg_1" }]],
+      [{}, [asked, { id: "msg_1" }]],
+      [{}, [asked, { type: null, id: "msg_1" }]],
+    ] as const)
+      assert.throws(
+        () => read(more, input),
+        /: nothing is stored here; set store: false, and send the items$/,
+      );
+  });
+
+  it("names the place of what is wrong in the client's own words", () => {
+    assert.deepEqual(refused({}, [{ type: "web_search_call" }]), [
+      "invalid_value",
+      "input[0].type",
+    ]);
+    assert.deepEqual(refused({}, [{ role: "user" }]), [
+      "missing_required_parameter",
+      "input[0].content",
+    ]);
+    assert.deepEqual(refused({}, [asked, { ...call("a"), name: undefined }]), [
+      "missing_required_parameter",
+      "input[1].name",
+    ]);
+    assert.deepEqual(refused({}, [asked, result("nobody")]), ["invalid_value", "input[1].call_id"]);
+    assert.deepEqual(refused({ tools: [{ ...get_time, name: "no spaces" }] }), [
+      "invalid_value",
+      "tools[0].name",
+    ]);
+    assert.deepEqual(refused({ tools: [{ type: "local_shell" }] }), [
+      "invalid_value",
+      "tools[0].type",
+    ]);
+    assert.deepEqual(refused({ reasoning: { effort: "ultra" } }), [
+      "invalid_value",
+      "reasoning.effort",
+    ]);
+    const clip = { type: "input_audio", input_audio: { data: "", format: "wav" } };
+    assert.deepEqual(refused({}, [{ role: "system", content: [clip] }]), [
+      "invalid_value",
+      "input[0].content[0].type",
+    ]);
+  });
+
+  it("is refused where a text part lacks its text, or where only texts can stand", () => {
+    const user = (part: object) => refused({}, [{ role: "user", content: [part] }]);
+    const place = "input[0].content[0]";
+    const missing = "missing_required_parameter";
+    assert.deepEqual(user({ type: "input_text" }), [missing, `${place}.text`]);
+    assert.deepEqual(user({ type: "input_text", text: null }), ["invalid_type", `${place}.text`]);
+    assert.deepEqual(user({ type: "refusal" }), [missing, `${place}.refusal`]);
+    const encrypted = user({ type: "encrypted_content", text: "x" });
+    assert.deepEqual(encrypted, [missing, `${place}.encrypted_content`]);
+
+    const content = [
+      { type: "output_text", text: "b" },
+      { type: "input_image", image_url: PIXEL },
+    ];
+    for (const kind of [{ role: "assistant" }, { type: "agent_message" }, { type: "reasoning" }])
+      assert.deepEqual(refused({}, [asked, { ...kind, content }]), [
+        "invalid_value",
+        "input[1].content[1].type",
+      ]);
+    const summary = [{ type: "input_image", image_url: PIXEL }];
+    assert.deepEqual(refused({}, [asked, { type: "reasoning", summary }]), [
+      "invalid_value",
+      "input[1].summary[0].type",
+    ]);
+  });
+
+  it("names the part of a tool's output that is refused after it was moved", () => {
+    const input_audio = { data: Array.from({ length: 2_000 }, () => 0), format: "wav" };
+    const output = [
+      { type: "input_text", text: "x" },
+      { type: "input_audio", input_audio },
+    ];
+    assert.deepEqual(refused({}, [asked, call("a"), call("b"), result("a"), result("b", output)]), [
+      "invalid_value",
+      "input[4].output[1].input_audio",
+    ]);
+  });
+
+  it("may not be nested so deeply that it could not be repeated", () => {
+    const depth = 10_000;
+    const deep = JSON.parse(`${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`);
+    assert.deepEqual(refused({ tools: [{ ...get_time, unknown: deep }] }), ["invalid_value", ""]);
+  });
+
+  it("leaves the beginning of a conversation byte for byte as it was, over ten turns", () => {
+    const tools = [get_time, { type: "custom", name: "patch" }];
+    const items: object[] = [asked];
+    let before = "";
+    for (let turn = 0; turn < 10; turn += 1) {
+      const { chat } = read({ tools, instructions: "Be brief." }, items);
+      const text = JSON.stringify([chat.tools, ...chat.messages]).slice(0, -1);
+      assert.ok(text.startsWith(before), `turn ${turn} changes what was sent before it`);
+      before = text;
+      const id = `call_${turn}`;
+      items.push(
+        { type: "reasoning", summary: [], encrypted_content: `ok:thought ${turn}` },
+        { role: "assistant", content: [{ type: "output_text", text: `step ${turn}` }] },
+        { type: "custom_tool_call", call_id: id, name: "patch", input: `p ${turn}` },
+        { type: "custom_tool_call_output", call_id: id, output: "done" },
+      );
+    }
+  });
+});

@@ -1,0 +1,267 @@
+// What a process takes on: connections, and the bytes of bodies and replies that it has in hand.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import net from "node:net";
+import { describe, it } from "node:test";
+import tls from "node:tls";
+import { createCapacity } from "../../../../src/extensions/bounds/capacity/index.ts";
+import { connectionShare, heapShare } from "../../../../src/extensions/bounds/capacity/shares.ts";
+import { certificate } from "../../../support/certificate.ts";
+import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
+import { chunk, held, speak, startProvider, stream } from "../../../support/provider.ts";
+import { assertError, parseAnswer } from "../../../support/raw.ts";
+import { waitFor, within } from "../../../support/wait.ts";
+
+const KB = 1024;
+
+describe("bytes in hand", () => {
+  it("are refused beyond the bound, and possible again when others are gone", () => {
+    const { retain } = createCapacity(Infinity, 100);
+    assert.equal(retain(60, 0), undefined);
+    assert.equal(retain(40, 0), undefined);
+    assert.match(String(retain(1, 0)), /too many large requests/);
+    assert.equal(retain(-60, 60), undefined);
+    assert.equal(retain(60, 0), undefined);
+  });
+
+  it("of one exchange alone have no bound", () => {
+    const { retain } = createCapacity(Infinity, 100);
+    assert.equal(retain(90, 0), undefined);
+    assert.equal(retain(90, 90), undefined);
+    assert.match(String(retain(1, 0)), /too many large requests/);
+  });
+
+  const post = (length: number, more = "") =>
+    "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+    `Authorization: Bearer ${KEY}\r\n${more}Content-Length: ${length}\r\n\r\n`;
+  const body = (size: number) =>
+    JSON.stringify({ model: "m", messages: user("x".repeat(size)), stream: true });
+  const bound = { server: { max_bytes_in_flight: 100 * KB } };
+
+  /** A connection, and all that came on it. */
+  async function connect(url: string) {
+    const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
+    let text = "";
+    socket.on("data", (data: Buffer) => (text += data.toString("latin1")));
+    socket.on("error", () => undefined);
+    await within(once(socket, "connect"), "the connection");
+    return { socket, text: () => text };
+  }
+
+  it("refuse a request by its stated length, before its body has come: 503 with Retry-After", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], bound));
+    const first = gateway.chat(body(60 * KB));
+    await provider.nth(0);
+
+    const second = await connect(gateway.url);
+    second.socket.write(post(60 * KB, "Expect: 100-continue\r\nX-Request-Id: crowded\r\n"));
+    await waitFor(() => second.text().includes("}}"), "the refusal");
+    const refused = parseAnswer(second.text());
+    assertError(refused, 503, "server_overloaded");
+    assert.equal(refused.headers["retry-after"], "1");
+    assert.equal(refused.headers["x-request-id"], "crowded");
+    second.socket.destroy();
+    assert.equal((await gateway.accessOf("crowded"))["status"], 503);
+
+    finish();
+    assert.match(await within((await first).text(), "the first reply"), /\[DONE\]/);
+    const third = gateway.chat(body(60 * KB));
+    await provider.nth(1);
+    finish();
+    assert.match(await within((await third).text(), "the third reply"), /\[DONE\]/);
+  });
+
+  it("lose nothing of their count by a refusal that waits behind another response", async (t) => {
+    const [one, two] = [held(), held()];
+    const provider = await startProvider(t, { m: one.behaviour, n: two.behaviour });
+    const gateway = await startGateway(t, configFor(provider.url, ["m", "n"], bound));
+    const first = gateway.chat(body(60 * KB));
+    await provider.nth(0);
+    const small = JSON.stringify({ model: "n", messages: user("hi"), stream: true });
+    const pipelined = await connect(gateway.url);
+    pipelined.socket.write(`${post(small.length)}${small}${post(1000 * KB)}`);
+    await provider.nth(1);
+    const third = await within(gateway.chat(body(60 * KB)), "the refusal");
+    assert.equal(third.status, 503);
+    pipelined.socket.destroy();
+    two.finish();
+    one.finish();
+    await within((await first).text(), "the first reply");
+  });
+
+  it("are those of streams that are held back", async (t) => {
+    const { behaviour, finish } = held();
+    const large = speak("y".repeat(60 * KB));
+    const provider = await startProvider(t, { m: behaviour, large });
+    const over = { ...bound, aliases: { held: { models: ["large"], recovery: "hold" } } };
+    const gateway = await startGateway(t, configFor(provider.url, ["m", "large"], over));
+    const first = gateway.chat(body(60 * KB));
+    await provider.nth(0);
+    const second = await gateway.chat({ model: "held", messages: user("hi"), stream: true });
+    assert.equal(second.status, 503);
+    assert.match(await second.text(), /server_overloaded/);
+    finish();
+    await (await first).text();
+  });
+
+  it("count what has come, not what is announced: who sends nothing keeps nobody out", async (t) => {
+    const provider = await startProvider(t, { m: speak("Hi.") });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], bound));
+    const idle = await connect(gateway.url);
+    idle.socket.write(`${post(90 * KB)}{`);
+    const answer = await gateway.chat({ model: "m", messages: user("x".repeat(90 * KB)) });
+    assert.equal(answer.status, 200);
+    idle.socket.destroy();
+  });
+
+  it("refuse a body in chunks when it has become too large", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], bound));
+    const first = gateway.chat(body(60 * KB));
+    await provider.nth(0);
+    const chunked = await connect(gateway.url);
+    chunked.socket.write(
+      post(0).replace("Content-Length: 0", "Transfer-Encoding: chunked") +
+        `f000\r\n${" ".repeat(0xf000)}\r\n`,
+    );
+    await waitFor(() => chunked.text().includes("}}"), "the refusal");
+    assert.equal(parseAnswer(chunked.text()).status, 503);
+    chunked.socket.destroy();
+    finish();
+    await (await first).text();
+  });
+
+  it("are those of whole replies too: the request that finds no room gets 503, and the model's breaker hears nothing", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour, large: speak("y".repeat(60 * KB)) });
+    const gateway = await startGateway(t, configFor(provider.url, ["m", "large"], bound));
+    const first = gateway.chat(body(60 * KB));
+    await provider.nth(0);
+    const second = await gateway.chat({ model: "large", messages: user("hi") });
+    assert.equal(second.status, 503);
+    assert.equal(
+      ((await second.json()) as { error: { code: string } }).error.code,
+      "server_overloaded",
+    );
+    finish();
+    await (await first).text();
+    const third = await gateway.chat({ model: "large", messages: user("hi") });
+    assert.equal(third.status, 200);
+  });
+});
+
+describe("what a stream keeps", () => {
+  const call = (text: string) =>
+    chunk({ tool_calls: [{ index: 0, id: "c", function: { name: "f", arguments: text } }] });
+  const piece = (text: string) =>
+    chunk({ tool_calls: [{ index: 0, function: { arguments: text } }] });
+  const over = { apis: ["messages"], server: { max_reply_bytes: 100 * KB } };
+
+  it("of the Messages API is at most a whole reply: arguments without an end break it off", async (t) => {
+    const pieces = Array.from({ length: 20 }, () => piece("x".repeat(10 * KB)));
+    const provider = await startProvider(t, { m: stream([call('{"a":"'), ...pieces], "open") });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+    const answer = await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": KEY, "content-type": "application/json" },
+      body: JSON.stringify({ model: "m", max_tokens: 9, stream: true, messages: user("hi") }),
+    });
+    const text = await within(answer.text(), "the end of the stream");
+    assert.match(text, /event: error\n/);
+    assert.doesNotMatch(text, /message_stop/);
+  });
+
+  it("of chat completions is nothing: the same goes through", async (t) => {
+    const pieces = Array.from({ length: 20 }, () => piece("x".repeat(10 * KB)));
+    const end = chunk({}, "tool_calls");
+    const provider = await startProvider(t, { m: stream([call('{"a":"'), ...pieces, end]) });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+    const answer = await gateway.chat({ model: "m", messages: user("hi"), stream: true });
+    assert.match(await within(answer.text(), "the end of the stream"), /\[DONE\]/);
+  });
+
+  it("of an event that does not end counts: who finds no room is told so", async (t) => {
+    const provider = await startProvider(t, {
+      m: ({ res }) => {
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        res.write(`data: {"x":"${"y".repeat(300 * KB)}`);
+      },
+    });
+    const bound = { server: { max_bytes_in_flight: 400 * KB } };
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], bound));
+    const ask = () => gateway.chat({ model: "m", messages: user("hi"), stream: true });
+    const [first, second] = [ask(), ask()];
+    const refused = await within(Promise.race([first, second]), "a refusal");
+    assert.equal(refused.status, 503);
+    assert.equal(
+      ((await refused.json()) as { error: { code: string } }).error.code,
+      "server_overloaded",
+    );
+  });
+});
+
+describe("connections", () => {
+  it("beyond the bound close the one that has been idle for longest, and no busy one", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour });
+    const over = { server: { max_connections: 3 } };
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+    const busy = gateway.chat({ model: "m", messages: user("hi"), stream: true });
+    await provider.nth(0);
+    const closed: number[] = [];
+    const port = Number(new URL(gateway.url).port);
+    for (const name of [1, 2, 3, 4]) {
+      const socket = net.connect(port, "127.0.0.1");
+      socket.on("error", () => undefined);
+      socket.on("close", () => closed.push(name));
+      await within(once(socket, "connect"), `connection ${name}`);
+      t.after(() => socket.destroy());
+    }
+    await waitFor(() => closed.length >= 2, "two connections to be closed");
+    assert.deepEqual(closed, [1, 2]);
+    finish();
+    assert.match(await (await busy).text(), /\[DONE\]/);
+  });
+
+  it("are one each under TLS too, so that a busy one is not taken for idle", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour });
+    const server = { max_connections: 2, tls: certificate() };
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], { server }));
+    const port = Number(new URL(gateway.url).port);
+    const connect = () => {
+      const socket = tls.connect({ port, host: "127.0.0.1", rejectUnauthorized: false });
+      socket.on("error", () => undefined);
+      t.after(() => socket.destroy());
+      return socket;
+    };
+    const busy = connect();
+    let text = "";
+    busy.on("data", (data: Buffer) => (text += data.toString("latin1")));
+    const body = JSON.stringify({ model: "m", messages: user("hi"), stream: true });
+    busy.write(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+        `Authorization: Bearer ${KEY}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    await provider.nth(0);
+    const second = connect();
+    await within(once(second, "secureConnect"), "the second connection");
+    assert.deepEqual([busy.destroyed, second.destroyed], [false, false]);
+    const third = connect();
+    await waitFor(() => second.destroyed, "the idle connection to be closed");
+    await within(once(third, "secureConnect"), "the third connection");
+    finish();
+    await waitFor(() => text.includes("[DONE]"), "the busy connection's reply");
+  });
+});
+
+describe("the bounds of this process", () => {
+  it("follow from its heap and its files", () => {
+    assert.ok(heapShare() > 1024 * KB);
+    assert.ok(connectionShare() >= 1);
+  });
+});

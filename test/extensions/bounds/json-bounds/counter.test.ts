@@ -1,0 +1,123 @@
+// The count that JSON texts pass before they are parsed: exactly so many values and new property
+// names, whatever stands in strings.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createJsonCounter } from "../../../../src/extensions/bounds/json-bounds/index.ts";
+import { LONG } from "../../../support/long.ts";
+import { startEffort } from "../../../support/effort.ts";
+
+const TOO_MANY_VALUES = "more than 10 values";
+const TOO_MANY_NAMES = "more than 10 different property names";
+const numbered = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => make(index));
+const count = (...texts: string[]): string | undefined => {
+  const counter = createJsonCounter(10, 10);
+  return texts.map((text) => counter.add(text)).at(-1);
+};
+const list = (count: number, element: string) => `[${numbered(count, () => element).join(",")}]`;
+const members = (count: number) => `{${numbered(count, () => '"a":1').join(",")}}`;
+const object = (names: readonly string[]) =>
+  `{${names.map((name) => `${JSON.stringify(name)}:1`).join("")}}`;
+
+describe("the count of values", () => {
+  for (const [name, within, beyond] of [
+    ["elements of a list", list(10, "1"), list(11, "1")],
+    ["empty lists", list(5, "[]"), list(6, "[]")],
+    ["empty objects", list(5, "{}"), list(6, "{}")],
+    ["nesting", "[".repeat(10), "[".repeat(11)],
+    ["nesting in both kinds", '{"a":['.repeat(5), `${'{"a":['.repeat(5)}[`],
+    ["members", members(10), members(11)],
+  ] as const) {
+    it(`${name}: ten pass, one more is too much`, () => {
+      assert.equal(createJsonCounter(10, 100).add(within), undefined);
+      assert.equal(createJsonCounter(10, 100).add(beyond), TOO_MANY_VALUES);
+    });
+  }
+
+  it("what stands in a string counts for nothing, whatever is escaped in it", () => {
+    for (const text of [
+      "[[[[[[[[[[[[",
+      ",,,,,,,,,,,,",
+      '"[,"[,"[,"[,"[,"[,',
+      '\\"\\\\"[[[[[[[[[[[,',
+      "\\",
+    ])
+      assert.equal(count(JSON.stringify([text, text])), undefined, text);
+  });
+
+  it("a string that does not end takes the rest of the text", () => {
+    assert.equal(count(`["${"[".repeat(100)}`), undefined);
+    assert.equal(count('["\\'), undefined);
+  });
+
+  it("several texts of one request are counted together", () => {
+    assert.equal(count("[1,2,3,4]", "[1,2,3,4]"), undefined);
+    assert.equal(count("[1,2,3,4]", "[1,2,3,4]", "[1,2,3]"), TOO_MANY_VALUES);
+  });
+
+  it("a text that is too much is not counted: a smaller one may still pass", () => {
+    assert.equal(count("[1,2,3,4,5]", "[1,2,3,4,5,6]", "[1,2,3,4,5]"), undefined);
+  });
+});
+
+describe("the count of property names", () => {
+  const names = (from: number, count: number) => numbered(count, (index) => `n${from + index}`);
+  it("ten new names pass, one more is too much, in one object or in many", () => {
+    assert.equal(count(object(names(0, 10))), undefined);
+    assert.equal(count(object(names(0, 11))), TOO_MANY_NAMES);
+    const objects = (count: number) => names(0, count).map((name) => object([name]));
+    assert.equal(createJsonCounter(100, 10).add(objects(10).join("")), undefined);
+    assert.equal(createJsonCounter(100, 10).add(objects(11).join("")), TOO_MANY_NAMES);
+  });
+
+  it("an object that repeats an earlier one's names has no new ones, at any depth", () => {
+    const same = object(["a", "b", "c"]);
+    assert.equal(createJsonCounter(1_000_000, 3).add(list(1_000, same)), undefined);
+    const nested = `{"a":1"b":${same}"c":${same}}`;
+    assert.equal(createJsonCounter(1_000_000, 3).add(list(1_000, nested)), undefined);
+  });
+
+  it("the same names in another order are new sequences of them", () => {
+    assert.equal(
+      createJsonCounter(100, 4).add(`[${object(["a", "b"])}${object(["b", "a"])}]`),
+      undefined,
+    );
+    assert.notEqual(
+      createJsonCounter(100, 3).add(`[${object(["a", "b"])}${object(["b", "a"])}]`),
+      undefined,
+    );
+  });
+
+  it("of more than 1,000 continuations of one beginning each is new every time that it comes", () => {
+    const objects = numbered(1_500, (index) => object([`n${index}`])).join("");
+    assert.equal(createJsonCounter(1e6, 1_500).add(objects), undefined);
+    assert.equal(createJsonCounter(1e6, 2_000).add(objects + objects), undefined);
+    assert.notEqual(createJsonCounter(1e6, 1_999).add(objects + objects), undefined);
+  });
+
+  it("names are told apart: 40,000 random ones are 40,000, short ones as well as long", () => {
+    for (const prefix of ["", "a name of more than thirty characters "]) {
+      const counter = createJsonCounter(1e6, 39_990);
+      assert.notEqual(
+        counter.add(object(numbered(40_000, (index) => `${prefix}${index}`))),
+        undefined,
+      );
+    }
+  });
+});
+
+describe("the time that it takes", () => {
+  it("is linear where colons follow one long name, and where quotes follow many backslashes", () => {
+    const length = LONG ? 2_000_000 : 300_000;
+    const texts = [
+      `{"${"x".repeat(length)}"${":".repeat(length)}`,
+      `"${"\\\\".repeat(length)}"`,
+      `"${'\\"'.repeat(length)}"`,
+    ];
+    const effort = startEffort();
+    for (const text of texts) createJsonCounter(1e9, 1e9).add(text);
+    const took = effort();
+    assert.ok(took < 2_600, `it took ${took.toFixed(0)} units`); // quadratic: minutes
+  });
+});

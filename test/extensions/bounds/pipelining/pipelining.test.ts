@@ -1,0 +1,315 @@
+// Requests that share a connection: how many of them the gateway takes at once, what happens to
+// answers that nobody reads, and which requests count as in flight.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import net from "node:net";
+import { describe, it, type TestContext } from "node:test";
+import { renderError, shuttingDown } from "../../../../src/core/error-responses.ts";
+import type { Exchange } from "../../../../src/core/http/exchange.ts";
+import { createServer } from "../../../../src/core/http/server.ts";
+import {
+  boundPipeline,
+  MAX_PIPELINED,
+} from "../../../../src/extensions/bounds/pipelining/bound-pipeline.ts";
+import { configFor, demo, json, KEY, startGateway, user } from "../../../support/gateway.ts";
+import { held, startProvider } from "../../../support/provider.ts";
+import { settled, waitFor, within } from "../../../support/wait.ts";
+import { unhurriedClock } from "../../../support/unhurried-clock.ts";
+import { heldNow } from "../../../support/held.ts";
+
+const get = (path: string, id: string | number = "") =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: id-${id}\r\n\r\n`;
+const idsIn = (text: string): string[] =>
+  [...text.matchAll(/\r\nX-Request-Id: (id-\d+)\r\n/g)].map((found) => found[1]!);
+const idsTo = (count: number): string[] => Array.from({ length: count }, (_, at) => `id-${at}`);
+
+interface Site {
+  readonly port: number;
+  /** Requests that a handler was called for, oldest first. */
+  readonly taken: Exchange[];
+  readonly statuses: number[];
+  readonly bodies: string[];
+}
+
+/**
+ * A server of our own, whose GET /held is answered by whoever holds its exchange, and which sends
+ * /large in one piece.
+ */
+async function startSite(t: TestContext, options: { sendMs?: number } = {}): Promise<Site> {
+  const taken: Exchange[] = [];
+  const statuses: number[] = [];
+  const bodies: string[] = [];
+  const large = "x".repeat(20_000_000);
+  const take = (answer?: string) => (exchange: Exchange) => {
+    taken.push(exchange);
+    if (answer !== undefined) exchange.res.end(answer);
+  };
+  const server = createServer(
+    {
+      "/held": { GET: take() },
+      "/small": { GET: take("small") },
+      "/large": { GET: take(large) },
+      "/begun": {
+        GET: ({ res }) => {
+          res.write(large);
+        },
+      },
+      "/echo": {
+        POST: async (exchange) => {
+          taken.push(exchange);
+          let body = "";
+          for await (const piece of exchange.req) body += piece;
+          bodies.push(body);
+          exchange.res.end("ok");
+        },
+      },
+    },
+    { host: "127.0.0.1", port: 0, receiveMs: 60_000, boundPipeline, ...options },
+    {
+      clock: unhurriedClock,
+      renderError,
+      access: ({ status }) => statuses.push(status),
+      failed: (_, error) => {
+        throw error;
+      },
+    },
+  );
+  const port = Number(new URL(await server.listen()).port);
+  t.after(() => server.close(0, shuttingDown()));
+  return { port, taken, statuses, bodies };
+}
+
+function connect(t: TestContext, port: number) {
+  const socket = net.connect(port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  t.after(() => socket.destroy());
+  return socket;
+}
+
+describe("pipelined requests", () => {
+  it("are answered in their order, a thousand of them, to a client that reads", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const socket = connect(t, Number(new URL(gateway.url).port));
+    let text = "";
+    socket.on("data", (bytes) => (text += bytes));
+    socket.write(
+      idsTo(1_000)
+        .map((_, at) => get("/healthz", at))
+        .join(""),
+    );
+    await waitFor(() => idsIn(text).length === 1_000, "a thousand answers");
+    assert.deepEqual(idsIn(text), idsTo(1_000));
+  });
+
+  it("are taken no further than the bound while their answers are awaited, and go on as these come", async (t) => {
+    const { port, taken } = await startSite(t);
+    const socket = connect(t, port);
+    let text = "";
+    socket.on("data", (bytes) => (text += bytes));
+    const count = 3 * MAX_PIPELINED;
+    socket.write(
+      idsTo(count)
+        .map((_, at) => get("/held", at))
+        .join(""),
+    );
+    await waitFor(() => taken.length === MAX_PIPELINED, "the bound to be reached");
+    await settled(() => taken.length, "no more to be taken", 200);
+    assert.equal(taken.length, MAX_PIPELINED);
+    for (let at = 0; at < count; at += 1) {
+      const { res } = await waitFor(() => taken[at], `request ${at} to be taken`);
+      assert.ok(taken.length <= at + MAX_PIPELINED, `${taken.length} taken, ${at} answered`);
+      res.end("held");
+    }
+    await waitFor(() => idsIn(text).length === count, "all answers");
+    assert.deepEqual(idsIn(text), idsTo(count));
+  });
+
+  it("are the same requests, wherever reads cut them", async (t) => {
+    const { port, taken, bodies } = await startSite(t);
+    const body = "a\r\n\r\nGET /held HTTP/1.1\r\n\r\n";
+    const post = `POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const chunks = `POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+    const bytes = `${get("/small")}${post}\r\n${get("/small")}${chunks}${post}${get("/small")}`;
+    for (let size = 1; size <= 40; size += size < 5 ? 1 : 7) {
+      const before = taken.length;
+      bodies.length = 0;
+      const socket = connect(t, port);
+      socket.setNoDelay(true);
+      socket.resume();
+      for (let at = 0; at < bytes.length; at += size) {
+        const piece = bytes.slice(at, at + size);
+        await new Promise((resolve) => socket.write(piece, resolve));
+        await new Promise(setImmediate);
+      }
+      await waitFor(() => taken.length === before + 6, `six requests in pieces of ${size}`);
+      await waitFor(() => bodies.length === 3, `three bodies in pieces of ${size}`);
+      assert.deepEqual(bodies, [body, body, body]);
+      socket.destroy();
+    }
+  });
+
+  it("are bounded behind large bodies of either kind too", async (t) => {
+    const { port, taken, bodies } = await startSite(t);
+    const large = "b".repeat(300_000);
+    const behind = get("/held").repeat(2_000);
+    for (const [name, head, body, atMost] of [
+      ["of stated length", `Content-Length: ${large.length}`, large, MAX_PIPELINED],
+      // The end of a chunked body is found by parsing it, in pieces of 2 KiB.
+      [
+        "in chunks",
+        "Transfer-Encoding: chunked",
+        `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`,
+        MAX_PIPELINED + 2_048 / get("/held").length,
+      ],
+    ] as const) {
+      taken.length = 0;
+      bodies.length = 0;
+      const socket = connect(t, port);
+      socket.write(
+        `${get("/held")}POST /echo HTTP/1.1\r\nHost: x\r\n${head}\r\n\r\n${body}${behind}`,
+      );
+      await waitFor(() => bodies.length === 1, `the body ${name}`);
+      await waitFor(() => taken.length >= MAX_PIPELINED, "the bound to be reached");
+      await settled(() => taken.length, "no more to be taken", 200);
+      assert.equal(bodies[0]!.length, large.length);
+      assert.ok(taken.length <= atMost, `${taken.length} behind a body ${name}`);
+      socket.destroy();
+    }
+  });
+
+  it("that wait cost little: a hundred connections with 900 unread GET /openapi.json keep 1,600 requests in hand at most", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const { port } = new URL(gateway.url);
+    const used = () => heldNow() + process.memoryUsage().external;
+    const before = used();
+    let sent = 0;
+    const bytes = get("/openapi.json").repeat(900);
+    const sockets = Array.from({ length: 100 }, () => {
+      const socket = connect(t, Number(port));
+      socket.pause();
+      socket.write(bytes, () => (sent += 1));
+      return socket;
+    });
+    await waitFor(() => sent === sockets.length, "the requests to leave");
+    const inHand = () => gateway.gateway.report().inFlight;
+    await settled(inHand, "the gateway to take no more", 500);
+    const inFlight = inHand();
+    assert.ok(inFlight <= 100 * MAX_PIPELINED, `${inFlight} are in hand`);
+    const grown = (used() - before) / 1e6;
+    t.diagnostic(`${grown.toFixed(0)} MB, ${inFlight} in hand`);
+    // One request in hand costs 4 KB, so 90,000 of them would be 370 MB.
+    assert.ok(grown < 150, `grown by ${grown.toFixed(0)} MB`);
+  });
+});
+
+describe("answers that nobody reads", () => {
+  it("end their connection when nothing was taken for send_ms, and are logged as 499", async (t) => {
+    const { port, statuses } = await startSite(t, { sendMs: 200 });
+    for (const path of ["/large", "/begun"]) {
+      const socket = connect(t, port);
+      socket.pause();
+      socket.write(get(path) + get("/small"));
+      await within(once(socket, "connect"), "the connection");
+      const closed = once(socket, "close");
+      await waitFor(() => statuses.length === 2, `${path} and what follows it to be given up`);
+      assert.deepEqual(statuses.splice(0), [499, 499]);
+      socket.resume();
+      await within(closed, "the connection to be closed");
+    }
+  });
+
+  it("are not those of a client that reads slowly: it gets all of it", async (t) => {
+    const { port, statuses } = await startSite(t, { sendMs: 1_500 });
+    const socket = connect(t, port);
+    let size = 0;
+    socket.on("data", (bytes: Buffer) => {
+      size += bytes.length;
+      socket.pause();
+      setTimeout(() => socket.resume(), 8);
+    });
+    socket.write(get("/large"));
+    await waitFor(() => size > 20_000_000, "the whole answer");
+    await waitFor(() => statuses.length === 1, "its line in the log");
+    assert.deepEqual(statuses, [200]);
+  });
+
+  it("are not those that take long to be made: silence before an answer ends nothing", async (t) => {
+    const { port, taken } = await startSite(t);
+    const socket = connect(t, port);
+    let text = "";
+    socket.on("data", (bytes) => (text += bytes));
+    socket.write(get("/held"));
+    await waitFor(() => taken.length === 1, "the request");
+    taken[0]!.req.socket.emit("timeout"); // as Node does when nothing has passed for send_ms
+    taken[0]!.res.end("late");
+    await waitFor(() => text.endsWith("late"), "the answer");
+  });
+
+  it("hold no place: chat requests are answered beside more unread answers than max_in_flight", async (t) => {
+    const gateway = await startGateway(t, demo({ server: { max_in_flight: 3 } }));
+    const { port } = new URL(gateway.url);
+    for (let at = 0; at < 4; at += 1) {
+      const socket = connect(t, Number(port));
+      socket.pause();
+      socket.write(get("/openapi.json").repeat(900));
+    }
+    await waitFor(() => gateway.gateway.report().inFlight > 3, "more than max_in_flight requests");
+    await settled(() => gateway.gateway.report().inFlight, "the gateway to take no more", 300);
+    const answer = await gateway.chat(
+      { model: "demo-chat", messages: user("hi") },
+      { authorization: "Bearer sk-demo" },
+    );
+    assert.equal(answer.status, 200, await answer.text());
+  });
+});
+
+describe("max_in_flight", () => {
+  const ask = (content: string) =>
+    `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Length: ${content.length}\r\n\r\n${content}`;
+
+  it("counts a chat request until its exchange is over, and one that was refused not at all", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour });
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, ["m"], { server: { max_in_flight: 1 } }),
+    );
+    assert.equal((await gateway.chat("{}")).status, 400);
+    const socket = connect(t, Number(new URL(gateway.url).port));
+    let text = "";
+    socket.on("data", (bytes) => (text += bytes));
+    socket.write(ask(JSON.stringify({ model: "m", stream: true, messages: user("hi") })));
+    await waitFor(() => text.includes("Fi"), "the stream to begin");
+    const refused = await gateway.chat({ model: "m", messages: user("hi") });
+    assert.equal(refused.status, 503);
+    assert.equal((await json(refused)).error.code, "server_overloaded");
+    finish();
+    await waitFor(() => text.includes("[DONE]"), "the stream to end");
+    await waitFor(() => gateway.gateway.report().inFlight === 0, "the exchange to end");
+    const second = await gateway.chat("{}");
+    assert.equal(second.status, 400);
+  });
+
+  it("is free at once when a chat request is refused whose answer waits behind another", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour });
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, ["m"], { server: { max_in_flight: 2 } }),
+    );
+    const body = JSON.stringify({ model: "m", stream: true, messages: user("hi") });
+    const socket = connect(t, Number(new URL(gateway.url).port));
+    let text = "";
+    socket.on("data", (bytes) => (text += bytes));
+    socket.write(ask(body) + ask("{}"));
+    await waitFor(() => text.includes("Fi"), "the stream to begin");
+    await waitFor(() => gateway.gateway.report().inFlight === 2, "the refusal to wait");
+    const other = gateway.chat({ model: "m", stream: true, messages: user("hi") });
+    const answer = await within(other, "a second stream to be let in");
+    assert.equal(answer.status, 200);
+    assert.doesNotMatch(text, /HTTP\/1\.1 400/, "the refusal waits");
+    finish();
+    await answer.text();
+  });
+});

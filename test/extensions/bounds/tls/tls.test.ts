@@ -1,0 +1,251 @@
+// HTTPS served directly, with certificates that openssl makes for the test, also with another one
+// while it runs.
+
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import https from "node:https";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import tls, { type TLSSocket } from "node:tls";
+import { checkConfig } from "../../../support/config.ts";
+import { createPooledClient } from "../../../../src/extensions/providers/pooled-client/client.ts";
+import { ValidationError } from "../../../../src/core/schema/checker.ts";
+import { certificate } from "../../../support/certificate.ts";
+import { lines, run } from "../../../support/command.ts";
+import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
+import { until, waitFor, within } from "../../../support/wait.ts";
+
+describe("TLS", () => {
+  it("serves over HTTPS; a provider whose certificate nobody vouches for is unavailable", async (t) => {
+    const tls = certificate();
+    const gateway = await startGateway(t, demo({ server: { tls } }));
+    assert.match(gateway.url, /^https:\/\/127\.0\.0\.1:\d+$/);
+    const answer = new Promise<{ status: number; id: string }>((resolve, reject) => {
+      const req = https.get(
+        `${gateway.url}/healthz`,
+        { ca: readFileSync(tls.cert_file), agent: false },
+        (res) => {
+          res.resume();
+          resolve({ status: res.statusCode!, id: String(res.headers["x-request-id"]) });
+        },
+      );
+      req.on("error", reject);
+    });
+    const { status, id } = await within(answer, "the answer over TLS");
+    assert.equal(status, 200);
+    assert.match(id, /^req_/);
+
+    const trusting = createPooledClient();
+    t.after(() => trusting.close());
+    const client = await startGateway(t, configFor(`${gateway.url}/v1`, ["demo-chat"]), {
+      fetch: trusting.send,
+    });
+    const refused = await client.chat({ model: "demo-chat", messages: user("hi") });
+    assert.equal(refused.status, 503);
+    assert.match(await refused.text(), /model_unavailable/);
+  });
+
+  it("stops though somebody has connected and not shaken hands", async (t) => {
+    const gateway = await startGateway(t, demo({ server: { tls: certificate() } }));
+    const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+    t.after(() => socket.destroy());
+    await within(new Promise((resolve) => socket.once("connect", resolve)), "the connection");
+    await within(gateway.gateway.close(0), "the gateway to close");
+  });
+
+  it("files that cannot be read, or are no certificate, are faults with a path", async (t) => {
+    const tls = certificate();
+    await assert.rejects(
+      startGateway(t, demo({ server: { tls: { ...tls, key_file: "/nowhere/key.pem" } } })),
+      (error) =>
+        error instanceof ValidationError &&
+        error.message === "server.tls.key_file: cannot be read: ENOENT",
+    );
+    writeFileSync(tls.cert_file, "nonsense");
+    await assert.rejects(
+      startGateway(t, demo({ server: { tls } })),
+      (error) =>
+        error instanceof ValidationError &&
+        error.message.startsWith("server.tls: not a certificate"),
+    );
+  });
+});
+
+describe("another certificate", () => {
+  type Files = ReturnType<typeof certificate>;
+  const fingerprint = ({ cert_file }: Files): string =>
+    new X509Certificate(readFileSync(cert_file)).fingerprint256;
+
+  /** The certificate that a new connection is shown. */
+  async function shown(url: string): Promise<string> {
+    const socket = tls.connect({
+      port: Number(new URL(url).port),
+      host: "127.0.0.1",
+      rejectUnauthorized: false,
+    });
+    try {
+      await within(once(socket, "secureConnect"), "the handshake");
+      return socket.getPeerCertificate().fingerprint256;
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  /**
+   * A request on this agent's one connection: its status, the connection's own port, and the
+   * certificate that it was made with.
+   */
+  function kept(t: TestContext, url: string) {
+    const agent = new https.Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
+    t.after(() => agent.destroy());
+    return async () => {
+      const req = https.get(`${url}/healthz`, { agent });
+      const [res] = (await within(once(req, "response"), "the answer over TLS")) as [
+        IncomingMessage,
+      ];
+      const socket = res.socket as TLSSocket;
+      const seen = [res.statusCode, socket.localPort, socket.getPeerCertificate().fingerprint256];
+      await within(once(res.resume(), "end"), "the answer's end");
+      return seen;
+    };
+  }
+
+  /** The files of one in the place of those of another, as who renews certificates does it. */
+  function exchange(from: Files, to: Files): void {
+    copyFileSync(from.cert_file, to.cert_file);
+    copyFileSync(from.key_file, to.key_file);
+  }
+
+  it("in the same files, or in others: by a reload for new connections; an open one goes on", async (t) => {
+    const [files, next, third] = [certificate(), certificate(), certificate()];
+    const [a, b, c] = [files, next, third].map(fingerprint);
+    assert.equal(new Set([a, b, c]).size, 3);
+    const config = (server: object) => checkConfig(demo({ server }), {});
+    const { url, gateway } = await startGateway(t, demo({ server: { tls: files } }));
+    const ask = kept(t, url);
+    const first = await ask();
+    assert.deepEqual([await shown(url), first[2]], [a, a]);
+    exchange(next, files);
+    assert.equal(await shown(url), a, "not before it is told");
+    gateway.reload(config({ tls: files }));
+    assert.equal(await shown(url), b);
+    assert.deepEqual(await ask(), first, "on its connection, with the certificate that it knows");
+    gateway.reload(config({ tls: third }));
+    assert.equal(await shown(url), c);
+    assert.deepEqual(await ask(), first);
+    gateway.reload(config({}));
+    assert.equal(await shown(url), c, "whether there is TLS is settled at start");
+    assert.deepEqual(await ask(), first);
+  });
+
+  it("that is broken, is missing or has another's key is refused as a whole: what is in force stays, certificate and all", async (t) => {
+    const [files, next] = [certificate(), certificate()];
+    const a = fingerprint(files);
+    const config = checkConfig(
+      demo({ server: { tls: files }, keys: [{ account: "later", key: "sk-later" }] }),
+      {},
+    );
+    const gw = await startGateway(t, demo({ server: { tls: files } }));
+    const ask = kept(t, gw.url);
+    const first = await ask();
+    const statusOf = async (key: string) => {
+      const req = https.get(`${gw.url}/v1/models`, {
+        agent: false,
+        rejectUnauthorized: false,
+        headers: { authorization: `Bearer ${key}` },
+      });
+      const [res] = (await within(once(req, "response"), "the answer over TLS")) as [
+        IncomingMessage,
+      ];
+      await once(res.resume(), "end");
+      return res.statusCode;
+    };
+    const good = [readFileSync(files.cert_file), readFileSync(files.key_file)] as const;
+    const spoilt: readonly (readonly [() => void, RegExp])[] = [
+      [
+        () => writeFileSync(files.cert_file, good[0].subarray(0, 300)),
+        /^server\.tls: not a certificate and its key/,
+      ],
+      [() => writeFileSync(files.key_file, ""), /^server\.tls: not a certificate and its key/],
+      [
+        () => copyFileSync(next.key_file, files.key_file),
+        /^server\.tls: not a certificate and its key/,
+      ],
+      [() => rmSync(files.key_file), /^server\.tls\.key_file: cannot be read: ENOENT$/],
+      [() => rmSync(files.cert_file), /^server\.tls\.cert_file: cannot be read: ENOENT$/],
+    ];
+    for (const [spoil, words] of spoilt) {
+      writeFileSync(files.cert_file, good[0]);
+      writeFileSync(files.key_file, good[1]);
+      spoil();
+      assert.throws(
+        () => gw.gateway.reload(config),
+        (error) => error instanceof ValidationError && words.test(error.message),
+      );
+      assert.equal(await shown(gw.url), a);
+      assert.deepEqual(await ask(), first);
+      assert.deepEqual(
+        [await statusOf("sk-demo"), await statusOf("sk-later")],
+        [200, 401],
+        "nothing else of the new configuration is in force",
+      );
+    }
+    exchange(next, files);
+    gw.gateway.reload(config);
+    assert.equal(await shown(gw.url), fingerprint(next));
+    assert.deepEqual([await statusOf("sk-demo"), await statusOf("sk-later")], [401, 200]);
+  });
+
+  for (const workers of [1, 2]) {
+    it(`by SIGHUP, with ${workers} ${workers === 1 ? "process" : "workers"}; broken files are told, and change nothing`, async (t) => {
+      const [files, next, third] = [certificate(), certificate(), certificate()];
+      const [a, b, c] = [files, next, third].map(fingerprint);
+      const place = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+      t.after(() => rmSync(place, { recursive: true, force: true }));
+      const file = join(place, "gateway.json");
+      writeFileSync(
+        file,
+        JSON.stringify(demo({ server: { tls: files, workers }, data_dir: join(place, "data") })),
+      );
+      const gw = run(t, ["--config", file], { cwd: place });
+      const url = await gw.address();
+      const told = (event: string) =>
+        lines(gw.stderr())
+          .map((line) => JSON.parse(line))
+          .filter((line) => line.event === event);
+      const hangup = async (event: string) => {
+        const before = told(event).length;
+        gw.child.kill("SIGHUP");
+        await waitFor(() => told(event).length > before, `${event} on stderr`);
+      };
+      /** Of as many new connections as reach every worker. */
+      const all = async () =>
+        new Set(await Promise.all(Array.from({ length: 20 * workers }, () => shown(url))));
+      const shownByAll = (print: string) =>
+        until(async () => String([...(await all())]) === print, "all to show the new certificate");
+      const ask = kept(t, url);
+      const first = await ask();
+      assert.deepEqual(await all(), new Set([a]));
+      exchange(next, files);
+      await hangup("reloaded");
+      await shownByAll(b!);
+      assert.deepEqual(await ask(), first);
+      writeFileSync(files.cert_file, "nonsense");
+      await hangup("reload_failed");
+      assert.match(
+        JSON.stringify(told("reload_failed")[0].faults),
+        /^\[\{"path":"server\.tls","message":"not a certificate/,
+      );
+      assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
+      exchange(third, files);
+      await hangup("reloaded");
+      await shownByAll(c!);
+      assert.deepEqual(await ask(), first);
+    });
+  }
+});

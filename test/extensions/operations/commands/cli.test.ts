@@ -1,0 +1,669 @@
+// The command line: the real process, its arguments, its output, its exit codes, its signals.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { assertOneLine, ended, lines, run } from "../../../support/command.ts";
+import { folder, replace } from "../../../support/folder.ts";
+import { demo, merge } from "../../../support/gateway.ts";
+import { fromSources } from "../../../support/program.ts";
+import { runHere } from "../../../support/run-here.ts";
+import { until, waitFor, within } from "../../../support/wait.ts";
+
+/** A configuration in a file of its own; the demo's, with these fields over it. */
+function configFile(over: object = {}): string {
+  const file = join(folder(), "some.json");
+  writeFileSync(file, JSON.stringify(demo(over)));
+  return file;
+}
+
+interface Reply {
+  readonly status: number | undefined;
+  readonly requestId: string;
+  text(): string;
+  readonly whole: Promise<string>;
+}
+
+/** Asks the demo model; resolves with the headers. */
+async function ask(
+  address: string,
+  body: object,
+  agent: http.Agent | false = false,
+): Promise<Reply> {
+  const headers = { authorization: "Bearer sk-demo", "content-type": "application/json" };
+  const req = http.request(`${address}/v1/chat/completions`, { method: "POST", headers, agent });
+  req.end(
+    JSON.stringify({
+      model: "demo-chat",
+      messages: [{ role: "user", content: "Hello." }],
+      ...body,
+    }),
+  );
+  const [res] = (await within(once(req, "response"), "the headers of an answer")) as [
+    http.IncomingMessage,
+  ];
+  let text = "";
+  res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+  const whole = once(res, "end").then(() => text);
+  whole.catch(() => undefined); // a test that does not read to the end is not to blame for a cut
+  return {
+    status: res.statusCode,
+    requestId: String(res.headers["x-request-id"]),
+    text: () => text,
+    whole,
+  };
+}
+
+describe("the sources", () => {
+  it("run as they are, natively or under tsx, and as the one file does", async (t) => {
+    const [sources, file] = await Promise.all([
+      ended(t, ["help"], { program: fromSources(process.cwd()) }),
+      ended(t, ["help"]),
+    ]);
+    assert.deepEqual(sources, file);
+    assert.equal(sources.code, 0);
+  });
+});
+
+describe("arguments", { concurrency: 4 }, () => {
+  it("that are wrong end the process with exit 2, and one line on stderr", async (t) => {
+    const end = await ended(t, ["frobnicate"]);
+    assertOneLine(end, /no command 'frobnicate'/);
+    assert.equal(end.code, 2);
+  });
+
+  for (const [args, words] of [
+    [["frobnicate"], /no command 'frobnicate'; commands: serve, init, check/],
+    [["toString"], /no command 'toString'/],
+    [["serve", "now"], /unexpected argument 'now'/],
+    [["--colour"], /--colour/],
+    [["serve", "--json"], /serve has no option --json/],
+    [["--port"], /--port/],
+    [["--port", "http"], /--port must be a number from 0 to 65535/],
+    [["--port", "-1"], /--port/],
+    [["--port", "65536"], /--port must be a number from 0 to 65535/],
+  ] as const) {
+    it(`${args.join(" ")}: one line, exit 2`, async () => {
+      const end = await runHere(args);
+      assertOneLine(end, words);
+      assert.equal(end.code, 2);
+    });
+  }
+
+  for (const args of [["--help"], ["help"]]) {
+    it(`${args.join(" ")}: the usage on stdout, exit 0`, async () => {
+      const { code, stdout, stderr } = await runHere(args);
+      assert.deepEqual([code, stderr], [0, ""]);
+      for (const word of [
+        "serve [--config FILE] [--host H] [--port N]",
+        "check [--config FILE]",
+        "gateway.json",
+      ])
+        assert.ok(stdout.includes(word), stdout);
+    });
+  }
+});
+
+describe("check", { concurrency: 4 }, () => {
+  it("a good file: one line that counts, exit 0", async () => {
+    const file = configFile();
+    const { code, stdout, stderr } = await runHere(["check", "--config", file]);
+    assert.deepEqual(
+      [code, stdout, stderr],
+      [0, `${file} is valid: 2 models, 2 aliases, 1 keys\n`, ""],
+    );
+  });
+
+  it("a good file, for programs", async () => {
+    const file = configFile();
+    const { code, stdout, stderr } = await runHere(["check", "--json", "--config", file]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.deepEqual(JSON.parse(stdout), {
+      ok: true,
+      source: file,
+      models: 2,
+      aliases: 2,
+      keys: 1,
+      warnings: [],
+    });
+  });
+
+  it("no file: the demo", async (t) => {
+    const { code, stdout } = await ended(t, ["check", "--json"]);
+    assert.equal(code, 0);
+    assert.deepEqual(JSON.parse(stdout), {
+      ok: true,
+      source: null,
+      models: 2,
+      aliases: 2,
+      keys: 1,
+      warnings: [],
+    });
+  });
+
+  it("./gateway.json is found, and its secrets are looked up in the environment", async (t) => {
+    const cwd = folder();
+    writeFileSync(
+      join(cwd, "gateway.json"),
+      JSON.stringify(demo({ keys: [{ account: "a", key: "$A_KEY" }] })),
+    );
+    const unset = await ended(t, ["check"], { cwd });
+    assert.deepEqual(
+      [unset.code, unset.stdout, unset.stderr],
+      [1, "", "chat-gateway: keys[0].key: the environment variable A_KEY is not set\n"],
+    );
+    const set = await ended(t, ["check"], { cwd, env: { A_KEY: "CANARY" } });
+    assert.deepEqual(
+      [set.code, set.stdout, set.stderr],
+      [0, "gateway.json is valid: 2 models, 2 aliases, 1 keys\n", ""],
+    );
+  });
+
+  const faulty = {
+    server: { port: "x", prot: 1 },
+    limits: { rpm: -1 },
+    keys: [{ account: "a", sha256: "CANARY" }],
+  };
+  const paths = ["server.port", "server.prot", "keys[0].sha256", "limits.rpm"];
+
+  it("faults: each on a line of its own with its path, exit 1", async () => {
+    const { code, stdout, stderr } = await runHere(["check", "--config", configFile(faulty)]);
+    assert.deepEqual([code, stdout], [1, ""]);
+    const found = lines(stderr).map((line) => /^chat-gateway: (\S+): \S/.exec(line)?.[1]);
+    assert.deepEqual(found, paths);
+    assert.doesNotMatch(stderr, /CANARY/);
+  });
+
+  it("faults, for programs: on stdout, exit 1", async () => {
+    const { code, stdout, stderr } = await runHere([
+      "check",
+      "--json",
+      "--config",
+      configFile(faulty),
+    ]);
+    assert.deepEqual([code, stderr], [1, ""]);
+    const report = JSON.parse(stdout) as {
+      ok: boolean;
+      faults: { path: string; message: string }[];
+    };
+    assert.equal(report.ok, false);
+    assert.deepEqual(
+      report.faults.map(({ path }) => path),
+      paths,
+    );
+    assert.ok(report.faults.every(({ message }) => message !== ""));
+    assert.doesNotMatch(stdout, /CANARY/);
+  });
+
+  const broken = "broken.json is not JSON: the fault is at line 3, column 3";
+  for (const [args, stdout, stderr] of [
+    [["--config", "nowhere.json"], "", "chat-gateway: cannot read nowhere.json: ENOENT\n"],
+    [["--config", "broken.json"], "", `chat-gateway: ${broken}\n`],
+    [
+      ["--config", "broken.json", "--json"],
+      `{"ok":false,"faults":[{"path":"","message":"${broken}"}]}\n`,
+      "",
+    ],
+  ] as const) {
+    it(`${args.join(" ")}: a file that is missing, or no JSON: exit 1`, async (t) => {
+      const cwd = folder();
+      writeFileSync(join(cwd, "broken.json"), '{\n  "api_key": "CANARY"\n  "x": 1\n}');
+      assert.deepEqual(await ended(t, ["check", ...args], { cwd }), {
+        code: 1,
+        signal: null,
+        stdout,
+        stderr,
+      });
+    });
+  }
+});
+
+describe("serve that cannot", { concurrency: 4 }, () => {
+  it("with a port in use: one line, exit 1", async (t) => {
+    const holder = createServer().listen(0, "127.0.0.1");
+    await once(holder, "listening");
+    t.after(() => holder.close());
+    const { port } = holder.address() as AddressInfo;
+    const end = await ended(t, ["serve", "--port", String(port)]);
+    assertOneLine(end, new RegExp(`EADDRINUSE.*${port}`));
+    assert.equal(end.code, 1);
+  });
+
+  it("with the demo on an open address: one line, exit 1", async (t) => {
+    const end = await ended(t, ["serve", "--host", "0.0.0.0", "--port", "0"]);
+    assertOneLine(end, /server\.host: must be a loopback address/);
+    assert.equal(end.code, 1);
+  });
+
+  it("with a faulty file: its faults, exit 1", async (t) => {
+    const end = await ended(t, ["--config", configFile({ server: { drain_ms: -1 } })]);
+    assertOneLine(end, /server\.drain_ms: /);
+    assert.equal(end.code, 1);
+  });
+
+  it("with a file that is missing: one line, exit 1", async (t) => {
+    const end = await ended(t, ["--config", "nowhere.json"]);
+    assertOneLine(end, /cannot read nowhere\.json: ENOENT/);
+    assert.equal(end.code, 1);
+  });
+
+  it("with certificate and key that are missing: one line each, exit 1", async (t) => {
+    const end = await ended(t, [
+      "--config",
+      configFile({ server: { tls: { cert_file: "nowhere.pem", key_file: "nowhere.pem" } } }),
+    ]);
+    assert.deepEqual(
+      [end.stdout, ...lines(end.stderr)],
+      [
+        "",
+        "chat-gateway: server.tls.cert_file: cannot be read: ENOENT",
+        "chat-gateway: server.tls.key_file: cannot be read: ENOENT",
+      ],
+    );
+    assert.equal(end.code, 1);
+  });
+
+  it("with a host that is not its own: one line, exit 1", async (t) => {
+    const over = { server: { host: "192.0.2.1" }, keys: [{ account: "a", key: "k" }] };
+    const end = await ended(t, ["--config", configFile(over)]);
+    assertOneLine(end, /EADDRNOTAVAIL/);
+    assert.equal(end.code, 1);
+  });
+});
+
+describe("serve", { concurrency: 4 }, () => {
+  it("is the default; without a file it is the demo; it says first where it listens", async (t) => {
+    const gw = run(t, ["--port", "0"]);
+    const address = await gw.address();
+    assert.match(address, /^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+    // The admin listener is there unless somebody else, such as another test, has its default port.
+    const [line, ...others] = lines(gw.stdout());
+    assert.equal(
+      line!.replace("; console and admin on http://127.0.0.1:8081", ""),
+      `chat-gateway listens on ${address} (the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo)`,
+    );
+    assert.deepEqual(others, []);
+    const reply = await ask(address, {});
+    assert.equal(reply.status, 200);
+    assert.match(await within(reply.whole, "the reply"), /You said: “Hello\.”/);
+  });
+
+  it("takes host and port from the arguments before the file's", async (t) => {
+    const file = configFile({ server: { host: "127.0.0.9", port: 1 } });
+    const address = await run(t, [
+      "serve",
+      "--config",
+      file,
+      "--host",
+      "127.0.0.2",
+      "--port=0",
+    ]).address();
+    assert.match(address, /^http:\/\/127\.0\.0\.2:[1-9]\d*$/);
+    assert.equal((await fetch(`${address}/healthz`)).status, 200);
+  });
+
+  it("tells the file that it runs with", async (t) => {
+    const cwd = folder();
+    writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo()));
+    const gw = run(t, ["serve"], { cwd });
+    const address = await gw.address();
+    const [line, ...others] = lines(gw.stdout());
+    assert.match(
+      line!,
+      /^chat-gateway listens on http:\/\/127\.0\.0\.1:\d+ \(gateway\.json; console and admin on http:\/\/127\.0\.0\.1:\d+\)$/,
+    );
+    assert.ok(line!.includes(` ${address} `));
+    assert.deepEqual(others, []);
+  });
+
+  it("writes one JSON line a response to stdout, and nothing else", async (t) => {
+    const gw = run(t, ["--port", "0"]);
+    const address = await gw.address();
+    const get = async (path: string, id: string) =>
+      (await fetch(address + path, { headers: { "x-request-id": id } })).text();
+    await get("/healthz?deep=1", "one");
+    await get("/nowhere", 'tw"o');
+    const { requestId, whole } = await ask(address, {});
+    await within(whole, "the reply");
+    const log = await waitFor(
+      () => lines(gw.stdout()).length === 4 && lines(gw.stdout()).slice(1),
+      "three lines of access log",
+    );
+    const records = log.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const seen = records.map(({ request_id, method, path, status, account, model }) => [
+      request_id,
+      method,
+      path,
+      status,
+      account,
+      model,
+    ]);
+    assert.deepEqual(seen, [
+      ["one", "GET", "/healthz", 200, null, null],
+      ['tw"o', "GET", "/nowhere", 404, null, null],
+      [requestId, "POST", "/v1/chat/completions", 200, "demo", "demo-chat"],
+    ]);
+    for (const { time, duration_ms, key_id } of records) {
+      assert.match(String(time), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+      assert.ok(typeof duration_ms === "number" && duration_ms >= 0);
+      assert.ok(key_id === null || /^key_[0-9a-f]{16}$/.test(String(key_id)));
+    }
+    assert.doesNotMatch(
+      gw.stdout().slice(gw.stdout().indexOf("\n")),
+      /sk-demo|Hello/,
+      "neither keys nor what was said",
+    );
+    assert.equal(gw.stderr(), "");
+  });
+
+  it("survives a reader of its log that goes away", async (t) => {
+    const gw = run(t, ["--port", "0"]);
+    const address = await gw.address();
+    gw.child.stdout.destroy();
+    gw.child.stderr.destroy();
+    for (let i = 0; i < 5; i += 1) assert.equal((await fetch(`${address}/healthz`)).status, 200);
+    gw.child.kill("SIGTERM");
+    assert.deepEqual(await within(once(gw.child, "exit"), "its exit"), [0, null]);
+  });
+});
+
+describe("reload", () => {
+  const config = (rpm: unknown) => JSON.stringify({ ...SMALL, limits: { rpm } });
+  const SMALL = {
+    admin: { port: 0 },
+    providers: { demo: { dialect: "demo", pace_ms: 0 } },
+    models: { m: { provider: "demo" } },
+    aliases: {},
+    keys: [{ account: "a", key: "sk-small" }],
+  };
+  const remaining = async (address: string) => {
+    const headers = { authorization: "Bearer sk-small", "content-type": "application/json" };
+    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+    const response = await fetch(`${address}/v1/chat/completions`, {
+      method: "POST",
+      headers,
+      body,
+    });
+    await response.text();
+    return [response.status, response.headers.get("x-ratelimit-limit-requests")];
+  };
+
+  for (const how of ["SIGHUP", "a change of the file"] as const) {
+    it(`by ${how}; a bad file is told and changes nothing; a file that is gone is not replaced by the demo`, async (t) => {
+      const cwd = folder();
+      const file = join(cwd, "gateway.json");
+      writeFileSync(file, config(10));
+      const gw = run(t, ["--port", "0"], { cwd });
+      const address = await gw.address();
+      const change = (text: string | undefined, event: string) => {
+        const before = gw.stderr().split(`"${event}"`).length;
+        if (text === undefined) rmSync(file);
+        else replace(file, text);
+        if (how === "SIGHUP") gw.child.kill("SIGHUP");
+        return waitFor(() => gw.stderr().split(`"${event}"`).length > before, `${event} on stderr`);
+      };
+      assert.deepEqual(await remaining(address), [200, "10"]);
+      await change(config(20), "reloaded");
+      assert.deepEqual(await remaining(address), [200, "20"]);
+      await change(config(-1), "reload_failed");
+      assert.match(gw.stderr(), /"path":"limits\.rpm"/);
+      assert.deepEqual(await remaining(address), [200, "20"]);
+      if (how === "SIGHUP") {
+        await change(undefined, "reload_failed");
+        assert.deepEqual(await remaining(address), [200, "20"]);
+        const demoKey = await fetch(`${address}/v1/models`, {
+          headers: { authorization: "Bearer sk-demo" },
+        });
+        assert.equal(demoKey.status, 401);
+      }
+      await change(config(30), "reloaded");
+      assert.deepEqual(await remaining(address), [200, "30"]);
+    });
+  }
+});
+
+describe("explain", () => {
+  const file = () => {
+    const name = join(folder(), "some.json");
+    writeFileSync(
+      name,
+      JSON.stringify({
+        providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:1" } },
+        models: {
+          cheap: {
+            provider: "lab",
+            quality_score: 50,
+            price: { input_cache_miss: 0.4, output: 0.8 },
+            supports: ["tools"],
+            context_tokens: 8_000,
+          },
+          good: {
+            provider: "lab",
+            reasoning: true,
+            reasoning_score: 80,
+            quality_score: 90,
+            price: { input_cache_miss: 1, output: 1 },
+          },
+          odd: { provider: "lab", reasoning: true, supports: [] },
+        },
+        aliases: {
+          think: { policy: "reasoning" },
+          value: { policy: "value" },
+          mine: { models: ["odd", "cheap"], enabled: false },
+        },
+      }),
+    );
+    return name;
+  };
+
+  it("prints the candidates in order, why, and why the others are out", async () => {
+    const { code, stdout, stderr } = await runHere(["explain", "value", "--config", file()]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.deepEqual(lines(stdout), [
+      "value: the highest quality_score per blended price (3 parts input, 1 part output) first",
+      "  rank  model  provider  why",
+      "     1  cheap  lab       quality_score 50 / blended price 0.5 USD = 100.00",
+      "     2  good   lab       quality_score 90 / blended price 1 USD = 90.00",
+      "     -  odd    lab       out: it has no quality_score",
+      "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are.",
+    ]);
+  });
+
+  it("--json for programs; policies and lists", async () => {
+    const config = file();
+    const candidates = async (alias: string) => {
+      const explained = JSON.parse(
+        (await runHere(["explain", alias, "--json", "--config", config])).stdout,
+      );
+      return [
+        explained.policy,
+        explained.enabled,
+        ...explained.candidates.map(({ rank, model, why }: any) => [rank, model, why]),
+      ];
+    };
+    assert.deepEqual(await candidates("think"), [
+      "reasoning",
+      true,
+      [1, "good", "reasoning_score 80"],
+      [2, "odd", "thinks, but has no reasoning_score"],
+      [null, "cheap", "out: it does not think (reasoning is not true)"],
+    ]);
+    assert.deepEqual(await candidates("mine"), [
+      "list",
+      false,
+      [1, "odd", "number 1 of the alias's own list"],
+      [2, "cheap", "number 2 of the alias's own list"],
+    ]);
+  });
+
+  it("an alias without a candidate: explain says what becomes of it, check warns", async () => {
+    const config = join(folder(), "none.json");
+    writeFileSync(
+      config,
+      JSON.stringify({
+        providers: { demo: { dialect: "demo" } },
+        models: { m: { provider: "demo" } },
+        aliases: { empty: { policy: "value" } },
+      }),
+    );
+    assert.match(
+      (await runHere(["explain", "empty", "--config", config])).stdout,
+      /No model is a candidate: every request gets 503/,
+    );
+    const checked = await runHere(["check", "--config", config]);
+    assert.deepEqual(
+      [checked.code, checked.stderr],
+      [
+        0,
+        "chat-gateway: warning: aliases.empty has no candidate: every request for it would get 503\n",
+      ],
+    );
+  });
+
+  it("a name that is no alias: one line, exit 1; no name: exit 2", async () => {
+    const config = file();
+    const model = await runHere(["explain", "good", "--config", config]);
+    assert.deepEqual(
+      [model.code, model.stderr],
+      [
+        1,
+        "chat-gateway: 'good' is a model, and is served by itself or not at all; aliases: think, value, mine\n",
+      ],
+    );
+    assert.match(
+      (await runHere(["explain", "ghost", "--config", config])).stderr,
+      /'ghost' is not an alias here/,
+    );
+    const nothing = await runHere(["explain"]);
+    assert.deepEqual([nothing.code, nothing.stderr], [2, "chat-gateway: explain needs ALIAS\n"]);
+  });
+});
+
+describe("signals", { concurrency: 4 }, () => {
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    it(`${signal} while idle: exit 0 at once, also with a kept-alive connection`, async (t) => {
+      const gw = run(t, ["--config", configFile({ server: { drain_ms: 600_000 } })]);
+      const address = await gw.address();
+      const agent = new http.Agent({ keepAlive: true });
+      t.after(() => agent.destroy());
+      await (await ask(address, {}, agent)).whole;
+      gw.child.kill(signal);
+      const { code, stdout, stderr } = await within(gw.ended, `the end after ${signal}`);
+      assert.deepEqual([code, stderr], [0, ""]);
+      assert.equal(lines(stdout).length, 2, "the access log is complete");
+    });
+  }
+
+  it("SIGTERM: a stream in flight is finished; no new connection is taken; then exit 0", async (t) => {
+    const gw = run(t, [
+      "--config",
+      configFile({ server: { drain_ms: 600_000 }, providers: { demo: { pace_ms: 10 } } }),
+    ]);
+    const address = await gw.address();
+    const reply = await ask(address, { stream: true });
+    await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+    gw.child.kill("SIGTERM");
+    const refused = async (): Promise<boolean> =>
+      fetch(`${address}/healthz`).then(
+        () => false,
+        () => true,
+      );
+    await until(refused, "new connections to be refused");
+    assert.doesNotMatch(
+      reply.text(),
+      /\[DONE\]/,
+      "the stream had not ended by then, so this says something",
+    );
+    assert.match(
+      await within(reply.whole, "the end of the stream"),
+      /"finish_reason":"stop"\}\]\}\n\ndata: \[DONE\]\n\n$/,
+    );
+    const { code, stdout } = await within(gw.ended, "the end");
+    assert.equal(code, 0);
+    const record = lines(stdout)
+      .map((line) => (line.startsWith("{") ? (JSON.parse(line) as Record<string, unknown>) : {}))
+      .find((each) => each["request_id"] === reply.requestId);
+    assert.equal(record?.["status"], 200, "its line of the access log is there");
+  });
+
+  it("SIGTERM: at drain_ms a stream gets an error in its band and no [DONE]; then exit 0", async (t) => {
+    const gw = run(t, [
+      "--config",
+      configFile({ server: { drain_ms: 100 }, providers: { demo: { pace_ms: 10_000 } } }),
+    ]);
+    const address = await gw.address();
+    const reply = await ask(address, { stream: true });
+    await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+    gw.child.kill("SIGTERM");
+    const text = await within(reply.whole, "the end of the stream");
+    const last = lines(text).at(-1) ?? "";
+    assert.ok(last.startsWith("data: {") && text.endsWith("\n\n"), last);
+    assert.deepEqual(JSON.parse(last.slice(6)), {
+      error: {
+        message: "The gateway is shutting down.",
+        type: "service_unavailable_error",
+        code: "server_overloaded",
+        param: null,
+        request_id: reply.requestId,
+      },
+    });
+    assert.doesNotMatch(text, /\[DONE\]/);
+    assert.equal((await within(gw.ended, "the end")).code, 0);
+  });
+
+  it("SIGTERM: at drain_ms a request that has no answer yet gets a 503", async (t) => {
+    const silent = http.createServer(() => undefined).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    t.after(() => {
+      silent.closeAllConnections();
+      silent.close();
+    });
+    const { port } = silent.address() as AddressInfo;
+    const over = {
+      providers: { far: { dialect: "openai", base_url: `http://127.0.0.1:${port}` } },
+      models: { far: { provider: "far" } },
+    };
+    const gw = run(t, [
+      "--config",
+      configFile(merge({ server: { drain_ms: 100 } }, over) as object),
+    ]);
+    const address = await gw.address();
+    const asked = once(silent, "request");
+    const reply = ask(address, { model: "far" });
+    reply.catch(() => undefined);
+    await within(asked, "the provider to be asked");
+    gw.child.kill("SIGTERM");
+    const { status, whole } = await reply;
+    assert.equal(status, 503);
+    assert.equal(
+      (JSON.parse(await within(whole, "the refusal")) as { error: { code: string } }).error.code,
+      "server_overloaded",
+    );
+    assert.equal((await within(gw.ended, "the end")).code, 0);
+  });
+
+  it("a second signal: exit at once", async (t) => {
+    const gw = run(t, [
+      "--config",
+      configFile({ server: { drain_ms: 600_000 }, providers: { demo: { pace_ms: 10_000 } } }),
+    ]);
+    const address = await gw.address();
+    const reply = await ask(address, { stream: true });
+    await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+    gw.child.kill("SIGTERM");
+    const closed = async (): Promise<boolean> =>
+      fetch(`${address}/healthz`).then(
+        () => false,
+        () => true,
+      );
+    await until(closed, "the first signal to do something");
+    assert.equal(gw.child.exitCode, null, "it is draining");
+    gw.child.kill("SIGINT");
+    const { code, signal } = await within(gw.ended, "the end after the second signal");
+    assert.deepEqual([code, signal], [1, null]);
+  });
+});

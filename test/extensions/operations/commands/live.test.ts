@@ -1,0 +1,134 @@
+// `check --live`: one tiny call to each provider, what each said, and no trace in the books.
+
+import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { callProviders } from "../../../../src/extensions/operations/commands/live.ts";
+import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { lines } from "../../../support/command.ts";
+import { folder } from "../../../support/folder.ts";
+import { startAnthropic } from "../../../support/fake-anthropic.ts";
+import { demoModel, PROVIDER_KEY } from "../../../support/fake-provider.ts";
+import { freePort } from "../../../support/port.ts";
+import { completion, startProvider, status, type Behaviours } from "../../../support/provider.ts";
+import { runHere } from "../../../support/run-here.ts";
+import type { Scope } from "../../../support/scope.ts";
+
+const SECRET = "sk-provider-secret-of-the-test";
+const ANSWERS = { m: status(200, completion({ content: "OK" })) };
+
+/** A provider that behaves like this, as a row of a configuration. */
+async function provider(t: Scope, behaviours: Behaviours) {
+  const started = await startProvider(t, behaviours);
+  return { ...started, row: { dialect: "openai", base_url: started.url, api_key: SECRET } };
+}
+
+/** A configuration whose providers have one model each, of their own names; and its data_dir. */
+function written(rows: Readonly<Record<string, object>>, more: object = {}) {
+  const dir = folder();
+  const data = join(dir, "data");
+  const file = join(dir, "gateway.json");
+  const models = Object.fromEntries(
+    Object.keys(rows).map((name) => [`${name}-model`, { provider: name, upstream_model: "m" }]),
+  );
+  const config = { data_dir: data, admin: { port: 0 }, providers: rows, models, ...more };
+  writeFileSync(file, JSON.stringify(config));
+  return { file, data };
+}
+
+describe("check --live", () => {
+  it("asks each provider once, with few tokens and the provider's key, and says how long it took", async (t) => {
+    const one = await provider(t, ANSWERS);
+    const two = await provider(t, ANSWERS);
+    const { file, data } = written({ one: one.row, two: two.row });
+    const { code, stdout, stderr } = await runHere(["check", "--live", "--config", file]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    const [valid, first, second, books] = lines(stdout);
+    assert.match(valid!, /is valid: 2 models/);
+    assert.match(first!, /^ {2}ok {7}one \(one-model\): \d+ ms$/);
+    assert.match(second!, /^ {2}ok {7}two \(two-model\): \d+ ms$/);
+    assert.match(books!, /^Nothing of this is in the books\./);
+    for (const { asked } of [one, two]) {
+      assert.equal(asked.length, 1);
+      assert.equal(asked[0]!.headers.authorization, `Bearer ${SECRET}`);
+      assert.ok(asked[0]!.body["max_tokens"] <= 16);
+      assert.equal(asked[0]!.body["model"], "m");
+    }
+    assert.ok(!existsSync(join(data, "spend")), "nothing was booked");
+  });
+
+  it("tells a refusal by our code, its status and the provider's words without secrets: exit 1", async (t) => {
+    const message = `Incorrect API key provided: ${SECRET}. Look into your account.`;
+    const refused = await provider(t, status(401, { error: { message } }));
+    const fine = await provider(t, ANSWERS);
+    const { file } = written({ refused: refused.row, fine: fine.row });
+    const { code, stdout } = await runHere(["check", "--live", "--config", file]);
+    assert.equal(code, 1);
+    const words =
+      /^ {2}failed {3}refused \(refused-model\): model_unavailable, status 401 after \d+ ms: Incorrect API key/;
+    assert.match(lines(stdout)[1]!, words);
+    assert.match(lines(stdout)[2]!, /^ {2}ok /);
+    assert.doesNotMatch(stdout, new RegExp(SECRET));
+    assert.equal(refused.asked.length, 1, "it is not asked again");
+  });
+
+  it("for programs: one line of JSON", async (t) => {
+    const fine = await provider(t, ANSWERS);
+    const gone = { dialect: "openai", base_url: `http://127.0.0.1:${await freePort()}` };
+    const providers = { fine: fine.row, gone, spare: gone };
+    const models = { m: { provider: "fine" }, far: { provider: "gone" } };
+    const { file } = written(providers, { models });
+    const args = ["check", "--live", "--json", "--config", file];
+    const { code, stdout } = await runHere(args);
+    assert.equal(code, 1);
+    const result = JSON.parse(stdout);
+    assert.deepEqual([result.ok, result.source, result.models], [false, file, 2]);
+    const [ok, failed, skipped] = result.providers;
+    assert.deepEqual(
+      { ...ok, ms: 0 },
+      {
+        provider: "fine",
+        model: "m",
+        ms: 0,
+        result: "ok",
+        code: null,
+        status: null,
+        detail: null,
+      },
+    );
+    assert.deepEqual(
+      [failed.result, failed.code, failed.status],
+      ["failed", "model_unavailable", null],
+    );
+    assert.match(failed.detail, /ECONNREFUSED/);
+    assert.deepEqual([skipped.provider, skipped.result, skipped.model], ["spare", "skipped", null]);
+  });
+
+  it("speaks the provider's own format", async (t) => {
+    const anthropic = await startAnthropic(t, { m: demoModel });
+    const row = { vendor: "anthropic", base_url: anthropic.url, api_key: PROVIDER_KEY };
+    const models = { claude: { provider: "own", upstream_model: "m" } };
+    const { file } = written({ own: row }, { models });
+    const { code, stdout } = await runHere(["check", "--live", "--config", file]);
+    assert.deepEqual([code, anthropic.broken], [0, []], stdout);
+    assert.equal(anthropic.asked[0]!.headers["x-api-key"], PROVIDER_KEY);
+    assert.match(stdout, /^ {2}ok {7}own \(claude\)/m);
+  });
+
+  it("gives up on a provider that does not answer", async (t) => {
+    const silent = await provider(t, () => undefined);
+    const models = { m: { provider: "silent" } };
+    const config = checkConfig({ providers: { silent: silent.row }, models });
+    const [answer] = await callProviders(config, allExtensions, 50);
+    assert.deepEqual([answer?.result, answer?.code], ["failed", "upstream_timeout"]);
+    assert.equal(answer?.detail, "no whole answer within 0.05 seconds");
+  });
+
+  it("is not done for a configuration that is not valid", async (t) => {
+    const one = await provider(t, ANSWERS);
+    const { file } = written({ one: one.row }, { limits: { rpm: -1 } });
+    const { code, stdout } = await runHere(["check", "--live", "--config", file]);
+    assert.deepEqual([code, stdout, one.asked.length], [1, "", 0]);
+  });
+});

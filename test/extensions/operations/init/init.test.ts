@@ -1,0 +1,133 @@
+// `init`: the file that it writes for each vendor is a valid configuration without a warning, and
+// no file is ever overwritten.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { VENDOR_ROWS } from "../../../../src/extensions/operations/init/vendors.ts";
+import { assertOneLine } from "../../../support/command.ts";
+import { checkConfig, VENDORS } from "../../../support/config.ts";
+import { folder } from "../../../support/folder.ts";
+import { runHere } from "../../../support/run-here.ts";
+
+const newFile = (): string => join(folder(), "gateway.json");
+
+/** What a vendor without models of its own, or without an address, needs. */
+function demandsOf(vendor: string): string[] {
+  const { models } = VENDOR_ROWS.get(vendor)!;
+  const hasAddress = VENDORS.get(vendor)?.base_url !== undefined;
+  return [
+    ...(Object.keys(models).length > 0 ? [] : ["--models", "my-model"]),
+    ...(hasAddress ? [] : ["--base-url", "http://127.0.0.1:9/v1"]),
+  ];
+}
+
+describe("the file that init writes", () => {
+  it("is offered for every vendor but the demo", () => {
+    const known = [...VENDORS.keys()].filter((vendor) => vendor !== "demo");
+    assert.deepEqual([...VENDOR_ROWS.keys()].sort(), known.sort());
+  });
+
+  for (const [vendor, row] of VENDOR_ROWS) {
+    it(`for ${vendor} passes check without a warning, once the variables are set`, async () => {
+      const file = newFile();
+      const args = ["init", "--vendor", vendor, "--config", file, ...demandsOf(vendor)];
+      const written = await runHere([...args, "--json"]);
+      assert.deepEqual([written.code, written.stderr], [0, ""]);
+      const { variables, models, as_of, prices } = JSON.parse(written.stdout);
+      const env = Object.fromEntries(variables.map((name: string) => [name, `sk-${name}`]));
+      const checked = await runHere(["check", "--config", file], { env });
+      assert.deepEqual([checked.code, checked.stderr], [0, ""]);
+      const config = checkConfig(JSON.parse(readFileSync(file, "utf8")), env);
+      assert.deepEqual([...config.models.keys()], models);
+      assert.ok(models.length > 0);
+      if (row.as_of === undefined) return;
+      assert.match(as_of, /^20\d\d-\d\d-\d\d$/);
+      assert.match(prices, /^https:\/\//);
+      for (const model of config.models.values()) assert.ok(model.context_tokens! >= 100_000);
+    });
+
+    it(`for ${vendor} has aliases of its own models, and a reasoning one of models that think`, () => {
+      const names = Object.keys(row.models);
+      for (const name of [...row.chat, ...row.reasoning]) assert.ok(names.includes(name), name);
+      for (const name of row.reasoning) assert.equal(row.models[name]?.reasoning, true, name);
+    });
+  }
+
+  it("has no secret: keys are names of environment variables", async () => {
+    const file = newFile();
+    await runHere(["init", "--vendor", "openai", "--config", file]);
+    const { providers, keys } = JSON.parse(readFileSync(file, "utf8"));
+    assert.equal(providers.openai.api_key, "$OPENAI_API_KEY");
+    assert.deepEqual(keys, [{ account: "main", key: "$GATEWAY_KEY" }]);
+  });
+
+  it("has the models that --models names, with figures for those that are known", async () => {
+    const file = newFile();
+    const names = "deepseek-v4-pro,my-own";
+    const args = ["init", "--vendor", "deepseek", "--models", names, "--config", file];
+    const { code, stdout } = await runHere(args);
+    assert.equal(code, 0);
+    assert.match(stdout, /^Without a price: my-own\. /m);
+    const { models, aliases } = JSON.parse(readFileSync(file, "utf8"));
+    assert.deepEqual(Object.keys(models), ["deepseek-v4-pro", "my-own"]);
+    assert.deepEqual(models["my-own"], { provider: "deepseek" });
+    assert.equal(models["deepseek-v4-pro"].context_tokens, 1_000_000);
+    assert.deepEqual(aliases["auto/chat"].models, ["deepseek-v4-pro", "my-own"]);
+    assert.deepEqual(aliases["auto/reasoning"].models, ["deepseek-v4-pro"]);
+  });
+});
+
+describe("init", () => {
+  it("says when the prices were taken, where to compare them, and what to do next", async () => {
+    const file = newFile();
+    const { code, stdout } = await runHere(["init", "--vendor", "deepseek", "--config", file]);
+    assert.equal(code, 0);
+    const { as_of = "", prices = "" } = VENDOR_ROWS.get("deepseek")!;
+    for (const text of [as_of, prices, "export DEEPSEEK_API_KEY=", "export GATEWAY_KEY="])
+      assert.ok(stdout.includes(text), text);
+    for (const command of ["check", "check --live", "serve"])
+      assert.ok(stdout.includes(`${command} --config`));
+  });
+
+  it("overwrites nothing: one line, exit 1, and the file as it was", async () => {
+    const file = newFile();
+    writeFileSync(file, "mine");
+    const end = await runHere(["init", "--vendor", "openai", "--config", file]);
+    assertOneLine(end, /gateway\.json is there already, and init never overwrites/);
+    assert.equal(end.code, 1);
+    assert.equal(readFileSync(file, "utf8"), "mine");
+  });
+
+  it("tells why a file cannot be written: exit 1", async () => {
+    const file = join(folder(), "nowhere", "gateway.json");
+    const end = await runHere(["init", "--vendor", "openai", "--config", file]);
+    assertOneLine(end, /cannot write .*gateway\.json: ENOENT/);
+    assert.equal(end.code, 1);
+  });
+
+  it("without a vendor lists them on a terminal", async () => {
+    const { code, stdout, stderr } = await runHere(["init"], { isTerminal: true });
+    assert.deepEqual([code, stderr], [0, ""]);
+    for (const vendor of VENDOR_ROWS.keys()) assert.ok(stdout.includes(`\n  ${vendor} `), vendor);
+  });
+
+  for (const [what, args, words] of [
+    ["no vendor, in a script", [], /^chat-gateway: init needs --vendor; vendors: openai, /],
+    ["a misspelt vendor", ["--vendor", "opnai"], /no vendor "opnai"; did you mean "openai"\?/],
+    ["a vendor that there is not", ["--vendor", "x"], /no vendor "x"; vendors: openai, /],
+    ["no models of a server of one's own", ["--vendor", "vllm"], /vllm needs --models: /],
+    ["no address", ["--vendor", "generic", "--models", "m"], /generic needs --base-url: /],
+    ["a model twice", ["--vendor", "vllm", "--models", "m,m"], /--models must be names/],
+    ["no address at all", ["--vendor", "vllm", "--base-url", "here"], /--base-url must be an http/],
+  ] as const) {
+    it(`with ${what}: one line, exit 2, and no file`, async () => {
+      const file = newFile();
+      const end = await runHere(["init", ...args, "--config", file]);
+      assertOneLine(end, words);
+      assert.equal(end.code, 2);
+      assert.ok(!existsSync(file));
+    });
+  }
+});

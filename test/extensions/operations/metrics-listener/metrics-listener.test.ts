@@ -1,0 +1,139 @@
+// The listener for Prometheus and probes: what it answers, to whom, and where it may stand.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { pathText } from "../../../../src/core/schema/checker.ts";
+import { demo, startGateway, user, type RunningGateway } from "../../../support/gateway.ts";
+import { allExtensions, formats } from "../../../support/config.ts";
+
+/** Asks with a name that the admin listener would refuse. */
+const HOST = { host: "gateway.example" };
+
+async function start(t: TestContext, over: object = {}) {
+  const admin = { port: 0, password: "letmein", metrics: { port: 0 } };
+  const gateway = await startGateway(t, demo({ admin, ...over }));
+  return { gateway, address: addressOf(gateway) };
+}
+
+function addressOf({ gateway }: RunningGateway): string {
+  const texts = gateway.announcements().map((text) => /^metrics on (\S+)$/.exec(text)?.[1]);
+  return texts.find((address) => address !== undefined) ?? assert.fail("it announces no address");
+}
+
+const get = (url: string) => fetch(url, { headers: HOST });
+
+describe("the listener for metrics", () => {
+  it("answers /metrics without a password, while the admin listener demands one", async (t) => {
+    const { gateway, address } = await start(t);
+    const response = await get(`${address}/metrics`);
+    assert.equal(response.status, 200);
+    assert.match(await response.text(), /^chat_gateway_workers 1$/m);
+    const refused = await fetch(`${gateway.gateway.adminAddress()}/metrics`);
+    assert.equal(refused.status, 401);
+    await refused.arrayBuffer();
+  });
+
+  it("shows the same figures as the admin listener", async (t) => {
+    const { gateway, address } = await start(t);
+    const key = { authorization: "Bearer sk-nobody" };
+    await (await gateway.chat({ model: "demo-chat", messages: user("hi") }, key)).text();
+    const text = await (await get(`${address}/metrics`)).text();
+    assert.match(text, /^chat_gateway_refusals_total\{account="",code="invalid_api_key"\} 1$/m);
+  });
+
+  it("answers the probes", async (t) => {
+    const { address } = await start(t);
+    for (const [path, status] of [
+      ["/healthz", "ok"],
+      ["/health", "ok"],
+      ["/readyz", "ready"],
+    ] as const) {
+      const response = await get(address + path);
+      assert.deepEqual([response.status, await response.json()], [200, { status }]);
+      assert.equal(response.headers.get("cache-control"), "no-store");
+    }
+  });
+
+  it("is not ready while no model can be asked", async (t) => {
+    const broken = {
+      providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:1" } },
+      models: { "demo-chat": { provider: "lab" }, "demo-reasoner": { provider: "lab" } },
+      breaker: { failures: 1 },
+    };
+    const { gateway, address } = await start(t, broken);
+    const key = { authorization: "Bearer sk-demo" };
+    for (const model of ["demo-chat", "demo-reasoner"])
+      await (await gateway.chat({ model, messages: user("hi") }, key)).text();
+    const response = await get(`${address}/readyz`);
+    const { error } = (await response.json()) as { readonly error: { readonly code: string } };
+    assert.deepEqual([response.status, error.code], [503, "model_unavailable"]);
+    assert.equal((await get(`${address}/healthz`)).status, 200);
+  });
+
+  it("has nothing else of the admin listener, and takes nothing but GET", async (t) => {
+    const { address } = await start(t);
+    for (const path of [
+      "/",
+      "/status",
+      "/costs",
+      "/trace",
+      "/events",
+      "/openapi.json",
+      "/v1/models",
+    ])
+      assert.equal((await get(address + path)).status, 404, path);
+    const response = await fetch(`${address}/metrics`, { method: "POST", headers: HOST });
+    assert.equal(response.status, 405);
+  });
+
+  it("may stand beyond loopback without a password", async (t) => {
+    const { address } = await start(t, { admin: { metrics: { host: "0.0.0.0", port: 0 } } });
+    const { port } = new URL(address);
+    assert.equal((await get(`http://127.0.0.1:${port}/healthz`)).status, 200);
+  });
+
+  it("is not there without its setting", async (t) => {
+    const gateway = await startGateway(t, demo());
+    assert.equal(
+      gateway.gateway.announcements().some((text) => text.startsWith("metrics")),
+      false,
+    );
+  });
+
+  it("fails the start if its port is taken", async (t) => {
+    const { address } = await start(t);
+    const admin = { metrics: { port: Number(new URL(address).port) } };
+    await assert.rejects(startGateway(t, demo({ admin })), { code: "EADDRINUSE" });
+  });
+});
+
+describe("the port of the listener for metrics", () => {
+  const issues = (json: object) =>
+    allExtensions
+      .filter(({ name }) => name === "metrics-listener")
+      .flatMap((extension) => extension.issues?.(json, formats) ?? [])
+      .map(({ path, message }) => `${pathText(path)}: ${message}`);
+
+  for (const [situation, json, expected] of [
+    ["the admin listener's", { admin: { port: 9000, metrics: { port: 9000 } } }, ["admin.port"]],
+    ["the admin listener's default", { admin: { metrics: { port: 8081 } } }, ["admin.port"]],
+    ["the public one's default", { admin: { metrics: { port: 8080 } } }, ["server.port"]],
+    [
+      "the public one's, on all addresses",
+      { server: { host: "0.0.0.0", port: 9464 }, admin: { metrics: {} } },
+      ["server.port"],
+    ],
+  ] as const)
+    it(`cannot be ${situation}`, () => {
+      const texts = expected.map((name) => `admin.metrics.port: is ${name} too, on the same host`);
+      assert.deepEqual(issues(json), texts);
+    });
+
+  it("can be that of a listener on another host, or any free one", () => {
+    assert.deepEqual(
+      issues({ server: { host: "127.0.0.2", port: 9464 }, admin: { metrics: {} } }),
+      [],
+    );
+    assert.deepEqual(issues({ admin: { port: 0, metrics: { port: 0 } } }), []);
+  });
+});

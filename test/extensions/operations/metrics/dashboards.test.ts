@@ -1,0 +1,167 @@
+// The Grafana dashboard and the alert rules of scripts: each metric and each label that they name
+// exists, error codes and kinds too, and Prometheus's own checker accepts every expression.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { ERRORS } from "../../../../src/core/openai/errors.ts";
+import { FAMILIES, type Family } from "../../../../src/extensions/operations/metrics/families.ts";
+import { FAULT_KINDS } from "../../../../src/extensions/operations/metrics/faults.ts";
+import { folder } from "../../../support/folder.ts";
+
+interface Panel {
+  readonly id: number;
+  readonly type: string;
+  readonly title: string;
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number };
+  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+}
+
+const dashboard = JSON.parse(readFileSync("scripts/grafana-dashboard.json", "utf8")) as {
+  readonly panels: readonly Panel[];
+  readonly templating: { readonly list: readonly { readonly name: string }[] };
+};
+const rules = readFileSync("scripts/prometheus-alerts.yml", "utf8");
+const isThere = spawnSync("promtool", ["--version"]).status === 0;
+
+/** The series of a family, with the labels that each has. */
+function seriesOf([name, family]: readonly [string, Family]): [string, readonly string[]][] {
+  const labels = [...(family.labels ?? []), "instance", "job"];
+  if (family.type !== "histogram") return [[name, labels]];
+  return [
+    [`${name}_bucket`, [...labels, "le"]],
+    [`${name}_sum`, labels],
+    [`${name}_count`, labels],
+  ];
+}
+
+const SERIES = new Map([
+  ...Object.entries<Family>(FAMILIES).flatMap(seriesOf),
+  ["up", ["instance", "job"]] as const,
+]);
+const METRIC = /\b(?:(?:chat_gateway|gen_ai_server|gen_ai_client)_\w+|up(?=\{))/g;
+
+/** The values that a label can have, where they are known. */
+const VALUES: Readonly<Record<string, readonly string[]>> = {
+  code: Object.keys(ERRORS),
+  kind: Object.keys(FAULT_KINDS),
+  result: ["sent", "dropped"],
+  quantile: ["0.5", "0.99", "1"],
+  path: ["/v1/chat/completions"],
+};
+
+/** What is wrong with an expression. */
+function faultsOf(expr: string): string[] {
+  const metrics = [...expr.matchAll(METRIC)].map(([name]) => name);
+  const unknown = metrics.filter((name) => !SERIES.has(name)).map((name) => `no metric ${name}`);
+  if (metrics.length === 0) unknown.push(`no metric in ${expr}`);
+  const known = new Set(metrics.flatMap((name) => SERIES.get(name) ?? []));
+  const selected = [...expr.matchAll(/(\w+)(?:=~|!~|!=|=)"([^"]*)"/g)];
+  const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) =>
+    list.split(/, */),
+  );
+  const labels = [...selected.map(([, label = ""]) => label), ...grouped];
+  const values = selected.flatMap(([, label = "", value = ""]) =>
+    value.split("|").filter((each) => VALUES[label] && !VALUES[label].includes(each)),
+  );
+  return [
+    ...unknown,
+    ...labels.filter((label) => !known.has(label)).map((label) => `no label ${label} in ${expr}`),
+    ...values.map((value) => `no value ${value} in ${expr}`),
+  ];
+}
+
+/** The expressions of the rules; one may go on in further lines. */
+const ruleExpressions = [...rules.matchAll(/^ {8}expr: (?:>-\n)?([\s\S]*?)(?=^ {8}\w+:)/gm)].map(
+  ([, expr = ""]) => expr.replace(/\s+/g, " ").trim(),
+);
+const targets = dashboard.panels.flatMap(({ targets: all = [] }) => all);
+
+describe("what judges dashboards here", () => {
+  for (const [fault, expr] of [
+    ["a metric that there is not", "sum(chat_gateway_refusal_total)"],
+    ["a label that there is not", "sum by (provider) (chat_gateway_refusals_total)"],
+    ["a selector of no label", 'chat_gateway_refusals_total{kind="server"}'],
+    ["an error code that there is not", 'chat_gateway_refusals_total{code="no_such"}'],
+    ["no metric at all", "1 + 1"],
+  ] as const)
+    it(`finds ${fault}`, () => assert.notDeepEqual(faultsOf(expr), []));
+});
+
+describe("the alert rules", () => {
+  it("name only metrics, labels and values that exist", () => {
+    assert.equal(ruleExpressions.length, rules.match(/- alert:/g)?.length);
+    assert.deepEqual(ruleExpressions.flatMap(faultsOf), []);
+  });
+
+  it("show only labels that their expressions leave", () => {
+    for (const rule of rules.split("- alert: ").slice(1)) {
+      const shown = [...rule.matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label!);
+      const kept = [...rule.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) =>
+        list.split(/, */),
+      );
+      const lost = shown.filter((label) => kept.length > 0 && !kept.includes(label));
+      assert.deepEqual(lost, [], rule.split("\n")[0]);
+    }
+  });
+
+  it("pass promtool", { skip: !isThere && "there is no promtool here" }, () => {
+    const { status, stdout, stderr } = spawnSync(
+      "promtool",
+      ["check", "rules", "scripts/prometheus-alerts.yml"],
+      { encoding: "utf8" },
+    );
+    assert.equal(status, 0, stdout + stderr);
+  });
+});
+
+describe("the Grafana dashboard", () => {
+  it("names only metrics, labels and values that exist, also in its legends", () => {
+    const faults = targets.flatMap(({ expr, legendFormat }) => {
+      const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label!);
+      return [
+        ...faultsOf(expr.replaceAll('instance=~"$instance"', 'instance="a"')),
+        ...shown
+          .filter((label) => !expr.includes(label))
+          .map((label) => `no label ${label}: ${expr}`),
+      ];
+    });
+    assert.deepEqual(faults, []);
+  });
+
+  it("shows every metric that there is", () => {
+    const all = targets.map(({ expr }) => expr).join();
+    assert.deepEqual(
+      Object.keys(FAMILIES).filter((name) => !all.includes(name)),
+      [],
+    );
+  });
+
+  it("has panels with ids of their own, side by side", () => {
+    const { panels } = dashboard;
+    assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
+    const places = panels.map(({ gridPos: { x, y } }) => `${x} ${y}`);
+    assert.equal(new Set(places).size, panels.length);
+    for (const { gridPos, title, targets: own, type } of panels) {
+      assert.ok(gridPos.x + gridPos.w <= 24, title);
+      assert.ok(type === "row" || own!.length > 0, title);
+    }
+  });
+
+  it("has expressions that promtool accepts", {
+    skip: !isThere && "there is no promtool here",
+  }, () => {
+    const recorded = targets.map(({ expr }, at) => ({
+      record: `panel:${at}`,
+      expr: expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*"),
+    }));
+    // JSON is YAML too.
+    const file = join(folder(), "panels.yml");
+    writeFileSync(file, JSON.stringify({ groups: [{ name: "panels", rules: recorded }] }));
+    const checked = spawnSync("promtool", ["check", "rules", file], { encoding: "utf8" });
+    const { status, stdout, stderr } = checked;
+    assert.equal(status, 0, stdout + stderr);
+  });
+});

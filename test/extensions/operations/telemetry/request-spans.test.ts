@@ -1,0 +1,286 @@
+// The spans of chat requests, read by the strict reader of the protocol: one a request, one an
+// attempt, what they say, and what they never say.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import type { Exchange } from "../../../../src/core/http/exchange.ts";
+import { createRequestSpans } from "../../../../src/extensions/operations/telemetry/request-spans.ts";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { NO_USAGE } from "../../../../src/core/ledger/meter.ts";
+import { configFor, user } from "../../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
+import { readSpans, type ReadSpan } from "../../../support/otlp-reader.ts";
+import { speak, status, stream, chunk, USAGE, type Behaviours } from "../../../support/provider.ts";
+import { createEnvelope } from "../../../../src/extensions/operations/telemetry/otlp.ts";
+import { waitFor } from "../../../support/wait.ts";
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT = "00f067aa0ba902b7";
+const SERVER = 2;
+const CLIENT = 3;
+const ERROR = 2;
+
+const envelope = createEnvelope({ "service.name": "test" });
+
+function bench(t: TestContext, behaviours: Behaviours, over: object = {}) {
+  const provider = memoryProvider(t, behaviours);
+  const texts: string[] = [];
+  const trace = createRequestSpans({
+    clock: systemClock,
+    emit: (span) => texts.push(span),
+    addressOf: (name) => (name === "lab" ? { address: "lab.example", port: 8443 } : undefined),
+  });
+  const models = ["m", "bad", "slow"];
+  const gateway = createMemoryGateway(configFor(provider.url, models, over), {}, trace);
+  return {
+    provider,
+    gateway,
+    texts,
+    /** The spans of a request: its own, and those of its attempts. */
+    async ask(body: object = {}, headers: Record<string, string> = {}) {
+      const before = texts.length;
+      const answer = await gateway.chat({ model: "m", messages: user("hi"), ...body }, headers);
+      await answer.text();
+      await waitFor(() => texts.length > before, "its spans");
+      const spans = readSpans(envelope(texts.slice(before)));
+      return { answer, spans, request: spans[0]!, attempts: spans.slice(1) };
+    },
+  };
+}
+
+const isChild = (request: ReadSpan, span: ReadSpan): boolean =>
+  span.parentSpanId === request.spanId && span.traceId === request.traceId;
+
+describe("the span of a request", () => {
+  it("says who asked for what, who served, what it used and how it ended", async (t) => {
+    const { ask } = bench(t, speak("Fine."));
+    const { request, attempts, answer } = await ask({}, { "x-request-id": "my-request" });
+    assert.deepEqual([request.kind, request.name], [SERVER, "POST /v1/chat/completions"]);
+    assert.deepEqual([request.parentSpanId, request.status], ["", 0]);
+    assert.equal(request.resource["service.name"], "test");
+    const { "chat_gateway.key_id": keyId, ...rest } = request.attributes;
+    assert.match(String(keyId), /^key_/);
+    assert.deepEqual(rest, {
+      "http.request.method": "POST",
+      "http.route": "/v1/chat/completions",
+      "url.path": "/v1/chat/completions",
+      "url.scheme": "http",
+      "http.response.status_code": 200,
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": "lab",
+      "gen_ai.request.model": "m",
+      "gen_ai.response.model": "m",
+      "chat_gateway.request_id": "my-request",
+      "chat_gateway.account": "acme",
+      "chat_gateway.cost": "0",
+      "chat_gateway.currency": "USD",
+      "gen_ai.usage.input_tokens": USAGE.prompt_tokens,
+      "gen_ai.usage.output_tokens": USAGE.completion_tokens,
+      "gen_ai.response.finish_reasons": ["stop"],
+    });
+    assert.equal(answer.headers.get("x-request-id"), "my-request");
+    assert.equal(attempts.length, 1);
+  });
+
+  for (const [code, http, body, headers] of [
+    ["invalid_api_key", 401, {}, { authorization: "Bearer sk-nobody" }],
+    ["model_not_found", 404, { model: "nowhere" }, {}],
+    ["invalid_type", 400, { messages: 1 }, {}],
+  ] as const)
+    it(`of one that is refused with ${code} has that as its error, and no failure of the server`, async (t) => {
+      const { ask } = bench(t, speak("Fine."));
+      const { request, attempts } = await ask(body, headers);
+      assert.equal(request.attributes["error.type"], code);
+      assert.equal(request.attributes["http.response.status_code"], http);
+      assert.deepEqual([request.status, attempts], [0, []]);
+      assert.equal("gen_ai.usage.input_tokens" in request.attributes, false);
+    });
+
+  it("of one that failed at the provider is an error", async (t) => {
+    const { ask } = bench(t, status(500));
+    const { request, attempts } = await ask();
+    assert.equal(request.attributes["error.type"], "upstream_error");
+    assert.deepEqual([request.status, attempts.map((span) => span.status)], [ERROR, [ERROR]]);
+  });
+
+  it("of a stream that broke off says 200, which the client saw, and that it failed", async (t) => {
+    const { ask } = bench(t, stream([chunk({ content: "Fi" })], "cut"));
+    const { request } = await ask({ stream: true });
+    assert.equal(request.attributes["http.response.status_code"], 200);
+    assert.equal(request.attributes["error.type"], "upstream_error");
+    assert.equal(request.status, ERROR);
+  });
+
+  it("cuts what clients can make long, and repairs what is no text", async (t) => {
+    const { ask } = bench(t, speak("Fine."));
+    const { request } = await ask({ model: `\ud800${"x".repeat(5_000)}` });
+    const model = String(request.attributes["gen_ai.request.model"]);
+    assert.equal(model, `\ufffd${"x".repeat(511)}`);
+  });
+});
+
+describe("the span of an attempt", () => {
+  it("is a child of its request's, and says whom it asked", async (t) => {
+    const { ask } = bench(t, speak("Fine."));
+    const { request, attempts } = await ask();
+    const [attempt] = attempts as [ReadSpan];
+    assert.ok(isChild(request, attempt));
+    assert.deepEqual([attempt.kind, attempt.name, attempt.status], [CLIENT, "chat m", 0]);
+    assert.deepEqual(attempt.attributes, {
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": "lab",
+      "gen_ai.request.model": "m",
+      "gen_ai.response.model": "m",
+      "server.address": "lab.example",
+      "server.port": 8443,
+      "http.request.method": "POST",
+      "http.response.status_code": 200,
+      "chat_gateway.request_id": request.attributes["chat_gateway.request_id"],
+      "gen_ai.usage.input_tokens": USAGE.prompt_tokens,
+      "gen_ai.usage.output_tokens": USAGE.completion_tokens,
+      "gen_ai.response.finish_reasons": ["stop"],
+    });
+    assert.ok(attempt.start >= request.start && attempt.end <= request.end);
+  });
+
+  it("stands for each attempt of a fallback, and only the one that served has usage", async (t) => {
+    const aliases = { any: { models: ["bad", "m"] } };
+    const { ask } = bench(t, { bad: status(500), m: speak("Fine.") }, { aliases });
+    const { request, attempts } = await ask({ model: "any", stream: true });
+    assert.equal(request.attributes["gen_ai.request.model"], "any");
+    assert.equal(request.attributes["gen_ai.response.model"], "m");
+    assert.ok(attempts.every((attempt) => isChild(request, attempt)));
+    assert.deepEqual(
+      attempts.map(({ name, attributes, events }) => [
+        name,
+        attributes["http.response.status_code"],
+        attributes["error.type"],
+        attributes["gen_ai.usage.output_tokens"],
+        events.map((each) => each.name),
+      ]),
+      [
+        ["chat bad", 500, "upstream_error", undefined, []],
+        ["chat m", 200, undefined, USAGE.completion_tokens, ["first_token"]],
+      ],
+    );
+  });
+
+  it("has the id that its provider was told, also after retries", async (t) => {
+    const over = { retry: { max_retries: 2, backoff_ms: 1 } };
+    const { ask, provider } = bench(t, status(500), over);
+    const { request, attempts } = await ask();
+    const told = provider.asked.map(({ headers }) => String(headers["traceparent"]));
+    assert.deepEqual(
+      told,
+      attempts.map(({ spanId }) => `00-${request.traceId}-${spanId}-01`),
+    );
+    assert.equal(new Set(told).size, 3);
+  });
+});
+
+describe("the content of a request", () => {
+  it("is in no span: neither messages, nor replies, nor what a provider says of them", async (t) => {
+    const words = { error: { message: "canary-refusal: you said canary-question" } };
+    const { ask, texts } = bench(t, { m: speak("canary-reply"), bad: status(400, words) });
+    const body = {
+      messages: user("canary-question"),
+      tools: [{ type: "function", function: { name: "canary-tool", parameters: {} } }],
+      user: "canary-user",
+    };
+    for (const model of ["m", "bad"]) await ask({ ...body, model });
+    await ask({ ...body, messages: [{ role: "canary-role", content: "canary-question" }] });
+    assert.ok(texts.length >= 5);
+    assert.doesNotMatch(texts.join(), /canary|sk-/);
+  });
+});
+
+describe("a trace that the client began", () => {
+  const traceparent = `00-${TRACE}-${PARENT}-01`;
+
+  it("has the request as its part, and is handed on with its state", async (t) => {
+    const { ask, provider } = bench(t, speak("Fine."));
+    const { request, attempts } = await ask({}, { traceparent, tracestate: "vendor=opaque" });
+    assert.deepEqual(
+      [request.traceId, request.parentSpanId, request.traceState],
+      [TRACE, PARENT, "vendor=opaque"],
+    );
+    assert.deepEqual([request.flags, attempts[0]!.flags], [0x301, 0x101], "one parent is remote");
+    const { headers } = provider.asked[0]!;
+    assert.equal(headers["traceparent"], `00-${TRACE}-${attempts[0]!.spanId}-01`);
+    assert.equal(headers["tracestate"], "vendor=opaque");
+  });
+
+  it("has a refused request as its part too", async (t) => {
+    const { ask } = bench(t, speak("Fine."));
+    const { request } = await ask({ model: "nowhere" }, { traceparent });
+    assert.deepEqual([request.traceId, request.parentSpanId], [TRACE, PARENT]);
+  });
+
+  it("and does not record gets no span, and is handed on with the same flags", async (t) => {
+    const { gateway, provider, texts } = bench(t, speak("Fine."));
+    const headers = { traceparent: `00-${TRACE}-${PARENT}-00`, tracestate: "a=1" };
+    await (await gateway.chat({ model: "m", messages: user("hi") }, headers)).text();
+    await waitFor(() => gateway.access.length === 1, "the end of the request");
+    const told = provider.asked[0]!.headers;
+    assert.match(String(told["traceparent"]), new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`));
+    assert.notEqual(told["traceparent"], headers.traceparent, "the parent is the gateway");
+    assert.deepEqual([told["tracestate"], texts], ["a=1", []]);
+  });
+
+  it("and names wrongly is ignored with its state", async (t) => {
+    const { ask, provider } = bench(t, speak("Fine."));
+    const wrong = { traceparent: `00-${TRACE}-${"0".repeat(16)}-01`, tracestate: "a=1" };
+    const { request } = await ask({}, wrong);
+    assert.notEqual(request.traceId, TRACE);
+    assert.deepEqual([request.parentSpanId, request.traceState], ["", ""]);
+    assert.equal("tracestate" in provider.asked[0]!.headers, false);
+  });
+});
+
+describe("a request that was sent twice, because its pooled connection was closed", () => {
+  it("has the id that the provider was told at the second sending", () => {
+    const texts: string[] = [];
+    let close = (): void => undefined;
+    const res = {
+      headersSent: true,
+      statusCode: 200,
+      once: (_: string, listener: () => void) => {
+        close = listener;
+      },
+    };
+    const req = { headers: {}, url: "/v1/chat/completions", socket: {} };
+    const exchange = { req, res, log: {}, cancel: {}, requestId: "r" } as unknown as Exchange;
+    const begin = createRequestSpans({
+      clock: systemClock,
+      emit: (span) => texts.push(span),
+      addressOf: () => undefined,
+    });
+    const trace = begin(exchange);
+    const told = trace.headers()["traceparent"]!.split("-")[2];
+    const attempt = { model: "m", provider: "p", duration_ms: 1 };
+    trace.attempted({ ...attempt, outcome: "upstream_error" });
+    trace.attempted({ ...attempt, outcome: "completed" });
+    close();
+    assert.deepEqual(texts, [], "it is not over before it is settled");
+    trace.settled(
+      {
+        status: "completed",
+        httpStatus: 200,
+        errorCode: null,
+        finishReason: "stop",
+        attempts: [],
+        firstTokenMs: 1,
+        modelServed: "m",
+        provider: "p",
+        usage: NO_USAGE.usage,
+        usageSource: "provider",
+        cost: "0",
+        currency: "USD",
+      },
+      2,
+    );
+    const [, first, second] = readSpans(envelope(texts)) as [ReadSpan, ReadSpan, ReadSpan];
+    assert.notEqual(first.spanId, told);
+    assert.equal(second.spanId, told);
+  });
+});

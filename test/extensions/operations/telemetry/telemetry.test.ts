@@ -1,0 +1,265 @@
+// The whole way over real sockets: from the configuration to a collector that reads strictly, and
+// what the gateway does without one.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { text as textOf } from "node:stream/consumers";
+import { describe, it, type TestContext } from "node:test";
+import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
+import { createSend, retryAfterMs } from "../../../../src/extensions/operations/telemetry/post.ts";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
+import { readSpans } from "../../../support/otlp-reader.ts";
+import { speak, startProvider } from "../../../support/provider.ts";
+import { waitFor } from "../../../support/wait.ts";
+
+interface Posted {
+  readonly path: string;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+}
+
+type Answer = (res: http.ServerResponse) => void;
+
+const accept: Answer = (res) => {
+  res.writeHead(200, { "content-type": "application/json" }).end("{}");
+};
+
+async function startCollector(t: TestContext, answer: Answer = accept) {
+  const posted: Posted[] = [];
+  const server = http.createServer(async (req, res) => {
+    const body = await textOf(req);
+    posted.push({ path: req.url!, headers: req.headers, body });
+    answer(res);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { posted, endpoint: `http://127.0.0.1:${port}` };
+}
+
+const KEYS = { OTLP_TOKEN: "token-0123456789" };
+
+describe("a gateway with a collector", () => {
+  it("sends what it holds when it closes, with its headers, and says how much that was", async (t) => {
+    const { posted, endpoint } = await startCollector(t);
+    const provider = await startProvider(t, speak("Fine."));
+    const headers = { Authorization: "Bearer $OTLP_TOKEN" };
+    const telemetry = { otlp: { endpoint: `${endpoint}/base/`, headers, service_name: "gate" } };
+    const config = configFor(provider.url, ["m"], { telemetry });
+    const { gateway, chat, access } = await startGateway(t, config, {}, KEYS);
+    for (const stream of [true, false])
+      await (await chat({ model: "m", stream, messages: user("hi") })).text();
+    await waitFor(() => access.length === 2, "the end of both requests");
+    await gateway.close();
+    assert.deepEqual(
+      posted.map(({ path }) => path),
+      ["/base/v1/traces"],
+    );
+    const [{ headers: sent, body }] = posted as [Posted];
+    assert.equal(sent.authorization, "Bearer token-0123456789");
+    assert.equal(sent["content-type"], "application/json");
+    const spans = readSpans(body);
+    assert.deepEqual(spans.map(({ name }) => name).sort(), [
+      "POST /v1/chat/completions",
+      "POST /v1/chat/completions",
+      "chat m",
+      "chat m",
+    ]);
+    assert.equal(spans[0]!.resource["service.name"], "gate");
+    const clients = spans.filter(({ name }) => name === "chat m");
+    assert.equal(clients[0]!.attributes["server.address"], "127.0.0.1");
+    const told = provider.asked.map(({ headers: head }) => head["traceparent"]).sort();
+    assert.deepEqual(
+      told,
+      clients.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`).sort(),
+    );
+    const { telemetry: counted } = gateway.report().extensions;
+    assert.deepEqual(counted, { sent: 4, dropped: 0 });
+  });
+
+  it("answers its clients as ever while the collector is away, and shows what it drops", async (t) => {
+    const { endpoint } = await startCollector(t, (res) => res.writeHead(400).end("no"));
+    const telemetry = { otlp: { endpoint } };
+    const gateway = await startGateway(t, demo({ telemetry }));
+    const key = { authorization: "Bearer sk-demo" };
+    const answer = await gateway.chat({ model: "demo-chat", messages: user("hi") }, key);
+    assert.equal(answer.status, 200);
+    await answer.text();
+    const admin = gateway.gateway.adminAddress();
+    const status = async () => (await fetch(`${admin}/status`)).json() as Promise<any>;
+    assert.deepEqual((await status()).telemetry, { spans_sent: 0, spans_dropped: 0 });
+    const metrics = await (await fetch(`${admin}/metrics`)).text();
+    assert.match(metrics, /^chat_gateway_telemetry_spans_total\{result="dropped"\} 0$/m);
+    await gateway.gateway.close();
+    const told = await waitFor(
+      () => gateway.diagnostics.find(({ event }) => event === "telemetry_dropped"),
+      "the line in the log",
+    );
+    assert.deepEqual(
+      [told["spans"], told["detail"]],
+      [2, "the collector answered with status 400"],
+    );
+  });
+
+  it("leaves the host of a provider out in which a secret stands", async (t) => {
+    const { posted, endpoint } = await startCollector(t);
+    const over = {
+      telemetry: { otlp: { endpoint } },
+      providers: { lab: { api_key: "hidden", base_url: "http://hidden.localhost:1" } },
+    };
+    const { gateway, chat, access } = await startGateway(t, configFor("", ["m"], over));
+    await (await chat({ model: "m", messages: user("hi") })).text();
+    await waitFor(() => access.length === 1, "the end of the request");
+    await gateway.close();
+    assert.equal(readSpans(posted[0]!.body).length, 2);
+    assert.doesNotMatch(posted[0]!.body, /hidden|server\.address/);
+  });
+});
+
+describe("a gateway without a collector", () => {
+  it("hands no trace headers on, and has no figures of spans", async (t) => {
+    const provider = await startProvider(t, speak("Fine."));
+    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    await (await gateway.chat({ model: "m", messages: user("hi") }, { traceparent })).text();
+    assert.equal("traceparent" in provider.asked[0]!.headers, false);
+    const status = await (await fetch(`${gateway.gateway.adminAddress()}/status`)).json();
+    assert.equal("telemetry" in (status as object), false);
+  });
+});
+
+describe("the answer of a collector", () => {
+  async function resultOf(t: TestContext, answer: Answer) {
+    const { posted, endpoint } = await startCollector(t, answer);
+    const settings = { endpoint, headers: [], service_name: "x" };
+    const send = createSend(settings, (spans) => `[${spans.join()}]`, systemClock);
+    const result = await send(["1", "2"], new AbortController().signal);
+    assert.deepEqual(
+      posted.map(({ body }) => body),
+      ["[1,2]"],
+    );
+    return result;
+  }
+  const json =
+    (status: number, body: unknown, headers: Record<string, string> = {}): Answer =>
+    (res) =>
+      res.writeHead(status, headers).end(JSON.stringify(body));
+
+  it("of 200 has taken all spans, or all but those that it rejects", async (t) => {
+    assert.deepEqual(await resultOf(t, json(200, {})), { kind: "sent", rejected: 0 });
+    for (const rejectedSpans of ["1", 1])
+      assert.deepEqual(await resultOf(t, json(200, { partialSuccess: { rejectedSpans } })), {
+        kind: "sent",
+        rejected: 1,
+      });
+    for (const body of [[], { partialSuccess: 1 }, { partialSuccess: { rejectedSpans: "-3" } }])
+      assert.deepEqual(await resultOf(t, json(200, body)), { kind: "sent", rejected: 0 });
+  });
+
+  for (const status of [429, 502, 503, 504])
+    it(`of ${status} is for later, when Retry-After says`, async (t) => {
+      const detail = `the collector answered with status ${status}`;
+      assert.deepEqual(await resultOf(t, json(status, {}, { "retry-after": "7" })), {
+        kind: "later",
+        detail,
+        afterMs: 7_000,
+      });
+    });
+
+  for (const status of [307, 400, 401, 404, 500])
+    it(`of ${status} is final, and no redirect is followed`, async (t) => {
+      const detail = `the collector answered with status ${status}`;
+      const answer = json(status, {}, { location: "/elsewhere" });
+      assert.deepEqual(await resultOf(t, answer), { kind: "refused", detail });
+    });
+
+  it("that is cut, or never comes, may come later; nothing of the address is told", async (t) => {
+    const cut: Answer = (res) => res.destroy();
+    const result = await resultOf(t, cut);
+    assert.equal(result.kind, "later");
+    assert.doesNotMatch(JSON.stringify(result), /127\.0\.0\.1|http/);
+  });
+
+  it("without an end is not read for ever", async (t) => {
+    const endless: Answer = (res) => {
+      const fill = () => {
+        while (!res.destroyed && res.write("x".repeat(16_384)));
+      };
+      res.writeHead(200).on("drain", fill);
+      fill();
+    };
+    assert.deepEqual(await resultOf(t, endless), { kind: "sent", rejected: 0 });
+  });
+
+  it("may state its Retry-After as a date", () => {
+    const now = Date.parse("Wed, 21 Oct 2026 07:28:00 GMT");
+    assert.equal(retryAfterMs("Wed, 21 Oct 2026 07:28:30 GMT", now), 30_000);
+    assert.equal(retryAfterMs("Wed, 21 Oct 2026 07:00:00 GMT", now), 0);
+    assert.equal(retryAfterMs("120", now), 120_000);
+    for (const text of [null, "soon", "-1", "1.5x"])
+      assert.equal(retryAfterMs(text, now), undefined);
+  });
+});
+
+describe("the settings of the collector", () => {
+  const endpoint = "http://127.0.0.1:4318";
+  function issues(otlp: object): string[] {
+    try {
+      checkConfig(demo({ telemetry: { otlp } }), KEYS);
+      return [];
+    } catch (error) {
+      assert.ok(error instanceof ValidationError);
+      return error.issues.map(({ path, message }) => `${pathText(path)}: ${message}`);
+    }
+  }
+
+  for (const [situation, otlp, expected] of [
+    ["no endpoint", {}, /^telemetry\.otlp\.endpoint: /],
+    ["another protocol", { endpoint: "grpc://h:4317" }, /endpoint: expected an http:\/\//],
+    ["a password in the address", { endpoint: "http://u:p@h" }, /endpoint: .*use headers$/],
+    ["a query", { endpoint: `${endpoint}?a=1` }, /endpoint: must not have a query/],
+    ["the path of the signal", { endpoint: `${endpoint}/v1/traces` }, /to which \/v1\/traces/],
+    [
+      "a header of HTTP's own",
+      { endpoint, headers: { Host: "x" } },
+      /headers\.host: expected the name/,
+    ],
+    [
+      "no header name",
+      { endpoint, headers: { "a b": "x" } },
+      /headers\["a b"\]: expected the name/,
+    ],
+    [
+      "a header twice",
+      { endpoint, headers: { a: "x", A: "y" } },
+      /headers: expected each header once/,
+    ],
+    [
+      "a line end in a header",
+      { endpoint, headers: { a: "secret\nx" } },
+      /headers\.a: expected printable/,
+    ],
+    ["an unset variable", { endpoint, headers: { a: "Bearer $NO_SUCH" } }, /NO_SUCH is not set$/],
+    ["an unknown field", { endpoint, header: {} }, /telemetry\.otlp/],
+  ] as const)
+    it(`are refused with ${situation}, and no secret is repeated`, () => {
+      const [issue = "", ...others] = issues(otlp);
+      assert.match(issue, expected);
+      assert.doesNotMatch(issue, /secret/);
+      assert.deepEqual(others, []);
+    });
+
+  it("are secrets as far as headers go, with and without the word before them", () => {
+    const headers = { a: "Bearer $OTLP_TOKEN", b: "plain-secret" };
+    const config = checkConfig(demo({ telemetry: { otlp: { endpoint, headers } } }), KEYS);
+    const secrets = allExtensions.flatMap((extension) => extension.secrets?.(config) ?? []);
+    for (const secret of [KEYS.OTLP_TOKEN, "plain-secret"]) assert.ok(secrets.includes(secret));
+  });
+});

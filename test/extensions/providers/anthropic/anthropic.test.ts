@@ -1,0 +1,1887 @@
+// Anthropic's Messages API as a running gateway speaks it: what goes out, whole bodies of it
+// written down by hand from wire.md "Anthropic requests" and held to the provider's rules by the
+// fake; how replies are read, whole and streamed; failures; thoughts that come back.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { describe, it, type TestContext } from "node:test";
+import { checkConfig, VENDORS } from "../../../support/config.ts";
+import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
+import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
+import { traitsOf } from "../../../../src/config/vendors.ts";
+import { costOf, PRICE, priced, settled } from "../../../support/books.ts";
+import { startAnthropic } from "../../../support/fake-anthropic.ts";
+import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
+import {
+  assemble,
+  assertSound,
+  configFor,
+  json,
+  merge,
+  readStream,
+  startGateway,
+  user,
+  type RunningGateway,
+} from "../../../support/gateway.ts";
+import {
+  rawStream,
+  speak,
+  startProvider,
+  status,
+  type Asked,
+  type Behaviour,
+} from "../../../support/provider.ts";
+import { within } from "../../../support/wait.ts";
+
+type Json = Record<string, any>;
+
+const ON = { thinking: { type: "enabled" } };
+
+describe("what goes out", { concurrency: 2 }, () => {
+  /**
+   * By what they know: a budget, adaptive thinking, no thinking at all; then those that want less
+   * to be said.
+   */
+  const MODELS = {
+    old: {
+      upstream_model: "claude-4-5-m",
+      reasoning: true,
+      thinking: "budget",
+      max_output_tokens: 64_000,
+    },
+    new: { upstream_model: "claude-5-m", reasoning: true },
+    plain: { upstream_model: "claude-4-5-m" },
+    mute: { upstream_model: "claude-5-m", omit: ["temperature", "top_p"] },
+    stubborn: { upstream_model: "claude-5-m", reasoning: true, thinking_off: false },
+    unswitched: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "none" },
+  };
+
+  /**
+   * A gateway before the fake, and behind it another provider that can do everything, for aliases.
+   * `ask` must break no rule of the fake's.
+   */
+  async function bench(t: TestContext, over: object = {}) {
+    const provider = await startAnthropic(t, { m: () => ({ text: "Fine." }) });
+    const other = await startProvider(t, { able: speak("Fine.") });
+    const gw = await startGateway(
+      t,
+      configFor(
+        other.url,
+        [],
+        merge(
+          {
+            providers: {
+              claude: { vendor: "anthropic", base_url: provider.url, api_key: PROVIDER_KEY },
+            },
+            models: {
+              ...Object.fromEntries(
+                Object.entries(MODELS).map(([name, settings]) => [
+                  name,
+                  { provider: "claude", ...settings },
+                ]),
+              ),
+              able: { provider: "lab", thinking: "none" },
+            },
+            aliases: { both: { models: ["plain", "able"] } },
+          },
+          over,
+        ) as object,
+      ),
+    );
+    const ask = async (fields: Json): Promise<Json> => {
+      const before = provider.asked.length;
+      const response = await gw.chat({ model: "plain", messages: user("hi"), ...fields });
+      const said = await response.text();
+      assert.deepEqual([response.status, provider.broken], [200, []], said);
+      assert.equal(provider.asked.length, before + 1);
+      return provider.asked[before]!.body;
+    };
+    return { provider, other, gw, ask };
+  }
+
+  const text = (said: string) => ({ type: "text", text: said });
+  const u = (...content: object[]) => ({ role: "user", content });
+  const a = (...content: object[]) => ({ role: "assistant", content });
+  const use = (id: string, input: Json = {}, name = "f") => ({ type: "tool_use", id, name, input });
+  const answer = (tool_use_id: string, content: string) => ({
+    type: "tool_result",
+    tool_use_id,
+    content,
+  });
+  const OPENING = u(text("(The conversation begins.)"));
+  const F = { name: "f", input_schema: { type: "object" } };
+  const HI = { model: "claude-4-5-m", max_tokens: 8_192, messages: [u(text("hi"))] };
+
+  it("where to, and with which headers", async (t) => {
+    const { provider, gw, ask } = await bench(t);
+    assert.deepEqual(await ask({}), HI);
+    const { path, headers, req } = provider.asked[0]!;
+    assert.deepEqual(
+      [
+        req.method,
+        path,
+        headers["x-api-key"],
+        headers["anthropic-version"],
+        headers["content-type"],
+        headers.accept,
+        headers.authorization,
+      ],
+      [
+        "POST",
+        "/v1/messages",
+        PROVIDER_KEY,
+        "2023-06-01",
+        "application/json",
+        "application/json",
+        undefined,
+      ],
+    );
+    await (
+      await gw.chat({
+        model: "plain",
+        messages: user("hi"),
+        stream: true,
+        stream_options: { include_usage: true },
+      })
+    ).text();
+    assert.deepEqual(
+      [provider.asked[1]!.body, provider.asked[1]!.headers.accept],
+      [{ ...HI, stream: true }, "text/event-stream"],
+    );
+  });
+
+  const said = (role: string, content: unknown) => ({ role, content });
+  const called = (...ids: string[]) => ({
+    role: "assistant",
+    content: null,
+    tool_calls: ids.map((id) => call(id)),
+  });
+  const call = (id: string, args = "{}", name = "f") => ({
+    id,
+    type: "function",
+    function: { name, arguments: args },
+  });
+  const result = (tool_call_id: string, content: unknown) => ({
+    role: "tool",
+    tool_call_id,
+    content,
+  });
+  const image = (url: string) => ({ type: "image_url", image_url: { url } });
+  const file = (file_data: string) => ({ type: "file", file: { filename: "a", file_data } });
+  const base64 = (words: string): string => Buffer.from(words).toString("base64");
+  const CONVERSATIONS: [name: string, messages: Json[], out: Json[], system?: string][] = [
+    [
+      "system texts, wherever they stood",
+      [
+        said("system", "A"),
+        said("user", "hi"),
+        said("developer", [text("B"), text("C")]),
+        said("assistant", "yes"),
+        said("system", " \n"),
+        said("user", "so"),
+      ],
+      [u(text("hi")), a(text("yes")), u(text("so"))],
+      "A\n\nBC",
+    ],
+    [
+      "neighbours of one role",
+      [
+        said("user", "a"),
+        said("system", "S"),
+        said("user", "b"),
+        said("assistant", "c"),
+        said("assistant", "d"),
+        said("user", "e"),
+      ],
+      [u(text("a"), text("b")), a(text("c"), text("d")), u(text("e"))],
+      "S",
+    ],
+    [
+      "no user at the beginning",
+      [said("assistant", "Welcome."), said("user", "hi")],
+      [OPENING, a(text("Welcome.")), u(text("hi"))],
+    ],
+    ["nobody at all", [said("system", "Begin."), said("user", "")], [OPENING], "Begin."],
+    [
+      "empty texts",
+      [
+        said("user", [text(" "), image("data:image/png;base64,AA=="), text("")]),
+        said("assistant", "\n"),
+        said("user", "hi"),
+        { ...called("c"), content: "" },
+        result("c", ""),
+      ],
+      [
+        u(
+          { type: "image", source: { type: "base64", media_type: "image/png", data: "AA==" } },
+          text("hi"),
+        ),
+        a(use("c")),
+        u(answer("c", "")),
+      ],
+    ],
+    [
+      "an image with a parameter; a blank result",
+      [
+        said("user", [image("data:image/png;charset=utf-8;base64,AA==")]),
+        called("c"),
+        result("c", " \n"),
+      ],
+      [
+        u({ type: "image", source: { type: "base64", media_type: "image/png", data: "AA==" } }),
+        a(use("c")),
+        u(answer("c", "")),
+      ],
+    ],
+    [
+      "images and files among texts",
+      [
+        said("user", [
+          text("x"),
+          image("data:image/jpeg;base64,/9j/"),
+          image("https://pictures.invalid/a.png"),
+          text("y"),
+          {
+            type: "file",
+            file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBE" },
+          },
+        ]),
+      ],
+      [
+        u(
+          text("x"),
+          { type: "image", source: { type: "base64", media_type: "image/jpeg", data: "/9j/" } },
+          { type: "image", source: { type: "url", url: "https://pictures.invalid/a.png" } },
+          text("y"),
+          {
+            type: "document",
+            source: { type: "base64", media_type: "application/pdf", data: "JVBE" },
+          },
+        ),
+      ],
+    ],
+    [
+      "files of plain text",
+      [
+        said("user", [
+          file(`data:Text/Plain;charset=utf-8;base64,${base64("\u{feff}Gr\u00fc\u00dfe\n")}`),
+          file("data:Application/PDF;base64,JVBE"),
+        ]),
+      ],
+      [
+        u(
+          {
+            type: "document",
+            source: { type: "text", media_type: "text/plain", data: "Gr\u00fc\u00dfe\n" },
+          },
+          {
+            type: "document",
+            source: { type: "base64", media_type: "application/pdf", data: "JVBE" },
+          },
+        ),
+      ],
+    ],
+    [
+      "the end of what the assistant has begun",
+      [
+        said("user", "hi"),
+        said("assistant", "Well, \n"),
+        said("user", "go on"),
+        said("assistant", "a \n"),
+        said("assistant", "b \n"),
+      ],
+      [u(text("hi")), a(text("Well, \n")), u(text("go on")), a(text("a \n"), text("b"))],
+    ],
+    [
+      "results beside their calls, before any text",
+      [
+        said("user", "hi"),
+        { ...called("x", "y"), content: "I look." },
+        result("x", "1"),
+        result("y", [text("2"), text("3")]),
+        said("user", "well?"),
+      ],
+      [
+        u(text("hi")),
+        a(text("I look."), use("x"), use("y")),
+        u(answer("x", "1"), answer("y", "23"), text("well?")),
+      ],
+    ],
+    [
+      "results out of order and late",
+      [
+        said("user", "hi"),
+        called("x", "y"),
+        result("y", "2"),
+        said("user", "wait"),
+        said("assistant", "Yes."),
+        result("x", "1"),
+        said("user", "well?"),
+      ],
+      [
+        u(text("hi")),
+        a(use("x"), use("y")),
+        u(answer("x", "1"), answer("y", "2"), text("wait")),
+        a(text("Yes.")),
+        u(text("well?")),
+      ],
+    ],
+    [
+      "results that are missing",
+      [
+        said("user", "hi"),
+        called("x"),
+        said("assistant", "Never mind."),
+        said("user", "ok"),
+        called("z"),
+      ],
+      [
+        u(text("hi")),
+        a(use("x")),
+        u(answer("x", "")),
+        a(text("Never mind.")),
+        u(text("ok")),
+        a(use("z")),
+        u(answer("z", "")),
+      ],
+    ],
+    [
+      "ids that begin anew in each turn",
+      [
+        said("user", "hi"),
+        called("0", "1"),
+        result("0", "a"),
+        result("1", "b"),
+        called("0"),
+        result("0", "c"),
+      ],
+      [
+        u(text("hi")),
+        a(use("0"), use("1")),
+        u(answer("0", "a"), answer("1", "b")),
+        a(use("0_2")),
+        u(answer("0_2", "c")),
+      ],
+    ],
+    [
+      "an id that comes again after a call that nobody answered",
+      [said("user", "hi"), called("0"), said("user", "again"), called("0"), result("0", "new")],
+      [
+        u(text("hi")),
+        a(use("0")),
+        u(answer("0", ""), text("again")),
+        a(use("0_1")),
+        u(answer("0_1", "new")),
+      ],
+    ],
+    [
+      "a call that is answered twice",
+      [said("user", "hi"), called("0"), result("0", "a"), result("0", "b")],
+      [u(text("hi")), a(use("0")), u(answer("0", "a\nb"))],
+    ],
+    [
+      "an id that a client itself had made of another",
+      [
+        said("user", "hi"),
+        called("0", "0_2"),
+        result("0", "a"),
+        result("0_2", "b"),
+        called("0"),
+        result("0", "c"),
+      ],
+      [
+        u(text("hi")),
+        a(use("0"), use("0_2")),
+        u(answer("0", "a"), answer("0_2", "b")),
+        a(use("0_3")),
+        u(answer("0_3", "c")),
+      ],
+    ],
+    [
+      "arguments that are no object",
+      [
+        said("user", "hi"),
+        {
+          ...called(),
+          tool_calls: ['{"a":[1]}', "", '{"a":', "[1]", "null", '"x"'].map((args, at) =>
+            call(`c${at}`, args),
+          ),
+        },
+      ],
+      [
+        u(text("hi")),
+        a(
+          use("c0", { a: [1] }),
+          use("c1"),
+          ...['{"a":', "[1]", "null", '"x"'].map((_raw, at) => use(`c${at + 2}`, { _raw })),
+        ),
+        u(...[0, 1, 2, 3, 4, 5].map((at) => answer(`c${at}`, ""))),
+      ],
+    ],
+  ];
+  for (const [name, messages, out, system] of CONVERSATIONS) {
+    it(name, async (t) => {
+      const calls = messages.some((message) => "tool_calls" in message);
+      // Tools that were called must be declared, although nobody may call them now.
+      const expected = {
+        ...HI,
+        messages: out,
+        ...(system && { system }),
+        ...(calls && { tools: [F], tool_choice: { type: "none" } }),
+      };
+      assert.deepEqual(await (await bench(t)).ask({ messages }), expected);
+    });
+  }
+
+  it("files of any other type are refused before Anthropic is asked", async (t) => {
+    const { gw, provider } = await bench(t);
+    for (const type of ["text/csv", "image/png", `a/${"b".repeat(1_000)}`]) {
+      const messages = [said("user", [file(`data:${type};base64,QQ==`)])];
+      const response = await gw.chat({ model: "plain", messages });
+      const { error } = (await response.json()) as Json;
+      assert.deepEqual([response.status, error.code], [400, "unsupported_value"]);
+      assert.ok(error.message.includes(`text/plain, got ${type.slice(0, 60)}`), error.message);
+      assert.ok(error.message.length < 200);
+    }
+    assert.equal(provider.asked.length, 0);
+  });
+
+  it("ids with characters that are refused there: others, the same in call and result, and no two alike", async (t) => {
+    const ids = ["functions.f:0", "functions.f:1", "ü", "ok_-1"];
+    const { messages } = await (await bench(t)).ask({
+      messages: [...user("hi"), called(...ids), ...ids.map((id) => result(id, id))],
+    });
+    const sent: string[] = messages[1].content.map(({ id }: Json) => id);
+    for (const id of sent) assert.match(id, /^[A-Za-z0-9_-]+$/);
+    assert.deepEqual([new Set(sent).size, sent[3]], [4, "ok_-1"]);
+    assert.deepEqual(
+      messages[2].content,
+      ids.map((id, at) => answer(sent[at]!, id)),
+    );
+  });
+
+  it("several tools that were called, and none that may be: each is declared once", async (t) => {
+    const messages = [
+      ...user("hi"),
+      { ...called(), tool_calls: [call("a"), call("b", "{}", "g"), call("c")] },
+      ...user("so"),
+    ];
+    const { tools, tool_choice } = await (await bench(t)).ask({ messages });
+    assert.deepEqual([tools, tool_choice], [[F, { ...F, name: "g" }], { type: "none" }]);
+  });
+
+  const PSEUDONYM = createHash("sha256").update("alice").digest("hex").slice(0, 32);
+  const NUMBER = {
+    type: "number",
+    description: "How warm",
+    minimum: -40,
+    exclusiveMaximum: 60,
+    multipleOf: 0.5,
+  };
+  const BOUNDED = {
+    type: "object",
+    required: ["warmth"],
+    additionalProperties: { type: "string" },
+    properties: {
+      warmth: NUMBER,
+      minimum: { type: "string", minLength: 1, maxLength: 9, pattern: "^a" },
+      days: {
+        type: "array",
+        minItems: 1,
+        maxItems: 7,
+        uniqueItems: true,
+        items: { anyOf: [{ type: "object", properties: {} }, { $ref: "#/$defs/d" }] },
+      },
+    },
+    $defs: { d: { type: "object", properties: { n: { type: "integer", maximum: 3 } } } },
+  };
+  const CLOSED = {
+    type: "object",
+    required: ["warmth"],
+    additionalProperties: false,
+    properties: {
+      warmth: {
+        type: "number",
+        description: "How warm; minimum: -40; exclusiveMaximum: 60; multipleOf: 0.5",
+      },
+      minimum: { type: "string", description: "minLength: 1; maxLength: 9; pattern: ^a" },
+      days: {
+        type: "array",
+        description: "minItems: 1; maxItems: 7; uniqueItems: true",
+        items: {
+          anyOf: [
+            { type: "object", properties: {}, additionalProperties: false },
+            { $ref: "#/$defs/d" },
+          ],
+        },
+      },
+    },
+    $defs: {
+      d: {
+        type: "object",
+        properties: { n: { type: "integer", description: "maximum: 3" } },
+        additionalProperties: false,
+      },
+    },
+  };
+  const format = (schema: object) => ({ format: { type: "json_schema", schema } });
+  const named = (type: string, schema?: object) => ({
+    response_format: {
+      type,
+      ...(type === "json_schema" && {
+        json_schema: { name: "x", strict: true, ...(schema && { schema }) },
+      }),
+    },
+  });
+  const JSON_ONLY =
+    "Answer with one JSON object and nothing else: no prose around it, no code fence.";
+  const fn = (more: object) => ({ type: "function", function: { name: "f", ...more } });
+  const TOOLS = [
+    fn({ description: "Does.", parameters: BOUNDED, strict: false }),
+    fn({ name: "g" }),
+  ];
+  const SENT = [
+    { name: "f", description: "Does.", input_schema: BOUNDED },
+    { name: "g", input_schema: { type: "object" } },
+  ];
+  const choose = (tool_choice: unknown, more: Json = {}) => ({
+    tools: TOOLS,
+    tool_choice,
+    ...more,
+  });
+  const G = { type: "function", function: { name: "g" } };
+  const alone = { parallel_tool_calls: false };
+  const OFF = { thinking: { type: "disabled" } };
+  const ADAPTIVE = { thinking: { type: "adaptive", display: "summarized" } };
+  const NEW = { model: "claude-5-m" };
+  const effort = (depth: string) => ({ output_config: { effort: depth } });
+  const budget = (max_tokens: number, budget_tokens: number) => ({
+    max_tokens,
+    thinking: { type: "enabled", budget_tokens },
+  });
+
+  /**
+   * What is said beside "hi", and what goes out beside HI; the model is "plain" unless it says
+   * otherwise.
+   */
+  const FIELDS: [name: string, fields: Json, out: Json][] = [
+    ["max_tokens", { max_tokens: 100 }, { max_tokens: 100 }],
+    ["max_completion_tokens", { max_completion_tokens: 90, max_tokens: 100 }, { max_tokens: 90 }],
+    ["max_tokens above the vendor's default", { max_tokens: 32_000 }, { max_tokens: 32_000 }],
+    [
+      "max_tokens above the model's",
+      { model: "old", max_tokens: 64_001 },
+      { max_tokens: 64_000, ...OFF },
+    ],
+    ["max_tokens of a model that says its own", { model: "old" }, { max_tokens: 64_000, ...OFF }],
+    ["temperature", { temperature: 0.3 }, { temperature: 0.3 }],
+    ["temperature 0", { temperature: 0, top_p: 0.5 }, { temperature: 0 }],
+    ["temperature above 1", { temperature: 1.5 }, { temperature: 1 }],
+    ["top_p", { top_p: 0.5 }, { top_p: 0.5 }],
+    ["temperature and top_p: one of them", { temperature: 0.3, top_p: 0.5 }, { temperature: 0.3 }],
+    ["neither, for a model that takes none", { model: "mute", temperature: 0.3, top_p: 0.5 }, NEW],
+    [
+      "neither while thinking",
+      { model: "old", ...ON, temperature: 0.3, top_p: 0.5, max_tokens: 4_000 },
+      budget(4_000, 2_000),
+    ],
+    [
+      "one of them while not thinking",
+      { model: "old", temperature: 0.3, top_p: 0.5, max_tokens: 9 },
+      { temperature: 0.3, max_tokens: 9, ...OFF },
+    ],
+    ["one stop", { stop: "END" }, { stop_sequences: ["END"] }],
+    [
+      "blank stops among others",
+      { stop: ["END", "\n", " ", " x"] },
+      { stop_sequences: ["END", " x"] },
+    ],
+    ["the user, by a pseudonym", { user: "alice" }, { metadata: { user_id: PSEUDONYM } }],
+    [
+      "what has no word there",
+      {
+        seed: 7,
+        n: 1,
+        metadata: { a: "b" },
+        store: true,
+        logit_bias: { 1: 1 },
+        service_tier: "flex",
+        top_k: 1,
+        ...alone,
+      },
+      {},
+    ],
+    [
+      "penalties of 0, no logprobs, no stops, no tools",
+      {
+        frequency_penalty: 0,
+        presence_penalty: 0,
+        logprobs: false,
+        top_logprobs: 2,
+        stop: [],
+        tools: [],
+      },
+      {},
+    ],
+
+    [
+      "tools, none of them to be called",
+      { tools: TOOLS },
+      { tools: SENT, tool_choice: { type: "none" } },
+    ],
+    ["tool_choice none", choose("none", alone), { tools: SENT, tool_choice: { type: "none" } }],
+    ["tool_choice auto", choose("auto"), { tools: SENT, tool_choice: { type: "auto" } }],
+    ["tool_choice required", choose("required"), { tools: SENT, tool_choice: { type: "any" } }],
+    [
+      "tool_choice with a name",
+      choose(G),
+      { tools: SENT, tool_choice: { type: "tool", name: "g" } },
+    ],
+    [
+      "tool_choice auto, one at a time",
+      choose("auto", alone),
+      { tools: SENT, tool_choice: { type: "auto", disable_parallel_tool_use: true } },
+    ],
+    [
+      "tool_choice required, one at a time",
+      choose("required", alone),
+      { tools: SENT, tool_choice: { type: "any", disable_parallel_tool_use: true } },
+    ],
+    [
+      "tool_choice with a name, one at a time",
+      choose(G, alone),
+      { tools: SENT, tool_choice: { type: "tool", name: "g", disable_parallel_tool_use: true } },
+    ],
+    [
+      "tool_choice auto, several at a time",
+      choose("auto", { parallel_tool_calls: true }),
+      { tools: SENT, tool_choice: { type: "auto" } },
+    ],
+    [
+      "tool_choice required while thinking",
+      choose("required", { model: "new", ...ON }),
+      { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "auto" } },
+    ],
+    [
+      "tool_choice with a name while thinking, one at a time",
+      choose(G, { model: "new", ...ON, ...alone }),
+      {
+        ...NEW,
+        ...ADAPTIVE,
+        tools: SENT,
+        tool_choice: { type: "auto", disable_parallel_tool_use: true },
+      },
+    ],
+    [
+      "tool_choice none while thinking",
+      choose("none", { model: "new", ...ON }),
+      { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "none" } },
+    ],
+    [
+      "a strict tool",
+      { tools: [fn({ parameters: BOUNDED, strict: true })], tool_choice: "auto" },
+      { tools: [{ name: "f", input_schema: CLOSED, strict: true }], tool_choice: { type: "auto" } },
+    ],
+    [
+      "a strict tool: what may be null is closed too, values are no schemas",
+      {
+        tools: [
+          fn({
+            parameters: {
+              type: null,
+              properties: { a: { type: ["object", "null"] }, b: { enum: [{ minimum: 1 }] } },
+            },
+            strict: true,
+          }),
+        ],
+      },
+      {
+        tools: [
+          {
+            name: "f",
+            input_schema: {
+              type: "object",
+              properties: {
+                a: { type: ["object", "null"], additionalProperties: false },
+                b: { enum: [{ minimum: 1 }] },
+              },
+              additionalProperties: false,
+            },
+            strict: true,
+          },
+        ],
+        tool_choice: { type: "none" },
+      },
+    ],
+    [
+      "a strict tool: properties named like keywords are schemas like any other",
+      {
+        tools: [
+          fn({
+            parameters: {
+              properties: Object.fromEntries(
+                ["enum", "const", "default", "minimum", "properties"].map((name) => [
+                  name,
+                  { type: "object" },
+                ]),
+              ),
+            },
+            strict: true,
+          }),
+        ],
+      },
+      {
+        tools: [
+          {
+            name: "f",
+            input_schema: {
+              type: "object",
+              properties: Object.fromEntries(
+                ["enum", "const", "default", "minimum", "properties"].map((name) => [
+                  name,
+                  { type: "object", additionalProperties: false },
+                ]),
+              ),
+              additionalProperties: false,
+            },
+            strict: true,
+          },
+        ],
+        tool_choice: { type: "none" },
+      },
+    ],
+    [
+      "a strict tool without parameters",
+      { tools: [fn({ strict: true })] },
+      {
+        tools: [
+          {
+            name: "f",
+            input_schema: { type: "object", additionalProperties: false },
+            strict: true,
+          },
+        ],
+        tool_choice: { type: "none" },
+      },
+    ],
+
+    ["adaptive thinking, off", { model: "new" }, { ...NEW, ...OFF }],
+    ["adaptive thinking, on", { model: "new", ...ON }, { ...NEW, ...ADAPTIVE }],
+    [
+      "adaptive thinking, off, whatever its depth",
+      { model: "new", thinking: { type: "disabled" }, reasoning_effort: "high" },
+      { ...NEW, ...OFF },
+    ],
+    [
+      "adaptive thinking, asked for by its depth alone",
+      { model: "new", reasoning_effort: "high", temperature: 0.3 },
+      { ...NEW, ...ADAPTIVE, ...effort("high") },
+    ],
+    [
+      "adaptive thinking, depth none",
+      { model: "new", reasoning_effort: "none" },
+      { ...NEW, ...OFF },
+    ],
+    [
+      "a budget, asked for by its depth alone",
+      { model: "old", reasoning_effort: "medium" },
+      budget(64_000, 32_000),
+    ],
+    ...[
+      ["minimal", "low"],
+      ["low", "low"],
+      ["medium", "medium"],
+      ["high", "high"],
+      ["xhigh", "xhigh"],
+      ["max", "max"],
+    ].map(([given, depth]): [string, Json, Json] => [
+      `adaptive thinking, ${given}`,
+      { model: "new", ...ON, reasoning_effort: given },
+      { ...NEW, ...ADAPTIVE, ...effort(depth!) },
+    ]),
+    ["thinking that cannot be switched off, off", { model: "stubborn" }, NEW],
+    [
+      "thinking that cannot be switched off, on",
+      { model: "stubborn", ...ON, reasoning_effort: "low" },
+      { ...NEW, ...ADAPTIVE, ...effort("low") },
+    ],
+    [
+      "no switch: nothing is said, on or off",
+      { model: "unswitched", ...ON, reasoning_effort: "low", temperature: 0.3 },
+      { temperature: 0.3 },
+    ],
+    [
+      "a model that does not think",
+      { ...ON, reasoning_effort: "low", temperature: 0.3 },
+      { temperature: 0.3 },
+    ],
+    ["a budget, off", { model: "old", max_tokens: 10 }, { max_tokens: 10, ...OFF }],
+    ["a budget, on", { model: "old", ...ON }, budget(64_000, 32_000)],
+    ...(
+      [
+        ["minimal", 2_000],
+        ["low", 2_000],
+        ["medium", 5_000],
+        ["high", 8_000],
+        ["xhigh", 9_000],
+        ["max", 9_500],
+      ] as const
+    ).map(([depth, tokens]): [string, Json, Json] => [
+      `a budget, ${depth}: its share`,
+      { model: "old", ...ON, max_tokens: 10_000, reasoning_effort: depth },
+      budget(10_000, tokens),
+    ]),
+    [
+      "a budget of at least 1024",
+      { model: "old", ...ON, max_tokens: 2_047, reasoning_effort: "low" },
+      budget(2_047, 1_024),
+    ],
+    ["a budget below max_tokens", { model: "old", ...ON, max_tokens: 1_025 }, budget(1_025, 1_024)],
+    [
+      "max_tokens that leave no room for a budget: the client's stay for the answer, however deep",
+      { model: "old", ...ON, max_tokens: 100, reasoning_effort: "max" },
+      budget(1_124, 1_024),
+    ],
+    [
+      "max_tokens that leave no room for a budget",
+      { model: "old", ...ON, max_tokens: 1_024 },
+      budget(2_048, 1_024),
+    ],
+    [
+      "a single token beside a budget",
+      { model: "old", ...ON, max_tokens: 1 },
+      budget(1_025, 1_024),
+    ],
+
+    ["json_object", named("json_object"), { system: JSON_ONLY }],
+    ["json_schema without a schema", named("json_schema"), { system: JSON_ONLY }],
+    [
+      "json_schema: bounds are told in words, objects are closed",
+      named("json_schema", BOUNDED),
+      { output_config: format(CLOSED) },
+    ],
+    [
+      "json_schema beside a depth of thinking",
+      { model: "new", ...ON, reasoning_effort: "low", ...named("json_schema", { type: "object" }) },
+      {
+        ...NEW,
+        ...ADAPTIVE,
+        output_config: {
+          effort: "low",
+          ...format({ type: "object", additionalProperties: false }),
+        },
+      },
+    ],
+    ["text", named("text"), {}],
+  ];
+  for (const [name, fields, out] of FIELDS) {
+    it(name, async (t) => assert.deepEqual(await (await bench(t)).ask(fields), { ...HI, ...out }));
+  }
+
+  it("json_object after system texts; nothing but blank stops", async (t) => {
+    const { ask } = await bench(t);
+    assert.deepEqual(
+      (await ask({ messages: [said("system", "S"), said("user", "hi")], ...named("json_object") }))[
+        "system"
+      ],
+      `S\n\n${JSON_ONLY}`,
+    );
+    assert.deepEqual((await ask({ stop: [" ", "\n"] }))["stop_sequences"] ?? [], []);
+  });
+
+  const audio = {
+    messages: [
+      said("user", [{ type: "input_audio", input_audio: { data: "AA==", format: "wav" } }]),
+    ],
+  };
+  for (const [fields, param] of [
+    [{ frequency_penalty: 0.1 }, "frequency_penalty"],
+    [{ presence_penalty: -0.1 }, "presence_penalty"],
+    [{ logprobs: true }, "logprobs"],
+    [audio, "messages[0].content"],
+  ] as const) {
+    it(`${param}: refused for the model, asked of the next candidate for an alias`, async (t) => {
+      const { gw, provider, other } = await bench(t, {
+        models: { able: { supports: ["logprobs", "audio"] } },
+      });
+      const refused = await gw.chat({ model: "plain", messages: user("hi"), ...fields });
+      const { error } = await json(refused);
+      assert.deepEqual(
+        [refused.status, error.type, error.code, error.param, provider.asked.length],
+        [400, "invalid_request_error", "unsupported_value", param, 0],
+      );
+      const served = await gw.chat({ model: "both", messages: user("hi"), ...fields });
+      assert.deepEqual(
+        [served.status, (await json(served)).model, provider.asked.length, other.asked.length],
+        [200, "able", 0, 1],
+      );
+    });
+  }
+
+  it("a file that is stored at the provider is not passed on: 400, and nobody is asked", async (t) => {
+    const { gw, provider } = await bench(t);
+    const response = await gw.chat({
+      model: "plain",
+      messages: [said("user", [{ type: "file", file: { file_id: "file-1" } }])],
+    });
+    assert.deepEqual(
+      [response.status, (await json(response)).error.code, provider.asked.length],
+      [400, "unsupported_value", 0],
+    );
+  });
+});
+
+const USAGE = {
+  input_tokens: 10,
+  cache_creation_input_tokens: 2,
+  cache_read_input_tokens: 8,
+  output_tokens: 7,
+};
+const OWN_WORDS = "the provider's own words";
+
+/** A whole reply. */
+const message = (
+  content: readonly object[],
+  stop_reason: string | null = "end_turn",
+  usage: object = USAGE,
+) => ({
+  id: "msg_1",
+  type: "message",
+  role: "assistant",
+  model: "claude-2026",
+  content,
+  stop_reason,
+  stop_sequence: null,
+  usage,
+});
+const whole = (...reply: Parameters<typeof message>): Behaviour => status(200, message(...reply));
+const start = (
+  content: readonly object[] = [],
+  usage: object = { ...USAGE, output_tokens: 1 },
+) => ({ type: "message_start", message: message(content, null, usage) });
+/** A block of a stream, from its beginning to its end. */
+const block = (index: number, content_block: object, ...deltas: readonly object[]) => [
+  { type: "content_block_start", index, content_block },
+  ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
+  { type: "content_block_stop", index },
+];
+const ended = (stop_reason: string | null = "end_turn", usage: object = { output_tokens: 7 }) => ({
+  type: "message_delta",
+  delta: { stop_reason, stop_sequence: null },
+  usage,
+});
+const STOP = { type: "message_stop" };
+const PING = { type: "ping" };
+const failure = (type: string, words = OWN_WORDS) => ({
+  type: "error",
+  error: { type, message: words },
+  request_id: "req_upstream",
+});
+
+const textBlock = (text: string) => ({ type: "text", text });
+const thought = (thinking: string, signature: string) => ({
+  type: "thinking",
+  thinking,
+  signature,
+});
+const REDACTED = { type: "redacted_thinking", data: "cmVkYWN0ZWQ=" };
+const toolUse = (id: string, name: string, input: Json | string) => ({
+  type: "tool_use",
+  id,
+  name,
+  input,
+});
+const say = (text: string) => ({ type: "text_delta", text });
+const think = (thinking: string) => ({ type: "thinking_delta", thinking });
+const sign = (signature: string) => ({ type: "signature_delta", signature });
+const input = (partial_json: string) => ({ type: "input_json_delta", partial_json });
+
+const sse = (events: readonly Json[]): string =>
+  events.map((each) => `event: ${each["type"]}\ndata: ${JSON.stringify(each)}\n\n`).join("");
+/** A stream in pieces of `size` bytes. */
+const spoken = (events: readonly Json[], size = Infinity): Behaviour =>
+  rawStream(sse(events), size);
+/** One that is reset, or goes on in silence. */
+const broken =
+  (events: readonly Json[], ending: "cut" | "open"): Behaviour =>
+  ({ res, socket }) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write(sse(events), () => (ending === "cut" ? socket.resetAndDestroy() : undefined));
+  };
+
+/**
+ * The model "m" of a provider that does what it is told, and "both": an alias for it and then "ok",
+ * which has no more room.
+ */
+async function serving(t: TestContext, behaviour: Behaviour, settings: object = {}) {
+  const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
+  const config = configFor(provider.url, ["ok"], {
+    providers: { claude: { dialect: "anthropic", base_url: provider.url, api_key: "sk-claude" } },
+    models: {
+      m: { provider: "claude", reasoning: true, context_tokens: 9_000, ...settings },
+      ok: { context_tokens: 9_000 },
+    },
+    aliases: { both: { models: ["m", "ok"] } },
+  });
+  return { ...provider, config, gw: await startGateway(t, config) };
+}
+
+/** Asks "m", whole and streamed in pieces of two sizes: all must say the same. */
+async function answers(t: TestContext, reply: Json, events: readonly Json[], request: object = ON) {
+  let size = Infinity;
+  const { gw } = await serving(t, (asked) =>
+    (asked.body["stream"] ? spoken(events, size) : status(200, reply))(asked),
+  );
+  const response = await gw.chat({ model: "m", messages: user("hi"), ...request });
+  const {
+    choices: [{ message, finish_reason }],
+    usage,
+  } = await json(response);
+  for (size of [Infinity, 5]) {
+    const { chunks, done, error } = await readStream(
+      await gw.chat({
+        model: "m",
+        messages: user("hi"),
+        ...request,
+        stream: true,
+        stream_options: { include_usage: true },
+      }),
+    );
+    assertSound(chunks, "m");
+    const streamed = assemble(chunks);
+    // A stream begins before it knows whether text will come.
+    assert.deepEqual(
+      { ...streamed.message, content: streamed.message["content"] || null },
+      { ...message, content: message.content || null },
+    );
+    assert.deepEqual(
+      [done, error, streamed.finish_reason, chunks.at(-1)!.usage],
+      [true, undefined, finish_reason, usage],
+    );
+  }
+  return { message, finish: finish_reason, usage };
+}
+
+describe("replies, whole and streamed", { concurrency: 2 }, () => {
+  const said = (
+    content: string | null,
+    reasoning_content: string,
+    ...calls: [id: string, name: string, args: string][]
+  ) => ({
+    role: "assistant",
+    content,
+    reasoning_content,
+    ...(calls.length > 0 && {
+      tool_calls: calls.map(([id, name, args]) => ({
+        id,
+        type: "function",
+        function: { name, arguments: args },
+      })),
+    }),
+  });
+  const CASES: [
+    name: string,
+    content: object[],
+    events: object[],
+    expected: object,
+    stop?: string,
+  ][] = [
+    [
+      "text",
+      [textBlock("Hello.")],
+      [start(), ...block(0, textBlock(""), say("Hel"), say("lo."))],
+      said("Hello.", ""),
+    ],
+    [
+      "several texts",
+      [
+        textBlock("One, "),
+        { ...textBlock("two."), citations: [{ type: "char_location", cited_text: "x" }] },
+      ],
+      [
+        start(),
+        ...block(0, textBlock(""), say("One, ")),
+        ...block(1, textBlock("t"), { type: "citations_delta", citation: {} }, say("wo.")),
+      ],
+      said("One, two.", ""),
+    ],
+    ["nothing", [], [start()], said("", "")],
+    [
+      "thinking",
+      [thought("Let me.", "c2ln"), textBlock("Ø.")],
+      [
+        start(),
+        ...block(0, thought("", ""), think("Let "), think("me."), sign("c2ln")),
+        ...block(1, textBlock(""), say("Ø.")),
+      ],
+      said("Ø.", "Let me."),
+    ],
+    [
+      "thinking that is not shown",
+      [thought("", "c2ln"), textBlock("Hi.")],
+      [start(), ...block(0, thought("", ""), sign("c2ln")), ...block(1, textBlock(""), say("Hi."))],
+      said("Hi.", ""),
+    ],
+    [
+      "redacted thinking",
+      [REDACTED, thought("a", "x"), REDACTED, thought("b", "y"), textBlock("Hi.")],
+      [
+        start(),
+        ...block(0, REDACTED),
+        ...block(1, thought("a", ""), sign("x")),
+        ...block(2, REDACTED),
+        ...block(3, thought("", ""), think("b"), sign("y")),
+        ...block(4, textBlock(""), say("Hi.")),
+      ],
+      said("Hi.", "ab"),
+    ],
+    [
+      "parallel tools after text",
+      [
+        textBlock("I look."),
+        toolUse("toolu_1", "f", { a: [1, "ü"] }),
+        toolUse("toolu_2", "g", { b: {} }),
+      ],
+      [
+        start(),
+        ...block(0, textBlock(""), say("I look.")),
+        ...block(1, toolUse("toolu_1", "f", {}), input(""), input('{"a":[1'), input(',"ü"]}')),
+        ...block(2, toolUse("toolu_2", "g", {}), input('{"b":{}}')),
+      ],
+      said("I look.", "", ["toolu_1", "f", '{"a":[1,"ü"]}'], ["toolu_2", "g", '{"b":{}}']),
+      "tool_use",
+    ],
+    [
+      "tools without input",
+      [toolUse("toolu_1", "f", {}), toolUse("toolu_2", "g", {})],
+      [
+        start(),
+        ...block(0, toolUse("toolu_1", "f", {}), input("")),
+        ...block(1, toolUse("toolu_2", "g", {})),
+      ],
+      said(null, "", ["toolu_1", "f", "{}"], ["toolu_2", "g", "{}"]),
+      "tool_use",
+    ],
+    [
+      "input in the block's beginning",
+      [toolUse("toolu_1", "f", { a: 1 })],
+      [start(), ...block(0, toolUse("toolu_1", "f", { a: 1 }))],
+      said(null, "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "content in the message's beginning",
+      [
+        toolUse("toolu_1", "f", { a: 1 }),
+        thought("Hm.", "s"),
+        textBlock("So: "),
+        toolUse("toolu_2", "g", { b: 2 }),
+        toolUse("toolu_3", "g", {}),
+      ],
+      [
+        start([toolUse("toolu_1", "f", { a: 1 }), thought("Hm.", "s"), textBlock("So: ")]),
+        ...block(0, toolUse("toolu_2", "g", {}), input('{"b":2}')),
+        ...block(1, toolUse("toolu_3", "g", {})),
+      ],
+      said(
+        "So: ",
+        "Hm.",
+        ["toolu_1", "f", '{"a":1}'],
+        ["toolu_2", "g", '{"b":2}'],
+        ["toolu_3", "g", "{}"],
+      ),
+      "tool_use",
+    ],
+    [
+      "the provider's own tools, pings, and unknown events and deltas are left out",
+      [
+        { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "x" } },
+        { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },
+        textBlock("Hi."),
+        toolUse("toolu_1", "f", { a: 1 }),
+      ],
+      [
+        start(),
+        PING,
+        ...block(
+          0,
+          { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} },
+          input('{"query":"x"}'),
+        ),
+        ...block(1, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }),
+        PING,
+        ...block(2, textBlock(""), say("H"), { type: "news_delta", text: "no" }, say("i.")),
+        { type: "news", text: "no", delta: { type: "text_delta", text: "no" } },
+        ...block(3, toolUse("toolu_1", "f", {}), input('{"a":1}')),
+      ],
+      said("Hi.", "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "a block that nobody knows is text",
+      [textBlock("Hi."), { type: "news", at: 1 }, toolUse("toolu_1", "f", { a: 1 })],
+      [
+        start(),
+        ...block(0, textBlock(""), say("Hi.")),
+        ...block(1, { type: "news", at: 1 }),
+        ...block(2, toolUse("toolu_1", "f", {}), input('{"a":1}')),
+      ],
+      said('Hi.{"type":"news","at":1}', "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "a call that begins with all of its arguments, which deltas repeat",
+      [toolUse("toolu_1", "f", { a: 1 })],
+      [start(), ...block(0, toolUse("toolu_1", "f", { a: 1 }), input('{"a"'), input(":1}"))],
+      said(null, "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "arguments as a string in the whole reply",
+      [toolUse("toolu_1", "f", '{"a":1}')],
+      [start(), ...block(0, toolUse("toolu_1", "f", {}), input('{"a":1}'))],
+      said(null, "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "a whole message at the end of a stream, which repeats it",
+      [textBlock("Hi."), toolUse("toolu_1", "f", { a: 1 })],
+      [
+        start(),
+        ...block(0, textBlock(""), say("Hi.")),
+        ...block(1, toolUse("toolu_1", "f", {}), input('{"a":1}')),
+        message([textBlock("Hi."), toolUse("toolu_1", "f", { a: 1 })], "tool_use"),
+      ],
+      said("Hi.", "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+  ];
+  for (const [name, content, events, expected, stop] of CASES) {
+    it(name, async (t) => {
+      const reply = await answers(t, message(content, stop), [...events, ended(stop), STOP]);
+      assert.deepEqual([reply.message, reply.finish], [expected, stop ? "tool_calls" : "stop"]);
+    });
+  }
+
+  it("thinking that nobody asked for is left out, and counted", async (t) => {
+    const usage = { ...USAGE, output_tokens_details: { thinking_tokens: 3 } };
+    const reply = await answers(
+      t,
+      message([thought("Let me.", "s"), textBlock("Hi.")], "end_turn", usage),
+      [
+        start(),
+        ...block(0, thought("", ""), think("Let me."), sign("s")),
+        ...block(1, textBlock(""), say("Hi.")),
+        ended("end_turn", usage),
+        STOP,
+      ],
+      {},
+    );
+    assert.deepEqual(
+      [
+        reply.message,
+        reply.usage.completion_tokens,
+        reply.usage.completion_tokens_details.reasoning_tokens,
+      ],
+      [{ role: "assistant", content: "Hi." }, 7, 3],
+    );
+  });
+
+  for (const [word, finish] of [
+    ["end_turn", "stop"],
+    ["stop_sequence", "stop"],
+    ["pause_turn", "stop"],
+    ["max_tokens", "length"],
+    ["model_context_window_exceeded", "length"],
+    ["refusal", "content_filter"],
+    ["something_new", "stop"],
+  ] as const) {
+    it(`${word} is ${finish}`, async (t) => {
+      const text = [textBlock("Hi.")];
+      assert.equal(
+        (
+          await answers(t, message(text, word), [
+            start(),
+            ...block(0, textBlock(""), say("Hi.")),
+            ended(word),
+            STOP,
+          ])
+        ).finish,
+        finish,
+      );
+      assert.equal(
+        (await answers(t, message([], word), [start(), ended(word), STOP])).finish,
+        finish,
+      );
+    });
+  }
+
+  const counts = (prompt: number, hit: number, completion: number, reasoning: number) => ({
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_cache_hit_tokens: hit,
+    prompt_cache_miss_tokens: prompt - hit,
+    prompt_tokens_details: { cached_tokens: hit },
+    completion_tokens_details: { reasoning_tokens: reasoning },
+  });
+  /** The same, of which something was written to the cache. */
+  const writing = (writes: object, usage: ReturnType<typeof counts>): object =>
+    merge(usage, { prompt_tokens_details: writes }) as object;
+  const WRITTEN = { cache_write_tokens: 2 };
+  const NULLS = {
+    input_tokens: null,
+    cache_creation_input_tokens: null,
+    cache_read_input_tokens: null,
+    output_tokens_details: null,
+  };
+  // Of a stream: what its beginning says, then what its end says.
+  const COUNTS: [name: string, whole: Json, first: Json, last: Json, expected: object][] = [
+    [
+      "no cache",
+      { input_tokens: 10, output_tokens: 7 },
+      { input_tokens: 10, output_tokens: 1 },
+      { output_tokens: 7 },
+      counts(10, 0, 7, 0),
+    ],
+    [
+      "a cache stands beside the input",
+      USAGE,
+      { ...USAGE, output_tokens: 1 },
+      { output_tokens: 7 },
+      writing(WRITTEN, counts(20, 8, 7, 0)),
+    ],
+    [
+      "nulls are no figures",
+      { ...USAGE, output_tokens_details: null },
+      { ...USAGE, output_tokens: 1 },
+      { ...NULLS, output_tokens: 7 },
+      writing(WRITTEN, counts(20, 8, 7, 0)),
+    ],
+    [
+      "thinking is a part of the output",
+      { ...USAGE, output_tokens_details: { thinking_tokens: 3 } },
+      { ...USAGE, output_tokens: 1 },
+      { output_tokens: 7, output_tokens_details: { thinking_tokens: 3 } },
+      writing(WRITTEN, counts(20, 8, 7, 3)),
+    ],
+    [
+      "a later figure takes the place of an earlier",
+      { ...USAGE, input_tokens: 90 },
+      USAGE,
+      { input_tokens: 90, cache_read_input_tokens: 8, output_tokens: 7 },
+      writing(WRITTEN, counts(100, 8, 7, 0)),
+    ],
+    ["all of it at the end", USAGE, {}, USAGE, writing(WRITTEN, counts(20, 8, 7, 0))],
+    [
+      "beside what is not counted",
+      {
+        ...USAGE,
+        service_tier: "standard",
+        cache_creation: { ephemeral_5m_input_tokens: 2 },
+        server_tool_use: { web_search_requests: 1 },
+      },
+      USAGE,
+      { output_tokens: 7, server_tool_use: { web_search_requests: 1 } },
+      writing(WRITTEN, counts(20, 8, 7, 0)),
+    ],
+    [
+      "written for an hour and for five minutes",
+      {
+        ...USAGE,
+        cache_creation_input_tokens: 9,
+        cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 },
+      },
+      {
+        ...USAGE,
+        cache_creation_input_tokens: 9,
+        cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 },
+      },
+      { output_tokens: 7, cache_creation: null },
+      writing({ cache_write_tokens: 9, cache_write_1h_tokens: 6 }, counts(27, 8, 7, 0)),
+    ],
+    [
+      "written, of which only the parts are stated",
+      {
+        input_tokens: 10,
+        cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 },
+        output_tokens: 7,
+      },
+      { input_tokens: 10, output_tokens: 1 },
+      {
+        cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 },
+        output_tokens: 7,
+      },
+      writing({ cache_write_tokens: 9, cache_write_1h_tokens: 6 }, counts(19, 0, 7, 0)),
+    ],
+    [
+      "of the reply alone: the prompt is estimated",
+      { output_tokens: 7 },
+      { output_tokens: 1 },
+      { output_tokens: 7 },
+      counts(1, 0, 7, 0),
+    ],
+    [
+      "an hour's share that is more than all that was written",
+      { ...USAGE, cache_creation: { ephemeral_1h_input_tokens: 90 } },
+      { ...USAGE, output_tokens: 1 },
+      { output_tokens: 7, cache_creation: { ephemeral_1h_input_tokens: 90 } },
+      writing({ cache_write_tokens: 2, cache_write_1h_tokens: 2 }, counts(20, 8, 7, 0)),
+    ],
+  ];
+  for (const [name, usage, first, last, expected] of COUNTS) {
+    it(`usage: ${name}`, async (t) => {
+      const reply = await answers(t, message([textBlock("Hi.")], "end_turn", usage), [
+        start([], first),
+        ...block(0, textBlock(""), say("Hi.")),
+        ended("end_turn", last),
+        STOP,
+      ]);
+      assert.deepEqual(reply.usage, expected);
+    });
+  }
+
+  it("usage: several ends, of which the last counts", async (t) => {
+    const events = [
+      start(),
+      ...block(0, textBlock(""), say("Hi.")),
+      ended(null, { output_tokens: 3 }),
+      ended("max_tokens", { output_tokens: 7 }),
+      STOP,
+    ];
+    assert.deepEqual(await answers(t, message([textBlock("Hi.")], "max_tokens"), events), {
+      message: said("Hi.", ""),
+      finish: "length",
+      usage: writing(WRITTEN, counts(20, 8, 7, 0)),
+    });
+  });
+});
+
+/**
+ * Status, and the model that served or the code of the error; no word of the provider's may be
+ * among it.
+ */
+async function outcome(gw: RunningGateway, request: object): Promise<[number, string]> {
+  const response = await gw.chat({ messages: user("hi"), ...request });
+  const streamed = response.headers.get("content-type")?.startsWith("text/event-stream");
+  const read = streamed ? await readStream(response) : { text: await response.text() };
+  for (const word of [OWN_WORDS, "req_upstream", "127.0.0.1"])
+    assert.ok(!read.text.includes(word), read.text);
+  if ("done" in read)
+    return [response.status, read.error?.code ?? (read.done ? read.chunks[0]!.model : "cut")];
+  const { error, model } = JSON.parse(read.text);
+  return [response.status, error?.code ?? model];
+}
+
+describe("failures", { concurrency: 2 }, () => {
+  const BEGUN = [
+    start(),
+    PING,
+    { type: "content_block_start", index: 0, content_block: textBlock("") },
+  ];
+  const HALF = [...BEGUN, { type: "content_block_delta", index: 0, delta: say("Hel") }];
+
+  const ERRORS: [status: number, type: string, code: string, words?: string][] = [
+    [400, "invalid_request_error", "upstream_rejected"],
+    [
+      400,
+      "invalid_request_error",
+      "context_length_exceeded",
+      "prompt is too long: 208310 tokens > 200000 maximum",
+    ],
+    [401, "authentication_error", "model_unavailable"],
+    [402, "billing_error", "model_unavailable"],
+    [403, "permission_error", "model_unavailable"],
+    [404, "not_found_error", "model_unavailable"],
+    [413, "request_too_large", "upstream_rejected"],
+    [429, "rate_limit_error", "model_overloaded"],
+    [500, "api_error", "upstream_error"],
+    [504, "timeout_error", "upstream_error"],
+    [529, "overloaded_error", "model_overloaded"],
+  ];
+  for (const [httpStatus, type, code, words] of ERRORS) {
+    const error = failure(type, words);
+    const clients = ["upstream_rejected", "context_length_exceeded"].includes(code);
+    const own: [number, string] = [clients ? 400 : 503, code];
+    const ways: [name: string, behaviour: Behaviour][] = [
+      [`status ${httpStatus}`, status(httpStatus, error)],
+      ["a body", (asked) => (asked.body["stream"] ? spoken([error]) : status(200, error))(asked)],
+      [
+        "an event before the first delta",
+        (asked) => (asked.body["stream"] ? spoken([...BEGUN, error]) : status(200, error))(asked),
+      ],
+    ];
+    for (const [name, behaviour] of ways) {
+      it(`${type} in ${name}: ${code}${clients ? "" : ", and an alias asks the next one"}`, async (t) => {
+        const { gw } = await serving(t, behaviour);
+        for (const stream of [false, true]) {
+          assert.deepEqual(await outcome(gw, { model: "m", stream }), own);
+          assert.deepEqual(
+            await outcome(gw, { model: "both", stream }),
+            clients ? own : [200, "ok"],
+          );
+        }
+      });
+    }
+    it(`${type} after the first delta: ${code}, said in the stream`, async (t) => {
+      const { gw, asked } = await serving(t, spoken([...HALF, error]));
+      const {
+        chunks,
+        done,
+        error: told,
+      } = await readStream(await gw.chat({ model: "both", stream: true, messages: user("hi") }));
+      assertSound(chunks, "m", { finished: false });
+      assert.deepEqual(
+        [assemble(chunks).message["content"], done, told?.code, asked.length],
+        ["Hel", false, code, 1],
+      );
+      assert.ok(!told!.message.includes(OWN_WORDS));
+    });
+  }
+
+  for (const [name, behaviour] of [
+    ["no reply at all", status(200, { type: "completion", completion: "Hi." })],
+    ["half a reply", status(200, '{"type":"message","content":[')],
+    ["a stream where none was asked for", spoken([...HALF, ended(), STOP])],
+  ] as const) {
+    it(`${name}: a failure, which an alias hides`, async (t) => {
+      const { gw } = await serving(t, behaviour);
+      assert.deepEqual(
+        [await outcome(gw, { model: "m" }), await outcome(gw, { model: "both" })],
+        [
+          [503, "upstream_error"],
+          [200, "ok"],
+        ],
+      );
+    });
+  }
+
+  const ENDINGS: [name: string, of: (events: readonly Json[]) => Behaviour][] = [
+    ["the end of the stream", (events) => spoken(events)],
+    ["a reset", (events) => broken(events, "cut")],
+  ];
+  for (const [name, of] of ENDINGS) {
+    it(`${name} before the first delta: hidden by the next candidate, else an error`, async (t) => {
+      const { gw } = await serving(t, of(BEGUN));
+      assert.deepEqual(
+        [
+          await outcome(gw, { model: "m", stream: true }),
+          await outcome(gw, { model: "both", stream: true }),
+        ],
+        [
+          [503, "upstream_error"],
+          [200, "ok"],
+        ],
+      );
+    });
+
+    it(`${name} before message_delta: an error in the stream, and no end`, async (t) => {
+      const { gw } = await serving(t, of([...HALF, { type: "content_block_stop", index: 0 }]));
+      const { chunks, done, error } = await readStream(
+        await gw.chat({ model: "both", stream: true, messages: user("hi") }),
+      );
+      assertSound(chunks, "m", { finished: false });
+      assert.deepEqual(
+        [assemble(chunks).message["content"], done, error?.code],
+        ["Hel", false, "upstream_error"],
+      );
+    });
+
+    it(`${name} after message_delta: all of it is there`, async (t) => {
+      const { gw } = await serving(t, of([...HALF, ended("max_tokens")]));
+      const { chunks, done, error } = await readStream(
+        await gw.chat({
+          model: "m",
+          stream: true,
+          stream_options: { include_usage: true },
+          messages: user("hi"),
+        }),
+      );
+      assert.deepEqual(
+        [assemble(chunks), chunks.at(-1)!.usage.total_tokens, done, error],
+        [
+          { message: { role: "assistant", content: "Hel" }, finish_reason: "length", logprobs: [] },
+          27,
+          true,
+          undefined,
+        ],
+      );
+    });
+  }
+
+  for (const [httpStatus, type, given, told] of [
+    [429, "rate_limit_error", "17", "17"],
+    [529, "overloaded_error", "3600", "60"],
+    [529, "overloaded_error", undefined, "5"],
+  ] as const) {
+    it(`${httpStatus} with retry-after ${given}: the client is told ${told} seconds`, async (t) => {
+      const { gw } = await serving(
+        t,
+        status(httpStatus, failure(type), {
+          "content-type": "application/json",
+          "anthropic-ratelimit-requests-remaining": "0",
+          ...(given && { "retry-after": given }),
+        }),
+      );
+      const { status: code, headers } = await gw.chat({ model: "m", messages: user("hi") });
+      assert.deepEqual(
+        [code, headers.get("retry-after"), headers.get("anthropic-ratelimit-requests-remaining")],
+        [503, told, null],
+      );
+    });
+  }
+
+  it("a client that leaves after the first delta pays for the prompt that message_start counted", async (t) => {
+    const { dir, gw } = await priced(
+      t,
+      { m: broken(HALF, "open") },
+      { providers: { lab: { dialect: "anthropic", thinking: "adaptive" } } },
+    );
+    const reader = (
+      await gw.chat({ model: "m", stream: true, messages: user("hi") })
+    ).body!.getReader();
+    for (let text = ""; !text.includes("Hel"); )
+      text += new TextDecoder().decode((await within(reader.read(), "the first delta")).value);
+    await reader.cancel();
+    const [settle] = await settled(dir);
+    const usage = {
+      prompt_tokens: 20,
+      completion_tokens: 1,
+      total_tokens: 21,
+      prompt_cache_hit_tokens: 8,
+      prompt_cache_miss_tokens: 12,
+      reasoning_tokens: 0,
+      cache_write_tokens: 2,
+    };
+    assert.deepEqual(
+      [settle!["status"], settle!["usage"], settle!["usage_source"], settle!["cost"]],
+      ["cancelled", usage, "estimated", costOf(usage, PRICE)],
+    );
+  });
+});
+
+describe("thoughts that come back", { concurrency: 2 }, () => {
+  const CALLED = [
+    thought("The weather, ", "c2lnMQ=="),
+    REDACTED,
+    thought("then.", "c2lnMg=="),
+    textBlock("I look."),
+    toolUse("toolu_1", "f", { a: 1 }),
+    toolUse("toolu_2", "f", {}),
+  ];
+  const STREAMED = [
+    start(),
+    ...block(0, thought("", ""), think("The "), think("weather, "), sign("c2ln"), sign("MQ==")),
+    ...block(1, REDACTED),
+    ...block(2, thought("", ""), think("then."), sign("c2lnMg==")),
+    ...block(3, textBlock(""), say("I look.")),
+    ...block(4, toolUse("toolu_1", "f", {}), input('{"a":'), input("1}")),
+    ...block(5, toolUse("toolu_2", "f", {}), input("")),
+    ended("tool_use"),
+    STOP,
+  ];
+  const isAnswer = ({ body }: Asked) =>
+    body["messages"].at(-1).content.some(({ type }: Json) => type === "tool_result");
+  const model: Behaviour = (asked) => {
+    const [content, events] = isAnswer(asked)
+      ? [[textBlock("Fine.")], [start(), ...block(0, textBlock("Fine.")), ended(), STOP]]
+      : [CALLED, STREAMED];
+    return (
+      asked.body["stream"]
+        ? spoken(events)
+        : whole(content, isAnswer(asked) ? "end_turn" : "tool_use")
+    )(asked);
+  };
+  const REQUEST = {
+    model: "m",
+    ...ON,
+    tools: [{ type: "function", function: { name: "f" } }],
+    tool_choice: "auto",
+  };
+  const results = (ids: readonly string[]) =>
+    ids.map((tool_call_id) => ({ role: "tool", tool_call_id, content: "1" }));
+  const ADAPTIVE = { type: "adaptive", display: "summarized" };
+
+  /** A first turn, its calls answered by its client; what the provider is asked then. */
+  async function loop(gw: RunningGateway, stream: boolean): Promise<Json[]> {
+    const response = await gw.chat({ ...REQUEST, stream, messages: user("hi") });
+    const said = stream
+      ? assemble((await readStream(response)).chunks).message
+      : (await json(response)).choices[0].message;
+    assert.deepEqual(
+      [said["reasoning_content"], said["tool_calls"].length],
+      ["The weather, then.", 2],
+    );
+    delete said["reasoning_content"]; // as most clients do
+    return [...user("hi"), said, ...results(["toolu_1", "toolu_2"])];
+  }
+  const ask = async (
+    { gw, asked }: { gw: RunningGateway; asked: readonly Asked[] },
+    messages: readonly Json[],
+    more: object = {},
+  ) => {
+    assert.equal((await gw.chat({ ...REQUEST, messages, ...more })).status, 200);
+    const { thinking, messages: sent, temperature } = asked.at(-1)!.body;
+    return { thinking, temperature, turns: sent.map(({ content }: Json) => content) };
+  };
+
+  for (const stream of [false, true]) {
+    it(`as they came, redacted ones too, ${stream ? "streamed" : "whole"}`, async (t) => {
+      const served = await serving(t, model);
+      const messages = await loop(served.gw, stream);
+      const { thinking, turns } = await ask(served, messages, { stream });
+      assert.deepEqual([thinking, turns[1]], [ADAPTIVE, CALLED]);
+      const later = await ask(served, [
+        ...messages,
+        { role: "assistant", content: "Fine." },
+        ...user("and?"),
+      ]);
+      assert.deepEqual(
+        [later.thinking, later.turns[1]],
+        [ADAPTIVE, CALLED],
+        "in the turns before too",
+      );
+    });
+  }
+
+  it("before the calls that they came before", async (t) => {
+    const between = [
+      thought("First.", "c2lnMQ=="),
+      toolUse("toolu_1", "f", {}),
+      thought("Then.", "c2lnMg=="),
+      toolUse("toolu_2", "f", {}),
+    ];
+    const served = await serving(t, (asked) =>
+      whole(
+        isAnswer(asked) ? [textBlock("Fine.")] : between,
+        isAnswer(asked) ? "end_turn" : "tool_use",
+      )(asked),
+    );
+    const said = (await json(await served.gw.chat({ ...REQUEST, messages: user("hi") }))).choices[0]
+      .message;
+    const { turns } = await ask(served, [...user("hi"), said, ...results(["toolu_1", "toolu_2"])]);
+    assert.deepEqual(turns[1], between);
+  });
+
+  it("the end of a message is the end of the stream, although the connection stays", () => {
+    const { push, ended } = createAnthropicDialect(createSignatureStore()).decoder({
+      upstreamModel: "m",
+      reasoning: false,
+      traits: traitsOf(VENDORS, { vendor: "anthropic" }, { reasoning: false }),
+    });
+    const over = [
+      { type: "message_start", message: {} },
+      { type: "message_delta", delta: { stop_reason: "end_turn" } },
+      { type: "ping" },
+      { type: "message_stop" },
+    ].map((event) => {
+      push(event);
+      return ended?.();
+    });
+    assert.deepEqual(over, [false, false, false, true]);
+  });
+
+  it("a whole message after its events passes to a client of this format as their end alone", () => {
+    const target = {
+      upstreamModel: "m",
+      reasoning: false,
+      traits: traitsOf(VENDORS, { vendor: "anthropic" }, { reasoning: false }),
+    };
+    const { push } = createAnthropicDialect(createSignatureStore()).decoder(target, {
+      dialect: "anthropic",
+      body: {},
+      headers: {},
+    });
+    const repeated = message([textBlock("Hi.")], "end_turn");
+    for (const event of [start(), ...block(0, textBlock(""), say("Hi."))]) push(event);
+    const parts = push(repeated);
+    assert.deepEqual(
+      parts.filter(({ type }) => type !== "usage"),
+      [
+        { type: "native", event: ended("end_turn", repeated.usage), content: false },
+        { type: "finish", reason: "stop" },
+      ],
+    );
+  });
+
+  it("not where thinking is off; and a thought that was not asked for is kept for when it is on", async (t) => {
+    const served = await serving(t, model, { thinking: "budget" });
+    const messages = await loop(served.gw, false);
+    const off = await ask(served, messages, { thinking: null, temperature: 0.5 });
+    assert.deepEqual(
+      [off.thinking, off.temperature, off.turns[1]],
+      [{ type: "disabled" }, 0.5, CALLED.slice(3)],
+    );
+    assert.deepEqual((await ask(served, messages, { max_tokens: 3_000 })).thinking, {
+      type: "enabled",
+      budget_tokens: 1_500,
+    });
+  });
+
+  it("ids that are not known: thinking is off for this request, on again when the loop is finished", async (t) => {
+    const served = await serving(t, model);
+    const known = await loop(served.gw, false);
+    const calls = [{ id: "call_x", type: "function", function: { name: "f", arguments: "{}" } }];
+    const unknown = [
+      ...known,
+      { role: "assistant", content: "Fine." },
+      ...user("and?"),
+      { role: "assistant", content: null, tool_calls: calls },
+      ...results(["call_x"]),
+    ];
+    const off = await ask(served, unknown, { temperature: 0.5 });
+    assert.deepEqual(
+      [off.thinking, off.temperature, off.turns[1], off.turns.at(-2)],
+      [{ type: "disabled" }, 0.5, CALLED.slice(3), [toolUse("call_x", "f", {})]],
+    );
+    const withText = await ask(served, [...unknown, ...user("quickly")]);
+    assert.deepEqual(
+      [withText.thinking, withText.turns.at(-1).length],
+      [{ type: "disabled" }, 2],
+      "a word beside the results does not finish it",
+    );
+    const on = await ask(
+      served,
+      [...unknown, { role: "assistant", content: "Done." }, ...user("thanks")],
+      { temperature: 0.5 },
+    );
+    assert.deepEqual(
+      [on.thinking, on.temperature, on.turns[1], on.turns[5]],
+      [ADAPTIVE, undefined, CALLED, [toolUse("call_x", "f", {})]],
+    );
+  });
+
+  it("kept while the configuration changes", async (t) => {
+    const served = await serving(t, model);
+    const messages = await loop(served.gw, true);
+    served.gw.gateway.reload(
+      checkConfig(merge(served.config, { models: { m: { max_output_tokens: 4_000 } } }), {}),
+    );
+    const { thinking, turns } = await ask(served, messages);
+    assert.deepEqual(
+      [thinking, turns[1], served.asked.at(-1)!.body["max_tokens"]],
+      [ADAPTIVE, CALLED, 4_000],
+    );
+  });
+
+  it("not to another provider, which has not signed them", async (t) => {
+    const { gw, config } = await serving(t, model);
+    const other = await startProvider(t, { n: model });
+    const to = (dialect: string) => ({ dialect, base_url: other.url });
+    gw.gateway.reload(
+      checkConfig(
+        merge(config, {
+          providers: { a: to("anthropic"), g: to("gemini") },
+          models: { n: { provider: "a", reasoning: true }, g: { provider: "g", reasoning: true } },
+        }),
+        {},
+      ),
+    );
+    const messages = await loop(gw, false);
+    const off = await ask({ gw, asked: other.asked }, messages, { model: "n" });
+    assert.deepEqual([off.thinking, off.turns[1]], [{ type: "disabled" }, CALLED.slice(3)]);
+    await gw.chat({ ...REQUEST, model: "g", messages });
+    const sent = JSON.stringify(other.asked.at(-1)!.body["contents"]);
+    assert.deepEqual([sent.includes("toolu_1"), sent.includes("c2ln")], [true, false]);
+  });
+});

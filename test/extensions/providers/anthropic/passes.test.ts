@@ -1,0 +1,261 @@
+// What of a client's own Messages request passes to the provider by default, and what only where the
+// operator lists it.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ApiError } from "../../../../src/core/openai/errors.ts";
+import {
+  refuseUnlisted,
+  withoutUnlisted,
+} from "../../../../src/extensions/providers/anthropic/passes.ts";
+
+type Json = Record<string, any>;
+
+const inUser = (...content: Json[]): Json => ({ messages: [{ role: "user", content }] });
+const inAssistant = (...content: Json[]): Json => ({ messages: [{ role: "assistant", content }] });
+const file = { type: "file", file_id: "file_1" };
+
+/** What is refused: what it is, its place, and the word that allows it. */
+const UNLISTED: readonly (readonly [string, Json, string, string])[] = [
+  ["a faster model", { speed: "fast" }, "speed", "speed"],
+  ["a region", { inference_geo: "us" }, "inference_geo", "inference_geo"],
+  ["another model in its place", { fallbacks: [{ model: "x" }] }, "fallbacks", "fallbacks"],
+  [
+    "another payer",
+    { billing_policy: { bill_to: "user_profile" } },
+    "billing_policy",
+    "billing_policy",
+  ],
+  ["a container", { container: "container_1" }, "container", "container"],
+  [
+    "an MCP server",
+    { mcp_servers: [{ type: "url", url: "https://x.example" }] },
+    "mcp_servers",
+    "mcp_servers",
+  ],
+  ["a thread", { thread: { type: "continue", previous_message_id: "msg_1" } }, "thread", "thread"],
+  ["a compaction", { compaction: { type: "summarize" } }, "compaction", "compact"],
+  ["a field of tomorrow", { turbo: 1 }, "turbo", "turbo"],
+  [
+    "a search",
+    { tools: [{ name: "f" }, { type: "web_search_20260318", name: "web_search" }] },
+    "tools[1].type",
+    "web_search",
+  ],
+  ["a fetch", { tools: [{ type: "web_fetch_20250910" }] }, "tools[0].type", "web_fetch"],
+  ["code", { tools: [{ type: "code_execution_20260521" }] }, "tools[0].type", "code_execution"],
+  [
+    "a search for tools",
+    { tools: [{ type: "tool_search_tool_regex" }] },
+    "tools[0].type",
+    "tool_search",
+  ],
+  ["an adviser", { tools: [{ type: "advisor_20260301" }] }, "tools[0].type", "advisor"],
+  ["an MCP toolset", { tools: [{ type: "mcp_toolset" }] }, "tools[0].type", "mcp_servers"],
+  ["a tool of tomorrow", { tools: [{ type: "shell_20300101" }] }, "tools[0].type", "shell"],
+  [
+    "a compaction of the past",
+    {
+      context_management: {
+        edits: [{ type: "clear_thinking_20251015" }, { type: "compact_20260112" }],
+      },
+    },
+    "context_management.edits[1].type",
+    "compact",
+  ],
+  [
+    "a stored image",
+    inUser({ type: "image", source: file }),
+    "messages[0].content[0].source",
+    "files",
+  ],
+  [
+    "a stored document of a tool",
+    inUser({ type: "tool_result", content: [{ type: "document", source: file }] }),
+    "messages[0].content[0].content[0].source",
+    "files",
+  ],
+  [
+    "a stored image in a document",
+    inUser({
+      type: "document",
+      source: { type: "content", content: [{ type: "image", source: file }] },
+    }),
+    "messages[0].content[0].source.content[0].source",
+    "files",
+  ],
+  [
+    "a stored file in a system text",
+    { system: [{ type: "document", source: file }] },
+    "system[0].source",
+    "files",
+  ],
+  [
+    "an upload to a container",
+    inUser({ type: "container_upload", file_id: "file_1" }),
+    "messages[0].content[0].type",
+    "container",
+  ],
+  [
+    "a search of the past",
+    inAssistant({ type: "server_tool_use", name: "web_search" }),
+    "messages[0].content[0].type",
+    "web_search",
+  ],
+  [
+    "code of the past",
+    inAssistant({ type: "bash_code_execution_tool_result" }),
+    "messages[0].content[0].type",
+    "code_execution",
+  ],
+  [
+    "an MCP result",
+    inAssistant({ type: "mcp_tool_result" }),
+    "messages[0].content[0].type",
+    "mcp_servers",
+  ],
+  [
+    "a tool that is added later",
+    { messages: [{ role: "system", content: [{ type: "tool_addition" }] }] },
+    "messages[0].content[0].type",
+    "tool_addition",
+  ],
+];
+
+const refused = (body: Json, passes: readonly string[] = []): ApiError | undefined => {
+  try {
+    refuseUnlisted(body, passes);
+    return undefined;
+  } catch (error) {
+    assert.ok(error instanceof ApiError);
+    return error;
+  }
+};
+
+describe("a request", () => {
+  it("passes with what neither raises the price nor works or is stored at the provider", () => {
+    const body = {
+      model: "m",
+      max_tokens: 1,
+      stream: true,
+      temperature: 1,
+      top_k: 2,
+      stop_sequences: ["x"],
+      metadata: { user_id: "u" },
+      cache_control: { type: "ephemeral", ttl: "1h" },
+      thinking: { type: "adaptive" },
+      output_config: { effort: "low" },
+      context_management: { edits: [{ type: "clear_tool_uses_20250919" }] },
+      system: [{ type: "text", text: "x" }],
+      tools: [
+        { name: "f", input_schema: {} },
+        { type: "custom", name: "g" },
+        ...["bash_20250124", "text_editor_20250728", "computer_20251124", "memory_20250818"].map(
+          (type) => ({ type, name: type }),
+        ),
+      ],
+      tool_choice: { type: "auto" },
+      messages: [
+        { role: "user", content: "Hi" },
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "Hm.", signature: "x" },
+            { type: "redacted_thinking", data: "x" },
+            { type: "text", text: "So.", citations: [{ type: "char_location" }] },
+            { type: "tool_use", id: "a", name: "f", input: { type: "web_search", source: file } },
+          ],
+        },
+        {
+          role: "user",
+          content: [
+            {
+              type: "tool_result",
+              tool_use_id: "a",
+              content: [{ type: "tool_reference", tool_name: "g" }],
+            },
+            { type: "image", source: { type: "url", url: "https://x.example/i.png" } },
+            {
+              type: "document",
+              source: { type: "base64", data: "" },
+              citations: { enabled: true },
+            },
+            { type: "search_result", source: "https://x.example", content: [{ type: "text" }] },
+          ],
+        },
+      ],
+    };
+    assert.equal(refused(body), undefined);
+    assert.deepEqual(withoutUnlisted({ dialect: "anthropic", body, headers: {} }, []).body, body);
+  });
+
+  for (const [what, body, param, word] of UNLISTED) {
+    it(`is refused with ${what}, at its place and with the word that allows it`, () => {
+      const error = refused(body, ["speech"])!;
+      assert.deepEqual([error.status, error.code, error.param], [400, "unsupported_value", param]);
+      assert.ok(error.message.startsWith(`Invalid '${param}': `), error.message);
+      assert.ok(error.message.includes(`'passes' with "${word}"`), error.message);
+      assert.equal(refused(body, [word]), undefined);
+    });
+  }
+
+  it("is refused with a stored file also in the result of a tool that is listed", () => {
+    const fetched = { type: "web_fetch_result", content: { type: "document", source: file } };
+    const body = inAssistant({ type: "web_fetch_tool_result", content: fetched });
+    assert.equal(
+      refused(body, ["web_fetch"])?.param,
+      "messages[0].content[0].content.content.source",
+    );
+    assert.equal(refused(body, ["web_fetch", "files"]), undefined);
+  });
+
+  it("passes without what is empty, and without what does not change the reply", () => {
+    const body = {
+      model: "m",
+      service_tier: "auto",
+      diagnostics: { previous_message_id: "msg_1" },
+      fallback_credit_token: "x",
+      speed: null,
+      container: null,
+      mcp_servers: [],
+    };
+    assert.equal(refused(body), undefined);
+    const native = { dialect: "anthropic", body, headers: {} };
+    assert.deepEqual(withoutUnlisted(native, []).body, { model: "m" });
+    assert.deepEqual(withoutUnlisted(native, ["service_tier", "speed"]).body, {
+      model: "m",
+      service_tier: "auto",
+    });
+  });
+});
+
+describe("headers", () => {
+  const headersWith = (betas: string, passes: readonly string[] = []) => {
+    const headers = {
+      "anthropic-version": "2023-06-01",
+      "anthropic-beta": betas,
+      "anthropic-user-profile-id": "profile_1",
+    };
+    return withoutUnlisted({ dialect: "anthropic", body: {}, headers }, passes).headers;
+  };
+
+  it("lose betas that change the price or need what is not listed, and the profile", () => {
+    const betas =
+      "claude-code-20250219, interleaved-thinking-2025-05-14,fast-mode-2026-02-01," +
+      "context-1m-2025-08-07,mcp-client-2025-11-20,,tomorrow";
+    assert.deepEqual(headersWith(betas), {
+      "anthropic-version": "2023-06-01",
+      "anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14",
+    });
+    assert.deepEqual(headersWith("tomorrow"), { "anthropic-version": "2023-06-01" });
+  });
+
+  it("keep those that are listed", () => {
+    const passes = ["speed", "context-1m", "mcp_servers", "user_profiles"];
+    assert.deepEqual(headersWith("fast-mode-2026-02-01,context-1m-2025-08-07,x", passes), {
+      "anthropic-version": "2023-06-01",
+      "anthropic-beta": "fast-mode-2026-02-01,context-1m-2025-08-07",
+      "anthropic-user-profile-id": "profile_1",
+    });
+  });
+});

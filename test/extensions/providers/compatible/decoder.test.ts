@@ -1,0 +1,163 @@
+// The pieces of the decoder for compatible servers: tool calls in fragments, think tags cut
+// anywhere, log probabilities, usage.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Part, tokenLogprob } from "../../../../src/core/openai/parts.ts";
+import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
+import { splitLogprobs } from "../../../../src/extensions/providers/compatible/decoder.ts";
+import { createThinkTagSplitter } from "../../../../src/extensions/providers/compatible/think-tags.ts";
+import { createToolCallReader } from "../../../../src/extensions/providers/compatible/tool-calls.ts";
+import { usageIn } from "../../../../src/extensions/providers/compatible/usage.ts";
+
+describe("think tags", () => {
+  /** All pieces through one splitter, joined. */
+  function split(pieces: readonly string[]): readonly [text: string, reasoning: string] {
+    const splitPiece = createThinkTagSplitter(true);
+    const results = pieces.map((piece, at) => splitPiece(piece, at === pieces.length - 1));
+    return [
+      results.map(({ text }) => text).join(""),
+      results.map(({ reasoning }) => reasoning).join(""),
+    ];
+  }
+
+  for (const [whole, text, reasoning] of [
+    ["Hello.", "Hello.", ""],
+    ["<think>Hm.</think>Yes.", "Yes.", "Hm."],
+    [" \n<think>Hm.</think>\n\nYes.", "\n\nYes.", "Hm."],
+    ["<think>a < b </thin </think>c <think>d", "c <think>d", "a < b </thin "],
+    ["<think>Never closed", "", "Never closed"],
+    ["<think>Cut </thi", "", "Cut </thi"],
+    ["<thin", "<thin", ""],
+    ["Text <think>x</think>", "Text <think>x</think>", ""],
+    ["   ", "   ", ""],
+  ] as const)
+    it(`split ${JSON.stringify(whole)} the same, wherever it is cut in three`, () => {
+      for (let one = 0; one <= whole.length; one += 1)
+        for (let two = one; two <= whole.length; two += 1) {
+          const pieces = [whole.slice(0, one), whole.slice(one, two), whole.slice(two)];
+          assert.deepEqual(split(pieces), [text, reasoning], JSON.stringify(pieces));
+        }
+    });
+});
+
+describe("tool calls in fragments", () => {
+  const readAll = (fragments: readonly Record<string, unknown>[]): Part[] => {
+    const { read } = createToolCallReader();
+    return fragments.flatMap((fragment) => read(fragment));
+  };
+  const names = (parts: readonly Part[]) =>
+    parts.flatMap((part) => (part.type === "tool_call" ? [part.name] : []));
+
+  it("belong together by their index", () => {
+    const parts = readAll([
+      { index: 0, id: "a", function: { name: "f", arguments: "" } },
+      { index: 1, id: "b", function: { name: "g", arguments: "{" } },
+      { index: 0, function: { arguments: "{}" } },
+      { index: 1, function: { arguments: "}" } },
+    ]);
+    assert.deepEqual(parts, [
+      { type: "tool_call", call: 0, id: "a", name: "f" },
+      { type: "tool_call", call: 1, id: "b", name: "g" },
+      { type: "tool_arguments", call: 1, text: "{" },
+      { type: "tool_arguments", call: 0, text: "{}" },
+      { type: "tool_arguments", call: 1, text: "}" },
+    ]);
+  });
+
+  it("without index and id belong to the call before them, unless they name another", () => {
+    const parts = readAll([
+      { function: { name: "f" } },
+      { function: { arguments: "{}" } },
+      { function: { name: "g", arguments: "{}" } },
+    ]);
+    assert.deepEqual(names(parts), ["f", "g"]);
+    assert.deepEqual(parts.at(-1), { type: "tool_arguments", call: 1, text: "{}" });
+  });
+
+  it("with one index for all calls are told apart by name and id", () => {
+    assert.deepEqual(
+      names(
+        readAll([
+          { index: 0, id: "a", function: { name: "f" } },
+          { index: 0, id: "b", function: { name: "f" } },
+          { index: 0, id: "b", function: { name: "g" } },
+          { index: 0, id: "b", function: { name: "g" } },
+        ]),
+      ),
+      ["f", "f", "g"],
+    );
+  });
+
+  it("may have an object as arguments", () => {
+    const parts = readAll([{ index: 0, id: "a", function: { name: "f", arguments: { x: 1 } } }]);
+    assert.deepEqual(parts.at(-1), { type: "tool_arguments", call: 0, text: '{"x":1}' });
+  });
+
+  it("must name their call by the end of the reply", () => {
+    const reader = createToolCallReader();
+    reader.end();
+    reader.read({ index: 0, function: { arguments: "{}" } });
+    assert.throws(
+      () => reader.end(),
+      (error) => error instanceof ProviderError && !error.countsForBreaker,
+    );
+    reader.read({ index: 0, function: { name: "f" } });
+    reader.end();
+  });
+});
+
+describe("log probabilities", () => {
+  const tokens = ["Hm", ".", "Ö", "k"].map((token) => tokenLogprob({ token, logprob: -1 }));
+
+  it("listed together are split by the bytes of the text, from its end", () => {
+    const { reasoning, text } = splitLogprobs({ content: tokens }, "Hm.", "Ök");
+    assert.deepEqual([reasoning, text], [tokens.slice(0, 2), tokens.slice(2)]);
+  });
+
+  it("listed apart, or without reasoning, stay as they are", () => {
+    const apart = { content: tokens, reasoning_content: tokens.slice(0, 1) };
+    assert.deepEqual(splitLogprobs(apart, "Hm.", "Ök"), {
+      text: tokens,
+      reasoning: tokens.slice(0, 1),
+    });
+    assert.equal(splitLogprobs({ content: tokens }, "", "HmÖk").text, tokens);
+  });
+});
+
+describe("usage", () => {
+  const usage = { prompt_tokens: 10, completion_tokens: 5 };
+  const report = { prompt: 10, completion: 5, cacheHit: 0, reasoning: 0 };
+
+  for (const [place, event] of [
+    ["the event", { usage }],
+    ["the choice", { choices: [{ usage }] }],
+    ["x_groq", { usage: null, x_groq: { usage } }],
+  ] as const)
+    it(`is read from ${place}`, () => assert.deepEqual(usageIn(event, false), report));
+
+  it("of nothing but zeros is none", () =>
+    assert.equal(usageIn({ usage: { prompt_tokens: 0, completion_tokens: 0 } }, false), undefined));
+
+  for (const cached of [
+    { prompt_cache_hit_tokens: 4 },
+    { num_cached_tokens: "4" },
+    { prompt_tokens_details: { cached_tokens: 4 } },
+    { prompt_token_details: { cached_tokens: 4 } },
+    { cached_tokens: 4 },
+  ])
+    it(`reads cached tokens from ${JSON.stringify(cached)}`, () =>
+      assert.equal(usageIn({ usage: { ...usage, ...cached } }, false)?.cacheHit, 4));
+
+  it("adds reasoning that the total shows beside the completion", () => {
+    const beside = { ...usage, completion_tokens_details: { reasoning_tokens: 7 } };
+    assert.equal(usageIn({ usage: { ...beside, total_tokens: 22 } }, false)?.completion, 12);
+    assert.equal(usageIn({ usage: { ...beside, total_tokens: 15 } }, false)?.completion, 5);
+  });
+
+  it("adds hidden thinking that only the total has, where the trait says so", () => {
+    const hidden = { usage: { ...usage, total_tokens: 40 } };
+    assert.deepEqual(usageIn(hidden, true), { ...report, completion: 30, reasoning: 25 });
+    assert.deepEqual(usageIn(hidden, false), report);
+  });
+});

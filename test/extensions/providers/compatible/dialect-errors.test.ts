@@ -1,0 +1,314 @@
+// A provider's JSON of any shape, and bugs of the dialects themselves: neither ends a request that
+// another candidate can serve, and a bug is reported to the operator as one.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
+import type { Target } from "../../../../src/core/providers/dialect.ts";
+import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
+import { refusal } from "../../../../src/extensions/providers/provider-words/index.ts";
+import { guardDialect } from "../../../../src/core/routing/attempt-errors.ts";
+import { ApiError } from "../../../../src/core/openai/errors.ts";
+import { configFor, json, readStream, user } from "../../../support/gateway.ts";
+import { LONG } from "../../../support/long.ts";
+import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
+import {
+  chunk,
+  completion,
+  speak,
+  status,
+  stream,
+  type Behaviour,
+} from "../../../support/provider.ts";
+
+/**
+ * "m" of the vendor answers as it is told; "both" is an alias for it and then "next", which is
+ * well.
+ */
+async function bench(t: TestContext, vendor: string, behaviour: Behaviour, over: object = {}) {
+  const provider = memoryProvider(t, behaviour);
+  const other = memoryProvider(t, { next: speak("Rescued.") });
+  const gateway = createMemoryGateway(
+    configFor(other.url, ["next"], {
+      providers: { shop: { vendor, base_url: provider.url } },
+      models: { m: { provider: "shop" } },
+      aliases: { both: { models: ["m", "next"] } },
+      breaker: { failures: 2 },
+      ...over,
+    }),
+  );
+  /** Status, and the model that served or the code of the error. */
+  async function ask(model: string, streaming: boolean): Promise<string> {
+    const response = await gateway.chat({ model, stream: streaming, messages: user("hi") });
+    if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+      const { chunks, error } = await readStream(response);
+      return `${response.status} ${error?.code ?? chunks[0]!.model}`;
+    }
+    const body = await json(response);
+    return `${response.status} ${body.error?.code ?? body.model}`;
+  }
+  const bugs = () => gateway.diagnostics.filter((line) => line["event"] === "internal_error");
+  return { ask, bugs, asked: provider.asked, gateway };
+}
+
+/** The values that a field may have instead of the text or number that is expected there. */
+const STRANGE: readonly unknown[] = [
+  { toString: 1 },
+  { toString: 1, valueOf: 1 },
+  { toJSON: 1 },
+  { __proto__: null, constructor: 1 },
+  [],
+  [[[]]],
+  [{ toString: null }],
+  null,
+  true,
+  429.5,
+  -1,
+  "",
+  "0x1F4",
+];
+const written = (value: unknown) => JSON.stringify(value);
+
+const inside =
+  (body: unknown): Behaviour =>
+  (asked) =>
+    (asked.body["stream"] || asked.path.includes("stream")
+      ? stream([body], "eof")
+      : status(200, body))(asked);
+
+/** Each body, inside a 200 and as a 500, leaves the request to the next candidate. */
+async function assertRescued(
+  t: TestContext,
+  vendor: string,
+  bodies: readonly unknown[],
+): Promise<void> {
+  let answer: Behaviour = () => assert.fail("nothing is asked yet");
+  const over = { breaker: { failures: 1_000 } };
+  const { ask, bugs } = await bench(t, vendor, (asked) => answer(asked), over);
+  for (const body of bodies) {
+    const ways = LONG || body === bodies[0] ? [false, true] : [false];
+    for (answer of [inside(body), status(500, body)])
+      for (const streaming of ways)
+        assert.equal(await ask("both", streaming), "200 next", written(body));
+  }
+  assert.deepEqual(bugs(), [], "it is read, and not only survived");
+}
+
+describe("a provider's JSON of any shape", { concurrency: 2 }, () => {
+  for (const value of STRANGE) {
+    it(`an error with ${written(value)} in its fields: the next candidate serves`, async (t) => {
+      const bodies = [
+        { error: { code: value, message: "no" } },
+        { error: { status: value, type: value, message: value } },
+        [{ error: { code: value } }],
+        { object: "error", code: value, message: value },
+        { error: { message: { detail: value }, detail: value } },
+      ];
+      for (const vendor of ["openai", "anthropic", "gemini"])
+        await assertRescued(t, vendor, bodies);
+    });
+  }
+
+  it("a status is a number or three digits, and nothing else", () => {
+    const none = { get: () => null };
+    assert.equal(refusal(429, none, { error: { code: { toString: 1 } } }).code, "model_overloaded");
+    const told = (code: unknown): unknown => {
+      try {
+        compatibleDialect.decoder({ traits: {} } as Target).push({ error: { code, message: "x" } });
+      } catch (fault) {
+        return (fault as ProviderError).detail.status;
+      }
+      return undefined;
+    };
+    assert.deepEqual(
+      [429, "429", " 429", "0x1AD", 429.5, 600, 399, [429], { valueOf: 429 }].map(told),
+      [429, 429, 500, 500, 500, 500, 500, 500, 500],
+    );
+  });
+
+  it("an answer that is nested deeper than this Node can write is no bug", async (t) => {
+    const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    for (const body of [
+      deep,
+      `{"error":${deep}}`,
+      `{"error":{"detail":${deep}}}`,
+      `{"detail":${deep}}`,
+    ]) {
+      const { ask, bugs } = await bench(t, "openai", status(500, body));
+      assert.equal(await ask("both", false), "200 next");
+      assert.deepEqual(bugs(), []);
+    }
+  });
+
+  const toolUse = (block: object) => ({
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    content: [{ type: "tool_use", name: "f", input: {}, ...block }],
+    stop_reason: "tool_use",
+    usage: { input_tokens: 1, output_tokens: 1 },
+  });
+  const TOOLS = [{ type: "function", function: { name: "f" } }];
+  const REPLIES: readonly [name: string, vendor: string, body: object, calls: number][] = [
+    ["an id that is an object", "anthropic", toolUse({ id: { toString: 1 } }), 1],
+    ["no id", "anthropic", toolUse({}), 1],
+    ["a name that is an object", "anthropic", toolUse({ id: "a", name: { toString: 1 } }), 0],
+    ["no name", "anthropic", toolUse({ id: "a", name: undefined }), 0],
+    [
+      "a name that is an object",
+      "gemini",
+      { candidates: [{ content: { parts: [{ functionCall: { name: { toString: 1 } } }] } }] },
+      0,
+    ],
+    [
+      "an empty name",
+      "gemini",
+      { candidates: [{ content: { parts: [{ functionCall: { name: "", args: {} } }] } }] },
+      0,
+    ],
+    [
+      "a functionCall of null beside text",
+      "gemini",
+      {
+        candidates: [
+          { content: { parts: [{ text: "Hi.", functionCall: null }] }, finishReason: "STOP" },
+        ],
+      },
+      -1,
+    ],
+    [
+      "a name that is an object",
+      "openai",
+      completion({ tool_calls: [{ function: { name: { toString: 1 }, arguments: "{}" } }] }),
+      0,
+    ],
+  ];
+  for (const [name, vendor, body, calls] of REPLIES) {
+    it(`${vendor}: a tool call with ${name}`, async (t) => {
+      const { gateway, bugs } = await bench(t, vendor, status(200, body));
+      const response = await gateway.chat({
+        model: "m",
+        messages: user("hi"),
+        tools: TOOLS,
+        tool_choice: "auto",
+      });
+      const { choices, error } = await json(response);
+      assert.deepEqual(bugs(), []);
+      if (calls === 0) {
+        assert.deepEqual([response.status, error?.code], [503, "upstream_error"]);
+        return;
+      }
+      const { tool_calls = [], content } = choices[0].message;
+      if (calls < 0) assert.equal(content, "Hi.");
+      else assert.match(tool_calls[0].id, /^call_[0-9a-f]{24}$/);
+    });
+  }
+});
+
+// A bug cannot be provoked over the wire without being one that is known, so these put one into the
+// dialect.
+describe("a bug of a dialect", () => {
+  const boom = (): never => {
+    throw new TypeError("Cannot read properties of undefined");
+  };
+  type Broken = "request" | "decoder" | "beginning" | "isReply";
+  /** The dialect's function fails for the model "m" alone. */
+  function breakDialect(t: TestContext, part: Broken): void {
+    const { request, decoder, isReply } = compatibleDialect;
+    if (part === "request")
+      t.mock.method(
+        compatibleDialect,
+        "request",
+        (...[chat, target]: Parameters<typeof request>) =>
+          target.upstreamModel === "m" ? boom() : request(chat, target),
+      );
+    else if (part === "decoder")
+      t.mock.method(compatibleDialect, "decoder", (target: Target) =>
+        target.upstreamModel === "m" ? { push: boom } : decoder(target),
+      );
+    else if (part === "beginning")
+      t.mock.method(compatibleDialect, "decoder", (target: Target) =>
+        target.upstreamModel === "m" ? boom() : decoder(target),
+      );
+    else
+      t.mock.method(compatibleDialect, "isReply", (body: unknown) =>
+        JSON.stringify(body).includes("Fine.") ? boom() : isReply(body),
+      );
+  }
+
+  for (const part of ["request", "decoder", "beginning", "isReply"] as const) {
+    it(`in its ${part}: the next candidate serves, the operator is told, the breaker does not count it`, async (t) => {
+      breakDialect(t, part);
+      const { ask, bugs, asked, gateway } = await bench(t, "generic", speak("Fine."), {
+        retry: { max_retries: 1, backoff_ms: 1 },
+      });
+      const streaming = part !== "isReply"; // which only whole replies are asked
+      for (let count = 0; count < 3; count += 1)
+        assert.equal(await ask("both", streaming && count === 1), "200 next");
+      assert.equal(await ask("m", streaming), "503 upstream_error");
+      const tries = part === "request" ? 1 : 2;
+      assert.equal(
+        asked.length,
+        part === "request" ? 0 : 8,
+        "a request that cannot be written goes nowhere",
+      );
+      const lines = bugs();
+      assert.equal(lines.length, 4 * tries, "a request that cannot be written is not tried again");
+      assert.deepEqual([lines[0]!["level"], lines[0]!["model"]], ["error", "m"]);
+      assert.match(String(lines[0]!["detail"]), /^TypeError: Cannot read.*\n\s+at /);
+      assert.equal(gateway.catalog.models.get("m")!.status().state, "closed");
+    });
+  }
+
+  it("after text: an error in the stream", async (t) => {
+    const { decoder } = compatibleDialect;
+    t.mock.method(compatibleDialect, "decoder", (target: Target) => {
+      const own = decoder(target);
+      return {
+        push: (event: unknown) =>
+          JSON.stringify(event).includes("boom") ? boom() : own.push(event),
+      };
+    });
+    const said = stream([
+      chunk({ content: "Once" }),
+      chunk({ content: "boom" }),
+      chunk({}, "stop"),
+    ]);
+    const { ask, bugs } = await bench(t, "generic", said);
+    assert.equal(await ask("both", true), "200 upstream_error");
+    assert.equal(bugs().length, 1);
+  });
+
+  it("errors that are meant pass as they are; what is too deep is a fault and no bug", () => {
+    const reported: unknown[] = [];
+    const failing = (error: unknown) =>
+      guardDialect(
+        {
+          ...compatibleDialect,
+          request() {
+            throw error;
+          },
+        },
+        (bug) => reported.push(bug),
+      );
+    const thrownBy = (error: unknown): unknown => {
+      try {
+        failing(error).request({} as never, {} as never);
+      } catch (thrown) {
+        return thrown;
+      }
+      return undefined;
+    };
+    const meant = [
+      new ProviderError("upstream_rejected", "x"),
+      new ApiError("invalid_value", "x", { param: "messages" }),
+    ];
+    for (const error of meant) assert.equal(thrownBy(error), error);
+    const deep = thrownBy(new RangeError("Maximum call stack size exceeded"));
+    assert.ok(deep instanceof ProviderError);
+    assert.deepEqual([deep.code, deep.countsForBreaker], ["upstream_error", false]);
+    assert.deepEqual(reported, []);
+    assert.ok(thrownBy("a thrown text") instanceof ProviderError);
+    assert.deepEqual(reported, ["a thrown text"]);
+  });
+});

@@ -1,0 +1,267 @@
+// One request and its response over a real socket: what goes out, what comes in, and how it ends.
+
+import assert from "node:assert/strict";
+import { networkInterfaces } from "node:os";
+import { describe, it } from "node:test";
+import { setImmediate as turnEnd } from "node:timers/promises";
+import { Cancel } from "../../../../src/core/http/cancel.ts";
+import {
+  call,
+  reply,
+  startClient,
+  startRawProvider,
+  textOf,
+} from "../../../support/raw-provider.ts";
+import { settled, waitFor } from "../../../support/wait.ts";
+import { collectGarbage } from "../../../support/held.ts";
+
+const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+const LEFT = new Error("the client has left");
+
+describe("a request", () => {
+  it("has the path, the host, its headers and the length of its body in bytes", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) => socket.write(reply()));
+    const headers = { "X-Name": "J\xfcrgen", Accept: "a, b" };
+    await call(startClient(t), `${provider.url}/v1/chat?a=b%20c`, { headers, body: "{ü}" }).text;
+    assert.equal(
+      provider.requests[0]!.text,
+      [
+        "POST /v1/chat?a=b%20c HTTP/1.1",
+        `Host: ${new URL(provider.url).host}`,
+        "Connection: keep-alive",
+        "X-Name: J\xfcrgen",
+        "Accept: a, b",
+        "Content-Length: 4",
+        "",
+        Buffer.from("{ü}").toString("latin1"),
+      ].join("\r\n"),
+    );
+  });
+
+  for (const [name, value] of [
+    ["X", "a\r\nInjected: 1"],
+    ["X", "a\nb"],
+    ["X", "a\rb"],
+    ["X", "a\0b"],
+    ["X", "\u{1F600}"],
+    ["X: 1\r\nInjected", "1"],
+    ["X Y", "1"],
+    ["", "1"],
+  ] as const)
+    it(`with the header ${JSON.stringify(`${name}: ${value}`)} is refused, and not sent`, async (t) => {
+      const provider = await startRawProvider(t);
+      const refused = call(startClient(t), provider.url, { headers: { [name]: value } });
+      await assert.rejects(refused.response, { name: "TypeError", code: "ERR_INVALID_CHAR" });
+      assert.equal(provider.sockets.length, 0);
+    });
+
+  const hasIpv6 = Object.values(networkInterfaces())
+    .flat()
+    .some((each) => each?.address === "::1");
+  it("goes to an IPv6 address", { skip: hasIpv6 ? false : "no IPv6 here" }, async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) => socket.write(reply()), "::1");
+    assert.equal(await call(startClient(t), provider.url).text, "ok");
+    assert.match(provider.requests[0]!.text, /\r\nHost: \[::1\]:\d+\r\n/);
+  });
+
+  it("is not held in memory while its response goes on", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
+    const client = startClient(t);
+    const cancel = new Cancel();
+    let request: WeakRef<object> | undefined;
+    const send = () => {
+      const sent = {
+        method: "POST",
+        redirect: "manual",
+        headers: {},
+        body: "{}",
+        cancel,
+        connectMs: 2_000,
+        sent: () => undefined,
+        resent: () => undefined,
+      } as const;
+      request = new WeakRef(sent);
+      return client.send(provider.url, sent);
+    };
+    const response = await send();
+    await turnEnd();
+    await waitFor(() => {
+      collectGarbage();
+      return request!.deref() === undefined;
+    }, "the request to be collected");
+    assert.equal(response.status, 200);
+    cancel.abort(LEFT);
+  });
+});
+
+describe("a response", () => {
+  const FORMS: readonly (readonly [string, string, string])[] = [
+    ["with a length", reply("hello"), "hello"],
+    ["in chunks", `${CHUNKED}2\r\nhe\r\n3;a=b\r\nllo\r\n0\r\nX: 1\r\n\r\n`, "hello"],
+    ["after interim responses", `HTTP/1.1 100 Continue\r\n\r\n${reply("hello")}`, "hello"],
+    ["without a body: 204", "HTTP/1.1 204 No Content\r\n\r\n", ""],
+    ["without a body: 304", "HTTP/1.1 304 X\r\nContent-Length: 5\r\n\r\n", ""],
+    ["of no bytes", reply(""), ""],
+  ];
+  for (const [form, bytes, text] of FORMS)
+    it(`${form} is read, at once and byte by byte, over one connection`, async (t) => {
+      const provider = await startRawProvider(t, async ({ socket }, n) => {
+        for (const byte of n === 1 ? bytes : [bytes])
+          await new Promise((resolve) => socket.write(byte, resolve));
+      });
+      const client = startClient(t);
+      for (let calls = 0; calls < 3; calls += 1)
+        assert.equal(await call(client, provider.url).text, text);
+      assert.equal(provider.sockets.length, 1);
+    });
+
+  it("without a length ends with its connection", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) =>
+      socket.end("HTTP/1.1 200 OK\r\n\r\nall of it"),
+    );
+    assert.equal(await call(startClient(t), provider.url).text, "all of it");
+  });
+
+  const FAULTS: readonly (readonly [string, string, string])[] = [
+    ["that is not HTTP", "SSH-2.0-OpenSSH_9.6\r\n", "EPROTO"],
+    ["with line ends that lack CR", "HTTP/1.1 200 OK\nContent-Length: 2\n", "EPROTO"],
+    ["that changes the protocol", "HTTP/1.1 101 X\r\nUpgrade: x\r\n\r\n", "EPROTO"],
+    ["with two lengths", reply("ok", "Content-Length: 3"), "EPROTO"],
+    ["with two framings", `${reply("ok", "Transfer-Encoding: chunked")}`, "EPROTO"],
+    ["with too long a head", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(70_000)}`, "EPROTO"],
+  ];
+  for (const [form, bytes, code] of FAULTS)
+    it(`${form} fails at once, and its connection is closed`, async (t) => {
+      const provider = await startRawProvider(t, ({ socket }) => socket.write(bytes));
+      await assert.rejects(call(startClient(t), provider.url).response, { code });
+      await provider.closed(0);
+    });
+
+  it("that breaks off fails its reader, after the bytes that came", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) =>
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
+    );
+    const { body } = await call(startClient(t), provider.url).response;
+    const pieces = body![Symbol.asyncIterator]();
+    assert.equal(Buffer.from((await pieces.next()).value!).toString(), "half");
+    provider.sockets[0]!.end();
+    await assert.rejects(pieces.next(), { code: "ECONNRESET" });
+  });
+
+  it("that breaks off keeps what a busy reader has not taken yet", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) =>
+      socket.end(`${CHUNKED}3\r\nabc\r\n`),
+    );
+    const { body } = await call(startClient(t), provider.url).response;
+    await provider.closed(0); // from both sides: the client has seen the break
+    const read: string[] = [];
+    const reading = (async () => {
+      for await (const bytes of body!) read.push(Buffer.from(bytes).toString());
+    })();
+    await assert.rejects(reading, { code: "ECONNRESET" });
+    assert.deepEqual(read, ["abc"]);
+  });
+
+  it("with a bad chunk fails its reader, and its connection is closed", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
+    const { body } = await call(startClient(t), provider.url).response;
+    const next = body![Symbol.asyncIterator]().next();
+    provider.sockets[0]!.write("hello\r\n");
+    await assert.rejects(next, { code: "EPROTO" });
+    await provider.closed(0);
+  });
+
+  it("whose reader is slow stops the provider, and goes on when it reads", async (t) => {
+    const piece = "x".repeat(64 * 1024);
+    const provider = await startRawProvider(t, ({ socket }) => {
+      socket.write(CHUNKED);
+      const more = () => {
+        while (socket.write(`10000\r\n${piece}\r\n`));
+      };
+      socket.on("drain", more);
+      more();
+    });
+    const { cancel, response } = call(startClient(t), provider.url);
+    const pieces = (await response).body![Symbol.asyncIterator]();
+    collectGarbage();
+    const before = process.memoryUsage().arrayBuffers;
+    const socket = provider.sockets[0]!;
+    await settled(() => socket.bytesWritten, "the provider to stop", 300);
+    assert.ok(socket.writableNeedDrain, "the kernel takes no more");
+    collectGarbage();
+    const grown = process.memoryUsage().arrayBuffers - before;
+    assert.ok(grown < 8 * 1024 * 1024, `${grown} bytes`);
+    const stoppedAt = socket.bytesWritten;
+    let read = 0;
+    while (read < 2 * stoppedAt) read += (await pieces.next()).value!.length;
+    cancel.abort(LEFT);
+    await provider.closed(0);
+  });
+});
+
+describe("an abort", () => {
+  it("before the request: nothing is sent", async (t) => {
+    const provider = await startRawProvider(t);
+    const cancel = new Cancel();
+    cancel.abort(LEFT);
+    await assert.rejects(call(startClient(t), provider.url, { cancel }).response, LEFT);
+    assert.equal(provider.sockets.length, 0);
+  });
+
+  it("while the connection is made: its reason, and no connection", async (t) => {
+    const provider = await startRawProvider(t);
+    const { cancel, response } = call(startClient(t), provider.url);
+    cancel.abort(LEFT);
+    await assert.rejects(response, LEFT);
+    assert.equal(provider.requests.length, 0);
+  });
+
+  const PHASES: readonly (readonly [string, string])[] = [
+    ["before the response", ""],
+    ["in its head", "HTTP/1.1 200 OK\r\nCont"],
+  ];
+  for (const [phase, bytes] of PHASES)
+    it(`${phase}: its reason, and the connection is closed`, async (t) => {
+      const provider = await startRawProvider(t, ({ socket }) => socket.write(bytes));
+      const { cancel, response } = call(startClient(t), provider.url);
+      await provider.request(0);
+      await turnEnd();
+      cancel.abort(LEFT);
+      await assert.rejects(response, LEFT);
+      await provider.closed(0);
+    });
+
+  it("in the body: the reader gets its reason, what is queued is thrown away, and the connection is closed", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) =>
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
+    );
+    const { cancel, response } = call(startClient(t), provider.url);
+    const { body } = await response;
+    cancel.abort(LEFT);
+    await assert.rejects(textOf({ ...(await response), body }), LEFT);
+    await provider.closed(0);
+  });
+
+  it("while the reader waits: it gets the reason at once", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
+    const { cancel, response } = call(startClient(t), provider.url);
+    const next = (await response).body![Symbol.asyncIterator]().next();
+    cancel.abort(LEFT);
+    await assert.rejects(next, LEFT);
+    await provider.closed(0);
+  });
+
+  it("after the end: the connection, by then another request's, is left alone", async (t) => {
+    const provider = await startRawProvider(t);
+    const client = startClient(t);
+    const first = call(client, provider.url);
+    (await provider.request(0)).socket.write(reply("one"));
+    assert.equal(await first.text, "one");
+    const second = call(client, provider.url);
+    const { socket, connection } = await provider.request(1);
+    first.cancel.abort(LEFT);
+    socket.write(reply("two"));
+    assert.equal(await second.text, "two");
+    assert.equal(connection, 0);
+  });
+});

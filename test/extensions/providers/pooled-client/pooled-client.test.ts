@@ -1,0 +1,157 @@
+// The pooled client: connections that are used again, bounded, replaced, or never made.
+
+import assert from "node:assert/strict";
+import net from "node:net";
+import type { AddressInfo } from "node:net";
+import { describe, it, type TestContext } from "node:test";
+import { POOLED_ONLY, configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import { reset, silent, speak, startProvider, type Behaviour } from "../../../support/provider.ts";
+import { waitFor, within } from "../../../support/wait.ts";
+
+async function answered(
+  t: TestContext,
+  behaviour: Behaviour,
+  over: object = {},
+  request: object = {},
+) {
+  const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
+  const gateway = await startGateway(t, configFor(provider.url, ["m", "ok"], over));
+  const response = await within(
+    gateway.chat({ model: "m", messages: user("hi"), ...request }),
+    "the answer",
+  );
+  return { provider, gateway, response };
+}
+
+describe("connections to a provider", () => {
+  it("are used again, also after a stream", async (t) => {
+    const { gateway, provider } = await answered(t, speak("Hello there."), {}, {});
+    for (const streaming of [true, false, true, false]) {
+      const response = await gateway.chat({ model: "m", stream: streaming, messages: user("hi") });
+      await response.text();
+      await gateway.accessOf(response.headers.get("x-request-id")!);
+    }
+    assert.equal(provider.connections(), 1);
+  });
+
+  it(
+    "one that the provider closed just then is replaced without the client's noticing",
+    POOLED_ONLY,
+    async (t) => {
+      const seen = new WeakSet<net.Socket>();
+      const fickle: Behaviour = (asked) => {
+        if (seen.has(asked.socket)) return asked.socket.destroy() as unknown as void;
+        seen.add(asked.socket);
+        return speak("Fine.")(asked);
+      };
+      const { gateway, provider } = await answered(t, fickle);
+      const again = await gateway.chat({ model: "m", messages: user("hi") });
+      assert.equal(again.status, 200);
+      assert.equal(provider.asked.length, 3);
+      assert.equal(provider.connections(), 2);
+    },
+  );
+
+  it(
+    "are no more to one origin than upstream.max_connections: the next request waits for one",
+    POOLED_ONLY,
+    async (t) => {
+      const waiting: (() => void)[] = [];
+      const held: Behaviour = (asked) => {
+        waiting.push(() => {
+          speak("Fine.")(asked);
+        });
+      };
+      const provider = await startProvider(t, { m: held });
+      const gateway = await startGateway(
+        t,
+        configFor(provider.url, ["m"], { upstream: { max_connections: 2 } }),
+      );
+      const answers = Array.from({ length: 5 }, () =>
+        gateway.chat({ model: "m", messages: user("hi") }),
+      );
+      for (let answered = 0; answered < 5; answered += 1) {
+        await waitFor(() => waiting.length > answered, `request ${answered + 1} at the provider`);
+        assert.ok(
+          provider.asked.length <= answered + 2,
+          `${provider.asked.length} requests when ${answered} were answered`,
+        );
+        waiting[answered]!();
+      }
+      for (const { status } of await Promise.all(answers)) assert.equal(status, 200);
+      assert.equal(provider.connections(), 2);
+    },
+  );
+
+  it(
+    "to wait for one of them is not the provider's silence: first_token_ms begins when the request goes out",
+    POOLED_ONLY,
+    async (t) => {
+      let finish = () => {};
+      const held: Behaviour = (asked) => {
+        finish = () => {
+          speak("At last.")(asked);
+        };
+      };
+      const provider = await startProvider(t, { m: held, n: speak("Fine.") });
+      const other = await startProvider(t, { slow: silent });
+      const gateway = await startGateway(
+        t,
+        configFor(provider.url, ["m", "n"], {
+          upstream: { max_connections: 1 },
+          breaker: { failures: 1 },
+          providers: {
+            other: { dialect: "openai", base_url: other.url, timeouts: { first_token_ms: 200 } },
+            lab: { timeouts: { first_token_ms: 5_000 } },
+            quick: { dialect: "openai", base_url: provider.url, timeouts: { first_token_ms: 100 } },
+          },
+          models: { slow: { provider: "other" }, n: { provider: "quick" } },
+        }),
+      );
+      const first = gateway.chat({ model: "m", messages: user("hi") });
+      await waitFor(() => provider.asked.length === 1, "the request that has the connection");
+      const waits = gateway.chat({ model: "n", messages: user("hi") });
+      // When this has failed, more than the other's time is over.
+      assert.equal(
+        (await json(await gateway.chat({ model: "slow", messages: user("hi") }))).error.code,
+        "upstream_timeout",
+      );
+      assert.equal(provider.asked.length, 1);
+      finish();
+      assert.equal((await first).status, 200);
+      assert.equal((await waits).status, 200);
+    },
+  );
+
+  it("one that breaks on its first use is not tried again", async (t) => {
+    const { response, provider } = await answered(t, reset);
+    assert.equal(response.status, 503);
+    assert.equal(provider.asked.length, 1);
+  });
+
+  it("a connection that is not made: connect_ms", POOLED_ONLY, async (t) => {
+    // A listener that never speaks TLS: the connection is open, but never secure.
+    const deaf = net.createServer();
+    await new Promise<void>((resolve) => deaf.listen(0, "127.0.0.1", resolve));
+    const sockets: net.Socket[] = [];
+    deaf.on("connection", (socket) => sockets.push(socket));
+    t.after(() => {
+      for (const socket of sockets) socket.destroy();
+      deaf.close();
+    });
+    const { port } = deaf.address() as AddressInfo;
+    const gateway = await startGateway(
+      t,
+      configFor(`https://127.0.0.1:${port}`, ["m"], { timeouts: { connect_ms: 100 } }),
+    );
+    const response = await within(gateway.chat({ model: "m", messages: user("hi") }), "the answer");
+    assert.equal((await json(response)).error.code, "upstream_timeout");
+    await waitFor(
+      () =>
+        gateway.diagnostics.find((line) =>
+          String(line["detail"]).includes("no connection within 100 ms"),
+        ),
+      "the diagnostic line",
+    );
+  });
+});

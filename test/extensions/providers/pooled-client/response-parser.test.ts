@@ -1,0 +1,235 @@
+// The parser of responses beside Node's own (llhttp): for every response of the corpus, and for
+// mutations of it, both read the same or both refuse. Where the client is stricter, the list below
+// says why. However the bytes are cut, the client reads the same.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LONG } from "../../../support/long.ts";
+import { createRandom } from "../../../support/random.ts";
+import { readByClient, readByNode, type Reading } from "../../../support/response-oracle.ts";
+import { LONG_RESPONSES, RESPONSES } from "../../../support/responses.ts";
+
+/** What the client refuses and Node may accept: the reason that the client gives, and why. */
+const STRICTER: readonly {
+  readonly reason: string;
+  /** The bytes that this is about. Absent: the reason is precise enough. */
+  readonly bytes?: RegExp;
+  readonly why: string;
+}[] = [
+  {
+    reason: "a malformed status line or header",
+    bytes: /(?:^|\r\n)(?:HTTP\/(?!1\.[01] )|RTSP|ICE)/,
+    why: "only HTTP/1.0 and 1.1 were spoken to; other versions frame messages otherwise",
+  },
+  {
+    reason: "a malformed status line or header",
+    bytes: /HTTP\/1\.[01] 0/,
+    why: "a status below 100 has no meaning (RFC 9110, section 15)",
+  },
+  {
+    reason: "a malformed status line or header",
+    bytes: /(?:^|\r\n\r\n)[\r\n]/,
+    why: "RFC 9112, section 2.2 forgives empty lines before requests, not before responses",
+  },
+  {
+    reason: "an answer that is not HTTP/1",
+    bytes: /^(?:[\r\n]|HTTP\/(?!1\.)|RTSP|ICE)/,
+    why: "the two cases above, noticed before the head is complete",
+  },
+  {
+    reason: "a malformed status line or header",
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
+    bytes: /HTTP\/1\.[01] \d\d\d [^\r\n]*[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/,
+    why: "no reason phrase has control characters (section 4)",
+  },
+  ...["a malformed status line or header", "a line that ends without CR", "incomplete"].map(
+    (reason) => ({
+      reason,
+      bytes: /HTTP\/1\.[01] \d\d\d[^\n]*\r(?!\n)/,
+      why: "the llhttp of Node 20 takes two CR in a status line for the end of the head",
+    }),
+  ),
+  {
+    reason: "a malformed Content-Length",
+    bytes: /content-length: *\d{16}/i,
+    why: "longer numbers could not be counted exactly",
+  },
+  {
+    reason: "a tab in Content-Length or Transfer-Encoding",
+    why: "llhttp takes a tab before the value for a blank and one behind it for a part of the value",
+  },
+  {
+    reason: "a transfer coding",
+    why: "llhttp reads on until the connection ends, or leaves gzip in the body: nothing but chunked was asked for",
+  },
+  {
+    reason: "Transfer-Encoding in HTTP/1.0 (section 6.1)",
+    why: "the standard says to treat it as faulty framing",
+  },
+  {
+    reason: "a malformed chunk size",
+    bytes: /(?:\r\n|\d)[0-9a-f]{13}|;[^\r]*(?:["\\;=]|\r)/i,
+    why: "longer sizes are none of a real reply; extensions follow the grammar of section 7.1.1, without escapes and Latin-1 in quoted strings",
+  },
+  {
+    reason: "a line that is too long",
+    why: "extensions and trailer fields are thrown away, so they have no need to be long",
+  },
+  { reason: "too many trailer fields", why: "they are thrown away too, but have to be read" },
+  {
+    reason: "a malformed trailer",
+    bytes: /\r\n(?:content-length|transfer-encoding):/i,
+    why: "what frames a body cannot come after it (RFC 9110, section 6.5.1)",
+  },
+  {
+    reason: "a change of the protocol",
+    why: "nobody asked for one; llhttp takes a 101 without Upgrade for a final response",
+  },
+  {
+    reason: "an interim response that is the last one",
+    why: "what only resembles the word close ends a connection too, which does no harm elsewhere",
+  },
+  {
+    reason: "a head of more than 65536 bytes",
+    why: "Node's bound is set higher for this test",
+  },
+];
+
+const isKnown = (reason: string, text: string): boolean =>
+  STRICTER.some((each) => each.reason === reason && (each.bytes?.test(text) ?? true));
+
+const shown = (text: string): string => JSON.stringify(text.slice(0, 2_000));
+
+/** What is read must not depend on the parser; a connection is never kept that Node gives up. */
+function compare(text: string, node: Reading, client: Reading): void {
+  if ("refused" in client) {
+    const mayRefuse = "refused" in node || isKnown(client.refused, text);
+    assert.ok(mayRefuse, `only the client refuses (${client.refused}): ${shown(text)}`);
+    return;
+  }
+  if ("refused" in node) assert.fail(`only Node refuses (${node.refused}): ${shown(text)}`);
+  assert.equal(client.status, node.status, shown(text));
+  assert.equal(client.body, node.body, shown(text));
+  assert.ok(node.kept || !client.kept, `only the client keeps the connection: ${shown(text)}`);
+  for (const name of node.names)
+    assert.equal(client.header(name), node.header(name), `${name} of ${shown(text)}`);
+}
+
+/** A reading in a form that can be compared, whatever the reason for a refusal is. */
+const summary = (reading: Reading, names: readonly string[]): unknown =>
+  "refused" in reading
+    ? "refused"
+    : [reading.status, reading.body, reading.kept, names.map(reading.header)];
+
+const bytesOf = (text: string): Buffer => Buffer.from(text, "latin1");
+const NAMES = ["x", "content-type", "content-length", "transfer-encoding", "connection"];
+
+/** The parser moves bytes within the memory that it is given, so each call gets its own. */
+const inTwo = (text: string, cut: number): Buffer[] =>
+  [text.slice(0, cut), text.slice(cut)].filter((part) => part !== "").map(bytesOf);
+
+describe("the parser of responses, beside Node's", () => {
+  it(`reads ${RESPONSES.length + LONG_RESPONSES.length} responses the same, or refuses them for a stated reason`, async () => {
+    for (const text of [...RESPONSES, ...LONG_RESPONSES])
+      compare(text, await readByNode(text), readByClient([bytesOf(text)]));
+  });
+
+  it("reads each of them the same, cut in two at every byte, and byte by byte", () => {
+    for (const text of RESPONSES) {
+      const expected = summary(readByClient([bytesOf(text)]), NAMES);
+      for (let cut = 1; cut < text.length; cut += 1) {
+        const read = summary(readByClient(inTwo(text, cut)), NAMES);
+        assert.deepEqual(read, expected, `cut at ${cut}: ${shown(text)}`);
+      }
+      const read = summary(readByClient([...text].map(bytesOf)), NAMES);
+      assert.deepEqual(read, expected, `byte by byte: ${shown(text)}`);
+    }
+  });
+
+  it("reads heads about as long as they may be the same, cut around their ends and the bound", () => {
+    for (const text of LONG_RESPONSES) {
+      const expected = summary(readByClient([bytesOf(text)]), NAMES);
+      const end = text.indexOf("\r\n\r\n");
+      const cuts = [1, 2, 100, 65_534, 65_535, 65_536, 65_537, end, end + 1, end + 2, end + 3];
+      for (const cut of cuts.filter((each) => each < text.length))
+        assert.deepEqual(summary(readByClient(inTwo(text, cut)), NAMES), expected, `cut at ${cut}`);
+    }
+  });
+
+  it("has a case for each reason to be stricter", () => {
+    const given = [...RESPONSES, ...LONG_RESPONSES, tooLong(), tooMany()].map((text) => {
+      const reading = readByClient(inTwo(text, 5));
+      return "refused" in reading ? reading.refused : "";
+    });
+    for (const { reason } of STRICTER) assert.ok(given.includes(reason), reason);
+  });
+});
+
+const chunked = (rest: string): string =>
+  `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n${rest}`;
+const tooLong = (): string => chunked(`0;a=${"b".repeat(5_000)}\r\n\r\n`);
+const tooMany = (): string => chunked(`0\r\n${`X: ${"y".repeat(1_000)}\r\n`.repeat(100)}\r\n`);
+
+const CASES = LONG ? 100_000 : 3_000;
+const SPICE = [
+  ..."\r\n,\n,\r,\r\n\r\n, ,\t,\0,:,;,=,0,1,5,a,f,x,\x7f,\x80,\xff,\\,-,+,chunked,close".split(","),
+  ",",
+  '"',
+  "Content-Length: 5\r\n",
+  "Transfer-Encoding: chunked\r\n",
+  "Connection: keep-alive\r\n",
+  "HTTP/1.1 200 OK\r\n",
+  "HTTP/1.1 100 Continue\r\n\r\n",
+];
+
+type Random = ReturnType<typeof createRandom>;
+
+/** The text with one thing changed: bytes removed, added, repeated, or taken from elsewhere. */
+function mutated(text: string, { between, pick }: Random): string {
+  const start = between(0, text.length);
+  const end = Math.min(text.length, start + between(0, 3));
+  const other = pick(RESPONSES);
+  const from = between(0, other.length);
+  const replacements = [
+    "",
+    pick(SPICE),
+    text.slice(start, end).repeat(2),
+    text.slice(start, end).toUpperCase(),
+    other.slice(from, from + between(1, 20)),
+    text.slice(between(0, start), end),
+    String.fromCharCode(between(0, 255)),
+  ];
+  return text.slice(0, start) + pick(replacements) + text.slice(end);
+}
+
+/** The text in up to ten pieces. */
+function inPieces(text: string, { between }: Random): Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let start = 0; start < text.length; ) {
+    const end = pieces.length === 9 ? text.length : between(start + 1, text.length);
+    pieces.push(bytesOf(text.slice(start, end)));
+    start = end;
+  }
+  return pieces;
+}
+
+describe("mutated responses", () => {
+  const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000_000);
+
+  it(`${CASES} of them, seed ${seed}: the same for Node and the client, in one piece and in several`, async (t) => {
+    const random = createRandom(seed);
+    let accepted = 0;
+    for (let count = 0; count < CASES; count += 1) {
+      let text = random.pick(RESPONSES);
+      for (let changes = random.between(1, 4); changes > 0; changes -= 1)
+        text = mutated(text, random);
+      const client = readByClient([bytesOf(text)]);
+      compare(text, await readByNode(text), client);
+      const cut = readByClient(inPieces(text, random));
+      assert.deepEqual(summary(cut, NAMES), summary(client, NAMES), shown(text));
+      if (!("refused" in client)) accepted += 1;
+    }
+    t.diagnostic(`seed ${seed}: ${accepted} of ${CASES} were accepted`);
+    assert.ok(accepted > CASES / 20, "mutations leave enough of responses to be accepted");
+  });
+});

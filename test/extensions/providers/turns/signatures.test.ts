@@ -1,0 +1,54 @@
+// The memory of signed reasoning: what it forgets, and when.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  createSignatureStore,
+  scopedStore,
+  type SignatureStore,
+} from "../../../../src/extensions/providers/turns/index.ts";
+
+describe("the signature store", () => {
+  const text = "x".repeat(1_000);
+  const kept = (signatures: SignatureStore, ids: readonly string[]) =>
+    ids.filter((id) => signatures.get(id) === text);
+
+  it("forgets the least recently used entries first", () => {
+    // Room for three, with what each takes beside its text.
+    const signatures = createSignatureStore(4_000);
+    for (const id of ["a", "b", "c"]) signatures.set(id, text);
+    assert.equal(signatures.get("a"), text);
+    signatures.set("d", text);
+    assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["a", "c", "d"]);
+    signatures.set("a", text); // anew, in its own place
+    signatures.set("e", text);
+    assert.deepEqual(kept(signatures, ["a", "c", "d", "e"]), ["a", "d", "e"]);
+    for (let at = 0; at < 100; at += 1) signatures.set("a", text);
+    assert.deepEqual(
+      kept(signatures, ["a", "d", "e"]),
+      ["a", "d", "e"],
+      "one id takes its place once",
+    );
+  });
+
+  it("does not keep an entry larger than all of it, and has as much room afterwards", () => {
+    const signatures = createSignatureStore(4_000);
+    const huge = "id".repeat(2_000);
+    signatures.set(huge, "");
+    assert.equal(signatures.get(huge), undefined);
+    for (const id of ["a", "b", "c", "d"]) signatures.set(id, text);
+    assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["b", "c", "d"]);
+  });
+
+  it("keeps providers and accounts apart", () => {
+    const store = createSignatureStore();
+    const scope = { baseUrl: "https://a.test", account: "one" };
+    scopedStore(store, scope).set("call", "signed");
+    assert.equal(scopedStore(store, scope).get("call"), "signed");
+    assert.equal(scopedStore(store, { ...scope, account: "two" }).get("call"), undefined);
+    assert.equal(
+      scopedStore(store, { ...scope, baseUrl: "https://b.test" }).get("call"),
+      undefined,
+    );
+  });
+});

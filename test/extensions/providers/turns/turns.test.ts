@@ -1,0 +1,190 @@
+// Conversations in turns, as the native formats want them: the ids of tool calls, texts that become
+// objects, addresses of media.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
+import {
+  createTextCounter,
+  mediaOf,
+  objectIn,
+  turnsOf,
+} from "../../../../src/extensions/providers/turns/index.ts";
+import type { Message } from "../../../../src/core/openai/request.ts";
+import { createRandom } from "../../../support/random.ts";
+import { startEffort } from "../../../support/effort.ts";
+
+const calls = (ids: readonly string[], args = "{}"): Message => ({
+  role: "assistant",
+  content: null,
+  reasoning_content: undefined,
+  tool_calls: ids.map((id) => ({ id, type: "function", function: { name: "f", arguments: args } })),
+});
+const items = (messages: readonly Message[]) =>
+  turnsOf(messages).turns.flatMap(({ role, items }) => (role === "assistant" ? items : []));
+const idsOf = (given: readonly string[]): string[] =>
+  items([calls(given)]).map((item) => (item.type === "call" ? item.id : ""));
+
+/** The rule as it reads: the first number from the count of ids so far on that makes a new one. */
+function plainly(given: readonly string[]): string[] {
+  const ids = new Set<string>();
+  for (const each of given) {
+    let id = each;
+    for (let number = ids.size; ids.has(id); number += 1) id = `${each}_${number}`;
+    ids.add(id);
+  }
+  return [...ids];
+}
+
+describe("ids of tool calls that are used again", () => {
+  it("get a number, the same as by trying one after the other", () => {
+    assert.deepEqual(idsOf(["a", "b", "a", "a"]), ["a", "b", "a_2", "a_3"]);
+    const { pick, between } = createRandom(7);
+    const names = ["a", "b", "a_1", "a_2", "a_3", "a_7", "b_5", "a_1_4", "_", "a_"];
+    for (let round = 0; round < 500; round += 1) {
+      const given = Array.from({ length: between(1, 40) }, () => pick(names));
+      assert.deepEqual(idsOf(given), plainly(given));
+    }
+  });
+
+  it("30,000 that all run into the numbers that the client has taken cost no quadratic time", () => {
+    const count = 30_000;
+    const given = [
+      ...Array.from({ length: count }, (_, index) => `a_${count + 1 + index}`),
+      ...Array.from({ length: count }, () => "a"),
+    ];
+    const effort = startEffort();
+    const ids = idsOf(given);
+    const took = effort();
+    assert.equal(new Set(ids).size, 2 * count);
+    assert.ok(took < 1_300, `it took ${took.toFixed(0)} units`); // one after the other: 10,000 and more
+  });
+});
+
+describe("system texts", () => {
+  const system = (content: string): Message => ({ role: "system", content });
+  const user = (content: string): Message => ({ role: "user", content });
+  const messages = [
+    system("First."),
+    system("Second."),
+    user("hi"),
+    calls(["a"]),
+    { role: "tool", tool_call_id: "a", content: "1" } as const,
+    system(" "),
+    system("Hurry."),
+    user("go on"),
+    calls(["b"]),
+    system("Stop."),
+    { role: "tool", tool_call_id: "b", content: "2" } as const,
+  ];
+  /** The system texts, and the turns with what they hold. */
+  const outline = (keepsPlaces: boolean) => {
+    const { system, turns } = turnsOf(messages, undefined, { keepsPlaces });
+    const words = turns.map(({ role, items }) => [
+      role,
+      ...items.map((item) => (item.type === "text" ? item.text : item.type)),
+    ]);
+    return { system: system.map(({ content }) => content), words };
+  };
+
+  it("all come first", () => {
+    assert.deepEqual(outline(false), {
+      system: ["First.", "Second.", "Hurry.", "Stop."],
+      words: [
+        ["user", "hi"],
+        ["assistant", "call"],
+        ["user", "result", "go on"],
+        ["assistant", "call"],
+        ["user", "result"],
+      ],
+    });
+  });
+
+  it("after the first turn stay at their place, behind results of calls, and say what they are", () => {
+    const heading = "(What follows is an instruction of the system.)\n";
+    assert.deepEqual(outline(true), {
+      system: ["First.", "Second."],
+      words: [
+        ["user", "hi"],
+        ["assistant", "call"],
+        ["user", "result", `${heading}Hurry.`, "go on"],
+        ["assistant", "call"],
+        ["user", "result", `${heading}Stop.`],
+      ],
+    });
+  });
+});
+
+describe("texts that become objects", () => {
+  it("so many values in all of a request; one with which they would be more stays a text", () => {
+    const large = JSON.stringify({ a: Array.from({ length: 150_000 }, () => 1) });
+    const given = [calls(["a"], large), calls(["b"], large), calls(["c"], '{"x":1}')];
+    const args = items(given).map((item) => (item.type === "call" ? item.args : undefined));
+    assert.deepEqual(args, [JSON.parse(large), { _raw: large }, { x: 1 }]);
+  });
+
+  it("so many different names", () => {
+    const wide = (from: number) =>
+      JSON.stringify(
+        Object.fromEntries(Array.from({ length: 15_000 }, (_, index) => [`n${from + index}`, 1])),
+      );
+    const texts = createTextCounter();
+    assert.ok(objectIn(wide(0), texts));
+    assert.equal(objectIn(wide(15_000), texts), undefined);
+  });
+
+  it("what is no object is not parsed, and counts for nothing", () => {
+    const texts = createTextCounter();
+    for (const text of [`[${"1,".repeat(300_000)}1]`, "plain words, with commas,", "", '"{"'])
+      assert.equal(objectIn(text, texts), undefined);
+    assert.deepEqual(objectIn(' \n{"a":1}', texts), { a: 1 });
+  });
+});
+
+describe("addresses of images", () => {
+  const image = (url: string) =>
+    mediaOf({ type: "image_url", image_url: { url, detail: undefined } });
+  for (const [url, mediaType, data] of [
+    ["data:image/png;base64,AA==", "image/png", "AA=="],
+    ["DATA:image/png;BASE64,AA==", "image/png", "AA=="],
+    ["data:image/png;charset=x;a=b;base64,AA,==", "image/png", "AA,=="],
+    ["data:x;base64,", "x", ""],
+  ] as const) {
+    it(`${url} has two halves`, () => {
+      const media = image(url);
+      assert.deepEqual([media.mediaType, media.data], [mediaType, data]);
+    });
+  }
+
+  for (const url of ["https://example.com/a.png", "http://a/data:x,y", "x"]) {
+    it(`${url} goes out as it is`, () => {
+      assert.deepEqual([image(url).url, image(url).mediaType], [url, undefined]);
+    });
+  }
+
+  for (const url of [
+    "data:",
+    "data:,",
+    "data:;base64,AA",
+    "data:image/png,AA",
+    "data:image/png;base64",
+    "data:image/png;;base64,AA",
+    "data:image/png;base64;x,AA",
+    "data:base64,AA",
+    "DATA:image/png,AA",
+    `data:x${";a".repeat(4_000_000)}`,
+    `data:x${";a".repeat(4_000_000)},AA`,
+  ]) {
+    it(`${url.slice(0, 40)} (${url.length} characters) is malformed`, () => {
+      assert.throws(
+        () => image(url),
+        (error) => error instanceof ProviderError && error.code === "upstream_rejected",
+      );
+    });
+  }
+
+  it("eight megabytes of parameters before the data are no fault", () => {
+    const media = image(`data:x${";a".repeat(4_000_000)};base64,AA`);
+    assert.deepEqual([media.mediaType, media.data], ["x", "AA"]);
+  });
+});

@@ -1,0 +1,139 @@
+// The circuit breaker, transition by transition.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
+import { createBreaker } from "../../../../src/extensions/routing/breaker/index.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+
+const SETTINGS = { failures: 3, cooldown_ms: 10_000 };
+const ERROR = new ProviderError("upstream_error", "broken");
+
+function setUp() {
+  const clock = createFakeClock();
+  const breaker = createBreaker(clock);
+  const enter = () => breaker.enter(SETTINGS);
+  const status = () => breaker.status(SETTINGS);
+  /** Opens it with as many failures as it takes. */
+  const open = () => {
+    for (let i = 0; i < SETTINGS.failures; i += 1) enter()!.failed(ERROR);
+  };
+  return { clock, enter, status, open };
+}
+
+describe("a closed breaker", () => {
+  it("lets every attempt through, and waits for nothing", () => {
+    const { enter, status } = setUp();
+    assert.ok(enter());
+    assert.ok(enter());
+    const { state, failures, retryMs, lastFault } = status();
+    assert.deepEqual([state, failures, retryMs, lastFault], ["closed", 0, 0, null]);
+  });
+
+  it("opens after so many failures in a row, and not before", () => {
+    const { enter, status } = setUp();
+    enter()!.failed(ERROR);
+    enter()!.failed(ERROR);
+    assert.equal(status().state, "closed");
+    enter()!.failed(ERROR);
+    assert.equal(status().state, "open");
+    assert.equal(status().lastFault, "upstream_error: broken");
+    assert.equal(status().retryMs, SETTINGS.cooldown_ms);
+  });
+
+  it("counts anew after a complete reply", () => {
+    const { enter, status } = setUp();
+    enter()!.failed(ERROR);
+    enter()!.failed(ERROR);
+    enter()!.completed();
+    assert.equal(status().failures, 0);
+    enter()!.failed(ERROR);
+    assert.equal(status().state, "closed");
+  });
+
+  it("keeps its count when a reply only begins", () => {
+    const { enter, status } = setUp();
+    enter()!.failed(ERROR);
+    enter()!.began();
+    assert.equal(status().failures, 1);
+  });
+
+  it("opens at once when the provider refuses the key", () => {
+    const { enter, status } = setUp();
+    enter()!.failed(new ProviderError("model_unavailable", "refused", { operator: "key" }));
+    assert.equal(status().state, "open");
+  });
+
+  it("ignores an attempt that says nothing of the provider, but for its answer", () => {
+    const { enter, status } = setUp();
+    const answer = { status: 400, path: "/v1/chat", message: "bad request" };
+    enter()!.dropped(answer);
+    assert.equal(status().failures, 0);
+    assert.equal(status().lastAnswer, answer);
+    enter()!.dropped();
+    assert.equal(status().lastAnswer, answer);
+  });
+});
+
+describe("an open breaker", () => {
+  it("lets nothing through until its cooldown is over", () => {
+    const { clock, enter, open } = setUp();
+    open();
+    clock.advance(SETTINGS.cooldown_ms - 1);
+    assert.equal(enter(), undefined);
+    clock.advance(1);
+    assert.ok(enter());
+  });
+
+  it("lets one probe through at a time, and tells others to come back soon", () => {
+    const { clock, enter, status, open } = setUp();
+    open();
+    clock.advance(SETTINGS.cooldown_ms);
+    const probe = enter()!;
+    assert.equal(enter(), undefined);
+    assert.equal(status().state, "probing");
+    assert.equal(status().retryMs, 1_000);
+    probe.dropped();
+    assert.ok(enter(), "a probe without a result makes room for the next");
+  });
+
+  it("closes when a probe's reply begins, and opens at a failure before its end", () => {
+    const { clock, enter, status, open } = setUp();
+    open();
+    clock.advance(SETTINGS.cooldown_ms);
+    const probe = enter()!;
+    probe.began();
+    assert.equal(status().state, "closed");
+    probe.failed(ERROR);
+    assert.equal(status().state, "open");
+  });
+
+  it("forgets its failures when a probe's reply is complete", () => {
+    const { clock, enter, status, open } = setUp();
+    open();
+    clock.advance(SETTINGS.cooldown_ms);
+    enter()!.completed();
+    assert.equal(status().state, "closed");
+    assert.equal(status().failures, 0);
+  });
+
+  it("opens for another cooldown when a probe fails", () => {
+    const { clock, enter, status, open } = setUp();
+    open();
+    clock.advance(SETTINGS.cooldown_ms);
+    enter()!.failed(ERROR);
+    assert.equal(status().state, "open");
+    assert.equal(status().retryMs, SETTINGS.cooldown_ms);
+  });
+
+  it("is not closed by an attempt from before it opened", () => {
+    const { enter, status, open } = setUp();
+    const early = enter()!;
+    open();
+    early.completed();
+    assert.equal(status().state, "open");
+    early.failed(new ProviderError("upstream_timeout", "late"));
+    assert.equal(status().failures, SETTINGS.failures);
+    assert.equal(status().lastFault, "upstream_timeout: late", "the operator sees it all the same");
+  });
+});

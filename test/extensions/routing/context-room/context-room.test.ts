@@ -1,0 +1,94 @@
+// Which models have room for a prompt.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  aroundRoom,
+  withMoreRoom,
+  withRoom,
+} from "../../../../src/extensions/routing/context-room/index.ts";
+import { Cancel } from "../../../../src/core/http/cancel.ts";
+import { completeWithFallback } from "../../../../src/core/routing/fallback.ts";
+import type { Model } from "../../../../src/core/routing/model.ts";
+import { catalogOf, chatOf, lab, refuse, reply, settingsFor } from "../../../support/routing.ts";
+
+const catalog = catalogOf(
+  settingsFor({
+    small: { context_tokens: 1_000 },
+    middle: { context_tokens: 5_000 },
+    large: { context_tokens: 100_000 },
+    unknown: {},
+  }),
+);
+const models = (...names: string[]) => names.map((name) => catalog.models.get(name)!);
+const names = (list: readonly Model[]) => list.map(({ name }) => name);
+/** A prompt of about so many tokens. */
+const prompt = (tokens: number, over: object = {}) =>
+  chatOf({ messages: [{ role: "user", content: "four".repeat(tokens) }], ...over });
+
+describe("candidates with room", () => {
+  const all = models("small", "middle", "large", "unknown");
+
+  it("are all for a short prompt", () => {
+    assert.deepEqual(withRoom(all, prompt(10)), all);
+  });
+
+  it("are those that hold three quarters of the estimate, and those of unknown size", () => {
+    assert.deepEqual(names(withRoom(all, prompt(1_300))), ["small", "middle", "large", "unknown"]);
+    assert.deepEqual(names(withRoom(all, prompt(1_400))), ["middle", "large", "unknown"]);
+  });
+
+  it("must also hold the reply that was asked for", () => {
+    const chat = prompt(1_000, { max_tokens: 4_500 });
+    assert.deepEqual(names(withRoom(all, chat)), ["large", "unknown"]);
+  });
+
+  it("are all if none seems to have room, or if there is only one", () => {
+    const tight = models("small", "middle");
+    assert.deepEqual(withRoom(tight, prompt(50_000)), tight);
+    const single = models("small");
+    assert.deepEqual(withRoom(single, prompt(50_000)), single);
+  });
+});
+
+describe("candidates after a prompt was too long", () => {
+  it("are the larger ones, then those of unknown size", () => {
+    const rest = models("unknown", "small", "large");
+    assert.deepEqual(names(withMoreRoom(rest, models("middle"))), ["large", "unknown"]);
+  });
+
+  it("are larger than the largest that was full", () => {
+    assert.deepEqual(names(withMoreRoom(models("middle"), models("small", "large"))), []);
+  });
+
+  it("may be of any known size where the size of the full one is unknown", () => {
+    const rest = models("small", "large");
+    assert.deepEqual(names(withMoreRoom(rest, models("unknown"))), ["small", "large"]);
+  });
+});
+
+describe("a prompt that was too long for a candidate", () => {
+  it("goes to those that may have more room", async () => {
+    const sizes = { a: 1_000, b: 500, c: 2_000 };
+    const models = Object.fromEntries(
+      Object.entries(sizes).map(([name, context_tokens]) => [name, { context_tokens }]),
+    );
+    const world = lab(
+      { a: [refuse(400, "context_length_exceeded")], b: [], c: [reply("Hi.")] },
+      {},
+      models,
+    );
+    await aroundRoom(completeWithFallback)(chatOf({}), world.models, () => undefined, {
+      cancel: new Cancel(),
+      endsAt: world.clock.monotonic() + 900_000,
+      account: "acme",
+      inFlight: () => 1,
+      large: false,
+      retain: () => undefined,
+      clock: world.clock,
+      report: () => undefined,
+      trace: undefined,
+    });
+    assert.deepEqual(world.asked, ["a", "c"]);
+  });
+});

@@ -1,0 +1,409 @@
+// Clients that leave a stream: how long the provider is read on (`leave_ms`), what ends that
+// earlier, what is billed, and which model the books name; and how long usage may take after a
+// finish (`closing_ms`).
+
+import assert from "node:assert/strict";
+import http from "node:http";
+import { describe, it } from "node:test";
+import {
+  costOf,
+  COUNTED,
+  only,
+  PRICE,
+  priced,
+  settled,
+  settles,
+  usageRecords,
+  type Line,
+} from "../../../support/books.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { KEY, readStream, user, type RunningGateway } from "../../../support/gateway.ts";
+import {
+  chunk,
+  endless,
+  event,
+  silent,
+  speak,
+  status,
+  stream,
+  usageChunk,
+  type Asked,
+  type Behaviour,
+} from "../../../support/provider.ts";
+import { createLeftStreams } from "../../../../src/extensions/routing/left-streams/index.ts";
+import { waitFor, within } from "../../../support/wait.ts";
+
+const SSE = { "content-type": "text/event-stream" };
+const NO_END = 600_000;
+const END = event(chunk({}, "stop")) + event(usageChunk());
+
+/** Says one word, and then what the test says. */
+const word: Behaviour = ({ res }) => {
+  res.writeHead(200, SSE);
+  res.write(event(chunk({ content: "Once" })));
+};
+
+/**
+ * A client of a stream. It leaves, for all that the gateway can see, when its socket is destroyed.
+ */
+async function open(gw: RunningGateway, body: object = {}) {
+  const req = http.request(`${gw.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
+  });
+  req.on("error", () => undefined);
+  let text = "";
+  req.on("response", (res) => {
+    res.on("error", () => undefined);
+    res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+  });
+  req.end(JSON.stringify({ model: "m", stream: true, messages: user("Say something."), ...body }));
+  return {
+    req,
+    /** Waits for a text in what came. */
+    has: (part: string) => waitFor(() => text.includes(part), `${part} at the client`),
+    /** Resolves when the gateway knows. */
+    async leave(): Promise<void> {
+      const before = gw.gateway.report().inFlight;
+      req.destroy();
+      await waitFor(
+        () => gw.gateway.report().inFlight < before,
+        "the gateway to know that the client has left",
+      );
+    },
+  };
+}
+
+const closed = (asked: Asked, what = "the provider's connection to close") =>
+  waitFor(() => asked.closed() || asked.socket.destroyed, what);
+const figures = ({ status, http_status, usage_source, usage, cost }: Line) => ({
+  status,
+  http_status,
+  usage_source,
+  usage,
+  cost,
+});
+const BILLED = {
+  status: "cancelled",
+  http_status: 499,
+  usage_source: "provider",
+  usage: COUNTED,
+  cost: costOf(COUNTED, PRICE),
+};
+
+describe("a client that leaves a stream after text was delivered", { concurrency: 4 }, () => {
+  it("is billed by the figures that come within leave_ms", async (t) => {
+    const { dir, gw, provider } = await priced(t, { m: word }, { timeouts: { leave_ms: NO_END } });
+    const client = await open(gw);
+    await client.has("Once");
+    await client.leave();
+    const asked = await provider.nth(0);
+    assert.deepEqual([settles(dir), asked.closed()], [[], false], "the books wait");
+    asked.res.end(END + event("[DONE]"));
+    const [settle] = await settled(dir);
+    assert.deepEqual(figures(settle!), BILLED);
+    assert.deepEqual(
+      [settle!["finish_reason"], settle!["model_served"], settle!["error_code"]],
+      ["stop", "m", null],
+    );
+    const line = await waitFor(() => gw.access[0], "the line of the access log");
+    assert.equal(line["status"], 499);
+    assert.deepEqual(gw.diagnostics, []);
+  });
+
+  it("is read on no longer than until the figures are there", async (t) => {
+    const { dir, gw, provider } = await priced(
+      t,
+      { m: word },
+      { timeouts: { leave_ms: NO_END, closing_ms: NO_END } },
+    );
+    const client = await open(gw);
+    await client.has("Once");
+    await client.leave();
+    const asked = await provider.nth(0);
+    asked.res.write(END); // neither [DONE] nor an end
+    await closed(asked);
+    const [settle] = await settled(dir);
+    assert.deepEqual(figures(settle!), BILLED);
+    assert.equal(settle!["attempts"][0].outcome, "completed", "the provider has finished");
+  });
+
+  it("is not waited for when the figures were there before it left", async (t) => {
+    const { dir, gw, provider } = await priced(
+      t,
+      { m: word },
+      { timeouts: { leave_ms: NO_END, closing_ms: NO_END } },
+    );
+    const client = await open(gw);
+    const asked = await provider.nth(0);
+    asked.res.write(END + event(chunk({ content: " more" })) + event(usageChunk()));
+    await client.has("more");
+    await client.leave();
+    await closed(asked);
+    assert.deepEqual(figures((await settled(dir))[0]!), BILLED);
+  });
+
+  it("pays an estimate when leave_ms is over: text that came meanwhile counts, the connection closes", async (t) => {
+    const leave_ms = 400;
+    const { dir, gw, provider } = await priced(t, { m: word }, { timeouts: { leave_ms } });
+    const client = await open(gw);
+    await client.has("Once");
+    const asked = await provider.nth(0);
+    const left = performance.now();
+    await client.leave();
+    asked.res.write(event(chunk({ content: "x".repeat(396) })));
+    await closed(asked);
+    const ms = performance.now() - left;
+    assert.ok(ms >= leave_ms - 20, `closed after ${ms} ms, although it is read on for ${leave_ms}`);
+    const [settle] = await settled(dir);
+    const { usage } = settle!;
+    assert.deepEqual(
+      [
+        settle!["status"],
+        settle!["usage_source"],
+        usage.completion_tokens,
+        settle!["attempts"][0].outcome,
+      ],
+      ["cancelled", "estimated", 100, "cancelled"],
+    );
+    assert.equal(settle!["cost"], costOf(usage, PRICE));
+  });
+
+  it("a provider's own leave_ms overrides the general one; 0 cuts at once", async (t) => {
+    const { dir, gw, provider } = await priced(
+      t,
+      { m: word },
+      { timeouts: { leave_ms: NO_END }, providers: { lab: { timeouts: { leave_ms: 0 } } } },
+    );
+    const client = await open(gw);
+    await client.has("Once");
+    await client.leave();
+    await closed(await provider.nth(0));
+    assert.equal((await settled(dir))[0]!["usage_source"], "estimated");
+  });
+
+  it("a provider that breaks off meanwhile: cancelled, an estimate, and nobody is told of a cut reply", async (t) => {
+    const { dir, gw, provider } = await priced(t, { m: word }, { timeouts: { leave_ms: NO_END } });
+    const client = await open(gw);
+    await client.has("Once");
+    await client.leave();
+    (await provider.nth(0)).socket.resetAndDestroy();
+    const [settle] = await settled(dir);
+    assert.deepEqual(
+      [settle!["status"], settle!["http_status"], settle!["error_code"], settle!["usage_source"]],
+      ["cancelled", 499, null, "estimated"],
+    );
+    assert.deepEqual(gw.diagnostics, []);
+  });
+
+  it("had stopped reading: the provider does not wait for room that will never be, and its figures count", async (t) => {
+    const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
+    let held = false;
+    let left = false;
+    const behaviour: Behaviour = async ({ res }) => {
+      res.writeHead(200, SSE);
+      while (!left)
+        if (!res.write(piece)) {
+          const room = new Promise<void>((resolve) => res.once("drain", resolve));
+          const timer = setTimeout(() => (held = true), 300);
+          await room;
+          clearTimeout(timer);
+        }
+      res.end(END + event("[DONE]"));
+    };
+    const { dir, gw } = await priced(t, { m: behaviour }, { timeouts: { leave_ms: NO_END } });
+    const req = http.request(`${gw.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
+    });
+    req.on("error", () => undefined);
+    req.on("response", (res) => res.on("error", () => undefined).pause());
+    req.end(JSON.stringify({ model: "m", stream: true, messages: user("Say something.") }));
+    await waitFor(() => held, "the provider to be held back");
+    left = true;
+    req.destroy();
+    const [settle] = await within(settled(dir), "the settle line");
+    assert.deepEqual(figures(settle!), BILLED);
+  });
+
+  it("frees its account's place at once, and its exchange", async (t) => {
+    const { dir, gw, provider } = await priced(
+      t,
+      { m: word, n: speak("Fine.") },
+      { timeouts: { leave_ms: NO_END }, accounts: { acme: { max_in_flight: 1 } } },
+    );
+    const client = await open(gw);
+    await client.has("Once");
+    assert.equal((await gw.chat({ model: "n", messages: user("hi") })).status, 429);
+    await client.leave();
+    assert.equal((await gw.chat({ model: "n", messages: user("hi") })).status, 200);
+    assert.equal(gw.gateway.report().inFlight, 0);
+    (await provider.nth(0)).res.end(END);
+    assert.equal((await settled(dir, 2)).length, 2);
+  });
+
+  it("a gateway that closes ends the reading at once, and settles it before the books close", async (t) => {
+    const { dir, gw, provider } = await priced(t, { m: word }, { timeouts: { leave_ms: NO_END } });
+    const client = await open(gw);
+    await client.has("Once");
+    await client.leave();
+    await within(gw.gateway.close(NO_END), "the gateway to close");
+    const { settle } = only(dir);
+    assert.deepEqual([settle["status"], settle["usage_source"]], ["cancelled", "estimated"]);
+    assert.equal(usageRecords(dir).length, 1);
+    await closed(await provider.nth(0));
+  });
+
+  it("the request's total_ms bounds it", async (t) => {
+    const { dir, gw, provider } = await priced(
+      t,
+      { m: word },
+      { timeouts: { leave_ms: NO_END, total_ms: 800 } },
+    );
+    const client = await open(gw);
+    await client.has("Once");
+    await client.leave();
+    await closed(await provider.nth(0));
+    assert.equal((await settled(dir))[0]!["status"], "cancelled");
+  });
+
+  it("a provider that floods meanwhile is cut, long before leave_ms is over", async (t) => {
+    const flood = endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) })));
+    const { dir, gw, provider } = await priced(t, { m: flood }, { timeouts: { leave_ms: NO_END } });
+    const client = await open(gw);
+    await client.has("xxx");
+    await client.leave();
+    await closed(await provider.nth(0));
+    const [settle] = await settled(dir);
+    assert.deepEqual([settle!["status"], settle!["usage_source"]], ["cancelled", "estimated"]);
+  });
+});
+
+describe("a client that leaves before anything was delivered", { concurrency: 4 }, () => {
+  const CASES: [name: string, behaviour: Behaviour, streaming: boolean][] = [
+    ["silence", silent, true],
+    ["a role without text", stream([chunk({ role: "assistant", content: "" })], "open"), true],
+    [
+      "thinking that it does not get to see",
+      stream([chunk({ reasoning_content: "Hm." })], "open"),
+      true,
+    ],
+    ["a whole reply", silent, false],
+  ];
+  for (const [name, behaviour, streaming] of CASES)
+    it(`${name}: the provider is cut at once, whatever leave_ms is`, async (t) => {
+      const { gw, provider, dir } = await priced(
+        t,
+        { m: behaviour },
+        { timeouts: { leave_ms: NO_END } },
+      );
+      const client = await open(gw, { stream: streaming });
+      const asked = await provider.nth(0);
+      await client.leave();
+      await closed(asked);
+      const [settle] = await settled(dir);
+      assert.equal(settle!["status"], "cancelled");
+      // The provider has the prompt: 14 bytes, four a token.
+      assert.equal(settle!["usage_source"], "estimated");
+      assert.equal(settle!["usage"].prompt_tokens, 4);
+      assert.ok(Number(settle!["cost"]) > 0);
+    });
+
+  it("pays nothing while it waits for another attempt after a failed one", async (t) => {
+    const { gw, dir } = await priced(
+      t,
+      { m: status(500) },
+      {
+        retry: { max_retries: 1, backoff_ms: NO_END, max_wait_ms: NO_END },
+        timeouts: { total_ms: 2 * NO_END },
+      },
+    );
+    const client = await open(gw, { stream: false });
+    await waitFor(() => gw.diagnostics.length > 0, "the failed attempt");
+    await client.leave();
+    const [settle] = await settled(dir);
+    assert.deepEqual(
+      [settle!["status"], settle!["cost"], settle!["usage_source"]],
+      ["cancelled", "0", "none"],
+    );
+  });
+
+  it("is listed with the model that was being asked, not with the alias", async (t) => {
+    const { gw, provider, dir } = await priced(
+      t,
+      { a: status(500), b: silent },
+      { aliases: { team: { models: ["a", "b"] } }, usage: { sync_ms: 20 } },
+    );
+    const client = await open(gw, { model: "team" });
+    await provider.nth(1);
+    await client.leave();
+    const [settle] = await settled(dir);
+    assert.deepEqual(
+      [settle!["model_requested"], settle!["model_served"], settle!["provider"], settle!["status"]],
+      ["team", "b", "lab", "cancelled"],
+    );
+    assert.deepEqual(
+      [
+        settle!["cost"],
+        settle!["usage_source"],
+        settle!["attempts"].map(({ model }: Line) => model),
+      ],
+      ["0.000005", "estimated", ["a", "b"]],
+    );
+    await waitFor(() => usageRecords(dir).length === 1, "the usage record");
+    const [record] = usageRecords(dir);
+    assert.deepEqual([record!["model"], record!["provider"]], ["b", "lab"]);
+  });
+});
+
+describe("closing_ms", { concurrency: 4 }, () => {
+  const finished: Behaviour = ({ res }) => {
+    res.writeHead(200, SSE);
+    res.write(event(chunk({ content: "Once" })) + event(chunk({}, "stop")));
+  };
+
+  it("usage that does not come in this time after a finish is estimated; the reply is complete", async (t) => {
+    const { dir, gw } = await priced(t, { m: finished }, { timeouts: { closing_ms: 50 } });
+    const { done } = await readStream(
+      await gw.chat({ model: "m", stream: true, messages: user("hi") }),
+    );
+    assert.ok(done);
+    const { settle } = only(dir);
+    assert.deepEqual([settle["status"], settle["usage_source"]], ["completed", "estimated"]);
+  });
+
+  it("usage that comes in this time counts; a provider's own overrides the general one", async (t) => {
+    const over = {
+      timeouts: { closing_ms: 1 },
+      providers: { lab: { timeouts: { closing_ms: NO_END } } },
+    };
+    const { dir, gw, provider } = await priced(t, { m: finished }, over);
+    const response = gw.chat({ model: "m", stream: true, messages: user("hi") });
+    const asked = await provider.nth(0);
+    await (await response).body!.getReader().read();
+    asked.res.end(event(usageChunk()));
+    assert.deepEqual(figures((await settled(dir))[0]!), {
+      ...BILLED,
+      status: "completed",
+      http_status: 200,
+    });
+  });
+});
+
+describe("the streams that are read on", () => {
+  it("are no more than there is room for; a gateway that closes reads none on", () => {
+    const left = createLeftStreams(createFakeClock());
+    const ended: string[] = [];
+    const readOn = (name: string) =>
+      left.readOn({ ms: NO_END, maxStreams: 2, end: () => ended.push(name) });
+    const first = readOn("first");
+    readOn("second");
+    readOn("third");
+    assert.deepEqual(ended, ["third"], "there is no room for it");
+    first.forget();
+    readOn("fourth");
+    left.close();
+    readOn("fifth");
+    assert.deepEqual(ended, ["third", "second", "fourth", "fifth"]);
+  });
+});

@@ -1,0 +1,228 @@
+// What a recovery that fails says: of whom the breaker counts what, which model the operator is
+// told of, and what the books and the client's side see.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Cancel } from "../../../../src/core/http/cancel.ts";
+import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
+import { buffering } from "../../../../src/extensions/routing/recovery/buffered.ts";
+import { recovering } from "../../../../src/extensions/routing/recovery/recover.ts";
+import type { Part } from "../../../../src/core/openai/parts.ts";
+import type { RequestContext } from "../../../../src/core/routing/attempt.ts";
+import {
+  CompletionFailed,
+  notStarted,
+  type Complete,
+} from "../../../../src/core/routing/fallback.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
+import {
+  askScene,
+  broken,
+  goesOn,
+  inTurn,
+  passed,
+  REST,
+  seen,
+  SHOWN,
+  texts,
+  WHOLE,
+} from "../../../support/recovered.ts";
+import {
+  chunk,
+  silent,
+  startProvider,
+  status,
+  stream,
+  type Behaviour,
+} from "../../../support/provider.ts";
+import { waitFor } from "../../../support/wait.ts";
+
+const refuses = status(500, { error: { message: "no" } });
+const two = (over: object = {}) => ({
+  models: { m: { prefill: "plain" }, n: { prefill: "plain" } },
+  aliases: { x: { models: ["m", "n"], recovery: "continue" } },
+  ...over,
+});
+
+/** The state of a model's breaker, and its failures. */
+function breakerOf({ gateway }: Awaited<ReturnType<typeof askScene>>, name: string) {
+  const [model] = gateway.catalog.candidates(
+    { model: name, messages: [] } as never,
+    { models: undefined } as never,
+  );
+  const { state, failures } = model!.status();
+  return [state, failures];
+}
+
+describe("a model that refuses the beginning of its answer", () => {
+  const filter = (): Behaviour => (asked) =>
+    stream([{ error: { message: "content_filter", code: "content_filter" } }], "eof")(asked);
+  const REFUSALS: Readonly<Record<string, Behaviour>> = {
+    "400": status(400, { error: { message: "prefill is not supported" } }),
+    "413": status(413, { error: { message: "too large" } }),
+    "422": status(422, { error: { message: "unprocessable" } }),
+    "content filter": filter(),
+  };
+  for (const [name, refusal] of Object.entries(REFUSALS))
+    it(`with ${name} lets the next candidate be asked`, async (t) => {
+      const scene = await askScene(t, {
+        models: { m: inTurn(broken(texts(SHOWN)), refusal), n: goesOn },
+        config: two({ retry: { max_retries: 2, backoff_ms: 1 } }),
+        model: "x",
+      });
+      const got = await seen(scene.answer);
+      assert.deepEqual([got.text, got.error, got.models], [WHOLE, undefined, ["m", "n"]]);
+      assert.deepEqual(
+        scene.settlement.attempts.map(({ model, outcome }) => `${model} ${outcome}`),
+        ["m upstream_error", "m upstream_error", "n completed"],
+      );
+      assert.deepEqual(breakerOf(scene, "m"), ["closed", 1], "the break alone counts");
+    });
+
+  it("and no other candidate: the client gets what broke the stream", async (t) => {
+    const { answer } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), REFUSALS["400"]!) },
+      config: { models: { m: { prefill: "plain", recovery: "continue" } } },
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
+  });
+});
+
+describe("the end of the request's time", () => {
+  it("is no silence of a model that had only a part of it", async (t) => {
+    const clock = createFakeClock();
+    const asking = askScene(t, {
+      models: { m: broken(texts(SHOWN)), n: silent },
+      config: two({
+        models: { m: { prefill: "none" }, n: { prefill: "plain" } },
+        breaker: { failures: 1 },
+        timeouts: { total_ms: 50_000 },
+      }),
+      model: "x",
+      time: clock,
+    });
+    await passed(clock, 55_000, asking);
+    const scene = await asking;
+    assert.equal(scene.settlement.errorCode, "upstream_timeout");
+    assert.equal(scene.settlement.attempts.at(-1)!.model, "n");
+    assert.deepEqual(breakerOf(scene, "n"), ["closed", 0]);
+  });
+
+  const timeout = new ProviderError("upstream_timeout", "not finished within total_ms");
+  const text = { type: "text", text: "The quick brown fox" } as const;
+  const serving = { model: { provider: { maxReplyBytes: 1_000 } } } as never;
+
+  it("is said of a held reply whose client reads slowly", async () => {
+    const cancel = new Cancel();
+    const attempt = buffering(async (_chat, _serving, deliver) => {
+      await deliver([text]);
+    });
+    const deliver = (): Promise<never> => {
+      cancel.abort(timeout);
+      return Promise.reject(new Error("The operation was aborted"));
+    };
+    const options = { cancel, retain: () => undefined } as never;
+    await assert.rejects(attempt({} as never, serving, deliver, options), {
+      code: "upstream_timeout",
+    });
+  });
+
+  it("is said of a joined reply whose client reads slowly", async () => {
+    const cancel = new Cancel();
+    const model = { traits: { prefill: "plain" }, provider: { maxReplyBytes: 1_000 } } as never;
+    const joined = { model, meter: undefined as never };
+    let ended: unknown;
+    // As completeWithFallback: one stream that breaks, and one attempt that goes on.
+    const complete: Complete = async (chat, _candidates, deliver, context) => {
+      if (ended === undefined) {
+        ended = "broken";
+        await deliver([{ type: "text", text: SHOWN }], joined);
+        const error = new ProviderError("upstream_error", "reset");
+        throw new CompletionFailed({ ...notStarted(model), begunAt: 1 }, error);
+      }
+      const taken = (parts: readonly Part[]) => deliver(parts, joined);
+      await context.attempt!(chat, joined, taken, context as never).catch((error) => {
+        ended = error;
+      });
+      throw new CompletionFailed(notStarted(model), ended);
+    };
+    // So little is compared, and leaves at the end.
+    const attempt: RequestContext["attempt"] = async (_chat, _serving, deliver) => {
+      await deliver([{ type: "text", text: " q" }]);
+    };
+    const deliver = (parts: readonly Part[]): Promise<void> | undefined => {
+      if (JSON.stringify(parts).includes(SHOWN)) return undefined;
+      cancel.abort(timeout);
+      return Promise.reject(new Error("The operation was aborted"));
+    };
+    const context = { cancel, attempt, report: () => undefined } as never;
+    const chat = { messages: [], stream: true } as never;
+    await assert.rejects(recovering(complete, 1)(chat, [model], deliver, context));
+    assert.equal((ended as ProviderError).code, "upstream_timeout");
+  });
+});
+
+describe("a recovery that ends in an error", () => {
+  /** The model and the error of each line for the operator. */
+  const told = ({ gateway }: Awaited<ReturnType<typeof askScene>>) =>
+    gateway.diagnostics.map(({ event, model, code }) => `${event} ${model} ${code}`);
+
+  it("tells each break, and the error with the model whose it is", async (t) => {
+    const scene = await askScene(t, {
+      models: {
+        m: inTurn(broken(texts(SHOWN), "stall"), refuses),
+        n: broken(texts(" fox jumps")),
+      },
+      config: two({
+        retry: { max_recoveries: 1 },
+        providers: { lab: { timeouts: { idle_ms: 40 } } },
+      }),
+      model: "x",
+    });
+    const got = await seen(scene.answer);
+    assert.deepEqual([got.text, got.error], [`${SHOWN} fox jumps`, "upstream_timeout"]);
+    assert.deepEqual(told(scene), [
+      "reply_broken m upstream_timeout",
+      "attempt_failed m upstream_error",
+      "reply_broken n upstream_error",
+      "reply_cut m upstream_timeout",
+    ]);
+    assert.equal(scene.settlement.modelServed, "m");
+    assert.equal(scene.settlement.recovery, "failed");
+  });
+
+  it("is said to have gone on where the client left in the middle of it", async (t) => {
+    const rest = stream([chunk({ content: REST })], "open");
+    for (const [leaves, outcome] of [
+      [REST, "continued"],
+      [SHOWN.slice(-5), "failed"],
+    ] as const) {
+      const second = outcome === "continued" ? rest : silent;
+      const provider = await startProvider(t, { m: inTurn(broken(texts(SHOWN)), second) });
+      const gateway = await startGateway(
+        t,
+        configFor(provider.url, ["m"], {
+          models: { m: { recovery: "continue", prefill: "plain" } },
+          timeouts: { leave_ms: 0 },
+        }),
+      );
+      const leaving = new AbortController();
+      const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "m", stream: true, messages: user("hi") }),
+        signal: leaving.signal,
+      });
+      const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = ""; !text.includes(leaves); ) text += (await reader.read()).value;
+      await waitFor(() => provider.asked.length === 2, "the second attempt");
+      leaving.abort();
+      await reader.closed.catch(() => undefined);
+      await waitFor(() => gateway.access.length > 0, "the access log's line");
+      const { status: code, recovery } = gateway.access[0]!;
+      assert.deepEqual([code, recovery], [499, outcome]);
+    }
+  });
+});

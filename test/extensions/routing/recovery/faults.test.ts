@@ -1,0 +1,218 @@
+// Every way in which a stream breaks, with every mode of recovery and every kind of reply: what the
+// client sees, what is asked, and what is billed.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { estimatePrompt } from "../../../../src/core/ledger/meter.ts";
+import {
+  askScene,
+  BREAKS,
+  broken,
+  FIGURES,
+  goesOn,
+  inTurn,
+  said,
+  seen,
+  SHOWN,
+  texts,
+  WHOLE,
+} from "../../../support/recovered.ts";
+import type { Behaviour } from "../../../support/provider.ts";
+
+type Mode = "none" | "hold" | "continue" | "continue without prefill";
+
+interface Kind {
+  readonly request?: object;
+  /** What the first attempt says before it breaks. */
+  readonly before: readonly object[];
+  /** What another attempt says. */
+  readonly again: Behaviour;
+  /** Whether what was shown can be joined. */
+  readonly joinable: boolean;
+  readonly text: string;
+  readonly finish?: string;
+}
+
+const thought = { reasoning_content: "Let me think." };
+const json = '{"animal": "fox", "legs": 4}';
+const call = (args: string, more: object = {}) => ({
+  tool_calls: [{ index: 0, ...more, function: { name: "f", arguments: args } }],
+});
+const named = { id: "call_1", type: "function" };
+const tools = [{ type: "function", function: { name: "f", parameters: { type: "object" } } }];
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  text: { before: texts(SHOWN), again: goesOn, joinable: true, text: WHOLE },
+  "reasoning hidden": {
+    before: [thought, ...texts(SHOWN)],
+    again: goesOn,
+    joinable: true,
+    text: WHOLE,
+  },
+  "reasoning shown": {
+    request: { thinking: { type: "enabled" } },
+    before: [thought, ...texts(SHOWN)],
+    again: goesOn,
+    joinable: false,
+    text: WHOLE,
+  },
+  "tool call": {
+    request: { tools, tool_choice: "auto" },
+    before: [...texts(SHOWN), call('{"a":', named)],
+    again: said([...texts(SHOWN), call('{"a":1}', named)], "tool_calls"),
+    joinable: false,
+    text: SHOWN,
+    finish: "tool_calls",
+  },
+  JSON: {
+    request: { response_format: { type: "json_object" } },
+    before: [{ content: json.slice(0, 12) }],
+    again: said([{ content: json }]),
+    joinable: false,
+    text: json,
+  },
+  logprobs: {
+    request: { logprobs: true },
+    before: texts(SHOWN),
+    again: goesOn,
+    joinable: false,
+    text: WHOLE,
+  },
+};
+
+const textOf = (deltas: readonly object[]): string =>
+  deltas.map((delta) => (delta as { content?: string }).content ?? "").join("");
+/** Of the deltas of an attempt without figures of its own: four bytes a token. */
+const estimated = (deltas: readonly object[]): number => {
+  const counted = deltas as readonly { content?: string; reasoning_content?: string }[];
+  return Math.ceil(
+    counted
+      .map((each) => (each.content ?? each.reasoning_content)!.length)
+      .reduce((a, b) => a + b) / 4,
+  );
+};
+const PROMPT = estimatePrompt(
+  { messages: [{ role: "user", content: "hi" }] } as unknown as Parameters<
+    typeof estimatePrompt
+  >[0],
+  () => 0,
+);
+
+function settingsOf({ mode, where, breakName }: Row) {
+  const recovery = mode === "continue without prefill" ? "continue" : mode;
+  const own = { prefill: mode === "continue" ? "plain" : "none" };
+  const isAlias = where === "alias";
+  return {
+    providers: { lab: { timeouts: { idle_ms: breakName === "stall" ? 40 : 5_000 } } },
+    models: { m: { ...own, ...(!isAlias && { recovery }) }, n: own },
+    aliases: isAlias ? { x: { models: ["m", "n"], recovery } } : {},
+    // Only a retry hides a failure of a model that is named itself.
+    retry: { max_retries: mode === "hold" && !isAlias ? 1 : 0, backoff_ms: 1 },
+  };
+}
+
+const CODES: Readonly<Record<string, string>> = { stall: "upstream_timeout" };
+
+for (const mode of ["none", "hold", "continue", "continue without prefill"] as const)
+  for (const where of ["canonical", "alias"] as const)
+    describe(`recovery ${mode}, ${where} name`, () => {
+      for (const [kindName, kind] of Object.entries(KINDS))
+        for (const breakName of Object.keys(BREAKS))
+          it(`${kindName}, ${breakName}`, (t) => check({ t, mode, where, kind, breakName }));
+    });
+
+interface Row {
+  readonly t: Parameters<typeof askScene>[0];
+  readonly mode: Mode;
+  readonly where: "canonical" | "alias";
+  readonly kind: Kind;
+  readonly breakName: string;
+}
+
+/** What came of a row. */
+interface Result extends Awaited<ReturnType<typeof askScene>> {
+  readonly row: Row;
+  /** The code of the error that broke the stream. */
+  readonly code: string;
+  readonly attempts: readonly string[];
+}
+
+async function check(row: Row): Promise<void> {
+  const { t, mode, where, kind, breakName } = row;
+  const scene = await askScene(t, {
+    models: { m: inTurn(broken(kind.before, breakName), kind.again), n: kind.again },
+    config: settingsOf(row),
+    request: kind.request ?? {},
+    model: where === "alias" ? "x" : "m",
+  });
+  const attempts = scene.settlement.attempts.map(({ model, outcome }) => `${model} ${outcome}`);
+  const result = { ...scene, row, attempts, code: CODES[breakName] ?? "upstream_error" };
+  if (mode === "hold") await checkHeld(result);
+  else if (mode === "continue" && kind.joinable) await checkJoined(result);
+  else await checkBroken(result);
+}
+
+async function checkHeld({ row, answer, settlement, attempts, code }: Result): Promise<void> {
+  const { where, breakName, kind } = row;
+  // The same model is not asked again after a silence.
+  if (where === "canonical" && breakName === "stall") {
+    assert.equal(answer.status, 503);
+    assert.deepEqual([settlement.errorCode, attempts], [code, [`m ${code}`]]);
+    assert.equal(settlement.cost, "0");
+    return;
+  }
+  const server = where === "alias" ? "n" : "m";
+  assert.deepEqual(attempts, [`m ${code}`, `${server} completed`]);
+  const got = await seen(answer);
+  assert.equal(got.text, kind.text);
+  assert.deepEqual([got.joints, got.models, got.finish], [[], [server], kind.finish ?? "stop"]);
+  assert.equal(got.usage.total_tokens, FIGURES.total_tokens);
+  assert.equal(settlement.cost, where === "alias" ? "0.00034" : "0.000034");
+  assert.equal(settlement.recovery, undefined);
+  assert.ok(settlement.attempts.every(({ share }) => share === undefined));
+}
+
+async function checkBroken(result: Result): Promise<void> {
+  const { row, answer, settlement, access, attempts, provider, code } = result;
+  const got = await seen(answer);
+  assert.equal(got.text, textOf(row.kind.before));
+  assert.equal(got.error, code);
+  assert.deepEqual([attempts, provider.asked.length, got.joints], [[`m ${code}`], 1, []]);
+  assert.equal(settlement.recovery, undefined);
+  assert.equal(settlement.usageSource, "estimated");
+  assert.ok(!("recovery" in access) && !("attempts" in access));
+}
+
+async function checkJoined(result: Result): Promise<void> {
+  const { row, answer, settlement, access, attempts, provider, code } = result;
+  const used = estimated(row.kind.before);
+  const got = await seen(answer);
+  assert.deepEqual(
+    [got.text, got.error, got.finish, got.joints, got.models],
+    [WHOLE, undefined, "stop", [SHOWN], ["m"]],
+  );
+  assert.deepEqual(attempts, [`m ${code}`, "m completed"]);
+  assert.ok(provider.asked.every(({ body }) => body["model"] === "m"));
+  assert.equal(got.usage.prompt_tokens, PROMPT + FIGURES.prompt_tokens);
+  assert.equal(got.usage.completion_tokens, used + FIGURES.completion_tokens);
+  assert.deepEqual(
+    settlement.attempts.map(({ share = {} }: { readonly share?: any }) => ({
+      prompt_tokens: share.prompt_tokens,
+      completion_tokens: share.completion_tokens,
+      cost: share.cost,
+    })),
+    [
+      { prompt_tokens: PROMPT, completion_tokens: used, cost: micro(PROMPT + 2 * used) },
+      { prompt_tokens: 20, completion_tokens: 7, cost: "0.000034" },
+    ],
+  );
+  assert.equal(settlement.cost, micro(PROMPT + 2 * used + 34));
+  assert.equal(settlement.usage.total_tokens, got.usage.total_tokens);
+  assert.deepEqual(
+    [settlement.recovery, access["recovery"], access["attempts"], access["cost"]],
+    ["continued", "continued", attempts, settlement.cost],
+  );
+}
+
+/** Millionths of a dollar as the books write them. */
+const micro = (millionths: number): string => (millionths / 1e6).toFixed(6).replace(/0+$/, "");

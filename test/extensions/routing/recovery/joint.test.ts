@@ -1,0 +1,177 @@
+// Joining the text of another attempt to what was shown: the whole text, or a refusal.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Part } from "../../../../src/core/openai/parts.ts";
+import { beginningOf, joinAfter } from "../../../../src/extensions/routing/recovery/joint.ts";
+import { LONG } from "../../../support/long.ts";
+import { createRandom } from "../../../support/random.ts";
+
+const textIn = (parts: readonly Part[]): string =>
+  parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+
+/** What is shown of a text that comes in these pieces; undefined: it is refused. */
+function joined(shown: string, pieces: readonly string[]): string | undefined {
+  const { take, end } = joinAfter(shown);
+  try {
+    return pieces.map((text) => textIn(take({ type: "text", text }))).join("") + textIn(end());
+  } catch {
+    assert.throws(end, { code: "upstream_error" }, "a refusal stays one");
+    return undefined;
+  }
+}
+
+type Case = readonly [shown: string, pieces: readonly string[], joined: string | undefined];
+
+const checkAll = (cases: readonly Case[]): void => {
+  for (const [shown, pieces, expected] of cases) {
+    it(`${JSON.stringify(shown)} + ${JSON.stringify(pieces)}`.slice(0, 150), () => {
+      assert.equal(joined(shown, pieces), expected);
+      // However it is cut.
+      assert.equal(joined(shown, [...pieces.join("")]), expected);
+      assert.equal(joined(shown, [pieces.join("")]), expected);
+    });
+  }
+};
+
+const TIMES = "It was the best of times, it was the worst of times,";
+const numbered = Array.from({ length: 400 }, (_, at) => `word${at}`).join(" ");
+const dashes = "-".repeat(40);
+
+describe("what goes on is shown as it is", () => {
+  checkAll([
+    ["The quick", [" brown", " fox"], " brown fox"],
+    ["The quick bro", ["wn fox"], "wn fox"],
+    ["The quick", [" quiet"], " quiet"],
+    ["The answer", ["."], "."],
+    ["a bal", ["loon"], "loon"],
+    ["f(g(x)", [")"], ")"],
+    ["The weather", [" here"], " here"],
+    ["- apples\n- pears", ["\n- plums"], "\n- plums"],
+    ["我们今天去公园散步", ["然后回家"], "然后回家"],
+    // An earlier part that is said once more, and does not lead to the end.
+    [numbered, [" word5 word6 word7 word8 but now"], " word5 word6 word7 word8 but now"],
+    [`Title\n${dashes}`, ["\nText"], "\nText"],
+  ]);
+
+  it("piece by piece once that is known", () => {
+    const { take } = joinAfter("The quick");
+    const pieces = [" ", "b", "rown", " The quick"];
+    assert.deepEqual(
+      pieces.map((text) => textIn(take({ type: "text", text }))),
+      ["", " b", "rown", " The quick"],
+    );
+  });
+});
+
+describe("the blanks that were shown last", () => {
+  checkAll([
+    ["The quick ", [" brown"], "brown"],
+    ["The quick ", ["brown"], undefined],
+    ["The quick\n\n", ["\n", "\nbrown"], "brown"],
+    ["smile \ud83d", [" \ud83d", "\ude00!"], "\ude00!"],
+    ["smile \ud83d", [" \ud83e\udd70!"], undefined],
+    [`${TIMES}\n\n`, [TIMES, "\n\nit was"], "it was"],
+    [`${TIMES}\n\n`, [TIMES, "it was"], undefined],
+  ]);
+});
+
+describe("an exact repetition is dropped", () => {
+  checkAll([
+    [TIMES, [TIMES, " it was"], " it was"],
+    [TIMES, [`${TIMES} it`, " was"], " it was"],
+    [`\n${TIMES}`, [TIMES, " it was"], " it was"],
+    ["The quick brown", ["The quick brown fox"], " fox"],
+    [numbered, [numbered, " END"], " END"],
+    // Of the end, 20 characters or more, in front of which nothing stands.
+    [TIMES, [TIMES.slice(-23), " it was"], " it was"],
+    [numbered, [numbered.slice(-999), " END"], " END"],
+    [
+      "我们今天去公园散步，然后回家吃饭，晚上看电影聊天喝茶",
+      ["去公园散步，然后回家吃饭，晚上看电影聊天喝茶。"],
+      "。",
+    ],
+  ]);
+});
+
+describe("what may or may not be a repetition is refused", () => {
+  checkAll([
+    [TIMES, [TIMES.slice(-19), " it was"], undefined],
+    ["The quick bro", ["brown fox"], undefined],
+    ["It is an internat", ["international law."], undefined],
+    ["I like cats and dogs", [" and dogs"], undefined],
+    ["I like cats and dogs", [" dogs"], undefined],
+    ["The", ["The answer"], undefined],
+    ["今日はとても良い学校です", ["学校です。"], undefined],
+    // It may be a line that is to be said twice.
+    [TIMES, [`\n${TIMES}`, " it was"], undefined],
+    [numbered, ["\n\n", numbered.slice(-999), " END"], undefined],
+    // The same text stands at several places.
+    [dashes, [`${dashes}\n`], undefined],
+    [`Title\n${dashes.slice(20)}`, [`${dashes.slice(20)}\n`], undefined],
+    ["I said so. ".repeat(6), ["I said so. ".repeat(8)], undefined],
+    // It does not come to the end.
+    [TIMES, [TIMES.slice(0, 40), " and more"], undefined],
+    [numbered, [numbered.slice(-999, -501), " END"], undefined],
+    [TIMES, [TIMES.slice(10, 40)], undefined],
+  ]);
+});
+
+describe("another answer, or none, is refused", () => {
+  checkAll([
+    ["The answer", [], undefined],
+    ["The answer ", [], undefined],
+    ["The answer", ["\n"], undefined],
+    ["The answer", [" ".repeat(2_000)], undefined],
+    [TIMES, [TIMES], undefined],
+    [TIMES, [`${TIMES} `, "\n"], undefined],
+    ["The cat sat on the mat", ["The dog sleeps"], undefined],
+    [`${TIMES} and more`, ["\n", TIMES, " and less"], undefined],
+  ]);
+
+  it("also before a tool call", () => {
+    const call: Part = { type: "tool_call", call: 0, id: "1", name: "f" };
+    assert.throws(() => joinAfter("The answer").take(call), { code: "upstream_error" });
+    const { take } = joinAfter("The answer");
+    take({ type: "text", text: " is" });
+    assert.deepEqual(take(call), [call]);
+  });
+});
+
+describe("random joints", () => {
+  const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000);
+  const { between, pick } = createRandom(seed);
+  const WORDS = ["the", "cat", "Café", "😀", "naïve", "a", "is", "123", "{", "}", "\n", "日本語"];
+  /** No two parts of it can be taken for each other. */
+  const randomText = (): string =>
+    Array.from({ length: between(1, 60) }, (_, at) => `${pick(WORDS)}${at}`).join(
+      pick(["", " ", "  ", "\n"]),
+    );
+  const inPieces = (text: string): string[] => {
+    const size = between(1, 300);
+    return Array.from({ length: Math.ceil(text.length / size) }, (_, at) =>
+      text.slice(at * size, (at + 1) * size),
+    );
+  };
+
+  it(`are the whole text or refused, seed ${seed}`, () => {
+    const rounds = LONG ? 200_000 : 20_000;
+    const count = { gone: 0, repeated: 0, ended: 0, whole: 0, refused: 0 };
+    for (let round = 0; round < rounds; round += 1) {
+      const whole = randomText();
+      const shown = whole.slice(0, between(1, whole.length));
+      const beginning = beginningOf(shown);
+      if (beginning === "") continue;
+      const way = pick(["gone", "gone", "repeated", "ended"] as const);
+      const from = { gone: beginning.length, repeated: 0, ended: between(0, beginning.length - 4) };
+      const said = whole.slice(Math.max(0, from[way]));
+      const text = joined(shown, inPieces(said));
+      count[text === undefined ? "refused" : "whole"] += 1;
+      if (text === undefined) continue;
+      count[way] += 1;
+      assert.equal(shown + text, whole, JSON.stringify({ way, shown, said }));
+    }
+    assert.ok(count.gone > rounds / 4, JSON.stringify(count));
+    assert.ok(count.repeated > 0 && count.ended > 0, JSON.stringify(count));
+  });
+});

@@ -1,0 +1,410 @@
+// The way of a request whose stream breaks: how often it is gone on with, by whom, how each model
+// is asked, and what ends it.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import {
+  askScene,
+  beginningIn,
+  broken,
+  goesOn,
+  inTurn,
+  passed,
+  REST,
+  sayText,
+  seen,
+  SHOWN,
+  texts,
+  WHOLE,
+} from "../../../support/recovered.ts";
+import { chunk, event, silent, status, stream, type Behaviour } from "../../../support/provider.ts";
+
+const continuing = (more: object = {}) => ({
+  models: { m: { prefill: "plain", recovery: "continue", ...more } },
+});
+const LIST = {
+  models: { m: { prefill: "plain" }, n: { prefill: "plain" } },
+  aliases: { x: { models: ["m", "n"], recovery: "continue" } },
+};
+
+/** Says two more words each time that it is asked, and breaks off. */
+const twoWords: Behaviour = (asked) => {
+  const left = WHOLE.slice(beginningIn(asked)?.["content"].length ?? 0);
+  broken(texts(/^\s*\S+\s+\S+/.exec(left)?.[0] ?? left))(asked);
+};
+
+/** What an attempt has of the usage and the cost. */
+const shareOf = ({ share }: { readonly share?: object }): any => share;
+
+describe("max_recoveries", () => {
+  const CASES: readonly [bound: number | undefined, text: string, attempts: number][] = [
+    [0, "The quick", 1],
+    [1, "The quick brown fox", 2],
+    [2, "The quick brown fox jumps over", 3],
+    [undefined, "The quick brown fox jumps over", 3],
+    [10, "The quick brown fox jumps over the lazy dog.", 6],
+  ];
+  for (const [bound, text, attempts] of CASES)
+    it(`${bound ?? "default"}: a continuation that breaks again`, async (t) => {
+      const { answer, settlement } = await askScene(t, {
+        models: { m: twoWords },
+        config: { ...continuing(), retry: { max_recoveries: bound } },
+      });
+      const got = await seen(answer);
+      assert.deepEqual([got.text, got.error], [text, "upstream_error"]);
+      assert.equal(settlement.attempts.length, attempts);
+      assert.equal(settlement.recovery, bound === 0 ? undefined : "failed");
+      assert.equal(got.joints.length, Math.min(attempts - 1, 4));
+    });
+
+  it("two breaks and an end: the joints, and the sum of three attempts", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(twoWords, twoWords, goesOn) },
+      config: continuing(),
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.joints], [WHOLE, ["The quick", "The quick brown fox"]]);
+    const shares = settlement.attempts.map(shareOf);
+    assert.equal(
+      shares.reduce((sum, share) => sum + share.completion_tokens, 0),
+      got.usage.completion_tokens,
+    );
+    assert.equal(
+      shares.reduce((sum, share) => sum + Number(share.cost) * 1e9, 0),
+      Number(settlement.cost) * 1e9,
+    );
+  });
+});
+
+describe("who goes on", () => {
+  const refuses = status(500, { error: { message: "no" } });
+
+  it("the next candidate of an alias, at its own price, under its own name", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), refuses), n: goesOn },
+      config: LIST,
+      model: "x",
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.models], [WHOLE, ["m", "n"]]);
+    assert.deepEqual(
+      settlement.attempts.map((attempt) => [
+        attempt.model,
+        attempt.outcome,
+        shareOf(attempt)?.cost,
+      ]),
+      [
+        ["m", "upstream_error", "0.000009"],
+        ["m", "upstream_error", undefined],
+        ["n", "completed", "0.00034"],
+      ],
+    );
+    assert.equal(settlement.cost, "0.000349");
+    assert.equal(settlement.modelServed, "n");
+    // Each attempt has what its cost follows from.
+    for (const share of settlement.attempts.map(shareOf).filter(Boolean)) {
+      const { input_cache_miss: miss, output } = share.prices;
+      const { prompt_cache_hit_tokens: hits, prompt_cache_miss_tokens: misses } = share;
+      assert.equal(hits + misses, share.prompt_tokens);
+      const { input_cache_hit: hit = miss } = share.prices;
+      const cost = hits * hit + misses * miss + share.completion_tokens * output;
+      assert.equal(cost.toFixed(6), (Number(share.cost) * 1e6).toFixed(6));
+    }
+  });
+
+  it("the next candidate, where the first has another answer", async (t) => {
+    const other = sayText("The quick red cat sleeps.");
+    const { answer, settlement, gateway } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), other), n: goesOn },
+      config: LIST,
+      model: "x",
+    });
+    assert.equal((await seen(answer)).text, WHOLE);
+    assert.deepEqual(
+      settlement.attempts.map(({ outcome }) => outcome),
+      ["upstream_error", "upstream_error", "completed"],
+    );
+    assert.match(settlement.attempts[1]!.detail!, /cannot be joined/);
+    assert.deepEqual(
+      gateway.diagnostics.map((line) => [line["event"], line["model"]]),
+      [
+        ["reply_broken", "m"],
+        ["attempt_failed", "m"],
+      ],
+    );
+  });
+
+  it("only those that take the beginning", async (t) => {
+    const { answer, provider } = await askScene(t, {
+      models: { m: broken(texts(SHOWN)), n: goesOn, o: goesOn },
+      config: {
+        models: { o: { prefill: "prefix" } },
+        aliases: { x: { models: ["m", "n", "o"], recovery: "continue" } },
+      },
+      model: "x",
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.models], [WHOLE, ["m", "o"]]);
+    assert.deepEqual(
+      provider.asked.map(({ body }) => body["model"]),
+      ["m", "o"],
+    );
+  });
+
+  it("a model that is named itself, and no other", async (t) => {
+    const { answer, provider, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), refuses), n: goesOn },
+      config: { models: { ...continuing().models, n: { prefill: "plain" } } },
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error, got.models], [SHOWN, "upstream_error", ["m"]]);
+    assert.ok(provider.asked.every(({ body }) => body["model"] === "m"));
+    assert.equal(settlement.recovery, "failed");
+  });
+
+  it("nobody, where the error is told: the original one", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN), "stall"), refuses) },
+      config: { ...continuing(), providers: { lab: { timeouts: { idle_ms: 40 } } } },
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
+    assert.equal(settlement.cost, "0.000009");
+  });
+
+  it("no one, where that is not certain: the client gets what broke the stream", async (t) => {
+    const messages = [
+      { role: "user", content: "hi" },
+      { role: "assistant", content: "So:" },
+    ];
+    const hidden = [{ reasoning_content: "Hm." }];
+    const CASES: readonly [shown: readonly object[], more: object, request: object][] = [
+      [texts(SHOWN), { prefill: "none" }, {}],
+      [texts(SHOWN), {}, { messages }],
+      [[{ content: "\n" }], {}, {}],
+      [hidden, {}, {}],
+    ];
+    for (const [before, more, request] of CASES) {
+      const { answer, provider, settlement } = await askScene(t, {
+        models: { m: inTurn(broken(before), goesOn) },
+        config: { ...continuing(more), retry: { max_retries: 0 } },
+        request,
+      });
+      if (before === hidden) assert.equal(answer.status, 503);
+      else assert.equal((await seen(answer)).error, "upstream_error");
+      assert.deepEqual([provider.asked.length, settlement.recovery], [1, undefined]);
+    }
+  });
+});
+
+describe("how a model is asked", () => {
+  const beginning = { role: "assistant", content: SHOWN };
+  const WIRE: Readonly<Record<string, readonly [message: object, body: object]>> = {
+    plain: [beginning, {}],
+    prefix: [{ ...beginning, prefix: true }, {}],
+    partial: [{ ...beginning, partial: true }, {}],
+    continue_final_message: [
+      beginning,
+      { continue_final_message: true, add_generation_prompt: false },
+    ],
+  };
+  for (const [prefill, [message, more]] of Object.entries(WIRE))
+    it(prefill, async (t) => {
+      const { answer, provider } = await askScene(t, {
+        models: { m: inTurn(broken(texts(`${SHOWN} `)), sayText(REST)) },
+        config: continuing({ prefill, extra: { top_k: 5 } }),
+        request: { temperature: 0.5 },
+      });
+      const got = await seen(answer);
+      assert.deepEqual([got.text, got.joints], [WHOLE, [`${SHOWN} `]]);
+      const [first, second] = provider.asked.map(({ body }) => body);
+      assert.deepEqual(second, {
+        ...first,
+        ...more,
+        messages: [...first!["messages"], message],
+      });
+    });
+
+  it("for so many tokens as are left, and without thinking", async (t) => {
+    const { provider } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), goesOn) },
+      config: continuing(),
+      request: { max_tokens: 100 },
+    });
+    assert.deepEqual(
+      provider.asked.map(({ body }) => body["max_tokens"]),
+      [100, 96],
+    );
+  });
+});
+
+describe("a recovery", () => {
+  it("is refused where the other answer came in one piece with its finish", async (t) => {
+    const { answer } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), sayText("The quick red cat sleeps.")) },
+      config: continuing(),
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
+  });
+
+  it("drops a repetition, and bills all that the model said", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), sayText(WHOLE)) },
+      config: continuing(),
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.joints, settlement.recovery], [WHOLE, [SHOWN], "continued"]);
+    assert.deepEqual(
+      settlement.attempts.map((attempt) => shareOf(attempt).completion_tokens),
+      [4, 7],
+    );
+    assert.equal(got.usage.completion_tokens, 11);
+  });
+
+  it("counts the break for the breaker, and what cannot be joined not", async (t) => {
+    const { gateway, answer } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), sayText("The quick red cat sleeps.")) },
+      config: { ...continuing(), breaker: { failures: 2 } },
+    });
+    assert.equal((await seen(answer)).error, "upstream_error");
+    const [model] = gateway.catalog.candidates(
+      { model: "m", messages: [] } as never,
+      { models: undefined } as never,
+    );
+    assert.deepEqual([model!.status().state, model!.status().failures], ["closed", 1]);
+  });
+
+  it("asks nobody whose breaker the break has opened", async (t) => {
+    const { answer, provider } = await askScene(t, {
+      models: { m: broken(texts(SHOWN)) },
+      config: { ...continuing(), breaker: { failures: 1 } },
+    });
+    assert.equal((await seen(answer)).error, "upstream_error");
+    assert.equal(provider.asked.length, 1);
+  });
+
+  it("ends with the request's own time, and is no silence of the provider", async (t) => {
+    const clock = createFakeClock();
+    const says: Behaviour = stream([chunk({ content: "The" })], "open");
+    const models = { m: inTurn(broken(texts(SHOWN)), says) };
+    const config = { ...continuing(), timeouts: { total_ms: 50_000 } };
+    const asking = askScene(t, { models, config, time: clock });
+    await passed(clock, 55_000, asking);
+    const { answer, settlement } = await asking;
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
+    assert.deepEqual(
+      settlement.attempts.map((attempt) => [attempt.outcome, shareOf(attempt)?.cost]),
+      [
+        ["upstream_error", "0.000009"],
+        ["upstream_timeout", undefined],
+      ],
+    );
+  });
+
+  it("is silent in between: first_token_ms holds for the continuation too", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), silent) },
+      config: { ...continuing(), timeouts: { first_token_ms: 60, idle_ms: 60 } },
+    });
+    assert.equal((await seen(answer)).error, "upstream_error");
+    assert.deepEqual(
+      settlement.attempts.map(({ outcome }) => outcome),
+      ["upstream_error", "upstream_timeout"],
+    );
+  });
+});
+
+describe("recovery none", () => {
+  it("is byte for byte what it was, whatever else recovers", async (t) => {
+    const bytes: string[] = [];
+    for (const config of [
+      {},
+      { models: { m: { recovery: "none", prefill: "plain" } } },
+      { ...LIST, retry: { max_recoveries: 5 } },
+    ]) {
+      const { answer } = await askScene(t, {
+        models: { m: broken(texts("The quick")), n: goesOn },
+        config,
+      });
+      const text = await answer.text();
+      bytes.push(
+        text
+          .replace(/"id":"chatcmpl-\w+"/g, '"id":"I"')
+          .replace(/"created":\d+/g, '"created":1')
+          .replace(/"(system_fingerprint|request_id)":"\w+"/g, '"$1":"F"'),
+      );
+    }
+    const head = '"id":"I","object":"chat.completion.chunk","created":1,"model":"m"';
+    const data = (delta: object): string =>
+      `data: {${head},"system_fingerprint":"F","choices":[{"index":0,"delta":${JSON.stringify(delta)},` +
+      '"logprobs":null,"finish_reason":null}],"usage":null}\n\n';
+    const error = {
+      message: "The model 'm' failed before its reply was complete.",
+      type: "service_unavailable_error",
+      code: "upstream_error",
+      param: "model",
+      request_id: "F",
+    };
+    const expected =
+      data({ role: "assistant", content: "" }) +
+      data({ content: "The" }) +
+      data({ content: " quick" }) +
+      `data: ${JSON.stringify({ error })}\n\n`;
+    assert.deepEqual(bytes, [expected, expected, expected]);
+  });
+});
+
+describe("recovery hold", () => {
+  const held = { models: { m: { recovery: "hold" } } };
+
+  it("shows keep-alive comments and nothing else before the provider has finished", async (t) => {
+    const clock = createFakeClock();
+    let finish = (): void => undefined;
+    const models: Record<string, Behaviour> = {
+      m: ({ res }) => {
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        res.write(event(chunk({ content: "Fi" })));
+        finish = () => res.end(event(chunk({ content: "ne." }, "stop")));
+      },
+    };
+    const config = { ...held, server: { keep_alive_ms: 1_000 } };
+    const asking = askScene(t, { models, config, time: clock });
+    await passed(clock, 3_000, undefined);
+    finish();
+    const text = await (await asking).answer.text();
+    assert.match(text, /^(: keep-alive\n\n){2,}data: /);
+    assert.doesNotMatch(text.slice(text.indexOf("data: ")), /keep-alive/);
+  });
+
+  it("holds no more than server.max_reply_bytes, be it finished in one piece", async (t) => {
+    for (const [characters, code] of [
+      [2_000, undefined],
+      [5_000, "upstream_error"],
+    ] as const) {
+      const { answer, settlement } = await askScene(t, {
+        models: { m: sayText("x".repeat(characters)) },
+        config: { ...held, server: { max_reply_bytes: 4_096 } },
+      });
+      assert.equal(settlement.errorCode ?? undefined, code);
+      assert.equal(answer.status, code ? 503 : 200);
+    }
+  });
+
+  it("does not take a long reply for a silent one when the request's time is over", async (t) => {
+    const clock = createFakeClock();
+    const models = { m: stream([chunk({ content: "On and on" })], "open") };
+    const config = { ...held, breaker: { failures: 1 }, timeouts: { total_ms: 50_000 } };
+    const asking = askScene(t, { models, config, time: clock });
+    await passed(clock, 55_000, asking);
+    const { settlement, gateway } = await asking;
+    assert.equal(settlement.errorCode, "upstream_timeout");
+    const [model] = gateway.catalog.candidates(
+      { model: "m", messages: [] } as never,
+      { models: undefined } as never,
+    );
+    assert.equal(model!.status().state, "closed");
+  });
+});

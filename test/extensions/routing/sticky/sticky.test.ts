@@ -1,0 +1,202 @@
+// aliases.A.sticky: a conversation stays with the model that served it while that is healthy, each
+// account's with its own; what a conversation is known by; bounds; explain.
+
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { chatRequest } from "../../../../src/core/openai/request.ts";
+import { beginningsOf } from "../../../../src/extensions/routing/sticky/beginnings.ts";
+import { createMemory } from "../../../../src/extensions/routing/sticky/memory.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts";
+import { speak, startProvider, status, type Behaviour } from "../../../support/provider.ts";
+import { broken, inTurn, REST, sayText, SHOWN, texts, WHOLE } from "../../../support/recovered.ts";
+import { runHere } from "../../../support/run-here.ts";
+
+type Json = Record<string, any>;
+
+const OTHER_KEY = "sk-test-other-account";
+
+async function start(t: TestContext, over: object = {}) {
+  const behaviours: Record<string, Behaviour> = { a: speak("A."), b: speak("B.") };
+  const provider = await startProvider(t, (asked) => behaviours[asked.body["model"]]!(asked));
+  const gateway = await startGateway(
+    t,
+    configFor(provider.url, ["a", "b"], {
+      apis: ["messages"],
+      aliases: { sticky: { models: ["a", "b"], sticky: true }, plain: { models: ["a", "b"] } },
+      keys: [
+        { account: "acme", key: KEY },
+        { account: "other", key: OTHER_KEY },
+      ],
+      ...over,
+    }),
+  );
+  const ask = async (messages: Json[], model = "sticky", key = KEY): Promise<string> => {
+    const headers = { authorization: `Bearer ${key}` };
+    return (await json(await gateway.chat({ model, messages }, headers))).model;
+  };
+  return { ...gateway, behaviours, ask };
+}
+
+/** A sticky alias whose streams are gone on with. */
+async function recovering(t: TestContext) {
+  const asked: string[] = [];
+  const behaviours: Record<string, Behaviour> = {};
+  const { url } = await startProvider(t, (request) => {
+    const { model } = request.body;
+    asked.push(model);
+    return behaviours[model]!(request);
+  });
+  const gateway = await startGateway(
+    t,
+    configFor(url, ["a", "b"], {
+      models: { a: { prefill: "plain" }, b: { prefill: "plain" } },
+      aliases: { x: { models: ["a", "b"], sticky: true, recovery: "continue" } },
+      retry: { max_retries: 0 },
+    }),
+  );
+  const ask = async (messages: Json[]): Promise<string> =>
+    await (await gateway.chat({ model: "x", messages, stream: true })).text();
+  return { ask, asked, behaviours };
+}
+
+const user = (content: string): Json => ({ role: "user", content });
+const says = (content: string): Json => ({ role: "assistant", content });
+
+describe("a sticky alias", () => {
+  it("stays with the model that served the conversation", async (t) => {
+    const { ask, behaviours } = await start(t);
+    behaviours["a"] = status(500);
+    assert.equal(await ask([user("Hi")]), "b");
+    behaviours["a"] = speak("A.");
+    const grown = [user("Hi"), says("B."), user("And now?")];
+    assert.equal(await ask(grown), "b");
+    assert.equal(await ask([...grown, says("B."), user("And then?")]), "b");
+    assert.equal(await ask([user("Another one")]), "a", "another conversation begins anew");
+    assert.equal(await ask(grown, "sticky", OTHER_KEY), "a", "another account's is another one");
+    assert.equal(await ask(grown, "plain"), "a", "another alias has no memory");
+  });
+
+  it("says in the receipt that the conversation stayed", async (t) => {
+    const { ask, url } = await start(t);
+    await ask([user("Hi")]);
+    const headers = { authorization: `Bearer ${KEY}`, "x-request-id": "second-turn" };
+    const messages = [user("Hi"), says("A."), user("And now?")];
+    const sent = { method: "POST", headers: { ...headers, "content-type": "application/json" } };
+    const body = JSON.stringify({ model: "sticky", messages });
+    await (await fetch(`${url}/v1/chat/completions`, { ...sent, body })).text();
+    const { data } = await json(await fetch(`${url}/v1/requests/second-turn`, { headers }));
+    assert.deepEqual(data[0].notes, ["sticky: stayed with a"]);
+  });
+
+  it("leaves a model whose breaker is open, and stays with the next", async (t) => {
+    const { ask, behaviours } = await start(t, { breaker: { failures: 1, cooldown_ms: 600_000 } });
+    assert.equal(await ask([user("Hi")]), "a");
+    behaviours["a"] = status(500);
+    const grown = [user("Hi"), says("A."), user("And now?")];
+    assert.equal(await ask(grown), "b");
+    behaviours["a"] = speak("A.");
+    assert.equal(await ask([...grown, says("B."), user("Then?")]), "b");
+    assert.equal(await ask([user("Hi")]), "b", "what a served is not healthy");
+  });
+
+  it("goes on with a broken stream at the model that broke, whatever it remembers", async (t) => {
+    const { ask, asked, behaviours } = await recovering(t);
+    behaviours["a"] = status(500);
+    behaviours["b"] = sayText(WHOLE);
+    await ask([user("Hi")]);
+    behaviours["a"] = inTurn(broken(texts(SHOWN)), sayText(REST));
+    behaviours["b"] = status(500);
+    asked.length = 0;
+    assert.match(await ask([user("Hi"), says(WHOLE), user("And now?")]), /: recovered/);
+    assert.deepEqual(asked, ["b", "a", "a"]);
+  });
+
+  it("remembers the model that finished a reply that another had begun", async (t) => {
+    const { ask, asked, behaviours } = await recovering(t);
+    behaviours["a"] = inTurn(broken(texts(SHOWN)), status(500), sayText(WHOLE));
+    behaviours["b"] = inTurn(sayText(REST), sayText(WHOLE));
+    assert.match(await ask([user("Hi")]), /: recovered/);
+    assert.deepEqual(asked, ["a", "a", "b"]);
+    asked.length = 0;
+    await ask([user("Hi"), says(WHOLE), user("And now?")]);
+    assert.deepEqual(asked, ["b"]);
+  });
+
+  it("is sticky through every client API", async (t) => {
+    const { url, behaviours } = await start(t);
+    const ask = async (messages: Json[]): Promise<string> => {
+      const response = await fetch(`${url}/v1/messages`, {
+        method: "POST",
+        headers: { "x-api-key": KEY, "content-type": "application/json" },
+        body: JSON.stringify({ model: "sticky", max_tokens: 100, messages }),
+      });
+      return (await json(response)).model;
+    };
+    behaviours["a"] = status(500);
+    assert.equal(await ask([user("Hi")]), "b");
+    behaviours["a"] = speak("A.");
+    assert.equal(await ask([user("Hi"), says("B."), user("And now?")]), "b");
+  });
+});
+
+describe("the beginnings of a request", () => {
+  const of = (messages: Json[], over: Json = {}, account = "acme") =>
+    beginningsOf(chatRequest({ model: "m", messages, ...over }), account);
+
+  it("are those of the turn before, and further ones", () => {
+    const before = of([user("Hi"), says("Yes?")]);
+    const now = of([user("Hi"), says("Yes?"), user("So.")]);
+    assert.equal(before.length, 2);
+    assert.deepEqual(now.slice(1), before);
+  });
+
+  it("differ by account, model, tools and words", () => {
+    const tools = [{ type: "function", function: { name: "f" } }];
+    const all = [
+      of([user("Hi")]),
+      of([user("Ho")]),
+      of([says("Hi")]),
+      of([user("Hi")], { model: "n" }),
+      of([user("Hi")], { tools }),
+      of([user("Hi")], {}, "other"),
+    ].flat();
+    assert.equal(new Set(all).size, all.length);
+  });
+
+  it("end after 4,096 bytes or 32 messages", () => {
+    const long = "ü".repeat(5_000);
+    assert.deepEqual(of([user(`${long}a`)]), of([user(`${long}b`)]));
+    assert.deepEqual(of([user(long), user("a")]), of([user(long), user("b")]));
+    assert.notDeepEqual(of([user("x".repeat(4_000))]), of([user(`${"x".repeat(4_000)}y`)]));
+    assert.equal(of(Array.from({ length: 100 }, () => user(""))).length, 32);
+  });
+});
+
+describe("the memory", () => {
+  it("forgets what was used least recently", () => {
+    const memory = createMemory(2);
+    memory.set("a", "1");
+    memory.set("b", "2");
+    assert.equal(memory.get("a"), "1");
+    memory.set("c", "3");
+    assert.deepEqual(["a", "b", "c"].map(memory.get), ["1", undefined, "3"]);
+  });
+});
+
+describe("explain", () => {
+  it("says that an alias is sticky, and of no other", async () => {
+    const file = join(folder(), "gateway.json");
+    const config = configFor("http://127.0.0.1:9", ["a"], {
+      aliases: { yes: { models: ["a"], sticky: true }, no: { models: ["a"], sticky: false } },
+    });
+    writeFileSync(file, JSON.stringify(config));
+    const explained = (alias: string) => runHere(["explain", alias, "--config", file]);
+    assert.match((await explained("yes")).stdout, /It is sticky: a conversation stays with/);
+    assert.doesNotMatch((await explained("no")).stdout, /sticky/);
+    const { stdout } = await runHere(["explain", "yes", "--json", "--config", file]);
+    assert.match(JSON.parse(stdout).notes[0], /^It is sticky/);
+  });
+});

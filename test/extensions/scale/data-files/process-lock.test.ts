@@ -1,0 +1,120 @@
+// Locks between processes: sockets that answer as long as their process lives.
+
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import {
+  acquireSocketLock,
+  BusyError,
+  isLockHeld,
+  withLock,
+} from "../../../../src/extensions/scale/data-files/process-lock.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
+
+describe("acquireSocketLock", () => {
+  it("answers until it is released, and leaves nothing behind", async () => {
+    const dir = folder();
+    const path = join(dir, "a.sock");
+    const release = await acquireSocketLock(path);
+    assert.equal(await isLockHeld(path), true);
+    release?.();
+    assert.equal(await isLockHeld(path), false);
+    assert.deepEqual(readdirSync(dir), []);
+  });
+
+  it("resolves with undefined if the path is taken, by whatever it is", async () => {
+    const path = join(folder(), "a.sock");
+    writeFileSync(path, "");
+    assert.equal(await acquireSocketLock(path), undefined);
+  });
+
+  it("does not remove what another process has made of the name", async () => {
+    const path = join(folder(), "a.sock");
+    const first = await acquireSocketLock(path);
+    rmSync(path);
+    const second = await acquireSocketLock(path);
+    first?.();
+    assert.equal(await isLockHeld(path), true);
+    second?.();
+  });
+
+  it("throws a fault of data_dir if no path to the socket is short enough", async () => {
+    const path = join(folder(), "x".repeat(200), "a.sock");
+    await assert.rejects(acquireSocketLock(path), /data_dir.*bytes too long for the sockets in it/);
+  });
+});
+
+describe("isLockHeld", () => {
+  it("is false where nothing is, and where a plain file is", async () => {
+    const path = join(folder(), "a.sock");
+    assert.equal(await isLockHeld(path), false);
+    writeFileSync(path, "");
+    assert.equal(await isLockHeld(path), false);
+  });
+});
+
+describe("withLock", () => {
+  const LOCK = { name: "books" } as const;
+
+  it("runs the work, passes on what it resolves with, and leaves no socket", async () => {
+    const dir = join(folder(), "spend");
+    assert.equal(await withLock({ ...LOCK, dir }, async () => readdirSync(dir).length), 1);
+    assert.deepEqual(readdirSync(dir), []);
+  });
+
+  it("leaves no socket if the work fails", async () => {
+    const dir = folder();
+    const work = () => Promise.reject(new Error("no"));
+    await assert.rejects(withLock({ ...LOCK, dir }, work), { message: "no" });
+    assert.deepEqual(readdirSync(dir), []);
+  });
+
+  it("rejects with a BusyError if another holds the lock and there is no patience", async () => {
+    const dir = folder();
+    await withLock({ ...LOCK, dir }, async () => {
+      const second = withLock({ ...LOCK, dir, patienceMs: 0 }, async () => "never");
+      await assert.rejects(second, BusyError);
+    });
+  });
+
+  it("waits on its clock until the other one has ended", async () => {
+    const dir = folder();
+    const clock = createFakeClock();
+    let isWaiting = true;
+    let second: Promise<void> | undefined;
+    await withLock({ ...LOCK, dir }, async () => {
+      second = withLock({ ...LOCK, dir, clock }, async () => {
+        isWaiting = false;
+      });
+      while (clock.pending() === 0) await turn();
+    });
+    assert.equal(isWaiting, true);
+    clock.advance(100);
+    await second;
+    assert.equal(isWaiting, false);
+  });
+
+  it("gives up when its patience has passed", async () => {
+    const dir = folder();
+    const clock = createFakeClock();
+    await withLock({ ...LOCK, dir }, async () => {
+      const second = withLock({ ...LOCK, dir, patienceMs: 500, clock }, async () => "never");
+      second.catch(() => undefined);
+      while (clock.pending() === 0) await turn();
+      clock.advance(500);
+      await assert.rejects(second, { message: "another process is at work on the books" });
+    });
+  });
+
+  it("is not held up by another lock, and removes the sockets of dead processes of its own", async () => {
+    const dir = folder();
+    writeFileSync(join(dir, "books.dead.sock"), "");
+    await withLock({ dir, name: "keys" }, async () => {
+      await withLock({ ...LOCK, dir, patienceMs: 0 }, async () => undefined);
+    });
+    assert.ok(!existsSync(join(dir, "books.dead.sock")));
+  });
+});

@@ -1,0 +1,47 @@
+// Files that appear or change as a whole.
+
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import {
+  moveUnlessTaken,
+  replaceFile,
+} from "../../../../src/extensions/scale/data-files/replace-file.ts";
+import { folder } from "../../../support/folder.ts";
+
+describe("replaceFile", () => {
+  it("makes or replaces a file that only its owner may read, and leaves no draft", async () => {
+    const dir = folder();
+    const path = join(dir, "a.json");
+    await replaceFile(path, "one");
+    await replaceFile(path, "two");
+    assert.equal(readFileSync(path, "utf8"), "two");
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    assert.deepEqual(readdirSync(dir), ["a.json"]);
+  });
+
+  it("leaves the file as it was if the folder cannot take another", async () => {
+    const path = join(folder(), "none", "a.json");
+    await assert.rejects(replaceFile(path, "one"), { code: "ENOENT" });
+  });
+});
+
+describe("moveUnlessTaken", () => {
+  it("gives a draft its name", () => {
+    const dir = folder();
+    writeFileSync(join(dir, "draft"), "new");
+    assert.equal(moveUnlessTaken(join(dir, "draft"), join(dir, "name")), true);
+    assert.equal(readFileSync(join(dir, "name"), "utf8"), "new");
+    assert.ok(!existsSync(join(dir, "draft")));
+  });
+
+  it("replaces nothing that has the name, and removes the draft", () => {
+    const dir = folder();
+    writeFileSync(join(dir, "name"), "old");
+    writeFileSync(join(dir, "draft"), "new");
+    assert.equal(moveUnlessTaken(join(dir, "draft"), join(dir, "name")), false);
+    assert.equal(readFileSync(join(dir, "name"), "utf8"), "old");
+    assert.deepEqual(readdirSync(dir), ["name"]);
+  });
+});

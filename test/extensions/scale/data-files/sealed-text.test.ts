@@ -1,0 +1,58 @@
+// Sealed texts: only the installation that sealed it can open it, and nobody can change it.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createSeal } from "../../../../src/extensions/scale/data-files/index.ts";
+
+const sealWith = (digit: string, purpose = "thoughts") =>
+  createSeal({
+    purpose,
+    readSecret: () => digit.repeat(64),
+    failed: (error) => assert.fail(error),
+  });
+
+describe("sealed texts", () => {
+  it("are opened by every process with the same secret", () => {
+    for (const text of ["", "First the city.", "Grüße 👋 \u0000".repeat(1_000)]) {
+      const sealed = sealWith("a").seal(text);
+      assert.equal(sealWith("a").open(sealed), text);
+      assert.ok(text === "" || !sealed.includes(text));
+    }
+  });
+
+  it("are never twice the same", () => {
+    const { seal } = sealWith("a");
+    assert.notEqual(seal("thought"), seal("thought"));
+  });
+
+  it("are not opened with another secret, for another purpose, or if a single character is another", () => {
+    const sealed = sealWith("a").seal("thought");
+    assert.equal(sealWith("b").open(sealed), undefined);
+    assert.equal(sealWith("a", "others").open(sealed), undefined);
+    const { open } = sealWith("a");
+    for (let at = 0; at < sealed.length; at += 1) {
+      const other = sealed[at] === "A" ? "B" : "A";
+      assert.equal(open(sealed.slice(0, at) + other + sealed.slice(at + 1)), undefined, `at ${at}`);
+    }
+    for (const text of ["", "sealed1.", "sealed1.AAAA", "gAAAAABo", sealed.slice(0, -4)])
+      assert.equal(open(text), undefined);
+    for (const more of ["!!!", "\n", " ", "=", "==", "A", "."]) {
+      assert.equal(open(sealed + more), undefined, `with ${JSON.stringify(more)} after it`);
+      assert.equal(open(sealed.replace(".", `.${more}`)), undefined);
+    }
+    const long = sealWith("a").seal("thought".repeat(1_000));
+    assert.equal(open(long.replaceAll("-", "+").replaceAll("_", "/")), undefined);
+  });
+
+  it("go on with a key of their own where the secret cannot be had, and says so once", () => {
+    const errors: string[] = [];
+    const { seal, open } = createSeal({
+      purpose: "thoughts",
+      readSecret() {
+        throw new Error("EACCES");
+      },
+      failed: ({ message }) => errors.push(message),
+    });
+    assert.equal(open(seal("thought")), "thought");
+    assert.deepEqual(errors, ["EACCES"]);
+  });
+});

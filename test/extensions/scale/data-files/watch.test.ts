@@ -1,0 +1,305 @@
+// Files that an operator names: looked at cheaply, read without holding the event loop, and only if
+// they are regular files of a size that makes sense.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { createKeyring } from "../../../../src/core/accounts/keyring.ts";
+import { readKeys, watchKeys } from "../../../../src/extensions/operations/keys/created-keys.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { watchFile, type Found } from "../../../../src/extensions/scale/data-files/watch.ts";
+import { lines, run } from "../../../support/command.ts";
+import { folder, replace } from "../../../support/folder.ts";
+import { demo } from "../../../support/gateway.ts";
+import { LONG } from "../../../support/long.ts";
+import { writeManyKeys } from "../../../support/many-keys.ts";
+import { runHere } from "../../../support/run-here.ts";
+import { settled, until, waitFor } from "../../../support/wait.ts";
+import { busyMs } from "../../../support/effort.ts";
+
+const MANY = LONG ? 100_000 : 30_000;
+const NO_PROC = { skip: !existsSync("/proc/self/io") && "this takes Linux's /proc" };
+
+/** A configuration file in a folder of its own, with its data_dir. */
+function place(over: object = {}) {
+  const dir = folder();
+  const data = join(dir, "data");
+  mkdirSync(data);
+  const file = join(dir, "gateway.json");
+  const text = JSON.stringify(demo({ data_dir: data, ...over }));
+  writeFileSync(file, text);
+  return { dir, data, file, text, keys: join(data, "keys.json") };
+}
+
+/** The bytes that a process has read from files so far. */
+const bytesRead = (pid: number | undefined): number =>
+  Number(/^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
+
+/** What a watcher tells of a file. */
+function watched(t: TestContext, file: string) {
+  const told: string[] = [];
+  const watcher = watchFile(file, (found: Found) => {
+    told.push("error" in found ? String(found.error.message) : found.bytes.toString());
+  });
+  t.after(() => watcher.close());
+  return told;
+}
+
+describe("a watched file", () => {
+  it("is read when it has changed, and not at every look", NO_PROC, async (t) => {
+    const { file, keys } = place();
+    writeManyKeys(keys, MANY);
+    const { size } = statSync(keys);
+    const gw = run(t, ["--config", file]);
+    await gw.address();
+    const wholeReads = () => Math.floor(bytesRead(gw.child.pid) / (size / 8));
+    await settled(wholeReads, "the reading of an unchanged file to stop", 2_000);
+  });
+
+  it("of the same size and modification time with other content is a change", async (t) => {
+    const { file } = place();
+    writeFileSync(file, "one");
+    const told = watched(t, file);
+    const { atime, mtime } = statSync(file);
+    for (const text of ["two", "six"]) {
+      writeFileSync(file, text);
+      utimesSync(file, atime, mtime);
+      await waitFor(() => told.at(-1) === text, `the change to "${text}"`);
+    }
+    assert.deepEqual(told, ["two", "six"]);
+  });
+
+  it("written again at the moment at which the change before was seen is a change", async (t) => {
+    const { file } = place();
+    writeFileSync(file, "000");
+    const told: string[] = [];
+    const watcher = watchFile(file, (found) => {
+      told.push("bytes" in found ? found.bytes.toString() : "");
+      if (told.length < 5) writeFileSync(file, `00${told.length + 1}`);
+    });
+    t.after(() => watcher.close());
+    writeFileSync(file, "001");
+    await waitFor(() => told.length === 5, "five changes");
+    assert.deepEqual(told, ["001", "002", "003", "004", "005"]);
+  });
+
+  it("touched, or replaced by one with the same content, is no change", async (t) => {
+    const { file, text } = place();
+    const told = watched(t, file);
+    utimesSync(file, new Date(), new Date());
+    replace(file, text);
+    const control = watched(t, join(file, "..", "control.json"));
+    writeFileSync(join(file, "..", "control.json"), "new");
+    await waitFor(() => control.length > 0, "a look at a file that was made at the same time");
+    assert.deepEqual(told, []);
+    replace(file, "other");
+    await waitFor(() => told.length > 0, "the real change");
+    assert.deepEqual(told, ["other"]);
+  });
+});
+
+describe("something else in a file's place", () => {
+  const fifo = (path: string) => {
+    rmSync(path, { force: true });
+    execFileSync("mkfifo", [path]);
+  };
+
+  it("a configuration that is a FIFO, a device or too large: check says so at once, exit 1", async () => {
+    const { dir } = place();
+    const [pipe, large] = [join(dir, "pipe"), join(dir, "large")];
+    fifo(pipe);
+    writeFileSync(large, "");
+    truncateSync(large, 600 * 1024 ** 2);
+    for (const [file, why] of [
+      [pipe, "it is a FIFO, not a regular file"],
+      ["/dev/zero", "it is a device, not a regular file"],
+      [large, "it has more than 16777216 bytes"],
+      [dir, "EISDIR"],
+    ]) {
+      const { code, stderr } = await runHere(["check", "--config", file!]);
+      assert.deepEqual([code, stderr], [1, `chat-gateway: cannot read ${file}: ${why}\n`]);
+    }
+  });
+
+  it("certificates and created keys that are FIFOs: each is told, and nothing hangs", async () => {
+    const dir = folder();
+    const [pipe, data] = [join(dir, "pipe"), join(dir, "data")];
+    fifo(pipe);
+    const { file } = place({ server: { port: 0, tls: { cert_file: pipe, key_file: pipe } } });
+    const found = await runHere(["check", "--config", file]);
+    const why = "cannot be read: it is a FIFO, not a regular file";
+    assert.deepEqual(
+      [found.code, lines(found.stderr)],
+      [1, ["cert", "key"].map((of) => `chat-gateway: server.tls.${of}_file: ${why}`)],
+    );
+    mkdirSync(data);
+    fifo(join(data, "keys.json"));
+    const keys = await runHere(["keys", "list", "--config", place({ data_dir: data }).file]);
+    assert.deepEqual([keys.code, /keys\.json: it is a FIFO/.test(keys.stderr)], [1, true]);
+  });
+
+  for (const workers of [1, 2]) {
+    it(`while it runs (${workers === 1 ? "one process" : "two workers"}): told, served on, and the file that is back is in force`, async (t) => {
+      const { file, text, data, keys } = place({ server: { port: 0, workers } });
+      const gw = run(t, ["--config", file]);
+      const url = await gw.address();
+      const told = (event: string) =>
+        lines(gw.stderr())
+          .filter((line) => line.startsWith("{"))
+          .map((line) => JSON.parse(line))
+          .filter((line) => line.event === event);
+      const alive = async () => assert.equal((await fetch(`${url}/healthz`)).status, 200);
+      renameSync(file, `${file}.old`);
+      fifo(file);
+      await waitFor(() => told("reload_failed").length === 1, "the FIFO to be told");
+      await alive();
+      rmSync(file);
+      writeFileSync(`${file}.large`, "");
+      truncateSync(`${file}.large`, 600 * 1024 ** 2);
+      renameSync(`${file}.large`, file);
+      await waitFor(() => told("reload_failed").length === 2, "the large file to be told");
+      await alive();
+      gw.child.kill("SIGHUP");
+      await waitFor(() => told("reload_failed").length === 3, "the answer to SIGHUP");
+      assert.deepEqual(
+        told("reload_failed").map(({ faults }) => faults[0].message.replace(/.*?json: /, "")),
+        [
+          "it is a FIFO, not a regular file",
+          "it has more than 16777216 bytes",
+          "it has more than 16777216 bytes",
+        ],
+      );
+      fifo(keys);
+      await waitFor(() => told("keys_unreadable").length === workers, "keys.json");
+      await alive();
+      assert.ok(existsSync(data));
+      replace(file, text.replace('"rpm":null', '"rpm":7'));
+      await waitFor(() => told("reloaded").length === workers, "the new file");
+    });
+  }
+});
+
+describe(`${MANY} created keys`, () => {
+  /** The most work between two turns of the event loop until `done`, in milliseconds. */
+  async function longestTurn(done: () => boolean): Promise<number> {
+    let longest = 0;
+    let before = busyMs();
+    await waitFor(() => {
+      const now = busyMs();
+      longest = Math.max(longest, now - before);
+      before = now;
+      return done();
+    }, "the keys to be taken over");
+    return longest;
+  }
+
+  it("are taken over without holding the event loop as long as reading them at once does", async (t) => {
+    const { data, keys } = place();
+    writeManyKeys(keys, 1);
+    let changes = 0;
+    const told: (object & { level?: string })[] = [];
+    const store = watchKeys({
+      dataDir: data,
+      changed: () => {
+        changes += 1;
+      },
+      diagnose: (event) => told.push(event),
+    });
+    t.after(() => store.close());
+    const atOnce: number[] = [];
+    const held: number[] = [];
+    for (let round = 1; round <= 3; round += 1) {
+      writeManyKeys(`${keys}.new`, MANY + round);
+      const began = busyMs();
+      readKeys(`${keys}.new`);
+      atOnce.push(busyMs() - began);
+      renameSync(`${keys}.new`, keys);
+      held.push(await longestTurn(() => changes === round));
+      assert.equal(store.current().byDigest.size, MANY + round);
+    }
+    assert.deepEqual(
+      told.filter(({ level }) => level !== "info"),
+      [],
+    );
+    t.diagnostic(`at once ${Math.min(...atOnce)} ms, the longest turn ${Math.min(...held)} ms`);
+    assert.ok(Math.min(...held) < 0.75 * Math.min(...atOnce), `${held} ms, at once ${atOnce} ms`);
+  });
+
+  it("cost nothing when a new configuration comes, and still count", (t) => {
+    const { data, keys } = place();
+    writeManyKeys(keys, MANY);
+    const began = busyMs();
+    const store = watchKeys({
+      dataDir: data,
+      changed: () => undefined,
+      diagnose: () => undefined,
+    });
+    const reading = busyMs() - began;
+    t.after(() => store.close());
+    const config = checkConfig(
+      demo({ accounts: { "account-7": { rpm: null, max_in_flight: 3 } }, limits: { rpm: 5 } }),
+      {},
+    );
+    const start = busyMs();
+    const rings = Array.from({ length: 50 }, () =>
+      createKeyring(config, store.current(), Date.now),
+    );
+    const building = busyMs() - start;
+    assert.ok(building < reading, `50 keyrings take ${building} ms, reading the keys ${reading}`);
+    const ring = rings.at(-1)!;
+    const seven = ring.authenticate("Bearer sk-7");
+    assert.deepEqual(
+      [seven.account, seven.maxInFlight, seven.limits.map(({ rpm }) => rpm)],
+      ["account-7", 3, [null, null]],
+    );
+    assert.equal(ring.authenticate(`Bearer sk-${MANY - 1}`).limits[0]?.rpm, 5);
+    assert.equal(ring.authenticate("Bearer sk-demo").account, "demo");
+    assert.throws(() => ring.authenticate(`Bearer sk-${MANY}`), /not valid/);
+    assert.equal(ring.accounts().size, 1_001);
+  });
+
+  it("faults in keys.json are told with the index that they have in the whole file", () => {
+    const { data, keys } = place();
+    writeManyKeys(keys, 5_000);
+    const list = JSON.parse(readFileSync(keys, "utf8"));
+    list[10].account = "";
+    list[4_321].rpm = -1;
+    writeFileSync(keys, JSON.stringify(list));
+    assert.throws(
+      () => watchKeys({ dataDir: data, changed: () => undefined, diagnose: () => undefined }),
+      /^Error: \[10\]\.account: .*\n\[4321\]\.rpm: [^\n]*$/,
+    );
+  });
+
+  it("are not read again for each /status of several workers", NO_PROC, async (t) => {
+    const { file, keys } = place({ server: { port: 0, workers: 2 } });
+    writeManyKeys(keys, MANY);
+    const { size } = statSync(keys);
+    const gw = run(t, ["--config", file]);
+    await gw.address();
+    const admin = /admin on (http:[^\s;)]+)/.exec(gw.stdout())?.[1];
+    const wholeReads = () => Math.floor(bytesRead(gw.child.pid) / (size / 8));
+    await settled(wholeReads, "the reading after the start to stop", 2_000);
+    // A look at a file that is still young may come in between, if the process stood still.
+    await until(async () => {
+      const before = bytesRead(gw.child.pid);
+      for (let count = 0; count < 5; count += 1) {
+        const status = (await (await fetch(`${admin}/status`)).json()) as any;
+        assert.equal(status.limits.accounts.length, 1_001);
+      }
+      return bytesRead(gw.child.pid) - before < size;
+    }, `five answers for which less is read than the ${size} bytes of the file`);
+  });
+});
