@@ -11,6 +11,7 @@ import {
   sumsText,
   withoutDetails,
   type Dimension,
+  type StoreFault,
   type SumBy,
   type UsageFilter,
   type UsageRecord,
@@ -18,7 +19,7 @@ import {
 } from "../records/index.ts";
 import { createDayFiles, type DayFiles } from "./day-files.ts";
 import { createDayIndex, createOpenDays } from "./day-index.ts";
-import { createFinder } from "./find.ts";
+import { createFinder, indexOf, lostIndex } from "./find.ts";
 import { lineMatcher, linesIn, orderedLines, recordIn, SOUGHT, type Texts } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
 
@@ -48,8 +49,11 @@ export function createFileStore(dir: string, closed: Days): UsageStore {
 
   return {
     cursor: async () => files.read().segments,
-    inspect: async () =>
-      files.damage().map((detail) => ({ event: "usage_records_damaged", detail, blocks: true })),
+    async inspect() {
+      const damage = files.damage();
+      if (damage.length === 0) return lostIndexes(files);
+      return damage.map((detail) => ({ event: "usage_records_damaged", detail, blocks: true }));
+    },
     add: (records, cursor) => files.append(textsByDay(records), cursor),
     days: async () => files.days(),
     async *linesOf(day) {
@@ -86,6 +90,18 @@ export function createFileStore(dir: string, closed: Days): UsageStore {
   };
 }
 
+const monthOf = (day: string): string => day.slice(0, 7);
+
+/** The months of closed days whose index is gone: receipts of these days cannot be looked up. */
+function lostIndexes(files: DayFiles): readonly StoreFault[] {
+  const months = new Set(files.days().filter(files.isClosed).map(monthOf));
+  return [...months].flatMap((month) => {
+    const path = indexOf(files, month);
+    if (existsSync(path)) return [];
+    return [{ event: "usage_index_lost", detail: lostIndex(path), blocks: false }];
+  });
+}
+
 /** The lines of records, by the day on which they are booked. */
 function textsByDay(records: readonly UsageRecord[]): ReadonlyMap<string, string> {
   const texts = new Map<string, string>();
@@ -114,6 +130,10 @@ async function putInPlace(files: DayFiles, day: string, lines: Texts): Promise<v
   mkdirSync(files.besideOf(""), { recursive: true, mode: 0o700 });
   await writeFile(`${path}.new`, content(), { mode: 0o600, flush: true });
   await files.replace(day, `${path}.new`, index.bytes());
-  await mergeIntoMonth(files.besideOf(`${day.slice(0, 7)}.ids`), day, index.ids);
+  const month = monthOf(day);
+  const isFirst = !files.days().some((other) => other < day && monthOf(other) === month);
+  // A lost index must not come back with one day alone: a lookup would miss the others in silence.
+  if (isFirst || existsSync(indexOf(files, month)))
+    await mergeIntoMonth(indexOf(files, month), day, index.ids);
   await replaceFile(files.besideOf(`${day}.sums`), sumsText(index.summer.sums()));
 }

@@ -65,10 +65,17 @@ const matches = (
 const byEnd = (one: UsageRecord, other: UsageRecord): number =>
   compareTexts(one.ended_at, other.ended_at) || compareTexts(one.usage_id, other.usage_id);
 
+/** The file with the index of the closed days of a month. */
+export const indexOf = (files: DayFiles, month: string): string => files.besideOf(`${month}.ids`);
+
+/** What the operator reads of an index that is gone. */
+export const lostIndex = (path: string): string =>
+  `${path} is not there, the index of closed days: run 'books rebuild'`;
+
 function placesIn(files: DayFiles, month: string, query: RequestQuery): readonly RecordPlace[] {
-  const index = files.besideOf(`${month}.ids`);
+  const index = indexOf(files, month);
   if (existsSync(index)) return findInMonth(index, query);
-  throw new Error(`${index} is not there, the index of closed days: run 'books rebuild'`);
+  throw new Error(lostIndex(index));
 }
 
 /** Reading in step takes a tenth of the time, and no more lines are read than are asked for. */

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { describe, it } from "node:test";
 import { openLine, settleLine, spendId } from "../../../support/books.ts";
 import { createScene, numbersOf, recordsIn, request } from "../../../support/projection.ts";
@@ -140,6 +140,25 @@ describe("the projection of the spend log", () => {
       const [found] = await at.books.store.find({ requestId: `request ${n}`, limit: 5 });
       assert.deepEqual([found?.usage_id, found?.log?.line], [spendId(n), place]);
     }
+  });
+
+  it("says that the index of a month is lost, and makes none that has later days alone", async () => {
+    const at = createScene({ recovers: false });
+    at.write(A, ...request(1, "2026-02-01T12:00:00.000Z"));
+    await at.passUntil("2026-02-02T12:00:00.000Z");
+    rmSync(`${at.dir}/usage/2026-02.ids`);
+    at.write("2026-02-02.0001.jsonl", ...request(2, "2026-02-02T12:00:00.000Z"));
+    await at.passUntil("2026-02-03T12:00:00.000Z");
+    const { faults } = await at.pass();
+    assert.deepEqual(
+      faults.map(({ event, blocks }) => [event, blocks]),
+      [["usage_index_lost", false]],
+    );
+    for (const id of ["request 1", "request 2"])
+      await assert.rejects(
+        at.books.store.find({ requestId: id, limit: 1 }),
+        /2026-02\.ids is not there, .* run 'books rebuild'/,
+      );
   });
 
   it("makes the same file of a day however the passes fell", async () => {
