@@ -106,13 +106,14 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
   async function tick(): Promise<void> {
     try {
       for (const { file } of segments) file.look();
+      // Before it says that the log can be written again.
+      await Promise.all(segments.map(({ file }) => file.sync()));
       await rotate();
       if (fault.mayPass()) {
         for (const segment of segments) segment.flush();
         for (const { file } of segments) file.probe();
         fault.recovered();
       }
-      await Promise.all(segments.map(({ file }) => file.sync()));
       await closeSettled();
     } catch (error) {
       if (error instanceof ValidationError) throw error; // Such a data_dir can never be used.

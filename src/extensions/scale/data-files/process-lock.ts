@@ -115,10 +115,13 @@ export async function acquireSocketLock(path: string): Promise<(() => void) | un
     .on("error", () => undefined)
     .unref();
   await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
-  if (!moveUnlessTaken(draft, path)) {
-    server.close();
-    return undefined;
+  let isOurs = false;
+  try {
+    isOurs = moveUnlessTaken(draft, path);
+  } finally {
+    if (!isOurs) server.close();
   }
+  if (!isOurs) return undefined;
   const inode = inodeOf(path);
   return () => {
     // Another process may have made a socket of this name since.

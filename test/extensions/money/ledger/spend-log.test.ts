@@ -2,7 +2,7 @@
 // somebody deletes or changes a segment, or takes it over.
 
 import assert from "node:assert/strict";
-import {
+import fs, {
   appendFileSync,
   existsSync,
   readdirSync,
@@ -13,6 +13,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { dirname, join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
@@ -123,6 +124,30 @@ describe("the spend log", () => {
     await waitFor(() => log.fault() === null, "the log to recover");
     assert.deepEqual(told(), ["spend_log_failed", "spend_log_recovered"]);
     await request();
+  });
+
+  it("refuses requests until the disk takes what was written, and says so once", async (t) => {
+    const { clock, log, open, events } = await startSpendLog(t);
+    const failing = t.mock.method(fs, "fsync", (_fd: number, done: (error: Error) => void) =>
+      setImmediate(done, new Error("EIO")),
+    );
+    syncBuiltinESMExports();
+    await open().opened;
+    for (const times of [1, 2]) {
+      clock.advance(1_000);
+      await waitFor(() => failing.mock.callCount() === times, "the disk to be asked");
+      await turn();
+      await turn();
+      assert.equal(log.fault(), "EIO");
+    }
+    failing.mock.restore();
+    syncBuiltinESMExports();
+    clock.advance(1_000);
+    await waitFor(() => log.fault() === null, "the log to recover");
+    assert.deepEqual(
+      events.map(({ event }) => event),
+      ["spend_log_failed", "spend_log_recovered"],
+    );
   });
 
   it("refuses requests for good when it is told of a broken file, and still settles", async (t) => {

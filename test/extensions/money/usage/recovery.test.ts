@@ -250,4 +250,16 @@ describe("old segments", () => {
     assert.equal((await at.records()).length, 1);
     assert.ok(!existsSync(join(at.dir, "usage", "2026-02-03.jsonl")));
   });
+
+  it("are a fault if a cursor came back that is older than a closed day", async () => {
+    const at = createScene({ keepDays: 1 });
+    at.write(A, ...request(1, NOON));
+    await at.pass();
+    const cursor = await at.books.store.cursor();
+    at.write(A, ...request(2, NOON));
+    await at.passUntil("2026-02-01T12:00:00.000Z");
+    await at.books.store.setCursor(cursor);
+    const later = at.other({ now: "2026-02-05T12:00:00.000Z" });
+    await assert.rejects(later.pass(), /usage records of 2026-01-31 are lost/);
+  });
 });
