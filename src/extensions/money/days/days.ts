@@ -9,7 +9,7 @@ import { syncToDisk } from "../../scale/data-files/index.ts";
 import { isDay } from "../records/index.ts";
 
 /** What mends a file of the books that is not as it was left, for the operator. */
-const MENDING = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
+export const MENDING = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
 
 /** A segment of the spend log as it was when a day was closed. */
 export interface DaySegment {

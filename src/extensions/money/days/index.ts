@@ -3,6 +3,7 @@ export { createCoverage, type Coverage, type Listing } from "./coverage.ts";
 export {
   brokenFile,
   createDays,
+  MENDING,
   parseClosedDay,
   type ClosedDay,
   type Days,

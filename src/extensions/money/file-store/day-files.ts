@@ -7,7 +7,7 @@ import { rename, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFile, syncToDisk } from "../../scale/data-files/index.ts";
 import type { LogCursor } from "../records/index.ts";
-import { brokenFile, type Days } from "../days/index.ts";
+import { brokenFile, MENDING, type Days } from "../days/index.ts";
 import { faultIn, readCursor, readCursorIfWhole, type Cursor } from "./cursor.ts";
 
 const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
@@ -66,7 +66,12 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
         return dayFilesIn(dir).some((day) => sizeOf(day) > 0)
           ? [brokenFile(cursorFile, -1, 0)]
           : [];
-      return [...bytesByDay()].flatMap(([day, bytes]) => {
+      const known = bytesByDay();
+      const wasClosed = (day: string): boolean => existsSync(join(dir, `${day}.sums`));
+      const lost = dayFilesIn(dir).find((day) => !known.has(day) && wasClosed(day));
+      if (lost !== undefined)
+        return [`${closed.path} has no line of ${lost}, which was closed: ${MENDING}`];
+      return [...known].flatMap(([day, bytes]) => {
         const size = sizeOf(day);
         const isWhole = isClosed(day) ? size === bytes : size >= bytes;
         return isWhole ? [] : [brokenFile(pathOf(day), size, bytes)];

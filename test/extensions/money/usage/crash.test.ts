@@ -147,6 +147,7 @@ describe("files that were changed, shortened or deleted", () => {
       "the file of a closed day is shorter",
       (at) => shorten(join(at.dir, "usage/2026-01-30.jsonl")),
     ],
+    ["days.jsonl is gone", (at) => remove(at.books.days.path)],
     ["days.jsonl cannot be read", (at) => overwrite(at.books.days.path, "{}\n")],
     ["the cursor is gone", (at) => remove(join(at.dir, "usage/cursor.json"))],
     ["the cursor is empty", (at) => overwrite(join(at.dir, "usage/cursor.json"), "")],
