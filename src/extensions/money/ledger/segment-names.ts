@@ -32,7 +32,7 @@ export function nextNumber(day: string, names: readonly string[]): number {
 export const segmentsIn = (dir: string): string[] => namesIn(dir, true);
 
 /** Describes everything in a folder that is named like a segment and is no regular file. */
-export const strangersIn = (dir: string): string[] =>
+export const notRegularFiles = (dir: string): string[] =>
   namesIn(dir, false).map(
     (name) =>
       `${join(dir, name)} is named like a segment of the spend log, but is no regular file: ` +

@@ -9,7 +9,7 @@ import {
   segmentsIn,
   settleInterrupted,
   socketOf,
-  strangersIn,
+  notRegularFiles,
 } from "../ledger/index.ts";
 import { usageRecord, type LogCursor, type StoreFault } from "../records/index.ts";
 import { brokenFile, createCoverage, type Coverage } from "../days/index.ts";
@@ -60,7 +60,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const faults = [...(await store.inspect())];
   const blocking = faults.find(({ blocks }) => blocks);
   if (blocking) throw new BooksFault(blocking.detail);
-  for (const detail of strangersIn(spendDir))
+  for (const detail of notRegularFiles(spendDir))
     faults.push({ event: "spend_segment_unreadable", detail, blocks: false });
   const pass: Pass = { books, coverage, cursor: await store.cursor(), copied: 0, faults };
   const there = segmentsIn(spendDir);
