@@ -7,10 +7,10 @@ import { ProviderError, type ProviderErrorCode } from "../../../core/providers/p
 const CONTENT = { fromContent: true, permanent: true };
 
 /**
- * The error to throw for an attempt whose reply was held back, in whole or in part. Until the
- * request is cancelled: the attempt's own error. After that: the reason of the cancellation. If the
- * reason is the request's deadline, the breaker must not count it: it would take the time of a long
- * reply for silence of the provider.
+ * The error to throw for an attempt that was held back, or that continued another. If the request
+ * was cancelled, that is the reason of the cancellation, else the attempt's own error. The breaker
+ * must not count the request's deadline here: it would take the time of a long reply, or of the
+ * attempts before, for silence of this provider.
  */
 export function withoutBreakerBlame(error: unknown, { aborted, reason }: Cancel): unknown {
   if (!aborted) return error;
