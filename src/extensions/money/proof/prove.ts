@@ -24,9 +24,9 @@ export interface ProofOptions {
   readonly heads?: readonly ClosedDay[];
   /** Where the usage records are. Absent: elsewhere, and only segments are proved. */
   readonly records?: "files" | UsageStore | undefined;
-  /** Whether a segment may be gone whose last line is on this day. Absent: any may. */
+  /** Whether a segment whose last listing is on this day may be gone. Absent: any may. */
   readonly mayBeGone?: ((day: string) => boolean) | undefined;
-  /** Told of all that is wrong. */
+  /** Receives everything that is wrong. */
   readonly findings: Findings;
 }
 
@@ -62,7 +62,8 @@ export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
   const closedDays = dayLines.map(({ closed }) => closed);
   const coverage = createCoverage(closedDays);
   const lastDay = closedDays.at(-1)?.day ?? "";
-  // What grows first is read last, so that a gateway that runs meanwhile makes no finding.
+  // The log grows before the records, so it is read after them: then a running gateway causes no
+  // finding.
   const source =
     records === "files"
       ? sourceOfFiles(dataDir, closedDays, findings)

@@ -42,7 +42,7 @@ export interface BooksFiles {
    * `patienceMs`; absent: a minute.
    */
   locked<T>(work: () => Promise<T>, patienceMs?: number): Promise<T>;
-  /** Its wall clock dates interrupted requests and closed days; its timers bound waits for locks. */
+  /** Dates interrupted requests and closed days; its timers bound the waiting for locks. */
   readonly clock: Clock;
   /** Reports closed days, and faults of the books and their end, to the operator. */
   readonly diagnose: Diagnose;

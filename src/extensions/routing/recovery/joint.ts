@@ -1,6 +1,6 @@
 // Joins the text of a continuation to the text that was shown before the stream broke. It is pure:
-// parts in, the parts to show out. An exact repetition is dropped. If it is uncertain whether a text
-// is a repetition, the attempt is refused: a doubled or missing word would falsify the reply.
+// parts in, the parts to show out. An exact repetition is dropped. If it is uncertain whether a
+// text is a repetition, the attempt is refused: a doubled or missing word would falsify the reply.
 import type { Part } from "../../../core/openai/parts.ts";
 import { unusable } from "./breaker-blame.ts";
 
@@ -16,15 +16,15 @@ const MAX_BLANKS = 1_000;
 const refused = (why: string): Error => unusable(`the stream cannot be joined: ${why}`);
 
 /**
- * The part of the shown text that a model is asked to continue: without blanks at its end, which many
- * servers remove, and without half of a surrogate pair.
+ * The part of the shown text that a model is asked to continue: without blanks at its end, which
+ * many servers remove, and without half of a surrogate pair.
  */
 export const beginningOf = (shown: string): string =>
   shown.replace(/[\uD800-\uDBFF]$/, "").trimEnd();
 
 /**
- * Joins an attempt that was asked to continue `beginningOf(shown)`. Both functions return what can be
- * shown now. Both throw a ProviderError if the attempt cannot be used, and on each call after that.
+ * Joins an attempt that was asked to continue `beginningOf(shown)`. Both functions return what can
+ * be shown now. Both throw a ProviderError if the attempt cannot be used, and on each later call.
  */
 export function joinAfter(shown: string) {
   const beginning = beginningOf(shown);

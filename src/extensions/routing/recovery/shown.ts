@@ -10,8 +10,8 @@ export interface Shown {
   /** Delivers parts to the client, and records them. */
   readonly deliver: Deliver;
   /**
-   * All text that was shown. Undefined: it is longer than `server.max_reply_bytes` characters, or the
-   * client has seen something else too: a tool call, reasoning, a refusal, or an event of its
+   * All text that was shown. Undefined: it is longer than `server.max_reply_bytes` characters, or
+   * the client has seen something else too: a tool call, reasoning, a refusal, or an event of the
    * provider as it came.
    */
   text(): string | undefined;
