@@ -7,8 +7,8 @@ import { unusable, withoutBreakerBlame } from "./breaker-blame.ts";
 type Attempt = typeof plainAttempt;
 
 /**
- * Bytes that a part counts in addition to its text: about the size of its event on the wire, so that
- * max_reply_bytes bounds a held stream as it bounds a reply that is not streamed.
+ * Bytes that a part counts in addition to its text: about the size of its event on the wire, so
+ * that max_reply_bytes bounds a held stream as it bounds a reply that is not streamed.
  */
 const PART_BYTES = 100;
 

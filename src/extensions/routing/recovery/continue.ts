@@ -67,9 +67,9 @@ export const continuing =
   };
 
 /**
- * The error of an attempt that delivered nothing. The gateway added a message to the request, so the
- * client is not to blame if the provider rejects it: the next candidate is asked, and the breaker
- * does not count the error.
+ * The error of an attempt that delivered nothing. The gateway added a message to the request, so
+ * the client is not to blame if the provider rejects it: the next candidate is asked, and the
+ * breaker does not count the error.
  */
 function refusedBeginning(error: unknown): unknown {
   if (!(error instanceof ProviderError) || error.blame !== "client") return error;

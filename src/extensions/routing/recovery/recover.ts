@@ -71,8 +71,8 @@ const isBreak = ({ progress, error }: CompletionFailed, { cancel }: RequestConte
   error.countsForBreaker;
 
 /**
- * Whether a reply to this request can be continued at any position. If the client's own messages end
- * with one of the assistant, some servers would take the beginning for another turn.
+ * Whether a reply to this request can be continued at any position. If the client's own messages
+ * end with one of the assistant, some servers would take the beginning for another turn.
  */
 const isContinuable = ({ logprobs, response_format, messages }: ChatRequest): boolean =>
   !logprobs && !response_format && messages.at(-1)?.role !== "assistant";
