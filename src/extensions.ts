@@ -82,8 +82,8 @@ export const extensions: readonly ProgramEntry[] = [
   },
   { name: "model-list", serves: true, load: () => import("./extensions/apis/model-list/index.ts") },
   {
-    // Around recovery: it knows a conversation by what the client sent, and not by what a model is
-    // asked to go on with.
+    // Around recovery: it recognises a conversation by what the client sent, without the beginning
+    // of an answer that recovery asks a model to continue.
     name: "sticky",
     settings: ["aliases.*.sticky"],
     load: () => import("./extensions/routing/sticky/index.ts"),

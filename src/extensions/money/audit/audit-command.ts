@@ -1,4 +1,5 @@
-// `audit`: proves that the books are complete and right. Exit code 1 and the differences if not.
+// `audit`: proves that the books are complete and right. If not, prints the differences and exits
+// with 1.
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { BooksFault, hasFileStore, type UnsettledRequest } from "../usage/index.ts";
@@ -109,7 +110,7 @@ async function auditBooks(
 const countOf = (summer: Summer<"currency">): number =>
   summer.sums().reduce((count, { requests }) => count + requests, 0);
 
-/** What is held for requests, in pico-units. A hold that is no amount counts for nothing. */
+/** The sum of the holds of requests, in pico-units. Skips a hold that is not an amount. */
 function heldFor(requests: readonly UnsettledRequest[]): bigint {
   return requests.reduce(
     (sum, { hold = "0" }) => sum + (AMOUNT.test(hold) ? parseMoney(hold) : 0n),

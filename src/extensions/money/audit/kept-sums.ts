@@ -1,5 +1,5 @@
-// The sums that were kept of closed days, from which statements and budgets are made: they must be
-// those of the records.
+// Checks the stored sums of closed days against their records. Statements and budgets read the
+// stored sums.
 import type { DayProof, Findings } from "../proof/index.ts";
 import {
   DIMENSIONS,
@@ -9,7 +9,7 @@ import {
   type UsageStore,
 } from "../records/index.ts";
 
-/** Reports the closed days of which other sums are kept. */
+/** Reports the closed days whose stored sums do not match their records. */
 export async function checkKeptSums(
   store: UsageStore,
   days: readonly DayProof[],

@@ -1,6 +1,5 @@
-// `books rebuild`: projects again. A day is made anew where its records are not what the spend log
-// and days.jsonl say; a closed day only if it then is what its line says. Records whose lines are
-// gone stay as they are.
+// `books rebuild`: makes days again whose records differ from the spend log and days.jsonl. It
+// replaces a closed day only if the result matches its line. Records whose lines are gone stay.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
@@ -57,10 +56,10 @@ async function rebuildBooks({ books, config, terminal }: BooksContext): Promise<
     findings,
   });
   for (const fault of findings.list()) terminal.warn(`was wrong: ${fault}`);
-  // A power failure must not take lines from the spend log that the usage records have.
+  // After a power failure the usage records must not hold requests that the spend log lost.
   for (const name of proof.segments.keys()) await syncToDisk(join(spendDir, name));
-  // A rebuild that dies leaves each segment with less than the cursor says, so that nothing is
-  // copied before the next rebuild.
+  // The cursor is ahead of every segment during a rebuild: if it is killed, no pass copies anything
+  // until the next rebuild.
   await store.setCursor(cursorOf(proof, 1));
   const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt: [] };
   for (const day of proof.days ?? []) await rebuildDay(store, day, result);
@@ -68,7 +67,7 @@ async function rebuildBooks({ books, config, terminal }: BooksContext): Promise<
   return result;
 }
 
-/** Makes a day anew if it is not what it should be, and adds to `result` what that changed. */
+/** Makes a day again if it differs from the log and its line, and adds the changes to `result`. */
 async function rebuildDay(
   store: BooksContext["books"]["store"],
   day: DayProof,
@@ -87,7 +86,7 @@ async function rebuildDay(
     return;
   }
   if (!isRight) await store.replaceDay(day.day, day.records());
-  // What is kept of a closed day beside its records may be lost or wrong.
+  // The stored sums and index of a closed day may be lost or wrong.
   else if (closed) await store.finish(day.day);
   result.added += added;
   result.changed += counts.changed;
@@ -96,7 +95,7 @@ async function rebuildDay(
   result.left += counts.left;
 }
 
-/** In what a day that is made anew differs from its line. An open day has none. */
+/** How a day that was made again differs from its line. Empty for an open day: it has no line. */
 async function differencesAnew({ closed, records }: DayProof): Promise<readonly string[]> {
   if (!closed) return [];
   const adder = createRecordAdder();

@@ -1,5 +1,5 @@
-// All that is known of a request id: its usage records, its receipts, and its lines in the spend
-// log, which name providers and their words.
+// Everything about a request id: its usage records, its receipts, and its lines in the spend log,
+// which name providers and quote their messages.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Cancel } from "../../../core/http/cancel.ts";
@@ -19,10 +19,9 @@ const MAX_RECORDS = 1_000;
 const MAX_ROWS = 500;
 
 /**
- * Finds a request id in the books, after a pass that copies what was settled just now. `spend` has
- * the last line of each request: what was settled, in the order in which the requests ended, and
- * what is open. Lines of segments that are deleted are not there. Throws `cancel.reason` if nobody
- * waits any more.
+ * Runs a pass, then finds a request id in the books. `spend` has the last line of each request: the
+ * settle lines in the order in which the requests ended, then the open lines. Lines of deleted
+ * segments are missing. Throws `cancel.reason` once the caller has cancelled.
  */
 export async function traceRequest(
   { files, copyNow }: SharedBooks,
@@ -30,13 +29,13 @@ export async function traceRequest(
   cancel: Pick<Cancel, "aborted" | "reason">,
 ) {
   await copyNow();
-  // After a pass this process knows all that is open in any segment.
+  // After a pass this process knows the open requests of all segments.
   const unsettled = [...files.openSegments.values()]
     .flatMap((segment) => segment.unsettled())
     .filter((request) => request.gateway_request_id === requestId);
   const found = await files.store.find({ requestId, limit: MAX_RECORDS });
   const settled = await settleLines(files.spendDir, found.slice(-MAX_ROWS), cancel);
-  // Meanwhile another pass may have copied the end of one.
+  // Meanwhile another pass may have copied the settle line of one of them.
   const open = unsettled
     .filter(({ spend_id }) => !found.some(({ usage_id }) => usage_id === spend_id))
     .map(({ line: _line, ...record }) => record);

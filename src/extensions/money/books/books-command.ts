@@ -1,5 +1,5 @@
-// What commands that work on the books have in common: opening and copying them, and showing how
-// far a long command is.
+// Shared by the commands on the books: opening them, copying what is settled, and showing the
+// progress of a long command.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../core/clock.ts";
@@ -71,7 +71,7 @@ export function warnOf(terminal: Terminal, faults: readonly StoreFault[]): void 
   for (const { detail } of faults) terminal.warn(`warning: ${detail}`);
 }
 
-/** How many bytes the books have: about what a command reads of them. */
+/** The sizes of the books in bytes: about how much a command reads. */
 interface BookSizes {
   /** Of the spend log. */
   readonly spend: number;
@@ -105,7 +105,7 @@ export async function withProgress<T>(
   return await watchReading(progress.add, work).finally(progress.end);
 }
 
-/** Copies what is settled by now, as copySettled; a terminal shows how far it is. */
+/** Runs a pass, as copySettled(); a terminal shows its progress. */
 export const copyShown = (context: BooksContext): Promise<SyncResult> =>
   withProgress(
     context,
@@ -116,7 +116,7 @@ export const copyShown = (context: BooksContext): Promise<SyncResult> =>
 
 /** Bytes of the spend log that are not copied yet. */
 async function pendingBytes({ spendDir, store }: BooksFiles): Promise<number> {
-  // What is wrong with the cursor, the copying itself says.
+  // The pass itself reports a broken cursor.
   const cursor = await store.cursor().catch(() => ({}));
   return Object.values<SegmentCursor>(cursor).reduce(
     (left, { bytes }) => Math.max(0, left - bytes),

@@ -1,6 +1,6 @@
-// What is spent and held in one process, or by all workers of one gateway: by what is in memory
-// or, where gateways share their budgets, by what they all know. What this process itself spends
-// and holds is in memory in both cases.
+// Grants and settles requests for one process, or for all workers of one gateway. Decides by the
+// figures in memory or, if gateways share their budgets, asks the shared store. This process's own
+// spending and holds are in memory in both cases.
 import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import type { Offer } from "../estimates/index.ts";
@@ -24,7 +24,7 @@ import { budgetsIn } from "./limits.ts";
 import { createTokenWindows, type Admission } from "./token-windows.ts";
 import { createWarnings } from "./warnings.ts";
 
-/** A request for which something is held. */
+/** A request that holds money or tokens. */
 interface Running {
   readonly request: ReserveRequest;
   /** What is held, in pico-units. */
@@ -63,9 +63,9 @@ export function createAccountant(context: BooksContext): Accountant {
     return figures;
   }
 
-  /** Decides by what this process knows, at once. */
+  /** Decides at once, by the figures in memory. */
   function reserveHere({ spender, offers, tokens }: ReserveRequest): Decision {
-    // What this request spends is told from what was spent before it.
+    // Warns of levels that were reached before this request.
     const before = look(spender.budgets);
     const offer = offers.find((each) => before.every((figures) => hasRoom(figures, each)));
     if (!offer) {

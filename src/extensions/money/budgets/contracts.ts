@@ -1,5 +1,5 @@
-// What the parts of this extension, and those that share budgets, say to each other. Requests,
-// decisions and tickets are data that can be sent to another process.
+// The interfaces between the parts of this extension, and to extensions that share budgets.
+// Requests and decisions are plain data that can be sent to another process.
 import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";
@@ -14,28 +14,28 @@ import type {
 } from "../spent/index.ts";
 import type { TokenLimit, TokenState } from "./token-windows.ts";
 
-/** Whose money is spent. */
+/** The account and the key that pay for a request. */
 export interface Spender extends Owner {
-  /** Of both. Empty: they may spend any amount, which is counted all the same. */
+  /** The budgets of both. Empty: spending is counted but not limited. */
   readonly budgets: readonly Budget[];
-  /** The limits of tokens per minute of both. Empty: any number. */
+  /** The limits of tokens per minute of both. Empty: there are none. */
   readonly windows: readonly TokenLimit[];
 }
 
 /** A request that asks for money and tokens. All limits of its spender must have room. */
 export interface ReserveRequest extends Estimate {
-  /** Whose budgets and windows the amounts are held in. */
+  /** Has the budgets and token windows that must have room. */
   readonly spender: Spender;
-  /** Names the request everywhere, and in the spend log as Opening.token. */
+  /** Identifies the request in all processes, and in the spend log as Opening.token. */
   readonly token: string;
 }
 
-/** Why a request is refused: a budget, its tokens per minute, or nobody can be asked. */
+/** Why a request is refused: a budget, its tokens per minute, or the figures are unknown. */
 export type Refusal =
   | {
       readonly by: "budget";
       readonly figures: Figures;
-      /** What the request would have held at least, in pico-units. */
+      /** The smallest hold that the request needs, in pico-units. */
       readonly cost: bigint;
     }
   | { readonly by: "tokens"; readonly resetMs: number }
@@ -47,68 +47,68 @@ export interface Decision {
   readonly offer?: Offer | undefined;
   /** Absent or undefined: the request is granted. */
   readonly refusal?: Refusal | undefined;
-  /** Of the limit of tokens that has least left. Absent or undefined: there is none. */
+  /** The limit of tokens with the least left. Absent or undefined: there is none. */
   readonly tokens?: TokenState | undefined;
 }
 
-/** The decision while it is not known what was spent. */
+/** The decision while the amounts spent are unknown. */
 export const REFUSED_BY_STORE: Decision = { refusal: { by: "store" } };
 
-/** Keeps what is spent and held. */
+/** Keeps the amounts that are spent and held. */
 export interface Accountant {
   /**
-   * Makes it known how the budgets of a configuration stand, which is in force from now on. The
-   * first call is made before the first request of the installation. A failure is reported; the
-   * next request tries again.
+   * Learns how much of the budgets of a configuration is spent. The configuration is in force from
+   * now on. The first call comes before the first request. A failure is reported to the operator,
+   * and the next request tries again.
    */
   open(config: Config): Promise<void>;
-  /** Holds what a request can take under all of its limits, or nothing. */
+  /** Holds what a request can take under all of its limits, or holds nothing and refuses it. */
   reserve(request: ReserveRequest): Promise<Decision>;
   /**
-   * Gives back what is held for the request of this token, if any, and counts what it took. Absent
-   * or undefined: it was not served.
+   * Releases the hold of the request with this token, if it has one, and counts what the request
+   * took. Absent or undefined: it was not served.
    */
   settle(token: string, outcome?: Outcome): void;
-  /** Counts what was spent by somebody for whom nothing was held. */
+  /** Counts the cost of a request that held nothing. */
   spend(spent: Spent): void;
   /**
    * How the budgets of the configuration stand, and those of created keys that have asked.
    * Undefined: another process knows.
    */
   standing(): readonly Figures[] | undefined;
-  /** Ends its timers and its connection, if it has any. Nothing may be asked of it after that. */
+  /** Ends its timers and its connection, if it has any. It must not be used after that. */
   close(): void;
 }
 
-/** Decides about the requests of several gateways. */
+/** Decides about requests for several gateways. */
 export interface SharedStore {
-  /** Tells the store how this gateway stands in these budgets. */
+  /** Writes to the store what this gateway has spent and holds in these budgets. */
   open(budgets: readonly Budget[]): Promise<void>;
   /**
-   * As Accountant.reserve. What is granted is held in `purses` when this resolves. Undefined: the
-   * store cannot be asked, and this gateway is to decide by itself.
+   * As Accountant.reserve. When this resolves, `purses` has the hold. Undefined: the store cannot
+   * be reached, and this gateway has to decide by itself.
    */
   reserve(request: ReserveRequest): Promise<Decision | undefined>;
-  /** A request has ended that took so many tokens. `purses` have its cost already. */
+  /** Counts the tokens of a request that has ended. `purses` already has its cost. */
   settle(request: ReserveRequest, tokens: number): void;
-  /** How those of the budgets stand, by what all gateways have spent and hold, that it knows. */
+  /** The figures of the given budgets for all gateways together, as far as the store knows them. */
   standing(budgets: readonly Budget[]): readonly Figures[];
   /** As Accountant.close. */
   close(): void;
 }
 
 export interface SharingOptions extends BooksContext {
-  /** What this gateway itself spends and holds. */
+  /** The amounts that this gateway itself spends and holds. */
   readonly purses: Purses;
-  /** Hears how budgets stand by what all gateways have spent. */
+  /** Receives the figures of budgets for all gateways together. */
   readonly warn: (figures: Figures) => void;
 }
 
 /** An extension by which several gateways can share their budgets. */
 export interface SharingExtension extends Extension {
   /**
-   * Undefined: the configuration names nothing to share them in. Throws a ValidationError if the
-   * package that it takes is missing.
+   * Undefined: the configuration names no server to share them in. Throws a ValidationError if the
+   * package for that server is missing.
    */
   shareBudgets(options: SharingOptions): SharedStore | undefined;
 }

@@ -14,7 +14,7 @@ interface Reported {
   readonly level: number;
 }
 
-/** Returns what is to be told how a budget stands, whenever it was looked at or has changed. */
+/** Returns a function to call with the figures of a budget after each reading or change. */
 export function createWarnings(diagnose: Diagnose): (figures: Figures) => void {
   const reported = new Map<string, Reported>();
 
@@ -24,7 +24,7 @@ export function createWarnings(diagnose: Diagnose): (figures: Figures) => void {
     const known = reported.get(name);
     const percent = levelOf(figures);
     const isSame = known?.of === of;
-    // What had been spent before this process looked was reported then.
+    // Levels that were reached before the first reading were reported at that time.
     const before = known && !isSame ? 0 : (known?.level ?? percent);
     reported.set(name, { of, level: Math.max(before, percent) });
     if (percent <= before) return;

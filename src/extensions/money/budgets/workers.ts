@@ -1,6 +1,6 @@
-// Budgets where several processes serve: the first process has the accountant, and workers ask it.
-// What a worker holds when it dies is kept until the books tell what its requests came to; those
-// that the books do not know were never opened, and come to nothing.
+// Budgets with several processes: the first process has the accountant, and workers ask it. When a
+// worker dies, its holds stay until the cost of its requests is read from the books. Requests that
+// the books do not know were never opened, and cost nothing.
 import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
 import type { Host, HostPart } from "../../scale/installation/index.ts";
 import { createAccountant } from "./accountant.ts";
@@ -14,7 +14,7 @@ import { readOutcomes, withBooks, type Outcome, type Spent } from "../spent/inde
 
 /** Names these calls among those of other extensions. */
 const SUBJECT = "budgets";
-/** When the books are read again that could not be read, in milliseconds. */
+/** Milliseconds until the books are read again after a failure. */
 const RETRY_MS = 1_000;
 
 /** A request, or that the budgets of the configuration in force have to be known. */
@@ -42,7 +42,7 @@ export function createRemoteAccountant(): Accountant {
       await first.ask("open");
     },
     reserve: async (request) => (await first.ask(request)) ?? REFUSED_BY_STORE,
-    // At once: the first process must know of it before the client knows that its answer has ended.
+    // Sent at once: the first process must have it before the client sees the end of the answer.
     settle: (token, outcome) => first.tell({ token, outcome }),
     spend(spent) {
       if (charges.size === 0) setImmediate(tellCharges);

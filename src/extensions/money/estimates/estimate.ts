@@ -98,7 +98,7 @@ export function estimateOf(
     const { output = 0, ...inputPrices }: Partial<Price> = model.price ?? {};
     // Each prompt token at the dearest price of a class.
     const input = Math.max(0, ...Object.values(inputPrices).map((price) => price ?? 0));
-    // An attempt that goes on with a reply reads what there is of it.
+    // An attempt that continues a reply reads the beginning of it as a part of its prompt.
     const perToken = picoOf(recoveries + 1, output) + picoOf(recoveries, input);
     const prompts = BigInt(recoveries + 1) * picoOf(prompt, input);
     return { fixed: prompts + BigInt(thinking) * perToken, perToken, most };
@@ -148,9 +148,9 @@ function openOffers(costs: readonly CandidateCost[]): readonly Offer[] {
 }
 
 /**
- * How often another attempt may go on with a stream that broke. Each is billed beside those before
- * it. All other attempts but the last cost nothing. The settings are those of another extension,
- * which need not be there.
+ * How many further attempts may continue a stream that breaks. Each is billed in addition to those
+ * before it. Other attempts that fail cost nothing. The settings belong to another extension, which
+ * may be absent.
  */
 function recoveriesOf(chat: ChatRequest, { aliases, models, retry }: Config): number {
   const { recovery } = asObject(aliases.get(chat.model) ?? models.get(chat.model));

@@ -1,6 +1,6 @@
-// How long a model's reply can be, and that a bound which a budget has set is never beyond that.
-// One bound is held for all candidates, and the one with the longest replies decides it. Another
-// one is paid for as far as its own replies go, and so it must not be told more.
+// How long a model's reply can be. A budget holds one bound for all candidates, which the one with
+// the longest replies decides. For each other model the hold pays only as far as that model's own
+// replies go, so the bound that is sent to it is lowered to that.
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
@@ -8,7 +8,7 @@ import type { Model } from "../../../core/routing/model.ts";
 
 type Attempt = typeof plainAttempt;
 
-/** What models take of which no bound is known: most providers refuse a request for too much. */
+/** For models without a known bound: most providers refuse a request for too many tokens. */
 const UNKNOWN_OUTPUT = 8_192;
 
 /** The most tokens of a reply of this model, where its client states no bound. */
@@ -21,7 +21,7 @@ export function longestReply({ traits, contextTokens = Infinity }: Model): numbe
 const isBoundByBudget = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest): boolean =>
   maxTokens !== undefined && max_tokens === undefined && max_completion_tokens === undefined;
 
-/** Completes requests so that each model is sent no more of such a bound than it can say. */
+/** Completes requests with the bound of a budget lowered to each model's own maximum. */
 export const aroundBounds =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, given) => {

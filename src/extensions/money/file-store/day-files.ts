@@ -1,7 +1,7 @@
 // The files of the file store: `usage/YYYY-MM-DD.jsonl`, one usage record a line, and
 // `usage/cursor.json`, which says how far the spend log was copied and how many bytes of each open
-// day count. Replacing cursor.json is the moment at which anything changes: what a process that
-// died has appended does not count, and the next one cuts it off.
+// day count. An append takes effect when cursor.json is replaced: bytes that it does not count were
+// left by a process that died, and the next append cuts them off.
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,13 +20,13 @@ export interface DayFiles {
   days(): readonly string[];
   /** Whether a day is closed. */
   isClosed(day: string): boolean;
-  /** The file of a day. */
+  /** The path of the file of a day, which may not exist. */
   pathOf(day: string): string;
-  /** The file that has another name in the same folder. */
+  /** The path of another file in the same folder. */
   besideOf(name: string): string;
-  /** How many bytes of the file of a day count. Throws if it has fewer. */
+  /** How many bytes of the file of a day count; 0 without records. Throws if it has fewer. */
   bytesOf(day: string): number;
-  /** What must be mended before anything is written, in a sentence each. */
+  /** What must be mended before anything is written, a sentence each. Empty: nothing. */
   damage(): readonly string[];
   /** Appends texts to days, then moves the cursor. */
   append(texts: ReadonlyMap<string, string>, segments: LogCursor): Promise<void>;
@@ -40,13 +40,13 @@ export interface DayFiles {
 }
 
 /**
- * The files in a folder, which is made when something is written. Of the days that are closed
- * `closed` says what their files have; the cursor names only later ones.
+ * The files in a folder, which is made when something is written. `closedDays` has the sizes of the
+ * files of closed days; the cursor has those of open days.
  */
-export function createDayFiles(dir: string, closed: Days): DayFiles {
+export function createDayFiles(dir: string, closedDays: Days): DayFiles {
   const cursorFile = join(dir, "cursor.json");
   const read = (): Cursor => readCursor(cursorFile);
-  const isClosed = (day: string): boolean => day <= closed.lastDay();
+  const isClosed = (day: string): boolean => day <= closedDays.lastDay();
   const pathOf = (day: string): string => join(dir, `${day}.jsonl`);
   const sizeOf = (day: string): number =>
     statSync(pathOf(day), { throwIfNoEntry: false })?.size ?? -1;
@@ -54,7 +54,7 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
   /** How many bytes of each day with records count. */
   function bytesByDay(): ReadonlyMap<string, number> {
     const bytes = new Map<string, number>();
-    for (const { closed: line } of closed.all())
+    for (const { closed: line } of closedDays.all())
       if (line.records > 0) bytes.set(line.day, line.file_bytes);
     for (const [day, size] of Object.entries(read().days)) if (!isClosed(day)) bytes.set(day, size);
     return bytes;
@@ -70,7 +70,7 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
       const wasClosed = (day: string): boolean => existsSync(join(dir, `${day}.sums`));
       const lost = dayFilesIn(dir).find((day) => !known.has(day) && wasClosed(day));
       if (lost !== undefined)
-        return [`${closed.path} has no line of ${lost}, which was closed: ${MENDING}`];
+        return [`${closedDays.path} has no line of ${lost}, which was closed: ${MENDING}`];
       return [...known].flatMap(([day, bytes]) => {
         const size = sizeOf(day);
         const isWhole = isClosed(day) ? size === bytes : size >= bytes;
@@ -93,7 +93,7 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
     pathOf,
     besideOf: (name) => join(dir, name),
     bytesOf(day) {
-      const bytes = closed.of(day)?.closed.file_bytes ?? read().days[day] ?? 0;
+      const bytes = closedDays.of(day)?.closed.file_bytes ?? read().days[day] ?? 0;
       const size = sizeOf(day);
       if (bytes > 0 && size < bytes) throw new Error(brokenFile(pathOf(day), size, bytes));
       return bytes;
@@ -101,7 +101,7 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
     damage,
     async append(texts, segments) {
       const cursor = read();
-      // Days without a cursor are a fault, so the cursor has to be there before the first day.
+      // damage() takes day files without a cursor for damage, so write the cursor first.
       if (!existsSync(cursorFile)) await write(cursor);
       const open = Object.entries(cursor.days).filter(([day]) => !isClosed(day));
       const days = Object.fromEntries(open);
@@ -116,7 +116,7 @@ export function createDayFiles(dir: string, closed: Days): DayFiles {
     },
     setSegments: (segments) => write({ ...readCursorIfWhole(cursorFile), segments }),
     async replace(day, draft, bytes) {
-      const known = closed.of(day)?.closed.file_bytes ?? bytes;
+      const known = closedDays.of(day)?.closed.file_bytes ?? bytes;
       if (bytes !== known)
         throw new Error(`${day} was closed with ${known} bytes of records, not ${bytes}`);
       const cursor = readCursorIfWhole(cursorFile);

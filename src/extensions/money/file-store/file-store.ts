@@ -23,9 +23,9 @@ import { createFinder, indexOf, lostIndex } from "./find.ts";
 import { lineMatcher, linesIn, orderedLines, recordIn, SOUGHT, type Texts } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
 
-/** The store in the folder `dir`. `closed` tells which days are closed. */
-export function createFileStore(dir: string, closed: Days): UsageStore {
-  const files = createDayFiles(dir, closed);
+/** The store in the folder `dir`. */
+export function createFileStore(dir: string, closedDays: Days): UsageStore {
+  const files = createDayFiles(dir, closedDays);
   const readOpenDay = createOpenDays(files);
 
   function daysOf({ month = "", day, from = "", to = "9999-12-31" }: UsageFilter): string[] {

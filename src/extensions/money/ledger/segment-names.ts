@@ -1,7 +1,7 @@
 // The names in the folder of the spend log: segments, `YYYY-MM-DD.NNNN.jsonl`, and beside each
-// segment that a process writes its socket (`.sock`), which answers while the process lives.
-// Whoever finds no answer may take the segment over, and puts a socket of its own there. The one
-// that lost its socket sees that the file is another one, or none.
+// segment that a process writes its socket (`.sock`), which answers while the process lives. If it
+// does not answer, another process may take the segment over and puts its own socket there. The
+// process that lost its socket notices that the file is another one, or is gone.
 import { existsSync, readdirSync, statSync, type Dirent } from "node:fs";
 import { join } from "node:path";
 import { isLockHeld } from "../../scale/data-files/index.ts";
@@ -11,7 +11,7 @@ const SEGMENT_NAME = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/;
 /** The socket of the process that writes a segment. */
 export const socketOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 
-/** Whether a live process, be it this one, answers at a segment's socket. */
+/** Whether a live process, perhaps this one, answers at a segment's socket. */
 export const hasWriter = async (segment: string): Promise<boolean> =>
   existsSync(socketOf(segment)) && (await isLockHeld(socketOf(segment)));
 
@@ -31,8 +31,8 @@ export function nextNumber(day: string, names: readonly string[]): number {
 /** The names of the segments in a folder, oldest first. */
 export const segmentsIn = (dir: string): string[] => namesIn(dir, true);
 
-/** Describes everything in a folder that is named like a segment and is no regular file. */
-export const strangersIn = (dir: string): string[] =>
+/** A sentence for each entry of a folder that is named like a segment but is no regular file. */
+export const notRegularFiles = (dir: string): string[] =>
   namesIn(dir, false).map(
     (name) =>
       `${join(dir, name)} is named like a segment of the spend log, but is no regular file: ` +

@@ -12,22 +12,22 @@ export interface Segment {
    * the 503 if the write failed.
    */
   open(line: string): Promise<void>;
-  /** Adds a settle line. Resolves when the file has it, be it at a later attempt. */
+  /** Adds a settle line. Resolves when the file has it, perhaps after failed attempts. */
   settle(line: string): Promise<void>;
   /** How many requests have an open line, written or waiting, and no settle line in the file. */
   unsettled(): number;
-  /** Resolves when no request is unsettled. Only the last call counts. */
+  /** Resolves when no request is unsettled. Only the promise of the last call resolves. */
   whenSettled(): Promise<void>;
   /** Writes everything that waits. Throws what the system says. */
   flush(): void;
   /**
-   * Writes what waits, closes the file and gives up the claim. Replies that still wait for the disk
-   * are let go. Resolves when the disk has everything.
+   * Writes what waits, closes the file and gives up the claim. If writing fails, replies that wait
+   * for their settle line are released all the same. Resolves when the lines are on the disk.
    */
   close(): Promise<void>;
 }
 
-/** A promise that all requests share that wait for the same write. */
+/** The promise of one write, which all requests with a line in it share. */
 interface SharedPromise {
   readonly promise: Promise<void>;
   resolve(): void;
@@ -45,11 +45,11 @@ function createSharedPromise(): SharedPromise {
 /** A segment without requests. */
 export function createSegment(file: SegmentFile, fault: LogFault): Segment {
   let isScheduled = false;
-  /** Of the open lines of this turn. Undefined: there are none. */
+  /** Resolves when the open lines of this turn are written. Undefined: there are none. */
   let opened: SharedPromise | undefined;
-  /** Of all settle lines that wait, of this turn and of turns that failed. */
+  /** What settle() returned for lines that are not written, of this turn or of failed writes. */
   let replies: SharedPromise | undefined;
-  /** Settle lines that wait. */
+  /** Settle lines that are not written yet. */
   let settles = 0;
   let unsettled = 0;
   let allSettled = (): void => undefined;
@@ -61,7 +61,7 @@ export function createSegment(file: SegmentFile, fault: LogFault): Segment {
   }
 
   function flush(): void {
-    const requests = opened; // Requests that come from here on wait for the next write.
+    const requests = opened; // Later requests wait for the next write.
     opened = undefined;
     try {
       file.write();
@@ -82,7 +82,7 @@ export function createSegment(file: SegmentFile, fault: LogFault): Segment {
     try {
       flush();
     } catch {
-      // Whoever waits knows, and the log tries again.
+      // flush() has rejected the open lines. Settle lines wait: the log tries again.
     }
   }
 

@@ -1,8 +1,8 @@
 // The spend log: append-only segments `spend/YYYY-MM-DD.NNNN.jsonl`, each written by one process. A
-// line is with the operating system before anybody goes on, so kill -9 loses nothing. Once a second
-// the log is brought to the disk, so a power failure loses at most that second. While nothing can
-// be written, as on a full disk, requests are refused before a provider is called, and replies that
-// are on their way hold back their last byte until their line is written.
+// line is with the operating system before its request continues, so kill -9 loses nothing. The log
+// is brought to the disk once a second, so a power failure loses at most that second. While nothing
+// can be written, as on a full disk, requests are refused before a provider is called, and replies
+// in progress hold back their last byte until their line is written.
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../../core/clock.ts";

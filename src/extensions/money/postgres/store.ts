@@ -1,5 +1,5 @@
-// The usage store in PostgreSQL. What it yields is what the file store yields, to the letter: the
-// lines of days have hashes of it.
+// The usage store in PostgreSQL. It yields exactly what the file store yields, because the lines of
+// closed days have hashes of the records.
 import { resolve } from "node:path";
 import {
   parseMoney,
@@ -51,7 +51,7 @@ export function createPostgresStore(options: UsageStoreOptions): UsageStore {
       for await (const records of readRecords(database, WHOLE_RECORD, own))
         yield records.map((record) => ({ text: JSON.stringify(record), record }));
     },
-    // PostgreSQL keeps its indexes itself, and a record has its place in the log.
+    // PostgreSQL maintains its indexes, and linesOf() sorts records by their place in the log.
     finish: async () => undefined,
     replaceDay: async (day, records) => replaceDay(database, day, ownIds(), records),
     async setCursor(cursor) {
@@ -80,7 +80,7 @@ interface Known {
   readonly is_of_copy: boolean;
 }
 
-/** What the operator reads if the cursor is that of a copy. */
+/** The error for the operator if a copy of the data_dir has moved the cursor. */
 const COPIED_ELSEWHERE =
   "a copy of this data_dir has written into the same database with the same gateway-id: stop the " +
   "copy, run 'books rebuild' where the original is, and read \"chat-gateway help backup\" before " +

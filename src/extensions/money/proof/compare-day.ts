@@ -1,5 +1,5 @@
-// The records of one day against the settled requests that are booked on it. Both come in the order
-// of the log, so they meet at once, and only what does not is held, until the end of its segment.
+// Compares the records of one day with the settled requests that are booked on it. Both come in the
+// order of the log, so pairs meet at once. Only what has no match is held, until its segment ends.
 import { join } from "node:path";
 import type { Coverage } from "../days/index.ts";
 import { usageRecord, type LogPlace, type UsageRecord } from "../records/index.ts";
@@ -14,11 +14,11 @@ export interface Comparison {
   readonly spendDir: string;
   /** The segments that are there, by name, in their order. */
   readonly segments: ReadonlyMap<string, ProvedSegment>;
-  /** What the closed days have of segments. */
+  /** What the lines of closed days say of segments. */
   readonly coverage: Coverage;
   /** The records. */
   readonly source: RecordSource;
-  /** Told of each difference. */
+  /** Receives each difference. */
   readonly findings: Findings;
 }
 
@@ -46,7 +46,7 @@ export interface Pair {
   readonly isOffAsBefore?: boolean;
 }
 
-/** So many records are yielded at once. */
+/** The most records of a batch. */
 const BATCH = 500;
 
 /**
@@ -63,7 +63,7 @@ export async function* compareDay(
   const surplus = new Map<string, RecordLine>();
   let current = "";
   let nextLine = 1;
-  /** How many lines further down than its record says the last request stands in its segment. */
+  /** How many lines after the line in its record the last request stands in its segment. */
   let shift = 0;
 
   function meet(request: Expected, line: RecordLine): void {

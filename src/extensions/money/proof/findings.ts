@@ -1,4 +1,4 @@
-// What a proof finds wrong, for the operator or the auditor.
+// Collects the differences that a proof finds, for the operator or the auditor.
 
 /** How many findings are named one by one. */
 const MAX_NAMED = 10_000;

@@ -1,5 +1,5 @@
-// What a head that was kept proves between two closed days: the first bytes of segments, and the
-// records that are made of them.
+// Proves the books against a kept head from between two closed days: the first bytes of segments,
+// and the records that are made of them.
 import { createCoverage, type ClosedDay, type Listing } from "../days/index.ts";
 import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 import type { Findings } from "./findings.ts";

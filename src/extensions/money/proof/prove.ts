@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createCoverage, type ClosedDay, type Coverage } from "../days/index.ts";
-import { segmentsIn, strangersIn } from "../ledger/index.ts";
+import { segmentsIn, notRegularFiles } from "../ledger/index.ts";
 import type { LogCursor, UsageStore } from "../records/index.ts";
 import type { DayLine } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
@@ -24,9 +24,9 @@ export interface ProofOptions {
   readonly heads?: readonly ClosedDay[];
   /** Where the usage records are. Absent: elsewhere, and only segments are proved. */
   readonly records?: "files" | UsageStore | undefined;
-  /** Whether a segment may be gone whose last line is on this day. Absent: any may. */
+  /** Whether a segment whose last listing is on this day may be gone. Absent: any may. */
   readonly mayBeGone?: ((day: string) => boolean) | undefined;
-  /** Told of all that is wrong. */
+  /** Receives everything that is wrong. */
   readonly findings: Findings;
 }
 
@@ -62,14 +62,15 @@ export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
   const closedDays = dayLines.map(({ closed }) => closed);
   const coverage = createCoverage(closedDays);
   const lastDay = closedDays.at(-1)?.day ?? "";
-  // What grows first is read last, so that a gateway that runs meanwhile makes no finding.
+  // The log grows before the records, so it is read after them: then a running gateway causes no
+  // finding.
   const source =
     records === "files"
       ? sourceOfFiles(dataDir, closedDays, findings)
       : records && (await sourceOfStore(records, closedDays));
   const segments = new Map<string, ProvedSegment>();
   const hasLog = existsSync(spendDir);
-  for (const text of hasLog ? strangersIn(spendDir) : []) findings.add("spend", text);
+  for (const text of hasLog ? notRegularFiles(spendDir) : []) findings.add("spend", text);
   for (const name of hasLog ? segmentsIn(spendDir) : []) {
     const listings = [...coverage.of(name), ...headListings(heads, name)];
     const known = { name, spendDir, listings, cursor: source?.cursor[name], lastDay };

@@ -53,9 +53,9 @@ export interface UsageRecord extends Omit<TokenCounts, "cache_write_1h_tokens"> 
    * closed, the first that was open. The record is on the bill of this day's month.
    */
   readonly day: string;
-  /** What a receipt says beside the columns. Only UsageStore.find() yields it. */
+  /** What a receipt says beside the columns. Absent in what UsageStore.records() yields. */
   readonly details?: RequestDetails | undefined;
-  /** Where it comes from. Absent where `details` is. */
+  /** The lines of the spend log that it is made of. Absent where `details` is absent. */
   readonly log?: LogPlace | undefined;
 }
 

@@ -32,7 +32,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   /** When it was seen that the store has lost rows, by the monotonic clock. */
   let lostAt = -Infinity;
 
-  /** Undefined: the store cannot be asked. */
+  /** Undefined: the store cannot be reached. */
   async function ask(task: Task): Promise<Answer | undefined> {
     timer ??= clock.after(BEAT_MS, beat);
     const answer = await askScript(task);
@@ -59,7 +59,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     for (const budget of new Set([...all.filter(purses.isHeld), ...inTurn])) write(budget);
   }
 
-  /** Whether rows of other gateways may be missing. */
+  /** Whether the rows of other gateways may be missing. */
   const isForgetful = (): boolean => clock.monotonic() - lostAt < 2 * BEAT_MS;
 
   /** The store has lost a row, and so all: they are written at once, before others miss them. */

@@ -1,6 +1,6 @@
-// What was spent, by account and by key, in the periods of this moment, and what is held of it for
-// requests that run. Periods are days and months in UTC, and all time. Amounts are in pico-units of
-// the currency.
+// Keeps what each account and key has spent in the current periods, and what it holds for requests
+// in progress. Periods are the day and the month in UTC, and all time. Amounts are in pico-units
+// of the currency.
 import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
 import { dayOf } from "../records/index.ts";
 
@@ -9,7 +9,7 @@ export const PERIODS = ["day", "month", "total"] as const;
 /** When a budget is renewed. `total`: never. */
 export type Period = (typeof PERIODS)[number];
 
-/** Whose money it is, by the names that usage records and the spend log have. */
+/** The account and the key that pay, by their names in usage records and the spend log. */
 export interface Owner {
   /** The account of the request's key. */
   readonly account: string;
@@ -35,13 +35,13 @@ export interface Budget {
 export interface Figures extends Budget {
   /** What was spent in the current period. It may be more than `amount`. */
   readonly spent: bigint;
-  /** For requests that run. */
+  /** Held for requests in progress. */
   readonly held: bigint;
   /** When the period ends, in ISO 8601. Null: never. */
   readonly ends: string | null;
 }
 
-/** What somebody has spent. */
+/** An amount that an account and a key have spent. */
 export interface Spent extends Owner {
   /** In pico-units of the currency. */
   readonly cost: bigint;
@@ -50,9 +50,9 @@ export interface Spent extends Owner {
 }
 
 export interface Purses {
-  /** Counts what was spent. */
+  /** Counts an amount as spent. */
   spend(spent: Spent): void;
-  /** Adds to what is held; less is held by a negative amount. */
+  /** Adds to the amount held. A negative amount releases. */
   hold(owner: Owner, amount: bigint): void;
   /** Whether something is held of a budget. */
   isHeld(budget: Budget): boolean;

@@ -14,7 +14,7 @@ const RETRY_MS = 1_000;
 /** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
 const TOKEN_AT = "sp_".length + 8;
 
-/** What a request came to. */
+/** What a request cost. */
 export interface Outcome {
   /** In pico-units of the currency. */
   readonly cost: bigint;
@@ -22,10 +22,10 @@ export interface Outcome {
   readonly tokens: number;
 }
 
-/** What the books are opened with. */
+/** What openBooks() needs. */
 export type BooksContext = Pick<GatewayContext, "config" | "extensions" | "clock" | "diagnose">;
 
-/** Opens the books for one piece of work, after everything that was settled has been copied. */
+/** Runs a pass that copies what is settled, then does `work` on the books, and closes them. */
 export async function withBooks<T>(
   context: BooksContext,
   work: (books: BooksFiles) => Promise<T>,
@@ -52,7 +52,7 @@ export async function readSpent(
   const sums = await store.sums({ ownOnly }, BY);
   const spent: Spent[] = sums.filter((sum) => sum.currency === currency && sum.day < lastDay);
   if (before === undefined) return spent;
-  // A sum of that day would have what ended later.
+  // The stored sum of that day would include requests that ended later.
   for await (const records of store.records({ day: lastDay, ownOnly }))
     for (const { account, key_id, cost, ...record } of records)
       if (record.ended_at < before && record.currency === currency)

@@ -24,13 +24,16 @@ export interface BooksFiles {
   readonly store: UsageStore;
   /** The days that are closed. */
   readonly days: Days;
-  /** Signs days and statements. Undefined: the configuration does not want that. */
+  /** Signs days and statements. Undefined: seals are switched off. */
   readonly signer: Signer | undefined;
   /** The currency of bills, three capital letters. */
   readonly currency: string;
   /** Says what the clock allows. */
   readonly retention: Retention;
-  /** The segments that were not at their end when this process last read them. */
+  /**
+   * The readers of segments that this process has read and that may still change, by file name. A
+   * reader goes when its segment has no writer and is copied and settled to its end.
+   */
   readonly openSegments: Map<string, SegmentReader>;
   /** Whether this process serves, and so settles what dead processes have left open. */
   readonly recovers: boolean;
@@ -39,9 +42,9 @@ export interface BooksFiles {
    * `patienceMs`; absent: a minute.
    */
   locked<T>(work: () => Promise<T>, patienceMs?: number): Promise<T>;
-  /** Times settle lines that are written later, days, and waits for locks. */
+  /** Dates interrupted requests and closed days; its timers bound the waiting for locks. */
   readonly clock: Clock;
-  /** Tells the operator what was recovered, and what is wrong with the books. */
+  /** Reports closed days, and faults of the books and their end, to the operator. */
   readonly diagnose: Diagnose;
 }
 
@@ -57,8 +60,8 @@ export interface BooksOptions extends Pick<GatewayContext, "clock" | "diagnose" 
  */
 export function openBooks(config: Config, options: BooksOptions): BooksFiles {
   const { clock, diagnose, extensions, recovers = false } = options;
-  // Absolute paths: of a relative path whose beginning was deleted, Node 20 tries to make the
-  // folders for ever.
+  // Absolute paths: if the working directory was deleted, Node 20's recursive mkdir of a relative
+  // path never returns.
   const dataDir = resolve(config.data_dir);
   const days = createDays(resolve(dataDir, "days.jsonl"));
   const spendDir = resolve(dataDir, "spend");

@@ -25,7 +25,7 @@ import {
   type DaysLine,
 } from "../days/index.ts";
 
-/** A line of the log has its time a moment before it is written. */
+/** A day counts as over so long after midnight: a line is written a moment after its time. */
 const WRITTEN_MS = 10_000;
 
 /**
@@ -45,18 +45,18 @@ export async function closeDays(
     await store.finish(day);
     const text = await lineOf(books, day, cursor);
     await days.append(text);
-    // Whoever keeps what a gateway prints has what proves the books.
+    // Printed, so that operators who keep the diagnostics elsewhere can prove the books.
     diagnose({ event: "day_closed", level: "info", day, line: text });
   }
 }
 
-/** The first day of the books, or if they are empty, one that is never over. */
+/** The first day of the books. Of empty books: a day that is never over. */
 async function firstDay({ store }: BooksFiles, cursor: LogCursor): Promise<string> {
   const segments = Object.keys(cursor).map((name) => name.slice(0, 10));
   return [...(await store.days()), ...segments].sort()[0] ?? "9999-12-31";
 }
 
-/** Whether a request is unsettled that began on a day or before. */
+/** Whether a request that began on `day` or before is unsettled. */
 const hasUnsettled = ({ openSegments }: BooksFiles, cursor: LogCursor, day: string): boolean =>
   Object.entries(cursor).some(
     ([name, { unsettled }]) =>
@@ -65,8 +65,8 @@ const hasUnsettled = ({ openSegments }: BooksFiles, cursor: LogCursor, day: stri
   );
 
 /**
- * The line of a day, whose records are in the order of the log. `recordDays` absent: the records of
- * that day.
+ * Makes the line of a day whose records are in the order of the log. `recordDays`: the days whose
+ * records it covers, for a line that is only shown. Absent: that day.
  */
 export async function lineOf(
   books: BooksFiles,
@@ -91,7 +91,7 @@ export async function lineOf(
   return signer ? signer.sign(text) : text;
 }
 
-/** The segments that have more bytes than the lines before say. */
+/** The segments of which more bytes are copied than the lines before cover. */
 async function segmentsSince(
   { spendDir }: BooksFiles,
   before: readonly DaysLine[],
@@ -122,7 +122,7 @@ async function hashOfSegment(
   return { first: /"spend_id":"(\w+)"/.exec(head)?.[1] ?? "", sha256: hash.digest("hex") };
 }
 
-/** What records come to, as the line of a day says it. */
+/** What the line of a day states about its records. */
 export type DayRecords = Pick<
   ClosedDay,
   "records" | "cost" | "file_bytes" | "file_sha256" | "root"
@@ -134,7 +134,7 @@ export interface RecordAdder {
   add(lines: readonly DayLine[], bytes?: Buffer): void;
   /** What was added so far. */
   result(): DayRecords;
-  /** What it adds up to, by all dimensions. */
+  /** Their sums by all dimensions. */
   sums(): readonly SumBy<Dimension>[];
 }
 
@@ -165,7 +165,7 @@ export function createRecordAdder(): RecordAdder {
   };
 }
 
-/** In what records differ from those that a line of days.jsonl has. Empty: in nothing. */
+/** The members in which records differ from a line of days.jsonl, for people to read. */
 export function differencesFrom(line: ClosedDay, found: DayRecords): readonly string[] {
   return (Object.keys(found) as (keyof DayRecords)[]).flatMap((member) => {
     const [is, was] = [JSON.stringify(found[member]), JSON.stringify(line[member])];
@@ -174,7 +174,7 @@ export function differencesFrom(line: ClosedDay, found: DayRecords): readonly st
   });
 }
 
-/** What the records of some days come to. */
+/** What the line of a day states about the records of these days. */
 async function recordsOf(
   { store }: Pick<BooksFiles, "store">,
   days: readonly string[],

@@ -1,6 +1,6 @@
-// One pass over the books: settles what dead processes have left open, copies what was settled
-// since the last pass into the usage records, closes the days that are over, and deletes segments
-// that are old enough. One process at a time does it.
+// One pass over the books: copies what was settled since the last pass into the usage records,
+// settles the requests that dead processes left open and copies those too, closes the days that are
+// over, and deletes old segments. One process at a time runs a pass.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { BusyError, passesByItself, syncToDisk } from "../../scale/data-files/index.ts";
@@ -9,7 +9,7 @@ import {
   segmentsIn,
   settleInterrupted,
   socketOf,
-  strangersIn,
+  notRegularFiles,
 } from "../ledger/index.ts";
 import { usageRecord, type LogCursor, type StoreFault } from "../records/index.ts";
 import { brokenFile, createCoverage, type Coverage } from "../days/index.ts";
@@ -25,14 +25,14 @@ export interface SyncResult {
   readonly faults: readonly StoreFault[];
 }
 
-/** The books cannot be written to, or not be read in full, until somebody has mended them. */
+/** A file of the books is damaged or lost. Nothing is written until somebody has mended it. */
 export class BooksFault extends Error {}
 
 /** What a pass knows and has done so far. */
 interface Pass {
   /** The books that it works on. */
   readonly books: BooksFiles;
-  /** What the days say that were closed when it began. */
+  /** What the lines of the days that were closed when the pass began say of the segments. */
   readonly coverage: Coverage;
   /** How far the log is copied. */
   cursor: LogCursor;
@@ -60,17 +60,18 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const faults = [...(await store.inspect())];
   const blocking = faults.find(({ blocks }) => blocks);
   if (blocking) throw new BooksFault(blocking.detail);
-  for (const detail of strangersIn(spendDir))
+  for (const detail of notRegularFiles(spendDir))
     faults.push({ event: "spend_segment_unreadable", detail, blocks: false });
   const pass: Pass = { books, coverage, cursor: await store.cursor(), copied: 0, faults };
   const there = segmentsIn(spendDir);
   assertWhole(pass, there);
   for (const name of there) {
-    // A process that died while it deleted old segments has left those that the cursor forgot.
-    const isForgotten = !pass.cursor[name] && coverage.of(name).length > 0;
-    if (!isForgotten) await copySegment(pass, name);
+    // deleteOldSegments() removes expired segments from the cursor before it deletes them. If the
+    // process died in between, they must not be copied a second time.
+    const isPastRetention = !pass.cursor[name] && coverage.of(name).length > 0;
+    if (!isPastRetention) await copySegment(pass, name);
   }
-  // A day that was closed too early would stay closed, and what was deleted would be gone.
+  // Neither can be undone: closing a day too early, or deleting a segment too early.
   if (books.retention.isClockSteady()) {
     await closeDays(books, pass.cursor, began);
     await deleteOldSegments(pass, there);
@@ -89,8 +90,8 @@ function coverageOf({ days }: BooksFiles): Coverage {
 }
 
 /**
- * Throws if a segment that was copied is gone or has less than what was copied, or if less is
- * copied than the closed days have: what is copied again would be booked on other days.
+ * Throws a BooksFault if a copied segment is gone or shorter than its copied part, or if the cursor
+ * is behind a closed day: copying those lines again would book them on other days.
  */
 function assertWhole({ books, coverage, cursor }: Pass, names: readonly string[]): void {
   const { spendDir, days, retention } = books;
@@ -103,7 +104,7 @@ function assertWhole({ books, coverage, cursor }: Pass, names: readonly string[]
   for (const name of names) {
     const last = coverage.of(name).at(-1);
     if (!last || (cursor[name]?.bytes ?? 0) >= last.bytes) continue;
-    // An expired one is about to be deleted: the cursor forgets it first.
+    // Its deletion was interrupted: deleteOldSegments() removes it from the cursor first.
     if (!cursor[name] && retention.isExpired(last.day)) continue;
     throw new BooksFault(
       `usage records of ${last.day} are lost, which ${name} has and ${days.path} states: ` +
@@ -113,30 +114,30 @@ function assertWhole({ books, coverage, cursor }: Pass, names: readonly string[]
 }
 
 /**
- * Copies what is new in a segment. If its process is dead, whoever serves settles what it left
- * open; a command writes no log.
+ * Copies what is new in a segment. If the process that wrote it is dead, settles the requests it
+ * left open, unless this process is a command: commands write no log.
  */
 async function copySegment(pass: Pass, name: string): Promise<void> {
   const { books } = pass;
   const known = pass.cursor[name];
   const path = join(books.spendDir, name);
-  // Asked before the size: what a live process writes after that, the next pass copies.
-  const isLeft = books.recovers && !(await hasWriter(path));
+  // Checked before the size: nobody writes to an abandoned segment, so its size is final.
+  const isAbandoned = books.recovers && !(await hasWriter(path));
   const { size } = statSync(path);
   const isAtEnd = known?.bytes === size && known.unsettled === 0;
-  if (isLeft && existsSync(socketOf(path))) rmSync(socketOf(path), { force: true });
-  if (isLeft && isAtEnd) books.openSegments.delete(name);
-  if (isLeft && size === 0) return rmSync(path);
-  // What this process remembers as open, another one may have copied the end of.
+  if (isAbandoned && existsSync(socketOf(path))) rmSync(socketOf(path), { force: true });
+  if (isAbandoned && isAtEnd) books.openSegments.delete(name);
+  if (isAbandoned && size === 0) return rmSync(path);
+  // A remembered reader may be behind the cursor, because another process copied the end.
   if (isAtEnd && !books.openSegments.has(name)) return;
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   await copyNew(pass, reader, name);
-  if (isLeft && (await settleRest(reader, path, books))) await copyNew(pass, reader, name);
+  if (isAbandoned && (await settleRest(reader, path, books))) await copyNew(pass, reader, name);
 }
 
 /**
- * Settles what a dead process left open in a segment that is copied to its end. Resolves with
- * whether there is more to copy.
+ * Settles the requests that a dead process left open in a segment that is copied to its end.
+ * Resolves with whether there is more to copy.
  */
 async function settleRest(
   reader: SegmentReader,
@@ -150,7 +151,7 @@ async function settleRest(
     await settleInterrupted(path, end, unsettled, books);
     return true;
   } catch (error) {
-    // A process lives after all, and writes. The next pass looks again.
+    // The process is alive after all and has written. The next pass tries again.
     if (error instanceof BusyError) return false;
     throw error;
   }
@@ -165,7 +166,7 @@ async function readerOf(
   const remembered = openSegments.get(name);
   const isBehind = remembered !== undefined && remembered.cursor().bytes <= bytes;
   const reader = isBehind ? remembered : createSegmentReader(join(spendDir, name), name);
-  // Another process may have copied it up to there. What is unsettled is found by reading that.
+  // Another process may have copied up to there. Read it anyway: it may hold unsettled requests.
   for await (const _batch of reader.read(bytes));
   openSegments.set(name, reader);
   return reader;
@@ -177,7 +178,7 @@ async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise
   const path = join(books.spendDir, name);
   const { size } = statSync(path);
   if (reader.cursor().bytes === size) return;
-  // A power failure must not take lines from the spend log that the usage records have.
+  // After a power failure the usage records must not hold requests that the spend log lost.
   await syncToDisk(path);
   for await (const batch of reader.read(size)) {
     const records = batch.settled.map(({ settle, log }) =>
@@ -193,7 +194,7 @@ async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise
   }
 }
 
-/** Deletes segments of which everything is on the line of a day that is older than keep_days. */
+/** Deletes segments whose last line is covered by a closed day older than keep_days. */
 async function deleteOldSegments(
   { books, cursor, coverage }: Pass,
   there: readonly string[],
@@ -206,7 +207,7 @@ async function deleteOldSegments(
     return last !== undefined && isListed && retention.isExpired(last.day);
   });
   if (old.length === 0) return;
-  // The cursor first: a segment that it names and that is gone is a fault.
+  // The cursor first: a segment that the cursor names must exist.
   const kept = Object.entries(cursor).filter(([name]) => !old.includes(name));
   await store.setCursor(Object.fromEntries(kept));
   for (const name of old) {

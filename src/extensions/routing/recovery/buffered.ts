@@ -1,18 +1,18 @@
-// Recovery "hold": nothing of a stream is shown until its provider has finished it, so that every
-// failure before is an ordinary failed attempt.
+// Recovery "hold": the client sees nothing of a stream until the provider has finished it. So any
+// failure before that is an ordinary failed attempt, and the next candidate is asked.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
-import { spoken, unusable } from "./spoken.ts";
+import { unusable, withoutBreakerBlame } from "./breaker-blame.ts";
 
 type Attempt = typeof plainAttempt;
 
 /**
- * What a part takes beside its text, in bytes. It is about what its event took on the wire, so that
- * a held stream has the same bound as a reply that is not streamed.
+ * Bytes that a part counts in addition to its text: about the size of its event on the wire, so
+ * that max_reply_bytes bounds a held stream as it bounds a reply that is not streamed.
  */
 const PART_BYTES = 100;
 
-/** The same attempt, which delivers its batches after its end. */
+/** The same attempt, but it delivers all of its batches when it has ended. */
 export const buffering =
   (attempt: Attempt): Attempt =>
   async (chat, serving, deliver, options) => {
@@ -26,16 +26,16 @@ export const buffering =
       options.retain(bytes - before);
       if (bytes > maxReplyBytes) throw tooLong;
       batches.push(parts);
-      if (options.cancel.aborted) throw options.cancel.reason; // there was no room for them
+      if (options.cancel.aborted) throw options.cancel.reason; // the parts did not fit into memory
       return undefined;
     };
     try {
       await attempt(chat, serving, keep, options);
-      // An attempt that had finished has dropped the error.
+      // attempt() ignores what deliver() throws once the reply has finished, so check again.
       if (bytes > maxReplyBytes) throw tooLong;
       for (const parts of batches) await deliver(parts);
     } catch (error) {
-      throw bytes === 0 ? error : spoken(error, options.cancel);
+      throw bytes === 0 ? error : withoutBreakerBlame(error, options.cancel);
     }
   };
 

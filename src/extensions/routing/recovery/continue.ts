@@ -1,21 +1,21 @@
-// How a model is asked to go on with the beginning of its own answer, as its trait `prefill` says,
-// and what becomes of its reply.
+// Asks a model to continue the beginning of its own answer, in the form that its trait `prefill`
+// states, and joins its reply to that beginning.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
 import type { Model } from "../../../core/routing/model.ts";
+import { fromContent, withoutBreakerBlame } from "./breaker-blame.ts";
 import { joinAfter } from "./joint.ts";
-import { fromContent, spoken } from "./spoken.ts";
 
 type Attempt = typeof plainAttempt;
 
-/** Whether a model takes the beginning of its own answer. */
+/** Whether a model can continue the beginning of its own answer. */
 export const takesBeginning = ({ traits }: Model): boolean => traits.prefill !== "none";
 
 /**
- * The request with the beginning of the answer. The model does not think again, and has only those
- * tokens left that the beginning did not take: `used`.
+ * The request with the beginning of the answer as its last message. The model does not think again.
+ * Its reply may have the client's `max_tokens` less those that the earlier attempts `used`.
  */
 export const withBeginning = (chat: ChatRequest, content: string, used: number): ChatRequest => ({
   ...chat,
@@ -29,7 +29,7 @@ export const withBeginning = (chat: ChatRequest, content: string, used: number):
   native: undefined,
 });
 
-/** The request and the model with what the trait adds: to the last message, or to the body. */
+/** Adds the marks of the trait to the last message of the request, or to the body. */
 function marked(chat: ChatRequest, model: Model) {
   const { traits } = model;
   if (traits.prefill === "continue_final_message") {
@@ -44,7 +44,7 @@ function marked(chat: ChatRequest, model: Model) {
   return { chat: { ...chat, messages: [...chat.messages.slice(0, -1), last] }, model };
 }
 
-/** The same attempt, asked to go on from `text`. Only what is new is delivered. */
+/** The same attempt, asked to continue `text`. Delivers only what comes after it. */
 export const continuing =
   (attempt: Attempt, text: string): Attempt =>
   async (chat, serving, deliver, options) => {
@@ -61,18 +61,19 @@ export const continuing =
       await attempt(asked.chat, { ...serving, model: asked.model }, take, options);
       await show(joint.end());
     } catch (error) {
-      throw spoken(delivered ? error : refusedBeginning(error), options.cancel);
+      const cause = delivered ? error : refusedBeginning(error);
+      throw withoutBreakerBlame(cause, options.cancel);
     }
   };
 
 /**
- * The error of an attempt of which nothing was delivered. The gateway has added a message to the
- * request, so a refusal of it is no fault of the client: others are asked, and the breaker does not
- * count it.
+ * The error of an attempt that delivered nothing. The gateway added a message to the request, so
+ * the client is not to blame if the provider rejects it: the next candidate is asked, and the
+ * breaker does not count the error.
  */
 function refusedBeginning(error: unknown): unknown {
   if (!(error instanceof ProviderError) || error.blame !== "client") return error;
-  // This one is no reason not to ask others, and says more.
+  // This error lets the next candidate be asked as it is, and tells the client more.
   if (error.code === "context_length_exceeded") return error;
   return fromContent(error, "upstream_error");
 }

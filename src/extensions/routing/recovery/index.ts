@@ -1,5 +1,5 @@
-// Streams that break in the middle of a reply: held back until they are finished, or continued by
-// another attempt. contract.md "Commit point".
+// Recovers streams that break in the middle of a reply: holds them back until they are finished, or
+// continues them with another attempt. contract.md "Commit point".
 import type { ConfigExtension } from "../../../config/extension.ts";
 import { integer } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -11,11 +11,11 @@ import { buffering } from "./buffered.ts";
 import { recovering } from "./recover.ts";
 
 const checkMode = withDefault(literal("none", "hold", "continue"), "none");
-/** What happens to a stream that breaks, of requests that name the alias. */
+/** How to recover streams of requests that name the alias. */
 const aliasRecovery = defineSetting("aliases.*.recovery", "none", () => checkMode);
-/** The same of requests that name the model. */
+/** How to recover streams of requests that name the model. */
 const modelRecovery = defineSetting("models.*.recovery", "none", () => checkMode);
-/** How many times another attempt may go on with one reply. */
+/** How many further attempts may continue one reply. */
 const maxRecoveries = defineSetting("retry.max_recoveries", 2, () =>
   withDefault(integer(0, 10), 2),
 );
@@ -26,7 +26,7 @@ export const extension: ConfigExtension = {
   start: ({ current }) => ({ around: aroundBreaks(() => current().config) }),
 };
 
-/** What the configuration wants for requests that name this model or alias. */
+/** The `recovery` of the model or alias that a request names. */
 function modeOf({ models, aliases }: Config, name: string): string {
   const model = models.get(name);
   if (model) return modelRecovery.of(model);
@@ -34,7 +34,7 @@ function modeOf({ models, aliases }: Config, name: string): string {
   return alias ? aliasRecovery.of(alias) : "none";
 }
 
-/** Completes requests as `config` wants it for their streams. */
+/** Completes requests, and recovers their streams as the configuration in force says. */
 export const aroundBreaks =
   (config: () => Config) =>
   (complete: Complete): Complete =>

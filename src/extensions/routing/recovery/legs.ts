@@ -1,21 +1,22 @@
-// The attempts at a recovered reply as one. A leg is one pass over the candidates: its failed
-// attempts, and the attempt that replied, if there was one. It is billed where the core bills it.
+// Adds up the attempts at a recovered reply. A leg is one pass over the candidates: its failed
+// attempts, and the attempt that replied, if there was one. The core decides which legs are billed.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { makeUsage, type Usage } from "../../../core/openai/usage.ts";
 import type { CompletionFailed, RequestProgress } from "../../../core/routing/fallback.ts";
 
+/** One pass over the candidates. */
 export interface Leg {
-  /** How far it came. Its usage and cost are 0 where nothing of it was shown. */
+  /** How far it got. Usage and cost are 0 if the client saw nothing of it. */
   readonly progress: RequestProgress;
-  /** Absent: the leg has finished the reply. */
+  /** Why it failed. Absent: it finished the reply. */
   readonly failure?: CompletionFailed;
 }
 
 const isStated = ({ reading }: RequestProgress): boolean => reading.source === "provider";
 const isBilled = ({ progress }: Leg): boolean => progress.reading.source !== "none";
 
-/** `recovery`: what came of it all. A single leg stays as it is. */
+/** The progress of all legs together, with the outcome `recovery`. A single leg stays as it is. */
 export function progressOf(legs: readonly Leg[], recovery: string): RequestProgress {
   const [first, ...others] = legs;
   if (others.length === 0) return first!.progress;
@@ -34,8 +35,8 @@ export function progressOf(legs: readonly Leg[], recovery: string): RequestProgr
 }
 
 /**
- * The attempts of a leg. The last of them is the one that said something. Its share has all that
- * its cost follows from.
+ * The attempts of a leg. If the leg is billed, its last attempt produced the text, and gets a share
+ * with everything that its cost follows from.
  */
 function attemptsOf(leg: Leg): readonly AttemptRecord[] {
   const { attempts, reading, cost, model } = leg.progress;
@@ -45,7 +46,7 @@ function attemptsOf(leg: Leg): readonly AttemptRecord[] {
   return [...attempts.slice(0, -1), { ...attempts.at(-1)!, share }];
 }
 
-/** The tokens of an attempt by their classes, as the books have those of a request. */
+/** The tokens of an attempt by class, in the form that the books have for a request. */
 function countsOf({ prompt_tokens_details, completion_tokens_details, ...counts }: Usage) {
   const { cache_write_tokens = 0, cache_write_1h_tokens: hour } = prompt_tokens_details;
   const { reasoning_tokens } = completion_tokens_details;
@@ -53,7 +54,7 @@ function countsOf({ prompt_tokens_details, completion_tokens_details, ...counts 
   return { ...counts, ...written, reasoning_tokens };
 }
 
-/** The usage of several replies together. */
+/** The sum of the usage of several replies. */
 function sumOfUsage(usages: readonly Usage[]): Usage {
   const sumOf = (count: (usage: Usage) => number | undefined): number =>
     usages.reduce((sum, usage) => sum + (count(usage) ?? 0), 0);

@@ -1,5 +1,5 @@
-// Recovery "continue": when a stream breaks after nothing but text was shown, a model that takes
-// the beginning of its own answer continues it. contract.md "Commit point". The states of a
+// Recovery "continue": when a stream breaks and the client has seen nothing but text, a model that
+// can continue the beginning of its own answer does so. contract.md "Commit point". The states of a
 // request:
 //
 //   streaming ──finished──────────────────────────────> completed
@@ -23,38 +23,38 @@ import { beginningOf } from "./joint.ts";
 import { progressOf, type Leg } from "./legs.ts";
 import { watchShown } from "./shown.ts";
 
-/** Completes a stream, and goes on with it at most `maxRecoveries` times after it broke. */
+/** Completes a stream. If it breaks, continues it, at most `maxRecoveries` times. */
 export const recovering =
   (complete: Complete, maxRecoveries: number): Complete =>
   async (chat, candidates, deliver, context) => {
     const shown = watchShown(chat, deliver);
     const legs: Leg[] = [];
-    let asking = complete(chat, candidates, shown.deliver, context);
+    let completion = complete(chat, candidates, shown.deliver, context);
     while (true) {
-      const leg: Leg = await asking.then((progress) => ({ progress }), failedLeg);
+      const leg: Leg = await completion.then((progress) => ({ progress }), failedLeg);
       legs.push(leg);
       if (!leg.failure) return progressOf(legs, "continued");
       // The model whose stream broke is asked first.
       const broken = leg.progress.model;
       const models = [broken, ...candidates.filter((model) => model !== broken)];
-      const able = models.filter(takesBeginning);
+      const capable = models.filter(takesBeginning);
       const text = shown.text() ?? "";
-      const goesOn =
+      const canContinue =
         legs.length <= maxRecoveries &&
         isBreak(leg.failure, context) &&
-        able.length > 0 &&
+        capable.length > 0 &&
         beginningOf(text) !== "" &&
         isContinuable(chat);
-      // Where nobody ever goes on, the failure is told as the end of the reply.
-      if (goesOn || legs.length > 1) report(leg.failure, context);
-      if (!goesOn) throw givenUp(legs, context);
+      // If no continuation was ever made, the core reports this failure as the end of the reply.
+      if (canContinue || legs.length > 1) report(leg.failure, context);
+      if (!canContinue) throw givenUp(legs, context);
       const longer = withBeginning(chat, beginningOf(text), tokensOf(legs));
       const attempt = continuing(context.attempt ?? plainAttempt, text);
-      asking = complete(longer, able, shown.deliver, { ...context, attempt });
+      completion = complete(longer, capable, shown.deliver, { ...context, attempt });
     }
   };
 
-/** Throws only what is no end of the request. */
+/** The leg of a failed completion. Throws any other error. */
 function failedLeg(failure: unknown): Leg {
   if (!(failure instanceof CompletionFailed)) throw failure;
   return { progress: failure.progress, failure };
@@ -63,7 +63,7 @@ function failedLeg(failure: unknown): Leg {
 const tokensOf = (legs: readonly Leg[]): number =>
   legs.reduce((sum, { progress }) => sum + progress.reading.usage.completion_tokens, 0);
 
-/** Whether a stream broke by its provider's doing, after it had begun. */
+/** Whether the provider broke the stream after it had begun. */
 const isBreak = ({ progress, error }: CompletionFailed, { cancel }: RequestContext): boolean =>
   progress.begunAt !== undefined &&
   !cancel.aborted &&
@@ -71,13 +71,13 @@ const isBreak = ({ progress, error }: CompletionFailed, { cancel }: RequestConte
   error.countsForBreaker;
 
 /**
- * Whether a reply to this request can be written on from any place. After an assistant message of
- * the client's own, some servers would take the beginning for another turn.
+ * Whether a reply to this request can be continued at any position. If the client's own messages
+ * end with one of the assistant, some servers would take the beginning for another turn.
  */
 const isContinuable = ({ logprobs, response_format, messages }: ChatRequest): boolean =>
   !logprobs && !response_format && messages.at(-1)?.role !== "assistant";
 
-/** Tells the operator what broke a stream that had begun, or a stream that went on with it. */
+/** Reports to the operator what broke a stream that had begun, or its continuation. */
 function report({ progress, error }: CompletionFailed, context: RequestContext): void {
   if (progress.begunAt === undefined || context.cancel.aborted) return;
   if (error instanceof ProviderError)
@@ -85,15 +85,16 @@ function report({ progress, error }: CompletionFailed, context: RequestContext):
 }
 
 /**
- * The failure of a stream with which nobody could go on: what broke it first, as that of the model
- * whose stream it was. A client that left in the middle of a continuation has had one.
+ * The failure of a stream that no attempt could continue: the error that broke it first, with the
+ * model that was streaming then. If the client left during a continuation, the outcome is
+ * "continued".
  */
 function givenUp(legs: readonly Leg[], { cancel }: RequestContext): CompletionFailed {
   const first = legs[0]!;
   const last = legs.at(-1)!;
   if (cancel.aborted) {
-    const wentOn = last.progress.begunAt !== undefined && cancel.reason instanceof ClientGone;
-    const progress = progressOf(legs, wentOn ? "continued" : "failed");
+    const wasContinued = last.progress.begunAt !== undefined && cancel.reason instanceof ClientGone;
+    const progress = progressOf(legs, wasContinued ? "continued" : "failed");
     return new CompletionFailed(progress, last.failure!.error);
   }
   const { model } = first.progress;

@@ -1,16 +1,18 @@
-// What a client has been shown of a reply, as far as recovery depends on it.
+// Records what the client has seen of a reply, as far as recovery depends on it.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Deliver } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asArray } from "../../../core/schema/untrusted-json.ts";
 
+/** What the client has seen. */
 export interface Shown {
-  /** Delivers, and takes note. */
+  /** Delivers parts to the client, and records them. */
   readonly deliver: Deliver;
   /**
-   * All text that was shown. Undefined: more than `server.max_reply_bytes` characters, or something
-   * else too: a tool call, reasoning, a refusal, an event as it came.
+   * All text that was shown. Undefined: it is longer than `server.max_reply_bytes` characters, or
+   * the client has seen something else too: a tool call, reasoning, a refusal, or an event of the
+   * provider as it came.
    */
   text(): string | undefined;
 }

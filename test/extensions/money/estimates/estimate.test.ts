@@ -1,5 +1,5 @@
 // The most that a request can cost: every part of a prompt, every price, and streams that another
-// attempt may go on with.
+// attempt may continue.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -111,7 +111,7 @@ describe("the estimate of a request", () => {
     assert.equal(costOf({ max_tokens: 1 }, { price: dear }), 3 * MARKS + 100);
   });
 
-  it("counts each attempt that may go on with a stream", () => {
+  it("counts each attempt that may continue a stream", () => {
     const config = { models: { m: { recovery: "continue" } }, retry: { max_recoveries: 3 } };
     const once = MARKS + 500;
     assert.equal(costOf({ max_tokens: 5, stream: true }, {}, config), 4 * once + 3 * 5);

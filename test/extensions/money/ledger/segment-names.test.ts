@@ -9,7 +9,7 @@ import {
   segmentName,
   segmentsIn,
   socketOf,
-  strangersIn,
+  notRegularFiles,
 } from "../../../../src/extensions/money/ledger/segment-names.ts";
 import { folder } from "../../../support/folder.ts";
 
@@ -35,7 +35,7 @@ it("finds regular files and links to them, oldest first, and describes everythin
     "2026-03-01.0001.jsonl",
   ]);
   assert.deepEqual(
-    strangersIn(dir).map((text) => /2026-03-01\.\d+\.jsonl is named like a segment/.test(text)),
+    notRegularFiles(dir).map((text) => /2026-03-01\.\d+\.jsonl is named like a segment/.test(text)),
     [true, true],
   );
 });

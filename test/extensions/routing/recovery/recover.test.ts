@@ -1,4 +1,4 @@
-// The way of a request whose stream breaks: how often it is gone on with, by whom, how each model
+// A request whose stream breaks: how often it is continued, by which models, how each model
 // is asked, and what ends it.
 
 import assert from "node:assert/strict";

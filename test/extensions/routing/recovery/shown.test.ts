@@ -1,4 +1,4 @@
-// What counts as shown to the client, beside text: it decides whether a stream is gone on with.
+// What counts as shown to the client, beside text: it decides whether a stream is continued.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -27,7 +27,7 @@ describe("what was shown", () => {
     assert.deepEqual([got.text, got.reasoning, got.error], [WHOLE, "", undefined]);
   });
 
-  it("is reasoning in sealed form: it is not gone on with, and it is billed", async (t) => {
+  it("is reasoning in sealed form: it is not continued, and it is billed", async (t) => {
     for (const [include, attempts] of [
       [["reasoning.encrypted_content"], 1],
       [[], 2],

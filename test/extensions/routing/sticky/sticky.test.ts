@@ -40,7 +40,7 @@ async function start(t: TestContext, over: object = {}) {
   return { ...gateway, behaviours, ask };
 }
 
-/** A sticky alias whose streams are gone on with. */
+/** A sticky alias whose broken streams are continued. */
 async function recovering(t: TestContext) {
   const asked: string[] = [];
   const behaviours: Record<string, Behaviour> = {};
@@ -102,7 +102,7 @@ describe("a sticky alias", () => {
     assert.equal(await ask([user("Hi")]), "b", "what a served is not healthy");
   });
 
-  it("goes on with a broken stream at the model that broke, whatever it remembers", async (t) => {
+  it("continues a broken stream at the model that broke, whatever it remembers", async (t) => {
     const { ask, asked, behaviours } = await recovering(t);
     behaviours["a"] = status(500);
     behaviours["b"] = sayText(WHOLE);
