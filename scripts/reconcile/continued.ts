@@ -1,4 +1,4 @@
-// What may stand in the record of a stream that was gone on with after it broke: the rule of
+// What may stand in the record of a stream that was continued after it broke: the rule of
 // recovery.md. Each attempt of which something was shown is billed at the price of its own model. A
 // continuation that could not be joined is not billed, and the provider cannot know whether it was:
 // so every set of calls that may have been billed is a candidate.

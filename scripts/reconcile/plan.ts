@@ -26,7 +26,7 @@ export type ModelName = (typeof MODELS)[number];
 const ANY = "any/of them";
 /** Nothing of a stream is shown before it is whole, so that a broken one is asked for again. */
 export const HELD = "any/held";
-/** A stream that breaks is gone on with. */
+/** A stream that breaks is continued. */
 export const CONTINUED = "any/continued";
 const NAMES = [...MODELS, ANY, HELD, CONTINUED];
 

@@ -40,7 +40,7 @@ export const FAMILIES = {
   chat_gateway_recoveries_total: {
     type: "counter",
     help:
-      "Streams that broke and that another attempt was to go on with, by what came of it: " +
+      "Broken streams that another attempt was asked to continue, by what came of it: " +
       "continued or failed. Only where recovery is configured.",
     labels: ["gen_ai_request_model", "outcome"],
   },
