@@ -153,6 +153,46 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     await untilStanding(one.standing, { spent: text(4n * COST), held: "0" });
   });
 
+  it("wait for the rows of the others, also where the news of the loss came too late", async (t) => {
+    const { one, other } = await two(t, 2n * HOLD);
+    for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
+    other.running.child.kill("SIGSTOP");
+    await redis.command("FLUSHALL");
+    redis.pause();
+    assert.equal(await ask(one.url), 503);
+    redis.resume(); // the script has run meanwhile, and has written a row
+    await until(
+      async () => one.running.stderr().includes("budgets_store_recovered"),
+      "the store to be back",
+      LONG_MS,
+    );
+    assert.equal(await ask(one.url), 503);
+    other.running.child.kill("SIGCONT");
+    assert.equal(await answerOf(one.url), 402);
+  });
+
+  it("wait for the rows of the others where the store has old ones", async (t) => {
+    const { one, other } = await two(t, COST + 2n * HOLD);
+    assert.equal(await answerOf(other.url), 200);
+    await redis.command("SAVE");
+    t.after(async () => {
+      await redis.command("FLUSHALL");
+      await redis.command("SAVE");
+    });
+    for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
+    other.running.child.kill("SIGSTOP");
+    await redis.kill();
+    await redis.start();
+    await until(
+      async () => one.running.stderr().includes("budgets_store_recovered"),
+      "the store to be back",
+      LONG_MS,
+    );
+    assert.equal(await ask(one.url), 503);
+    other.running.child.kill("SIGCONT");
+    assert.equal(await answerOf(one.url), 402);
+  });
+
   it("are written again by a gateway that has restarted and is asked nothing", async (t) => {
     const { start, dirs, one, other } = await two(t, 9n * COST);
     for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
