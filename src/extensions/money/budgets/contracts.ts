@@ -76,8 +76,11 @@ export interface Accountant {
    * Undefined: another process knows.
    */
   standing(): readonly Figures[] | undefined;
-  /** Ends its timers and its connection, if it has any. Nothing may be asked of it after that. */
-  close(): void;
+  /**
+   * Ends its timers and its connection, if it has any, once others know what was spent last.
+   * Nothing may be asked of it after that.
+   */
+  close(): void | Promise<void>;
 }
 
 /** Decides about the requests of several gateways. */
@@ -94,7 +97,7 @@ export interface SharedStore {
   /** How those of the budgets stand, by what all gateways have spent and hold, that it knows. */
   standing(budgets: readonly Budget[]): readonly Figures[];
   /** As Accountant.close. */
-  close(): void;
+  close(): Promise<void>;
 }
 
 export interface SharingOptions extends BooksContext {

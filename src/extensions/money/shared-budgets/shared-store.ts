@@ -108,9 +108,11 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
         if (!all) return [];
         return [all.ends === own.ends ? all : own]; // else nobody has asked since the period ended
       }),
-    close() {
+    async close() {
       if (!timer) return; // nothing was asked
       timer.cancel();
+      // What was spent last must be there: this gateway may be gone for good.
+      await Promise.all([...budgets.values()].map(write));
       script.close();
     },
   };

@@ -139,6 +139,18 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     assert.equal(await answerOf(again.url), 402);
   });
 
+  it("have what a gateway spent last that was stopped", async (t) => {
+    const { dirs, one, other } = await two(t, 400n * COST);
+    for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
+    const asked = Array.from({ length: 60 }, () => ask(other.url).catch(() => 0));
+    await Promise.race(asked);
+    other.running.child.kill("SIGTERM");
+    await Promise.all(asked);
+    await other.running.ended;
+    const spent = BigInt(settles(dirs[1]!).length + 1) * COST;
+    await untilStanding(one.standing, { spent: text(spent), held: "0" });
+  });
+
   it("are written again where the store has forgotten them", async (t) => {
     const { one, other } = await two(t, 3n * COST + HOLD);
     for (const { url } of [one, other, one]) assert.equal(await answerOf(url), 200);
