@@ -95,7 +95,10 @@ export function createAccountant(context: BooksContext): Accountant {
       const { spender, token, tokens } = request;
       for (const budget of spender.budgets)
         if (budget.keyId !== null) seen.set(budget.name, budget);
+      const wasKnown = opening.isKnown();
       if (!(await opening.need(spender.budgets))) return REFUSED_BY_STORE;
+      // What could not be told at the start, of all budgets.
+      if (!wasKnown && opening.isKnown()) await shared?.open(shown());
       const decision = await shared?.reserve(request);
       const { offer, refusal } = decision ?? reserveHere(request);
       if (offer) {

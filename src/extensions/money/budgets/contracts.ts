@@ -76,8 +76,11 @@ export interface Accountant {
    * Undefined: another process knows.
    */
   standing(): readonly Figures[] | undefined;
-  /** Ends its timers and its connection, if it has any. It must not be used after that. */
-  close(): void;
+  /**
+   * Ends its timers and its connection, if it has any, once others know what was spent last. It must
+   * not be used after that.
+   */
+  close(): void | Promise<void>;
 }
 
 /** Decides about requests for several gateways. */
@@ -94,7 +97,7 @@ export interface SharedStore {
   /** The figures of the given budgets for all gateways together, as far as the store knows them. */
   standing(budgets: readonly Budget[]): readonly Figures[];
   /** As Accountant.close. */
-  close(): void;
+  close(): Promise<void>;
 }
 
 export interface SharingOptions extends BooksContext {

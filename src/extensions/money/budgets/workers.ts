@@ -114,7 +114,7 @@ export function serveWorkers(host: Host): HostPart {
     close() {
       isClosed = true;
       stop();
-      created?.close();
+      return created?.close();
     },
   };
 }

@@ -11,8 +11,11 @@ import {
   type ReserveRequest,
 } from "../budgets/index.ts";
 
-/** What a gateway that dies has held is given back after so many milliseconds. */
-const LEASE_MS = 15_000;
+/**
+ * A gateway that has not asked for so many milliseconds is taken for dead: what it held is given
+ * back.
+ */
+export const LEASE_MS = 15_000;
 const UNIT = 1_000_000_000_000n;
 
 /**
@@ -21,12 +24,18 @@ const UNIT = 1_000_000_000_000n;
  */
 export type Task = ReserveRequest;
 
+/** How a budget stands by what all gateways have spent and hold. */
+export interface SharedFigures extends Figures {
+  /** When the row of this gateway was made, by the store's clock, in milliseconds since 1970. */
+  readonly born: number;
+  /** How often that row was written, by now. */
+  readonly writes: number;
+}
+
 /** What came of a task. The decision counts only if there were offers. */
 export interface Answer extends Decision {
-  /** How the budgets stand by what all gateways have spent and hold. */
-  readonly figures: readonly Figures[];
-  /** Those of them in which this gateway had no row before. */
-  readonly missing: readonly Figures[];
+  /** How its budgets stand. */
+  readonly figures: readonly SharedFigures[];
 }
 
 /** Whole units and pico-units. */
@@ -37,7 +46,7 @@ type RawResult = readonly [
   granted: number,
   short: number,
   resetMs: number,
-  rows: readonly (readonly [wasThere: number, spent: Parts, held: Parts])[],
+  rows: readonly (readonly [born: number, writes: number, spent: Parts, held: Parts])[],
   windows: readonly (readonly [tokens: number, renewsMs: number])[],
 ];
 
@@ -88,8 +97,8 @@ function answerOf(
   purses: Purses,
 ): Answer {
   const all = spender.budgets.map((budget, index) => {
-    const [, spent, held] = rows[index]!;
-    return { ...purses.figures(budget), spent: whole(spent), held: whole(held) };
+    const [born, writes, spent, held] = rows[index]!;
+    return { ...purses.figures(budget), spent: whole(spent), held: whole(held), born, writes };
   });
   const states = spender.windows.map(({ limit }, index) => {
     const [tokens, renewsMs] = windows[index]!;
@@ -103,7 +112,6 @@ function answerOf(
     ...(offer ? { offer } : { refusal }),
     tokens: leastLeft(states),
     figures: all,
-    missing: all.filter((_, index) => rows[index]![0] === 0),
   };
 }
 

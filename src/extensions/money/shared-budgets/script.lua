@@ -1,7 +1,8 @@
 -- What gateways have spent and hold of the budgets of one account, and the tokens of its last
 -- minute. KEYS are, of each task, a hash for each budget, with a row for each gateway; then for
 -- each limit of tokens a list of admissions, and a hash of their tokens with their sum under '*'. A
--- row has the name of the period, what is spent in it, what is held and until when.
+-- row has the name of the period, what is spent in it, what is held and until when; and when it was
+-- made and how often it was written, by which its gateway sees that the store has lost or old rows.
 -- ARGV[1] is JSON: `gateway`, `window` and `lease` in milliseconds, and `tasks`. Each has a `token`
 -- that names its admission, `tokens`, `offers`, best first: what must be free, and what is held
 -- then; `budgets`: `period`, `amount`, and `spent` and `held` as the gateway knows them; `limits`
@@ -26,18 +27,22 @@ local function rowOf(key, budget)
   if rows[key] then return rows[key] end
   local row = {
     period = budget.period, spent = budget.spent, held = budget.held,
-    wasThere = redis.call('HEXISTS', key, ask.gateway),
+    born = now, writes = 1,
     allSpent = budget.spent, allHeld = budget.held
   }
   local all = redis.call('HGETALL', key)
   for n = 1, #all, 2 do
-    local period, a, b, c, d, ends =
-      string.match(all[n + 1], '^(.-) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-    if all[n] ~= ask.gateway and period >= budget.period then -- else its period is over
-      row.allSpent = plus(row.allSpent, {tonumber(a), tonumber(b)})
-    end
-    if all[n] ~= ask.gateway and tonumber(ends) > now then -- else it has died
-      row.allHeld = plus(row.allHeld, {tonumber(c), tonumber(d)})
+    local period, a, b, c, d, ends, born, writes =
+      string.match(all[n + 1], '^(.-) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    if all[n] == ask.gateway then
+      row.born, row.writes = tonumber(born), tonumber(writes) + 1
+    else
+      if period >= budget.period then -- else its period is over
+        row.allSpent = plus(row.allSpent, {tonumber(a), tonumber(b)})
+      end
+      if tonumber(ends) > now then -- else it has died
+        row.allHeld = plus(row.allHeld, {tonumber(c), tonumber(d)})
+      end
     end
   end
   rows[key] = row
@@ -139,7 +144,8 @@ for i, task in ipairs(ask.tasks) do
   local result = #task.offers > 0 and reserve(task) or correct(task)
   result[4], result[5] = {}, {}
   for n, budget in ipairs(task.budgets) do
-    result[4][n] = {budget.row.wasThere, budget.row.allSpent, budget.row.allHeld}
+    local row = budget.row
+    result[4][n] = {row.born, row.writes, row.allSpent, row.allHeld}
   end
   for n, window in ipairs(task.windows) do
     local oldest = redis.call('LINDEX', window.list, 0)
@@ -149,7 +155,9 @@ for i, task in ipairs(ask.tasks) do
   results[i] = result
 end
 for key, row in pairs(rows) do
-  local figures = {row.spent[1], row.spent[2], row.held[1], row.held[2], now + ask.lease}
+  local figures = {
+    row.spent[1], row.spent[2], row.held[1], row.held[2], now + ask.lease, row.born, row.writes
+  }
   for n, figure in ipairs(figures) do figures[n] = whole(figure) end
   redis.call('HSET', key, ask.gateway, row.period .. ' ' .. table.concat(figures, ' '))
 end

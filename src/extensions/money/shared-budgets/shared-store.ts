@@ -2,10 +2,10 @@
 // gateway has a row in each budget there, which it writes from what its books and memory tell: so a
 // store that has forgotten everything learns it again.
 import type { Timer } from "../../../core/clock.ts";
-import { REFUSED_BY_STORE, type Figures, type SharedStore, type Budget } from "../budgets/index.ts";
+import { REFUSED_BY_STORE, type SharedStore, type Budget } from "../budgets/index.ts";
 import type { OnError } from "../../scale/redis/index.ts";
 import { createAsk, type AskOptions } from "./asks.ts";
-import type { Answer, Task } from "./protocol.ts";
+import { LEASE_MS, type Answer, type SharedFigures, type Task } from "./protocol.ts";
 
 /**
  * How often rows are written without a request, in milliseconds: those that hold something, which
@@ -25,7 +25,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   /** The budgets that were asked about, by their names. */
   const budgets = new Map<string, Budget>();
   /** How they stood when the store was last asked. */
-  const latest = new Map<string, Figures>();
+  const latest = new Map<string, SharedFigures>();
   let timer: Timer | undefined;
   /** Where the next beat goes on among the budgets. */
   let next = 0;
@@ -36,13 +36,21 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   async function ask(task: Task): Promise<Answer | undefined> {
     timer ??= clock.after(BEAT_MS, beat);
     const answer = await askScript(task);
-    const isKnown = ({ name, period }: Figures) => latest.get(name)?.period === period;
-    if (answer?.missing.some(isKnown)) lost();
+    if (answer?.figures.some(wasLost)) lost();
     for (const figures of answer?.figures ?? []) {
       latest.set(figures.name, figures);
       warn(figures);
     }
     return answer;
+  }
+
+  /**
+   * Whether the store had no row, or one of before. Also where the answer did not come that was the
+   * first to say so.
+   */
+  function wasLost({ name, period, born, writes }: SharedFigures): boolean {
+    const known = latest.get(name);
+    return known?.period === period && (known.born !== born || known.writes > writes);
   }
 
   /** Writes a row, and learns what the other gateways have. */
@@ -59,8 +67,8 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     for (const budget of new Set([...all.filter(purses.isHeld), ...inTurn])) write(budget);
   }
 
-  /** Whether the rows of other gateways may be missing. */
-  const isForgetful = (): boolean => clock.monotonic() - lostAt < 2 * BEAT_MS;
+  /** Whether rows may be missing of gateways that are not dead. */
+  const isForgetful = (): boolean => clock.monotonic() - lostAt < LEASE_MS;
 
   /** The store has lost a row, and so all: they are written at once, before others miss them. */
   function lost(): void {
@@ -100,9 +108,11 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
         if (!all) return [];
         return [all.ends === own.ends ? all : own]; // else nobody has asked since the period ended
       }),
-    close() {
+    async close() {
       if (!timer) return; // nothing was asked
       timer.cancel();
+      // What was spent last must be there: this gateway may be gone for good.
+      await Promise.all([...budgets.values()].map(write));
       script.close();
     },
   };

@@ -139,6 +139,19 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     assert.equal(await answerOf(again.url), 402);
   });
 
+  it("have what a gateway spent last that was stopped", async (t) => {
+    const { dirs, one, other } = await two(t, 400n * COST);
+    for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
+    const asked = Array.from({ length: 60 }, () => ask(other.url).catch(() => 0));
+    await Promise.race(asked);
+    other.running.child.kill("SIGTERM");
+    await Promise.all(asked);
+    await other.running.ended;
+    const costs = settles(dirs[1]!).map(({ cost }) => pico(cost));
+    const spent = costs.reduce((total, cost) => total + cost, COST);
+    await untilStanding(one.standing, { spent: text(spent), held: "0" });
+  });
+
   it("are written again where the store has forgotten them", async (t) => {
     const { one, other } = await two(t, 3n * COST + HOLD);
     for (const { url } of [one, other, one]) assert.equal(await answerOf(url), 200);
@@ -151,6 +164,46 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     await until(async () => (await ask(one.url)) === 200, "the rows of both", LONG_MS);
     assert.equal(await answerOf(other.url), 402);
     await untilStanding(one.standing, { spent: text(4n * COST), held: "0" });
+  });
+
+  it("wait for the rows of the others, also where the news of the loss came too late", async (t) => {
+    const { one, other } = await two(t, 2n * HOLD);
+    for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
+    other.running.child.kill("SIGSTOP");
+    await redis.command("FLUSHALL");
+    redis.pause();
+    assert.equal(await ask(one.url), 503);
+    redis.resume(); // the script has run meanwhile, and has written a row
+    await until(
+      async () => one.running.stderr().includes("budgets_store_recovered"),
+      "the store to be back",
+      LONG_MS,
+    );
+    assert.equal(await ask(one.url), 503);
+    other.running.child.kill("SIGCONT");
+    assert.equal(await answerOf(one.url), 402);
+  });
+
+  it("wait for the rows of the others where the store has old ones", async (t) => {
+    const { one, other } = await two(t, COST + 2n * HOLD);
+    assert.equal(await answerOf(other.url), 200);
+    await redis.command("SAVE");
+    t.after(async () => {
+      await redis.command("FLUSHALL");
+      await redis.command("SAVE");
+    });
+    for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
+    other.running.child.kill("SIGSTOP");
+    await redis.kill();
+    await redis.start();
+    await until(
+      async () => one.running.stderr().includes("budgets_store_recovered"),
+      "the store to be back",
+      LONG_MS,
+    );
+    assert.equal(await ask(one.url), 503);
+    other.running.child.kill("SIGCONT");
+    assert.equal(await answerOf(one.url), 402);
   });
 
   it("are written again by a gateway that has restarted and is asked nothing", async (t) => {

@@ -1,10 +1,16 @@
 // When a gateway writes its rows in the budgets of a shared store, by a store that only takes notes.
 
 import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it } from "node:test";
+import { createAccountant } from "../../../../src/extensions/money/budgets/accountant.ts";
 import { createPurses, type Budget } from "../../../../src/extensions/money/spent/purses.ts";
 import { createSharedStore } from "../../../../src/extensions/money/shared-budgets/shared-store.ts";
+import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor } from "../../../support/gateway.ts";
 import { turn } from "../../../support/routing.ts";
 
 const BEAT_MS = 2_000;
@@ -34,7 +40,7 @@ function bench() {
   const purses = createPurses(clock.now);
   const asked: Asked[] = [];
   const events: object[] = [];
-  let wasThere = 1;
+  let born = 1;
   const store = createSharedStore({
     script: {
       async run(words) {
@@ -42,7 +48,7 @@ function bench() {
         const { tasks } = JSON.parse(words.at(-1)!) as Asked;
         asked.push({ account, at: clock.monotonic(), tasks });
         await turn();
-        const rows = [[wasThere, [0, 0], [0, 0]]];
+        const rows = [[born, 1, [0, 0], [0, 0]]];
         return tasks.map(({ offers }) => [Math.min(offers.length, 1), 0, 0, rows, []]);
       },
       fault: () => null,
@@ -66,8 +72,8 @@ function bench() {
       for (let turns = 0; turns < 4; turns += 1) await turn();
     }
   }
-  const forget = (isForgotten: boolean): void => {
-    wasThere = isForgotten ? 0 : 1;
+  const forget = (): void => {
+    born += 1;
   };
   return { store, asked, events, reserve, beats, forget };
 }
@@ -93,9 +99,8 @@ describe("the rows of a gateway in a shared store", () => {
     const { store, asked, events, reserve, forget } = bench();
     await store.open(names.map(budgetOf));
     asked.length = 0;
-    forget(true);
+    forget();
     await reserve("a5");
-    forget(false);
     await turn();
     const written = asked.filter(({ tasks }) => tasks.some(({ offers }) => offers.length === 0));
     assert.deepEqual(new Set(written.map(({ account }) => account)), new Set(names));
@@ -116,5 +121,34 @@ describe("the rows of a gateway in a shared store", () => {
       granted += tasks.length;
     }
     store.close();
+  });
+
+  it("are all written when the books can be read that could not be at the start", async () => {
+    const dir = folder();
+    const clock = createFakeClock();
+    const accounts = { one: { budget: { amount: "1", period: "total" } } };
+    const over = { data_dir: dir, accounts: { ...accounts, other: accounts.one } };
+    const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], over));
+    const opened: string[] = [];
+    const shared = {
+      open: async (budgets: readonly Budget[]) => {
+        opened.push(...budgets.map(({ account }) => account));
+      },
+      reserve: async () => undefined,
+      settle: () => undefined,
+      standing: () => [],
+      close: async () => undefined,
+    };
+    const extensions = [{ name: "shared", shareBudgets: () => shared }];
+    const context = { config, clock, extensions, diagnose: () => undefined };
+    writeFileSync(join(dir, "usage"), "no folder");
+    const accountant = createAccountant(context);
+    await accountant.open(config);
+    assert.deepEqual(opened, []);
+    rmSync(join(dir, "usage"));
+    clock.advance(1_000);
+    const spender = { account: "one", key_id: "k", budgets: [budgetOf("one")], windows: [] };
+    await accountant.reserve({ spender, token: "t", tokens: 0, offers: [OFFER] });
+    assert.deepEqual(opened, ["one", "other"]);
   });
 });
