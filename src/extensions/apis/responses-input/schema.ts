@@ -142,7 +142,8 @@ const summary = makeCheck({}, summaryText, { optional: true });
 function summaryText(value: unknown): string {
   const texts = asArray(value).map((each, index) => {
     const { type, text } = asObject(each);
-    if (Object.hasOwn(mediaParts, String(type))) fail("invalid_value", NO_TEXT, [index, "type"]);
+    if (Object.hasOwn(mediaParts, asString(type) ?? ""))
+      fail("invalid_value", NO_TEXT, [index, "type"]);
     return asString(text) ?? "";
   });
   return texts.join("");

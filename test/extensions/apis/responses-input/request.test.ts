@@ -185,6 +185,8 @@ describe("a request of the Responses API", () => {
     };
     for (const summary of [1, "S", {}, [], [1], [null], [{ text: 1 }], [[]], null])
       assert.equal(thought(summary), undefined, JSON.stringify(summary));
+    for (const type of [{ toString: 1 }, ["input_image"], null])
+      assert.equal(thought([{ type }]), undefined, JSON.stringify(type));
     const part = { type: "summary_text", text: "S" };
     assert.equal(thought([1, part, {}, part]), "SS");
   });
