@@ -77,8 +77,8 @@ export interface Accountant {
    */
   standing(): readonly Figures[] | undefined;
   /**
-   * Ends its timers and its connection, if it has any, once others know what was spent last. It must
-   * not be used after that.
+   * Ends its timers and its connection, if it has any, once others know what was spent last. It
+   * must not be used after that.
    */
   close(): void | Promise<void>;
 }
