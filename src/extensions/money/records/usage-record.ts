@@ -1,7 +1,7 @@
 // Usage records: what is billed of one settled request each. A record is a pure function of the two
 // lines of its request in the spend log, of their place there, and of the day on which it is
 // booked.
-import { isDay, isTime } from "./iso-time.ts";
+import { isDay, isoTime, isTime } from "./iso-time.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import type { Price } from "../../../core/ledger/price.ts";
@@ -96,7 +96,7 @@ export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): U
     reasoning_tokens: usage.reasoning_tokens,
     cost: settle.cost,
     currency: settle.currency,
-    started_at: new Date(startedAt).toISOString(),
+    started_at: isoTime(startedAt),
     ended_at: settle.time,
     cache_write_tokens: usage.cache_write_tokens ?? 0,
     day,
