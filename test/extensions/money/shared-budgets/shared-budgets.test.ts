@@ -246,8 +246,17 @@ describe("tokens per minute of several gateways", { skip: noRedis() }, () => {
       accounts: { acme: { tokens_per_minute: 27 * 4 + 11 } },
     });
     const urls = [(await start({}, folder())).url, (await start({}, folder())).url];
-    for (let request = 0; request < 5; request += 1)
-      assert.equal(await answerOf(urls[request % 2]!), 200);
+    // A request that the store answered too late has counted, although its gateway refused it.
+    let late = 0;
+    const asked = async (url: string): Promise<number> => {
+      const status = await ask(url);
+      if (status === 503) late += 1;
+      return status === 503 ? await answerOf(url) : status;
+    };
+    let admitted = 0;
+    while (admitted < 10 && (await asked(urls[admitted % 2]!)) === 200) admitted += 1;
+    assert.ok(admitted <= 5, `${admitted} admitted`);
+    if (late === 0) assert.equal(admitted, 5);
     assert.equal(await answerOf(urls[0]!), 429);
     assert.equal(await answerOf(urls[1]!), 429);
   });
