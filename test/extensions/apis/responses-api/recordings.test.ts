@@ -12,7 +12,7 @@ import { assembleResponse, readEvents } from "../../../support/response-events.t
 
 type Json = Record<string, any>;
 
-const RECORDINGS = process.env["RECORDINGS"] ?? resolve("../../shared/fixtures");
+const RECORDINGS = process.env["RECORDINGS"] ?? resolve("../shared/fixtures");
 const skip = !existsSync(RECORDINGS) && `there are no recordings at ${RECORDINGS}`;
 const VENDORS = ["anthropic", "openai", "deepseek", "mistral", "groq", "qwen", "xai", "gemini"];
 const recordings = VENDORS.filter(

@@ -320,7 +320,7 @@ describe("an event that is an error and has usage", { concurrency: 4 }, () => {
       assert.deepEqual(await billed(t, dialect, behaviour), expected));
 
   const recorded = resolve(
-    process.env["CASES"] ?? "../../shared/cases",
+    process.env["CASES"] ?? "../shared/cases",
     "openrouter-error-with-usage.sse",
   );
   const absent = !existsSync(recorded) && "the recorded cases are not beside the project";
