@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import {
   assemble,
@@ -19,9 +19,9 @@ import {
   user,
 } from "./support/gateway.ts";
 import { LONG } from "./support/long.ts";
+import { CASES } from "./support/recorded.ts";
 import { speak, startProvider, type Behaviour } from "./support/provider.ts";
 
-const CASES = process.env["CASES"] ?? resolve("../shared/cases");
 /** The sizes in bytes that each recording is cut at. */
 const SIZES = LONG ? [Infinity, 4_096, 100, 7, 1] : [Infinity, 7];
 

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { LONG } from "./support/long.ts";
 import { createEventReader } from "../src/core/http/event-reader.ts";
@@ -21,9 +21,9 @@ import {
   startGateway,
   user,
 } from "./support/gateway.ts";
+import { RECORDINGS } from "./support/recorded.ts";
 import { readRefusal, readReply, type Call, type Reply } from "./support/recording.ts";
 
-const RECORDINGS = process.env["RECORDINGS"] ?? resolve("../shared/fixtures");
 const PIECES = LONG ? [Infinity, 1_000, 7, 1] : [Infinity, 7];
 
 /** Folders of other names are read as OpenAI-compatible traffic. */

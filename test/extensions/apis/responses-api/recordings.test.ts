@@ -2,26 +2,14 @@
 // streamed, with the vendor's order of events. The recordings are those of test/recordings.test.ts.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts";
 import { rawStream, startProvider, status } from "../../../support/provider.ts";
+import { noRecordings, recordings } from "../../../support/recorded.ts";
 import { readReply, type Reply } from "../../../support/recording.ts";
 import { assembleResponse, readEvents } from "../../../support/response-events.ts";
 
 type Json = Record<string, any>;
-
-const RECORDINGS = process.env["RECORDINGS"] ?? resolve("../shared/fixtures");
-const skip = !existsSync(RECORDINGS) && `there are no recordings at ${RECORDINGS}`;
-const VENDORS = ["anthropic", "openai", "deepseek", "mistral", "groq", "qwen", "xai", "gemini"];
-const recordings = VENDORS.filter(
-  (vendor) => !skip && existsSync(join(RECORDINGS, vendor)),
-).flatMap((vendor) =>
-  readdirSync(join(RECORDINGS, vendor))
-    .filter((name) => /\.json$|\.chunks\.txt$/.test(name))
-    .map((name) => ({ vendor, name, text: readFileSync(join(RECORDINGS, vendor, name), "utf8") })),
-);
 
 interface Recording {
   readonly vendor: string;
@@ -96,7 +84,7 @@ function assertSame(
   assert.equal(usage.output_tokens, reply.usage["completion_tokens"]);
 }
 
-describe("recordings through the Responses API", { skip }, () => {
+describe("recordings through the Responses API", { skip: noRecordings }, () => {
   it("are there", () => assert.ok(recordings.length > 0));
 
   for (const { vendor, name, text } of recordings) {

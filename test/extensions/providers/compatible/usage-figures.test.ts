@@ -4,10 +4,11 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, it, type TestContext } from "node:test";
-import { resolve } from "node:path";
+import { join } from "node:path";
 import { costOf, only, PRICE } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, readStream, startGateway, user } from "../../../support/gateway.ts";
+import { CASES as CASE_FILES } from "../../../support/recorded.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import {
   chunk,
@@ -319,10 +320,7 @@ describe("an event that is an error and has usage", { concurrency: 4 }, () => {
     it(`${dialect}, ${name}: ${expected.join(", ")}`, async (t) =>
       assert.deepEqual(await billed(t, dialect, behaviour), expected));
 
-  const recorded = resolve(
-    process.env["CASES"] ?? "../shared/cases",
-    "openrouter-error-with-usage.sse",
-  );
+  const recorded = join(CASE_FILES, "openrouter-error-with-usage.sse");
   const absent = !existsSync(recorded) && "the recorded cases are not beside the project";
   it("OpenRouter's, as it was recorded, however the bytes are cut", { skip: absent }, async (t) => {
     for (const size of [Infinity, 100, 1])
