@@ -5,6 +5,7 @@
 // between `<!-- filled: NAME -->` and `<!-- end -->` the first column names what a row is about,
 // the last one is written by hand, and the columns between are filled in. README.md states the size
 // of the sources between `<!-- size -->` and `<!-- end -->`.
+import { programSlots } from "../src/command-line/command.ts";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { configSchema } from "../src/config/schema.ts";
@@ -14,7 +15,7 @@ import { COMMON_OPTIONS, synopsis } from "../src/command-line/help.ts";
 import type { CommandOption } from "../src/command-line/command.ts";
 import { FAMILIES, type Family } from "../src/extensions/operations/metrics/families.ts";
 import { serveCommand } from "../src/program.ts";
-import { allExtensions } from "../test/support/config.ts";
+import { allExtensions, installed } from "../test/support/config.ts";
 import { modelsTable, providersTable } from "./providers.ts";
 import { sizeText } from "./size.ts";
 
@@ -56,10 +57,7 @@ const FILLED: Readonly<Record<string, () => Facts>> = {
   errors: errorFacts,
 };
 
-const commands = new Map([
-  ["serve", serveCommand],
-  ...allExtensions.flatMap((extension) => Object.entries(extension.commands ?? {})),
-]);
+const commands = new Map([["serve", serveCommand], ...installed.family(programSlots.command)]);
 
 /** The names of all commands, errors and metrics, which the manual must have. */
 export const COMMAND_NAMES = [...commands.keys()];

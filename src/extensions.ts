@@ -1,9 +1,9 @@
 // All extensions, and when each is loaded. This is the only file that names them: without its line
 // here, and without its folder, the program has no such extension. The order is that of `help`, and
 // that in which their parts of a gateway are opened.
-import type { ProgramEntry } from "./command-line/command.ts";
+import type { ExtensionEntry } from "./config/extension.ts";
 
-export const extensions: readonly ProgramEntry[] = [
+export const extensions: readonly ExtensionEntry[] = [
   {
     name: "config-checks",
     checks: true,

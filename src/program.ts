@@ -20,15 +20,17 @@ import {
 import type { Config } from "./core/config.ts";
 import { didYouMean } from "./config/nearest.ts";
 import {
+  beforeServing,
+  programSlots,
   UsageError,
   type Command,
   type CommandArguments,
-  type ProgramEntry,
-  type ProgramExtension,
-  type ProgramLoader,
 } from "./command-line/command.ts";
-import type { LogSinks } from "./command-line/processes.ts";
-import { createLoader } from "./config/loader.ts";
+import type { ConfigExtension, ExtensionEntry } from "./config/extension.ts";
+import type { LogSinks, Watch } from "./command-line/processes.ts";
+import { createLoader, type Loader } from "./config/loader.ts";
+import { install } from "./core/extension/install.ts";
+import type { Installed } from "./core/extension/installer.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import {
   createReloader,
@@ -36,7 +38,6 @@ import {
   reloadStatus,
   reportFailure,
   type ReloadRecord,
-  type Watch,
 } from "./reload.ts";
 import { createTerminal, type Process } from "./command-line/terminal.ts";
 
@@ -52,9 +53,9 @@ const sinks = ({ stdout, stderr }: Process): LogSinks => ({
 export async function run(
   argv: readonly string[],
   currentProcess: Process,
-  entries: readonly ProgramEntry[],
+  entries: readonly ExtensionEntry[],
 ): Promise<number | void> {
-  const loader = createLoader<ProgramExtension, ProgramEntry>(entries);
+  const loader = createLoader(entries);
   try {
     return await runCommand(argv, currentProcess, loader);
   } catch (error) {
@@ -73,7 +74,7 @@ export async function run(
 async function runCommand(
   argv: readonly string[],
   currentProcess: Process,
-  loader: ProgramLoader,
+  loader: Loader,
 ): Promise<number | void> {
   const stop = new AbortController();
   const terminal = createTerminal(currentProcess, loader, stop.signal);
@@ -120,17 +121,13 @@ export const serveCommand: Omit<Command, "run"> = {
  * What `help` prints: a command, a page of the manual or a group of commands; without a topic all
  * commands and topics. Rejects with a UsageError.
  */
-async function helpAbout(
-  topic: string,
-  table: CommandTable,
-  loader: ProgramLoader,
-): Promise<string> {
+async function helpAbout(topic: string, table: CommandTable, loader: Loader): Promise<string> {
   if (table.names.includes(topic)) {
     const commands = await table.load([topic]);
     return commandHelp(topic, commands.get(topic)!);
   }
-  const [extension] = await loader.load(({ hasManual }) => hasManual === true);
-  const manual = extension?.manual;
+  const extensions = await loader.load(({ hasManual }) => hasManual === true);
+  const manual = install(extensions).filled(programSlots.manual);
   const topics = manual?.topics() ?? [];
   if (topic === "") return helpText(await table.load(table.names), topics);
   const page = manual?.page(topic);
@@ -143,7 +140,7 @@ async function helpAbout(
 }
 
 /** `serve`, and the commands that extensions bring. */
-function commandTable(loader: ProgramLoader, serve: Command): CommandTable {
+function commandTable(loader: Loader, serve: Command): CommandTable {
   const names = [DEFAULT_COMMAND, ...loader.entries.flatMap(({ commands = [] }) => commands)];
   return {
     names,
@@ -151,9 +148,8 @@ function commandTable(loader: ProgramLoader, serve: Command): CommandTable {
       const extensions = await loader.load(({ commands = [] }) =>
         commands.some((name) => wanted.includes(name)),
       );
-      const all = new Map([[DEFAULT_COMMAND, serve]]);
-      for (const { commands = {} } of extensions)
-        for (const [name, command] of Object.entries(commands)) all.set(name, command);
+      const added = install(extensions).family(programSlots.command);
+      const all = new Map([[DEFAULT_COMMAND, serve], ...added]);
       return new Map([...all].filter(([name]) => wanted.includes(name)));
     },
   };
@@ -162,12 +158,12 @@ function commandTable(loader: ProgramLoader, serve: Command): CommandTable {
 async function serveGateway(
   { values }: CommandArguments,
   currentProcess: Process,
-  loader: ProgramLoader,
+  loader: Loader,
 ): Promise<void> {
   const { signals } = currentProcess;
   if (signals.stopRequested()) return currentProcess.exit(0);
   const { config: file, host, port } = values;
-  const options: LoadOptions<ProgramExtension> = {
+  const options: LoadOptions = {
     file,
     host,
     port: port === undefined ? undefined : Number(port),
@@ -178,7 +174,8 @@ async function serveGateway(
     secretFiles: secretFilesBeside(file),
   };
   const { config, extensions, source, digest } = await loadConfig(options);
-  for (const { prepare } of extensions) prepare?.(config);
+  const installed = install(extensions);
+  for (const { call } of installed.listeners(beforeServing)) call(config);
   const record: ReloadRecord = { file: source ?? null, fault: null };
   const gateway = createServing(config, [...extensions, reloadStatus(record)], currentProcess);
   let address: string;
@@ -194,7 +191,7 @@ async function serveGateway(
   if (signals.stopRequested()) return;
   // The content that was loaded is the baseline: what has changed since then is found at the first
   // look.
-  const watch = watchOf(extensions);
+  const watch = watchOf(installed);
   const loading = { ...options, here: false, file: file ?? source };
   const again = createReloader({ gateway, record }, loading, watch);
   watch(file ?? DEFAULT_FILE, digest, again);
@@ -208,34 +205,31 @@ async function serveGateway(
 }
 
 /** Without an extension that watches, a reload takes SIGHUP. */
-const watchOf = (extensions: readonly ProgramExtension[]): Watch =>
-  extensions.find(({ watchConfig }) => watchConfig)?.watchConfig ??
-  (() => ({ close: () => undefined }));
+const watchOf = (installed: Installed): Watch =>
+  installed.filled(programSlots.watchConfig) ?? (() => ({ close: () => undefined }));
 
 /** The gateway of this process, or what an extension puts in its place. */
 function createServing(
   config: Config,
-  extensions: readonly ProgramExtension[],
+  extensions: readonly ConfigExtension[],
   currentProcess: Process,
 ): RunningGateway {
   const options = { ...sinks(currentProcess), extensions };
   const { stopRequested } = currentProcess.signals;
-  for (const { supervise } of extensions) {
-    const supervisor = supervise?.(config, { ...options, stopRequested });
-    if (supervisor) return supervisor;
-  }
-  return reloadable(createGateway(config, options), config);
+  const supervise = install(extensions).filled(programSlots.supervise);
+  const supervisor = supervise?.(config, { ...options, stopRequested });
+  return supervisor ?? reloadable(createGateway(config, options), config);
 }
 
 /**
  * One of several processes, which another one has started. That one hears SIGHUP too, and sends
  * what is to be in force.
  */
-async function work(currentProcess: Process, loader: ProgramLoader): Promise<void> {
+async function work(currentProcess: Process, loader: Loader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
   const record: ReloadRecord = { file: null, fault: null };
-  const [first] = await loader.load(({ startsProcesses }) => startsProcesses === true);
-  const stop = first!.work!({
+  const first = await loader.load(({ startsProcesses }) => startsProcesses === true);
+  const stop = install(first).filled(programSlots.work)!({
     async create(config, names, sharedLimiter) {
       const extensions = [...(await load(names)), reloadStatus(record)];
       const options = { ...sinks(currentProcess), extensions, sharedLimiter };

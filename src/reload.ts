@@ -8,9 +8,11 @@ import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from ".
 import type { SecretFiles } from "./config/secret-files.ts";
 import { systemClock } from "./core/clock.ts";
 import type { Config } from "./core/config.ts";
-import type { Extension } from "./core/extension/extension.ts";
+import { start, type Extension } from "./core/extension/installer.ts";
+import { moments } from "./core/extension/places.ts";
 import type { RunningGateway } from "./core/app.ts";
 import { ValidationError } from "./core/schema/checker.ts";
+import type { Watch } from "./command-line/processes.ts";
 
 /**
  * The same gateway, whose reload refuses a configuration that cannot take the place of `initial`,
@@ -27,13 +29,6 @@ export const reloadable = <G extends RunningGateway>(gateway: G, initial: Config
     gateway.diagnose({ event: "reloaded", level: "info" });
   },
 });
-
-/** As ServingExtension.watchConfig, of all extensions. */
-export type Watch = (
-  file: string,
-  state: string | null,
-  changed: () => Promise<void>,
-) => { close(): void };
 
 /** Why a reload failed, as GET /status has it. */
 interface ReloadFault {
@@ -61,11 +56,13 @@ export interface ReloadRecord {
  */
 export const reloadStatus = (record: ReloadRecord): Extension => ({
   name: "last-reload",
-  start: () => ({ report: () => record.fault }),
-  status: (faults) => ({
-    config_file: record.file,
-    config_fault: record.fault ?? faults.find((fault) => fault) ?? null,
-  }),
+  install(gateway) {
+    gateway.on(start, (context) => context.on("report", () => record.fault));
+    gateway.on(moments.status, (faults) => ({
+      config_file: record.file,
+      config_fault: record.fault ?? faults.find((fault) => fault) ?? null,
+    }));
+  },
 });
 
 /** A gateway, and what became of its last reload. */

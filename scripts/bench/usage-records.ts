@@ -1,6 +1,7 @@
 // Millions of usage records in files, for the benchmark of receipts: written through the file
 // store, whose days are then closed as the usage sync does it.
 
+import { install } from "../../src/core/extension/install.ts";
 import { readdirSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Config } from "../../src/core/config.ts";
@@ -75,7 +76,7 @@ const booksIn = (dataDir: string) =>
   openBooks({ data_dir: dataDir, currency: "USD" } as Config, {
     clock: systemClock,
     diagnose: () => undefined,
-    extensions: [],
+    installed: install([]),
   });
 
 /** Writes the records of the months before `now`. */

@@ -2,9 +2,9 @@
 // the program.
 import type { Config } from "../core/config.ts";
 import type { Environment } from "../config/schema.ts";
-import type { ConfigExtension, ExtensionEntry } from "../config/extension.ts";
-import type { Loader } from "../config/loader.ts";
-import type { ServingExtension } from "./processes.ts";
+import type { RunningGateway } from "../core/app.ts";
+import { moment, slot, slotFamily, type Installed } from "../core/extension/installer.ts";
+import type { SuperviseOptions, Watch, WorkerProgram } from "./processes.ts";
 import type { Manual } from "./manual.ts";
 import type { ProgressLine } from "./progress.ts";
 import type { Screen } from "./screen.ts";
@@ -59,12 +59,12 @@ export interface CommandArguments {
   readonly values: Readonly<Record<string, string | undefined>>;
 }
 
-/** A configuration, and the extensions that it needs. */
+/** A configuration, and what the extensions that it needs install. */
 export interface CommandConfig {
   /** Checked, with every default. See LoadForCommand for secrets that are not there. */
   readonly config: Config;
-  /** In the order of src/extensions.ts. */
-  readonly extensions: readonly ConfigExtension[];
+  /** What its extensions have installed. */
+  readonly installed: Installed;
   /** The name of the file; undefined for the built-in demo configuration. */
   readonly source: string | undefined;
 }
@@ -110,21 +110,29 @@ export class UsageError extends Error {}
 /** Terminal.answer follows it. */
 export const JSON_OPTION: CommandOption = { meaning: "print one line of JSON" };
 
-/** An extension as the program knows it. Every member may be absent. */
-export interface ProgramExtension extends ConfigExtension, ServingExtension {
-  /** By their names as they are typed: `keys list`. Its entry lists the names. */
-  readonly commands?: Readonly<Record<string, Command>>;
-  /** What `help` prints. At most one extension brings it. */
-  readonly manual?: Manual;
-}
+/** The places of the program that an extension can fill. */
+export const programSlots = {
+  /** Commands, by their names as they are typed: `keys list`. The entry lists the names. */
+  command: slotFamily<Command>("command"),
+  /** What `help` prints. */
+  manual: slot<Manual>("manual"),
+  /**
+   * Calls `changed` whenever a configuration file, or the file of one of its secrets, has other
+   * content, until what it returns is closed. `state` is that of the content in force: its SHA-256,
+   * or why it could not be read; null if there was no file. Empty: a reload takes SIGHUP.
+   */
+  watchConfig: slot<Watch>("watchConfig"),
+  /**
+   * Takes the place of the gateway in this process, and starts others. Undefined: this
+   * configuration does not want that.
+   */
+  supervise:
+    slot<(config: Config, options: SuperviseOptions) => RunningGateway | undefined>("supervise"),
+  /** Runs a process that `supervise` has started. The returned function stops it. */
+  work: slot<(program: WorkerProgram) => () => void>("work"),
+};
 
-/** A line of src/extensions.ts. */
-export interface ProgramEntry extends ExtensionEntry<ProgramExtension> {
-  /** The commands that it brings. It is loaded when one is run, and for `help`. */
-  readonly commands?: readonly string[];
-  /** It brings the manual, and is loaded for `help`. */
-  readonly hasManual?: boolean;
-}
-
-/** Loads extensions of src/extensions.ts. */
-export type ProgramLoader = Loader<ProgramExtension, ProgramEntry>;
+/**
+ * A gateway is to start on this machine. Throws a ValidationError if it can never start.
+ */
+export const beforeServing = moment<(config: Config) => void>("beforeServing");

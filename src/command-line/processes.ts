@@ -3,35 +3,16 @@
 import type { Writable } from "node:stream";
 import type { Limiter } from "../core/accounts/limiter.ts";
 import type { Config } from "../core/config.ts";
-import type { Extension } from "../core/extension/extension.ts";
+import type { Extension } from "../core/extension/installer.ts";
 import type { RunningGateway } from "../core/app.ts";
 import type { Report } from "../core/extension/report.ts";
 
-/** Every member may be absent. */
-export interface ServingExtension {
-  /**
-   * Called once before a gateway starts on this machine. Throws a ValidationError if it can never
-   * start.
-   */
-  readonly prepare?: (config: Config) => void;
-  /**
-   * Calls `changed` whenever a configuration file, or the file of one of its secrets, has other
-   * content, until what it returns is closed. `state` is that of the content in force: its SHA-256,
-   * or why it could not be read; null if there was no file. At most one extension does.
-   */
-  readonly watchConfig?: (
-    file: string,
-    state: string | null,
-    changed: () => Promise<void>,
-  ) => { close(): void };
-  /**
-   * Takes the place of the gateway in this process, and starts others. Undefined: this
-   * configuration does not want that.
-   */
-  readonly supervise?: (config: Config, options: SuperviseOptions) => RunningGateway | undefined;
-  /** Runs a process that `supervise` has started. The returned function stops it. */
-  readonly work?: (program: WorkerProgram) => () => void;
-}
+/** As programSlots.watchConfig. */
+export type Watch = (
+  file: string,
+  state: string | null,
+  changed: () => Promise<void>,
+) => { close(): void };
 
 /** Where the two logs go. */
 export interface LogSinks {

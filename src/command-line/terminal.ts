@@ -4,6 +4,7 @@ import type { Readable, Writable } from "node:stream";
 import type { CommandArguments, CommandConfig, LoadForCommand, Terminal } from "./command.ts";
 import type { Environment } from "../config/schema.ts";
 import { loadConfig } from "../config/load.ts";
+import { install } from "../core/extension/install.ts";
 import type { Loader } from "../config/loader.ts";
 import { createProgressLine } from "./progress.ts";
 import { createScreen } from "./screen.ts";
@@ -70,7 +71,7 @@ export function createTerminal(
     // them.
     if (withoutSecrets && existsSync(config.data_dir))
       currentProcess.actAs(statSync(config.data_dir));
-    return { config, extensions, source };
+    return { config, installed: install(extensions), source };
   }
 
   return {

@@ -3,7 +3,8 @@ import type { Config } from "../core/config.ts";
 import { demoKeyIssues } from "./demo-key.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
 import { createFormats, type Formats } from "./formats.ts";
-import { dialectsOf } from "./extension.ts";
+import { configMoments, dialectsOf } from "./extension.ts";
+import { install } from "../core/extension/install.ts";
 import { traitsOf } from "./vendors.ts";
 import type { AliasSettings, ModelSettings } from "../core/routing/model.ts";
 import { rank } from "./policy.ts";
@@ -14,10 +15,11 @@ import { withSuggestions } from "./suggestions.ts";
 /** Throws one ValidationError with all issues. */
 export function checkConfig(json: unknown, options: SchemaOptions): Config {
   const { extensions = [], entries = [], secretsOptional = false } = options;
-  const formats = createFormats(extensions, dialectsOf(entries));
+  const installed = install(extensions);
+  const formats = createFormats(installed, dialectsOf(entries));
   const between = referenceIssues(json, formats);
-  if (!secretsOptional)
-    between.push(...extensions.flatMap(({ issues }) => issues?.(json, formats) ?? []));
+  const rules = secretsOptional ? [] : installed.listeners(configMoments.issues);
+  between.push(...rules.flatMap(({ call }) => call(json, formats)));
   const check = configSchema(options);
   try {
     const config = check(json, true);

@@ -1,7 +1,13 @@
 // The demands of a configuration on extensions: their settings, rules beyond their shape, and which
 // line of src/extensions.ts loads them.
 import type { Config } from "../core/config.ts";
-import type { Extension } from "../core/extension/extension.ts";
+import {
+  moment,
+  slot,
+  slotFamily,
+  type Extension,
+  type Installed,
+} from "../core/extension/installer.ts";
 import type { AliasSettings } from "../core/routing/model.ts";
 import type { Formats } from "./formats.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
@@ -11,7 +17,7 @@ import type { Setting } from "./setting.ts";
  * A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be
  * absent: it is no reason to load it.
  */
-export interface ExtensionEntry<X extends ConfigExtension = ConfigExtension> {
+export interface ExtensionEntry {
   /** Its folder in src/extensions, and the `name` of the extension. */
   readonly name: string;
   /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
@@ -20,55 +26,67 @@ export interface ExtensionEntry<X extends ConfigExtension = ConfigExtension> {
   readonly dialects?: readonly string[];
   /** It brings the configuration of a program without a file. At most one extension does. */
   readonly hasConfig?: boolean;
-  /** Its `supervise` starts processes, which need its `work`. At most one extension does. */
+  /** It starts processes, which need its work. At most one extension does. */
   readonly startsProcesses?: boolean;
   /** It is loaded with every configuration. */
   readonly checks?: boolean;
   /** It is loaded whenever a gateway serves. */
   readonly serves?: boolean;
+  /** The commands that it brings. It is loaded when one is run, and for `help`. */
+  readonly commands?: readonly string[];
+  /** It brings the manual, and is loaded for `help`. */
+  readonly hasManual?: boolean;
   /**
    * It is loaded when a setting has another value than this, which stands for what the program does
    * without the extension.
    */
   readonly loadUnless?: { readonly setting: string; readonly value: string };
   /** Evaluates its code, at the first call. Not called while nothing needs it. */
-  load(): Promise<{ readonly extension: X }>;
+  load(): Promise<{ readonly extension: ConfigExtension }>;
 }
 
 /** The dialects that these bring, loaded or not. */
 export const dialectsOf = (entries: readonly ExtensionEntry[]): readonly string[] =>
   entries.flatMap(({ dialects = [] }) => dialects);
 
-/** Every member may be absent: the extension adds nothing of that kind. */
+/** An extension, with its settings. */
 export interface ConfigExtension extends Extension {
-  /** The fields that it adds to gateway.json. Its entry lists their paths. */
+  /** The fields that it adds to gateway.json. Its entry lists their paths. Absent: none. */
   readonly settings?: readonly Setting<unknown>[];
+}
+
+/** The places of the configuration that an extension can fill. */
+export const configSlots = {
   /** The configuration of a program without a file: JSON, as if it had been read. */
-  readonly builtInConfig?: unknown;
-  /** A store outside of the process that one of the settings can name. */
-  readonly store?: StoreAddress;
+  builtInConfig: slot<unknown>("builtInConfig"),
+  /** A store outside of the process, by the path of the setting that can name it. */
+  store: slotFamily<StoreAddress>("store"),
+};
+
+/** The moments of a configuration that extensions can hear. */
+export const configMoments = {
+  /** The text of a configuration was parsed as JSON. Returns issues of the text. */
+  textIssues: moment<(text: string) => readonly ValidationIssue[]>("textIssues"),
   /**
-   * Rules between its settings and others, beyond their shape. Looks at the raw JSON, so that an
-   * issue of shape elsewhere hides none.
+   * A configuration is checked. Returns issues between the extension's settings and others, beyond
+   * their shape. Looks at the raw JSON, so that an issue of shape elsewhere hides none.
    */
-  readonly issues?: (json: unknown, formats: Formats) => readonly ValidationIssue[];
-  /** Issues of a configuration's text, which is valid JSON. */
-  readonly textIssues?: (text: string) => readonly ValidationIssue[];
-  /** Its effects on the use of an alias, in sentences. `explain` prints them. */
-  readonly notes?: (alias: AliasSettings) => readonly string[];
-  /** Warnings about a valid configuration. `check` prints them. */
-  readonly warnings?: (config: Config) => readonly Warning[];
+  issues: moment<(json: unknown, formats: Formats) => readonly ValidationIssue[]>("issues"),
   /**
-   * Issues of a configuration on the machine that is to serve with it, such as an unreadable
+   * This machine is to serve with a configuration. Returns issues such as an unreadable
    * certificate. Looks at the raw JSON.
    */
-  readonly issuesHere?: (json: unknown) => readonly ValidationIssue[];
+  issuesHere: moment<(json: unknown) => readonly ValidationIssue[]>("issuesHere"),
+  /** `explain` asks for effects on the use of an alias, in sentences. */
+  notes: moment<(alias: AliasSettings) => readonly string[]>("notes"),
+  /** `check` asks for warnings about a valid configuration. */
+  warnings: moment<(config: Config) => readonly Warning[]>("warnings"),
   /**
-   * Throws a ValidationError if something that the configuration needs is missing, such as a
-   * package. `check` calls it.
+   * `check` asks whether something that the configuration needs is missing, such as a package.
+   * Throws a ValidationError if so.
    */
-  readonly assertReady?: (config: Config, extensions: readonly Extension[]) => void;
-}
+  assertReady: moment<(config: Config, installed: Installed) => void>("assertReady"),
+};
 
 /** Something in a configuration with which a gateway starts, but hardly as it is meant. */
 export interface Warning {
@@ -82,8 +100,6 @@ export interface Warning {
  * A kind of address that stands where else a built-in word does: `"redis://..."` for `"memory"`.
  */
 export interface StoreAddress {
-  /** The setting's path: `limits.store`. */
-  readonly setting: string;
   /** Matches the beginning of such an address. */
   readonly scheme: RegExp;
   /** The kind of server at the address, for messages: "a PostgreSQL database (postgres://...)". */

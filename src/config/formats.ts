@@ -1,7 +1,7 @@
 // The wire formats and the vendors that a configuration can name: the core's own format, and those
 // of the extensions that are loaded.
-import type { Extension } from "../core/extension/extension.ts";
-import { dialectsIn } from "../core/extension/gateway-parts.ts";
+import { dialectsIn } from "../core/extension/defaults.ts";
+import type { Installed } from "../core/extension/installer.ts";
 import type { DialectDefinition } from "../core/providers/dialect.ts";
 import { vendorNames, vendorPresets, type VendorPresets } from "./vendors.ts";
 
@@ -20,11 +20,8 @@ export interface Formats {
 }
 
 /** `others`: the dialects of extensions that are not loaded. */
-export function createFormats(
-  extensions: readonly Extension[],
-  others: readonly string[] = [],
-): Formats {
-  const dialects = dialectsIn(extensions);
+export function createFormats(installed: Installed, others: readonly string[] = []): Formats {
+  const dialects = dialectsIn(installed);
   const dialectNames = [...new Set([...dialects.keys(), ...others])];
   return {
     dialects,

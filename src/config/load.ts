@@ -2,7 +2,8 @@
 // configuration.
 import { dirname } from "node:path";
 import { isNeededBy, type Loader } from "./loader.ts";
-import type { ConfigExtension } from "./extension.ts";
+import { configMoments, configSlots, type ConfigExtension } from "./extension.ts";
+import { install } from "../core/extension/install.ts";
 import { isObject, pathText, ValidationError } from "../core/schema/checker.ts";
 import { checkConfig } from "./check.ts";
 import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
@@ -19,7 +20,7 @@ import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 
 export const DEFAULT_FILE = "gateway.json";
 
-export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
+export interface LoadOptions {
   /** Absent: ./gateway.json if that exists, else the built-in configuration. */
   readonly file?: string | undefined;
   /** Takes the place of server.host. */
@@ -29,7 +30,7 @@ export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
   /** Where `"$NAME"` is looked up. */
   readonly env: Environment;
   /** Loads the extensions that the configuration needs. */
-  readonly loader: Loader<X>;
+  readonly loader: Loader;
   /**
    * A gateway is to serve with it, so the extensions that every gateway has are loaded too. Absent:
    * they are not.
@@ -54,11 +55,11 @@ export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
   readonly secretFiles?: SecretFiles;
 }
 
-export interface Loaded<X extends ConfigExtension = ConfigExtension> {
+export interface Loaded {
   /** Checked, with every default, and with `host` and `port` of the options. */
   readonly config: Config;
   /** The extensions that the configuration needs, in the order of src/extensions.ts. */
-  readonly extensions: readonly X[];
+  readonly extensions: readonly ConfigExtension[];
   /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
   /**
@@ -71,9 +72,7 @@ export interface Loaded<X extends ConfigExtension = ConfigExtension> {
  * Rejects with a ValidationError that has every issue at its path; that of an unreadable file has
  * the root's. It never holds the event loop while the file is read.
  */
-export async function loadConfig<X extends ConfigExtension>(
-  options: LoadOptions<X>,
-): Promise<Loaded<X>> {
+export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   const name = options.file ?? DEFAULT_FILE;
   let content: FileContent;
   try {
@@ -101,8 +100,8 @@ const onlyMembers = (json: Readonly<Record<string, unknown>>, members: readonly 
 
 /** The configuration of a program without a file, if an extension brings one. */
 async function builtInConfig(loader: Loader): Promise<unknown> {
-  const [extension] = await loader.load((entry) => entry.hasConfig === true);
-  return extension?.builtInConfig;
+  const extensions = await loader.load((entry) => entry.hasConfig === true);
+  return install(extensions).filled(configSlots.builtInConfig);
 }
 
 /** Creates the reader of the files of secrets that the configuration in `file` names. */
@@ -110,19 +109,21 @@ export const secretFilesBeside = (file = DEFAULT_FILE): SecretFiles =>
   createSecretFiles(dirname(file));
 
 /** `text`: what was parsed; empty if nothing was. */
-async function checked<X extends ConfigExtension>(
+async function checked(
   json: unknown,
   text: string,
-  options: LoadOptions<X>,
-): Promise<Pick<Loaded<X>, "config" | "extensions">> {
+  options: LoadOptions,
+): Promise<Pick<Loaded, "config" | "extensions">> {
   const { env, loader, serves, here, secretsOptional = false } = options;
   const { secretFiles = secretFilesBeside(options.file) } = options;
   const effective = withOverrides(json, options);
   const extensions = await loader.load(
     (entry) => entry.checks || (serves && entry.serves) || isNeededBy(effective, entry),
   );
-  const issues = extensions.flatMap(({ textIssues }) => textIssues?.(text) ?? []);
-  if (here) issues.push(...extensions.flatMap(({ issuesHere }) => issuesHere?.(effective) ?? []));
+  const { listeners } = install(extensions);
+  const issues = listeners(configMoments.textIssues).flatMap(({ call }) => call(text));
+  if (here)
+    issues.push(...listeners(configMoments.issuesHere).flatMap(({ call }) => call(effective)));
   const { entries } = loader;
   const schemaOptions = { env, secretFiles, extensions, entries, secretsOptional };
   try {

@@ -4,23 +4,19 @@ import { dialectNameOf } from "./vendors.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";
 import type { ConfigExtension, ExtensionEntry } from "./extension.ts";
 
-/** `X`: what is loaded; `E`: the entries of the table. */
-export interface Loader<
-  X extends ConfigExtension = ConfigExtension,
-  E extends ExtensionEntry<X> = ExtensionEntry<X>,
-> {
-  readonly entries: readonly E[];
+export interface Loader {
+  readonly entries: readonly ExtensionEntry[];
   /**
    * The extensions that `isNeeded` is true of, in the order of the entries. Each is loaded once.
    */
-  load(isNeeded: (entry: E) => boolean | undefined): Promise<readonly X[]>;
+  load(
+    isNeeded: (entry: ExtensionEntry) => boolean | undefined,
+  ): Promise<readonly ConfigExtension[]>;
 }
 
-export function createLoader<X extends ConfigExtension, E extends ExtensionEntry<X>>(
-  entries: readonly E[],
-): Loader<X, E> {
-  const loaded = new Map<E, Promise<X>>();
-  async function loadOnce(entry: E): Promise<X> {
+export function createLoader(entries: readonly ExtensionEntry[]): Loader {
+  const loaded = new Map<ExtensionEntry, Promise<ConfigExtension>>();
+  async function loadOnce(entry: ExtensionEntry): Promise<ConfigExtension> {
     const known = loaded.get(entry) ?? entry.load().then(({ extension }) => extension);
     loaded.set(entry, known);
     return await known;

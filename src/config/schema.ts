@@ -2,7 +2,8 @@
 // file is derived from this. Extensions add their settings to it (setting.ts).
 import type { Config } from "../core/config.ts";
 import { partial, record } from "./dictionaries.ts";
-import { dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
+import { configSlots, dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
+import { install } from "../core/extension/install.ts";
 import type { CheckContext } from "./setting.ts";
 import type { TraitOverrides } from "../core/providers/traits.ts";
 import type { ModelSettings } from "../core/routing/model.ts";
@@ -114,7 +115,7 @@ export interface WrittenConfig extends Omit<Config, "models" | "aliases"> {
 export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
   const context = checkContext(options);
   const { extensions = [], entries = [] } = options;
-  const formats = createFormats(extensions, dialectsOf(entries));
+  const formats = createFormats(install(extensions), dialectsOf(entries));
   /** The core's fields of the section at `path`, and those that extensions add to it. */
   const extended = <F extends Fields>(path: string, fields: F): F => ({
     ...fields,
@@ -262,17 +263,14 @@ function checkContext(options: SchemaOptions): CheckContext {
     credential: secret(sources, !secretsOptional),
     storeAddress(path, builtIn) {
       if (secretsOptional && path === "limits.store") return secret(sources, false);
-      const stores = extensions.flatMap(({ store }) => (store?.setting === path ? [store] : []));
-      const expected = [
-        JSON.stringify(builtIn),
-        ...stores.map((store) => `the address of ${store.expected}`),
-      ];
+      const store = install(extensions).filled(configSlots.store(path));
+      const other = store ? ` or the address of ${store.expected}` : "";
       return refine(secret(sources), (text) => {
-        const isStore = stores.some(({ scheme }) => scheme.test(text) && URL.canParse(text));
+        const isStore = store?.scheme.test(text) && URL.canParse(text);
         // The address may hold a password, so it is not repeated.
         return text === builtIn || isStore
           ? text
-          : fail("invalid_value", `expected ${expected.join(" or ")}`);
+          : fail("invalid_value", `expected ${JSON.stringify(builtIn)}${other}`);
       });
     },
     addedTo(path) {

@@ -6,14 +6,11 @@ import { systemClock, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
 import { errorRenderer, internalErrorReporter, shuttingDown } from "./error-responses.ts";
-import type { Extension } from "./extension/extension.ts";
-import {
-  dialectsIn,
-  soleOf,
-  requestCheck,
-  startObservations,
-  startParts,
-} from "./extension/gateway-parts.ts";
+import { dialectsIn, requestCheck } from "./extension/defaults.ts";
+import { install } from "./extension/install.ts";
+import type { Extension, Installed } from "./extension/installer.ts";
+import { slots, type HostSources } from "./extension/places.ts";
+import { startProcess } from "./extension/process.ts";
 import type { Report } from "./extension/report.ts";
 import type { Handler, Routes } from "./http/exchange.ts";
 import { sendJson } from "./http/responses.ts";
@@ -84,42 +81,43 @@ export interface Gateway extends RunningGateway {
 type Assembly = ReturnType<typeof assemble>;
 
 function assemble(config: Config, options: GatewayOptions) {
-  const { extensions = [], clock = systemClock } = options;
-  const observations = startObservations(extensions);
-  const logs = createLogs(options, clock, observations.observer);
+  const { clock = systemClock } = options;
+  const installation = install(options.extensions ?? []);
+  const logs = createLogs(options, clock, installation);
   const { diagnose } = logs;
   const limiter = options.sharedLimiter ?? createLimiter(clock.monotonic);
   const current = (): Snapshot => snapshots.current();
-  const parts = startParts({ config, current, extensions, clock, diagnose, limiter });
+  const services = { config, current, installed: installation, clock, diagnose, limiter };
+  const parts = startProcess(installation, services);
   const transport = options.transport ?? parts.transport ?? fetchTransport();
-  const readKey = soleOf(extensions, "fingerprintKey");
+  const readKey = installation.filled(slots.fingerprintKey);
   const fingerprint = createFingerprint(readKey && (() => readKey(config.data_dir, diagnose)));
   const memory = createMemory(fingerprint);
-  const secure = soleOf(extensions, "secure")?.(config, "server");
+  const secure = installation.filled(slots.secure)?.(config, "server");
   const snapshots = createSnapshots(config, {
-    extensions,
+    installed: installation,
     clock,
     diagnose,
-    createCatalog(settings, loaded) {
+    createCatalog(settings, installed) {
       return createCatalog(settings, {
-        dialects: dialectsIn(loaded),
+        dialects: dialectsIn(installed),
         transport,
-        redact: soleOf(loaded, "createRedact")?.(settings, loaded),
-        jsonExcess: soleOf(loaded, "jsonExcess"),
-        mediaTokens: soleOf(loaded, "mediaTokens"),
-        capable: soleOf(loaded, "capable"),
-        createBreaker: soleOf(loaded, "createBreaker"),
+        redact: installed.filled(slots.redact)?.(settings, installed),
+        jsonExcess: installed.filled(slots.jsonExcess),
+        mediaTokens: installed.filled(slots.mediaTokens),
+        capable: installed.filled(slots.capable),
+        createBreaker: installed.filled(slots.breaker),
         memory,
         clock,
       });
     },
   });
-  return { clock, extensions, observations, logs, parts, secure, snapshots };
+  return { clock, installed: installation as Installed, logs, parts, secure, snapshots };
 }
 
 export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
   const assembly = assemble(initial, options);
-  const { clock, extensions, observations, logs, parts, secure, snapshots } = assembly;
+  const { clock, installed, logs, parts, secure, snapshots } = assembly;
   const { diagnose } = logs;
   let draining = false;
 
@@ -133,19 +131,20 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const report = (): Report => ({
     draining,
     inFlight: server.inFlight(),
-    extensions: { ...observations.report(), ...parts.report() },
+    extensions: parts.report(),
   });
-  const sources = {
+  const sources: HostSources = {
     config: initial,
     current: () => snapshots.current().config,
-    extensions,
+    installed,
     clock,
     diagnose,
     reports: async () => [report()],
+    droppedLines: logs.dropped,
     accounts: () => snapshots.current().keyring.accounts(),
     used: parts.limiter.used,
   };
-  const host = options.sharedLimiter ? undefined : soleOf(extensions, "createHost")?.(sources);
+  const host = options.sharedLimiter ? undefined : installed.filled(slots.host)?.(sources);
 
   async function close(drainMs = 0): Promise<void> {
     draining = true;
@@ -172,10 +171,11 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     report,
     diagnose,
     reload(config, loaded) {
+      const installation = install(loaded);
       const prepared = [
         secure?.reload(config),
-        parts.reload(config),
-        snapshots.prepare(config, loaded),
+        parts.reload(config, installation),
+        snapshots.prepare(config, installation),
       ];
       for (const apply of prepared) apply?.();
     },
@@ -186,28 +186,30 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
 
 /** `inForce` throws while the gateway is stopping. */
 function createPublicServer(config: Config, assembly: Assembly, inForce: () => Snapshot): Server {
-  const { clock, extensions, observations, logs, parts, secure, snapshots } = assembly;
-  const { observer } = observations;
+  const { clock, installed, logs, parts, secure, snapshots } = assembly;
   const { access, diagnose } = logs;
-  const { limiter, ledger, complete, trace, hold } = parts;
-  const jsonExcess = soleOf(extensions, "jsonExcess");
-  const core = { limiter, ledger, observer, clock, diagnose };
-  const handle = createChatHandlers(inForce, { ...core, jsonExcess, complete, trace, hold });
-  const apis = [createChatCompletions(requestCheck(extensions)), ...parts.apis];
+  const { limiter, ledger, complete, hold } = parts;
+  const jsonExcess = installed.filled(slots.jsonExcess);
+  const core = { limiter, ledger, clock, diagnose };
+  const handle = createChatHandlers(inForce, { ...core, jsonExcess, complete, hold });
+  const apis = [createChatCompletions(requestCheck(installed)), ...parts.apis];
   const routes: Routes = {
     ...Object.fromEntries(apis.map((api) => [api.path, { POST: handle(api) }])),
     ...publicRoutes(inForce, ledger),
     ...parts.routes,
   };
   const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;
-  const boundPipeline = soleOf(extensions, "boundPipeline");
-  const capacity = soleOf(extensions, "capacity")?.(config);
+  const boundPipeline = installed.filled(slots.boundPipeline);
+  const capacity = installed.filled(slots.capacity)?.(config);
   const options = { host, port, receiveMs, sendMs, secure, boundPipeline, capacity };
   return createServer(routes, options, {
     clock,
-    access(record) {
+    observe: parts.observe,
+    access(record, exchange) {
       access.write(record);
-      observer.responded?.(match(routes, record.path ?? "")?.pattern ?? "other", record);
+      const route = match(routes, record.path ?? "")?.pattern ?? "other";
+      const observers = exchange?.observers ?? parts.observe(undefined);
+      for (const observer of observers) observer.responded?.(route, record);
     },
     renderError: errorRenderer(apis),
     failed: internalErrorReporter(diagnose),

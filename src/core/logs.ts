@@ -2,10 +2,9 @@
 import type { Writable } from "node:stream";
 import type { Clock } from "./clock.ts";
 import type { Diagnose } from "./diagnose.ts";
-import type { Extension } from "./extension/extension.ts";
-import { soleOf } from "./extension/gateway-parts.ts";
+import type { Installed } from "./extension/installer.ts";
+import { slots, type DroppedLines } from "./extension/places.ts";
 import { createLineLog, type LineLog, type WriteLines } from "./http/line-log.ts";
-import type { Observer } from "./observer.ts";
 
 /** Where the logs go. */
 export interface LogTargets {
@@ -13,8 +12,6 @@ export interface LogTargets {
   readonly accessLog?: WriteLines | Writable;
   /** Absent: nowhere. */
   readonly diagnostics?: WriteLines | Writable;
-  /** One of them may bound what is kept for a slow reader. Absent: none does. */
-  readonly extensions?: readonly Extension[];
 }
 
 export interface Logs {
@@ -24,23 +21,28 @@ export interface Logs {
   readonly diagnostics: LineLog;
   /** Adds the time, in ISO 8601, and writes to `diagnostics`. */
   readonly diagnose: Diagnose;
+  /** Lines that slow readers made the logs drop. */
+  dropped(): DroppedLines;
   /** Writes what is waiting, at once. */
   flush(): void;
 }
 
 /**
- * Lines that a slow reader makes them drop are counted by the observer, and reported when the
- * reader goes on.
+ * An extension may bound what is kept for a slow reader. Lines that are dropped are counted, and
+ * reported when the reader goes on.
  */
-export function createLogs(targets: LogTargets, clock: Clock, observer: Observer): Logs {
-  const boundLog = soleOf(targets.extensions ?? [], "boundLog");
+export function createLogs(targets: LogTargets, clock: Clock, installed: Installed): Logs {
+  const boundLog = installed.filled(slots.boundLog);
+  const dropped = { access: 0, diagnostics: 0 };
 
-  function open(log: "access" | "diagnostics", target: WriteLines | Writable | undefined): LineLog {
+  function open(log: keyof DroppedLines, target: WriteLines | Writable | undefined): LineLog {
     if (target === undefined) return createLineLog(() => undefined);
     if (typeof target === "function") return createLineLog(target);
     if (!boundLog) return createLineLog((lines) => target.write(lines));
     const writeLines = boundLog(target, {
-      dropped: () => observer.lineDropped?.(log),
+      dropped() {
+        dropped[log] += 1;
+      },
       recovered: (lines) => diagnose({ event: "log_lines_dropped", level: "warn", log, lines }),
     });
     return createLineLog(writeLines);
@@ -54,6 +56,7 @@ export function createLogs(targets: LogTargets, clock: Clock, observer: Observer
     access,
     diagnostics,
     diagnose,
+    dropped: () => ({ ...dropped }),
     flush() {
       access.flush();
       diagnostics.flush();

@@ -5,8 +5,8 @@ import type { Snapshot } from "./chat/context.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
-import type { Extension } from "./extension/extension.ts";
-import { soleOf } from "./extension/gateway-parts.ts";
+import type { Installed } from "./extension/installer.ts";
+import { moments, slots } from "./extension/places.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
 export interface Snapshots {
@@ -15,27 +15,27 @@ export interface Snapshots {
   /**
    * Prepares for another configuration. The returned function puts it in force, and cannot fail.
    */
-  prepare(config: Config, extensions: readonly Extension[]): () => void;
+  prepare(config: Config, installed: Installed): () => void;
   /** Stops watching for changes of the created keys. */
   close(): void;
 }
 
 export interface SnapshotOptions {
-  /** The extensions of the start, which may bring keys. */
-  readonly extensions: readonly Extension[];
+  /** By the extensions of the start, which may bring keys. */
+  readonly installed: Installed;
   /** Tells which keys have expired, and stamps `loadedAt`. */
   readonly clock: Clock;
   /** Goes to the source of created keys. */
   readonly diagnose: Diagnose;
-  /** Called for each configuration that is prepared, with the extensions that it needs. */
-  createCatalog(config: Config, extensions: readonly Extension[]): Catalog;
+  /** Called for each configuration that is prepared, with what its extensions install. */
+  createCatalog(config: Config, installed: Installed): Catalog;
 }
 
 export function createSnapshots(initial: Config, options: SnapshotOptions): Snapshots {
-  const { extensions, clock, diagnose, createCatalog } = options;
-  const openKeys = soleOf(extensions, "openKeys");
+  const { clock, diagnose, createCatalog } = options;
+  const openKeys = options.installed.filled(slots.keySource);
   const keys = openKeys?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
-  let current = snapshotOf(initial, extensions);
+  let current = snapshotOf(initial, options.installed);
 
   function keyringOf(config: Config): Keyring {
     return createKeyring(config, keys?.current() ?? NO_CREATED_KEYS, clock.now);
@@ -43,12 +43,12 @@ export function createSnapshots(initial: Config, options: SnapshotOptions): Snap
   function renewKeyring(): void {
     current = { ...current, keyring: keyringOf(current.config) };
   }
-  function snapshotOf(config: Config, loaded: readonly Extension[]): Snapshot {
-    const guards = loaded.flatMap(({ guard }) => guard?.(config) ?? []);
+  function snapshotOf(config: Config, installed: Installed): Snapshot {
+    const guards = installed.listeners(moments.guards).flatMap(({ call }) => call(config) ?? []);
     return {
       config,
       keyring: keyringOf(config),
-      catalog: createCatalog(config, loaded),
+      catalog: createCatalog(config, installed),
       guard: (exchange) => guards.some((guard) => guard(exchange)),
       loadedAt: new Date(clock.now()).toISOString(),
     };
@@ -56,8 +56,8 @@ export function createSnapshots(initial: Config, options: SnapshotOptions): Snap
 
   return {
     current: () => current,
-    prepare(config, loaded) {
-      const next = snapshotOf(config, loaded);
+    prepare(config, installed) {
+      const next = snapshotOf(config, installed);
       return () => {
         current = next;
       };

@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createGateway } from "../../src/core/app.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
-import { startRecorder } from "../../src/extensions/operations/history/recorder.ts";
 import { allExtensions, checkConfig } from "../support/config.ts";
 import {
   chunk,
@@ -135,14 +134,9 @@ export async function startBusy(t: Scope): Promise<Busy> {
     now: () => Date.now() - behind,
     monotonic: () => performance.now() - behind,
   };
-  const extensions = allExtensions.map((extension) =>
-    extension.name === "history"
-      ? { ...extension, observe: () => startRecorder(clock) }
-      : extension,
-  );
   const diagnostics: Record<string, unknown>[] = [];
   const gateway = createGateway(checkConfig(configOf(lab.url, forge.url, dataDir)), {
-    extensions,
+    extensions: allExtensions,
     clock,
     diagnostics: (lines) => {
       for (const line of lines.trim().split("\n")) diagnostics.push(JSON.parse(line));

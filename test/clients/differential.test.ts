@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { ValidateFunction } from "ajv";
-import { requestCheck } from "../../src/core/extension/gateway-parts.ts";
+import { requestCheck } from "../../src/core/extension/defaults.ts";
 import { ValidationError } from "../../src/core/schema/checker.ts";
-import { allExtensions } from "../support/config.ts";
+import { installed } from "../support/config.ts";
 import { configFor, json, startGateway } from "../support/gateway.ts";
 import { speak, startProvider } from "../support/provider.ts";
 import { LONG } from "../support/long.ts";
@@ -487,7 +487,7 @@ function placesOf(box: Json): Map<string, Place[]> {
   return fields;
 }
 
-const checkRequest = requestCheck(allExtensions);
+const checkRequest = requestCheck(installed);
 
 /** Whether the gateway's own check accepts it. */
 function checked(request: Json): boolean {

@@ -1,6 +1,8 @@
 // What /status, the metrics, `status` and `top` say of the last reload, with one process and with
 // several: the file in force, and why a changed one was refused, until another one is taken.
 
+import { install } from "../../src/core/extension/install.ts";
+import { moments } from "../../src/core/extension/places.ts";
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -134,8 +136,9 @@ describe("the last reload", { concurrency: 2 }, () => {
 
   it("of a worker that cannot take what the first process could is reported", async () => {
     const fault = { time: "2026-11-22T12:00:00.000Z", path: "server.tls", message: "x", count: 1 };
-    const { status } = reloadStatus({ file: "gateway.json", fault: null });
-    const shown = (faults: readonly unknown[]) => status?.(faults, {} as never);
+    const { listeners } = install([reloadStatus({ file: "gateway.json", fault: null })]);
+    const [status] = listeners(moments.status);
+    const shown = (faults: readonly unknown[]) => status?.call(faults, {} as never);
     assert.deepEqual(shown([null, fault]), { config_file: "gateway.json", config_fault: fault });
     assert.deepEqual(shown([null, null]), { config_file: "gateway.json", config_fault: null });
   });

@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
 import { createGateway } from "../../src/core/app.ts";
-import type { Extension, GatewayPart } from "../../src/core/extension/extension.ts";
+import { start, type Extension, type ProcessEvents } from "../../src/core/extension/installer.ts";
+import { moments, slots } from "../../src/core/extension/places.ts";
 import { sendJson } from "../../src/core/http/responses.ts";
 import { checkConfig } from "../support/config.ts";
 import { configFor } from "../support/gateway.ts";
@@ -14,10 +15,20 @@ import { waitFor } from "../support/wait.ts";
 const config = (over: object = {}) =>
   checkConfig({ ...configFor("http://127.0.0.1:1", ["m"]), server: { port: 0 }, ...over });
 
-const part = (name: string, made: GatewayPart, more: Partial<Extension> = {}): Extension => ({
+/** An extension that hears of these events. */
+const part = (
+  name: string,
+  events: Partial<ProcessEvents>,
+  more: Extension["install"] = () => undefined,
+): Extension => ({
   name,
-  start: () => made,
-  ...more,
+  install(gateway) {
+    gateway.on(start, ({ on }) => {
+      for (const [event, listener] of Object.entries(events))
+        on(event as keyof ProcessEvents, listener);
+    });
+    more(gateway);
+  },
 });
 
 describe("a gateway", () => {
@@ -41,20 +52,29 @@ describe("a gateway", () => {
   });
 
   it("does not start with two extensions that take the same place, and names both", () => {
-    const capacity = { connected: () => undefined, retain: () => undefined };
+    const filling = (name: string): Extension =>
+      part(name, {}, (gateway) => gateway.fill(slots.transport, () => undefined));
+    const serving = (name: string): Extension =>
+      part(name, {}, (gateway) => gateway.route("GET", "/news", () => () => undefined));
     const both = (one: Extension, other: Extension) => () =>
       createGateway(config(), { extensions: [one, other] });
     assert.throws(
-      both(part("wires", { transport: fetch }), part("pool", { transport: fetch })),
-      /extensions wires and pool both bring transport/,
+      both(filling("wires"), filling("pool")),
+      /extensions wires and pool both take transport/,
     );
     assert.throws(
-      both(part("small", {}, { capacity: () => capacity }), {
-        name: "large",
-        capacity: () => capacity,
-      }),
-      /extensions small and large both bring capacity/,
+      both(serving("one"), serving("two")),
+      /extensions one and two both take GET \/news/,
     );
+  });
+
+  it("does not start with extensions that must each wrap another", () => {
+    const wrapping = (name: string, other: string): Extension =>
+      part(name, {}, (gateway) =>
+        gateway.around(() => (complete) => complete, { outside: [other] }),
+      );
+    const extensions = [wrapping("one", "two"), wrapping("two", "one")];
+    assert.throws(() => createGateway(config(), { extensions }), /wrap another: one, two/);
   });
 
   it("keeps the old configuration whole where one part of the new one is refused", async () => {
@@ -66,12 +86,11 @@ describe("a gateway", () => {
           applied.push(next.data_dir);
         },
       },
-      {
-        guard(next) {
+      (gateway) =>
+        gateway.on(moments.guards, (next) => {
           if (next.data_dir === "./refused") throw new Error("refused");
           return undefined;
-        },
-      },
+        }),
     );
     const gateway = createGateway(config(), { extensions: [guarded] });
     const refused = config({ data_dir: "./refused" });
@@ -84,16 +103,16 @@ describe("a gateway", () => {
 
   it("has every extension's guard asked, up to one that answers", async (t) => {
     const asked: string[] = [];
-    const guarding = (name: string, answers: string): Extension => ({
-      name,
-      guard: () => (exchange) => {
-        asked.push(name);
-        if (exchange.req.url !== answers) return false;
-        sendJson(exchange.res, 202, {});
-        return true;
-      },
-    });
-    const silent: Extension = { name: "silent", guard: () => undefined };
+    const guarding = (name: string, answers: string): Extension =>
+      part(name, {}, (gateway) =>
+        gateway.on(moments.guards, () => (exchange) => {
+          asked.push(name);
+          if (exchange.req.url !== answers) return false;
+          sendJson(exchange.res, 202, {});
+          return true;
+        }),
+      );
+    const silent = part("silent", {}, (gateway) => gateway.on(moments.guards, () => undefined));
     const extensions = [guarding("first", "/1"), silent, guarding("second", "/2")];
     const gateway = createGateway(config(), { extensions });
     t.after(() => gateway.close(0));
@@ -111,21 +130,15 @@ describe("a gateway", () => {
   it("diagnoses a bug in a handler whose client has left", async () => {
     const diagnosed: string[] = [];
     let called = false;
-    const routes = {
-      "/slow": {
-        GET: async ({
-          cancel,
-        }: {
-          readonly cancel: { onAbort(listener: () => void): unknown };
-        }) => {
-          called = true;
-          await new Promise<void>((resolve) => cancel.onAbort(resolve));
-          throw new TypeError("a bug after the client has left");
-        },
-      },
-    };
+    const slow = part("slow", {}, (gateway) =>
+      gateway.route("GET", "/slow", () => async ({ cancel }) => {
+        called = true;
+        await new Promise<void>((resolve) => cancel.onAbort(resolve));
+        throw new TypeError("a bug after the client has left");
+      }),
+    );
     const gateway = createGateway(config(), {
-      extensions: [part("slow", { routes })],
+      extensions: [slow],
       diagnostics: (lines) => diagnosed.push(lines),
     });
     const request = http.get(`${await gateway.listen()}/slow`).on("error", () => undefined);

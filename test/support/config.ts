@@ -7,7 +7,8 @@ import {
   type Gateway as CoreGateway,
 } from "../../src/core/app.ts";
 import type { Clock } from "../../src/core/clock.ts";
-import type { Extension } from "../../src/core/extension/extension.ts";
+import { install } from "../../src/core/extension/install.ts";
+import type { Extension } from "../../src/core/extension/installer.ts";
 import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
 import {
   loadConfig as loadCoreConfig,
@@ -17,7 +18,6 @@ import {
 import type { Config } from "../../src/core/config.ts";
 import type { Environment } from "../../src/config/schema.ts";
 import { createFormats } from "../../src/config/formats.ts";
-import type { ProgramEntry, ProgramExtension } from "../../src/command-line/command.ts";
 import { createLoader } from "../../src/config/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";
 import type { Writable } from "node:stream";
@@ -26,10 +26,12 @@ import { fetchTransport, type Fetch } from "../../src/core/upstream/fetch.ts";
 import { extensions as entries } from "../../src/extensions.ts";
 import { unhurriedClock } from "./unhurried-clock.ts";
 
-export const loader = createLoader<ProgramExtension, ProgramEntry>(entries);
+export const loader = createLoader(entries);
 export const allExtensions = await loader.load(() => true);
+/** What all of them install. */
+export const installed = install(allExtensions);
 
-export const formats = createFormats(allExtensions, dialectsOf(entries));
+export const formats = createFormats(installed, dialectsOf(entries));
 /** The presets of all vendors. */
 export const VENDORS = formats.presets;
 

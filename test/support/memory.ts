@@ -20,8 +20,9 @@ import {
   createLeftStreams,
 } from "../../src/extensions/routing/left-streams/index.ts";
 import type { Clock } from "../../src/core/clock.ts";
-import { soleOf, requestCheck } from "../../src/core/extension/gateway-parts.ts";
-import type { GatewayPart } from "../../src/core/extension/extension.ts";
+import { requestCheck } from "../../src/core/extension/defaults.ts";
+import type { Observe } from "../../src/core/extension/installer.ts";
+import { slots } from "../../src/core/extension/places.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
 import { createResponseLog } from "../../src/core/http/access-log.ts";
 import { createConnections } from "../../src/core/http/connection.ts";
@@ -30,7 +31,7 @@ import type { Ledger, Settlement } from "../../src/core/ledger/ledger.ts";
 import { createCatalog, createMemory, type Catalog } from "../../src/core/routing/catalog.ts";
 import { createFingerprint } from "../../src/core/routing/fingerprint.ts";
 import type { Transport, UpstreamRequest } from "../../src/core/upstream/transport.ts";
-import { allExtensions, checkConfig, formats } from "./config.ts";
+import { checkConfig, formats, installed } from "./config.ts";
 import type { ChatAnswer } from "./gateway.ts";
 import { KEY } from "./gateway.ts";
 import type { Scope } from "./scope.ts";
@@ -263,7 +264,7 @@ const asLine = (record: object): Record<string, unknown> => JSON.parse(JSON.stri
 export function createMemoryGateway(
   settings: object,
   time: Partial<Clock> = {},
-  trace?: GatewayPart["trace"],
+  observe?: Observe,
 ): MemoryGateway {
   const clock = { ...unhurriedClock, ...time };
   const config = checkConfig(settings);
@@ -273,15 +274,15 @@ export function createMemoryGateway(
   const diagnose = (event: object) => {
     diagnostics.push(asLine(event));
   };
-  const jsonExcess = soleOf(allExtensions, "jsonExcess");
+  const jsonExcess = installed.filled(slots.jsonExcess);
   const catalog = createCatalog(config, {
     dialects: formats.dialects,
     transport: memoryTransport,
-    redact: soleOf(allExtensions, "createRedact")?.(config, allExtensions),
+    redact: installed.filled(slots.redact)?.(config, installed),
     jsonExcess,
-    mediaTokens: soleOf(allExtensions, "mediaTokens"),
-    capable: soleOf(allExtensions, "capable"),
-    createBreaker: soleOf(allExtensions, "createBreaker"),
+    mediaTokens: installed.filled(slots.mediaTokens),
+    capable: installed.filled(slots.capable),
+    createBreaker: installed.filled(slots.breaker),
     memory: createMemory(createFingerprint(() => Buffer.from("5ec4e7".repeat(8), "hex"))),
     clock,
   });
@@ -300,19 +301,17 @@ export function createMemoryGateway(
   const handle = createChatHandlers(() => snapshot, {
     limiter: createLimiter(clock.monotonic),
     ledger,
-    observer: {},
     diagnose,
     clock,
     jsonExcess,
     complete: aroundBreaks(() => config)(aroundLeft(aroundRoom(completeWithFallback))),
-    trace,
   });
   const log = createResponseLog((record) => access.push(asLine(record)), clock);
   const connections = createConnections(clock, (_, exchange, status) =>
     log.ended(exchange, status),
   );
   const routes = {
-    "/v1/chat/completions": { POST: handle(createChatCompletions(requestCheck(allExtensions))) },
+    "/v1/chat/completions": { POST: handle(createChatCompletions(requestCheck(installed))) },
   };
   const hooks = {
     renderError,
@@ -333,7 +332,9 @@ export function createMemoryGateway(
         const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
         const req = createRequest(bytes, { authorization: `Bearer ${KEY}`, ...headers });
         const res = new ClientResponse(resolve, reject) as unknown as ServerResponse;
-        answerRequest(connections.begin(req, res), routes, hooks).catch(reject);
+        const exchange = connections.begin(req, res);
+        exchange.observers = [observe?.(exchange) ?? []].flat();
+        answerRequest(exchange, routes, hooks).catch(reject);
       }),
   };
 }

@@ -3,7 +3,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../src/core/config.ts";
-import type { Extension } from "../../src/core/extension/extension.ts";
+import { install } from "../../src/core/extension/install.ts";
+import type { Extension } from "../../src/core/extension/installer.ts";
 import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
 import {
   copySettled,
@@ -70,7 +71,7 @@ export function createScene(options: SceneOptions = {}): Scene {
   const books = openBooks(config as unknown as Config, {
     clock,
     diagnose: (event) => events.push(event as Record<string, unknown>),
-    extensions,
+    installed: install(extensions),
     recovers,
   });
   const pass = (): Promise<SyncResult> => copySettled(books);

@@ -3,7 +3,8 @@
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSigner } from "../../src/extensions/money/seals/sign.ts";
-import type { SigningExtension } from "../../src/extensions/money/usage/index.ts";
+import type { Extension } from "../../src/core/extension/installer.ts";
+import { signerSlot } from "../../src/extensions/money/usage/index.ts";
 import { verifyBooks, type VerifyOptions } from "../../src/extensions/money/seals/verify.ts";
 import { configFile, openLine } from "./books.ts";
 import { folder } from "./folder.ts";
@@ -12,9 +13,9 @@ import { createScene, request, type Scene } from "./projection.ts";
 import { runHere } from "./run-here.ts";
 
 /** Signs for the data_dir, as `seals.enabled` has it. */
-export const signing: SigningExtension = {
+export const signing: Extension = {
   name: "signing",
-  openSigner: (_config, dataDir) => createSigner(dataDir),
+  install: (gateway) => gateway.fill(signerSlot, (_config, dataDir) => createSigner(dataDir)),
 };
 
 /** Two segments a day: gateways with two workers. The first one goes on after midnight. */

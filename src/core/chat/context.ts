@@ -5,8 +5,8 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Hold, Ledger, RequestTrace } from "../ledger/ledger.ts";
-import type { Observer } from "../observer.ts";
+import type { Hold, Ledger } from "../ledger/ledger.ts";
+import type { Observers } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
 import type { Complete } from "../routing/fallback.ts";
@@ -36,23 +36,19 @@ export interface ChatServices {
   readonly limiter: Limiter;
   /** Opens each request before a provider is called. Without books it keeps nothing. */
   readonly ledger: Ledger;
-  /** Hears of requests that are opened and settled, and of chunks that are sent. */
-  readonly observer: Observer;
   /** Gets failed attempts and other events of models, and bugs of this program. */
   readonly diagnose: Diagnose;
   /** Stamps replies, and times attempts and deadlines. */
   readonly clock: Clock;
-  /** As Extension.jsonExcess. */
+  /** As slots.jsonExcess. */
   readonly jsonExcess: JsonExcess | undefined;
   /** Completes a request: routing/fallback.ts, with what extensions put around it. */
   readonly complete: Complete;
-  /** As GatewayPart.trace. */
-  readonly trace: ((exchange: Exchange) => RequestTrace) | undefined;
   /** Absent or undefined: no extension has budgets. */
   readonly hold?: HoldFor | undefined;
 }
 
-/** As GatewayPart.hold. Undefined: the request falls under no budget. */
+/** As slots.hold. Undefined: the request falls under no budget. */
 export type HoldFor = (request: AcceptedRequest) => Hold | undefined | Promise<Hold | undefined>;
 
 /** A request that was admitted and checked, and has candidates. */
@@ -77,8 +73,8 @@ export interface AcceptedRequest {
   readonly inFlight: () => number;
   /** Tells the operator what happened to a model. */
   readonly report: ReportEvent;
-  /** Undefined: it is not traced. */
-  readonly trace: RequestTrace | undefined;
+  /** What hears of it. */
+  readonly observers: Observers;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;
   /** The hold for it. Absent or undefined: there is none, or none yet. */

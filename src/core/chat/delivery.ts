@@ -31,9 +31,9 @@ export interface Delivery {
 }
 
 export function createDelivery(request: AcceptedRequest, services: ChatServices): Delivery {
-  const { api, exchange, chat, config } = request;
+  const { api, exchange, chat, config, observers } = request;
   const { res, log, cancel, requestId } = exchange;
-  const { observer, clock } = services;
+  const { clock } = services;
   const sink = chat.stream
     ? createEventSink(
         res,
@@ -78,7 +78,9 @@ export function createDelivery(request: AcceptedRequest, services: ChatServices)
       const events = joint + added;
       joint = "";
       const now = clock.monotonic();
-      if (streamed) observer.chunkSent?.(serving.model.name, now - lastWriteAt);
+      if (streamed)
+        for (const observer of observers)
+          observer.chunkSent?.(serving.model.name, now - lastWriteAt);
       lastWriteAt = now;
       streamed = true;
       return sink!.write(events);

@@ -6,6 +6,7 @@ import { ClientGone } from "../http/cancel.ts";
 import type { Exchange, Handler } from "../http/exchange.ts";
 import { apiErrorOf } from "../error-responses.ts";
 import { ProviderError } from "../providers/provider-error.ts";
+import type { Observers } from "../observer.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
 import { errorFields, toClientError } from "../routing/failure.ts";
 import { CompletionFailed, notStarted } from "../routing/fallback.ts";
@@ -27,7 +28,8 @@ export function createChatHandlers(
   let inFlight = 0;
 
   return (api) => async (exchange) => {
-    const trace = services.trace?.(exchange);
+    const observers: Observers = exchange.observers;
+    for (const observer of observers) observer.asked?.();
     if (api.requestIdHeader) exchange.res.setHeader(api.requestIdHeader, exchange.requestId);
     const { config, catalog, keyring } = inForce();
     refuseOverload(config, inFlight);
@@ -58,7 +60,7 @@ export function createChatHandlers(
           candidates,
           startedAt,
           report,
-          trace,
+          observers,
           inFlight: () => inFlight,
           releaseSlot,
         };
@@ -103,7 +105,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
       retain: exchange.retain,
       clock: services.clock,
       report: request.report,
-      trace: request.trace,
+      observers: request.observers,
     });
     await delivery.complete(progress, () => settlement.settle(progress, COMPLETED));
   } catch (thrown) {

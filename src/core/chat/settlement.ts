@@ -27,8 +27,8 @@ export interface LedgerSettlement {
  * given back when it is settled, or cannot be opened.
  */
 export function openInLedger(request: AcceptedRequest, services: ChatServices): LedgerSettlement {
-  const { exchange, caller, chat, config, startedAt, hold } = request;
-  const { ledger, observer, clock } = services;
+  const { exchange, caller, chat, config, startedAt, hold, observers } = request;
+  const { ledger, clock } = services;
   const opening: Opening = {
     requestId: exchange.requestId,
     account: caller.account,
@@ -44,7 +44,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
     hold?.settle(undefined);
     throw error;
   }
-  observer.opened?.(opening, chat);
+  for (const observer of observers) observer.opened?.(opening, chat);
   let settled: Promise<void> | undefined;
 
   function settle(progress: RequestProgress, outcome: Outcome): Promise<void> {
@@ -67,8 +67,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
     };
     logCharge(exchange.log, settlement);
     const durationMs = clock.monotonic() - startedAt;
-    observer.settled?.(opening, settlement, Math.round(durationMs));
-    request.trace?.settled(settlement, durationMs);
+    for (const observer of observers) observer.settled?.(opening, settlement, durationMs);
     const written = entry.settle(settlement);
     const isKept = entry.opened.then(
       () => written,

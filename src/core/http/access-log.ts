@@ -4,7 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../clock.ts";
 import type { LiveExchange } from "./connection.ts";
-import type { LogFields } from "./exchange.ts";
+import type { AccessRecord, Exchange, LogFields } from "./exchange.ts";
 import type { ErrorResponse } from "./responses.ts";
 import { pathOf } from "./router.ts";
 
@@ -13,24 +13,11 @@ const MAX_LOGGED = 512;
 /** How long a line waits for a handler. */
 const HANDLER_MS = 10_000;
 
-/** The fields that every line has, and those of LogFields. An undefined one is left out. */
-export interface AccessRecord extends Readonly<LogFields> {
-  /** When the response ended, in ISO 8601. */
-  readonly time: string;
-  /** As in X-Request-Id. */
-  readonly request_id: string;
-  /** Null if the request could not be parsed. */
-  readonly method: string | null;
-  /** Without the query. Null if the request could not be parsed. */
-  readonly path: string | null;
-  /** 499 if the client left before it had the whole response. */
-  readonly status: number;
-  /** From the parsed head to the end of the response, in milliseconds, to the microsecond. */
-  readonly duration_ms: number;
-}
-
-/** Receives the record of every response when it has left or has been broken off. */
-export type AccessLog = (record: AccessRecord) => void;
+/**
+ * Receives the record of every response when it has left or has been broken off. `exchange`
+ * undefined: the request could not be parsed.
+ */
+export type AccessLog = (record: AccessRecord, exchange: Exchange | undefined) => void;
 
 export interface ResponseLog {
   /** Logs an exchange that is over. */
@@ -51,13 +38,13 @@ export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog 
       const durationMs = clock.monotonic() - exchange.startedAt;
       const end = { time: clock.now(), status, durationMs };
       if (exchange.delivered || exchange.handled) {
-        access(accessRecord(exchange, end));
+        access(accessRecord(exchange, end), exchange);
         return;
       }
       const write = (): void => {
         if (!waiting.delete(write)) return;
         timer.cancel();
-        access(accessRecord(exchange, end));
+        access(accessRecord(exchange, end), exchange);
         if (waiting.size === 0) onSettled?.();
       };
       const timer = clock.after(HANDLER_MS, write);
@@ -66,7 +53,7 @@ export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog 
     },
     refused({ code, status }, requestId, req) {
       const end = { time: clock.now(), status, durationMs: 0 };
-      access(accessRecord({ requestId, req, log: { error_code: code } }, end));
+      access(accessRecord({ requestId, req, log: { error_code: code } }, end), undefined);
     },
     async settle(ms) {
       if (waiting.size === 0) return;

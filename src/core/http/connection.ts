@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock, Timer } from "../clock.ts";
 import { Cancel, ClientGone } from "./cancel.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Exchange, ExchangeObserver } from "./exchange.ts";
 import { requestId } from "./request-id.ts";
 
 /** How long the last bytes of an aborted response may take to reach a client that reads slowly. */
@@ -24,6 +24,8 @@ export interface LiveExchange extends Exchange {
   delivered: boolean;
   /** The bytes that `retain` has counted. */
   retained: number;
+  /** None before the server has asked for them. */
+  observers: readonly ExchangeObserver[];
   /** The handler has returned or thrown: it adds nothing more to `log`. */
   handled: boolean;
   /** Called when `handled` becomes true. Absent: there is no listener. */
@@ -97,6 +99,7 @@ export function createExchange(
     log: {},
     delivered: false,
     retained: 0,
+    observers: [],
     handled: false,
     abort(reason) {
       cancel.abort(reason);

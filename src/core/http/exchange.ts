@@ -27,6 +27,8 @@ export interface Exchange {
   onEnd(listener: () => void): void;
   /** Fields that the handler adds to the line of the access log. */
   readonly log: LogFields;
+  /** What hears of it. */
+  readonly observers: readonly ExchangeObserver[];
 }
 
 /** Fields of the access log that only a handler knows. */
@@ -59,6 +61,31 @@ export interface LogFields {
   error_code?: string | undefined;
   /** The path of the request field that is to blame. */
   param?: string | null | undefined;
+}
+
+/** The fields that every line has, and those of LogFields. An undefined one is left out. */
+export interface AccessRecord extends Readonly<LogFields> {
+  /** When the response ended, in ISO 8601. */
+  readonly time: string;
+  /** As in X-Request-Id. */
+  readonly request_id: string;
+  /** Null if the request could not be parsed. */
+  readonly method: string | null;
+  /** Without the query. Null if the request could not be parsed. */
+  readonly path: string | null;
+  /** 499 if the client left before it had the whole response. */
+  readonly status: number;
+  /** From the parsed head to the end of the response, in milliseconds, to the microsecond. */
+  readonly duration_ms: number;
+}
+
+/** What hears of an exchange. Every member may be absent. */
+export interface ExchangeObserver {
+  /**
+   * The response has left, whole or not. `route` is the path of the route, `/v1/models/{id}`;
+   * "other" if there is none.
+   */
+  responded?(route: string, record: AccessRecord): void;
 }
 
 /**

@@ -15,7 +15,7 @@ import {
   type LiveExchange,
   type Pipeline,
 } from "./connection.ts";
-import type { Routes } from "./exchange.ts";
+import type { Exchange, ExchangeObserver, Routes } from "./exchange.ts";
 import { createRefusals } from "./refusals.ts";
 import { answerRequest, type RequestHooks } from "./request-listener.ts";
 
@@ -60,6 +60,8 @@ export interface ServerDeps extends RequestHooks {
   readonly clock: Clock;
   /** Called once for each response, also for those that no handler made. */
   readonly access: AccessLog;
+  /** Called once for each request whose head was read. Absent: nothing hears of exchanges. */
+  readonly observe?: (exchange: Exchange) => readonly ExchangeObserver[];
 }
 
 export interface Server {
@@ -89,6 +91,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       return;
     }
     const exchange = connections.begin(req, res);
+    if (deps.observe) exchange.observers = deps.observe(exchange);
     if (draining) res.setHeader("Connection", "close");
     answerRequest(exchange, routes, deps);
   }

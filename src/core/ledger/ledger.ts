@@ -105,16 +105,6 @@ export interface Hold {
   settle(settlement: Settlement | undefined): void;
 }
 
-/** Follows one request, for an extension that traces. */
-export interface RequestTrace {
-  /** Headers that tell the provider of the trace. Called for each attempt, when it is sent. */
-  headers(): Readonly<Record<string, string>>;
-  /** An attempt has ended at this moment. */
-  attempted(record: AttemptRecord): void;
-  /** The request has ended at the providers, `durationMs` after its opening. */
-  settled(settlement: Settlement, durationMs: number): void;
-}
-
 /** The entry of one request. */
 export interface LedgerEntry {
   /** Resolves when a provider may be called. Rejects with an ApiError if the ledger is faulty. */

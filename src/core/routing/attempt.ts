@@ -4,10 +4,10 @@
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
-import type { RequestTrace } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
 import type { Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
+import type { Observers } from "../observer.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect } from "../providers/dialect.ts";
@@ -62,8 +62,8 @@ export interface RequestContext {
   readonly clock: Clock;
   /** Called for failed attempts, events that cannot be read, and bugs. */
   readonly report: ReportEvent;
-  /** Undefined: it is not traced. */
-  readonly trace: RequestTrace | undefined;
+  /** What hears of the request. */
+  readonly observers: Observers;
   /**
    * Chooses among the candidates that have not been asked, after these failures. Absent: all stay,
    * in their order.
@@ -177,7 +177,7 @@ function send(
       "User-Agent": "chat-gateway",
       ...provider.headers,
       ...headers,
-      ...options.trace?.headers(),
+      ...traceHeaders(options.observers),
     },
     body: guarded(reportBug, write, { permanent: true }),
     cancel,
@@ -185,6 +185,14 @@ function send(
     sent: deadlines.sent,
     resent: options.resent,
   });
+}
+
+/** The headers by which observers tell the provider of a trace. */
+function traceHeaders(observers: Observers): Readonly<Record<string, string>> | undefined {
+  let headers: Record<string, string> | undefined;
+  for (const observer of observers)
+    if (observer.headers) headers = { ...headers, ...observer.headers() };
+  return headers;
 }
 
 /** Reads the reply in whichever form it came. Throws a ProviderError if it cannot be read. */

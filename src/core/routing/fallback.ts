@@ -149,14 +149,15 @@ async function tryOnce(
   function record(error: unknown): void {
     const endedAt = clock.monotonic();
     const { outcome, detail } = attemptOutcome(error);
-    records.push({
+    const attempted: AttemptRecord = {
       model: model.name,
       provider: model.provider.name,
       outcome,
       duration_ms: Math.round(endedAt - startedAt),
       ...detail,
-    });
-    context.trace?.attempted(records.at(-1)!);
+    };
+    records.push(attempted);
+    for (const observer of context.observers) observer.attempted?.(attempted);
     startedAt = endedAt;
   }
 

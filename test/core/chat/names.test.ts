@@ -108,9 +108,9 @@ describe("names such as __proto__, constructor and toString", () => {
   });
 
   it("have figures of their own where the name alone is the label, also added up over processes", () => {
-    const { observer, report } = startCounting();
+    const { observer, samples } = startCounting();
     for (const name of NAMES) observer.chunkSent?.(name, 5);
-    const sums = merge([report(), structuredClone(report())]);
+    const sums = merge([samples, structuredClone(samples)]);
     const pieces = sums.get("chat_gateway_time_between_chunks_seconds");
     assert.deepEqual([...(pieces?.keys() ?? [])], NAMES);
     for (const figures of pieces?.values() ?? []) assert.equal(figures.at(-1), 0.01);

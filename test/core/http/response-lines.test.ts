@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { LiveExchange } from "../../../src/core/http/connection.ts";
-import { createResponseLog, type AccessRecord } from "../../../src/core/http/access-log.ts";
+import { createResponseLog } from "../../../src/core/http/access-log.ts";
+import type { AccessRecord } from "../../../src/core/http/exchange.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { within } from "../../support/wait.ts";
 

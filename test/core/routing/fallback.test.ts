@@ -55,7 +55,7 @@ function start(
     retain: () => undefined,
     clock,
     report: (event) => events.push(event),
-    trace: undefined,
+    observers: [],
     inFlight: () => 1,
     ...hooks,
   });

@@ -4,10 +4,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isLarge, parseText } from "../../../src/core/schema/large-json.ts";
 import { atOnce } from "../../../src/core/turns.ts";
-import { extension } from "../../../src/extensions/bounds/json-bounds/index.ts";
+import { slots } from "../../../src/core/extension/places.ts";
+import { installed } from "../../support/config.ts";
 
 const LARGE_CHARS = 32 * 1024;
-const { jsonExcess } = extension;
+const jsonExcess = installed.filled(slots.jsonExcess);
 const retain = (): void => undefined;
 const parse = (text: string, maxValues = 10): unknown =>
   atOnce(parseText(text, maxValues, { jsonExcess, retain }));

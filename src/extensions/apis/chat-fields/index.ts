@@ -1,7 +1,8 @@
 // Fields of OpenAI's chat completions beyond the contract: checked, and then kept for the providers
 // that take them, translated, or refused where the reply would be another than the client asked
 // for. What becomes of every field stands in the manual, in the chapter "fields".
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { moments } from "../../../core/extension/places.ts";
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
 import { makeCheck, type Check } from "../../../core/schema/checker.ts";
@@ -15,7 +16,10 @@ const PARTICIPANT = /^[^\s<|\\/>]{1,64}$/;
 /** The roles whose messages may have a name at OpenAI. */
 const NAMED: readonly unknown[] = ["system", "developer", "user", "assistant"];
 
-export const extension: Extension = { name: "chat-fields", extendRequest: withChatFields };
+export const extension: Extension = {
+  name: "chat-fields",
+  install: (gateway) => gateway.on(moments.extendRequest, withChatFields),
+};
 
 /** The check with these fields. */
 export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {

@@ -15,4 +15,8 @@ export {
 } from "./messages.ts";
 export { apiEnabled, type ApiName } from "./settings.ts";
 
-export const extension: ConfigExtension = { name: "client-apis", settings: [apis] };
+export const extension: ConfigExtension = {
+  name: "client-apis",
+  settings: [apis],
+  install: () => undefined,
+};

@@ -3,6 +3,7 @@
 import { strict } from "../../../config/fields.ts";
 import type { ConfigExtension } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
+import { moments } from "../../../core/extension/places.ts";
 import { optional } from "../../../core/schema/checker.ts";
 import { createGuard } from "./guard.ts";
 import { originsCheck, type Origins } from "./origins.ts";
@@ -19,8 +20,10 @@ const cors = defineSetting<CorsSettings | undefined>("server.cors", undefined, (
 export const extension: ConfigExtension = {
   name: "cors",
   settings: [cors],
-  guard(config) {
-    const settings = cors.of(config);
-    return settings && createGuard(settings.origins);
+  install(gateway) {
+    gateway.on(moments.guards, (config) => {
+      const settings = cors.of(config);
+      return settings && createGuard(settings.origins);
+    });
   },
 };

@@ -2,10 +2,14 @@
 // of data_dir. Without this extension the key is random, and lives as long as the process.
 import { randomBytes } from "node:crypto";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
 import { fingerprintSecretOf } from "../../scale/data-files/index.ts";
 
-export const extension: Extension = { name: "fingerprint", fingerprintKey };
+export const extension: Extension = {
+  name: "fingerprint",
+  install: (gateway) => gateway.fill(slots.fingerprintKey, fingerprintKey),
+};
 
 /** If the secret cannot be had, a random key stands in: there is never a hash without a key. */
 export function fingerprintKey(dataDir: string, diagnose: Diagnose): Buffer {

@@ -2,8 +2,8 @@
 // asked where its format can say so. Else the figure is the gateway's own estimate, and says so.
 import { authenticate, readRequest, requireAdmission } from "../../../core/chat/admission.ts";
 import type { ClientApi } from "../../../core/chat/client-api.ts";
-import type { GatewayContext } from "../../../core/extension/extension.ts";
-import { soleOf } from "../../../core/extension/gateway-parts.ts";
+import type { GatewayContext } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
@@ -102,9 +102,9 @@ function unlessRefused(error: unknown): undefined {
 }
 
 export function createCountHandler(api: ClientApi, context: GatewayContext): Handler {
-  const { current, limiter, clock, extensions } = context;
+  const { current, limiter, clock, installed } = context;
   const counted: ClientApi = { ...api, read: readCountRequest };
-  const jsonExcess = soleOf(extensions, "jsonExcess");
+  const jsonExcess = installed.filled(slots.jsonExcess);
   return async (exchange) => {
     exchange.res.setHeader(REQUEST_ID_HEADER, exchange.requestId);
     const { config, catalog, keyring } = current();

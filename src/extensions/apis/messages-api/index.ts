@@ -1,9 +1,11 @@
 // POST /v1/messages: Anthropic's Messages API for clients, with its counts of tokens, and the list
 // of models in its form.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
+import type { Create, Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
 import { apiEnabled, authorization } from "../client-apis/index.ts";
-import type { ModelListExtension } from "../model-list/index.ts";
-import type { DescribedExtension } from "../openapi/index.ts";
+import { modelListForms } from "../model-list/index.ts";
+import { descriptions } from "../openapi/index.ts";
 import { createCountHandler } from "./count-tokens.ts";
 import { describe } from "./description.ts";
 import { withDetails } from "./detailed-errors.ts";
@@ -25,14 +27,29 @@ const messagesApi: ClientApi = {
   errorEvents: (error, requestId) => eventText(errorEvent(error, requestId)),
 };
 
-export const extension: ModelListExtension & DescribedExtension = {
+/** Makes this only if the configuration wants the API. */
+const ifEnabled =
+  <T>(create: Create<T>): Create<T> =>
+  (context) =>
+    apiEnabled(context.config, "messages") ? create(context) : undefined;
+
+export const extension: Extension = {
   name: "messages-api",
-  describe,
-  modelListForm,
-  start(context) {
-    if (!apiEnabled(context.config, "messages")) return {};
-    const { path } = messagesApi;
-    const routes = { [`${path}/count_tokens`]: { POST: createCountHandler(messagesApi, context) } };
-    return { apis: [messagesApi], routes, around: withDetails };
+  install(gateway) {
+    gateway.on(descriptions, describe);
+    gateway.on(modelListForms, () => modelListForm);
+    gateway.fill(
+      slots.clientApi("messages"),
+      ifEnabled(() => messagesApi),
+    );
+    gateway.route(
+      "POST",
+      `${messagesApi.path}/count_tokens`,
+      ifEnabled((context) => createCountHandler(messagesApi, context)),
+    );
+    // The details of an error are those that the client gets: the outermost has the last word.
+    gateway.around(() => withDetails, {
+      outside: ["responses-api", "budgets", "sticky", "recovery"],
+    });
   },
 };

@@ -3,11 +3,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { authenticate } from "../../../core/chat/admission.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
-import type { Exchange, Routes } from "../../../core/http/exchange.ts";
+import { moment, type Extension, type GatewayContext } from "../../../core/extension/installer.ts";
+import type { Exchange } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { noSuchModel } from "../../../core/routing/catalog.ts";
-import type { Snapshot } from "../../../core/chat/context.ts";
 import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
 
 /** A model as the list has it. */
@@ -36,11 +35,8 @@ export interface ModelListForm {
   list(models: readonly ListedModel[], query: URLSearchParams): object;
 }
 
-/** An extension that brings a form. */
-export interface ModelListExtension extends Extension {
-  /** Absent: it brings none. Of several the first that applies to a request counts. */
-  readonly modelListForm?: ModelListForm;
-}
+/** Further forms are asked for. Of several the first that applies to a request counts. */
+export const modelListForms = moment<() => ModelListForm>("modelListForms");
 
 const OWN_FORM: ModelListForm = {
   appliesTo: () => true,
@@ -51,22 +47,32 @@ const OWN_FORM: ModelListForm = {
 
 export const extension: Extension = {
   name: "model-list",
-  start({ current, clock, extensions }) {
-    const forms = extensions.flatMap(({ modelListForm }: ModelListExtension) =>
-      modelListForm ? [modelListForm] : [],
-    );
-    return { routes: modelRoutes(current, forms, Math.floor(clock.now() / 1000)) };
+  install(gateway) {
+    gateway.route("GET", "/v1/models", (context) => {
+      const listed = createLister(context);
+      return (exchange) => {
+        const { models, form } = listed(exchange);
+        const [, query = ""] = (exchange.req.url ?? "").split("?", 2);
+        sendJson(exchange.res, 200, form.list(models, new URLSearchParams(query)));
+      };
+    });
+    gateway.route("GET", "/v1/models/{id}", (context) => {
+      const listed = createLister(context);
+      return (exchange, id) => {
+        const { models, form } = listed(exchange);
+        const model = models.find((each) => each.id === id);
+        if (!model) throw noSuchModel(id);
+        sendJson(exchange.res, 200, form.entry(model));
+      };
+    });
   },
 };
 
-/** `created`: the time that every entry states, in seconds since 1970. */
-function modelRoutes(
-  current: () => Snapshot,
-  forms: readonly ModelListForm[],
-  created: number,
-): Routes {
-  /** The models that the key may use, and the form for the client. */
-  function listed(exchange: Exchange) {
+/** Finds the models that the key of a request may use, and the form for its client. */
+function createLister({ current, clock, installed }: GatewayContext) {
+  const forms = installed.listeners(modelListForms).map(({ call }) => call());
+  const created = Math.floor(clock.now() / 1000);
+  return (exchange: Exchange) => {
     const { config, keyring, catalog } = current();
     const { headers } = exchange.req;
     const form = forms.find((each) => each.appliesTo(headers, config)) ?? OWN_FORM;
@@ -77,22 +83,5 @@ function modelRoutes(
       return { id, object: "model", created, owned_by: "chat-gateway", ...capabilities };
     });
     return { models, form };
-  }
-  return {
-    "/v1/models": {
-      GET(exchange) {
-        const { models, form } = listed(exchange);
-        const [, query = ""] = (exchange.req.url ?? "").split("?", 2);
-        sendJson(exchange.res, 200, form.list(models, new URLSearchParams(query)));
-      },
-    },
-    "/v1/models/{id}": {
-      GET(exchange, id) {
-        const { models, form } = listed(exchange);
-        const model = models.find((each) => each.id === id);
-        if (!model) throw noSuchModel(id);
-        sendJson(exchange.res, 200, form.entry(model));
-      },
-    },
   };
 }

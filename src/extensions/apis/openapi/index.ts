@@ -1,9 +1,9 @@
 // GET /openapi.json: the contract as an OpenAPI 3.1 document. The schema of a request is taken from
 // the check itself. Extensions that serve further APIs describe them here.
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
-import { requestCheck } from "../../../core/extension/gateway-parts.ts";
-import type { Routes } from "../../../core/http/exchange.ts";
+import { requestCheck } from "../../../core/extension/defaults.ts";
+import { moment, type Extension, type Installed } from "../../../core/extension/installer.ts";
+import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import document from "./openapi.json" with { type: "json" };
 
@@ -15,11 +15,8 @@ export interface Description {
   readonly schemas: Readonly<Record<string, object>>;
 }
 
-/** An extension that adds to the document. */
-export interface DescribedExtension extends Extension {
-  /** Undefined: with this configuration there is nothing to describe. */
-  readonly describe?: (config: Config) => Description | undefined;
-}
+/** The document is made. Undefined: with this configuration there is nothing to describe. */
+export const descriptions = moment<(config: Config) => Description | undefined>("descriptions");
 
 /** The names of the schemas of an operation. */
 export interface OperationSchemas {
@@ -64,13 +61,11 @@ export function describeOperation(
   };
 }
 
-/** The route of the document for this configuration. */
-export function openapiRoutes(config: Config, extensions: readonly Extension[]): Routes {
-  const described = extensions.flatMap(
-    ({ describe }: DescribedExtension) => describe?.(config) ?? [],
-  );
+/** Answers with the document for this configuration. */
+export function openapiHandler(config: Config, installed: Installed): Handler {
+  const described = installed.listeners(descriptions).flatMap(({ call }) => call(config) ?? []);
   const schemas: Record<string, object> = {
-    ChatCompletionRequest: requestCheck(extensions).schema,
+    ChatCompletionRequest: requestCheck(installed).schema,
     ...document.components.schemas,
   };
   const paths: Record<string, object> = { ...document.paths };
@@ -84,10 +79,14 @@ export function openapiRoutes(config: Config, extensions: readonly Extension[]):
     paths,
     components: { ...document.components, schemas },
   });
-  return { "/openapi.json": { GET: ({ res }) => sendJson(res, 200, text) } };
+  return ({ res }) => sendJson(res, 200, text);
 }
 
 export const extension: Extension = {
   name: "openapi",
-  start: ({ config, extensions }) => ({ routes: openapiRoutes(config, extensions) }),
+  install(gateway) {
+    gateway.route("GET", "/openapi.json", ({ config, installed }) =>
+      openapiHandler(config, installed),
+    );
+  },
 };

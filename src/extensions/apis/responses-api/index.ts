@@ -1,14 +1,15 @@
 // POST /v1/responses: OpenAI's Responses API. A request becomes the core's own and goes the way of
 // all others. What the model says becomes items and events.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
-import type { GatewayContext, GatewayPart } from "../../../core/extension/extension.ts";
+import type { Around, Extension, GatewayContext } from "../../../core/extension/installer.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { apiEnabled, authorization } from "../client-apis/index.ts";
 import { createSeal, fingerprintSecretOf } from "../../scale/data-files/index.ts";
-import type { DescribedExtension } from "../openapi/index.ts";
+import { descriptions } from "../openapi/index.ts";
 import { readRequest, type ReplyFacts } from "../responses-input/index.ts";
 import { describe } from "./description.ts";
 import { errorBody } from "./errors.ts";
@@ -17,11 +18,16 @@ import { createResponseWriter, type ResponseOptions, type ResponseWriter } from 
 
 const PATH = "/v1/responses";
 
-export const extension: DescribedExtension = {
+export const extension: Extension = {
   name: "responses-api",
-  describe,
-  start: startApi,
-  guard: (config) => (apiEnabled(config, "responses") ? refuseWebSockets(PATH) : undefined),
+  install(gateway) {
+    gateway.on(descriptions, describe);
+    gateway.fill(slots.clientApi("responses"), createApi);
+    gateway.around(() => withNotesOfReading, { outside: ["budgets", "sticky", "recovery"] });
+    gateway.on(moments.guards, (config) =>
+      apiEnabled(config, "responses") ? refuseWebSockets(PATH) : undefined,
+    );
+  },
 };
 
 /** No provider is asked in this format. The request is kept for its reply only. */
@@ -37,8 +43,13 @@ interface Asked {
   writer: ResponseWriter | undefined;
 }
 
-function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
-  if (!apiEnabled(config, "responses")) return {};
+/** By the request as it came. */
+const known = new WeakMap<NativeRequest, Asked>();
+/** Undefined: the request came in another format. */
+const askedIn = ({ native }: ChatRequest): Asked | undefined => native && known.get(native);
+
+function createApi({ config, clock, diagnose }: GatewayContext): ClientApi | undefined {
+  if (!apiEnabled(config, "responses")) return undefined;
   const { seal, open } = createSeal({
     purpose: "sealed reasoning",
     readSecret: () => fingerprintSecretOf(config.data_dir),
@@ -47,9 +58,6 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
       diagnose({ event: "reasoning_key_unavailable", level: "warn", detail });
     },
   });
-  const known = new WeakMap<NativeRequest, Asked>();
-  /** Undefined: the request came in another format. */
-  const askedIn = ({ native }: ChatRequest): Asked | undefined => native && known.get(native);
 
   function writerFor(chat: ChatRequest, served: Served): ResponseWriter {
     const facts = askedIn(chat)!.facts;
@@ -62,7 +70,7 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
     });
   }
 
-  const api: ClientApi = {
+  return {
     path: PATH,
     keepAlive: ": keep-alive\n\n",
     authorization,
@@ -86,23 +94,18 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
       return writer.fail(error, requestId);
     },
   };
-
-  return {
-    apis: [api],
-    around: (complete) => async (chat, candidates, deliver, context) => {
-      const { leftOut: tools = [], unreadReasoning = 0 } = askedIn(chat)?.facts ?? {};
-      if (tools.length > 0)
-        context.report("tools_left_out", candidates[0]!, { level: "info", tools });
-      const notes = [
-        ...(tools.length > 0 ? [`left out: ${tools.join(", ")}`] : []),
-        ...(unreadReasoning > 0
-          ? [`left out: reasoning sealed elsewhere (${unreadReasoning})`]
-          : []),
-      ];
-      return withNotes(notes, () => complete(chat, candidates, deliver, context));
-    },
-  };
 }
+
+/** Notes in the progress, and for the operator, what of a request could not be used. */
+const withNotesOfReading: Around = (complete) => async (chat, candidates, deliver, context) => {
+  const { leftOut: tools = [], unreadReasoning = 0 } = askedIn(chat)?.facts ?? {};
+  if (tools.length > 0) context.report("tools_left_out", candidates[0]!, { level: "info", tools });
+  const notes = [
+    ...(tools.length > 0 ? [`left out: ${tools.join(", ")}`] : []),
+    ...(unreadReasoning > 0 ? [`left out: reasoning sealed elsewhere (${unreadReasoning})`] : []),
+  ];
+  return withNotes(notes, () => complete(chat, candidates, deliver, context));
+};
 
 /** The progress of a request with these notes too, also if the request is not completed. */
 async function withNotes(

@@ -3,6 +3,7 @@
 import type { ConfigExtension } from "../../../config/extension.ts";
 import { integer, nullable, positive } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
+import { slots } from "../../../core/extension/places.ts";
 import type { Capacity } from "../../../core/http/connection.ts";
 import { HttpError } from "../../../core/http/http-error.ts";
 import { withDefault } from "../../../core/schema/checker.ts";
@@ -25,12 +26,15 @@ const maxConnections = defineSetting<number | null>(
 export const extension: ConfigExtension = {
   name: "capacity",
   settings: [maxBytes, maxConnections],
-  start: () => ({ around: countingKept }),
-  capacity: (config) =>
-    createCapacity(
-      maxConnections.of(config) ?? connectionShare(),
-      maxBytes.of(config) ?? heapShare(),
-    ),
+  install(gateway) {
+    gateway.around(() => countingKept);
+    gateway.fill(slots.capacity, (config) =>
+      createCapacity(
+        maxConnections.of(config) ?? connectionShare(),
+        maxBytes.of(config) ?? heapShare(),
+      ),
+    );
+  },
 };
 
 /** The bounds of one listener. Infinity: none. */

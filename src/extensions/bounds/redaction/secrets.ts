@@ -1,7 +1,8 @@
 // The secrets of a configuration: what must not show in a log, wherever it stands.
 import { passwordsIn } from "../../scale/stores/index.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Installed } from "../../../core/extension/installer.ts";
+import { moments } from "../../../core/extension/places.ts";
 
 export interface ConfigSecrets {
   /** Keys and passwords, as they are written in the configuration. */
@@ -11,10 +12,10 @@ export interface ConfigSecrets {
 }
 
 /** Those of the core's settings, and those that extensions name. */
-export function secretsIn(config: Config, extensions: readonly Extension[]): ConfigSecrets {
+export function secretsIn(config: Config, installed: Installed): ConfigSecrets {
   const { providers, keys, limits } = config;
   const apiKeys = [...providers.values()].flatMap(({ api_key = [] }) => api_key);
-  const added = extensions.flatMap(({ secrets }) => secrets?.(config) ?? []);
+  const added = installed.listeners(moments.secrets).flatMap(({ call }) => call(config));
   const texts = [...apiKeys, ...passwordsIn(limits.store), ...added];
   return { texts, digests: new Set(keys.map(({ digest }) => digest)) };
 }

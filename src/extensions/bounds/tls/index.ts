@@ -1,7 +1,7 @@
 // HTTPS on the public and on the admin listener. The certificate is read again at each reload.
 import https from "node:https";
-import type { ConfigExtension } from "../../../config/extension.ts";
-import type { ListenerSection, SecureSection } from "../../../core/extension/extension.ts";
+import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import { slots, type ListenerSection, type SecureSection } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { strict } from "../../../config/fields.ts";
 import type { Config } from "../../../core/config.ts";
@@ -24,8 +24,13 @@ const SETTINGS = {
 export const extension: ConfigExtension = {
   name: "tls",
   settings: Object.values(SETTINGS),
-  secure: secureSection,
-  issuesHere: (json) => [...issuesIn(json, "server"), ...issuesIn(json, "admin")],
+  install(gateway) {
+    gateway.fill(slots.secure, secureSection);
+    gateway.on(configMoments.issuesHere, (json) => [
+      ...issuesIn(json, "server"),
+      ...issuesIn(json, "admin"),
+    ]);
+  },
 };
 
 function secureSection(config: Config, section: ListenerSection): SecureSection | undefined {

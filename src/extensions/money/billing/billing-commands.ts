@@ -4,7 +4,7 @@ import { table } from "../../../command-line/table.ts";
 import { receiptsOf } from "../receipts/index.ts";
 import { withoutDetails } from "../records/index.ts";
 import { bookSizes, withCopiedBooks, withProgress } from "../books/index.ts";
-import { sealsStatements } from "../usage/index.ts";
+import { statementSealerSlot } from "../usage/index.ts";
 import { MONTH, statement, statementCsv } from "./statement.ts";
 
 const STATEMENT_COLUMNS = [
@@ -37,7 +37,7 @@ const MOST_TRACED = 10_000;
 
 /** What an account owes for a month, by model; as CSV record by record. */
 const runStatement = withCopiedBooks(async (context) => {
-  const { books, args, terminal, extensions } = context;
+  const { books, args, terminal, installed } = context;
   const { account = "", month = "", json, currency: asked } = args.values;
   const format = args.values["format"] ?? (json === undefined ? "table" : "json");
   const isSealed = args.values["sealed"] !== undefined;
@@ -51,7 +51,7 @@ const runStatement = withCopiedBooks(async (context) => {
     const filter = { account, month };
     return await reading(() => statementCsv(books.store, filter, terminal.print, asked));
   }
-  const sealer = books.signer && extensions.find(sealsStatements);
+  const sealer = books.signer && installed.filled(statementSealerSlot);
   if (isSealed && !sealer)
     throw new UsageError("--sealed needs seals.enabled in the configuration");
   const currency = asked ?? books.currency;
@@ -63,8 +63,7 @@ const runStatement = withCopiedBooks(async (context) => {
       `warning: ${requests} requests were billed in ${other} and are not in these sums: ` +
         `--currency ${other} has them`,
     );
-  if (isSealed && sealer)
-    return await reading(() => sealer.printSealedStatement(books, bill, terminal.print));
+  if (isSealed && sealer) return await reading(() => sealer(books, bill, terminal.print));
   if (format === "json") return await terminal.print(`${JSON.stringify(bill)}\n`);
   const rows = table(STATEMENT_COLUMNS, [...bill.lines, { model: "total", ...bill.total }]);
   return await terminal.print(`${account}, ${month}, in ${currency}\n${rows}`);

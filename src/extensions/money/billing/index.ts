@@ -1,16 +1,20 @@
 // What accounts owe, from the usage records: statements, the trace of a request, and the admin
 // listener's paths about costs.
-import type { ProgramExtension } from "../../../command-line/command.ts";
-import type { HostExtension, HostPart } from "../../scale/installation/index.ts";
+import { programSlots } from "../../../command-line/command.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { once } from "../../scale/installation/index.ts";
 import { shareBooks } from "../usage/index.ts";
 import { statementCommand, traceCommand } from "./billing-commands.ts";
 import { costRoutes } from "./cost-routes.ts";
 
-export const extension: ProgramExtension & HostExtension = {
+export const extension: Extension = {
   name: "billing",
-  commands: { "billing statement": statementCommand, "billing trace": traceCommand },
-  startOnce({ config, clock, diagnose, extensions }): HostPart {
-    const books = shareBooks(config, { clock, diagnose, extensions });
-    return { adminRoutes: costRoutes(books), close: books.close };
+  install(gateway) {
+    gateway.fill(programSlots.command("billing statement"), statementCommand);
+    gateway.fill(programSlots.command("billing trace"), traceCommand);
+    gateway.on(once, (host) => {
+      const books = shareBooks(host.config, host);
+      return { adminRoutes: costRoutes(books), close: books.close };
+    });
   },
 };

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Installed } from "../../../core/extension/installer.ts";
 import type { Command, CommandArguments, Terminal } from "../../../command-line/command.ts";
 import { watchReading } from "../days/index.ts";
 import type { SegmentCursor, StoreFault } from "../records/index.ts";
@@ -22,8 +22,8 @@ export interface BooksContext {
   readonly books: BooksFiles;
   /** Loaded without secrets (LoadForCommand). */
   readonly config: Config;
-  /** All extensions that are loaded. */
-  readonly extensions: readonly Extension[];
+  /** What all extensions have installed. */
+  readonly installed: Installed;
   /** The operand and the options of the command. */
   readonly args: CommandArguments;
   /** Prints the results and warnings of the command. */
@@ -37,10 +37,10 @@ type BooksWork = (context: BooksContext) => Promise<number | void>;
 export const withBooks =
   (work: BooksWork): Command["run"] =>
   async (args, terminal) => {
-    const { config, extensions } = await terminal.load(args, { withoutSecrets: true });
+    const { config, installed } = await terminal.load(args, { withoutSecrets: true });
     const diagnose = (event: object): void => terminal.warn(JSON.stringify(event));
-    const books = openBooks(config, { clock: systemClock, diagnose, extensions });
-    return await work({ books, config, extensions, args, terminal }).finally(() =>
+    const books = openBooks(config, { clock: systemClock, diagnose, installed });
+    return await work({ books, config, installed, args, terminal }).finally(() =>
       books.store.close(),
     );
   };

@@ -1,7 +1,8 @@
 // The books of a running gateway. Every request that goes to a provider is opened in the spend log
 // before, and settled in it after, with what it cost. In the background the usage sync copies
 // settled requests into the usage store.
-import type { GatewayContext, GatewayPart } from "../../../core/extension/extension.ts";
+import type { GatewayContext } from "../../../core/extension/installer.ts";
+import type { Ledger } from "../../../core/ledger/ledger.ts";
 import { createSpendLog, repeat, spend, waitAtMost } from "../ledger/index.ts";
 import { BooksFault, shareBooks, usage, type BooksFiles } from "../usage/index.ts";
 
@@ -34,8 +35,8 @@ export interface BooksStatus {
  * anything that may pass is in the report, a BooksStatus. Throws a ValidationError if the package
  * that the store needs is missing.
  */
-export function createBooks(context: GatewayContext): GatewayPart {
-  const { config, clock, diagnose } = context;
+export function createBooks(context: GatewayContext): Ledger {
+  const { config, clock, diagnose, on } = context;
   const books = shareBooks(config, context);
   const { files } = books;
   const log = createSpendLog({
@@ -63,24 +64,25 @@ export function createBooks(context: GatewayContext): GatewayPart {
     }
   }
 
-  return {
-    ledger: log,
-    async open() {
-      await log.start();
-      await waitAtMost(clock, FIRST_SYNC_MS, sync());
-      stopSyncing = repeat(clock, usage.of(config).sync_ms, sync);
-    },
-    report: (): BooksStatus => ({
+  on("open", async () => {
+    await log.start();
+    await waitAtMost(clock, FIRST_SYNC_MS, sync());
+    stopSyncing = repeat(clock, usage.of(config).sync_ms, sync);
+  });
+  on(
+    "report",
+    (): BooksStatus => ({
       spendFault: log.fault(),
       syncFault: books.syncFault(),
       lagMs: books.lagMs(),
     }),
-    async close() {
-      stopSyncing();
-      await log.close();
-      await waitAtMost(clock, LAST_SYNC_MS, sync().then(books.close));
-    },
-  };
+  );
+  on("close", async () => {
+    stopSyncing();
+    await log.close();
+    await waitAtMost(clock, LAST_SYNC_MS, sync().then(books.close));
+  });
+  return log;
 }
 
 /** The names of all segments that there ever were, as far as it is known. */

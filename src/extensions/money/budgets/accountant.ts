@@ -2,7 +2,6 @@
 // figures in memory or, if gateways share their budgets, asks the shared store. This process's own
 // spending and holds are in memory in both cases.
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
 import type { Offer } from "../estimates/index.ts";
 import {
   createOpening,
@@ -15,10 +14,10 @@ import {
 } from "../spent/index.ts";
 import {
   REFUSED_BY_STORE,
+  sharedBudgetsSlot,
   type Accountant,
   type Decision,
   type ReserveRequest,
-  type SharingExtension,
 } from "./contracts.ts";
 import { budgetsIn } from "./limits.ts";
 import { createTokenWindows, type Admission } from "./token-windows.ts";
@@ -32,23 +31,20 @@ interface Running {
   readonly admission: Admission;
 }
 
-const sharesBudgets = (extension: Extension): extension is SharingExtension =>
-  "shareBudgets" in extension;
-
 /** A request that costs nothing needs no budget. */
 const hasRoom = ({ amount, spent, held }: Figures, { cost, room }: Offer): boolean =>
   cost === 0n || spent + held + room <= amount;
 
-/** Throws as SharingExtension.shareBudgets. */
+/** Throws as sharedBudgetsSlot. */
 export function createAccountant(context: BooksContext): Accountant {
-  const { clock, extensions } = context;
+  const { clock, installed } = context;
   const purses = createPurses(clock.now);
   const windows = createTokenWindows(clock.monotonic);
   const opening = createOpening(context, purses, (before) =>
     withBooks(context, (books) => readSpent(books, true, before)),
   );
   const warn = createWarnings(context.diagnose);
-  const shared = extensions.find(sharesBudgets)?.shareBudgets({ ...context, purses, warn });
+  const shared = installed.filled(sharedBudgetsSlot)?.({ ...context, purses, warn });
   /** By the tokens of the requests. */
   const running = new Map<string, Running>();
   /** Of keys that have made requests: those of created keys are in no configuration. */

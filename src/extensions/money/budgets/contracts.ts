@@ -1,7 +1,7 @@
 // The interfaces between the parts of this extension, and to extensions that share budgets.
 // Requests and decisions are plain data that can be sent to another process.
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import { slot } from "../../../core/extension/installer.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";
 import type {
   BooksContext,
@@ -107,11 +107,10 @@ export interface SharingOptions extends BooksContext {
   readonly warn: (figures: Figures) => void;
 }
 
-/** An extension by which several gateways can share their budgets. */
-export interface SharingExtension extends Extension {
-  /**
-   * Undefined: the configuration names no server to share them in. Throws a ValidationError if the
-   * package for that server is missing.
-   */
-  shareBudgets(options: SharingOptions): SharedStore | undefined;
-}
+/**
+ * Shares the budgets of several gateways; undefined: the configuration names no server to share
+ * them in. Throws a ValidationError if the package for that server is missing. Empty: each gateway
+ * has its own.
+ */
+export const sharedBudgetsSlot =
+  slot<(options: SharingOptions) => SharedStore | undefined>("sharedBudgets");

@@ -16,7 +16,7 @@ import { spenderOf } from "./limits.ts";
 import { printed } from "./status.ts";
 import type { TokenState } from "./token-windows.ts";
 
-/** GatewayPart.hold. */
+/** As slots.hold. */
 export function createHold(accountant: Accountant) {
   /** A caller lives as long as its configuration does. */
   const spenders = new WeakMap<Caller, Spender>();

@@ -2,7 +2,7 @@
 // cost. A lookup reads files or asks a database, so the limiter bounds how many there are.
 import type { AdmissionDecision } from "../../../core/accounts/limiter.ts";
 import { authenticate } from "../../../core/chat/admission.ts";
-import type { Extension, GatewayContext } from "../../../core/extension/extension.ts";
+import type { Extension, GatewayContext } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError, SOON } from "../../../core/openai/errors.ts";
@@ -20,16 +20,16 @@ const MOST_AT_ONCE = 100;
 
 export const extension: Extension = {
   name: "receipts",
-  start(context) {
-    const books = shareBooks(context.config, context);
-    return {
-      routes: { "/v1/requests/{request_id}": { GET: answerWith(books, context) } },
-      async open() {
+  install(gateway) {
+    gateway.route("GET", "/v1/requests/{request_id}", (context) => {
+      const books = shareBooks(context.config, context);
+      context.on("open", async () => {
         // Reads what the first search needs. What goes wrong, that search meets too, and reports.
         findReceipts(books, { requestId: "", limit: 1 }).catch(() => undefined);
-      },
-      close: books.close,
-    };
+      });
+      context.on("close", books.close);
+      return answerWith(books, context);
+    });
   },
 };
 

@@ -1,7 +1,6 @@
 // The contract of the stores that keep usage records: files of data_dir, or a database. The
 // projection writes into one of them, and bills, budgets, receipts and proofs read from it.
-import type { ConfigExtension } from "../../../config/extension.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import { slot } from "../../../core/extension/installer.ts";
 import type { Dimension, SumBy } from "./sums.ts";
 import type { UsageRecord } from "./usage-record.ts";
 
@@ -129,11 +128,8 @@ export interface UsageStoreOptions {
   readonly place: () => string;
 }
 
-/** An extension that brings a store outside the data_dir. Its `store` states the addresses. */
-export interface UsageStoreExtension extends ConfigExtension {
-  /** Opens the store at an address. Throws a ValidationError if a package is missing. */
-  openUsageStore(options: UsageStoreOptions): UsageStore;
-}
-
-export const opensUsageStore = (extension: Extension): extension is UsageStoreExtension =>
-  "openUsageStore" in extension;
+/**
+ * Opens the store at an address outside the data_dir. Throws a ValidationError if a package is
+ * missing. Empty: usage.store can only be `file`.
+ */
+export const usageStoreSlot = slot<(options: UsageStoreOptions) => UsageStore>("usageStore");

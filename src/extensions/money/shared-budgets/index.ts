@@ -1,12 +1,15 @@
 // Budgets that several gateways share: they stand in the Redis or Valkey server of the limits.
 import { embeddedText } from "../../../embedded.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
 import { gatewayInstanceId } from "../../scale/data-files/index.ts";
-import type { SharedStore, SharingExtension, SharingOptions } from "../budgets/index.ts";
+import { sharedBudgetsSlot, type SharedStore, type SharingOptions } from "../budgets/index.ts";
 import { onError, openStoredScript } from "../../scale/redis/index.ts";
 import { createSharedStore } from "./shared-store.ts";
 
-export const extension: Extension & SharingExtension = { name: "shared-budgets", shareBudgets };
+export const extension: Extension = {
+  name: "shared-budgets",
+  install: (gateway) => gateway.fill(sharedBudgetsSlot, shareBudgets),
+};
 
 /** Throws a ValidationError if the package of the store is missing. */
 function shareBudgets(options: SharingOptions): SharedStore | undefined {

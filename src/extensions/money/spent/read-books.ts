@@ -3,7 +3,7 @@
 // first request, or later, and then only what had ended when the process began. What has ended
 // since is counted in memory, with a budget or without.
 import { DAY_MS } from "../../../config/fields.ts";
-import type { GatewayContext } from "../../../core/extension/extension.ts";
+import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
 import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
 import type { Budget, Purses, Spent } from "./purses.ts";
@@ -23,7 +23,7 @@ export interface Outcome {
 }
 
 /** What openBooks() needs. */
-export type BooksContext = Pick<GatewayContext, "config" | "extensions" | "clock" | "diagnose">;
+export type BooksContext = Pick<GatewayContext, "config" | "installed" | "clock" | "diagnose">;
 
 /** Runs a pass that copies what is settled, then does `work` on the books, and closes them. */
 export async function withBooks<T>(

@@ -3,16 +3,16 @@ import { resolve } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { Extension, GatewayContext } from "../../../core/extension/extension.ts";
+import type { GatewayContext, Installed } from "../../../core/extension/installer.ts";
 import { gatewayInstanceId, placeOf, withLock } from "../../scale/data-files/index.ts";
 import { spend } from "../ledger/index.ts";
-import { opensUsageStore, type UsageStore } from "../records/index.ts";
+import { usageStoreSlot, type UsageStore } from "../records/index.ts";
 import { createDays, type Days } from "../days/index.ts";
 import { createFileStore } from "../file-store/index.ts";
 import { createRetention, type Retention } from "./retention.ts";
 import type { SegmentReader } from "./segment-reader.ts";
 import { hasFileStore, usage } from "./settings.ts";
-import { opensSigner, type Signer } from "./signer.ts";
+import { signerSlot, type Signer } from "./signer.ts";
 
 /** The books of a data_dir. */
 export interface BooksFiles {
@@ -49,7 +49,7 @@ export interface BooksFiles {
 }
 
 /** What the books need besides the configuration. Extensions may bring the store and the signer. */
-export interface BooksOptions extends Pick<GatewayContext, "clock" | "diagnose" | "extensions"> {
+export interface BooksOptions extends Pick<GatewayContext, "clock" | "diagnose" | "installed"> {
   /** As BooksFiles.recovers. Absent: it is a command, and writes no log. */
   readonly recovers?: boolean;
 }
@@ -59,7 +59,7 @@ export interface BooksOptions extends Pick<GatewayContext, "clock" | "diagnose" 
  * ValidationError if the package that the store needs is not installed.
  */
 export function openBooks(config: Config, options: BooksOptions): BooksFiles {
-  const { clock, diagnose, extensions, recovers = false } = options;
+  const { clock, diagnose, installed, recovers = false } = options;
   // Absolute paths: if the working directory was deleted, Node 20's recursive mkdir of a relative
   // path never returns.
   const dataDir = resolve(config.data_dir);
@@ -68,9 +68,9 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
   return {
     dataDir,
     spendDir,
-    store: openStore(config, extensions, days),
+    store: openStore(config, installed, days),
     days,
-    signer: extensions.find(opensSigner)?.openSigner(config, dataDir),
+    signer: installed.filled(signerSlot)?.(config, dataDir),
     currency: config.currency,
     retention: createRetention(dataDir, spend.of(config).keep_days, clock),
     openSegments: new Map(),
@@ -82,15 +82,13 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
   };
 }
 
-function openStore(config: Config, extensions: readonly Extension[], days: Days): UsageStore {
+function openStore(config: Config, installed: Installed, days: Days): UsageStore {
   const { data_dir } = config;
   const { store: address } = usage.of(config);
   if (hasFileStore(config)) return createFileStore(resolve(data_dir, "usage"), days);
-  const opener = extensions
-    .filter(opensUsageStore)
-    .find(({ store }) => store?.scheme.test(address));
-  if (!opener) throw new TypeError("no extension opens usage.store");
-  return opener.openUsageStore({
+  const open = installed.filled(usageStoreSlot);
+  if (!open) throw new TypeError("no extension opens usage.store");
+  return open({
     address,
     dataDir: data_dir,
     gatewayInstanceId: () => gatewayInstanceId(data_dir),

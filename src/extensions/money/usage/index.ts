@@ -9,10 +9,6 @@ export {
 } from "./segment-reader.ts";
 export { hasFileStore, usage } from "./settings.ts";
 export { shareBooks, type SharedBooks } from "./shared-books.ts";
-export type { Signer, SigningExtension } from "./signer.ts";
-export {
-  sealsStatements,
-  type StatementSealer,
-  type StatementToSeal,
-} from "./statement-sealer.ts";
+export { signerSlot, type Signer } from "./signer.ts";
+export { statementSealerSlot, type StatementToSeal } from "./statement-sealer.ts";
 export { BooksFault, copySettled, syncUsage, type SyncResult } from "./sync.ts";

@@ -1,7 +1,7 @@
 // What an extension that signs does for the books. The books know nothing of keys; without such an
 // extension the lines of days are not signed.
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import { slot } from "../../../core/extension/installer.ts";
 
 /** Signs for one data_dir. */
 export interface Signer {
@@ -13,11 +13,8 @@ export interface Signer {
   signatureOf(digest: Buffer): string;
 }
 
-/** An extension that signs. */
-export interface SigningExtension extends Extension {
-  /** Undefined if the configuration does not want it. Changes nothing on the disk. */
-  openSigner(config: Config, dataDir: string): Signer | undefined;
-}
-
-export const opensSigner = (extension: Extension): extension is SigningExtension =>
-  "openSigner" in extension;
+/**
+ * Opens the signer of a data_dir; undefined if the configuration does not want it. Changes nothing
+ * on the disk. Empty: nothing is signed.
+ */
+export const signerSlot = slot<(config: Config, dataDir: string) => Signer | undefined>("signer");

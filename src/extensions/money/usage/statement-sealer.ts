@@ -1,5 +1,5 @@
 // What an extension that proves statements does for bills.
-import type { Extension } from "../../../core/extension/extension.ts";
+import { slot } from "../../../core/extension/installer.ts";
 import type { BooksFiles } from "./books-files.ts";
 
 /** What an account owes for a month, as `billing statement --json` prints it. */
@@ -12,18 +12,15 @@ export interface StatementToSeal {
   readonly currency: string;
 }
 
-/** An extension that proves statements. */
-export interface StatementSealer extends Extension {
-  /**
-   * Prints a statement with the records that it is made of and their proof, as one line of JSON.
-   * The books have a signer. `print` resolves when it takes more.
-   */
-  printSealedStatement(
-    books: BooksFiles,
-    statement: StatementToSeal,
-    print: (text: string) => Promise<void>,
-  ): Promise<void>;
-}
-
-export const sealsStatements = (extension: Extension): extension is StatementSealer =>
-  "printSealedStatement" in extension;
+/**
+ * Prints a statement with the records that it is made of and their proof, as one line of JSON. The
+ * books have a signer. `print` resolves when it takes more. Empty: statements cannot be sealed.
+ */
+export const statementSealerSlot =
+  slot<
+    (
+      books: BooksFiles,
+      statement: StatementToSeal,
+      print: (text: string) => Promise<void>,
+    ) => Promise<void>
+  >("statementSealer");

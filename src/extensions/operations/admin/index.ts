@@ -1,16 +1,18 @@
 // The admin listener: what the gateway does, for its operator. It stands on a loopback address by
 // default. Other extensions add the paths that it serves.
+import { configMoments, type ConfigExtension, type Warning } from "../../../config/extension.ts";
 import { port, strict } from "../../../config/fields.ts";
 import { isLoopback } from "../../../config/demo-key.ts";
-import type { Host, HostExtension, HostPart } from "../../scale/installation/index.ts";
+import { once, type Host, type HostPart } from "../../scale/installation/index.ts";
 import { accountLimitName } from "../../../core/accounts/limiter.ts";
-import { soleOf } from "../../../core/extension/gateway-parts.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
+import type { Config } from "../../../core/config.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { createServer, type Server } from "../../../core/http/server.ts";
-import { openapiRoutes } from "../../apis/openapi/index.ts";
+import { openapiHandler } from "../../apis/openapi/index.ts";
 import {
   boolean,
   fail,
@@ -78,24 +80,28 @@ const PLAIN_WARNING =
 
 export { DEFAULT_ADDRESS, sharePort } from "./port.ts";
 
-export const extension: HostExtension = {
+export const extension: ConfigExtension = {
   name: "admin",
   settings: [admin],
-  secrets(config) {
-    const password = admin.of(config)?.password;
-    return password === undefined ? [] : [password];
+  install(gateway) {
+    gateway.on(moments.secrets, (config) => {
+      const password = admin.of(config)?.password;
+      return password === undefined ? [] : [password];
+    });
+    gateway.on(configMoments.issues, portIssues);
+    gateway.on(configMoments.warnings, warningsOf);
+    gateway.on(once, startListener);
   },
-  issues: portIssues,
-  warnings(config) {
-    const configured = admin.of(config);
-    const warnings = portWarnings(config, configured !== undefined);
-    if (!configured || !isPlain(configured)) return warnings;
-    return [...warnings, { path: ["admin", "plain"], message: PLAIN_WARNING }];
-  },
-  startOnce,
 };
 
-function startOnce(host: Host): HostPart {
+function warningsOf(config: Config): readonly Warning[] {
+  const configured = admin.of(config);
+  const warnings = portWarnings(config, configured !== undefined);
+  if (!configured || !isPlain(configured)) return warnings;
+  return [...warnings, { path: ["admin", "plain"], message: PLAIN_WARNING }];
+}
+
+function startListener(host: Host): HostPart {
   const { config, diagnose } = host;
   const configured = admin.of(config);
   const options = {
@@ -103,15 +109,15 @@ function startOnce(host: Host): HostPart {
     sendMs: config.server.send_ms,
     ...DEFAULT_ADDRESS,
     ...configured,
-    secure: soleOf(host.extensions, "secure")?.(config, "admin"),
-    boundPipeline: soleOf(host.extensions, "boundPipeline"),
+    secure: host.installed.filled(slots.secure)?.(config, "admin"),
+    boundPipeline: host.installed.filled(slots.boundPipeline),
   };
   let address: string | undefined;
   let server: Server | undefined;
   return {
     adminRoutes: {
       "/status": { GET: statusHandler(host) },
-      ...openapiRoutes(config, host.extensions),
+      "/openapi.json": { GET: openapiHandler(config, host.installed) },
     },
     async listen() {
       if (configured && isPlain(configured))

@@ -1,5 +1,6 @@
 // The command `check`: validates a configuration, and prints what is odd in it. With --live it also
 // calls the providers.
+import { configMoments } from "../../../config/extension.ts";
 import {
   JSON_OPTION,
   type Command,
@@ -12,10 +13,10 @@ import { callProviders, liveText } from "./live.ts";
 import { warningsOf } from "./warnings.ts";
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<number> {
-  const { config, extensions, source } = await terminal.load(args, { here: true });
-  for (const { assertReady } of extensions) assertReady?.(config, extensions);
-  const found = extensions.flatMap((extension) => extension.warnings?.(config) ?? []);
-  const warnings = [...warningsOf(config, createFormats(extensions)), ...found].map(
+  const { config, installed, source } = await terminal.load(args, { here: true });
+  for (const { call } of installed.listeners(configMoments.assertReady)) call(config, installed);
+  const found = installed.listeners(configMoments.warnings).flatMap(({ call }) => call(config));
+  const warnings = [...warningsOf(config, createFormats(installed)), ...found].map(
     ({ path, message }) => ({
       path: pathText(path),
       message,
@@ -34,7 +35,7 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
     await terminal.answer(args, result, text);
     return 0;
   }
-  const providers = await callProviders(config, extensions);
+  const providers = await callProviders(config, installed);
   const ok = providers.every((answer) => answer.result !== "failed");
   await terminal.answer(args, { ...result, ok, providers }, `${text}${liveText(providers)}`);
   return ok ? 0 : 1;

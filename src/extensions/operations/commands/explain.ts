@@ -1,4 +1,5 @@
 // The command `explain`: the candidates of an alias in their order, and why.
+import { configMoments } from "../../../config/extension.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import type { Config } from "../../../core/config.ts";
@@ -22,7 +23,7 @@ export const explain: Command = {
   example: "explain auto/chat",
   options: { json: JSON_OPTION },
   async run(args, terminal) {
-    const { config, extensions } = await terminal.load(args);
+    const { config, installed } = await terminal.load(args);
     const { operand: name } = args;
     const alias = config.aliases.get(name);
     if (!alias) throw notAnAlias(name, config);
@@ -36,7 +37,7 @@ export const explain: Command = {
       ? WITH_CANDIDATES
       : WITHOUT;
     const rows = table(["rank", "model", "provider", "why"], candidates);
-    const notes = extensions.flatMap((extension) => extension.notes?.(alias) ?? []);
+    const notes = installed.listeners(configMoments.notes).flatMap(({ call }) => call(alias));
     const result = { alias: name, enabled, policy, candidates, ...(notes.length > 0 && { notes }) };
     const text = [fate, ...notes].join("\n");
     await terminal.answer(args, result, `${title}\n${rows}${text}\n`);

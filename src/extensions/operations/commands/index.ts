@@ -1,6 +1,13 @@
 // Commands about a configuration: `check` and `explain`.
-import type { ProgramExtension } from "../../../command-line/command.ts";
+import { programSlots } from "../../../command-line/command.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
 import { check } from "./check.ts";
 import { explain } from "./explain.ts";
 
-export const extension: ProgramExtension = { name: "commands", commands: { check, explain } };
+export const extension: Extension = {
+  name: "commands",
+  install(gateway) {
+    gateway.fill(programSlots.command("check"), check);
+    gateway.fill(programSlots.command("explain"), explain);
+  },
+};

@@ -2,8 +2,9 @@
 // dialect, with its key, over the network. Nothing is opened in a ledger, so nothing is booked.
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
-import { dialectsIn, soleOf } from "../../../core/extension/gateway-parts.ts";
+import type { Installed } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
+import { dialectsIn } from "../../../core/extension/defaults.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
 import { createMeter } from "../../../core/ledger/meter.ts";
 import { chatRequest } from "../../../core/openai/request.ts";
@@ -40,14 +41,14 @@ export interface LiveAnswer {
 /** Calls all providers at the same time. Resolves when each has answered or failed. */
 export function callProviders(
   config: Config,
-  extensions: readonly Extension[],
+  installed: Installed,
   deadlineMs = LIVE_DEADLINE_MS,
 ): Promise<readonly LiveAnswer[]> {
   const { models } = createCatalog(config, {
-    dialects: dialectsIn(extensions),
+    dialects: dialectsIn(installed),
     transport: fetchTransport(),
-    redact: soleOf(extensions, "createRedact")?.(config, extensions),
-    jsonExcess: soleOf(extensions, "jsonExcess"),
+    redact: installed.filled(slots.redact)?.(config, installed),
+    jsonExcess: installed.filled(slots.jsonExcess),
     mediaTokens: undefined,
     memory: createMemory(createFingerprint()),
     clock: systemClock,
@@ -109,7 +110,7 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
     retain: () => undefined,
     clock: systemClock,
     report: () => undefined,
-    trace: undefined,
+    observers: [],
     inFlight: () => 1,
     resent: () => undefined,
   });

@@ -1,13 +1,16 @@
 // Mistakes in a configuration that its shape does not show: members that stand twice, a vendor
 // without its key, an address that repeats what is appended to it.
-import type { ConfigExtension } from "../../../config/extension.ts";
+import { configMoments } from "../../../config/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
 import { repeatedMembers } from "./duplicates.ts";
 import { ruleIssues } from "./rules.ts";
 
 export { lacksKey, usesVendorsAddress } from "./rules.ts";
 
-export const extension: ConfigExtension = {
+export const extension: Extension = {
   name: "config-checks",
-  textIssues: repeatedMembers,
-  issues: ruleIssues,
+  install(gateway) {
+    gateway.on(configMoments.textIssues, repeatedMembers);
+    gateway.on(configMoments.issues, ruleIssues);
+  },
 };

@@ -1,24 +1,27 @@
 // The console: a page for a browser on the admin listener, one file without a network of its own.
 // The figures that it shows are those of the extension `history`.
-import type { HostExtension, HostPart } from "../../scale/installation/index.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { once } from "../../scale/installation/index.ts";
 import { createLive } from "./live.ts";
 import { page } from "./page.ts";
 import { tryHandler } from "./try.ts";
 
-export const extension: HostExtension = {
+export const extension: Extension = {
   name: "console",
-  startOnce(host): HostPart {
-    const live = createLive(host);
-    return {
-      adminRoutes: {
-        "/": {
-          GET({ res }) {
-            res.writeHead(200, page.headers).end(page.text);
+  install(gateway) {
+    gateway.on(once, (host) => {
+      const live = createLive(host);
+      return {
+        adminRoutes: {
+          "/": {
+            GET({ res }) {
+              res.writeHead(200, page.headers).end(page.text);
+            },
           },
+          "/events": { GET: live.open },
+          "/try": { POST: tryHandler(host.publicAddress) },
         },
-        "/events": { GET: live.open },
-        "/try": { POST: tryHandler(host.publicAddress) },
-      },
-    };
+      };
+    });
   },
 };

@@ -1,6 +1,6 @@
 // The record of one request: made from the events of the gateway when it is opened in the books,
 // when it is settled, and when its response has left.
-import type { AccessRecord } from "../../../core/http/access-log.ts";
+import type { AccessRecord } from "../../../core/http/exchange.ts";
 import type { Opening, Settlement } from "../../../core/ledger/ledger.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Asked, RequestEntry } from "./contracts.ts";
@@ -8,7 +8,7 @@ import { outcomeOf, type Outcome } from "./figures.ts";
 
 /** A request that was opened in the books, and how far it has come. */
 export interface LiveRequest {
-  /** The object itself, not a copy: Observer.settled() gets the same one. */
+  /** As it was opened in the ledger. */
   readonly opening: Opening;
   /** Taken from the checked request, which is not kept. */
   readonly asked: Asked;

@@ -1,7 +1,7 @@
 // One slice of time in one process: tallies, refusals and requests while they are counted. Every
 // map is bounded: of more accounts or models than there is room for, the rest is "other". What is
 // shown of single requests is made when the slice ends, for those that it keeps.
-import type { AccessRecord } from "../../../core/http/access-log.ts";
+import type { AccessRecord } from "../../../core/http/exchange.ts";
 import type { KeyCount, RefusalCount, RequestEntry, Slice } from "./contracts.ts";
 import { endedEntry, outcomeIn, type LiveRequest } from "./entries.ts";
 import { ACCOUNT, TOTAL, type Outcome } from "./figures.ts";

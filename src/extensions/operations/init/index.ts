@@ -1,5 +1,9 @@
 // A first configuration: the command `init`.
-import type { ProgramExtension } from "../../../command-line/command.ts";
+import { programSlots } from "../../../command-line/command.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
 import { initCommand } from "./init-command.ts";
 
-export const extension: ProgramExtension = { name: "init", commands: { init: initCommand } };
+export const extension: Extension = {
+  name: "init",
+  install: (gateway) => gateway.fill(programSlots.command("init"), initCommand),
+};

@@ -12,7 +12,7 @@ import {
   type FileContent,
 } from "../../../config/regular-file.ts";
 import { replaceFile, watchFile, type Found } from "../../scale/data-files/index.ts";
-import type { KeySource, KeySourceOptions } from "../../../core/extension/extension.ts";
+import type { KeySource, KeySourceOptions } from "../../../core/extension/places.ts";
 import { sha256 } from "../../../core/hash.ts";
 import { nullable } from "../../../config/fields.ts";
 import {

@@ -1,20 +1,30 @@
 // Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write
 // it. The admin listener has paths for the same.
-import type { ProgramExtension } from "../../../command-line/command.ts";
+import { programSlots } from "../../../command-line/command.ts";
+import { configMoments } from "../../../config/extension.ts";
+import { start, type Extension } from "../../../core/extension/installer.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
 import { COMMANDS } from "./commands.ts";
-import type { HostExtension } from "../../scale/installation/index.ts";
+import { once } from "../../scale/installation/index.ts";
 import { createdKeysIn, keysFault, watchKeys } from "./created-keys.ts";
 import { keyRoutes } from "./routes.ts";
 import { keylessAccounts } from "./warnings.ts";
 
 export { createdKeysIn } from "./created-keys.ts";
 
-export const extension: ProgramExtension & HostExtension = {
+export const extension: Extension = {
   name: "keys",
-  commands: COMMANDS,
-  openKeys: watchKeys,
-  start: ({ config }) => ({ report: () => keysFault(config.data_dir) }),
-  status: (faults) => ({ keys: { fault: faults.find((fault) => fault) ?? null } }),
-  startOnce: (host) => ({ adminRoutes: keyRoutes(host) }),
-  warnings: (config) => keylessAccounts(config, createdKeysIn(config.data_dir), Date.now()),
+  install(gateway) {
+    for (const [name, command] of Object.entries(COMMANDS))
+      gateway.fill(programSlots.command(name), command);
+    gateway.fill(slots.keySource, watchKeys);
+    gateway.on(start, ({ config, on }) => on("report", () => keysFault(config.data_dir)));
+    gateway.on(moments.status, (faults) => ({
+      keys: { fault: faults.find((fault) => fault) ?? null },
+    }));
+    gateway.on(configMoments.warnings, (config) =>
+      keylessAccounts(config, createdKeysIn(config.data_dir), Date.now()),
+    );
+    gateway.on(once, (host) => ({ adminRoutes: keyRoutes(host) }));
+  },
 };

@@ -1,9 +1,10 @@
 // The manual: Markdown pages in src/manual, one topic a page. The command `help`, the admin
 // listener and the console show them, so that an operator without a network has all of it.
 import { embeddedNames, embeddedText } from "../../../embedded.ts";
-import type { HostExtension } from "../../scale/installation/index.ts";
-import type { ProgramExtension } from "../../../command-line/command.ts";
+import { once } from "../../scale/installation/index.ts";
+import { programSlots } from "../../../command-line/command.ts";
 import type { Manual, Topic } from "../../../command-line/manual.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
@@ -55,8 +56,10 @@ const adminRoutes: Routes = {
   },
 };
 
-export const extension: ProgramExtension & HostExtension = {
+export const extension: Extension = {
   name: "manual",
-  manual,
-  startOnce: () => ({ adminRoutes }),
+  install(gateway) {
+    gateway.fill(programSlots.manual, manual);
+    gateway.on(once, () => ({ adminRoutes }));
+  },
 };

@@ -1,10 +1,11 @@
 // A listener of its own for what watches the gateway from another machine: Prometheus, and the
 // probes of an orchestrator. It serves figures and no secrets, so it needs no password, and nothing
 // can be changed through it.
+import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
 import { port, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
-import { soleOf } from "../../../core/extension/gateway-parts.ts";
+import { slots } from "../../../core/extension/places.ts";
 import type { Handler, Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { createServer, type Server } from "../../../core/http/server.ts";
@@ -16,7 +17,7 @@ import {
 } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { DEFAULT_ADDRESS as ADMIN_ADDRESS, sharePort } from "../admin/index.ts";
-import type { Host, HostExtension, HostPart } from "../../scale/installation/index.ts";
+import { once, type Host, type HostPart } from "../../scale/installation/index.ts";
 import { assertReady } from "./readiness.ts";
 
 interface Address {
@@ -41,13 +42,15 @@ const setting = defineSetting<Address | undefined>(
   { fixed: true },
 );
 
-export const extension: HostExtension = {
+export const extension: ConfigExtension = {
   name: "metrics-listener",
   settings: [setting],
-  issues: portIssues,
-  startOnce(host): HostPart {
-    const address = setting.of(host.config);
-    return address === undefined ? {} : startListener(host, address);
+  install(gateway) {
+    gateway.on(configMoments.issues, portIssues);
+    gateway.on(once, (host) => {
+      const address = setting.of(host.config);
+      return address === undefined ? {} : startListener(host, address);
+    });
   },
 };
 
@@ -81,7 +84,7 @@ function startListener(host: Host, { host: name, port: number }: Address): HostP
         port: number,
         receiveMs: config.server.receive_ms,
         sendMs: config.server.send_ms,
-        boundPipeline: soleOf(host.extensions, "boundPipeline"),
+        boundPipeline: host.installed.filled(slots.boundPipeline),
       };
       server = createServer(routesOf(host), options, {
         clock,

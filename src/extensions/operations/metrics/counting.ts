@@ -1,14 +1,15 @@
 // Counts the gateway's work in one process.
-import type { Observation } from "../../../core/extension/extension.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
+import type { RequestObserver } from "../../../core/observer.ts";
 import { faultKind } from "./faults.ts";
 import { count, newSamples, type Samples } from "./samples.ts";
 import { MAX_KNOWN, OTHER } from "./top-accounts.ts";
 
-/** An observation whose report is the samples. */
-export interface Counting extends Observation {
-  /** The samples since the start, and not a copy of them. */
-  report(): Samples;
+export interface Counting {
+  /** Hears of all requests: it keeps nothing of any. */
+  readonly observer: RequestObserver;
+  /** Counted since the start. */
+  readonly samples: Samples;
 }
 
 export function startCounting(): Counting {
@@ -40,9 +41,8 @@ export function startCounting(): Counting {
         countTimes(samples, modelRequested, settlement, durationMs);
         countCharge(samples, settlement);
       },
-      lineDropped: (log) => count(samples, "chat_gateway_log_lines_dropped_total", [log]),
     },
-    report: () => samples,
+    samples,
   };
 }
 

@@ -1,11 +1,7 @@
 // Metrics for Prometheus: counted in each process, and shown for all of them by GET /metrics of the
 // admin listener.
-import type {
-  Host,
-  HostExtension,
-  HostPart,
-  InstallationStatus,
-} from "../../scale/installation/index.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { once, type Host, type InstallationStatus } from "../../scale/installation/index.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { startCounting } from "./counting.ts";
 import { expose } from "./exposition.ts";
@@ -36,10 +32,16 @@ const refusalsOf = (look: InstallationStatus): ReadonlyMap<string, Figures> =>
     ]),
   );
 
-export const extension: HostExtension = {
+export const extension: Extension = {
   name: NAME,
-  observe: startCounting,
-  startOnce: (host): HostPart => ({ adminRoutes: { "/metrics": { GET: metricsHandler(host) } } }),
+  install(gateway) {
+    gateway.observe(({ on }) => {
+      const counting = startCounting();
+      on("report", () => counting.samples);
+      return () => counting.observer;
+    });
+    gateway.on(once, (host) => ({ adminRoutes: { "/metrics": { GET: metricsHandler(host) } } }));
+  },
 };
 
 function metricsHandler(host: Host): Handler {
@@ -56,8 +58,17 @@ function metricsHandler(host: Host): Handler {
     const look = await host.look();
     const shown = new Map<string, Figures>(samplesOf(look));
     shown.set("chat_gateway_refusals_total", top.shown());
+    shown.set("chat_gateway_log_lines_dropped_total", droppedLines(host));
     const text = expose(shown, look.status, delays);
     delays = {};
     res.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8").end(text);
   };
 }
+
+/** By log, where there are any. */
+const droppedLines = (host: Host): Figures =>
+  new Map(
+    Object.entries(host.droppedLines())
+      .filter(([, lines]) => lines > 0)
+      .map(([log, lines]) => [log, [lines]]),
+  );

@@ -1,9 +1,14 @@
 // Watches the configuration file of a running gateway, and the files of its secrets: a change is
 // put in force within a second. SIGHUP works without this extension.
-import type { ProgramExtension } from "../../../command-line/command.ts";
+import { programSlots } from "../../../command-line/command.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
 import { watchFile } from "../../scale/data-files/index.ts";
 
-export const extension: ProgramExtension = {
+export const extension: Extension = {
   name: "reload",
-  watchConfig: (file, state, changed) => watchFile(file, changed, { seen: state }),
+  install(gateway) {
+    gateway.fill(programSlots.watchConfig, (file, state, changed) =>
+      watchFile(file, changed, { seen: state }),
+    );
+  },
 };

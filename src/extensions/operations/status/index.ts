@@ -1,9 +1,13 @@
 // How a running gateway is, for its operator in a terminal: the commands `status` and `top`.
-import type { ProgramExtension } from "../../../command-line/command.ts";
+import { programSlots } from "../../../command-line/command.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
 import { statusCommand } from "./status-command.ts";
 import { topCommand } from "./top-command.ts";
 
-export const extension: ProgramExtension = {
+export const extension: Extension = {
   name: "status",
-  commands: { status: statusCommand, top: topCommand },
+  install(gateway) {
+    gateway.fill(programSlots.command("status"), statusCommand);
+    gateway.fill(programSlots.command("top"), topCommand);
+  },
 };

@@ -2,7 +2,8 @@
 // provider, over OTLP/HTTP with JSON. Each process that serves sends its own.
 import type { ConfigExtension } from "../../../config/extension.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Extension, GatewayContext, GatewayPart } from "../../../core/extension/extension.ts";
+import type { GatewayContext, Installed, Observe } from "../../../core/extension/installer.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
 import { randomHex } from "../../../core/ids.ts";
 import { createExporter, type Exported } from "./exporter.ts";
 import { createEnvelope } from "./otlp.ts";
@@ -13,59 +14,55 @@ import { secretsOf, telemetry } from "./settings.ts";
 export const extension: ConfigExtension = {
   name: "telemetry",
   settings: [telemetry],
-  secrets(config) {
-    const settings = telemetry.of(config);
-    return settings ? secretsOf(settings.otlp) : [];
-  },
-  start,
-  status(reports, config) {
-    if (!telemetry.of(config)) return {};
-    const sum = (figure: keyof Exported): number =>
-      reports.reduce<number>(
-        (all, each) => all + ((each as Exported | undefined)?.[figure] ?? 0),
-        0,
-      );
-    return { telemetry: { spans_sent: sum("sent"), spans_dropped: sum("dropped") } };
+  install(gateway) {
+    gateway.observe(observeSpans);
+    gateway.on(moments.secrets, (config) => {
+      const settings = telemetry.of(config);
+      return settings ? secretsOf(settings.otlp) : [];
+    });
+    gateway.on(moments.status, statusOf);
   },
 };
 
-function start({ config, extensions, clock, diagnose }: GatewayContext): GatewayPart {
+function statusOf(reports: readonly unknown[], config: Config): object {
+  if (!telemetry.of(config)) return {};
+  const sum = (figure: keyof Exported): number =>
+    reports.reduce<number>((all, each) => all + ((each as Exported | undefined)?.[figure] ?? 0), 0);
+  return { telemetry: { spans_sent: sum("sent"), spans_dropped: sum("dropped") } };
+}
+
+function observeSpans(context: GatewayContext): Observe | undefined {
+  const { config, installed, clock, diagnose, on } = context;
   const settings = telemetry.of(config);
-  if (!settings) return {};
+  if (!settings) return undefined;
   const envelope = createEnvelope({
     "service.name": settings.otlp.service_name,
     "service.instance.id": randomHex(16),
   });
   const send = createSend(settings.otlp, envelope, clock);
   const exporter = createExporter({ send, clock, diagnose });
-  let addresses = serverAddresses(config, extensions);
-  return {
-    trace: createRequestSpans({
-      clock,
-      emit: exporter.add,
-      addressOf: (provider) => addresses.get(provider),
-    }),
-    report: exporter.report,
-    reload(changed) {
-      const renewed = serverAddresses(changed, extensions);
-      return () => {
-        addresses = renewed;
-      };
-    },
-    close: exporter.close,
-  };
+  let addresses = serverAddresses(config, installed);
+  on("report", exporter.report);
+  on("reload", (changed) => {
+    const renewed = serverAddresses(changed, installed);
+    return () => {
+      addresses = renewed;
+    };
+  });
+  on("close", exporter.close);
+  return createRequestSpans({
+    clock,
+    emit: exporter.add,
+    addressOf: (provider) => addresses.get(provider),
+  });
 }
 
 /**
  * The hosts of the providers. One in whose name a secret stands is left out, and all of them where
  * no extension knows the secrets.
  */
-function serverAddresses(
-  config: Config,
-  extensions: readonly Extension[],
-): ReadonlyMap<string, ServerAddress> {
-  const redaction = extensions.find((extension) => extension.createRedact);
-  const redact = redaction?.createRedact?.(config, extensions);
+function serverAddresses(config: Config, installed: Installed): ReadonlyMap<string, ServerAddress> {
+  const redact = installed.filled(slots.redact)?.(config, installed);
   const addresses = new Map<string, ServerAddress>();
   for (const [name, { base_url }] of config.providers) {
     if (!redact || !URL.canParse(base_url)) continue;

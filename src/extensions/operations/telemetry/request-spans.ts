@@ -7,7 +7,9 @@ import { ClientGone } from "../../../core/http/cancel.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";
 import { pathOf } from "../../../core/http/router.ts";
 import { randomHex } from "../../../core/ids.ts";
-import type { AttemptRecord, RequestTrace, Settlement } from "../../../core/ledger/ledger.ts";
+import type { Observe } from "../../../core/extension/installer.ts";
+import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
+import type { RequestObserver } from "../../../core/observer.ts";
 import { ERRORS } from "../../../core/openai/errors.ts";
 import { CLIENT, SERVER, spanText, type Span, type SpanEvent, type Values } from "./otlp.ts";
 import {
@@ -68,20 +70,19 @@ interface RequestRecord {
 const CANCELLED = "cancelled";
 
 /** Begins to follow a request. A trace that its client does not record is handed on only. */
-export function createRequestSpans(options: SpanOptions): (exchange: Exchange) => RequestTrace {
+export function createRequestSpans(options: SpanOptions): Observe {
   return (exchange) => {
+    if (!exchange) return undefined;
     const context = readContext(exchange.req.headers) ?? newContext(randomHex(16));
     return isSampled(context) ? follow(exchange, context, options) : handOn(context);
   };
 }
 
-const handOn = (context: TraceContext): RequestTrace => ({
+const handOn = (context: TraceContext): RequestObserver => ({
   headers: () => contextHeaders(context, randomHex(8)),
-  attempted: () => undefined,
-  settled: () => undefined,
 });
 
-function follow(exchange: Exchange, context: TraceContext, options: SpanOptions): RequestTrace {
+function follow(exchange: Exchange, context: TraceContext, options: SpanOptions): RequestObserver {
   const { clock, emit } = options;
   const spanId = randomHex(8);
   const attempts: AttemptSpan[] = [];
@@ -109,8 +110,9 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
     emitIfOver();
   }
 
-  exchange.res.once("close", end);
   return {
+    // Other requests have no spans.
+    asked: () => exchange.res.once("close", end),
     headers() {
       wasAsked = true;
       sentId = randomHex(8);
@@ -133,7 +135,7 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
       sentId = undefined;
       attempts.push(attempt);
     },
-    settled(settlement, durationMs) {
+    settled(_opening, settlement, durationMs) {
       const openedAt = clock.monotonic() - durationMs;
       const { firstTokenMs, status } = settlement;
       const firstTokenAt = firstTokenMs === null ? undefined : openedAt + firstTokenMs;

@@ -1,5 +1,6 @@
 // Anthropic's Messages API as a wire format of providers. wire.md "Anthropic requests".
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
@@ -49,6 +50,8 @@ const anthropicDialectDefinition: DialectDefinition = {
 
 export const extension: Extension = {
   name: NAME,
-  dialects: [anthropicDialectDefinition],
-  start: () => ({ around: amongPermitted(NAME) }),
+  install(gateway) {
+    gateway.fill(slots.dialect(NAME), anthropicDialectDefinition);
+    gateway.around(() => amongPermitted(NAME));
+  },
 };

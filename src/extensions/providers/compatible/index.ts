@@ -1,7 +1,8 @@
 // OpenAI's format as the many servers speak it that are compatible with it, each a little
 // differently (wire.md "OpenAI-compatible providers"). It takes the place of the core's dialect
 // `openai`, which reads the format only as it is documented.
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { choiceIn } from "../../../core/providers/openai/decoder.ts";
@@ -66,5 +67,5 @@ export const compatibleDialectDefinition: DialectDefinition = {
 
 export const extension: Extension = {
   name: "compatible",
-  dialects: [compatibleDialectDefinition],
+  install: (gateway) => gateway.fill(slots.dialect("openai"), compatibleDialectDefinition),
 };

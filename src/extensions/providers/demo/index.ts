@@ -1,8 +1,9 @@
 // The demo model: an offline provider inside the process, for trying the gateway out, and the
 // configuration of a program without a file.
 import { integer } from "../../../config/fields.ts";
-import type { ConfigExtension } from "../../../config/extension.ts";
+import { configSlots, type ConfigExtension } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
+import { slots } from "../../../core/extension/places.ts";
 import type { DialectDefinition } from "../../../core/providers/dialect.ts";
 import { openaiDialectDefinition } from "../../../core/providers/openai/index.ts";
 import { withDefault } from "../../../core/schema/checker.ts";
@@ -29,6 +30,8 @@ const demoDialect: DialectDefinition = {
 export const extension: ConfigExtension = {
   name: "demo",
   settings: [pace],
-  dialects: [demoDialect],
-  builtInConfig,
+  install(gateway) {
+    gateway.fill(slots.dialect("demo"), demoDialect);
+    gateway.fill(configSlots.builtInConfig, builtInConfig);
+  },
 };

@@ -1,6 +1,7 @@
 // Gemini's generateContent and streamGenerateContent as a wire format of providers. wire.md "Gemini
 // requests".
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
 import { refusal } from "../provider-words/index.ts";
@@ -33,4 +34,7 @@ const geminiDialectDefinition: DialectDefinition = {
   create: (scope) => createGeminiDialect(scopedStore(allSignatures, scope)),
 };
 
-export const extension: Extension = { name: "gemini", dialects: [geminiDialectDefinition] };
+export const extension: Extension = {
+  name: "gemini",
+  install: (gateway) => gateway.fill(slots.dialect("gemini"), geminiDialectDefinition),
+};

@@ -1,7 +1,7 @@
 // Calls to providers over pooled keep-alive connections, in the place of Node's fetch.
 import { nullable, positive, section } from "../../../config/fields.ts";
 import type { ConfigExtension } from "../../../config/extension.ts";
-import type { GatewayPart } from "../../../core/extension/extension.ts";
+import { slots } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { literal, withDefault } from "../../../core/schema/checker.ts";
 import { createPooledClient } from "./client.ts";
@@ -27,10 +27,13 @@ const upstream = defineSetting<UpstreamSettings>(
 export const extension: ConfigExtension = {
   name: "pooled-client",
   settings: [upstream],
-  start({ config }): GatewayPart {
-    const { client, max_connections } = upstream.of(config);
-    if (client === "fetch") return {};
-    const pool = createPooledClient(max_connections ?? undefined);
-    return { transport: pool.send, close: pool.close };
+  install(gateway) {
+    gateway.fill(slots.transport, ({ config, on }) => {
+      const { client, max_connections } = upstream.of(config);
+      if (client === "fetch") return undefined;
+      const pool = createPooledClient(max_connections ?? undefined);
+      on("close", pool.close);
+      return pool.send;
+    });
   },
 };

@@ -2,11 +2,15 @@
 // while. Then one request at a time probes it, until one gets a reply. contract.md "Breaker". Only
 // failures of the provider count.
 import type { Clock } from "../../../core/clock.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
 import type { ProviderAnswer } from "../../../core/providers/provider-error.ts";
 import type { Breaker, Pass } from "../../../core/routing/breaker.ts";
 
-export const extension: Extension = { name: "breaker", createBreaker };
+export const extension: Extension = {
+  name: "breaker",
+  install: (gateway) => gateway.fill(slots.breaker, createBreaker),
+};
 
 /**
  * The duration of a probe is unknown, so other clients are asked to come back after so many

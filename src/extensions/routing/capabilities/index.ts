@@ -1,12 +1,16 @@
 // Models that lack what a request needs are no candidates: tools, JSON mode, log probabilities,
 // images, a parameter that the provider would refuse. contract.md "Candidates".
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { requirementsOf } from "./requirements.ts";
 
-export const extension: Extension = { name: "capabilities", capable };
+export const extension: Extension = {
+  name: "capabilities",
+  install: (gateway) => gateway.fill(slots.capable, capable),
+};
 
 /**
  * The models that have all that the request needs. Throws a ValidationError if none has: it names

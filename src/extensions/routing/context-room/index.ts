@@ -2,7 +2,7 @@
 // prompt is not asked, and after one has found the prompt too long only those are asked that may
 // have more room. A bound of the reply that the client did not state is kept within the window.
 // contract.md "Candidates", "Attempts".
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
 import { estimatePrompt } from "../../../core/ledger/meter.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
@@ -15,7 +15,7 @@ const LEAST_OUTPUT = 256;
 
 export const extension: Extension = {
   name: "context-room",
-  start: () => ({ around: aroundRoom }),
+  install: (gateway) => gateway.around(() => aroundRoom),
 };
 
 /** Completes a request with the candidates that have room for it. */

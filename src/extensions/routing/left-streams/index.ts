@@ -6,7 +6,7 @@
 import { Cancel, ClientGone } from "../../../core/http/cancel.ts";
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
 import type { Meter } from "../../../core/ledger/meter.ts";
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
@@ -22,12 +22,14 @@ const MAX_READ_ON_CHARS = 16 * 1024 * 1024;
 
 export const extension: Extension = {
   name: "left-streams",
-  start({ clock, current }) {
-    const leftStreams = createLeftStreams(clock);
-    const onStreams = aroundStreams(leftStreams, clock, () => current().config);
-    const around = (complete: Complete): Complete => onStreams(billPromptOfLeft(complete));
-    // Closed before the ledger, which waits for the settlements of these streams.
-    return { around, close: leftStreams.close };
+  install(gateway) {
+    gateway.around(({ clock, current, on }) => {
+      const leftStreams = createLeftStreams(clock);
+      // Closed before the ledger, which waits for the settlements of these streams.
+      on("close", leftStreams.close);
+      const onStreams = aroundStreams(leftStreams, clock, () => current().config);
+      return (complete) => onStreams(billPromptOfLeft(complete));
+    });
   },
 };
 

@@ -1,7 +1,7 @@
 // How long an attempt may be silent, for one alias or one model: a large local model and a quick
 // service need different patience. What stands nearest to the request counts: the alias's own
 // deadline, else the model's, else the provider's, else the general one.
-import type { ConfigExtension, Warning } from "../../../config/extension.ts";
+import { configMoments, type ConfigExtension, type Warning } from "../../../config/extension.ts";
 import { DAY_MS, integer, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
@@ -33,8 +33,10 @@ const ofModels = defineSetting<Patience | undefined>(
 export const extension: ConfigExtension = {
   name: "patience",
   settings: [ofAliases, ofModels],
-  warnings: endedBefore,
-  start: ({ current }) => ({ around: aroundSilence(() => current().config) }),
+  install(gateway) {
+    gateway.around(({ current }) => aroundSilence(() => current().config));
+    gateway.on(configMoments.warnings, endedBefore);
+  },
 };
 
 /** Deadlines that cannot pass, because timeouts.total_ms ends the request before. */

@@ -23,7 +23,11 @@ const maxRecoveries = defineSetting("retry.max_recoveries", 2, () =>
 export const extension: ConfigExtension = {
   name: "recovery",
   settings: [aliasRecovery, modelRecovery, maxRecoveries],
-  start: ({ current }) => ({ around: aroundBreaks(() => current().config) }),
+  install(gateway) {
+    // A stream that is continued passes again through what chooses candidates and times attempts.
+    const outside = ["patience", "context-room", "left-streams", "capacity", "anthropic"];
+    gateway.around(({ current }) => aroundBreaks(() => current().config), { outside });
+  },
 };
 
 /** The `recovery` of the model or alias that a request names. */

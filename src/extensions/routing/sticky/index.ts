@@ -1,6 +1,6 @@
 // Aliases whose conversations stay with the model that served them last, while it is healthy: what
 // that provider has in its cache of the prompt is found there only.
-import type { ConfigExtension } from "../../../config/extension.ts";
+import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Complete, RequestProgress } from "../../../core/routing/fallback.ts";
@@ -9,19 +9,22 @@ import { boolean, withDefault } from "../../../core/schema/checker.ts";
 import { beginningsOf } from "./beginnings.ts";
 import { createMemory } from "./memory.ts";
 
+const NOTE =
+  "It is sticky: a conversation stays with the model that served its last turn, while that model " +
+  "is healthy, so that its provider finds the prompt in its cache.";
+
 const sticky = defineSetting("aliases.*.sticky", false, () => withDefault(boolean(), false));
 
 export const extension: ConfigExtension = {
   name: "sticky",
   settings: [sticky],
-  notes: (alias) =>
-    sticky.of(alias)
-      ? [
-          "It is sticky: a conversation stays with the model that served its last turn, while " +
-            "that model is healthy, so that its provider finds the prompt in its cache.",
-        ]
-      : [],
-  start: ({ current }) => ({ around: stayingWith(() => current().config) }),
+  install(gateway) {
+    // It recognises a conversation by what the client sent, without the beginning of an answer that
+    // recovery asks a model to continue.
+    const outside = ["recovery"];
+    gateway.around(({ current }) => stayingWith(() => current().config), { outside });
+    gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
+  },
 };
 
 /** Puts the candidate first that served the conversation last, if the alias is sticky. */

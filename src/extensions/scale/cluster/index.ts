@@ -1,6 +1,7 @@
 // Many cores: `server.workers` processes that serve one port (node:cluster), and a first process
 // that starts and replaces them.
-import type { ProgramExtension } from "../../../command-line/command.ts";
+import { programSlots } from "../../../command-line/command.ts";
+import type { ConfigExtension } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { integer } from "../../../config/fields.ts";
 import { withDefault } from "../../../core/schema/checker.ts";
@@ -14,12 +15,14 @@ const workers = defineSetting("server.workers", 1, () => withDefault(integer(1, 
   fixed: true,
 });
 
-export const extension: ProgramExtension = {
+export const extension: ConfigExtension = {
   name: "cluster",
   settings: [workers],
-  supervise(config, options) {
-    const count = workers.of(config);
-    return count > 1 ? createSupervisor(config, count, options) : undefined;
+  install(gateway) {
+    gateway.fill(programSlots.supervise, (config, options) => {
+      const count = workers.of(config);
+      return count > 1 ? createSupervisor(config, count, options) : undefined;
+    });
+    gateway.fill(programSlots.work, runWorker);
   },
-  work: runWorker,
 };

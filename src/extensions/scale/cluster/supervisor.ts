@@ -6,10 +6,11 @@ import { createLimiter } from "../../../core/accounts/limiter.ts";
 import { assertFits } from "../../../config/demo-key.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Extension, KeySource } from "../../../core/extension/extension.ts";
+import { install } from "../../../core/extension/install.ts";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
 import type { RunningGateway } from "../../../core/app.ts";
 import type { SuperviseOptions } from "../../../command-line/processes.ts";
-import { soleOf, startObservations } from "../../../core/extension/gateway-parts.ts";
 import { createLogs } from "../../../core/logs.ts";
 import { admitForWorkers } from "./limiter.ts";
 import type { ConfigMessage } from "./messages.ts";
@@ -23,28 +24,28 @@ export function createSupervisor(
 ): RunningGateway {
   const { extensions, stopRequested } = options;
   const clock = systemClock;
-  const observations = startObservations(extensions);
-  const logs = createLogs(options, clock, observations.observer);
+  const installed = install(extensions);
+  const logs = createLogs(options, clock, installed);
   const { diagnose } = logs;
   const limiter = createLimiter(clock.monotonic);
   const stopAdmitting = admitForWorkers(limiter);
   const atStart = messageOf(initial, extensions);
   const pool = createWorkerPool({ atStart, logs, clock, stopRequested });
-  const keySources = openKeySources(initial, extensions);
+  // Only for the list of accounts. A keys.json that cannot be read any more is reported by the
+  // workers, which authenticate by it.
+  const silent = { changed: () => undefined, diagnose: () => undefined };
+  const keySource = installed.filled(slots.keySource)?.({ dataDir: initial.data_dir, ...silent });
   let current = initial;
-  const host = soleOf(
-    extensions,
-    "createHost",
-  )?.({
+  const host = installed.filled(slots.host)?.({
     config: initial,
     current: () => current,
-    extensions,
+    installed,
     clock,
     diagnose,
     reports: pool.reports,
-    observed: observations.report,
+    droppedLines: logs.dropped,
     accounts() {
-      const created = keySources[0]?.current() ?? NO_CREATED_KEYS;
+      const created = keySource?.current() ?? NO_CREATED_KEYS;
       return createKeyring(current, created, clock.now).accounts();
     },
     used: limiter.used,
@@ -54,7 +55,7 @@ export function createSupervisor(
     await pool.stop();
     await host?.close();
     stopAdmitting();
-    for (const source of keySources) source.close();
+    keySource?.close();
     logs.flush();
   }
 
@@ -75,24 +76,12 @@ export function createSupervisor(
     drain,
     reload(config, loaded) {
       assertFits(config, initial);
-      soleOf(loaded, "secure")?.(config, "server"); // throws if the certificate cannot be used
+      install(loaded).filled(slots.secure)?.(config, "server"); // throws if the certificate cannot be used
       current = config;
       pool.configure(messageOf(config, loaded));
     },
   };
 }
-
-/**
- * Only for the list of accounts. A keys.json that cannot be read any more is reported by the
- * workers, which authenticate by it.
- */
-const openKeySources = (
-  { data_dir: dataDir }: Config,
-  extensions: readonly Extension[],
-): readonly KeySource[] => {
-  const silent = { dataDir, changed: () => undefined, diagnose: () => undefined };
-  return extensions.flatMap(({ openKeys }) => (openKeys ? [openKeys(silent)] : []));
-};
 
 const messageOf = (config: Config, extensions: readonly Extension[]): ConfigMessage => ({
   config,

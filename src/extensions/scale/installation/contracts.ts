@@ -1,11 +1,11 @@
 // The installation as other extensions see it: the reports of all processes that serve, and what
 // exists once.
-import type { ConfigExtension } from "../../../config/extension.ts";
 import type { AccountLimits } from "../../../core/accounts/keyring.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
+import { moment, type Installed } from "../../../core/extension/installer.ts";
+import type { DroppedLines } from "../../../core/extension/places.ts";
 import type { Report } from "../../../core/extension/report.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import type { BreakerStatus } from "../../../core/routing/breaker.ts";
@@ -66,8 +66,8 @@ export interface Host {
   readonly config: Config;
   /** The configuration in force. */
   current(): Config;
-  /** All extensions that are loaded. */
-  readonly extensions: readonly Extension[];
+  /** What all extensions have installed. */
+  readonly installed: Installed;
   /** To be used in the place of the machine's clocks and timers. */
   readonly clock: Clock;
   /** Tells the operator of events, on standard error. */
@@ -76,6 +76,8 @@ export interface Host {
   look(): Promise<InstallationStatus>;
   /** Calls `listener` with each snapshot, also with those that other extensions took. */
   onLook(listener: (look: InstallationStatus) => void): void;
+  /** Lines of the logs that their readers were too slow for. */
+  droppedLines(): DroppedLines;
   /** Every account that has a key, with its limit. */
   accounts(): AccountLimits;
   /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
@@ -101,7 +103,7 @@ export interface HostPart {
    */
   announcement?(): string | undefined;
   /**
-   * Given to Extension.status after the reports of the processes that serve. Undefined: nothing is
+   * Given to moments.status after the reports of the processes that serve. Undefined: nothing is
    * given.
    */
   report?(): unknown;
@@ -109,8 +111,8 @@ export interface HostPart {
   close?(): void | Promise<void>;
 }
 
-/** An extension that exists once in the installation, however many processes serve. */
-export interface HostExtension extends ConfigExtension {
-  /** Creates its part, before the public listener listens. */
-  startOnce(host: Host): HostPart;
-}
+/**
+ * What exists once in the installation, however many processes serve, is created: before the public
+ * listener listens.
+ */
+export const once = moment<(host: Host) => HostPart>("once");

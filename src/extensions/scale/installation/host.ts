@@ -2,13 +2,19 @@
 // extensions that exist once.
 import type { Config } from "../../../core/config.ts";
 import { hasDemoKey } from "../../../config/demo-key.ts";
-import type { Extension } from "../../../core/extension/extension.ts";
-import type { HostRunner, HostSources } from "../../../core/extension/extension.ts";
+import type { Installed } from "../../../core/extension/installer.ts";
+import { moments, type HostRunner, type HostSources } from "../../../core/extension/places.ts";
 import type { Report } from "../../../core/extension/report.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { BREAKER_STATES } from "../../../core/routing/breaker.ts";
-import type { Host, HostExtension, HostPart, InstallationStatus, Status } from "./contracts.ts";
+import {
+  once,
+  type Host,
+  type HostPart,
+  type InstallationStatus,
+  type Status,
+} from "./contracts.ts";
 import type { Delays } from "./loop-delay.ts";
 import type { ModelReport, ProcessReport } from "./process-report.ts";
 
@@ -25,12 +31,8 @@ export function createHost(sources: HostSources): HostRunner {
     async look() {
       const reports = await sources.reports();
       const reported = (name: string): unknown => partOf.get(name)?.report?.();
-      const status = statusOf(sources.current(), reports, sources.extensions, reported);
-      const observed = sources.observed ? [sources.observed()] : [];
-      const look = {
-        status,
-        extensions: [...reports.map((report) => report.extensions), ...observed],
-      };
+      const status = statusOf(sources.current(), reports, sources.installed, reported);
+      const look = { status, extensions: reports.map((report) => report.extensions) };
       for (const listener of listeners) listener(look);
       return look;
     },
@@ -43,12 +45,10 @@ export function createHost(sources: HostSources): HostRunner {
   }
 
   try {
-    for (const extension of sources.extensions) {
-      const { startOnce } = extension as Partial<HostExtension>;
-      if (!startOnce) continue;
-      const part = startOnce(host);
+    for (const { extension, call } of sources.installed.listeners(once)) {
+      const part = call(host);
       parts.push(part);
-      partOf.set(extension.name, part);
+      partOf.set(extension, part);
     }
   } catch (error) {
     // A part with a timer would keep a process alive that serves nothing.
@@ -75,17 +75,17 @@ export function createHost(sources: HostSources): HostRunner {
 export function statusOf(
   config: Config,
   reports: readonly Report[],
-  extensions: readonly Extension[],
+  installed: Installed,
   reported: (name: string) => unknown = () => undefined,
 ): Status {
   const processReports = reports.map((report) => report.extensions[NAME] as ProcessReport);
   const [first] = processReports;
   if (!first) throw new ApiError("server_overloaded", "No process serves at the moment.");
   const worst = worstBreakers(processReports);
-  const added = extensions.map(({ name, status }) => {
-    const extensionReports = reports.map((report) => report.extensions[name]);
-    const once = reported(name);
-    return status?.(once === undefined ? extensionReports : [...extensionReports, once], config);
+  const added = installed.listeners(moments.status).map(({ extension, call }) => {
+    const ofProcesses = reports.map((report) => report.extensions[extension]);
+    const ofHost = reported(extension);
+    return call(ofHost === undefined ? ofProcesses : [...ofProcesses, ofHost], config);
   });
   const core: Status = {
     status: reports.some(({ draining }) => draining) ? "draining" : "serving",

@@ -2,8 +2,8 @@
 import { loadPeer } from "../stores/index.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { ConfigExtension } from "../../../config/extension.ts";
-import type { GatewayPart } from "../../../core/extension/extension.ts";
+import { configMoments, configSlots, type ConfigExtension } from "../../../config/extension.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { literal, withDefault } from "../../../core/schema/checker.ts";
 import { createSharedLimiter, type OnError } from "./limiter.ts";
@@ -44,30 +44,29 @@ const loadRedis = (): RedisPackage => loadPeer("redis", "limits.store");
 export const extension: ConfigExtension = {
   name: "redis",
   settings: [onError],
-  store: {
-    setting: "limits.store",
-    scheme: /^rediss?:\/\/./,
-    expected: "a Redis or Valkey server (redis://...)",
-  },
-  assertReady({ limits }) {
-    if (isRedis(limits.store)) loadRedis();
-  },
-  start({ config, limiter, diagnose }): GatewayPart {
-    if (!isRedis(config.limits.store)) return {};
-    const meanwhile = onError.of(config);
-    const events = storeEvents(meanwhile, diagnose);
-    const windows = createSharedWindows(loadRedis(), config.limits.store, events);
-    return {
-      limiter: createSharedLimiter(windows, limiter, meanwhile),
-      open: windows.start,
-      close: windows.close,
-      report: windows.fault,
-    };
-  },
-  status(faults, { limits }) {
-    if (!isRedis(limits.store)) return {};
-    const fault = faults.find((each) => typeof each === "string") ?? null;
-    return { limits: { store: "redis", fault } };
+  install(gateway) {
+    gateway.fill(configSlots.store("limits.store"), {
+      scheme: /^rediss?:\/\/./,
+      expected: "a Redis or Valkey server (redis://...)",
+    });
+    gateway.fill(slots.limiter, ({ config, limiter, diagnose, on }) => {
+      if (!isRedis(config.limits.store)) return undefined;
+      const meanwhile = onError.of(config);
+      const events = storeEvents(meanwhile, diagnose);
+      const windows = createSharedWindows(loadRedis(), config.limits.store, events);
+      on("open", windows.start);
+      on("report", windows.fault);
+      on("close", windows.close);
+      return createSharedLimiter(windows, limiter, meanwhile);
+    });
+    gateway.on(configMoments.assertReady, ({ limits }) => {
+      if (isRedis(limits.store)) loadRedis();
+    });
+    gateway.on(moments.status, (faults, { limits }) => {
+      if (!isRedis(limits.store)) return {};
+      const fault = faults.find((each) => typeof each === "string") ?? null;
+      return { limits: { store: "redis", fault } };
+    });
   },
 };
 

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { fieldTable, type Fate } from "../../../support/field-table.ts";
-import { allExtensions, VENDORS } from "../../../support/config.ts";
-import { requestCheck } from "../../../../src/core/extension/gateway-parts.ts";
+import { installed, VENDORS } from "../../../support/config.ts";
+import { requestCheck } from "../../../../src/core/extension/defaults.ts";
 import { configFor, KEY } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { speak } from "../../../support/provider.ts";
@@ -301,7 +301,7 @@ describe("the table of request fields", () => {
   });
 
   it("has every field of a body that the gateway checks", () => {
-    const { properties } = requestCheck(allExtensions).schema;
+    const { properties } = requestCheck(installed).schema;
     const own = ["thinking"];
     for (const name of Object.keys(properties as object))
       assert.ok(table.has(name) || own.includes(name), name);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { installed, checkConfig } from "../../../support/config.ts";
 import { secretsIn } from "../../../../src/extensions/bounds/redaction/secrets.ts";
 import { createRedact } from "../../../../src/extensions/bounds/redaction/redact.ts";
 import { configFor } from "../../../support/gateway.ts";
@@ -84,7 +84,7 @@ describe("secrets of the configuration", () => {
     }),
     {},
   );
-  const { texts, digests } = secretsIn(config, allExtensions);
+  const { texts, digests } = secretsIn(config, installed);
   const own = createRedact(texts, digests);
   const CASES: [name: string, text: string, shown: string][] = [
     ["a provider's key", "no horse here", "no [redacted] here"],

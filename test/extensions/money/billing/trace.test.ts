@@ -14,7 +14,7 @@ import {
   spendId,
   textOf,
 } from "../../../support/books.ts";
-import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { installed, checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo } from "../../../support/gateway.ts";
@@ -26,7 +26,7 @@ function booksOf(lines: readonly object[]) {
   const dir = folder();
   handMade(dir, NAME, textOf(lines), "let go");
   const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
-  const options = { clock, diagnose: () => undefined, extensions: allExtensions };
+  const options = { clock, diagnose: () => undefined, installed };
   const config = () => checkConfig(demo({ data_dir: dir }), {});
   return { dir, books: shareBooks(config(), options), other: shareBooks(config(), options) };
 }

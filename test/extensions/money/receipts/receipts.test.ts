@@ -21,7 +21,7 @@ import {
   usageFile,
   type Line,
 } from "../../../support/books.ts";
-import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { installed, checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, json, KEY, merge, user } from "../../../support/gateway.ts";
@@ -208,7 +208,7 @@ describe("the search for receipts", () => {
     handMade(dir, "2026-01-31.0001.jsonl", textOf(lines), "let go");
     const clock = createFakeClock(Date.parse(now));
     const diagnose = () => undefined;
-    const options = { clock, diagnose, extensions: allExtensions };
+    const options = { clock, diagnose, installed };
     const shared = shareBooks(checkConfig(demo({ data_dir: dir }), {}), options);
     const find = (more: Partial<RequestQuery> = {}) =>
       findReceipts(shared, { requestId: "same", account: "acme", limit: 100, ...more });

@@ -1,5 +1,8 @@
 // When a gateway writes its rows in the budgets of a shared store, by a store that only takes notes.
 
+import type { Extension } from "../../../../src/core/extension/installer.ts";
+import { install } from "../../../../src/core/extension/install.ts";
+import { sharedBudgetsSlot } from "../../../../src/extensions/money/budgets/index.ts";
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -139,8 +142,11 @@ describe("the rows of a gateway in a shared store", () => {
       standing: () => [],
       close: async () => undefined,
     };
-    const extensions = [{ name: "shared", shareBudgets: () => shared }];
-    const context = { config, clock, extensions, diagnose: () => undefined };
+    const sharing: Extension = {
+      name: "shared",
+      install: (gateway) => gateway.fill(sharedBudgetsSlot, () => shared),
+    };
+    const context = { config, clock, installed: install([sharing]), diagnose: () => undefined };
     writeFileSync(join(dir, "usage"), "no folder");
     const accountant = createAccountant(context);
     await accountant.open(config);

@@ -1,6 +1,7 @@
 // What was spent before a process began to count, and what the requests of a dead worker came to,
 // by books in files.
 
+import { install } from "../../../../src/core/extension/install.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createPurses } from "../../../../src/extensions/money/spent/purses.ts";
@@ -32,7 +33,7 @@ function bench(lines: readonly object[]) {
   const clock = createFakeClock(Date.parse(START));
   handMade(dir, "2026-02-02.0001.jsonl", textOf(lines as never), "died");
   const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], { data_dir: dir }));
-  const context = { config, clock, extensions: [], diagnose: () => undefined };
+  const context = { config, clock, installed: install([]), diagnose: () => undefined };
   return { clock, context };
 }
 

@@ -14,7 +14,7 @@ import {
   spendId,
   textOf,
 } from "../../../support/books.ts";
-import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { installed, checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo } from "../../../support/gateway.ts";
@@ -25,7 +25,7 @@ function site() {
   handMade(dir, "2026-01-31.0001.jsonl", textOf([openLine(1), settleLine(1)]), "let go");
   const config = checkConfig(demo({ data_dir: dir }), {});
   const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
-  const options = { clock, diagnose: () => undefined, extensions: allExtensions };
+  const options = { clock, diagnose: () => undefined, installed };
   const share = () => shareBooks(config, options);
   const settle = (n: number) =>
     appendFileSync(segmentPath(dir), textOf([openLine(n), settleLine(n)]));

@@ -1,10 +1,11 @@
 // A password without TLS beyond loopback: refused, unless the operator says that it is meant, and
 // then told in the log.
 
+import { configMoments } from "../../../../src/config/extension.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
-import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { installed, checkConfig } from "../../../support/config.ts";
 import { demo, startGateway } from "../../../support/gateway.ts";
 import { waitFor } from "../../../support/wait.ts";
 
@@ -52,8 +53,9 @@ describe("an admin password without TLS beyond loopback", () => {
   it("is a warning of `check`", () => {
     const warnings = (admin: object) => {
       const config = checkConfig(demo({ admin }));
-      return allExtensions
-        .flatMap((extension) => extension.warnings?.(config) ?? [])
+      return installed
+        .listeners(configMoments.warnings)
+        .flatMap(({ call }) => call(config))
         .filter(({ path }) => pathText(path) === "admin.plain").length;
     };
     assert.equal(warnings({ ...BEYOND, password: "letmein", plain: true }), 1);

@@ -5,14 +5,14 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { readCommandLine } from "../../../../src/command-line/arguments.ts";
 import { serveCommand } from "../../../../src/program.ts";
-import type { Command } from "../../../../src/command-line/command.ts";
-import { allExtensions } from "../../../support/config.ts";
+import { programSlots, type Command } from "../../../../src/command-line/command.ts";
+import { installed } from "../../../support/config.ts";
 import { runHere } from "../../../support/run-here.ts";
 
 const doNothing = async (): Promise<void> => undefined;
 const COMMANDS = new Map<string, Command>([
   ["serve", { ...serveCommand, run: doNothing }],
-  ...allExtensions.flatMap(({ commands = {} }) => Object.entries(commands)),
+  ...installed.family(programSlots.command),
 ]);
 
 const TABLE = { names: [...COMMANDS.keys()], load: async () => COMMANDS };

@@ -5,7 +5,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { callProviders } from "../../../../src/extensions/operations/commands/live.ts";
-import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { installed, checkConfig } from "../../../support/config.ts";
 import { lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { startAnthropic } from "../../../support/fake-anthropic.ts";
@@ -120,7 +120,7 @@ describe("check --live", () => {
     const silent = await provider(t, () => undefined);
     const models = { m: { provider: "silent" } };
     const config = checkConfig({ providers: { silent: silent.row }, models });
-    const [answer] = await callProviders(config, allExtensions, 50);
+    const [answer] = await callProviders(config, installed, 50);
     assert.deepEqual([answer?.result, answer?.code], ["failed", "upstream_timeout"]);
     assert.equal(answer?.detail, "no whole answer within 0.05 seconds");
   });

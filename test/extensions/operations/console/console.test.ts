@@ -16,7 +16,7 @@ import { createDays } from "../../../../src/extensions/money/days/days.ts";
 import { createFileStore } from "../../../../src/extensions/money/file-store/file-store.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { copySettled, openBooks } from "../../../../src/extensions/money/usage/index.ts";
-import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { installed, checkConfig } from "../../../support/config.ts";
 import type { ValidationError } from "../../../../src/core/schema/checker.ts";
 import {
   handMade,
@@ -613,7 +613,7 @@ async function withSpend(t: TestContext, write: (dir: string) => void, over: obj
   const config = configFor("http://127.0.0.1:1", ["m"], { data_dir: dir, ...over });
   mkdirSync(join(dir, "spend"));
   write(dir);
-  const options = { clock: systemClock, diagnose: () => undefined, extensions: allExtensions };
+  const options = { clock: systemClock, diagnose: () => undefined, installed };
   await copySettled(openBooks(checkConfig(config, {}), options));
   const gw = await startGateway(t, config);
   return { dir, gw, get: (path: string) => ask(adminOf(gw), path) };

@@ -1,6 +1,7 @@
 // Requests as the gateway tells an observer of them, for the tests of the history.
 
-import type { AccessRecord } from "../../../../src/core/http/access-log.ts";
+import type { RequestObserver } from "../../../../src/core/observer.ts";
+import type { AccessRecord } from "../../../../src/core/http/exchange.ts";
 import type { AttemptRecord, Opening, Settlement } from "../../../../src/core/ledger/ledger.ts";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
 import type { Recorder } from "../../../../src/extensions/operations/history/recorder.ts";
@@ -47,8 +48,10 @@ const settlementOf = (over: Partial<Settlement>): Settlement => ({
 const CHAT = "/v1/chat/completions";
 
 /** What tells a recorder of requests, at the time of a clock. */
-export function teller({ observer }: Recorder, clock: FakeClock) {
+export function teller({ observe }: Recorder, clock: FakeClock) {
   let serial = 0;
+  /** By their openings. */
+  const observers = new Map<Opening, RequestObserver>();
 
   const record = (over: Partial<AccessRecord>): AccessRecord => ({
     time: new Date(clock.now()).toISOString(),
@@ -73,19 +76,22 @@ export function teller({ observer }: Recorder, clock: FakeClock) {
       stream: true,
       ...over,
     };
+    const observer = observe();
+    observers.set(opening, observer);
     observer.opened?.(opening, chat);
     return opening;
   }
 
   function settle(opening: Opening, over: Partial<Settlement> = {}): Settlement {
     const settlement = settlementOf(over);
-    observer.settled?.(opening, settlement, 500);
+    observers.get(opening)?.settled?.(opening, settlement, 500);
     return settlement;
   }
 
   function leave(opening: Opening, over: Partial<AccessRecord> = {}): void {
     const { requestId: request_id, account, keyId: key_id } = opening;
-    observer.responded?.(CHAT, record({ request_id, account, key_id, provider: "lab", ...over }));
+    const left = record({ request_id, account, key_id, provider: "lab", ...over });
+    observers.get(opening)?.responded?.(CHAT, left);
   }
 
   return {
@@ -102,10 +108,10 @@ export function teller({ observer }: Recorder, clock: FakeClock) {
     refuse(over: Partial<AccessRecord> = {}): void {
       serial += 1;
       const limited = { status: 429, error_code: "rate_limit_exceeded", duration_ms: 1 };
-      observer.responded?.(CHAT, record({ ...limited, ...over }));
+      observe().responded?.(CHAT, record({ ...limited, ...over }));
     },
     /** A response at another route. */
     respond: (route: string, over: Partial<AccessRecord> = {}) =>
-      observer.responded?.(route, record(over)),
+      observe().responded?.(route, record(over)),
   };
 }

@@ -1,10 +1,11 @@
 // The listener for Prometheus and probes: what it answers, to whom, and where it may stand.
 
+import { configMoments } from "../../../../src/config/extension.ts";
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { pathText } from "../../../../src/core/schema/checker.ts";
 import { demo, startGateway, user, type RunningGateway } from "../../../support/gateway.ts";
-import { allExtensions, formats } from "../../../support/config.ts";
+import { installed, formats } from "../../../support/config.ts";
 
 /** Asks with a name that the admin listener would refuse. */
 const HOST = { host: "gateway.example" };
@@ -109,9 +110,10 @@ describe("the listener for metrics", () => {
 
 describe("the port of the listener for metrics", () => {
   const issues = (json: object) =>
-    allExtensions
-      .filter(({ name }) => name === "metrics-listener")
-      .flatMap((extension) => extension.issues?.(json, formats) ?? [])
+    installed
+      .listeners(configMoments.issues)
+      .filter(({ extension }) => extension === "metrics-listener")
+      .flatMap(({ call }) => call(json, formats))
       .map(({ path, message }) => `${pathText(path)}: ${message}`);
 
   for (const [situation, json, expected] of [

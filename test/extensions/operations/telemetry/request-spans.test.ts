@@ -1,6 +1,7 @@
 // The spans of chat requests, read by the strict reader of the protocol: one a request, one an
 // attempt, what they say, and what they never say.
 
+import type { Opening } from "../../../../src/core/ledger/ledger.ts";
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { Exchange } from "../../../../src/core/http/exchange.ts";
@@ -255,14 +256,16 @@ describe("a request that was sent twice, because its pooled connection was close
       emit: (span) => texts.push(span),
       addressOf: () => undefined,
     });
-    const trace = begin(exchange);
-    const told = trace.headers()["traceparent"]!.split("-")[2];
+    const trace = begin(exchange)!;
+    trace.asked?.();
+    const told = trace.headers!()["traceparent"]!.split("-")[2];
     const attempt = { model: "m", provider: "p", duration_ms: 1 };
-    trace.attempted({ ...attempt, outcome: "upstream_error" });
-    trace.attempted({ ...attempt, outcome: "completed" });
+    trace.attempted?.({ ...attempt, outcome: "upstream_error" });
+    trace.attempted?.({ ...attempt, outcome: "completed" });
     close();
     assert.deepEqual(texts, [], "it is not over before it is settled");
-    trace.settled(
+    trace.settled?.(
+      {} as Opening,
       {
         status: "completed",
         httpStatus: 200,

@@ -1,6 +1,7 @@
 // The whole way over real sockets: from the configuration to a collector that reads strictly, and
 // what the gateway does without one.
 
+import { moments } from "../../../../src/core/extension/places.ts";
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
@@ -10,7 +11,7 @@ import { describe, it, type TestContext } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
 import { createSend, retryAfterMs } from "../../../../src/extensions/operations/telemetry/post.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
-import { allExtensions, checkConfig } from "../../../support/config.ts";
+import { installed, checkConfig } from "../../../support/config.ts";
 import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
 import { speak, startProvider } from "../../../support/provider.ts";
@@ -259,7 +260,7 @@ describe("the settings of the collector", () => {
   it("are secrets as far as headers go, with and without the word before them", () => {
     const headers = { a: "Bearer $OTLP_TOKEN", b: "plain-secret" };
     const config = checkConfig(demo({ telemetry: { otlp: { endpoint, headers } } }), KEYS);
-    const secrets = allExtensions.flatMap((extension) => extension.secrets?.(config) ?? []);
+    const secrets = installed.listeners(moments.secrets).flatMap(({ call }) => call(config));
     for (const secret of [KEYS.OTLP_TOKEN, "plain-secret"]) assert.ok(secrets.includes(secret));
   });
 });

@@ -87,7 +87,7 @@ describe("a prompt that was too long for a candidate", () => {
       retain: () => undefined,
       clock: world.clock,
       report: () => undefined,
-      trace: undefined,
+      observers: [],
     });
     assert.deepEqual(world.asked, ["a", "c"]);
   });

@@ -1,0 +1,170 @@
+// What an extension is, and the five verbs by which it adds to a gateway: fill, around, route,
+// observe, on. The core knows extensions by this file only. The places of the core that can be
+// filled and the moments that can be heard stand in places.ts. The configuration and the command
+// line have more of both (config/extension.ts, command-line/command.ts), and an extension may
+// define its own for others.
+import type { Limiter } from "../accounts/limiter.ts";
+import type { Snapshot } from "../chat/context.ts";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Diagnose } from "../diagnose.ts";
+import type { Exchange, Handler } from "../http/exchange.ts";
+import type { RequestObserver } from "../observer.ts";
+import type { Complete } from "../routing/fallback.ts";
+
+/** An optional part of the program, in a folder of its own under src/extensions. */
+export interface Extension {
+  /** Unique: the name of its folder. Its reports are found by it. */
+  readonly name: string;
+  /**
+   * Adds to the gateway. Only registers: it opens nothing and starts nothing, and may be called
+   * several times.
+   */
+  install(gateway: Installer): void;
+}
+
+/** The verbs of an extension. */
+export interface Installer {
+  /**
+   * Takes a place that one extension can have. Throws a TypeError that names both if another
+   * extension has it.
+   */
+  fill<T>(slot: Slot<T>, value: T): void;
+  /** Wraps the work of completing each request. `create` is called once in each process. */
+  around(create: (context: GatewayContext) => Around, order?: AroundOrder): void;
+  /**
+   * Serves a path of the public listener, as Routes has paths. `create` is called once in each
+   * process; undefined: this configuration does not want the path.
+   */
+  route(method: string, path: string, create: Create<Handler>): void;
+  /**
+   * Watches requests. `create` is called once in each process; undefined: this configuration wants
+   * nothing watched.
+   */
+  observe(create: Create<Observe>): void;
+  /** Is called at a moment, with all others that want to be. */
+  on<F>(moment: Moment<F>, listener: F): void;
+}
+
+/** Makes a part of the gateway of one process. Undefined: there is none. */
+export type Create<T> = (context: GatewayContext) => T | undefined;
+
+/** May choose among the candidates of a request, change an attempt, or ask again. */
+export type Around = (complete: Complete) => Complete;
+
+export interface AroundOrder {
+  /** The names of extensions that it must wrap, if they are loaded. Absent: any order will do. */
+  readonly outside?: readonly string[];
+}
+
+/**
+ * Called when the head of a request was read; undefined: it could not be parsed, so that the only
+ * event is `responded`. Returns what hears of this request; undefined: nothing does.
+ */
+export type Observe = (exchange: Exchange | undefined) => RequestObserver | undefined;
+
+/** A place that one extension can fill with a T. */
+export interface Slot<T> {
+  /** Unique. Messages name it. */
+  readonly name: string;
+  /** It is filled with a Create, which is called in each process that serves. */
+  readonly isCreated: boolean;
+  /** Never there: it tells the compiler what the slot holds. */
+  readonly holds?: (value: T) => T;
+}
+
+/** Defines a place. */
+export const slot = <T>(name: string): Slot<T> => ({ name, isCreated: false });
+
+/** Defines a place that is filled anew in each process that serves. */
+export const createdSlot = <T>(name: string): Slot<Create<T>> => ({ name, isCreated: true });
+
+/** Slots of one kind that are found by a name. */
+export interface SlotFamily<T> {
+  /** The slot of this name. */
+  (name: string): Slot<T>;
+  /** The beginning of the names of all its slots. */
+  readonly prefix: string;
+}
+
+/** Defines slots of a kind, such as "command". */
+export const slotFamily = <T>(kind: string): SlotFamily<T> => {
+  const prefix = `${kind} `;
+  return Object.assign((name: string) => slot<T>(`${prefix}${name}`), { prefix });
+};
+
+/** Defines slots of a kind that are filled anew in each process that serves. */
+export const createdSlotFamily = <T>(kind: string): SlotFamily<Create<T>> => {
+  const prefix = `${kind} `;
+  return Object.assign((name: string) => createdSlot<T>(`${prefix}${name}`), { prefix });
+};
+
+/** A moment at which functions F of any number of extensions are called. */
+export interface Moment<F> {
+  /** Unique. */
+  readonly name: string;
+  /** Never there: it tells the compiler what is called. */
+  readonly calls?: (listener: F) => F;
+}
+
+/** Defines a moment. */
+export const moment = <F>(name: string): Moment<F> => ({ name });
+
+/**
+ * The start of a process that serves. It passes each extension by turns, after the parts that the
+ * extension creates.
+ */
+export const start = moment<(context: GatewayContext) => void>("start");
+
+/** What extensions have installed. */
+export interface Installed {
+  /** The names of the extensions, in the order of src/extensions.ts. */
+  readonly names: readonly string[];
+  /** What fills a slot. Undefined: nothing does. */
+  filled<T>(slot: Slot<T>): T | undefined;
+  /** What fills the slots of a family, by their names. */
+  family<T>(family: SlotFamily<T>): ReadonlyMap<string, T>;
+  /** The listeners of a moment, in the order of the extensions. */
+  listeners<F>(moment: Moment<F>): readonly Listener<F>[];
+  /** The extensions that wrap requests, from the outermost to the innermost. */
+  aroundOrder(): readonly string[];
+}
+
+export interface Listener<F> {
+  /** The name of the extension. */
+  readonly extension: string;
+  readonly call: F;
+}
+
+/** What happens to the gateway of one process. */
+export interface ProcessEvents {
+  /** Before the gateway listens, one after the other. Rejects if the extension cannot start. */
+  open(): Promise<void>;
+  /**
+   * Prepares for another configuration, or throws a ValidationError. The returned function puts it
+   * in force, and must not fail.
+   */
+  reload(config: Config): () => void;
+  /** Returns data for Report.extensions, which can be sent to another process. */
+  report(): unknown;
+  /** After the last request has ended, one after the other: what was opened last is closed first. */
+  close(): void | Promise<void>;
+}
+
+/** The services from which an extension creates its parts of the gateway of one process. */
+export interface GatewayContext {
+  /** The configuration in force at the start. */
+  readonly config: Config;
+  /** The snapshot in force at this moment. Not to be called before the gateway listens. */
+  current(): Snapshot;
+  /** What all extensions have installed. */
+  readonly installed: Installed;
+  /** To be used in the place of the machine's clocks and timers. */
+  readonly clock: Clock;
+  /** Tells the operator of events, on standard error. */
+  readonly diagnose: Diagnose;
+  /** The limiter of this process. */
+  readonly limiter: Limiter;
+  /** Hears of an event of this process. */
+  on<E extends keyof ProcessEvents>(event: E, listener: ProcessEvents[E]): void;
+}

@@ -1,0 +1,130 @@
+// What extensions add to the gateway of one process: created in their order, and opened, reloaded
+// and closed together.
+import type { Limiter } from "../accounts/limiter.ts";
+import type { ClientApi } from "../chat/client-api.ts";
+import type { HoldFor } from "../chat/context.ts";
+import type { Config } from "../config.ts";
+import type { Exchange, Routes } from "../http/exchange.ts";
+import { noLedger, type Ledger } from "../ledger/ledger.ts";
+import type { Observers } from "../observer.ts";
+import { completeWithFallback, type Complete } from "../routing/fallback.ts";
+import type { Transport } from "../upstream/transport.ts";
+import type { Installation, CreatedParts } from "./install.ts";
+import type { Create, GatewayContext, Installed, ProcessEvents, Slot } from "./installer.ts";
+import { slots } from "./places.ts";
+
+/** The parts of one process. */
+export interface ProcessParts {
+  /** An extension's, else the one that keeps nothing. */
+  readonly ledger: Ledger;
+  /** An extension's, else that of the context. */
+  readonly limiter: Limiter;
+  /** Undefined: no extension brings one. */
+  readonly transport: Transport | undefined;
+  /** Undefined: no extension has budgets. */
+  readonly hold: HoldFor | undefined;
+  /** Formats of clients beside chat completions. */
+  readonly apis: readonly ClientApi[];
+  /** Completes a request, with what extensions put around it. */
+  readonly complete: Complete;
+  /** As Installer.route, of all. */
+  readonly routes: Routes;
+  /** The observers of an exchange; undefined: of a request that could not be parsed. */
+  observe(exchange: Exchange | undefined): Observers;
+  /** By the names of the extensions: data that can be sent to another process. */
+  report(): Readonly<Record<string, unknown>>;
+  /** Opens the parts in their order, one after the other. Rejects if one cannot start. */
+  open(): Promise<void>;
+  /**
+   * As ProcessEvents.reload, for all. What wraps or observes requests in extensions that another
+   * configuration needs for the first time is added; their routes and slots wait for a restart.
+   */
+  reload(config: Config, installation: Installation): () => void;
+  /** Closes the parts in the reverse of their order, one after the other. */
+  close(): Promise<void>;
+}
+
+/** What the contexts of all extensions have in common. */
+type Services = Omit<GatewayContext, "on">;
+
+interface Events {
+  readonly open: ProcessEvents["open"][];
+  readonly reload: ProcessEvents["reload"][];
+  /** By the names of the extensions. */
+  readonly report: Map<string, ProcessEvents["report"]>;
+  readonly close: ProcessEvents["close"][];
+}
+
+/** Creates the parts of all extensions. `services`: what they have in common. */
+export function startProcess(installation: Installation, services: Services): ProcessParts {
+  const events: Events = { open: [], reload: [], report: new Map(), close: [] };
+  const created = createParts(installation.steps, services, events);
+  const { observers, routes } = created;
+  const started = new Set(installation.names);
+  let complete = wrapped(installation, created);
+
+  const partIn = <T>({ name }: Slot<Create<T>>) => created.slots.get(name) as T | undefined;
+  return {
+    ledger: partIn(slots.ledger) ?? noLedger,
+    limiter: partIn(slots.limiter) ?? services.limiter,
+    transport: partIn(slots.transport),
+    hold: partIn(slots.hold),
+    apis: apisIn(created),
+    complete: (...request) => complete(...request),
+    routes: Object.fromEntries(routes),
+    observe: (exchange) => observers.flatMap((observe) => observe(exchange) ?? []),
+    report: () => Object.fromEntries([...events.report].map(([name, report]) => [name, report()])),
+    async open() {
+      for (const open of events.open) await open();
+    },
+    reload(config, loaded) {
+      const prepared = events.reload.map((reload) => reload(config));
+      const newSteps = loaded.steps.filter(({ extension }) => !started.has(extension));
+      const added = createParts(newSteps, { ...services, config }, events);
+      return () => {
+        for (const apply of prepared) apply();
+        for (const { extension } of newSteps) started.add(extension);
+        for (const [extension, around] of added.arounds) created.arounds.set(extension, around);
+        observers.push(...added.observers);
+        complete = wrapped(loaded, created);
+      };
+    },
+    async close() {
+      for (const close of events.close.toReversed()) await close();
+    },
+  };
+}
+
+function createParts(steps: Installation["steps"], services: Services, events: Events) {
+  const parts: CreatedParts = {
+    slots: new Map(),
+    arounds: new Map(),
+    routes: new Map(),
+    observers: [],
+  };
+  for (const { extension, run } of steps) run(contextFor(extension, services, events), parts);
+  return parts;
+}
+
+/** The completion of a request, with what these extensions put around it. */
+const wrapped = ({ aroundOrder }: Installed, { arounds }: CreatedParts): Complete =>
+  aroundOrder().reduceRight<Complete>(
+    (complete, extension) => arounds.get(extension)!(complete),
+    completeWithFallback,
+  );
+
+/** The context of one extension. */
+function contextFor(extension: string, services: Services, events: Events): GatewayContext {
+  const add: { readonly [E in keyof ProcessEvents]: (listener: ProcessEvents[E]) => unknown } = {
+    open: (listener) => events.open.push(listener),
+    reload: (listener) => events.reload.push(listener),
+    report: (listener) => events.report.set(extension, listener),
+    close: (listener) => events.close.push(listener),
+  };
+  return { ...services, on: (event, listener) => add[event](listener) };
+}
+
+const apisIn = (created: CreatedParts): readonly ClientApi[] =>
+  [...created.slots]
+    .filter(([name, api]) => name.startsWith(slots.clientApi.prefix) && api !== undefined)
+    .map(([, api]) => api as ClientApi);
