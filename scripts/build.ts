@@ -4,6 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
+import { extensions } from "../src/extensions.ts";
 
 const SRC = resolve(import.meta.dirname, "../src");
 
@@ -28,21 +29,35 @@ export const ONE_FILE = {
   define: { EMBEDDED_TEXTS: JSON.stringify(texts) },
 } as const;
 
-/** Puts an empty table in the place of src/extensions.ts. */
-const withoutExtensions: Plugin = {
-  name: "without-extensions",
+/** The extensions of the reference edition: what the contract speaks of beyond the core. */
+const REFERENCE = ["keys", "books", "billing"];
+
+/** Puts those extensions alone into src/extensions.ts. */
+const referenceExtensions: Plugin = {
+  name: "reference-extensions",
   setup({ onLoad }) {
+    const rows = extensions
+      .filter(({ name }) => REFERENCE.includes(name))
+      .map(({ load, ...row }) => `{ ...${JSON.stringify(row)}, load: ${load.toString()} }`);
     onLoad({ filter: /[\\/]src[\\/]extensions\.ts$/ }, () => ({
-      contents: "export const extensions = [];",
+      contents: `export const extensions = [${rows.join(", ")}];`,
+      resolveDir: SRC,
     }));
   },
+};
+
+/** How the reference edition is made. */
+export const REFERENCE_EDITION = {
+  ...ONE_FILE,
+  entryPoints: { "chat-gateway-core": "src/main.ts" },
+  define: {},
+  plugins: [referenceExtensions],
 };
 
 async function main(): Promise<void> {
   const output = { outdir: "dist", outExtension: { ".js": ".mjs" } };
   if (process.argv.includes("--core")) {
-    const entryPoints = { "chat-gateway-core": "src/main.ts" };
-    await build({ ...ONE_FILE, ...output, entryPoints, define: {}, plugins: [withoutExtensions] });
+    await build({ ...REFERENCE_EDITION, ...output });
     return;
   }
   const entryPoints = {

@@ -80,6 +80,8 @@ export interface LoadForCommand {
    * they are not.
    */
   readonly here?: boolean;
+  /** What a gateway that serves has is installed too. Absent: what the file names. */
+  readonly serves?: boolean;
   /** Only these members of the file are read: what else is in it may be faulty. Absent: all are. */
   readonly members?: readonly string[];
 }

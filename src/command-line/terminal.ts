@@ -61,11 +61,11 @@ export function createTerminal(
 
   async function load(
     { values }: CommandArguments,
-    { withoutSecrets = false, here = false, members }: LoadForCommand = {},
+    { withoutSecrets = false, here = false, serves = here, members }: LoadForCommand = {},
   ): Promise<CommandConfig> {
     const file = values["config"];
     const secretsOptional = withoutSecrets;
-    const options = { file, env, loader, here, serves: here, secretsOptional, members };
+    const options = { file, env, loader, here, serves, secretsOptional, members };
     const { config, extensions, source } = await loadConfig(options);
     // Files that root writes must belong to the owner, or a gateway that is not root could not read
     // them.

@@ -2,19 +2,15 @@
 // when its head is read, so nobody joins events by request id. A listener must be quick, and must
 // not throw.
 import type { ExchangeObserver } from "./http/exchange.ts";
-import type { AttemptRecord, Opening, Settlement } from "./ledger/ledger.ts";
+import type { AttemptObserver, Opening, Settlement } from "./ledger/ledger.ts";
 import type { ChatRequest } from "./openai/request.ts";
 
-/** Every member may be absent: this observer does not need to know. In the order of the events. */
-export interface RequestObserver extends ExchangeObserver {
+/** Every member may be absent: this observer does not need to know. */
+export interface RequestObserver extends ExchangeObserver, AttemptObserver {
   /** It asks for a reply, in whichever client API. It may still be refused. */
   asked?(): void;
   /** It is opened in the ledger. */
   opened?(opening: Opening, chat: ChatRequest): void;
-  /** An attempt is sent. Returns headers for the provider, which tell it of a trace. */
-  headers?(): Readonly<Record<string, string>>;
-  /** An attempt has ended at this moment. */
-  attempted?(record: AttemptRecord): void;
   /** A piece of its stream was sent, `ms` milliseconds after the one before it. */
   chunkSent?(model: string, ms: number): void;
   /** After `opened`: it has ended at the providers, `durationMs` after its opening. */

@@ -147,7 +147,7 @@ export interface ProcessEvents {
   reload(config: Config): () => void;
   /** Returns data for Report.extensions, which can be sent to another process. */
   report(): unknown;
-  /** After the last request has ended, one after the other: what was opened last is closed first. */
+  /** After the last request has ended, one after the other, the last opened first. */
   close(): void | Promise<void>;
 }
 

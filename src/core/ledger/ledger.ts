@@ -105,6 +105,14 @@ export interface Hold {
   settle(settlement: Settlement | undefined): void;
 }
 
+/** What hears of the attempts at a request. Every member may be absent. */
+export interface AttemptObserver {
+  /** An attempt is sent. Returns headers for the provider, which tell it of a trace. */
+  headers?(): Readonly<Record<string, string>>;
+  /** An attempt has ended at this moment. */
+  attempted?(record: AttemptRecord): void;
+}
+
 /** The entry of one request. */
 export interface LedgerEntry {
   /** Resolves when a provider may be called. Rejects with an ApiError if the ledger is faulty. */

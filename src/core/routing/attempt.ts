@@ -4,10 +4,10 @@
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
+import type { AttemptObserver } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
 import type { Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import type { Observers } from "../observer.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect } from "../providers/dialect.ts";
@@ -63,7 +63,7 @@ export interface RequestContext {
   /** Called for failed attempts, events that cannot be read, and bugs. */
   readonly report: ReportEvent;
   /** What hears of the request. */
-  readonly observers: Observers;
+  readonly observers: readonly AttemptObserver[];
   /**
    * Chooses among the candidates that have not been asked, after these failures. Absent: all stay,
    * in their order.
@@ -188,7 +188,9 @@ function send(
 }
 
 /** The headers by which observers tell the provider of a trace. */
-function traceHeaders(observers: Observers): Readonly<Record<string, string>> | undefined {
+function traceHeaders(
+  observers: readonly AttemptObserver[],
+): Readonly<Record<string, string>> | undefined {
   let headers: Record<string, string> | undefined;
   for (const observer of observers)
     if (observer.headers) headers = { ...headers, ...observer.headers() };

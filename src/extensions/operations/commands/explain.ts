@@ -23,7 +23,7 @@ export const explain: Command = {
   example: "explain auto/chat",
   options: { json: JSON_OPTION },
   async run(args, terminal) {
-    const { config, installed } = await terminal.load(args);
+    const { config, installed } = await terminal.load(args, { serves: true });
     const { operand: name } = args;
     const alias = config.aliases.get(name);
     if (!alias) throw notAnAlias(name, config);
@@ -38,8 +38,14 @@ export const explain: Command = {
       : WITHOUT;
     const rows = table(["rank", "model", "provider", "why"], candidates);
     const notes = installed.listeners(configMoments.notes).flatMap(({ call }) => call(alias));
-    const result = { alias: name, enabled, policy, candidates, ...(notes.length > 0 && { notes }) };
-    const text = [fate, ...notes].join("\n");
+    const around = installed.aroundOrder();
+    const result = {
+      ...{ alias: name, enabled, policy, candidates },
+      ...(notes.length > 0 && { notes }),
+      around,
+    };
+    const order = `Around each request, from the outside: ${around.join(", ")}.`;
+    const text = [fate, ...notes, order].join("\n");
     await terminal.answer(args, result, `${title}\n${rows}${text}\n`);
   },
 };
