@@ -10,7 +10,7 @@ import { dialectsIn, requestCheck } from "./extension/defaults.ts";
 import { install } from "./extension/install.ts";
 import type { Extension, Installed } from "./extension/installer.ts";
 import { slots, type HostSources } from "./extension/places.ts";
-import { startProcess } from "./extension/process.ts";
+import { startProcess } from "./extension/process-parts.ts";
 import type { Report } from "./extension/report.ts";
 import type { Handler, Routes } from "./http/exchange.ts";
 import { sendJson } from "./http/responses.ts";
