@@ -2,7 +2,7 @@
 import type { ApiError } from "../../../core/openai/errors.ts";
 import type { RefusalDetails } from "../../providers/provider-words/index.ts";
 import { DetailedError } from "./detailed-errors.ts";
-import type { ReplyEvent } from "./events.ts";
+import type { ReplyEvent } from "./blocks.ts";
 
 /** Where clients of this API look for the request id. */
 export const REQUEST_ID_HEADER = "request-id";

@@ -8,7 +8,7 @@ import type { FinishReason, Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import type { Serving } from "../../../../src/core/routing/attempt.ts";
 import { atOnce } from "../../../../src/core/turns.ts";
-import { messageOf as ownMessageOf } from "../../../../src/extensions/apis/messages-api/passing.ts";
+import { messageOf as ownMessageOf } from "../../../../src/extensions/apis/messages-api/whole.ts";
 import { createWriter } from "../../../../src/extensions/apis/messages-api/reply.ts";
 import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { eventsIn, messageIn } from "../../../support/messages-events.ts";
