@@ -1,7 +1,7 @@
 // The blocks of a reply in the Messages API: each begins, grows and ends before the next one.
 import { randomHex } from "../../../core/ids.ts";
 import type { TextPart, ToolCallPart } from "../../../core/openai/parts.ts";
-import { asCount, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { isUsableId } from "../../providers/provider-words/index.ts";
 import { OWN_SIGNATURE } from "../messages-input/index.ts";
 
@@ -22,17 +22,12 @@ export interface Blocks {
   add(part: ContentPart): void;
   /** Continues the arguments of a call. */
   addArguments(call: number, json: string): void;
-  /** Takes note of a provider's own event, which is sent as it came. */
-  follow(event: ReplyEvent): void;
-  /** Ends the block that is open. */
-  close(): void;
   /** Writes what waits, and ends the last block. */
   end(): void;
 }
 
 interface OpenBlock {
-  /** That of the Messages API. "native": the provider writes it. */
-  readonly type: "text" | "thinking" | "tool_use" | "native";
+  readonly type: "text" | "thinking" | "tool_use";
   readonly index: number;
   /** The call of a block that is one. */
   readonly call?: number | undefined;
@@ -110,13 +105,6 @@ export function createBlocks(emit: (event: ReplyEvent) => void): Blocks {
       if (open?.call === call) writeArguments(open, json);
       else waitingArguments.set(call, (waitingArguments.get(call) ?? "") + json);
     },
-    follow({ type, index }) {
-      if (type === "content_block_stop") open = undefined;
-      if (type !== "content_block_start") return;
-      open = { type: "native", index: asCount(index) ?? nextIndex, json: "" };
-      nextIndex = open.index + 1;
-    },
-    close,
     end() {
       for (const part of waiting) {
         write(part);

@@ -49,8 +49,6 @@ export interface EventMaker {
   add(parts: readonly Part[]): readonly ReplyEvent[];
   /** The rest of the reply, also where a provider of the same format did not send all of it. */
   end(usage: Usage, reason: FinishReason): readonly ReplyEvent[];
-  /** Another model goes on with the reply. What it says is translated in any case. */
-  resumed(): readonly ReplyEvent[];
 }
 
 export function createEventMaker(chat: ChatRequest, serving: Serving): EventMaker {
@@ -62,7 +60,7 @@ export function createEventMaker(chat: ChatRequest, serving: Serving): EventMake
   /** Whether a provider's own events pass. Undefined: the reply has not begun. */
   let passes: boolean | undefined;
   /** The end of these. It leaves when the request is settled: a client then has its reply. */
-  let last: ReplyEvent[] = [];
+  const last: ReplyEvent[] = [];
   let hasCalled = false;
   let hasRefused = false;
 
@@ -74,7 +72,6 @@ export function createEventMaker(chat: ChatRequest, serving: Serving): EventMake
   }
 
   function pass(event: ReplyEvent): void {
-    blocks.follow(event);
     const isLast = event.type === "message_delta" || event.type === "message_stop";
     // What comes after an event that is kept must not overtake it.
     if (isLast || last.length > 0) last.push(event);
@@ -116,12 +113,6 @@ export function createEventMaker(chat: ChatRequest, serving: Serving): EventMake
       const stop_reason = hasRefused ? "refusal" : STOP_REASONS[stated];
       const delta = { stop_reason, stop_sequence: null };
       return [...take(), { type: "message_delta", delta, usage: usageFields(usage) }, STOP];
-    },
-    resumed() {
-      if (passes) blocks.close();
-      passes = false;
-      last = [];
-      return take();
     },
   };
 }

@@ -12,30 +12,22 @@ export const eventText = (event: ReplyEvent): string =>
 
 const written = (events: readonly ReplyEvent[]): string => events.map(eventText).join("");
 
-/** As ClientApi.writer. Another model can finish the reply. */
-export function createWriter(chat: ChatRequest, serving: Serving): Required<ReplyWriter> {
+/** As ClientApi.writer. */
+export function createWriter(chat: ChatRequest, serving: Serving): ReplyWriter {
   const maker = createEventMaker(chat, serving);
   if (chat.stream)
     return {
       add: (parts) => written(maker.add(parts)),
       end: (usage, reason) => written(maker.end(usage, reason)),
-      resumed: () => RECOVERED + written(maker.resumed()),
+      // The text goes on in the same block: a provider's own events are never continued.
+      resumed: () => RECOVERED,
     };
   const events: ReplyEvent[] = [];
-  let model = serving.model.name;
-  function keep(more: readonly ReplyEvent[]): string {
-    for (const event of more) events.push(event);
-    return "";
-  }
   return {
-    add: (parts) => keep(maker.add(parts)),
-    end(usage, reason) {
-      keep(maker.end(usage, reason));
-      return JSON.stringify({ ...messageOf(events), model });
+    add(parts) {
+      for (const event of maker.add(parts)) events.push(event);
+      return "";
     },
-    resumed(name) {
-      model = name;
-      return keep(maker.resumed());
-    },
+    end: (usage, reason) => JSON.stringify(messageOf([...events, ...maker.end(usage, reason)])),
   };
 }
