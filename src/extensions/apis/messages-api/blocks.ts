@@ -11,20 +11,11 @@ export interface ReplyEvent {
   readonly [member: string]: unknown;
 }
 
-/** A part that a block begins with, or goes on with. */
-export type ContentPart = TextPart | ToolCallPart;
+/** Takes an event that may leave now. */
+export type Emit = (event: ReplyEvent) => void;
 
-export interface Blocks {
-  /**
-   * Writes a part. One of another kind than the block that is open ends that. While the arguments
-   * of a call are incomplete, it waits until the end.
-   */
-  add(part: ContentPart): void;
-  /** Continues the arguments of a call. */
-  addArguments(call: number, json: string): void;
-  /** Writes what waits, and ends the last block. */
-  end(): void;
-}
+/** A part that a block begins with, or goes on with. */
+type ContentPart = TextPart | ToolCallPart;
 
 interface OpenBlock {
   readonly type: "text" | "thinking" | "tool_use";
@@ -37,7 +28,7 @@ interface OpenBlock {
   isObject?: boolean;
 }
 
-export function createBlocks(emit: (event: ReplyEvent) => void): Blocks {
+export function createBlocks(emit: Emit) {
   let open: OpenBlock | undefined;
   let nextIndex = 0;
   /** They follow at the end: some providers send the arguments of several calls in turns. */
@@ -96,12 +87,17 @@ export function createBlocks(emit: (event: ReplyEvent) => void): Blocks {
     open?.type === "tool_use" && parseJson(open.json) === undefined;
 
   return {
-    add(part) {
+    /**
+     * Writes a part. One of another kind than the block that is open ends that. While the
+     * arguments of a call are incomplete, it waits until the end.
+     */
+    add(part: ContentPart): void {
       // The arguments of a call are parsed once: this part ends the call, or waits with all others.
       if (waiting.length === 0 && !isWithinCall()) write(part);
       else waiting.push(part);
     },
-    addArguments(call, json) {
+    /** Continues the arguments of a call. */
+    addArguments(call: number, json: string): void {
       if (open?.call === call) writeArguments(open, json);
       else waitingArguments.set(call, (waitingArguments.get(call) ?? "") + json);
     },

@@ -6,7 +6,7 @@ import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Usage } from "../../../core/openai/usage.ts";
 import type { Serving } from "../../../core/routing/attempt.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { createBlocks, type ReplyEvent } from "./blocks.ts";
+import { createBlocks, type Emit, type ReplyEvent } from "./blocks.ts";
 import { eventsOf } from "./whole.ts";
 
 export const PING: ReplyEvent = { type: "ping" };
@@ -44,18 +44,9 @@ const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
   content_filter: "refusal",
 };
 
-/** Each function returns the events that may leave now. */
-export interface EventMaker {
-  add(parts: readonly Part[]): readonly ReplyEvent[];
-  /** The rest of the reply, also where a provider of the same format did not send all of it. */
-  end(usage: Usage, reason: FinishReason): readonly ReplyEvent[];
-}
-
-export function createEventMaker(chat: ChatRequest, serving: Serving): EventMaker {
+export function createEventMaker(chat: ChatRequest, serving: Serving, emit: Emit) {
   const { model } = serving;
   const showThinking = chat.showThinking && model.reasoning;
-  let due: ReplyEvent[] = [];
-  const emit = (event: ReplyEvent): unknown => due.push(event);
   const blocks = createBlocks(emit);
   /** Whether a provider's own events pass. Undefined: the reply has not begun. */
   let passes: boolean | undefined;
@@ -91,28 +82,27 @@ export function createEventMaker(chat: ChatRequest, serving: Serving): EventMake
     }
   }
 
-  function take(): readonly ReplyEvent[] {
-    const taken = due;
-    due = [];
-    return taken;
+  function endTranslated(usage: Usage, reason: FinishReason): void {
+    blocks.end();
+    // Some providers say that a text ends with calls. A client would look for them.
+    const stated = reason === "tool_calls" && !hasCalled ? "stop" : reason;
+    const stop_reason = hasRefused ? "refusal" : STOP_REASONS[stated];
+    const delta = { stop_reason, stop_sequence: null };
+    emit({ type: "message_delta", delta, usage: usageFields(usage) });
   }
 
   return {
-    add(parts) {
+    add(parts: readonly Part[]): void {
       if (passes === undefined) begin(parts);
       if (passes) for (const event of nativeEvents(parts)) pass(event);
       else for (const part of parts) translate(part);
-      return take();
     },
-    end(usage, reason) {
+    /** The rest of the reply, also where a provider of the same format did not send all of it. */
+    end(usage: Usage, reason: FinishReason): void {
       if (passes === undefined) begin([]);
-      if (passes) return last.at(-1)?.type === STOP.type ? last : [...last, STOP];
-      blocks.end();
-      // Some providers say that a text ends with calls. A client would look for them.
-      const stated = reason === "tool_calls" && !hasCalled ? "stop" : reason;
-      const stop_reason = hasRefused ? "refusal" : STOP_REASONS[stated];
-      const delta = { stop_reason, stop_sequence: null };
-      return [...take(), { type: "message_delta", delta, usage: usageFields(usage) }, STOP];
+      if (passes) for (const event of last) emit(event);
+      else endTranslated(usage, reason);
+      if (last.at(-1)?.type !== STOP.type) emit(STOP);
     },
   };
 }

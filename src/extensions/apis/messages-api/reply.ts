@@ -10,24 +10,26 @@ import { messageOf } from "./whole.ts";
 export const eventText = (event: ReplyEvent): string =>
   `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 
-const written = (events: readonly ReplyEvent[]): string => events.map(eventText).join("");
-
 /** As ClientApi.writer. */
-export function createWriter(chat: ChatRequest, serving: Serving): ReplyWriter {
-  const maker = createEventMaker(chat, serving);
-  if (chat.stream)
-    return {
-      add: (parts) => written(maker.add(parts)),
-      end: (usage, reason) => written(maker.end(usage, reason)),
-      // The text goes on in the same block: a provider's own events are never continued.
-      resumed: () => RECOVERED,
-    };
-  const events: ReplyEvent[] = [];
+export function createWriter(chat: ChatRequest, serving: Serving): Required<ReplyWriter> {
+  let events: ReplyEvent[] = [];
+  const maker = createEventMaker(chat, serving, (event) => events.push(event));
+  /** The events since the last call. */
+  function take(): string {
+    const text = events.map(eventText).join("");
+    events = [];
+    return text;
+  }
   return {
     add(parts) {
-      for (const event of maker.add(parts)) events.push(event);
-      return "";
+      maker.add(parts);
+      return chat.stream ? take() : "";
     },
-    end: (usage, reason) => JSON.stringify(messageOf([...events, ...maker.end(usage, reason)])),
+    end(usage, reason) {
+      maker.end(usage, reason);
+      return chat.stream ? take() : JSON.stringify(messageOf(events));
+    },
+    // The text goes on in the same block: a provider's own events are never continued.
+    resumed: () => RECOVERED,
   };
 }
