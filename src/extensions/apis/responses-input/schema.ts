@@ -47,7 +47,12 @@ const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
   object({ type: literal(type), ...fields });
 
 /** Names are joined and hashed, and a namespace's for each of its functions. */
-const toolName = string({ pattern: /^.{1,256}$/su, expected: "1 to 256 characters" });
+const toolName = string({
+  pattern: /^[A-Za-z0-9_-]{1,256}$/,
+  expected: "1 to 256 characters of A-Z a-z 0-9 _ -",
+});
+/** In a call or a choice, any that a service may have declared. */
+const namespace = optional(string({ pattern: /^.{1,256}$/su, expected: "1 to 256 characters" }));
 /** Chat completions takes no more. */
 export const MAX_TOOLS = 128;
 /** A list of tools. How many there are is checked before the first of them is. */
@@ -144,7 +149,7 @@ const message = variant("role", {
 /** Clients that keep to this never refer to what a service has stored. */
 const NOT_STORED = "nothing is stored here; set store: false, and send the items";
 const reference = makeCheck({}, () => fail("unsupported_value", NOT_STORED));
-const call = { call_id: nonEmpty, name: nonEmpty, namespace: optional(toolName) };
+const call = { call_id: nonEmpty, name: nonEmpty, namespace };
 const json = byType({ string: string(), object: jsonObject() });
 const result = { call_id: nonEmpty, output: content };
 const itemOfType = variant("type", {
@@ -182,7 +187,7 @@ const format = variant("type", {
   json_schema: refine(jsonSchema, ({ type, ...json_schema }) => ({ type, json_schema })),
 });
 
-const chosenTool = object({ type: nonEmpty, name: text, namespace: optional(toolName) });
+const chosenTool = object({ type: nonEmpty, name: text, namespace });
 export type ChosenTool = Infer<typeof chosenTool>;
 const chosenTools = array(chosenTool, { min: 1, max: MAX_TOOLS });
 const mode = literal("auto", "required");

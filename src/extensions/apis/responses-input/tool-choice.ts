@@ -8,15 +8,15 @@ import { functionName, TOOL_SEARCH, type Declaration, type ToolSet } from "./too
 
 interface Choice {
   readonly tool_choice: ChatRequest["tool_choice"];
-  /** The tools that the model gets, by the names of their functions. */
-  readonly declared: readonly (readonly [string, Declaration])[];
+  /** The tools that the model gets. */
+  readonly declared: readonly Declaration[];
 }
 
 const PATH: Path = ["tool_choice"];
 
 /** Throws a ValidationError for a choice that cannot be followed. */
 export function choiceOf(choice: ResponsesRequest["tool_choice"], tools: ToolSet): Choice {
-  const declared = [...tools.declarations];
+  const declared = [...tools.declarations.values()];
   if (typeof choice === "string") return callable(choice, declared);
   if ("mode" in choice) {
     const names = choice.tools.map((tool, index) =>
@@ -24,7 +24,7 @@ export function choiceOf(choice: ResponsesRequest["tool_choice"], tools: ToolSet
     );
     return callable(
       choice.mode,
-      declared.filter(([name]) => names.includes(name)),
+      declared.filter(({ tool }) => names.includes(tool.function.name)),
     );
   }
   const name = declaredName(choice, tools, PATH);
