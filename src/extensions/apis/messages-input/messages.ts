@@ -41,16 +41,12 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   }
 
   function addUser(blocks: readonly Block[], path: Path): void {
-    const parts: ContentPart[] = [];
-    let hasResults = false;
-    for (const [index, block] of blocks.entries()) {
+    const parts = blocks.flatMap((block, index) => {
       const place = [...path, index];
       const isResult = block.type === "tool_result";
-      const own = isResult ? addResult(block, place, path) : partsOf(block, place, note);
-      hasResults ||= isResult;
-      // One by one: a call with 100,000 arguments would overflow the stack.
-      for (const part of own) parts.push(part);
-    }
+      return isResult ? addResult(block, place, path) : partsOf(block, place, note);
+    });
+    const hasResults = blocks.some(({ type }) => type === "tool_result");
     if (!hasResults || parts.length > 0) addInput("user", paragraphs(parts), path);
   }
 
@@ -74,16 +70,31 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     return shown;
   }
 
+  /** Thoughts go back as reasoning. Encrypted ones are for their own provider alone. */
+  function addAssistant(blocks: readonly Block[], path: Path): void {
+    const parts = allPartsOf(blocks, path, note);
+    const thoughts: string[] = [];
+    const tool_calls: ToolCall[] = [];
+    for (const block of blocks) {
+      if (block.type === "thinking") thoughts.push(block.thinking);
+      if (block.type !== "tool_use") continue;
+      const { id, name, input } = block;
+      calls.add(id);
+      const called = { name, arguments: JSON.stringify(input) };
+      tool_calls.push({ id, type: "function", function: called });
+    }
+    const content = parts.length === 0 && tool_calls.length > 0 ? null : textOf(parts);
+    const reasoning_content = thoughts.join("\n") || undefined;
+    const message: Message = { role: "assistant", content, reasoning_content, tool_calls };
+    entries.push({ message, parts, path });
+  }
+
   function addMessage({ role, content }: ClientMessage, path: Path): void {
     // Such an instruction only says how much effort the reply is worth.
     if (content === undefined) return;
     if (role === "user") addUser(content, path);
-    else if (role === "system") addInput(role, systemParts(content, path, note), path);
-    else {
-      const { tool_calls, ...entry } = assistantEntry(content, path, note);
-      for (const { id } of tool_calls) calls.add(id);
-      entries.push(entry);
-    }
+    else if (role === "assistant") addAssistant(content, path);
+    else addInput(role, systemParts(content, path, note), path);
   }
 
   const system = systemParts(request.system ?? [], ["system"], note);
@@ -95,21 +106,6 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     yield;
   }
   return { entries, orphan };
-}
-
-/** Thoughts go back as reasoning. Encrypted ones are for their own provider alone. */
-function assistantEntry(blocks: readonly Block[], path: Path, note: Note) {
-  const parts = allPartsOf(blocks, path, note);
-  const thoughts = blocks.flatMap((block) => (block.type === "thinking" ? [block.thinking] : []));
-  const tool_calls = blocks.flatMap((block): ToolCall[] => {
-    if (block.type !== "tool_use") return [];
-    const called = { name: block.name, arguments: JSON.stringify(block.input) };
-    return [{ id: block.id, type: "function", function: called }];
-  });
-  const content = parts.length === 0 && tool_calls.length > 0 ? null : textOf(parts);
-  const reasoning_content = thoughts.join("\n") || undefined;
-  const message: Message = { role: "assistant", content, reasoning_content, tool_calls };
-  return { message, parts, path, tool_calls };
 }
 
 /** A text part. It keeps the client's mark for the provider's cache. */

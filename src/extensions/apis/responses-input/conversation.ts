@@ -64,10 +64,9 @@ export function createConversation(tools: ToolSet, open: Open) {
     turns.push({ message: inputMessage(role, content), path });
   }
 
-  function addResult(tool_call_id: string, output: string | ContentPart[], path: Path): void {
+  function addResult(tool_call_id: string, parts: readonly ContentPart[], path: Path): void {
     turn = undefined;
     const caller = callers.get(tool_call_id) ?? refuseResult([...path, "call_id"]);
-    const parts = typeof output === "string" ? [textPart(output)] : output;
     const { text, shown } = resultOf(tool_call_id, parts, "");
     caller.results.push({ message: { role: "tool", tool_call_id, content: text }, path });
     if (shown.length > 0) caller.shownAt ??= [...path, "output"];
@@ -137,8 +136,6 @@ export function createConversation(tools: ToolSet, open: Open) {
   };
 }
 
-const textPart = (text: string): ContentPart => ({ type: "text", text });
-
 function calledFunction(item: Item<`${string}_call`>): ToolCall["function"] {
   if (item.type === "tool_search_call")
     return { name: TOOL_SEARCH, arguments: JSON.stringify(item.arguments ?? {}) };
@@ -148,8 +145,10 @@ function calledFunction(item: Item<`${string}_call`>): ToolCall["function"] {
   return { name, arguments: typeof given === "string" ? given : JSON.stringify(given) };
 }
 
-const foundTools = (names: readonly string[]): string =>
-  names.length > 0 ? `These tools can be called now: ${names.join(", ")}` : "No tool was found.";
+function foundTools(names: readonly string[]): ContentPart[] {
+  const list = `These tools can be called now: ${names.join(", ")}`;
+  return [{ type: "text", text: names.length > 0 ? list : "No tool was found." }];
+}
 
 /** The messages of a turn: none, or the assistant's, and what has to follow it at once. */
 function entriesOf(turn: AssistantTurn): readonly Entry[] {

@@ -2,7 +2,6 @@
 // of messages become those of chat completions. What asks for something that the vendor's service
 // has stored is refused here.
 import {
-  joinText,
   MEDIA_BOUNDS,
   SCHEMA_BOUNDS,
   textOf,
@@ -126,11 +125,12 @@ const part = variant("type", {
   encrypted_content: textIn("encrypted_content"),
   ...mediaParts,
 });
-const content = byType({ string: string(), array: array(part) });
+const content = refine(byType({ string: string(), array: array(part) }), (given) =>
+  typeof given === "string" ? [{ type: "text" as const, text: given }] : given,
+);
 const NO_TEXT = "must be the type of a text here";
 /** A content that may have texts only. */
 const onlyText = refine(content, (parts) => {
-  if (typeof parts === "string") return parts;
   const index = parts.findIndex(({ type }) => type !== "text");
   return index === -1 ? textOf(parts) : fail("invalid_value", NO_TEXT, [index, "type"]);
 });
@@ -140,7 +140,7 @@ const system = refine(object({ type, content: onlyText }), (said) => ({
   role: "system" as const,
 }));
 const message = variant("role", {
-  user: object({ type, role: literal("user"), content: refine(content, joinText) }),
+  user: object({ type, role: literal("user"), content }),
   assistant: object({ type, role: literal("assistant"), content: onlyText }),
   system,
   developer: system,

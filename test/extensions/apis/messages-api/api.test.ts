@@ -110,7 +110,7 @@ describe("the key", () => {
     const none = await fetch(`${url}/v1/messages`, { method: "POST" });
     const [code, type, message] = await errorOf(none);
     assert.deepEqual([code, type], [401, "authentication_error"]);
-    assert.match(message, /Send it as 'x-api-key: <API_KEY>' or 'Authorization: Bearer <API_KEY>'/);
+    assert.match(message, /Send it as 'Authorization: Bearer <API_KEY>'/);
     const wrong = await post({ model: "m" }, { "x-api-key": "sk-wrong" });
     assert.deepEqual((await errorOf(wrong)).slice(0, 2), [401, "authentication_error"]);
     assert.equal(wrong.headers.get("x-should-retry"), "false");
