@@ -385,6 +385,8 @@ describe("a request of the Responses API", () => {
       [64, 64],
     );
     assert.equal(new Set(names).size, 2);
+    const [plain] = read({ tools: [{ ...get_time, name: long(256) }] }).chat.tools!;
+    assert.equal(plain!.function.name.length, 64);
     const of = (...tools: object[]) => refused({ tools });
     assert.deepEqual(of(get_time, namespace(long(257), "f")), ["invalid_value", "tools[1].name"]);
     assert.deepEqual(of(namespace("n", long(257))), ["invalid_value", "tools[0].tools[1].name"]);
