@@ -29,7 +29,7 @@ export function refuseLegacyMessage(message: unknown, index: number): void {
     fail("unsupported_value", CALLS, ["messages", index, "function_call"]);
 }
 
-/** Checks a request that may have `functions` and `function_call`, with the tools they stand for. */
+/** Checks a request with the tools that its `functions` and `function_call` amount to. */
 export function checkWithTools(
   check: Check<ChatRequest>,
   fields: ChatFields,
