@@ -4,7 +4,6 @@
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import {
   fail,
-  makeCheck,
   ValidationError,
   type Check,
   type ValidationIssue,
@@ -19,6 +18,9 @@ const RESULTS =
   "tool_call_id of the call";
 const CALLS = "is not supported: send the call in tool_calls, with its id, as the reply had it";
 
+const WITH_TOOLS = "may not be set together with tools or tool_choice";
+const WITHOUT_FUNCTIONS = 'may only be set, other than to "none", together with functions';
+
 /** `index`: the message's place in the list. */
 export function refuseLegacyMessage(message: unknown, index: number): void {
   const { role, function_call: call = null } = asObject(message);
@@ -27,35 +29,37 @@ export function refuseLegacyMessage(message: unknown, index: number): void {
     fail("unsupported_value", CALLS, ["messages", index, "function_call"]);
 }
 
-/** The check of a request with the tools that `functions` and `function_call` amount to. */
-export function withTools(check: Check<ChatRequest>, fields: ChatFields): Check<ChatRequest> {
+/** Checks a request with the tools that its `functions` and `function_call` amount to. */
+export function checkWithTools(
+  check: Check<ChatRequest>,
+  fields: ChatFields,
+  json: unknown,
+  all?: boolean,
+): ChatRequest {
   const { functions = [], function_call: call } = fields;
-  if (functions.length === 0 && call === undefined) return check;
-  return makeCheck(check.schema, (json, all) => {
-    const body = asObject(json);
-    refuseMixture(body, fields);
-    const tools = functions.map((declared) => ({ type: "function", function: declared }));
-    const choice = typeof call === "object" ? { type: "function", function: call } : call;
-    const translated = { ...body, tools, tool_choice: choice };
-    return { ...atOwnPaths(() => check(translated, all)), clientPath: legacyPath };
-  });
+  if (functions.length === 0 && call === undefined) return check(json, all);
+  const body = asObject(json);
+  refuseMixture(body, fields);
+  const tools = functions.map((declared) => ({ type: "function", function: declared }));
+  const tool_choice = typeof call === "object" ? { type: "function", function: call } : call;
+  try {
+    return { ...check({ ...body, tools, tool_choice }, all), clientPath: legacyPath };
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    throw new ValidationError(
+      error.issues.map((issue) => ({ ...issue, path: legacyPath(issue.path) })),
+    );
+  }
 }
 
 function refuseMixture(body: Record<string, unknown>, fields: ChatFields): void {
   const { tools = null, tool_choice: choice = null } = body;
   const { functions = [], function_call: call } = fields;
-  const field = functions.length > 0 ? "functions" : "function_call";
+  const path = [functions.length > 0 ? "functions" : "function_call"];
   const hasTools = Array.isArray(tools) ? tools.length > 0 : tools !== null;
-  if (hasTools || choice !== null)
-    fail("invalid_parameter_combination", "may not be set together with tools or tool_choice", [
-      field,
-    ]);
+  if (hasTools || choice !== null) fail("invalid_parameter_combination", WITH_TOOLS, path);
   if (functions.length === 0 && call !== "none")
-    fail(
-      "invalid_parameter_combination",
-      'may only be set, other than to "none", together with functions',
-      [field],
-    );
+    fail("invalid_parameter_combination", WITHOUT_FUNCTIONS, path);
 }
 
 /** `tools[2].function.name` is `functions[2].name`; the choice names its function itself. */
@@ -63,16 +67,4 @@ function legacyPath([field, ...rest]: Path): (string | number)[] {
   const inner = rest.filter((step) => step !== "function");
   if (field === "tools") return ["functions", ...inner];
   return field === "tool_choice" ? ["function_call", ...inner] : [field ?? "", ...rest];
-}
-
-/** The result, or the ValidationError at the client's own fields. */
-function atOwnPaths<T>(check: () => T): T {
-  try {
-    return check();
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error;
-    throw new ValidationError(
-      error.issues.map((issue) => ({ ...issue, path: legacyPath(issue.path) })),
-    );
-  }
 }

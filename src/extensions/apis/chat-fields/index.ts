@@ -8,7 +8,7 @@ import { pseudonymOf } from "../../../core/providers/parameters.ts";
 import { makeCheck, type Check } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import { chatFields } from "./fields.ts";
-import { refuseLegacyMessage, withTools } from "./functions.ts";
+import { checkWithTools, refuseLegacyMessage } from "./functions.ts";
 import { schemaOf } from "./schema.ts";
 
 /** The form that OpenAI demands. A name of another form is ignored. */
@@ -27,7 +27,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
     const written = asArray(asObject(json)["messages"]);
     for (const [index, message] of written.entries()) refuseLegacyMessage(message, index);
     const fields = chatFields(json, all);
-    const chat = withTools(check, fields)(json, all);
+    const chat = checkWithTools(check, fields, json, all);
     const { logit_bias, verbosity, prompt_cache_key, prompt_cache_retention } = fields;
     const { safety_identifier: end_user } = fields;
     return {

@@ -18,10 +18,10 @@ import { readAll } from "../../../core/upstream/body.ts";
 import { readCountRequest } from "../messages-input/index.ts";
 import { REQUEST_ID_HEADER } from "./errors.ts";
 
-/** How a provider is asked for a count. */
+/** How a provider is asked for a count, in terms of the request for a reply. */
 interface Counter {
-  /** The request for a count, made of the request for a reply. */
-  request(reply: ProviderRequest): ProviderRequest;
+  path(reply: ProviderRequest): string;
+  body(reply: ProviderRequest): object;
   /** The member of the answer that has the count. */
   readonly member: string;
 }
@@ -33,24 +33,17 @@ const REPLY_FIELDS =
 /** By the provider's dialect. */
 const COUNTERS: { readonly [dialect: string]: Counter } = {
   anthropic: {
-    request: ({ path, headers = {}, body }) => ({
-      path: `${path}/count_tokens`,
-      headers,
-      body: Object.fromEntries(
-        Object.entries(body).filter(([name]) => !REPLY_FIELDS.includes(name)),
-      ),
-    }),
+    path: ({ path }) => `${path}/count_tokens`,
+    body: ({ body }) =>
+      Object.fromEntries(Object.entries(body).filter(([name]) => !REPLY_FIELDS.includes(name))),
     member: "input_tokens",
   },
   gemini: {
-    request({ path, headers = {}, body }) {
+    path: ({ path }) => path.replace(/:generateContent$/, ":countTokens"),
+    body({ path, body }) {
       // The path begins with /v1beta/ and the full name of the model.
       const model = path.replace(/^\/v1beta\/|:generateContent$/g, "");
-      return {
-        path: path.replace(/:generateContent$/, ":countTokens"),
-        headers,
-        body: { generateContentRequest: { model, ...body } },
-      };
+      return { generateContentRequest: { model, ...body } };
     },
     member: "totalTokens",
   },
@@ -70,8 +63,7 @@ async function providersCount(
   const counter = COUNTERS[provider.dialect];
   if (!counter) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
-  const { path, headers, body } = counter.request(reply);
-  const response = await provider.transport(provider.baseUrl + path, {
+  const response = await provider.transport(provider.baseUrl + counter.path(reply), {
     method: "POST",
     redirect: "manual",
     headers: {
@@ -80,9 +72,9 @@ async function providersCount(
       "Accept-Encoding": "identity",
       "User-Agent": "chat-gateway",
       ...provider.headers,
-      ...headers,
+      ...reply.headers,
     },
-    body: JSON.stringify(body),
+    body: JSON.stringify(counter.body(reply)),
     cancel,
     connectMs: provider.timeouts.connect_ms,
     sent: () => undefined,

@@ -3,26 +3,13 @@
 import type { Config } from "../../../core/config.ts";
 import { apiEnabled } from "../client-apis/index.ts";
 import { countRequest, messagesRequest } from "../messages-input/index.ts";
-import { describeOperation, type Description } from "../openapi/index.ts";
+import type { Description } from "../openapi/index.ts";
 import described from "./description.json" with { type: "json" };
-
-/** The key may stand where this API's clients put it. */
-const KEY = { security: [{ bearer: [] }, { apiKey: [] }] };
 
 export function describe(config: Config): Description | undefined {
   if (!apiEnabled(config, "messages")) return undefined;
-  const { reply, count, schemas } = described;
-  const replies = describeOperation(reply.summary, reply.reply, reply.schemas);
-  const counts = describeOperation(count.summary, count.reply, count.schemas);
-  return {
-    paths: {
-      "/v1/messages": { post: { ...replies, ...KEY } },
-      "/v1/messages/count_tokens": { post: { ...counts, ...KEY } },
-    },
-    schemas: {
-      ...schemas,
-      MessagesRequest: messagesRequest.schema,
-      MessagesCountRequest: countRequest.schema,
-    },
-  };
+  const { operations, schemas } = described;
+  const MessagesRequest = messagesRequest.schema;
+  const MessagesCountRequest = countRequest.schema;
+  return { operations, schemas: { ...schemas, MessagesRequest, MessagesCountRequest } };
 }

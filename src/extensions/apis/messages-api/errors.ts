@@ -2,7 +2,7 @@
 import type { ApiError } from "../../../core/openai/errors.ts";
 import type { RefusalDetails } from "../../providers/provider-words/index.ts";
 import { DetailedError } from "./detailed-errors.ts";
-import type { ReplyEvent } from "./events.ts";
+import type { ReplyEvent } from "./blocks.ts";
 
 /** Where clients of this API look for the request id. */
 export const REQUEST_ID_HEADER = "request-id";
@@ -40,11 +40,7 @@ function detailsOf(error: ApiError): RefusalDetails | undefined {
 
 export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
   const isTooLong = error.code === "context_length_exceeded";
-  const told = error.message.replace(
-    "'Authorization: Bearer",
-    "'x-api-key: <API_KEY>' or 'Authorization: Bearer",
-  );
-  const message = isTooLong ? `${TOO_LONG}: ${told}` : told;
+  const message = isTooLong ? `${TOO_LONG}: ${error.message}` : error.message;
   const details = detailsOf(error);
   return {
     type: "error",

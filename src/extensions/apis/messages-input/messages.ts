@@ -9,7 +9,7 @@ import {
   type Path,
   type ToolCall,
 } from "../client-apis/index.ts";
-import type { Block, ClientMessage, MessagesRequest, Unknown } from "./schema.ts";
+import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
  * Called for what only a provider of the same format can serve, with its place. `what` is the
@@ -41,21 +41,17 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   }
 
   function addUser(blocks: readonly Block[], path: Path): void {
-    const parts: ContentPart[] = [];
-    let hasResults = false;
-    for (const [index, block] of blocks.entries()) {
+    const parts = blocks.flatMap((block, index) => {
       const place = [...path, index];
       const isResult = block.type === "tool_result";
-      const own = isResult ? addResult(block, place, path) : partsOf(block, place, note);
-      hasResults ||= isResult;
-      // One by one: a call with 100,000 arguments would overflow the stack.
-      for (const part of own) parts.push(part);
-    }
+      return isResult ? addResult(block, place, path) : partsOf(block, place, note);
+    });
+    const hasResults = blocks.some(({ type }) => type === "tool_result");
     if (!hasResults || parts.length > 0) addInput("user", paragraphs(parts), path);
   }
 
   /** Adds a tool's answer. Returns what it shows that a tool's message cannot hold. */
-  function addResult(block: Block<"tool_result">, place: Path, path: Path): Parts {
+  function addResult(block: BlockOf<"tool_result">, place: Path, path: Path): Parts {
     const { tool_use_id: tool_call_id, content, is_error, cache_control } = block;
     const parts = allPartsOf(content, [...place, "content"], note);
     const { text, shown } = resultOf(tool_call_id, parts, "\n");
@@ -74,16 +70,31 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     return shown;
   }
 
+  /** Thoughts go back as reasoning. Encrypted ones are for their own provider alone. */
+  function addAssistant(blocks: readonly Block[], path: Path): void {
+    const parts = allPartsOf(blocks, path, note);
+    const thoughts: string[] = [];
+    const tool_calls: ToolCall[] = [];
+    for (const block of blocks) {
+      if (block.type === "thinking") thoughts.push(block.thinking);
+      if (block.type !== "tool_use") continue;
+      const { id, name, input } = block;
+      calls.add(id);
+      const called = { name, arguments: JSON.stringify(input) };
+      tool_calls.push({ id, type: "function", function: called });
+    }
+    const content = parts.length === 0 && tool_calls.length > 0 ? null : textOf(parts);
+    const reasoning_content = thoughts.join("\n") || undefined;
+    const message: Message = { role: "assistant", content, reasoning_content, tool_calls };
+    entries.push({ message, parts, path });
+  }
+
   function addMessage({ role, content }: ClientMessage, path: Path): void {
     // Such an instruction only says how much effort the reply is worth.
     if (content === undefined) return;
     if (role === "user") addUser(content, path);
-    else if (role === "system") addInput(role, systemParts(content, path, note), path);
-    else {
-      const { tool_calls, ...entry } = assistantEntry(content, path, note);
-      for (const { id } of tool_calls) calls.add(id);
-      entries.push(entry);
-    }
+    else if (role === "assistant") addAssistant(content, path);
+    else addInput(role, systemParts(content, path, note), path);
   }
 
   const system = systemParts(request.system ?? [], ["system"], note);
@@ -97,37 +108,11 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   return { entries, orphan };
 }
 
-/** Thoughts go back as reasoning. Encrypted ones are for their own provider alone. */
-function assistantEntry(blocks: readonly Block[], path: Path, note: Note) {
-  const parts: ContentPart[] = [];
-  const thoughts: string[] = [];
-  const tool_calls: ToolCall[] = [];
-  for (const [index, block] of blocks.entries()) {
-    if (block.type === "text") parts.push(textPart(block.text, block.cache_control));
-    else if (block.type === "thinking") thoughts.push(block.thinking);
-    else if (block.type === "unknown") noteUnknown([...path, index], block, note);
-    else if (block.type === "tool_use") {
-      const { id, name, input } = block;
-      const called = { name, arguments: JSON.stringify(input) };
-      tool_calls.push({ id, type: "function", function: called });
-    }
-  }
-  const content = parts.length === 0 && tool_calls.length > 0 ? null : textOf(parts);
-  const reasoning_content = thoughts.join("\n") || undefined;
-  const message: Message = { role: "assistant", content, reasoning_content, tool_calls };
-  return { message, parts, path, tool_calls };
-}
-
 /** A text part. It keeps the client's mark for the provider's cache. */
 const textPart = (text: string, cache_control?: Mark): ContentPart =>
   cache_control ? { type: "text", text, cache_control } : { type: "text", text };
 
 const withoutMark = ({ cache_control: _, ...part }: ContentPart): ContentPart => part;
-
-function noteUnknown(path: Path, block: Unknown, note: Note): readonly [] {
-  note(path, `a block of the type ${JSON.stringify(block.name)}`, block.value);
-  return [];
-}
 
 /**
  * What Claude Code tells its own vendor of itself, in the first line of the first system text. It
@@ -167,7 +152,8 @@ function partsOf(block: Block, path: Path, note: Note): Parts {
     case "document":
       return withMark(documentParts(block, path, note), block.cache_control);
     case "unknown":
-      return noteUnknown(path, block, note);
+      note(path, `a block of the type ${JSON.stringify(block.name)}`, block.value);
+      return [];
     default:
       return [];
   }
@@ -182,7 +168,7 @@ const withMark = (parts: Parts, cache_control: Mark): Parts =>
 const dataUrl = (source: { readonly media_type: string; readonly data: string }): string =>
   `data:${source.media_type};base64,${source.data}`;
 
-function imageParts({ source }: Block<"image">, path: Path, note: Note): Parts {
+function imageParts({ source }: BlockOf<"image">, path: Path, note: Note): Parts {
   if (source.type === "unknown") {
     note(path, `an image of the source ${JSON.stringify(source.name)}`, source.value);
     return [];
@@ -191,7 +177,7 @@ function imageParts({ source }: Block<"image">, path: Path, note: Note): Parts {
   return [{ type: "image_url", image_url: { url, detail: undefined } }];
 }
 
-function documentParts(document: Block<"document">, path: Path, note: Note): Parts {
+function documentParts(document: BlockOf<"document">, path: Path, note: Note): Parts {
   const { source, title, context, citations } = document;
   if (citations?.enabled) note([...path, "citations"], "citations", citations);
   const head = [title, context].filter((text) => text !== undefined);

@@ -20,11 +20,9 @@ const hasSignedThoughts = (message: unknown): boolean =>
   hasType(message, "redacted_thinking") ||
   blocksOf(message).some((block) => asObject(block)["type"] === "thinking" && !isOwnThought(block));
 
-/** The body itself where it has no such thoughts. */
 export function nativeBody(body: Body): Body {
   const messages = asArray(body["messages"]);
-  const hasOwn = messages.some((message) => blocksOf(message).some(isOwnThought));
-  const passed = hasOwn ? { ...body, messages: messages.map(withoutOwnThoughts) } : body;
+  const passed = { ...body, messages: messages.map(withoutOwnThoughts) };
   const thinks = asObject(body["thinking"])["type"] === "enabled";
   // The provider demands the thoughts that led to the calls that are answered now.
   const mustNotThink = thinks && lacksThoughts(callsInHand(messages));

@@ -10,7 +10,6 @@ import {
   type Tool,
 } from "../../../core/openai/request.ts";
 import { checkInSteps, fail, jsonObject, type Check } from "../../../core/schema/checker.ts";
-import { asArray } from "../../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../../core/turns.ts";
 import { withParts } from "../../providers/cache-marks/index.ts";
 import { refuseResult, requestOf } from "../client-apis/index.ts";
@@ -62,11 +61,11 @@ function* chatOf(
   };
   noteForeignFields(request, note);
   const { entries, orphan } = yield* conversationOf(request, note);
-  const { tools, toolMarks } = toolsOf(request, body, note);
+  const { tools, toolMarks } = toolsOf(request, note);
   const { response_format, place } = replyFormat(request, note);
   if (orphan && !only) refuseResult(orphan);
   yield;
-  const { model, stream, temperature, top_p, max_tokens, stop_sequences, metadata } = request;
+  const { model, stream = false, temperature, top_p, max_tokens, stop_sequences } = request;
   return {
     ...requestOf("messages", markedIn(entries, toolMarks), { response_format: place }),
     model,
@@ -75,8 +74,8 @@ function* chatOf(
     top_p,
     max_tokens: max_tokens || undefined,
     maxTokens: max_tokens,
-    stop: stop_sequences.length > 0 ? stop_sequences.slice(0, MAX_STOPS) : undefined,
-    user: metadata?.user_id,
+    stop: stop_sequences?.length ? stop_sequences.slice(0, MAX_STOPS) : undefined,
+    user: request.metadata?.user_id,
     response_format,
     logprobs: false,
     ...toolUse(request, tools, only !== undefined),
@@ -124,10 +123,10 @@ const OWN_FIELDS = {
 } as const;
 
 function noteForeignFields(request: MessagesRequest, note: Note): void {
-  const { thinking, tool_choice, context_management } = request;
+  const { thinking, tool_choice, context_management, stop_sequences } = request;
   for (const name of Object.keys(OWN_FIELDS) as (keyof typeof OWN_FIELDS)[])
     if (request[name] !== undefined) note([name], OWN_FIELDS[name]);
-  if (request.stop_sequences.length > MAX_STOPS)
+  if ((stop_sequences?.length ?? 0) > MAX_STOPS)
     note(["stop_sequences"], `more than ${MAX_STOPS} stop sequences`);
   if (request.max_tokens === 0) note(["max_tokens"], "a prompt without a reply");
   if (thinking?.type === "unknown")
@@ -141,8 +140,7 @@ function noteForeignFields(request: MessagesRequest, note: Note): void {
 }
 
 /** The tools that every model knows, and their marks for the provider's cache by their names. */
-function toolsOf(request: MessagesRequest, body: Body, note: Note) {
-  const written = asArray(body["tools"]);
+function toolsOf(request: MessagesRequest, note: Note) {
   const tools: Tool[] = [];
   const places: number[] = [];
   const toolMarks = new Map<string, object>();
@@ -153,7 +151,7 @@ function toolsOf(request: MessagesRequest, body: Body, note: Note) {
       note(["tools", index, "type"], what, tool.value);
     } else if (!TOOL_NAME.pattern.test(tool.name)) {
       const what = "a name of another form than 1 to 64 of A-Z a-z 0-9 _ -";
-      note(["tools", index, "name"], what, written[index]);
+      note(["tools", index, "name"], what, tool);
     } else {
       const { name, description, input_schema: parameters, strict, cache_control } = tool;
       tools.push({ type: "function", function: { name, description, parameters, strict } });

@@ -40,67 +40,65 @@ export interface Unknown {
 
 const typed = object({ type: nonEmpty });
 
-/** The kinds of a thing by their `type`, each with its other fields. */
-type Kinds = Readonly<Record<string, Fields>>;
-type OneOf<K extends Kinds> = {
-  [N in keyof K]: { readonly type: N } & { readonly [F in keyof K[N]]: Infer<K[N][F]> };
-}[keyof K];
-
 /** A tagged union that is open: a value of another type passes as an Unknown. */
-function openVariant<K extends Kinds>(kinds: K): Check<OneOf<K> | Unknown> {
-  const checks = new Map<string, Check<unknown>>();
-  for (const [name, fields] of Object.entries(kinds))
-    checks.set(name, object({ type: literal(name), ...fields }));
+function openVariant<V extends Fields>(variants: V): Check<Infer<V[keyof V]> | Unknown> {
+  const known = variant("type", variants);
   return makeCheck({}, (value, all) => {
     const { type: name } = typed(value, all);
-    const known = checks.get(name);
-    return known ? (known(value, all) as OneOf<K>) : { type: "unknown", name, value };
+    return Object.hasOwn(variants, name) ? known(value, all) : { type: "unknown", name, value };
   });
 }
 
+/** An object with this type. */
+const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
+  object({ type: literal(type), ...fields });
+
 /** A text, which is a block, or blocks of these kinds. */
-const content = <K extends Kinds>(kinds: K) =>
-  refine(byType({ string: string(), array: array(openVariant(kinds)) }), (blocks) =>
+const content = <V extends Fields>(variants: V) =>
+  refine(byType({ string: string(), array: array(openVariant(variants)) }), (blocks) =>
     typeof blocks === "string" ? [textBlock(blocks)] : blocks,
   );
 const textBlock = (text: string) => ({ type: "text" as const, text, cache_control: undefined });
 
-const source = { base64: { media_type: nonEmpty, data: nonEmpty }, url: { url: nonEmpty } };
-const text = { text: string(), cache_control: mark };
-const image = { source: openVariant(source), cache_control: mark };
-const document = {
+const source = {
+  base64: kind("base64", { media_type: nonEmpty, data: nonEmpty }),
+  url: kind("url", { url: nonEmpty }),
+};
+const text = kind("text", { text: string(), cache_control: mark });
+const image = kind("image", { source: openVariant(source), cache_control: mark });
+const document = kind("document", {
   source: openVariant({
     ...source,
-    text: { data: string() },
-    content: { content: content({ text, image }) },
+    text: kind("text", { data: string() }),
+    content: kind("content", { content: content({ text, image }) }),
   }),
   title: optional(string()),
   context: optional(string()),
   citations: optional(object({ enabled: lenient(boolean()) })),
   cache_control: mark,
-};
+});
 const media = { text, image, document };
-const tool_result = {
+const tool_result = kind("tool_result", {
   tool_use_id: nonEmpty,
   content: withDefault(content(media), []),
   is_error: lenient(boolean()),
   cache_control: mark,
-};
+});
+const ofUser = { ...media, tool_result };
 const ofAssistant = {
   text,
-  tool_use: { id: nonEmpty, name: nonEmpty, input: jsonObject() },
-  thinking: { thinking: string() },
-  redacted_thinking: {},
+  tool_use: kind("tool_use", { id: nonEmpty, name: nonEmpty, input: jsonObject() }),
+  thinking: kind("thinking", { thinking: string() }),
+  redacted_thinking: kind("redacted_thinking", {}),
 };
 
-type AnyBlock = OneOf<typeof media & typeof ofAssistant & { tool_result: typeof tool_result }>;
-/** A block, of this type if one is given. */
-export type Block<T = unknown> = unknown extends T
-  ? AnyBlock | Unknown
-  : Extract<AnyBlock, { readonly type: T }>;
+type Blocks = typeof ofUser & typeof ofAssistant;
+export type Block = Infer<Blocks[keyof Blocks]> | Unknown;
+/** A block of this type. */
+export type BlockOf<N> = Extract<Block, { readonly type: N }>;
 
 const messageOfRole = variant("role", {
-  user: object({ role: literal("user"), content: content({ ...media, tool_result }) }),
+  user: object({ role: literal("user"), content: content(ofUser) }),
   assistant: object({ role: literal("assistant"), content: content(ofAssistant) }),
   // Claude Code sends instructions that come up in the course of a conversation at their place.
   system: refine(
@@ -136,7 +134,9 @@ export type ClientTool = Infer<typeof tool>;
 
 const oneOnly = { disable_parallel_tool_use: optional(boolean()) };
 const display = optional(string());
-const format = openVariant({ json_schema: { schema: jsonObject(SCHEMA_BOUNDS) } });
+const format = openVariant({
+  json_schema: kind("json_schema", { schema: jsonObject(SCHEMA_BOUNDS) }),
+});
 
 /** Some clients send -1 for a parameter that is not set. It has no range of its own. */
 const unsetOr = (check: Check<number>): Check<number | undefined> =>
@@ -153,13 +153,18 @@ const countFields = {
   system: optional(content({ text })),
   tools: withDefault(array(tool, { max: MAX_TOOLS }), []),
   tool_choice: optional(
-    openVariant({ auto: oneOnly, any: oneOnly, tool: { name: nonEmpty, ...oneOnly }, none: {} }),
+    openVariant({
+      auto: kind("auto", oneOnly),
+      any: kind("any", oneOnly),
+      tool: kind("tool", { name: nonEmpty, ...oneOnly }),
+      none: kind("none", {}),
+    }),
   ),
   thinking: optional(
     openVariant({
-      enabled: { budget_tokens: number({ min: 1024, integer: true }), display },
-      adaptive: { display },
-      disabled: {},
+      enabled: kind("enabled", { budget_tokens: number({ min: 1024, integer: true }), display }),
+      adaptive: kind("adaptive", { display }),
+      disabled: kind("disabled", {}),
     }),
   ),
   output_config: optional(
@@ -177,13 +182,14 @@ const countFields = {
   compaction: optional(jsonObject()),
 };
 
-/** 0: the prompt is put into the provider's cache, and there is no reply. */
-const maxTokens = number({ min: 0, integer: true });
+/** The body of POST /v1/messages/count_tokens. What it says of a reply is not looked at. */
+export const countRequest = object(countFields);
 
 /** The body of POST /v1/messages. */
 export const messagesRequest = object({
   ...countFields,
-  max_tokens: maxTokens,
+  /** 0: the prompt is put into the provider's cache, and there is no reply. */
+  max_tokens: number({ min: 0, integer: true }),
   stream: withDefault(boolean(), false),
   temperature: optional(number({ min: 0, max: 1 })),
   top_p: unsetOr(number({ min: 0, max: 1 })),
@@ -191,20 +197,5 @@ export const messagesRequest = object({
   stop_sequences: withDefault(array(nonEmpty), []),
   metadata: lenient(object({ user_id: lenient(nonEmpty) })),
 });
-type Limit = { readonly max_tokens: number | undefined };
-export type MessagesRequest = Omit<Infer<typeof messagesRequest>, "max_tokens"> & Limit;
-
-const NO_REPLY = {
-  max_tokens: undefined,
-  stream: false,
-  temperature: undefined,
-  top_p: undefined,
-  top_k: undefined,
-  stop_sequences: [],
-  metadata: undefined,
-};
-/** The body of POST /v1/messages/count_tokens. What it says of a reply counts for nothing. */
-export const countRequest = refine(
-  object({ ...countFields, max_tokens: optional(maxTokens) }),
-  (request): MessagesRequest => ({ ...request, ...NO_REPLY }),
-);
+/** A request of either kind: what is about the reply may be absent. */
+export type MessagesRequest = Infer<typeof countRequest> & Partial<Infer<typeof messagesRequest>>;

@@ -31,8 +31,8 @@ export interface ModelListForm {
   authorization(headers: IncomingHttpHeaders): string | undefined;
   /** The JSON document of one model. */
   entry(model: ListedModel): object;
-  /** The JSON document of all. Throws a ValidationError if the query asks for what there is not. */
-  list(models: readonly ListedModel[], query: URLSearchParams): object;
+  /** The JSON document of all. */
+  list(models: readonly ListedModel[]): object;
 }
 
 /** Further forms are asked for. Of several the first that applies to a request counts. */
@@ -52,8 +52,7 @@ export const extension: Extension = {
       const listed = createLister(context);
       return (exchange) => {
         const { models, form } = listed(exchange);
-        const [, query = ""] = (exchange.req.url ?? "").split("?", 2);
-        sendJson(exchange.res, 200, form.list(models, new URLSearchParams(query)));
+        sendJson(exchange.res, 200, form.list(models));
       };
     });
     gateway.route("GET", "/v1/models/{id}", (context) => {

@@ -7,10 +7,10 @@ import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import document from "./openapi.json" with { type: "json" };
 
-/** The part that an extension adds to the document: its paths, and the schemas that they name. */
+/** The part that an extension adds to the document: operations, and the schemas that they name. */
 export interface Description {
-  /** Path items by path, as OpenAPI has them. */
-  readonly paths: Readonly<Record<string, object>>;
+  /** Those in which clients ask for a reply by POST, by path. */
+  readonly operations: Readonly<Record<string, Operation>>;
   /** By name. No other extension may have the name. */
   readonly schemas: Readonly<Record<string, object>>;
 }
@@ -18,34 +18,23 @@ export interface Description {
 /** The document is made. Undefined: with this configuration there is nothing to describe. */
 export const descriptions = moment<(config: Config) => Description | undefined>("descriptions");
 
-/** The names of the schemas of an operation. */
-export interface OperationSchemas {
-  /** The schema of the request's body. */
-  readonly request: string;
-  /** The schema of a whole reply. */
+/** An operation of another API. Limits and errors are those of chat completions. */
+interface Operation {
+  readonly summary: string;
+  /** Where the key may stand, as OpenAPI says it. */
+  readonly security: readonly object[];
+  /** What a good reply is. */
   readonly reply: string;
-  /** The schema of a stream's event. Absent: it never streams. */
-  readonly event?: string;
-  /** The schema of every error. */
-  readonly error: string;
+  /**
+   * The names of its schemas, by those of chat completions. Without one for ChatCompletionChunk it
+   * never streams.
+   */
+  readonly names: Readonly<Record<string, string>>;
 }
 
-/**
- * The operation of another API in which clients ask for a reply. Keys, limits and errors are those
- * of chat completions; the schemas and the descriptions of the reply are its own.
- */
-export function describeOperation(
-  summary: string,
-  reply: string,
-  { request, reply: whole, event, error }: OperationSchemas,
-): object {
+/** An operation as OpenAPI has it, made of that of chat completions. */
+function pathItem({ summary, security, reply, names }: Operation): object {
   const { post } = document.paths["/v1/chat/completions"];
-  const names: Readonly<Record<string, string | undefined>> = {
-    ChatCompletionRequest: request,
-    ChatCompletion: whole,
-    ChatCompletionChunk: event,
-    Error: error,
-  };
   const text = JSON.stringify(post).replace(
     /(?<=#\/components\/schemas\/)\w+/g,
     (name) => names[name] ?? name,
@@ -53,12 +42,9 @@ export function describeOperation(
   const operation = JSON.parse(text) as typeof post;
   const good = operation.responses["200"];
   const { "text/event-stream": _stream, ...onlyWhole } = good.content;
-  const content = event === undefined ? onlyWhole : good.content;
-  return {
-    ...operation,
-    summary,
-    responses: { ...operation.responses, "200": { ...good, description: reply, content } },
-  };
+  const content = names["ChatCompletionChunk"] ? good.content : onlyWhole;
+  const responses = { ...operation.responses, "200": { ...good, description: reply, content } };
+  return { post: { ...operation, summary, security, responses } };
 }
 
 /** Answers with the document for this configuration. */
@@ -71,7 +57,8 @@ export function openapiHandler(config: Config, installed: Installed): Handler {
   const paths: Record<string, object> = { ...document.paths };
   for (const each of described) {
     Object.assign(schemas, each.schemas);
-    Object.assign(paths, each.paths);
+    for (const [path, operation] of Object.entries(each.operations))
+      paths[path] = pathItem(operation);
   }
   // As text: the document never changes while the process runs.
   const text = JSON.stringify({

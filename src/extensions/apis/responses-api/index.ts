@@ -14,7 +14,7 @@ import { readRequest, type ReplyFacts } from "../responses-input/index.ts";
 import { describe } from "./description.ts";
 import { errorBody } from "./errors.ts";
 import { refuseWebSockets } from "./upgrade.ts";
-import { createResponseWriter, type ResponseOptions, type ResponseWriter } from "./writer.ts";
+import { createResponseWriter, type ResponseWriter } from "./writer.ts";
 
 const PATH = "/v1/responses";
 
@@ -33,14 +33,10 @@ export const extension: Extension = {
 /** No provider is asked in this format. The request is kept for its reply only. */
 const DIALECT = "responses";
 
-/** What a response says of the model that serves. */
-type Served = Pick<ResponseOptions, "model" | "showsReasoning" | "now">;
-
-/** What the replies to one request need. */
+/** What the reply to a request needs. */
 interface Asked {
   readonly facts: ReplyFacts;
-  /** Undefined: no model has begun. */
-  writer: ResponseWriter | undefined;
+  readonly writer: ResponseWriter;
 }
 
 /** By the request as it came. */
@@ -59,17 +55,6 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi | und
     },
   });
 
-  function writerFor(chat: ChatRequest, served: Served): ResponseWriter {
-    const facts = askedIn(chat)!.facts;
-    return createResponseWriter({
-      ...facts,
-      ...served,
-      stream: chat.stream,
-      showsLogprobs: chat.logprobs,
-      seal: facts.seals ? seal : undefined,
-    });
-  }
-
   return {
     path: PATH,
     keepAlive: ": keep-alive\n\n",
@@ -77,50 +62,44 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi | und
     *read(body) {
       const { chat, facts } = yield* readRequest(body, open);
       const native = { dialect: DIALECT, body: asObject(body.json), headers: {} };
-      known.set(native, { facts, writer: undefined });
+      const writer = createResponseWriter({
+        ...facts,
+        stream: chat.stream,
+        model: chat.model,
+        now: clock.now(),
+        showsLogprobs: chat.logprobs,
+        seal: facts.seals ? seal : undefined,
+      });
+      known.set(native, { facts, writer });
       return { ...chat, native };
     },
-    writer(chat, { model }, now) {
-      const showsReasoning = chat.showThinking && model.reasoning;
-      const writer = writerFor(chat, { model: model.name, showsReasoning, now });
-      askedIn(chat)!.writer = writer;
+    writer(chat, { model }) {
+      const { writer } = askedIn(chat)!;
+      writer.serve(model.name, chat.showThinking && model.reasoning);
       return writer;
     },
     errorBody,
-    errorEvents(error, requestId, chat) {
-      // Before a model began there is only the name that the client asked for.
-      const nobody = { model: chat.model, showsReasoning: false, now: clock.now() };
-      const writer = askedIn(chat)!.writer ?? writerFor(chat, nobody);
-      return writer.fail(error, requestId);
-    },
+    errorEvents: (error, requestId, chat) => askedIn(chat)!.writer.fail(error, requestId),
   };
 }
 
 /** Notes in the progress, and for the operator, what of a request could not be used. */
 const withNotesOfReading: Around = (complete) => async (chat, candidates, deliver, context) => {
   const { leftOut: tools = [], unreadReasoning = 0 } = askedIn(chat)?.facts ?? {};
-  if (tools.length > 0) context.report("tools_left_out", candidates[0]!, { level: "info", tools });
-  const notes = [
-    ...(tools.length > 0 ? [`left out: ${tools.join(", ")}`] : []),
-    ...(unreadReasoning > 0 ? [`left out: reasoning sealed elsewhere (${unreadReasoning})`] : []),
-  ];
-  return withNotes(notes, () => complete(chat, candidates, deliver, context));
-};
-
-/** The progress of a request with these notes too, also if the request is not completed. */
-async function withNotes(
-  notes: readonly string[],
-  action: () => Promise<RequestProgress>,
-): Promise<RequestProgress> {
-  if (notes.length === 0) return action();
-  const noted = (progress: RequestProgress): RequestProgress => ({
-    ...progress,
-    notes: [...(progress.notes ?? []), ...notes],
-  });
+  const notes: string[] = [];
+  if (tools.length > 0) {
+    context.report("tools_left_out", candidates[0]!, { level: "info", tools });
+    notes.push(`left out: ${tools.join(", ")}`);
+  }
+  if (unreadReasoning > 0) notes.push(`left out: reasoning sealed elsewhere (${unreadReasoning})`);
   try {
-    return noted(await action());
+    return noted(await complete(chat, candidates, deliver, context), notes);
   } catch (failure) {
     if (!(failure instanceof CompletionFailed)) throw failure;
-    throw new CompletionFailed(noted(failure.progress), failure.error);
+    throw new CompletionFailed(noted(failure.progress, notes), failure.error);
   }
-}
+};
+
+/** The progress of a request with these notes too. */
+const noted = (progress: RequestProgress, notes: readonly string[]): RequestProgress =>
+  notes.length === 0 ? progress : { ...progress, notes: [...(progress.notes ?? []), ...notes] };

@@ -7,12 +7,14 @@ import type { BeginItem, Emit, ItemStatus, OpenItem } from "./item-events.ts";
 import { openText, type TextOptions } from "./texts.ts";
 import type { ToolOrigin } from "../responses-input/index.ts";
 
-export interface OutputOptions extends TextOptions {
+export interface OutputOptions extends Omit<TextOptions, "showsReasoning"> {
   /** As in ReplyFacts. */
   readonly tools: ReadonlyMap<string, ToolOrigin>;
 }
 
 export interface Output {
+  /** Shows reasoning from now on, as its summary, or does not. Before that it does not. */
+  showReasoning(isShown: boolean): void;
   add(part: Part): void;
   /** Ends the items that are open. "incomplete": the reply was cut. */
   end(status: ItemStatus): void;
@@ -21,7 +23,8 @@ export interface Output {
 }
 
 export function createOutput(options: OutputOptions, emit: Emit): Output {
-  const { tools, showsReasoning, seal } = options;
+  const { tools, seal } = options;
+  let showsReasoning = false;
   const ended: (object | undefined)[] = [];
   /** By the call's index in the reply. */
   const calls: OpenItem<string>[] = [];
@@ -51,11 +54,14 @@ export function createOutput(options: OutputOptions, emit: Emit): Output {
     if (isHidden || (part.text === "" && !part.logprobs?.length)) return;
     if (kind !== part.type) endText("completed");
     kind = part.type;
-    text ??= openText(kind, options, begin);
+    text ??= openText(kind, { ...options, showsReasoning }, begin);
     text.add(part);
   }
 
   return {
+    showReasoning(isShown) {
+      showsReasoning = isShown;
+    },
     add(part) {
       if (part.type === "tool_call") {
         endText("completed");

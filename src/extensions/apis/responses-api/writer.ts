@@ -9,7 +9,7 @@ import { createOutput, type OutputOptions } from "./output.ts";
 
 export interface ResponseOptions extends OutputOptions {
   readonly stream: boolean;
-  /** The canonical name of the model that serves. */
+  /** What the client calls the model, which counts until one serves. */
   readonly model: string;
   /** The wall clock, in milliseconds. */
   readonly now: number;
@@ -18,6 +18,11 @@ export interface ResponseOptions extends OutputOptions {
 }
 
 export interface ResponseWriter extends ReplyWriter {
+  /**
+   * Notes the canonical name of the model that begins the reply, and whether its reasoning is
+   * shown, as its summary. Before that none is.
+   */
+  serve(model: string, showsReasoning: boolean): void;
   /** The last events of a stream that fails. */
   fail(error: ApiError, requestId: string): string;
 }
@@ -71,6 +76,10 @@ export function createResponseWriter(options: ResponseOptions): ResponseWriter {
   }
 
   return {
+    serve(name, showsReasoning) {
+      model = name;
+      output.showReasoning(showsReasoning);
+    },
     add(parts) {
       begin();
       for (const part of parts) output.add(part);

@@ -42,26 +42,13 @@ interface AssistantTurn {
   shownAt: Path | undefined;
 }
 
-export interface Conversation {
-  /** Adds a message of a user or the system. `path`: that of the content. */
-  addInput(role: "user" | "system", content: string | ContentPart[], path: Path): void;
-  /**
-   * Adds what the item says to the messages, and its tools to the tools. Throws a ValidationError
-   * if it does not go together with the items before it.
-   */
-  addItem(item: InputItem, path: Path): void;
-  /** All messages. Nothing is added after that. */
-  entries(): readonly Entry[];
-  /** How many sealed texts could not be read here. The conversation goes on without them. */
-  unread(): number;
-}
-
-export function createConversation(tools: ToolSet, open: Open): Conversation {
+export function createConversation(tools: ToolSet, open: Open) {
   const turns: (Entry | AssistantTurn)[] = [];
   /** By the ids of their calls. A later call takes the id of an earlier one. */
   const callers = new Map<string, AssistantTurn>();
   let turn: AssistantTurn | undefined;
-  const sealed = createSealedTexts(open);
+  let sealed = 0;
+  let unread = 0;
 
   /** The assistant's turn that goes on, or begins. */
   function assistant(path: Path): AssistantTurn {
@@ -71,36 +58,44 @@ export function createConversation(tools: ToolSet, open: Open): Conversation {
     return turn;
   }
 
+  /** Adds a message of a user or the system. `path`: that of the content. */
   function addInput(role: "user" | "system", content: string | ContentPart[], path: Path): void {
     turn = undefined;
     turns.push({ message: inputMessage(role, content), path });
   }
 
-  function addResult(tool_call_id: string, output: string | ContentPart[], path: Path): void {
+  function addResult(tool_call_id: string, parts: readonly ContentPart[], path: Path): void {
     turn = undefined;
     const caller = callers.get(tool_call_id) ?? refuseResult([...path, "call_id"]);
-    const parts = typeof output === "string" ? [textPart(output)] : output;
     const { text, shown } = resultOf(tool_call_id, parts, "");
     caller.results.push({ message: { role: "tool", tool_call_id, content: text }, path });
     if (shown.length > 0) caller.shownAt ??= [...path, "output"];
     for (const part of shown) caller.shown.push(part);
   }
 
+  function opened(text: string, path: Path): string | undefined {
+    sealed += 1;
+    if (sealed > MAX_SEALED)
+      fail("invalid_value", `is one more than the ${MAX_SEALED} sealed texts allowed`, path);
+    const thought = open(text);
+    if (thought === undefined) unread += 1;
+    return thought;
+  }
+
   /** Adds the reasoning itself if the item has it, sealed or plain; else its summary. */
-  function addThought(item: Item<"reasoning">, path: Path): void {
-    const { encrypted_content, content, summary } = item;
-    const place = [...path, "encrypted_content"];
-    const own = encrypted_content && sealed.open(encrypted_content, place);
+  function addThought(
+    { encrypted_content, content, summary }: Item<"reasoning">,
+    path: Path,
+  ): void {
+    const own = encrypted_content && opened(encrypted_content, [...path, "encrypted_content"]);
     const thought = own || content || summary;
-    if (thought !== "") assistant(path).thoughts.push(thought);
+    if (thought) assistant(path).thoughts.push(thought);
   }
 
-  function addCall(item: Item<`${string}_call`>, path: Path): void {
-    const caller = assistant(path);
-    caller.calls.push({ id: item.call_id, type: "function", function: calledFunction(item) });
-    callers.set(item.call_id, caller);
-  }
-
+  /**
+   * Adds what the item says to the messages, and its tools to the tools. Throws a ValidationError
+   * if it does not go together with the items before it.
+   */
   function addItem(item: InputItem, path: Path): void {
     switch (item.type) {
       case "message":
@@ -123,37 +118,23 @@ export function createConversation(tools: ToolSet, open: Open): Conversation {
       case "custom_tool_call_output":
         addResult(item.call_id, item.output, path);
         break;
-      default:
-        addCall(item, path);
+      default: {
+        const caller = assistant(path);
+        caller.calls.push({ id: item.call_id, type: "function", function: calledFunction(item) });
+        callers.set(item.call_id, caller);
+      }
     }
   }
 
   return {
     addInput,
     addItem,
+    /** All messages. Nothing is added after that. */
     entries: () => turns.flatMap((each) => ("message" in each ? [each] : entriesOf(each))),
-    unread: sealed.unread,
-  };
-}
-
-/** Opens the sealed texts of one request. */
-function createSealedTexts(open: Open) {
-  let count = 0;
-  let unread = 0;
-  return {
-    open(text: string, path: Path): string | undefined {
-      count += 1;
-      if (count > MAX_SEALED)
-        fail("invalid_value", `is one more than the ${MAX_SEALED} sealed texts allowed`, path);
-      const thought = open(text);
-      if (thought === undefined) unread += 1;
-      return thought;
-    },
+    /** How many sealed texts could not be read here. The conversation goes on without them. */
     unread: () => unread,
   };
 }
-
-const textPart = (text: string): ContentPart => ({ type: "text", text });
 
 function calledFunction(item: Item<`${string}_call`>): ToolCall["function"] {
   if (item.type === "tool_search_call")
@@ -164,8 +145,10 @@ function calledFunction(item: Item<`${string}_call`>): ToolCall["function"] {
   return { name, arguments: typeof given === "string" ? given : JSON.stringify(given) };
 }
 
-const foundTools = (names: readonly string[]): string =>
-  names.length > 0 ? `These tools can be called now: ${names.join(", ")}` : "No tool was found.";
+function foundTools(names: readonly string[]): ContentPart[] {
+  const list = `These tools can be called now: ${names.join(", ")}`;
+  return [{ type: "text", text: names.length > 0 ? list : "No tool was found." }];
+}
 
 /** The messages of a turn: none, or the assistant's, and what has to follow it at once. */
 function entriesOf(turn: AssistantTurn): readonly Entry[] {

@@ -1,16 +1,16 @@
 // The request of a client as the core's own. What becomes of each field is in the manual, in the
 // chapter "responses".
 import type { ParsedBody } from "../../../core/chat/client-api.ts";
-import { TOOL_NAME, withinBounds, type ChatRequest } from "../../../core/openai/request.ts";
+import { withinBounds, type ChatRequest } from "../../../core/openai/request.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
-import { checkInSteps, cut, fail, jsonObject } from "../../../core/schema/checker.ts";
+import { checkInSteps, jsonObject } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../../core/turns.ts";
 import { requestOf } from "../client-apis/index.ts";
 import { createConversation, type Open } from "./conversation.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
 import { choiceOf } from "./tool-choice.ts";
-import { createToolSet, type Declaration, type ToolOrigin } from "./tools.ts";
+import { createToolSet, type ToolOrigin } from "./tools.ts";
 
 /** What a reply to the request needs to know of it. */
 export interface ReplyFacts {
@@ -26,16 +26,14 @@ export interface ReplyFacts {
   readonly echo: object;
 }
 
-export interface TranslatedRequest {
-  readonly chat: ChatRequest;
-  readonly facts: ReplyFacts;
-}
-
 /** Parts of a body are repeated in the response as they came, so its depth is bounded. */
 const anyBody = jsonObject();
 
 /** Throws a ValidationError whose path is that in the client's request. */
-export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<TranslatedRequest> {
+export function* readRequest(
+  { json, large }: ParsedBody,
+  open: Open,
+): Steps<{ readonly chat: ChatRequest; readonly facts: ReplyFacts }> {
   const body = anyBody(json);
   yield;
   const request = large
@@ -69,34 +67,23 @@ export function* readRequest({ json, large }: ParsedBody, open: Open): Steps<Tra
       user: request.user ?? request.safety_identifier,
       ...thinkingOf(request),
       ...(declared.length > 0 && {
-        tools: functionsOf(declared),
+        tools: withinBounds(
+          declared.map(({ tool }) => tool),
+          (index) => [...declared[index]!.path, "parameters"],
+        ),
         tool_choice,
         parallel_tool_calls: request.parallel_tool_calls,
       }),
       further: furtherOf(request),
     },
     facts: {
-      tools: new Map(declared.map(([name, { origin }]) => [name, origin])),
+      tools: new Map(declared.map(({ origin, tool }) => [tool.function.name, origin])),
       leftOut: [...tools.leftOut],
       unreadReasoning: conversation.unread(),
       seals: include.includes("reasoning.encrypted_content"),
       echo: echoOf(request, asObject(json)),
     },
   };
-}
-
-/** The tools that the model gets. Throws a ValidationError where it could not take one. */
-function functionsOf(declared: readonly (readonly [string, Declaration])[]) {
-  const { pattern, expected } = TOOL_NAME;
-  const tools = declared.map(([name, { function: own, path }]) => {
-    if (!pattern.test(name))
-      fail("invalid_value", `expected ${expected}, got ${cut(JSON.stringify(name))}`, [
-        ...path,
-        "name",
-      ]);
-    return { type: "function" as const, function: own };
-  });
-  return withinBounds(tools, (index) => [...declared[index]![1].path, "parameters"]);
 }
 
 /** A summary is the reasoning itself, as far as the model shows it. */

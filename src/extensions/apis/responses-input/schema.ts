@@ -2,7 +2,6 @@
 // of messages become those of chat completions. What asks for something that the vendor's service
 // has stored is refused here.
 import {
-  joinText,
   MEDIA_BOUNDS,
   SCHEMA_BOUNDS,
   textOf,
@@ -31,7 +30,7 @@ import {
   type Fields,
   type Infer,
 } from "../../../core/schema/checker.ts";
-import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
 
 /** Only absent or null passes. */
 const absent = (message: string) =>
@@ -47,15 +46,12 @@ const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
   object({ type: literal(type), ...fields });
 
 /** Names are joined and hashed, and a namespace's for each of its functions. */
-const MAX_NAME = 256;
-const toolName = refine(
-  nonEmpty,
-  (name) => {
-    const message = `expected at most ${MAX_NAME} characters, got ${name.length}`;
-    return name.length > MAX_NAME ? fail("invalid_value", message) : name;
-  },
-  { maxLength: MAX_NAME },
-);
+const toolName = string({
+  pattern: /^[A-Za-z0-9_-]{1,256}$/,
+  expected: "1 to 256 characters of A-Z a-z 0-9 _ -",
+});
+/** In a call or a choice, any that a service may have declared. */
+const namespace = optional(string({ pattern: /^.{1,256}$/su, expected: "1 to 256 characters" }));
 /** Chat completions takes no more. */
 export const MAX_TOOLS = 128;
 /** A list of tools. How many there are is checked before the first of them is. */
@@ -76,7 +72,7 @@ const callables = withDefault(listOf(callable), []);
 const hosted = (name: string) =>
   refine(object({ type: literal(name) }), () => ({ type: "hosted" as const, name }));
 /** The tools that run inside the vendor's service. */
-export const HOSTED = {
+const HOSTED = {
   web_search: hosted("web_search"),
   web_search_2025_08_26: hosted("web_search_2025_08_26"),
   web_search_preview: hosted("web_search_preview"),
@@ -129,33 +125,22 @@ const part = variant("type", {
   encrypted_content: textIn("encrypted_content"),
   ...mediaParts,
 });
-const content = byType({ string: string(), array: array(part) });
+const content = refine(byType({ string: string(), array: array(part) }), (given) =>
+  typeof given === "string" ? [{ type: "text" as const, text: given }] : given,
+);
 const NO_TEXT = "must be the type of a text here";
 /** A content that may have texts only. */
 const onlyText = refine(content, (parts) => {
-  if (typeof parts === "string") return parts;
   const index = parts.findIndex(({ type }) => type !== "text");
   return index === -1 ? textOf(parts) : fail("invalid_value", NO_TEXT, [index, "type"]);
 });
-/** The texts of a summary, joined. What has no text says nothing; images and files are refused. */
-const summary = makeCheck({}, summaryText, { optional: true });
-function summaryText(value: unknown): string {
-  const texts = asArray(value).map((each, index) => {
-    const { type, text } = asObject(each);
-    if (Object.hasOwn(mediaParts, asString(type) ?? ""))
-      fail("invalid_value", NO_TEXT, [index, "type"]);
-    return asString(text) ?? "";
-  });
-  return texts.join("");
-}
-
 const type = withDefault(literal("message"), "message");
 const system = refine(object({ type, content: onlyText }), (said) => ({
   ...said,
   role: "system" as const,
 }));
 const message = variant("role", {
-  user: object({ type, role: literal("user"), content: refine(content, joinText) }),
+  user: object({ type, role: literal("user"), content }),
   assistant: object({ type, role: literal("assistant"), content: onlyText }),
   system,
   developer: system,
@@ -164,7 +149,7 @@ const message = variant("role", {
 /** Clients that keep to this never refer to what a service has stored. */
 const NOT_STORED = "nothing is stored here; set store: false, and send the items";
 const reference = makeCheck({}, () => fail("unsupported_value", NOT_STORED));
-const call = { call_id: nonEmpty, name: nonEmpty, namespace: optional(toolName) };
+const call = { call_id: nonEmpty, name: nonEmpty, namespace };
 const json = byType({ string: string(), object: jsonObject() });
 const result = { call_id: nonEmpty, output: content };
 const itemOfType = variant("type", {
@@ -175,7 +160,11 @@ const itemOfType = variant("type", {
   function_call_output: kind("function_call_output", result),
   custom_tool_call_output: kind("custom_tool_call_output", result),
   tool_search_output: kind("tool_search_output", { call_id: nonEmpty, tools }),
-  reasoning: kind("reasoning", { content: optional(onlyText), summary, encrypted_content: text }),
+  reasoning: kind("reasoning", {
+    content: optional(onlyText),
+    summary: optional(onlyText),
+    encrypted_content: text,
+  }),
   additional_tools: kind("additional_tools", { tools }),
   agent_message: kind("agent_message", { content: onlyText }),
   item_reference: reference,
@@ -198,13 +187,12 @@ const format = variant("type", {
   json_schema: refine(jsonSchema, ({ type, ...json_schema }) => ({ type, json_schema })),
 });
 
-const chosenTool = object({ type: nonEmpty, name: text, namespace: optional(toolName) });
+const chosenTool = object({ type: nonEmpty, name: text, namespace });
 export type ChosenTool = Infer<typeof chosenTool>;
 const chosenTools = array(chosenTool, { min: 1, max: MAX_TOOLS });
 const mode = literal("auto", "required");
 const allowedTools = kind("allowed_tools", { mode, tools: chosenTools });
-export type AllowedTools = Infer<typeof allowedTools>;
-const choice = makeCheck<ChosenTool | AllowedTools>(
+const choice = makeCheck<ChosenTool | Infer<typeof allowedTools>>(
   { anyOf: [allowedTools.schema, chosenTool.schema] },
   (value, all) =>
     asObject(value)["type"] === "allowed_tools" ? allowedTools(value, all) : chosenTool(value, all),

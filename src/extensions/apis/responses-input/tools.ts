@@ -3,6 +3,7 @@
 // namespace's functions begin with that of the namespace. Tools that the vendor's service runs on
 // its own side are left out.
 import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import type { Tool as FunctionTool } from "../../../core/openai/request.ts";
 import { cut, fail } from "../../../core/schema/checker.ts";
 import { asString } from "../../../core/schema/untrusted-json.ts";
@@ -20,7 +21,7 @@ export interface ToolOrigin {
 /** A tool as it is declared to a model. */
 export interface Declaration {
   readonly origin: ToolOrigin;
-  readonly function: FunctionTool["function"];
+  readonly tool: FunctionTool;
   /** Where the tool stands in the request. */
   readonly path: Path;
 }
@@ -47,8 +48,7 @@ const HASH_DIGITS = 8;
 
 /** The name of the function that stands for a tool. It depends on nothing else. */
 export function functionName(name: string, namespace: string | undefined): string {
-  if (namespace === undefined) return name;
-  const whole = `${namespace}__${name}`;
+  const whole = namespace === undefined ? name : `${namespace}__${name}`;
   if (whole.length <= MAX_NAME) return whole;
   const hash = createHash("sha256").update(whole).digest("hex").slice(0, HASH_DIGITS);
   return `${whole.slice(0, MAX_NAME - HASH_DIGITS - 1)}_${hash}`;
@@ -58,25 +58,22 @@ export function createToolSet(): ToolSet {
   const declarations = new Map<string, Declaration>();
   const leftOut = new Set<string>();
 
-  function declare(name: string, declaration: Declaration): string {
-    const { origin, path } = declaration;
+  function declare(origin: ToolOrigin, declared: FunctionTool["function"], path: Path): string {
+    const { name } = declared;
     const earlier = declarations.get(name);
-    if (earlier && !isSame(earlier.origin, origin))
+    if (earlier && !isDeepStrictEqual(earlier.origin, origin))
       fail("invalid_value", `two different tools would be called "${cut(name)}"`, path);
-    if (!earlier && declarations.size === MAX_TOOLS)
-      fail(
-        "invalid_value",
-        `is one more than the ${MAX_TOOLS} tools that a request may have`,
-        path,
-      );
-    declarations.set(name, declaration);
+    if (!earlier && declarations.size === MAX_TOOLS) {
+      const message = `is one more than the ${MAX_TOOLS} tools that a request may have`;
+      fail("invalid_value", message, path);
+    }
+    declarations.set(name, { origin, tool: { type: "function", function: declared }, path });
     return name;
   }
 
   function declareCallable(tool: Callable, namespace: string | undefined, path: Path): string {
-    const name = functionName(tool.name, namespace);
     const origin = { type: tool.type, name: tool.name, namespace };
-    return declare(name, { origin, function: functionFor(tool, name), path });
+    return declare(origin, functionFor(tool, functionName(tool.name, namespace)), path);
   }
 
   function addTool(tool: Tool, path: Path): string[] {
@@ -88,9 +85,8 @@ export function createToolSet(): ToolSet {
       );
     if (tool.type === TOOL_SEARCH && tool.execution === "client") {
       const { type, description, parameters } = tool;
-      const origin = { type, name: TOOL_SEARCH, namespace: undefined };
-      const declared = { name: TOOL_SEARCH, description, parameters, strict: undefined };
-      return [declare(TOOL_SEARCH, { origin, function: declared, path })];
+      const origin = { type, name: type, namespace: undefined };
+      return [declare(origin, { name: type, description, parameters, strict: undefined }, path)];
     }
     leftOut.add(tool.type === "hosted" ? tool.name : tool.type);
     return [];
@@ -102,10 +98,6 @@ export function createToolSet(): ToolSet {
     add: (tools, path) => tools.flatMap((tool, index) => addTool(tool, [...path, index])),
   };
 }
-
-/** Whether two declarations are of one tool. What they say of it may differ. */
-const isSame = (one: ToolOrigin, other: ToolOrigin): boolean =>
-  one.type === other.type && one.name === other.name && one.namespace === other.namespace;
 
 function functionFor(tool: Callable, name: string): FunctionTool["function"] {
   const { description, parameters, strict, format = {} } = tool;

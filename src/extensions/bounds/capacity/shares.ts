@@ -19,10 +19,9 @@ export const heapShare = (): number => Math.floor(getHeapStatistics().heap_size_
  * to a provider. Infinity where the system does not tell how many that are.
  */
 export function connectionShare(): number {
-  const files = /^Max open files +(\d+)/m.exec(limitsText())?.[1];
-  return files === undefined
-    ? Infinity
-    : Math.max(1, Math.floor((Number(files) - OTHER_FILES) / 2));
+  const [, files] = /^Max open files +(\d+)/m.exec(limitsText()) ?? [];
+  if (files === undefined) return Infinity;
+  return Math.max(1, Math.floor((Number(files) - OTHER_FILES) / 2));
 }
 
 /** The limits that Linux states for this process. Empty on other systems. */

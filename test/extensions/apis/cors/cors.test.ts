@@ -12,9 +12,6 @@ import { parseAnswer, rawRequest, type RawAnswer } from "../../../support/raw.ts
 const PAGE = "https://app.example.com";
 const OTHER = "https://other.example.com";
 const CHAT = "/v1/chat/completions";
-const EXPOSED =
-  "x-request-id, request-id, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, " +
-  "x-ratelimit-reset-requests, x-should-retry";
 
 const cors = (origins: unknown) => ({ server: { cors: { origins } } });
 
@@ -27,7 +24,7 @@ const corsOf = ({ headers }: Response | RawAnswer): Record<string, string> => {
 /** What each response to the page has. */
 const ALLOWED = {
   "access-control-allow-origin": PAGE,
-  "access-control-expose-headers": EXPOSED,
+  "access-control-expose-headers": "*",
   vary: "Origin",
 };
 
@@ -132,7 +129,7 @@ describe("a response to others", () => {
     for (const headers of [{ origin: OTHER }, { origin: "null" }, {}]) {
       assert.deepEqual(corsOf(await fetch(`${gw.url}/healthz`, { headers })), {
         "access-control-allow-origin": "*",
-        "access-control-expose-headers": EXPOSED,
+        "access-control-expose-headers": "*",
       });
     }
   });
@@ -140,58 +137,28 @@ describe("a response to others", () => {
 
 describe("a preflight", () => {
   const ANSWER = {
+    "access-control-allow-headers": "*, Authorization",
     "access-control-allow-methods": "GET, HEAD, POST",
     "access-control-allow-origin": PAGE,
     "access-control-max-age": "7200",
-    vary: "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
+    vary: "Origin",
   };
 
-  it("is answered with the headers that SDKs send, as they were asked for", async (t) => {
+  it("is answered with all headers, and repeats nothing that was asked for", async (t) => {
     const gw = await startGateway(t, demo(cors([PAGE])));
-    const headers =
-      "authorization,content-type,openai-organization,x-request-id,x-stainless-arch," +
-      "x-stainless-package-version,x-stainless-retry-count";
-    const response = await preflight(gw.url + CHAT, {
-      origin: PAGE,
-      "access-control-request-headers": headers,
-    });
-    assert.equal(response.status, 204);
-    assert.equal(await response.text(), "");
-    assert.deepEqual(corsOf(response), {
-      ...ANSWER,
-      "access-control-allow-headers": headers.replaceAll(",", ", "),
-    });
-    assert.match(response.headers.get("x-request-id")!, /^req_/);
-    const line = await gw.accessOf(response.headers.get("x-request-id")!);
-    assert.deepEqual([line["method"], line["path"], line["status"]], ["OPTIONS", CHAT, 204]);
-  });
-
-  it("leaves out headers that are not allowed, and repeats nothing that is no name", async (t) => {
-    const gw = await startGateway(t, demo(cors([PAGE])));
-    for (const [asked, allowed] of [
-      ["cookie, Authorization ,, x-evil", "authorization"],
-      ["authorization, AUTHORIZATION", "authorization"],
-      ["x-stainless-, x-stainless-a b, x-stainless-é, x-stainless", undefined],
-      [`x-stainless-${"a".repeat(65)}`, undefined],
-      ["*", undefined],
-      ["", undefined],
-    ] as const) {
-      const response = await rawPreflight(gw.url, asked);
-      const expected = allowed ? { "access-control-allow-headers": allowed } : {};
-      assert.deepEqual(corsOf(response), { ...ANSWER, ...expected }, asked);
+    for (const asked of ["authorization,x-stainless-arch", "cookie, x-evil", "*", ""]) {
+      const response = await preflight(gw.url + CHAT, {
+        origin: PAGE,
+        "access-control-request-headers": asked,
+      });
+      assert.equal(response.status, 204);
+      assert.equal(await response.text(), "");
+      assert.deepEqual(corsOf(response), ANSWER, asked);
+      assert.match(response.headers.get("x-request-id")!, /^req_/);
+      const line = await gw.accessOf(response.headers.get("x-request-id")!);
+      assert.deepEqual([line["method"], line["path"], line["status"]], ["OPTIONS", CHAT, 204]);
     }
   });
-
-  /** By hand: fetch() sends no header with other bytes than ISO 8859-1. */
-  const rawPreflight = (url: string, asked: string) =>
-    rawRequest(
-      url,
-      Buffer.from(
-        `OPTIONS ${CHAT} HTTP/1.1\r\nHost: x\r\nOrigin: ${PAGE}\r\nConnection: close\r\n` +
-          "Access-Control-Request-Method: POST\r\n" +
-          `Access-Control-Request-Headers: ${asked}\r\n\r\n`,
-      ),
-    );
 
   it("is answered without a key, without a place in the limits, and at wrong paths too", async (t) => {
     const gw = await startGateway(t, demo({ ...cors([PAGE]), limits: { rpm: 1 } }));

@@ -110,7 +110,7 @@ describe("the key", () => {
     const none = await fetch(`${url}/v1/messages`, { method: "POST" });
     const [code, type, message] = await errorOf(none);
     assert.deepEqual([code, type], [401, "authentication_error"]);
-    assert.match(message, /Send it as 'x-api-key: <API_KEY>' or 'Authorization: Bearer <API_KEY>'/);
+    assert.match(message, /Send it as 'Authorization: Bearer <API_KEY>'/);
     const wrong = await post({ model: "m" }, { "x-api-key": "sk-wrong" });
     assert.deepEqual((await errorOf(wrong)).slice(0, 2), [401, "authentication_error"]);
     assert.equal(wrong.headers.get("x-should-retry"), "false");
@@ -774,7 +774,7 @@ describe("POST /v1/messages/count_tokens", () => {
 describe("GET /v1/models for clients of this format", () => {
   const VERSION = { "anthropic-version": "2023-06-01", "x-api-key": KEY };
 
-  it("has the vendor's form, page by page", async (t) => {
+  it("has the vendor's form, all in one page", async (t) => {
     const { url } = await start(
       t,
       { lab: { a: speak(""), b: speak(""), c: speak("") } },
@@ -789,14 +789,9 @@ describe("GET /v1/models for clients of this format", () => {
     const [first] = all.data;
     assert.deepEqual([first.type, first.display_name], ["model", "a"]);
     assert.ok(!Number.isNaN(Date.parse(first.created_at)));
-    const page = await list("?limit=2");
-    assert.deepEqual([ids(page), page.has_more], [["a", "b"], true]);
-    assert.deepEqual(ids(await list("?limit=2&after_id=b")), ["c"]);
-    assert.deepEqual(ids(await list("?limit=1&before_id=c")), ["b"]);
+    assert.deepEqual(await list("?limit=2"), all);
     const one = await json(await fetch(`${url}/v1/models/b`, { headers: VERSION }));
     assert.deepEqual([one.id, one.type], ["b", "model"]);
-    for (const query of ["?limit=0", "?limit=x", "?after_id=no"])
-      assert.equal((await fetch(`${url}/v1/models${query}`, { headers: VERSION })).status, 400);
   });
 
   it("has the vendor's errors, and the request id where its clients look", async (t) => {
@@ -808,8 +803,6 @@ describe("GET /v1/models for clients of this format", () => {
     const wrong = { headers: { ...VERSION, "x-api-key": "sk-wrong" } };
     const cases: [Response, number, string][] = [
       [await ask("/nope"), 404, "not_found_error"],
-      [await ask("?limit=0"), 400, "invalid_request_error"],
-      [await ask("?after_id=zz"), 400, "invalid_request_error"],
       [await ask("", wrong), 401, "authentication_error"],
       [await ask("/m", { method: "POST" }), 405, "invalid_request_error"],
     ];

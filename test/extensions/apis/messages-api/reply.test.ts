@@ -8,7 +8,7 @@ import type { FinishReason, Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import type { Serving } from "../../../../src/core/routing/attempt.ts";
 import { atOnce } from "../../../../src/core/turns.ts";
-import { messageOf as ownMessageOf } from "../../../../src/extensions/apis/messages-api/passing.ts";
+import { messageOf as ownMessageOf } from "../../../../src/extensions/apis/messages-api/whole.ts";
 import { createWriter } from "../../../../src/extensions/apis/messages-api/reply.ts";
 import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { eventsIn, messageIn } from "../../../support/messages-events.ts";
@@ -185,60 +185,16 @@ describe("a reply", () => {
 const native = (event: Json): Part => ({ type: "native", event, content: true });
 
 describe("a reply that another model finishes", () => {
-  const chat = chatFor(true);
-  const start = {
-    type: "message_start",
-    message: {
-      id: "x",
-      type: "message",
-      role: "assistant",
-      model: "y",
-      content: [],
-      usage: { input_tokens: 1 },
-    },
-  };
-  const begun = [
-    native(start),
-    native({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } }),
-    native({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "On" } }),
-  ];
-
-  it("goes on in a block of its own where events passed", () => {
-    const writer = createWriter(chat, servingOf("one", chat));
-    const end = { type: "message_delta", delta: { stop_reason: "end_turn" } };
-    const sent =
-      writer.add([...begun, native(end)]) +
-      writer.resumed("two", "fp_2") +
-      writer.add([native(start), text("ce.")]) +
-      writer.end(USAGE, "length");
-    assert.match(sent, /\n\n: recovered\n\n/);
-    const message = messageIn(eventsIn(sent.replace(": recovered\n\n", "")));
-    assert.deepEqual(message["content"], [
-      { type: "text", text: "On" },
-      { type: "text", text: "ce." },
-    ]);
-    assert.deepEqual([message["stop_reason"], message["model"]], ["max_tokens", "one"]);
-  });
-
-  it("goes on in the same block where it was translated", () => {
+  it("goes on in the same block", () => {
+    const chat = chatFor(true);
     const writer = createWriter(chat, servingOf("one", chat));
     const sent =
       writer.add([text("On")]) +
-      writer.resumed("two", "fp_2") +
+      writer.resumed!("two", "fp_2") +
       writer.add([text("ce.")]) +
       writer.end(USAGE, "stop");
     const events = eventsIn(sent.replace(": recovered\n\n", ""));
     assert.deepEqual(messageIn(events)["content"], [{ type: "text", text: "Once." }]);
-  });
-
-  it("is translated where it comes whole", () => {
-    const whole = chatFor(false);
-    const writer = createWriter(whole, servingOf("one", whole));
-    writer.add([text("On")]);
-    writer.resumed("two", "fp_2");
-    writer.add([text("ce.")]);
-    const message: Json = JSON.parse(writer.end(USAGE, "stop"));
-    assert.deepEqual([message["model"], message["content"][0].text], ["two", "Once."]);
   });
 });
 

@@ -20,23 +20,30 @@ const tools = new Map([
   ["tool_search", { type: "tool_search", name: "tool_search", namespace: undefined }],
 ] as const);
 
-const writer = (stream: boolean, more: object = {}) =>
-  createResponseWriter({
+function writer(stream: boolean, more: object = {}, showsReasoning = true) {
+  const made = createResponseWriter({
     stream,
-    model: "m",
+    model: "alias",
     now: 1_700_000_000_500,
     echo: { tools: [] },
     tools,
-    showsReasoning: true,
     showsLogprobs: false,
     seal: undefined,
     ...more,
   });
+  made.serve("m", showsReasoning);
+  return made;
+}
 
 type Finish = Parameters<ReturnType<typeof writer>["end"]>[1];
 
-function streamed(parts: readonly Part[], finish: Finish = "stop", more: object = {}) {
-  const { add, end } = writer(true, more);
+function streamed(
+  parts: readonly Part[],
+  finish: Finish = "stop",
+  more: object = {},
+  showsReasoning = true,
+) {
+  const { add, end } = writer(true, more, showsReasoning);
   const text = parts.map((part) => add([part])).join("") + end(USAGE, finish);
   return readEvents(text);
 }
@@ -173,14 +180,13 @@ describe("a reply of the Responses API", () => {
   });
 
   it("hides reasoning that nobody asked for, seals it for those who keep it", () => {
-    const hidden = { showsReasoning: false };
     const parts = [reasoning("First "), reasoning("this."), text("A")];
     assert.deepEqual(
-      last(streamed(parts, "stop", hidden)).output.map(({ type }: any) => type),
+      last(streamed(parts, "stop", {}, false)).output.map(({ type }: any) => type),
       ["message"],
     );
     const seal = (content: string) => `sealed:${content}`;
-    const events = streamed(parts, "stop", { ...hidden, seal });
+    const events = streamed(parts, "stop", { seal }, false);
     const [item] = last(events).output;
     assert.deepEqual([item.summary, item.encrypted_content], [[], "sealed:First this."]);
     assert.ok(!JSON.stringify(events).replaceAll("sealed:First this.", "").includes("First"));
