@@ -21,7 +21,7 @@ export function createAnthropicDecoder(
   signatures: SignatureStore,
   { isNative, reasoning }: DecoderOptions,
 ): Decoder {
-  const blocks = createBlockReader(signatures, reasoning ? NO_THOUGHTS : undefined);
+  const blocks = createBlockReader(signatures, reasoning);
   const usageIn = createUsageReader();
   let isOver = false;
   let replyId: unknown;
@@ -91,9 +91,6 @@ function nativePart(event: Record<string, unknown>): NativePart {
   return { type: "native", event, content };
 }
 
-/** Is kept for a call that no thought led to: it differs from one whose thoughts are unknown. */
-const NO_THOUGHTS = "[]";
-
 interface BlockReader {
   /** The parts of a block's beginning, of the whole block, or of more of it (a delta). */
   read(piece: Record<string, unknown>, index: unknown): Part[];
@@ -114,11 +111,8 @@ const NO_ANSWER = new Set([
 ]);
 const isNoAnswer = (type: string): boolean => NO_ANSWER.has(type) || type.endsWith("_tool_result");
 
-/** `noThoughts`: is kept for calls without thoughts. Undefined: nothing is. */
-function createBlockReader(
-  signatures: SignatureStore,
-  noThoughts: string | undefined,
-): BlockReader {
+/** `reasoning`: the model can think. */
+function createBlockReader(signatures: SignatureStore, reasoning: boolean): BlockReader {
   const thoughts = createThoughtCollector();
   /** The indexes of tool calls that take deltas, by their blocks' indexes. */
   const openCalls = new Map<unknown, number>();
@@ -133,8 +127,9 @@ function createBlockReader(
     if (!name) throw namelessCall();
     const call = calls;
     calls += 1;
-    const led = thoughts.take(noThoughts);
-    if (led !== undefined) signatures.set(id, led);
+    const led = thoughts.take();
+    // A call of a model that did not think, though it can, differs from one that is forgotten.
+    if (led && (reasoning || led.length > 0)) signatures.set(id, JSON.stringify(led));
     const { input } = piece;
     const isEmpty = typeof input === "object" && Object.keys(asObject(input)).length === 0;
     const text = isEmpty ? "" : textOf(input);

@@ -11,11 +11,8 @@ const MAX_CHARS = 4 * 1024 * 1024;
 interface ThoughtCollector {
   /** Reads a content block or a delta. Ignores what is no thought. */
   read(piece: Record<string, unknown>): void;
-  /**
-   * Returns the thoughts so far as JSON, and begins anew. `none` if there are none; undefined if
-   * they were more than is kept.
-   */
-  take(none: string | undefined): string | undefined;
+  /** Returns the thoughts so far, and begins anew. Undefined: they were more than is kept. */
+  take(): readonly object[] | undefined;
 }
 
 export function createThoughtCollector(): ThoughtCollector {
@@ -45,12 +42,11 @@ export function createThoughtCollector(): ThoughtCollector {
       }
       if (chars > MAX_CHARS) thoughts = [];
     },
-    take(none) {
-      const isLost = chars > MAX_CHARS;
-      const json = thoughts.length > 0 ? JSON.stringify(thoughts) : none;
+    take() {
+      const taken = chars > MAX_CHARS ? undefined : thoughts;
       thoughts = [];
       chars = 0;
-      return isLost ? undefined : json;
+      return taken;
     },
   };
 }

@@ -33,11 +33,10 @@ export class Exchange implements AsyncIterableIterator<Uint8Array, undefined> {
   /** Resolves when the head of the response has come. The body may still be on its way. */
   readonly response: Promise<UpstreamResponse>;
   #settle!: Settle<UpstreamResponse>;
-  /** That of the response whose body comes. */
+  /** That of the response whose body comes. Undefined: none comes. */
   #socket: Socket | undefined;
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;
-  #paused = false;
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
   #reader: Settle<Result> | undefined;
@@ -66,14 +65,13 @@ export class Exchange implements AsyncIterableIterator<Uint8Array, undefined> {
     }
     this.#queue.push(bytes);
     this.#queuedBytes += bytes.length;
-    if (this.#paused || this.#queuedBytes < MAX_QUEUED_BYTES) return;
-    this.#paused = true;
-    this.#socket?.pause();
+    if (this.#queuedBytes >= MAX_QUEUED_BYTES) this.#socket?.pause();
   }
 
   /** The response is complete. */
   end(): void {
     this.#ended = true;
+    this.#socket = undefined;
     this.detach = undefined;
     this.#takeReader()?.resolve(END);
   }
@@ -86,6 +84,7 @@ export class Exchange implements AsyncIterableIterator<Uint8Array, undefined> {
   fail(error: unknown): void {
     if (this.#ended && this.#queuedBytes === 0) return;
     this.#ended = true;
+    this.#socket = undefined;
     this.#failure = { error };
     this.#settle.reject(error); // changes nothing once there was a response
     if (this.#queuedBytes === 0) this.#takeReader()?.reject(error);
@@ -129,8 +128,7 @@ export class Exchange implements AsyncIterableIterator<Uint8Array, undefined> {
     const bytes = this.#queue.length === 1 ? this.#queue[0]! : Buffer.concat(this.#queue);
     this.#queue = [];
     this.#queuedBytes = 0;
-    if (this.#paused && !this.#ended) this.#socket?.resume();
-    this.#paused = false;
+    if (this.#socket?.isPaused()) this.#socket.resume();
     return bytes;
   }
 }
