@@ -10,16 +10,14 @@ import type { SignatureStore } from "../turns/index.ts";
 import { createThoughtCollector } from "./thoughts.ts";
 import { createUsageReader } from "./usage.ts";
 
-export interface DecoderOptions {
-  /** The client speaks this format too, so each event also passes as it came. */
-  readonly isNative: boolean;
-  /** The model can think. */
-  readonly reasoning: boolean;
-}
-
+/**
+ * `reasoning`: the model can think. `isNative`: the client speaks this format too, so each event
+ * also passes as it came.
+ */
 export function createAnthropicDecoder(
   signatures: SignatureStore,
-  { isNative, reasoning }: DecoderOptions,
+  reasoning: boolean,
+  isNative: boolean,
 ): Decoder {
   const blocks = createBlockReader(signatures, reasoning);
   const usageIn = createUsageReader();
@@ -91,13 +89,6 @@ function nativePart(event: Record<string, unknown>): NativePart {
   return { type: "native", event, content };
 }
 
-interface BlockReader {
-  /** The parts of a block's beginning, of the whole block, or of more of it (a delta). */
-  read(piece: Record<string, unknown>, index: unknown): Part[];
-  /** Whether any piece had something to read. */
-  hasRead(): boolean;
-}
-
 /**
  * Blocks that are no part of the answer: what only the provider can read, and its own tools, whose
  * results have types that end in `_tool_result`.
@@ -112,7 +103,7 @@ const NO_ANSWER = new Set([
 const isNoAnswer = (type: string): boolean => NO_ANSWER.has(type) || type.endsWith("_tool_result");
 
 /** `reasoning`: the model can think. */
-function createBlockReader(signatures: SignatureStore, reasoning: boolean): BlockReader {
+function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
   const thoughts = createThoughtCollector();
   /** The indexes of tool calls that take deltas, by their blocks' indexes. */
   const openCalls = new Map<unknown, number>();
@@ -174,12 +165,14 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean): Bloc
   }
 
   return {
-    read(piece, index) {
+    /** The parts of a block's beginning, of the whole block, or of more of it (a delta). */
+    read(piece: Record<string, unknown>, index: unknown): Part[] {
       thoughts.read(piece);
       const parts = readPiece(piece, index);
       hasRead ||= parts.length > 0;
       return parts;
     },
-    hasRead: () => hasRead,
+    /** Whether any piece had something to read. */
+    hasRead: (): boolean => hasRead,
   };
 }

@@ -8,14 +8,8 @@ import { asString } from "../../../core/schema/untrusted-json.ts";
  */
 const MAX_CHARS = 4 * 1024 * 1024;
 
-interface ThoughtCollector {
-  /** Reads a content block or a delta. Ignores what is no thought. */
-  read(piece: Record<string, unknown>): void;
-  /** Returns the thoughts so far, and begins anew. Undefined: they were more than is kept. */
-  take(): readonly object[] | undefined;
-}
-
-export function createThoughtCollector(): ThoughtCollector {
+/** Collects the thoughts before each call. */
+export function createThoughtCollector() {
   let thoughts: Record<string, unknown>[] = [];
   let chars = 0; // of their JSON
 
@@ -27,7 +21,8 @@ export function createThoughtCollector(): ThoughtCollector {
   }
 
   return {
-    read(piece) {
+    /** Reads a content block or a delta. Ignores what is no thought. */
+    read(piece: Record<string, unknown>): void {
       switch (piece["type"]) {
         case "thinking":
         case "redacted_thinking":
@@ -42,7 +37,8 @@ export function createThoughtCollector(): ThoughtCollector {
       }
       if (chars > MAX_CHARS) thoughts = [];
     },
-    take() {
+    /** Returns the thoughts so far, and begins anew. Undefined: they were more than is kept. */
+    take(): readonly object[] | undefined {
       const taken = chars > MAX_CHARS ? undefined : thoughts;
       thoughts = [];
       chars = 0;

@@ -52,7 +52,7 @@ export function openConnection(
     close(new ConnectTimeout(`no connection within ${connectMs} ms`));
   }, connectMs);
   // The listeners of the socket serve all exchanges. None is added or removed for a request.
-  const socket = connect({ open, bytes: receive });
+  const socket = connect(open, receive);
   const stop = (): void => close(closedEarly());
   socket.on("end", () => {
     if (!exchange || !parser.end()) stop();

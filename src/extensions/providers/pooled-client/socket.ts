@@ -14,15 +14,11 @@ const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
  */
 const KEEP_ALIVE_MS = 15_000;
 
-export interface SocketEvents {
-  /** The connection is established, and secure if it is to be. */
-  readonly open: () => void;
-  /** Bytes have come. They are valid during this call only. */
-  readonly bytes: (bytes: Buffer) => void;
-}
-
-/** Opens a socket to one origin. */
-export type Connect = (events: SocketEvents) => net.Socket;
+/**
+ * Opens a socket to one origin. `opened` is called when the connection is established, and secure
+ * if it is to be; `receive` when bytes have come, which are valid during this call only.
+ */
+export type Connect = (opened: () => void, receive: (bytes: Buffer) => void) => net.Socket;
 
 /**
  * What node:net and node:tls do by themselves: they try all addresses of a host, those of both
@@ -39,7 +35,7 @@ export function connectTo({ protocol, hostname, port }: URL): Connect {
     ALPNProtocols: ["http/1.1"],
   };
 
-  return ({ open, bytes }) => {
+  return (opened, receive) => {
     const options = {
       host,
       port: port === "" ? usualPort : Number(port),
@@ -49,13 +45,13 @@ export function connectTo({ protocol, hostname, port }: URL): Connect {
       onread: {
         buffer: READ_MEMORY,
         callback(size: number) {
-          bytes(READ_MEMORY.subarray(0, size));
+          receive(READ_MEMORY.subarray(0, size));
           return true;
         },
       },
     };
-    if (!isSecure) return net.connect(options, open);
-    const socket = tls.connect({ ...options, ...secureOptions }, open);
+    if (!isSecure) return net.connect(options, opened);
+    const socket = tls.connect({ ...options, ...secureOptions }, opened);
     // Makes the next handshake shorter. Node reports a session only after it has verified the
     // certificate.
     socket.on("session", (session) => {
