@@ -108,6 +108,6 @@ export function readByClient(pieces: readonly Buffer[]): Reading {
     header: head.headers.get,
     names: [],
     body,
-    kept: head.persistent && !hasSurplus,
+    kept: head.idleMs > 0 && !hasSurplus,
   };
 }

@@ -9,16 +9,14 @@ import type { Connect } from "./socket.ts";
 export interface Connection {
   /** Sends a request. The connection must be new or idle. */
   carry(exchange: Exchange): void;
-  /** Closes the connection if it is still idle after so many milliseconds. */
-  expire(ms: number): void;
   /** Closes the connection. Its exchange fails. */
   close(): void;
 }
 
 /** The events that a connection reports to the pool. */
 export interface ConnectionOwner {
-  /** A response is complete, and another request can be sent. */
-  idle(connection: Connection, keepAliveSeconds: number | undefined): void;
+  /** A response is complete, and another request can be sent. Closes itself when it gets none. */
+  idle(connection: Connection): void;
   /** The connection is of no more use. Told once. */
   closed(connection: Connection): void;
 }
@@ -91,14 +89,14 @@ export function openConnection(
     exchange?.end();
     exchange = undefined;
     // Section 9.5: the server may answer before the request has left, and read no more of it.
-    if (surplus || !head?.persistent || socket.writableLength > 0) {
+    if (surplus || !head?.idleMs || socket.writableLength > 0) {
       stop();
       return;
     }
     reused = true;
     if (socket.isPaused()) socket.resume(); // or the server's closing would not be noticed
-    socket.unref();
-    owner.idle(connection, head.keepAliveSeconds);
+    socket.unref().setTimeout(head.idleMs);
+    owner.idle(connection);
   }
 
   function close(error: NodeJS.ErrnoException): void {
@@ -121,7 +119,6 @@ export function openConnection(
       if (reused) socket.ref().setTimeout(0);
       if (state === "open") send();
     },
-    expire: (ms) => socket.setTimeout(ms),
     close: stop,
   };
   return connection;

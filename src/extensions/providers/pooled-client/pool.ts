@@ -1,18 +1,7 @@
-// The connections to one origin: how many there are, which one is used next, how long an idle one
-// is kept, and who waits.
+// The connections to one origin: how many there are, which one is used next, and who waits.
 import { openConnection, type Connection } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Connect } from "./socket.ts";
-
-/**
- * How long an idle connection is kept in milliseconds if the server says nothing. Many servers of
- * models are Node or Uvicorn, which close after 5 s: a request sent at that moment would be lost.
- */
-const IDLE_MS = 4_000;
-/** So much earlier than the server says: its clock began when it sent the response. */
-const EARLIER_MS = 1_000;
-/** A server's word counts up to here. */
-const MAX_IDLE_MS = 600_000;
 
 export interface Pool {
   /**
@@ -32,16 +21,12 @@ export function createPool(connect: Connect, maxConnections: number): Pool {
   let closed = false;
 
   const owner = {
-    idle(connection: Connection, keepAliveSeconds: number | undefined): void {
-      const idleMs = idleTime(keepAliveSeconds);
-      const isSpare = closed || connections > maxConnections || idleMs <= 0;
+    idle(connection: Connection): void {
+      const isSpare = closed || connections > maxConnections;
       const next = isSpare ? undefined : takeWaiting();
       if (isSpare) connection.close();
       else if (next) connection.carry(next);
-      else {
-        connection.expire(idleMs);
-        idle.push(connection);
-      }
+      else idle.push(connection);
     },
     closed(connection: Connection): void {
       connections -= 1;
@@ -78,9 +63,4 @@ export function createPool(connect: Connect, maxConnections: number): Pool {
       for (const connection of [...idle]) connection.close();
     },
   };
-}
-
-function idleTime(keepAliveSeconds: number | undefined): number {
-  if (keepAliveSeconds === undefined) return IDLE_MS;
-  return Math.min(keepAliveSeconds * 1_000 - EARLIER_MS, MAX_IDLE_MS);
 }

@@ -105,7 +105,7 @@ export class ResponseParser {
     // RFC 9110, section 15.2: interim responses are skipped. A change of the protocol was not asked
     // for.
     if (head.status === 101) throw new MalformedResponse("a change of the protocol");
-    if (head.status < 200 && !head.persistent)
+    if (head.status < 200 && head.idleMs === 0)
       throw new MalformedResponse("an interim response that is the last one");
     if (head.status < 200) return;
     this.#events.head(head);
