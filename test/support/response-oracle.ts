@@ -4,7 +4,7 @@
 
 import http from "node:http";
 import { Duplex } from "node:stream";
-import { createResponseParser } from "../../src/extensions/providers/pooled-client/response-parser.ts";
+import { ResponseParser } from "../../src/extensions/providers/pooled-client/response-parser.ts";
 import type { ResponseHead } from "../../src/extensions/providers/pooled-client/response-head.ts";
 
 /** A complete response, or why there is none. */
@@ -85,7 +85,7 @@ export function readByClient(pieces: readonly Buffer[]): Reading {
   let body = "";
   let completed = 0;
   let hasSurplus = false;
-  const parser = createResponseParser({
+  const parser = new ResponseParser({
     head: (parsed) => (head = parsed),
     body: (bytes) => (body += bytes.toString("latin1")),
     complete(surplus) {
@@ -108,6 +108,6 @@ export function readByClient(pieces: readonly Buffer[]): Reading {
     header: head.headers.get,
     names: [],
     body,
-    kept: head.persistent && !hasSurplus,
+    kept: head.idleMs > 0 && !hasSurplus,
   };
 }

@@ -10,18 +10,16 @@ import type { SignatureStore } from "../turns/index.ts";
 import { createThoughtCollector } from "./thoughts.ts";
 import { createUsageReader } from "./usage.ts";
 
-export interface DecoderOptions {
-  /** The client speaks this format too, so each event also passes as it came. */
-  readonly isNative: boolean;
-  /** The model can think. */
-  readonly reasoning: boolean;
-}
-
+/**
+ * `reasoning`: the model can think. `isNative`: the client speaks this format too, so each event
+ * also passes as it came.
+ */
 export function createAnthropicDecoder(
   signatures: SignatureStore,
-  { isNative, reasoning }: DecoderOptions,
+  reasoning: boolean,
+  isNative: boolean,
 ): Decoder {
-  const blocks = createBlockReader(signatures, reasoning ? NO_THOUGHTS : undefined);
+  const blocks = createBlockReader(signatures, reasoning);
   const usageIn = createUsageReader();
   let isOver = false;
   let replyId: unknown;
@@ -91,16 +89,6 @@ function nativePart(event: Record<string, unknown>): NativePart {
   return { type: "native", event, content };
 }
 
-/** Is kept for a call that no thought led to: it differs from one whose thoughts are unknown. */
-const NO_THOUGHTS = "[]";
-
-interface BlockReader {
-  /** The parts of a block's beginning, of the whole block, or of more of it (a delta). */
-  read(piece: Record<string, unknown>, index: unknown): Part[];
-  /** Whether any piece had something to read. */
-  hasRead(): boolean;
-}
-
 /**
  * Blocks that are no part of the answer: what only the provider can read, and its own tools, whose
  * results have types that end in `_tool_result`.
@@ -114,11 +102,8 @@ const NO_ANSWER = new Set([
 ]);
 const isNoAnswer = (type: string): boolean => NO_ANSWER.has(type) || type.endsWith("_tool_result");
 
-/** `noThoughts`: is kept for calls without thoughts. Undefined: nothing is. */
-function createBlockReader(
-  signatures: SignatureStore,
-  noThoughts: string | undefined,
-): BlockReader {
+/** `reasoning`: the model can think. */
+function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
   const thoughts = createThoughtCollector();
   /** The indexes of tool calls that take deltas, by their blocks' indexes. */
   const openCalls = new Map<unknown, number>();
@@ -133,8 +118,9 @@ function createBlockReader(
     if (!name) throw namelessCall();
     const call = calls;
     calls += 1;
-    const led = thoughts.take(noThoughts);
-    if (led !== undefined) signatures.set(id, led);
+    const led = thoughts.take();
+    // A call of a model that did not think, though it can, differs from one that is forgotten.
+    if (led && (reasoning || led.length > 0)) signatures.set(id, JSON.stringify(led));
     const { input } = piece;
     const isEmpty = typeof input === "object" && Object.keys(asObject(input)).length === 0;
     const text = isEmpty ? "" : textOf(input);
@@ -179,12 +165,14 @@ function createBlockReader(
   }
 
   return {
-    read(piece, index) {
+    /** The parts of a block's beginning, of the whole block, or of more of it (a delta). */
+    read(piece: Record<string, unknown>, index: unknown): Part[] {
       thoughts.read(piece);
       const parts = readPiece(piece, index);
       hasRead ||= parts.length > 0;
       return parts;
     },
-    hasRead: () => hasRead,
+    /** Whether any piece had something to read. */
+    hasRead: (): boolean => hasRead,
   };
 }

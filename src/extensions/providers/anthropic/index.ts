@@ -34,7 +34,7 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
   },
   isReply: (json) => asObject(json)["type"] === "message",
   decoder: ({ reasoning }, native) =>
-    createAnthropicDecoder(signatures, { isNative: ownFormat(native) !== undefined, reasoning }),
+    createAnthropicDecoder(signatures, reasoning, ownFormat(native) !== undefined),
   refusal: (status, headers, body) =>
     detailedRefusal(status, body) ?? refusal(status, headers, body),
 });

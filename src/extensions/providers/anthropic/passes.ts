@@ -62,71 +62,81 @@ function wordFor(name: string): string {
   return SAME.get(plain) ?? plain;
 }
 
-/** Called for what is not always passed. */
-type Need = (name: string, path: Path) => void;
+/** A part of a request that is not always passed. */
+interface Need {
+  /** The word of `passes` that allows it. */
+  readonly word: string;
+  readonly path: Path;
+}
 
 /** Throws an ApiError that names the first thing in a request that is not to pass. */
 export function refuseUnlisted(body: NativeRequest["body"], passes: readonly string[]): void {
+  const unlisted = firstUnlisted(body, passes);
+  if (!unlisted) return;
+  const param = pathText([...unlisted.path]);
+  throw new ApiError(
+    "unsupported_value",
+    `Invalid '${param}': this gateway does not pass it on. ` +
+      "Its operator can allow it: 'passes' with " +
+      `${JSON.stringify(unlisted.word)} in the provider's settings.`,
+    { param },
+  );
+}
+
+/** The first thing in a request that is not to pass. Undefined: all of it may. */
+export function firstUnlisted(
+  body: NativeRequest["body"],
+  passes: readonly string[],
+): Need | undefined {
   const listed = new Set(passes.map(wordFor));
-  function need(name: string, path: Path): void {
-    const word = wordFor(name);
-    if (listed.has(word)) return;
-    const param = pathText([...path]);
-    throw new ApiError(
-      "unsupported_value",
-      `Invalid '${param}': this gateway does not pass it on. ` +
-        "Its operator can allow it: 'passes' with " +
-        `${JSON.stringify(word)} in the provider's settings.`,
-      { param },
-    );
+  return needsOf(body).find(({ word }) => !listed.has(word));
+}
+
+/** The parts of a request that are not always passed, in their order. */
+function needsOf(body: NativeRequest["body"]): readonly Need[] {
+  const needs: Need[] = [];
+  const add = (name: unknown, path: Path) => needs.push({ word: wordFor(String(name)), path });
+
+  function addTypes(list: unknown, always: ReadonlySet<string>, path: Path): void {
+    for (const [index, entry] of asArray(list).entries()) {
+      const type = asString(asObject(entry)["type"]);
+      if (type !== undefined && !always.has(wordFor(type))) add(type, [...path, index, "type"]);
+    }
   }
+
+  /** `isWithin`: the content is in a block that is a need, so only its sources are looked at. */
+  function addContent(content: unknown, path: Path, isWithin: boolean): void {
+    if (!Array.isArray(content)) addBlock(asObject(content), path, isWithin);
+    else
+      for (const [index, block] of content.entries())
+        addBlock(asObject(block), [...path, index], isWithin);
+  }
+
+  function addBlock(block: Record<string, unknown>, path: Path, isWithin: boolean): void {
+    const { type = "text", name, source, content } = block;
+    const isNeed = !BLOCKS.has(String(type));
+    // A call that the provider ran itself has the tool in its name.
+    if (isNeed && !isWithin) add(type === "server_tool_use" ? name : type, [...path, "type"]);
+    const { type: sourceType = "text", content: nested } = asObject(source);
+    if (!SOURCES.has(String(sourceType))) add(sourceType, [...path, "source"]);
+    if (nested) addContent(nested, [...path, "source", "content"], isWithin || isNeed);
+    if (content) addContent(content, [...path, "content"], isWithin || isNeed);
+  }
+
   for (const [field, value] of Object.entries(body))
-    if (!FIELDS.has(field) && !DROPPED.has(field) && !isEmpty(value)) need(field, [field]);
-  needTypes(body["tools"], TOOLS, ["tools"], need);
+    if (!FIELDS.has(field) && !DROPPED.has(field) && !isEmpty(value)) add(field, [field]);
+  addTypes(body["tools"], TOOLS, ["tools"]);
   const { edits } = asObject(body["context_management"]);
-  needTypes(edits, EDITS, ["context_management", "edits"], need);
-  needBlocks(body["system"], ["system"], need);
+  addTypes(edits, EDITS, ["context_management", "edits"]);
+  addContent(body["system"], ["system"], false);
   for (const [index, message] of asArray(body["messages"]).entries())
-    needBlocks(asObject(message)["content"], ["messages", index, "content"], need);
+    addContent(asObject(message)["content"], ["messages", index, "content"], false);
+  return needs;
 }
 
 /** A field of no effect, such as one that an SDK sets to null. */
 const isEmpty = (value: unknown): boolean =>
   value === null || (Array.isArray(value) && value.length === 0);
-
-function needTypes(list: unknown, always: ReadonlySet<string>, path: Path, need: Need): void {
-  for (const [index, entry] of asArray(list).entries()) {
-    const type = asString(asObject(entry)["type"]);
-    if (type !== undefined && !always.has(wordFor(type))) need(type, [...path, index, "type"]);
-  }
-}
-
-/** `isListed`: what the content is in is listed, so that only its sources are looked at. */
-function needBlocks(content: unknown, path: Path, need: Need, isListed = false): void {
-  if (!Array.isArray(content)) needBlock(asObject(content), path, need, isListed);
-  else
-    for (const [index, block] of content.entries())
-      needBlock(asObject(block), [...path, index], need, isListed);
-}
-
-function needBlock(
-  block: Readonly<Record<string, unknown>>,
-  path: Path,
-  need: Need,
-  isListed: boolean,
-): void {
-  const { type, name, source, content } = block;
-  const isKnown = type === undefined || BLOCKS.has(String(type));
-  // A call that the provider ran itself has the tool in its name.
-  const typeName = type === "server_tool_use" ? name : type;
-  if (!isKnown && !isListed) need(String(typeName), [...path, "type"]);
-  const { type: sourceType, content: nested } = asObject(source);
-  const isSourceKnown = sourceType === undefined || SOURCES.has(String(sourceType));
-  if (!isSourceKnown) need(String(sourceType), [...path, "source"]);
-  const isWithin = isListed || !isKnown;
-  if (nested) needBlocks(nested, [...path, "source", "content"], need, isWithin);
-  if (content) needBlocks(content, [...path, "content"], need, isWithin);
-}
 
 /** The request without what is left out where it is not listed, and without empty fields. */
 export function withoutUnlisted(
@@ -137,20 +147,18 @@ export function withoutUnlisted(
   const isPassed = ([field, value]: readonly [string, unknown]): boolean =>
     FIELDS.has(field) || (listed.has(wordFor(field)) && !isEmpty(value));
   const { "anthropic-beta": betas = "", "anthropic-user-profile-id": profile, ...rest } = headers;
-  const isPassedBeta = (beta: string): boolean =>
-    BETAS.has(wordFor(beta)) || listed.has(wordFor(beta));
   const passedBetas = betas
     .split(",")
     .map((beta) => beta.trim())
-    .filter(isPassedBeta)
+    .filter((beta) => BETAS.has(wordFor(beta)) || listed.has(wordFor(beta)))
     .join(",");
+  const isProfilePassed = profile !== undefined && listed.has("user_profiles");
   return {
     body: Object.fromEntries(Object.entries(body).filter(isPassed)),
     headers: {
       ...rest,
       ...(passedBetas !== "" && { "anthropic-beta": passedBetas }),
-      ...(profile !== undefined &&
-        listed.has("user_profiles") && { "anthropic-user-profile-id": profile }),
+      ...(isProfilePassed && { "anthropic-user-profile-id": profile }),
     },
   };
 }

@@ -8,17 +8,8 @@ import { asString } from "../../../core/schema/untrusted-json.ts";
  */
 const MAX_CHARS = 4 * 1024 * 1024;
 
-interface ThoughtCollector {
-  /** Reads a content block or a delta. Ignores what is no thought. */
-  read(piece: Record<string, unknown>): void;
-  /**
-   * Returns the thoughts so far as JSON, and begins anew. `none` if there are none; undefined if
-   * they were more than is kept.
-   */
-  take(none: string | undefined): string | undefined;
-}
-
-export function createThoughtCollector(): ThoughtCollector {
+/** Collects the thoughts before each call. */
+export function createThoughtCollector() {
   let thoughts: Record<string, unknown>[] = [];
   let chars = 0; // of their JSON
 
@@ -30,7 +21,8 @@ export function createThoughtCollector(): ThoughtCollector {
   }
 
   return {
-    read(piece) {
+    /** Reads a content block or a delta. Ignores what is no thought. */
+    read(piece: Record<string, unknown>): void {
       switch (piece["type"]) {
         case "thinking":
         case "redacted_thinking":
@@ -45,12 +37,12 @@ export function createThoughtCollector(): ThoughtCollector {
       }
       if (chars > MAX_CHARS) thoughts = [];
     },
-    take(none) {
-      const isLost = chars > MAX_CHARS;
-      const json = thoughts.length > 0 ? JSON.stringify(thoughts) : none;
+    /** Returns the thoughts so far, and begins anew. Undefined: they were more than is kept. */
+    take(): readonly object[] | undefined {
+      const taken = chars > MAX_CHARS ? undefined : thoughts;
       thoughts = [];
       chars = 0;
-      return isLost ? undefined : json;
+      return taken;
     },
   };
 }

@@ -103,14 +103,9 @@ function fragmentsIn(message: Record<string, unknown>): readonly Record<string, 
   return calls.map(asObject);
 }
 
-/** Two lists of tokens as the provider sent them. */
-interface SplitLogprobs {
-  readonly reasoning: unknown;
-  readonly text: unknown;
-}
-
 /**
- * Some servers list the tokens of both under `content`, the reasoning's first. Those that the text
+ * The tokens of the reasoning and those of the text, as lists that the provider sent. Some servers
+ * list the tokens of both under `content`, the reasoning's first. Those that the text
  * does not need, counted from its end in bytes, are the reasoning's, and stay hidden where the
  * reasoning does.
  */
@@ -118,7 +113,7 @@ export function splitLogprobs(
   { content, reasoning_content }: Record<string, unknown>,
   reasoning: string,
   text: string,
-): SplitLogprobs {
+) {
   if (reasoning === "" || !Array.isArray(content) || Array.isArray(reasoning_content))
     return { reasoning: reasoning_content, text: content };
   let first = content.length;

@@ -1,9 +1,6 @@
 // The width and height of an image, read from the header of its PNG, JPEG, GIF or WebP.
 import { bytesAt } from "./base64.ts";
 
-/** Reads within one JPEG: any number of segments can stand before the one that states the size. */
-const MAX_READS_IN_IMAGE = 200;
-
 export interface ImageSize {
   /** In pixels. */
   readonly width: number;
@@ -11,26 +8,16 @@ export interface ImageSize {
   readonly height: number;
 }
 
-/** How many more reads the images of one request may take together. */
-export interface ReadBudget {
-  /** Takes one read. False: none is left. */
-  take(): boolean;
-}
-
-export function createReadBudget(reads: number): ReadBudget {
-  let left = reads;
-  return {
-    take() {
-      if (left === 0) return false;
-      left -= 1;
-      return true;
-    },
-  };
+/** The reads of headers that the images of one request may still take together. */
+export interface ReadsLeft {
+  /** Counted down to 0. */
+  left: number;
 }
 
 /** The size that the header of an image states. Undefined: another format, or no read is left. */
-export function imageSize(base64: string, budget: ReadBudget): ImageSize | undefined {
-  if (!budget.take()) return undefined;
+export function imageSize(base64: string, reads: ReadsLeft): ImageSize | undefined {
+  if (reads.left === 0) return undefined;
+  reads.left -= 1;
   const head = bytesAt(base64, 0, 30);
   if (head.length < 10) return undefined;
   const ascii = head.toString("latin1");
@@ -40,7 +27,7 @@ export function imageSize(base64: string, budget: ReadBudget): ImageSize | undef
     return { width: head.readUInt16LE(6), height: head.readUInt16LE(8) };
   if (ascii.startsWith("RIFF") && ascii.startsWith("WEBP", 8) && head.length >= 30)
     return webpSize(head, ascii);
-  return ascii.startsWith("\xff\xd8") ? jpegSize(base64, budget) : undefined;
+  return ascii.startsWith("\xff\xd8") ? jpegSize(base64, reads) : undefined;
 }
 
 /** WebP has three forms: lossy, lossless and extended. Each has the size in a different place. */
@@ -56,9 +43,9 @@ function webpSize(head: Buffer, ascii: string): ImageSize | undefined {
 }
 
 /** Goes from segment to segment of a JPEG to the one that begins a frame, which states the size. */
-function jpegSize(base64: string, budget: ReadBudget): ImageSize | undefined {
+function jpegSize(base64: string, reads: ReadsLeft): ImageSize | undefined {
   let offset = 2;
-  for (let reads = 0; reads < MAX_READS_IN_IMAGE && budget.take(); reads += 1) {
+  for (; reads.left > 0; reads.left -= 1) {
     const segment = bytesAt(base64, offset, 9);
     if (segment.length < 9 || segment[0] !== 0xff) return undefined;
     const marker = segment[1]!;

@@ -16,35 +16,47 @@
 //   for each tile of 768 x 768; audio 32 a second; a page of a PDF 258.
 // A file that counts as text is four bytes a token.
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import { createReadBudget } from "./image-size.ts";
-import { mediumOf, type Medium } from "./media.ts";
-
-/** The vendors whose rules are known. */
-type MediaRules = "openai" | "anthropic" | "gemini";
-
-type ImageRule = (width: number, height: number) => number;
+import { mediumTokens, type MediaRules } from "./media.ts";
 
 /**
  * Reads of image headers in one request: a JPEG can have any number of segments before its size.
  */
 const MAX_READS = 20_000;
-const AUDIO_TOKENS_A_SECOND = { openai: 10, anthropic: 10, gemini: 32 } as const;
-const TOKENS_A_PAGE = { openai: 765, anthropic: 3_100, gemini: 258 } as const;
-const LOW_DETAIL_TOKENS = 85;
 
-const IMAGE_TOKENS: { readonly [rules in MediaRules]: ImageRule } = {
-  openai(width, height) {
+const OPENAI: MediaRules = {
+  tokensASecond: 10,
+  tokensAPage: 765,
+  imageTokens(width, height, isLow) {
+    if (isLow) return 85;
     const fit = Math.min(1, 2_048 / Math.max(width, height));
     const shorter = Math.min(width, height) * fit;
     const scale = fit * Math.min(1, 768 / shorter);
     return 85 + 170 * tiles(width * scale, height * scale, 512);
   },
-  anthropic(width, height) {
+};
+
+const ANTHROPIC: MediaRules = {
+  tokensASecond: 10,
+  tokensAPage: 3_100,
+  imageTokens(width, height) {
     const scale = Math.min(1, 1_568 / Math.max(width, height));
     return Math.min(1_600, Math.ceil((width * scale * height * scale) / 750));
   },
-  gemini: (width, height) => 258 * (Math.max(width, height) <= 384 ? 1 : tiles(width, height, 768)),
 };
+
+const GEMINI: MediaRules = {
+  tokensASecond: 32,
+  tokensAPage: 258,
+  imageTokens: (width, height) =>
+    258 * (Math.max(width, height) <= 384 ? 1 : tiles(width, height, 768)),
+};
+
+/** The vendors whose rules are known. */
+const RULES = new Map([
+  ["openai", OPENAI],
+  ["anthropic", ANTHROPIC],
+  ["gemini", GEMINI],
+]);
 
 /**
  * Squares of `side` pixels that cover an image. Scaling leaves fractions of a pixel, which need no
@@ -53,35 +65,15 @@ const IMAGE_TOKENS: { readonly [rules in MediaRules]: ImageRule } = {
 const tiles = (width: number, height: number, side: number): number =>
   Math.ceil(Math.round(width) / side) * Math.ceil(Math.round(height) / side);
 
-/** The counts of requests in progress: each candidate of an alias needs them. */
-const counted = new WeakMap<ChatRequest, Map<string, number>>();
-
-/** The tokens of all media in a request. `rules` is a vendor; an unknown one counts as OpenAI. */
-export function mediaTokens(chat: ChatRequest, rules: string): number {
-  const counts = counted.get(chat) ?? new Map<string, number>();
-  counted.set(chat, counts);
-  const tokens = counts.get(rules) ?? countMedia(chat, isKnown(rules) ? rules : "openai");
-  counts.set(rules, tokens);
-  return tokens;
-}
-
-const isKnown = (rules: string): rules is MediaRules => Object.hasOwn(IMAGE_TOKENS, rules);
-
-function countMedia(chat: ChatRequest, rules: MediaRules): number {
-  const budget = createReadBudget(MAX_READS);
+/** The tokens of all media in a request. `vendor`: an unknown one counts as OpenAI. */
+export function mediaTokens(chat: ChatRequest, vendor: string): number {
+  const rules = RULES.get(vendor) ?? OPENAI;
+  const reads = { left: MAX_READS };
   let tokens = 0;
   for (const { content } of chat.messages) {
     if (typeof content === "string" || content === null) continue;
     for (const part of content)
-      if (part.type !== "text") tokens += tokensOf(mediumOf(part, budget), rules);
+      if (part.type !== "text") tokens += mediumTokens(part, rules, reads);
   }
   return tokens;
-}
-
-function tokensOf(medium: Medium, rules: MediaRules): number {
-  if (medium.type === "audio") return Math.ceil(medium.seconds * AUDIO_TOKENS_A_SECOND[rules]);
-  if (medium.type === "pages") return medium.count * TOKENS_A_PAGE[rules];
-  if (medium.type === "text") return Math.ceil(medium.bytes / 4);
-  if (medium.low && rules === "openai") return LOW_DETAIL_TOKENS;
-  return IMAGE_TOKENS[rules](medium.width, medium.height);
 }

@@ -1,4 +1,4 @@
-// The properties of an image, audio clip or file in a request on which its tokens depend.
+// The tokens of an image, audio clip or file in a request.
 //
 // The size of an image is read from its first bytes. It counts as 1024 x 1024 where only its
 // address is known or its format is unknown. The length of a WAV is read from its header; other
@@ -8,23 +8,20 @@
 import type { ContentPart } from "../../../core/openai/request.ts";
 import { asString } from "../../../core/schema/untrusted-json.ts";
 import { byteLength, bytesAt } from "./base64.ts";
-import { imageSize, type ReadBudget } from "./image-size.ts";
+import { imageSize, type ImageSize, type ReadsLeft } from "./image-size.ts";
 
-export type Medium =
-  | {
-      readonly type: "image";
-      /** In pixels. */
-      readonly width: number;
-      readonly height: number;
-      /** The client asked for low detail. */
-      readonly low: boolean;
-    }
-  | { readonly type: "audio"; readonly seconds: number }
-  | { readonly type: "pages"; readonly count: number }
-  | { readonly type: "text"; readonly bytes: number };
+/** How a vendor counts media. */
+export interface MediaRules {
+  /** The tokens of a second of audio. */
+  readonly tokensASecond: number;
+  /** The tokens of a page of a PDF. */
+  readonly tokensAPage: number;
+  /** The tokens of an image. The sides are in pixels. `isLow`: the client asked for low detail. */
+  imageTokens(width: number, height: number, isLow: boolean): number;
+}
 
 /** A content part that is not text. */
-export type MediaPart = Exclude<ContentPart, { type: "text" }>;
+type MediaPart = Exclude<ContentPart, { type: "text" }>;
 
 const UNKNOWN_SIDE = 1_024;
 /** No vendor takes larger images, and a header may claim anything. */
@@ -33,31 +30,39 @@ const COMPRESSED_AUDIO_BYTES_A_SECOND = 16_000;
 const PDF = "application/pdf";
 const PDF_BYTES_A_PAGE = 50 * 1024;
 const UNKNOWN_PAGES = 10;
+/** Of a file that counts as text. */
+const BYTES_A_TOKEN = 4;
 /** The media type of a `data:` address is looked for in this many characters. */
 const MAX_HEAD_CHARS = 256;
 
-export function mediumOf(part: MediaPart, budget: ReadBudget): Medium {
-  if (part.type === "image_url") {
-    const data = dataIn(part.image_url.url);
-    return imageOf(data?.base64 ?? "", part.image_url.detail === "low", budget);
-  }
-  if (part.type === "input_audio") return audioOf(asString(part.input_audio["data"]) ?? "");
-  return fileOf(part.file, budget);
+export function mediumTokens(part: MediaPart, rules: MediaRules, reads: ReadsLeft): number {
+  if (part.type === "file") return fileTokens(part.file, rules, reads);
+  if (part.type === "input_audio")
+    return audioTokens(asString(part.input_audio["data"]) ?? "", rules);
+  const { url, detail } = part.image_url;
+  const size = sizeOf(dataIn(url)?.base64 ?? "", reads);
+  return rules.imageTokens(size.width, size.height, detail === "low");
 }
 
-function fileOf(file: Readonly<Record<string, unknown>>, budget: ReadBudget): Medium {
+function fileTokens(
+  file: Readonly<Record<string, unknown>>,
+  rules: MediaRules,
+  reads: ReadsLeft,
+): number {
   const text = asString(file["file_data"]) ?? "";
   const name = asString(file["filename"]) ?? "";
-  if (text === "" || /^https?:/i.test(text)) return { type: "pages", count: UNKNOWN_PAGES };
+  if (text === "" || /^https?:/i.test(text)) return UNKNOWN_PAGES * rules.tokensAPage;
   // Some clients send the base64 text alone. Then the name says what it is.
-  const mediaType = name.toLowerCase().endsWith(".pdf") ? PDF : "";
-  const data = dataIn(text) ?? { mediaType, base64: text };
-  if (data.mediaType.startsWith("image/")) return imageOf(data.base64, false, budget);
-  if (data.mediaType.startsWith("audio/")) return audioOf(data.base64);
-  const bytes = byteLength(data.base64);
-  if (data.mediaType === PDF)
-    return { type: "pages", count: Math.max(1, Math.ceil(bytes / PDF_BYTES_A_PAGE)) };
-  return { type: "text", bytes };
+  const usualType = name.toLowerCase().endsWith(".pdf") ? PDF : "";
+  const { mediaType, base64 } = dataIn(text) ?? { mediaType: usualType, base64: text };
+  if (mediaType.startsWith("audio/")) return audioTokens(base64, rules);
+  if (mediaType.startsWith("image/")) {
+    const { width, height } = sizeOf(base64, reads);
+    return rules.imageTokens(width, height, false);
+  }
+  const bytes = byteLength(base64);
+  if (mediaType !== PDF) return Math.ceil(bytes / BYTES_A_TOKEN);
+  return Math.max(1, Math.ceil(bytes / PDF_BYTES_A_PAGE)) * rules.tokensAPage;
 }
 
 /** The two halves of a `data:` address. Undefined: it is another kind of address. */
@@ -69,19 +74,13 @@ function dataIn(url: string): { readonly mediaType: string; readonly base64: str
   return { mediaType, base64: url.slice(comma + 1) };
 }
 
-function imageOf(base64: string, low: boolean, budget: ReadBudget): Medium {
-  const { width, height } = imageSize(base64, budget) ?? { width: 0, height: 0 };
-  if (width === 0 || height === 0)
-    return { type: "image", width: UNKNOWN_SIDE, height: UNKNOWN_SIDE, low };
-  return {
-    type: "image",
-    width: Math.min(width, MAX_SIDE),
-    height: Math.min(height, MAX_SIDE),
-    low,
-  };
+function sizeOf(base64: string, reads: ReadsLeft): ImageSize {
+  const { width, height } = imageSize(base64, reads) ?? { width: 0, height: 0 };
+  if (width === 0 || height === 0) return { width: UNKNOWN_SIDE, height: UNKNOWN_SIDE };
+  return { width: Math.min(width, MAX_SIDE), height: Math.min(height, MAX_SIDE) };
 }
 
-function audioOf(base64: string): Medium {
+function audioTokens(base64: string, { tokensASecond }: MediaRules): number {
   const head = bytesAt(base64, 0, 34);
   const isWav = head.length === 34 && head.toString("latin1", 8, 16) === "WAVEfmt ";
   // Decoders go by the rate and the size of the samples, and few look at their product.
@@ -91,5 +90,5 @@ function audioOf(base64: string): Medium {
   // the speed of a WAV.
   const isSpeed = stated >= 4_000 && stated <= 2_000_000;
   const bytesASecond = isSpeed ? stated : COMPRESSED_AUDIO_BYTES_A_SECOND;
-  return { type: "audio", seconds: byteLength(base64) / bytesASecond };
+  return Math.ceil((byteLength(base64) / bytesASecond) * tokensASecond);
 }

@@ -7,9 +7,10 @@ import type {
   UpstreamResponse,
 } from "../../../core/upstream/transport.ts";
 import { StaleConnection } from "./connection.ts";
-import { abortWith, createExchange } from "./exchange.ts";
+import { Exchange } from "./exchange.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { requestBytes, requestStart } from "./request-bytes.ts";
+import { connectTo } from "./socket.ts";
 
 /**
  * URLs whose parts are remembered. A configuration has fewer; after many reloads all are forgotten
@@ -45,17 +46,9 @@ export function createPooledClient(maxConnections = Infinity): PooledClient {
     return target;
   }
 
-  function poolOf({ origin, protocol, hostname, port }: URL): Pool {
-    const known = pools.get(origin);
-    if (known) return known;
-    const secure = protocol === "https:";
-    const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
-    const defaultPort = secure ? 443 : 80;
-    const pool = createPool(
-      { secure, host, port: port === "" ? defaultPort : Number(port), session: undefined },
-      maxConnections,
-    );
-    pools.set(origin, pool);
+  function poolOf(url: URL): Pool {
+    const pool = pools.get(url.origin) ?? createPool(connectTo(url), maxConnections);
+    pools.set(url.origin, pool);
     return pool;
   }
 
@@ -78,21 +71,20 @@ export function createPooledClient(maxConnections = Infinity): PooledClient {
   };
 }
 
-/** `fresh`: on a new connection. */
+/**
+ * `fresh`: on a new connection. No function that is made here holds the request, which ends when it
+ * was sent.
+ */
 function post(
   { pool, start }: Target,
   request: UpstreamRequest,
   fresh: boolean,
 ): Promise<UpstreamResponse> {
-  const bytes = requestBytes(start, request);
   const { cancel } = request;
+  const bytes = requestBytes(start, request);
   if (cancel.aborted) return Promise.reject(cancel.reason);
-  let settle!: Parameters<typeof createExchange>[2];
-  const response = new Promise<UpstreamResponse>((resolve, reject) => {
-    settle = { resolve, reject };
-  });
-  const exchange = createExchange(bytes, request, settle);
+  const exchange = new Exchange(bytes, request);
   pool.start(exchange, fresh);
-  abortWith(cancel, exchange);
-  return response;
+  cancel.onAbort(() => exchange.abort(cancel.reason));
+  return exchange.response;
 }

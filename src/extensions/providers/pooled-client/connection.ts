@@ -1,14 +1,12 @@
 // One connection to a provider. It carries one exchange after another, and is closed at the first
 // thing that is not as it should be. Sections are those of RFC 9112.
+import { ConnectTimeout } from "../../../core/upstream/transport.ts";
 import type { Exchange } from "./exchange.ts";
-import type { BodySource } from "./response-body.ts";
 import type { ResponseHead } from "./response-head.ts";
-import { createResponseParser } from "./response-parser.ts";
-import { closedEarly, openSocket, type Origin } from "./socket.ts";
+import { ResponseParser } from "./response-parser.ts";
+import type { Connect } from "./socket.ts";
 
 export interface Connection {
-  /** When an idle connection is to be closed, by performance.now(). The pool's own note. */
-  idleUntil: number;
   /** Sends a request. The connection must be new or idle. */
   carry(exchange: Exchange): void;
   /** Closes the connection. Its exchange fails. */
@@ -17,8 +15,8 @@ export interface Connection {
 
 /** The events that a connection reports to the pool. */
 export interface ConnectionOwner {
-  /** A response is complete, and another request can be sent. */
-  idle(connection: Connection, keepAliveSeconds: number | undefined): void;
+  /** A response is complete, and another request can be sent. Closes itself when it gets none. */
+  idle(connection: Connection): void;
   /** The connection is of no more use. Told once. */
   closed(connection: Connection): void;
 }
@@ -26,8 +24,9 @@ export interface ConnectionOwner {
 /** The server had closed a connection that was used before, and no byte of a response had come. */
 export class StaleConnection extends Error {}
 
+/** `connectMs`: after so many milliseconds without a connection it is closed (ConnectTimeout). */
 export function openConnection(
-  origin: Origin,
+  connect: Connect,
   connectMs: number,
   owner: ConnectionOwner,
 ): Connection {
@@ -39,50 +38,38 @@ export function openConnection(
   /** A byte has come since the present exchange began. */
   let answered = false;
 
-  const parser = createResponseParser({
+  const parser = new ResponseParser({
     head(parsed) {
       head = parsed;
-      exchange?.respond(parsed, source);
+      exchange?.respond(parsed, socket);
     },
-    body: (bytes) => exchange?.body?.push(Buffer.from(bytes)),
+    body: (bytes) => exchange?.push(Buffer.from(bytes)),
     complete,
   });
+  const deadline = setTimeout(() => {
+    close(new ConnectTimeout(`no connection within ${connectMs} ms`));
+  }, connectMs);
   // The listeners of the socket serve all exchanges. None is added or removed for a request.
-  const socket = openSocket(origin, connectMs, {
-    open() {
-      state = "open";
-      send();
-    },
-    bytes: receive,
-    end() {
-      if (!exchange || !parser.end()) close(closedEarly());
-    },
-    close,
+  const socket = connect(open, receive);
+  const stop = (): void => close(closedEarly());
+  socket.on("end", () => {
+    if (!exchange || !parser.end()) stop();
   });
-  const source: BodySource = {
-    pause: () => socket.pause(),
-    resume: () => socket.resume(),
-    stop: () => close(closedEarly()),
-  };
+  socket.on("error", close);
+  socket.on("timeout", stop);
+  socket.on("close", stop);
 
-  const connection: Connection = {
-    idleUntil: 0,
-    carry(next) {
-      exchange = next;
-      answered = false;
-      next.detach = source.stop;
-      if (reused) socket.ref();
-      if (state === "open") send();
-    },
-    close: source.stop,
-  };
+  function open(): void {
+    clearTimeout(deadline);
+    state = "open";
+    send();
+  }
 
   /** Head and body in one write: two would be two packets, and two system calls. */
   function send(): void {
-    const bytes = exchange?.bytes;
-    if (!exchange || !bytes) return;
+    if (!exchange?.bytes) return;
+    socket.write(exchange.bytes);
     exchange.bytes = undefined;
-    socket.write(bytes);
     exchange.sent();
   }
 
@@ -92,31 +79,30 @@ export function openConnection(
     try {
       // Section 9.2: bytes that answer no request would be taken for the answer to the next one.
       if (exchange) parser.push(bytes);
-      else close(closedEarly());
+      else stop();
     } catch (error) {
       close(error as Error);
     }
   }
 
   function complete(surplus: boolean): void {
-    const done = exchange!;
+    exchange?.end();
     exchange = undefined;
-    done.detach = undefined;
-    done.body?.end();
     // Section 9.5: the server may answer before the request has left, and read no more of it.
-    if (surplus || !head?.persistent || socket.writableLength > 0) {
-      close(closedEarly());
+    if (surplus || !head?.idleMs || socket.writableLength > 0) {
+      stop();
       return;
     }
     reused = true;
     if (socket.isPaused()) socket.resume(); // or the server's closing would not be noticed
-    socket.unref();
-    owner.idle(connection, head.keepAliveSeconds);
+    socket.unref().setTimeout(head.idleMs);
+    owner.idle(connection);
   }
 
   function close(error: NodeJS.ErrnoException): void {
     if (state === "closed") return;
     state = "closed";
+    clearTimeout(deadline);
     socket.destroy();
     const failed = exchange;
     exchange = undefined;
@@ -125,5 +111,19 @@ export function openConnection(
     failed?.fail(reused && !answered && isClosed ? new StaleConnection() : error);
   }
 
+  const connection: Connection = {
+    carry(next) {
+      exchange = next;
+      answered = false;
+      next.detach = stop;
+      if (reused) socket.ref().setTimeout(0);
+      if (state === "open") send();
+    },
+    close: stop,
+  };
   return connection;
 }
+
+/** The connection ended where it should not. */
+const closedEarly = (): NodeJS.ErrnoException =>
+  Object.assign(new Error("closed before the response was complete"), { code: "ECONNRESET" });

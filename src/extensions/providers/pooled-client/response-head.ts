@@ -19,11 +19,22 @@ export interface ResponseHead {
    * end; null: the response has no body.
    */
   readonly body: number | "chunked" | null;
-  /** The server keeps the connection open after this response. */
-  readonly persistent: boolean;
-  /** How many seconds the server keeps an idle connection. Undefined: it does not state it. */
-  readonly keepAliveSeconds: number | undefined;
+  /**
+   * How many milliseconds the connection can be kept for another request. 0: the server closes it
+   * after this response.
+   */
+  readonly idleMs: number;
 }
+
+/**
+ * How long an idle connection is kept in milliseconds if the server says nothing. Many servers of
+ * models are Node or Uvicorn, which close after 5 s: a request sent at that moment would be lost.
+ */
+const IDLE_MS = 4_000;
+/** So much earlier than the server says: its clock began when it sent the response. */
+const EARLIER_MS = 1_000;
+/** A server's word counts up to here. */
+const MAX_IDLE_MS = 600_000;
 
 // RFC 9110, section 5.6.2: what names are made of, and 5.5: what values are made of.
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
@@ -63,14 +74,13 @@ export function parseHead(text: string): ResponseHead {
   const connection = headers.get("connection") ?? "";
   // Section 9.3: HTTP/1.0 has to ask for what is usual in HTTP/1.1.
   const isKept = !CLOSE.test(connection) && (!isVersion10 || KEEP_ALIVE.test(connection));
+  return { status, headers, body, idleMs: isKept && body !== Infinity ? idleTime(headers) : 0 };
+}
+
+function idleTime(headers: UpstreamHeaders): number {
   const hint = /\btimeout=([0-9]{1,6})\b/i.exec(headers.get("keep-alive") ?? "");
-  return {
-    status,
-    headers,
-    body,
-    persistent: isKept && body !== Infinity,
-    keepAliveSeconds: hint ? Number(hint[1]) : undefined,
-  };
+  if (!hint) return IDLE_MS;
+  return Math.max(0, Math.min(Number(hint[1]) * 1_000 - EARLIER_MS, MAX_IDLE_MS));
 }
 
 /** Section 6.3, in its order, and stricter where it speaks of messages that are probably forged. */

@@ -4,12 +4,10 @@
 import { checkTrailer, MalformedResponse, parseChunkLine, parseHead } from "./response-head.ts";
 import type { ResponseHead } from "./response-head.ts";
 
-/** Bytes of a response's head, those of the interim responses before it included. */
+/** Bytes of a response's head, those of the interim responses before it and trailers included. */
 const MAX_HEAD_BYTES = 64 * 1024;
 /** Bytes of the line before a chunk, or of one trailer field. */
 const MAX_LINE_BYTES = 4 * 1024;
-/** Bytes of all trailer fields. */
-const MAX_TRAILER_BYTES = 64 * 1024;
 
 const CR = 0x0d;
 const LF = 0x0a;
@@ -29,204 +27,155 @@ export interface ResponseEvents {
   complete(surplus: boolean): void;
 }
 
-export interface ResponseParser {
+/** Takes bytes from an index on, of which there is at least one. Returns the index of the rest. */
+type Step = (bytes: Buffer, index: number) => number;
+
+/** A step returns this if it can take nothing before more bytes have come. */
+const INCOMPLETE = -1;
+
+export class ResponseParser {
+  readonly #events: ResponseEvents;
+  /** Undefined: the response is complete. */
+  #step: Step | undefined = this.#readHead;
+  #isChunked = false;
+  /**
+   * The beginning of a head or of a line. It is copied once for each piece until its end comes:
+   * within its bounds that takes about as long as to read the piece from the network.
+   */
+  #held: Buffer | undefined;
+  #headBytesLeft = MAX_HEAD_BYTES;
+  /** Bytes of the body or of the chunk that are still to come. */
+  #remaining = 0;
+  /** Where the bytes of the body begin that the present piece holds. */
+  #bodyStart = 0;
+  /** Where they end. 0: it holds none. */
+  #bodyEnd = 0;
+
+  constructor(events: ResponseEvents) {
+    this.#events = events;
+  }
+
   /**
    * Reads the next bytes, and may move them within their memory. Throws a MalformedResponse, after
    * which the connection is of no use.
    */
-  push(bytes: Buffer): void;
-  /** The server has ended the connection: true if that completes a response. */
-  end(): boolean;
-}
+  push(piece: Buffer): void {
+    const bytes = this.#held ? Buffer.concat([this.#held, piece]) : piece;
+    let index = 0;
+    this.#bodyEnd = 0;
+    while (this.#step && index < bytes.length) {
+      const rest = this.#step(bytes, index);
+      if (rest === INCOMPLETE) break;
+      index = rest;
+    }
+    if (this.#bodyEnd > 0) this.#events.body(bytes.subarray(this.#bodyStart, this.#bodyEnd));
+    const surplus = index < bytes.length;
+    this.#held = this.#step && surplus ? Buffer.from(bytes.subarray(index)) : undefined;
+    if (this.#step) return;
+    this.#step = this.#readHead;
+    this.#headBytesLeft = MAX_HEAD_BYTES;
+    this.#events.complete(surplus);
+  }
 
-/** Takes bytes from an index on, of which there is at least one. Returns the index of the rest. */
-type Step = (bytes: Buffer, index: number) => number;
+  /** The server has ended the connection. Returns whether that completes a response. */
+  end(): boolean {
+    // Section 8: any other response is incomplete.
+    const isWhole = this.#step === this.#readBody && this.#remaining === Infinity;
+    if (isWhole) this.#events.complete(false);
+    return isWhole;
+  }
 
-export function createResponseParser(events: ResponseEvents): ResponseParser {
-  const head = createHeadReader();
-  let step: Step = readHead;
-  let afterBody: Step = isComplete;
-  /** Bytes of the body or of the chunk that are still to come. */
-  let remaining = 0;
-  let trailerBytes = 0;
-  /** Where the bytes of the body are that the present piece holds. */
-  let bodyStart = 0;
-  let bodyEnd = 0;
-
-  function readHead(bytes: Buffer, index: number): number {
-    const rest = head.read(bytes, index);
-    if (head.text !== "") takeHead(parseHead(head.text));
+  #readHead(bytes: Buffer, index: number): number {
+    // The bytes that were held have been searched.
+    const searched = Math.max(index, (this.#held?.length ?? 0) - HEAD_END.length + 1);
+    const end = bytes.indexOf(HEAD_END, searched);
+    const rest = end === -1 ? bytes.length : end + HEAD_END.length;
+    if (rest - index > this.#headBytesLeft)
+      throw new MalformedResponse(`a head of more than ${MAX_HEAD_BYTES} bytes`);
+    if (end === -1) {
+      checkBeginning(bytes.subarray(index), searched - index);
+      return INCOMPLETE;
+    }
+    this.#headBytesLeft -= rest - index;
+    this.#takeHead(parseHead(bytes.toString("latin1", index, rest - 2)));
     return rest;
   }
 
-  function takeHead(parsed: ResponseHead): void {
-    head.text = "";
+  #takeHead(head: ResponseHead): void {
     // RFC 9110, section 15.2: interim responses are skipped. A change of the protocol was not asked
     // for.
-    if (parsed.status === 101) throw new MalformedResponse("a change of the protocol");
-    if (parsed.status < 200 && !parsed.persistent)
+    if (head.status === 101) throw new MalformedResponse("a change of the protocol");
+    if (head.status < 200 && head.idleMs === 0)
       throw new MalformedResponse("an interim response that is the last one");
-    if (parsed.status < 200) return;
-    events.head(parsed);
-    if (parsed.body === "chunked") {
-      step = readChunkLine;
-      return;
-    }
-    remaining = parsed.body ?? 0;
-    afterBody = isComplete;
-    step = remaining > 0 ? readBody : isComplete;
+    if (head.status < 200) return;
+    this.#events.head(head);
+    this.#isChunked = head.body === "chunked";
+    this.#remaining = typeof head.body === "number" ? head.body : 0;
+    if (this.#isChunked) this.#step = this.#readChunkLine;
+    else this.#step = this.#remaining > 0 ? this.#readBody : undefined;
   }
 
   /**
    * Takes bytes of the body. They are moved to those before them, because what framed them is of no
    * interest to the reader.
    */
-  function readBody(bytes: Buffer, index: number): number {
-    const rest = Math.min(bytes.length, index + remaining);
-    if (bodyEnd === 0) {
-      bodyStart = index;
-      bodyEnd = index;
+  #readBody(bytes: Buffer, index: number): number {
+    const rest = Math.min(bytes.length, index + this.#remaining);
+    if (this.#bodyEnd === 0) {
+      this.#bodyStart = index;
+      this.#bodyEnd = index;
     }
-    if (bodyEnd < index) bytes.copyWithin(bodyEnd, index, rest);
-    bodyEnd += rest - index;
-    remaining -= rest - index;
-    if (remaining === 0) step = afterBody;
+    if (this.#bodyEnd < index) bytes.copyWithin(this.#bodyEnd, index, rest);
+    this.#bodyEnd += rest - index;
+    this.#remaining -= rest - index;
+    if (this.#remaining === 0) this.#step = this.#isChunked ? this.#readChunkEnd : undefined;
     return rest;
   }
 
   // Section 7.1: a chunk is a line with its size, its bytes, and a line end.
-  const readChunkLine = lineReader((line) => {
-    remaining = parseChunkLine(line);
-    afterBody = readChunkReturn;
-    step = remaining > 0 ? readBody : readTrailer;
-    trailerBytes = 0;
-  });
-  const readChunkReturn = byteReader(CR, () => {
-    step = readChunkFeed;
-  });
-  const readChunkFeed = byteReader(LF, () => {
-    step = readChunkLine;
-  });
-
-  const readTrailer = lineReader((line) => {
-    if (line === "\r\n") {
-      step = isComplete;
-      return;
-    }
-    trailerBytes += line.length;
-    if (trailerBytes > MAX_TRAILER_BYTES) throw new MalformedResponse("too many trailer fields");
-    checkTrailer(line);
-  });
-
-  return {
-    push(bytes) {
-      let index = 0;
-      bodyEnd = 0;
-      while (index < bytes.length && step !== isComplete) index = step(bytes, index);
-      if (bodyEnd > 0) events.body(bytes.subarray(bodyStart, bodyEnd));
-      if (step !== isComplete) return;
-      step = readHead;
-      head.begin();
-      events.complete(index < bytes.length);
-    },
-    end() {
-      // Section 8: any other response is incomplete.
-      const isWhole = step === readBody && remaining === Infinity;
-      if (isWhole) events.complete(false);
-      return isWhole;
-    },
-  };
-}
-
-/** Stands for the end of a response: there is nothing left to do. */
-const isComplete: Step = (_bytes, index) => index;
-
-/** A step that takes one certain byte. */
-const byteReader =
-  (expected: number, then: () => void): Step =>
-  (bytes, index) => {
-    if (bytes[index] !== expected) throw new MalformedResponse("a chunk longer than its size");
-    then();
-    return index + 1;
-  };
-
-/** A step that takes a line, with its end, over as many pieces as it comes in. */
-function lineReader(then: (line: string) => void): Step {
-  let line = "";
-  return (bytes, index) => {
-    const feed = bytes.indexOf(LF, index);
-    const rest = feed === -1 ? bytes.length : feed + 1;
-    line += bytes.toString("latin1", index, rest);
-    if (line.length > MAX_LINE_BYTES) throw new MalformedResponse("a line that is too long");
-    if (feed === -1) return rest;
-    const whole = line;
-    line = "";
-    then(whole);
+  #readChunkLine(bytes: Buffer, index: number): number {
+    const rest = lineEnd(bytes, index);
+    if (rest === INCOMPLETE) return INCOMPLETE;
+    this.#remaining = parseChunkLine(bytes.toString("latin1", index, rest));
+    this.#step = this.#remaining > 0 ? this.#readBody : this.#readTrailer;
     return rest;
-  };
-}
-
-interface HeadReader {
-  /** The whole head, up to and with the end of its last line. Empty: it is not complete. */
-  text: string;
-  /** Takes bytes of the head. Returns the index of the rest. */
-  read(bytes: Buffer, index: number): number;
-  /** Another response may follow. */
-  begin(): void;
-}
-
-function createHeadReader(): HeadReader {
-  let allowed = MAX_HEAD_BYTES;
-  /** A head that comes in several pieces is put together here. */
-  let collected: Buffer | undefined;
-  let size = 0;
-
-  const reader: HeadReader = {
-    text: "",
-    read(bytes, index) {
-      const end = collected ? -1 : bytes.indexOf(HEAD_END, index);
-      if (end === -1) return collect(bytes, index);
-      take(bytes.subarray(index, end + HEAD_END.length));
-      return end + HEAD_END.length;
-    },
-    begin() {
-      allowed = MAX_HEAD_BYTES;
-    },
-  };
-
-  function take(head: Buffer): void {
-    allowed -= head.length;
-    if (allowed < 0) throw new MalformedResponse(`a head of more than ${MAX_HEAD_BYTES} bytes`);
-    reader.text = head.toString("latin1", 0, head.length - 2);
   }
 
-  /** Each byte is copied and searched once, so the smallest of pieces take linear time. */
-  function collect(bytes: Buffer, index: number): number {
-    collected ??= Buffer.allocUnsafe(MAX_HEAD_BYTES);
-    const before = size;
-    size += bytes.copy(collected, before, index);
-    const seen = collected.subarray(0, size);
-    const end = seen.indexOf(HEAD_END, Math.max(0, before - 3));
-    if (end === -1) {
-      if (size > allowed || size === MAX_HEAD_BYTES)
-        throw new MalformedResponse(`a head of more than ${MAX_HEAD_BYTES} bytes`);
-      checkBeginning(seen, before);
-      return bytes.length;
-    }
-    const length = end + HEAD_END.length;
-    collected = undefined;
-    size = 0;
-    take(seen.subarray(0, length));
-    return index + length - before;
+  #readChunkEnd(bytes: Buffer, index: number): number {
+    if (bytes.length < index + 2) return INCOMPLETE;
+    if (bytes[index] !== CR || bytes[index + 1] !== LF)
+      throw new MalformedResponse("a chunk longer than its size");
+    this.#step = this.#readChunkLine;
+    return index + 2;
   }
 
-  return reader;
+  #readTrailer(bytes: Buffer, index: number): number {
+    const rest = lineEnd(bytes, index);
+    if (rest === INCOMPLETE) return INCOMPLETE;
+    const line = bytes.toString("latin1", index, rest);
+    this.#headBytesLeft -= line.length;
+    if (this.#headBytesLeft < 0) throw new MalformedResponse("too many trailer fields");
+    if (line === "\r\n") this.#step = undefined;
+    else checkTrailer(line);
+    return rest;
+  }
 }
 
-/** Refuses at once what cannot become a head any more: its end might never come. */
-function checkBeginning(seen: Buffer, before: number): void {
-  const start = seen.toString("latin1", 0, HEAD_START.length);
+/** The index after the end of a line. */
+function lineEnd(bytes: Buffer, index: number): number {
+  const feed = bytes.indexOf(LF, index);
+  const rest = feed === -1 ? bytes.length : feed + 1;
+  if (rest - index > MAX_LINE_BYTES) throw new MalformedResponse("a line that is too long");
+  return feed === -1 ? INCOMPLETE : rest;
+}
+
+/**
+ * Refuses at once what cannot become a head any more: its end might never come. The lines that end
+ * before the index `from` have been checked.
+ */
+function checkBeginning(head: Buffer, from: number): void {
+  const start = head.toString("latin1", 0, HEAD_START.length);
   if (!HEAD_START.startsWith(start)) throw new MalformedResponse("an answer that is not HTTP/1");
-  for (let at = seen.indexOf(LF, before); at !== -1; at = seen.indexOf(LF, at + 1))
-    if (seen[at - 1] !== CR) throw new MalformedResponse("a line that ends without CR");
+  for (let at = head.indexOf(LF, from); at !== -1; at = head.indexOf(LF, at + 1))
+    if (head[at - 1] !== CR) throw new MalformedResponse("a line that ends without CR");
 }

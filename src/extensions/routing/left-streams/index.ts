@@ -4,10 +4,9 @@
 // kept or delivered. The request's concurrency slot is free meanwhile; it is settled in the ledger
 // at the end. Of a request that its client left before anything came the prompt is billed.
 import { Cancel, ClientGone } from "../../../core/http/cancel.ts";
-import type { Clock, Timer } from "../../../core/clock.ts";
+import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Extension } from "../../../core/extension/installer.ts";
-import type { Meter } from "../../../core/ledger/meter.ts";
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Serving } from "../../../core/routing/attempt.ts";
@@ -33,30 +32,13 @@ export const extension: Extension = {
   },
 };
 
-export interface ReadOnOptions {
-  /** Milliseconds. If it is not more than 0, the stream ends at once. */
-  readonly ms: number;
-  /** If so many streams are read on already, the stream ends at once. */
-  readonly maxStreams: number;
-  /** Ends the stream. */
-  readonly end: () => void;
-}
-
-/** One stream that is read on. */
-export interface LeftStream {
-  /**
-   * Takes each batch of parts. Ends the stream once `meter` has its final figures, or once too much
-   * has come.
-   */
-  observe(parts: readonly Part[], meter: Meter): void;
-  /** The stream has ended by itself. */
-  forget(): void;
-}
-
 /** All streams of one process that are read on. */
 export interface LeftStreams {
-  /** Ends the stream after its time, or when the gateway closes, whichever is first. */
-  readOn(options: ReadOnOptions): LeftStream;
+  /**
+   * Calls `end` after `ms` milliseconds, or when the gateway closes: at once if `ms` is not more
+   * than 0, or if `maxStreams` are read on already. The result forgets a stream that has ended.
+   */
+  readOn(ms: number, maxStreams: number, end: () => void): () => void;
   /** Ends all streams. From now on none is read on. */
   close(): void;
 }
@@ -73,20 +55,18 @@ export const aroundStreams =
     const client = context.cancel;
     const upstream = new Cancel();
     let streamed: Serving | undefined;
-    let left: LeftStream | undefined;
+    let forget: (() => void) | undefined;
+    let charsReadOn = 0;
     const endUpstream = (): void => upstream.abort(client.reason);
     const hasLeft = (): boolean => client.reason instanceof ClientGone;
 
-    function readOn({ model, meter }: Serving): void {
-      left = leftStreams.readOn({
-        ms: Math.min(model.provider.timeouts.leave_ms, context.endsAt - clock.monotonic()),
-        maxStreams: config().server.max_in_flight - context.inFlight(),
-        end: endUpstream,
-      });
-      left.observe([], meter);
+    /** Ends a stream that is read on once it has its final figures, or once too much has come. */
+    function observe(parts: readonly Part[], { meter }: Serving): void {
+      charsReadOn += charsIn(parts);
+      if (meter.isFinal() || charsReadOn > MAX_READ_ON_CHARS) endUpstream();
     }
     function take(parts: readonly Part[], serving: Serving): Promise<unknown> | undefined {
-      left?.observe(parts, serving.meter);
+      if (forget) observe(parts, serving);
       const room = deliver(parts, serving);
       if (isShown(parts, chat)) streamed = serving;
       // A client that has left makes no more room, and the provider is read on without it.
@@ -95,14 +75,21 @@ export const aroundStreams =
       });
     }
     const detach = client.onAbort(() => {
-      if (streamed && hasLeft()) readOn(streamed);
-      else endUpstream();
+      if (!streamed || !hasLeft()) {
+        endUpstream();
+        return;
+      }
+      const { leave_ms } = streamed.model.provider.timeouts;
+      const ms = Math.min(leave_ms, context.endsAt - clock.monotonic());
+      const maxStreams = config().server.max_in_flight - context.inFlight();
+      forget = leftStreams.readOn(ms, maxStreams, endUpstream);
+      observe([], streamed);
     });
     try {
       return await complete(chat, candidates, take, { ...context, cancel: upstream });
     } finally {
       detach();
-      left?.forget();
+      forget?.();
     }
   };
 
@@ -122,33 +109,21 @@ export function createLeftStreams(clock: Clock): LeftStreams {
   let closed = false;
 
   return {
-    readOn({ ms, maxStreams, end }) {
-      let chars = 0;
-      let timer: Timer | undefined;
-      function forget(): void {
-        timer?.cancel();
-        ends.delete(endNow);
-      }
-      function endNow(): void {
-        forget();
+    readOn(ms, maxStreams, end) {
+      if (closed || ms <= 0 || ends.size >= maxStreams) {
         end();
+        return () => undefined;
       }
-      if (closed || ms <= 0 || ends.size >= maxStreams) end();
-      else {
-        timer = clock.after(ms, endNow);
-        ends.add(endNow);
-      }
-      return {
-        observe(parts, meter) {
-          chars += charsIn(parts);
-          if (meter.isFinal() || chars > MAX_READ_ON_CHARS) end();
-        },
-        forget,
+      const timer = clock.after(ms, end);
+      ends.add(end);
+      return () => {
+        timer.cancel();
+        ends.delete(end);
       };
     },
     close() {
       closed = true;
-      for (const endNow of ends) endNow();
+      for (const end of ends) end();
     },
   };
 }

@@ -5,19 +5,7 @@ import type { Deliver } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asArray } from "../../../core/schema/untrusted-json.ts";
 
-/** What the client has seen. */
-export interface Shown {
-  /** Delivers parts to the client, and records them. */
-  readonly deliver: Deliver;
-  /**
-   * All text that was shown. Undefined: it is longer than `server.max_reply_bytes` characters, or
-   * the client has seen something else too: a tool call, reasoning, a refusal, or an event of the
-   * provider as it came.
-   */
-  text(): string | undefined;
-}
-
-export function watchShown({ native, showThinking }: ChatRequest, deliver: Deliver): Shown {
+export function watchShown({ native, showThinking }: ChatRequest, deliver: Deliver) {
   // A client of the Responses API can ask for the reasoning in sealed form.
   const include = native?.dialect === "responses" ? asArray(native.body["include"]) : [];
   const sealsReasoning = include.includes("reasoning.encrypted_content");
@@ -35,11 +23,18 @@ export function watchShown({ native, showThinking }: ChatRequest, deliver: Deliv
     shown = text && text.length <= model.provider.maxReplyBytes ? text : undefined;
   }
 
-  return {
-    deliver(parts, serving) {
-      for (const part of parts) note(part, serving.model);
-      return deliver(parts, serving);
-    },
-    text: () => shown,
+  /** Delivers parts to the client, and records them. */
+  const recorded: Deliver = (parts, serving) => {
+    for (const part of parts) note(part, serving.model);
+    return deliver(parts, serving);
   };
+
+  /**
+   * All text that was shown. Undefined: it is longer than `server.max_reply_bytes` characters, or
+   * the client has seen something else too: a tool call, reasoning, a refusal, or an event of the
+   * provider as it came.
+   */
+  const text = (): string | undefined => shown;
+
+  return { deliver: recorded, text };
 }

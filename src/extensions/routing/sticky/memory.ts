@@ -3,26 +3,23 @@
 /** Conversations that are remembered in a process. Those that were used least recently go first. */
 const MAX_ENTRIES = 100_000;
 
-export interface Memory {
-  /** Undefined: unknown, or forgotten. */
-  get(key: string): string | undefined;
-  /** Remembers the name of a model. The least recently used entry makes room for it. */
-  set(key: string, value: string): void;
-}
-
-export function createMemory(maxEntries = MAX_ENTRIES): Memory {
+/** `maxEntries`: how many conversations it remembers. */
+export function createMemory(maxEntries = MAX_ENTRIES) {
   const entries = new Map<string, string>(); // in the order of their last use
+
+  /** Remembers the name of a model. The least recently used entry makes room for it. */
   function set(key: string, value: string): void {
     entries.delete(key);
     entries.set(key, value);
     if (entries.size > maxEntries) entries.delete(entries.keys().next().value!);
   }
-  return {
-    get(key) {
-      const value = entries.get(key);
-      if (value !== undefined) set(key, value);
-      return value;
-    },
-    set,
-  };
+
+  /** Undefined: unknown, or forgotten. */
+  function get(key: string): string | undefined {
+    const value = entries.get(key);
+    if (value !== undefined) set(key, value);
+    return value;
+  }
+
+  return { get, set };
 }

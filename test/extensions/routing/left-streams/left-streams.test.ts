@@ -394,13 +394,12 @@ describe("the streams that are read on", () => {
   it("are no more than there is room for; a gateway that closes reads none on", () => {
     const left = createLeftStreams(createFakeClock());
     const ended: string[] = [];
-    const readOn = (name: string) =>
-      left.readOn({ ms: NO_END, maxStreams: 2, end: () => ended.push(name) });
-    const first = readOn("first");
+    const readOn = (name: string) => left.readOn(NO_END, 2, () => ended.push(name));
+    const forgetFirst = readOn("first");
     readOn("second");
     readOn("third");
     assert.deepEqual(ended, ["third"], "there is no room for it");
-    first.forget();
+    forgetFirst();
     readOn("fourth");
     left.close();
     readOn("fifth");
