@@ -4,7 +4,8 @@ import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs
 import { join } from "node:path";
 import { createSigner } from "../../src/extensions/money/seals/sign.ts";
 import type { SigningExtension } from "../../src/extensions/money/usage/index.ts";
-import { verifyBooks, type VerifyOptions } from "../../src/extensions/money/seals/verify.ts";
+import type { BooksToProve } from "../../src/extensions/money/proof/index.ts";
+import { verifyBooks } from "../../src/extensions/money/seals/verify.ts";
 import { configFile, openLine } from "./books.ts";
 import { folder } from "./folder.ts";
 import { demo } from "./gateway.ts";
@@ -79,10 +80,11 @@ export function copyOf(dir: string): string {
 /** What a verification of a data_dir finds, with its own public key. */
 export async function findingsIn(
   dir: string,
-  options: Partial<VerifyOptions["trust"]> & Omit<Partial<VerifyOptions>, "trust"> = {},
+  options: Partial<BooksToProve> & { publicKey?: string; kept?: readonly string[] } = {},
 ): Promise<readonly string[]> {
   const { kept = [], publicKey = publicKeyOf(dir), ...others } = options;
-  return (await verifyBooks(dir, { trust: { publicKey, kept }, ...others })).findings;
+  const books = { dataDir: dir, records: "files" as const, ...others };
+  return (await verifyBooks(books, { publicKey, kept })).result.findings;
 }
 
 export const publicKeyOf = (dir: string): string => createSigner(dir).publicHex;
