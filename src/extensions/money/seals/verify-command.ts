@@ -19,16 +19,17 @@ import { isStatement, verifyStatement } from "./verify-statement.ts";
 async function run(args: CommandArguments, terminal: Terminal): Promise<number | void> {
   const path = args.operand;
   if (path === "") return await runConfigured(args, terminal);
+  return await answer(await verifyPath(path, trustOf(args)), args, terminal);
+}
+
+async function verifyPath(path: string, trust: Trust) {
   if (!existsSync(path)) throw new Error(`${path} is not there`);
-  const trust = trustOf(args);
-  if (!statSync(path).isDirectory())
-    return await answer(verifyStatement(readStatement(path), trust), args, terminal);
+  if (!statSync(path).isDirectory()) return verifyStatement(readStatement(path), trust);
   const names = ["spend", "usage", "days.jsonl"];
   if (!names.some((name) => existsSync(join(path, name))))
     throw new Error(`${path} holds no books: it has none of ${names.join(", ")}`);
   const records = existsSync(join(path, "usage")) ? "files" : undefined;
-  const verified = await verifyBooks({ dataDir: resolve(path), records }, trust);
-  return await answer(verified, args, terminal);
+  return await verifyBooks({ dataDir: resolve(path), records }, trust);
 }
 
 /** Verifies the data_dir of the configuration, and the usage records where they are. */
