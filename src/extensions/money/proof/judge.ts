@@ -36,7 +36,7 @@ export interface DayTally {
   readonly unchanged: RecordSpan;
   /** Records whose lines are gone with their segments. */
   readonly left: RecordSpan;
-  /** Adds up the requests that the records should have. */
+  /** Adds up the requests that the records have or should have by now. */
   readonly settled: Summer<"currency">;
   /** Adds up the records whose lines should be in the spend log. */
   readonly recorded: Summer<"currency">;
@@ -99,27 +99,22 @@ export function createJudge(
     place = line.line + 1;
   }
 
-  /** Adds up a request. Returns whether the records should have it by now. */
-  function isDue({ log }: Settled, record: UsageRecord): boolean {
-    const due = log.line <= segments.get(log.segment)!.dueLines;
-    if (due) tally.settled.addRecord(record);
-    return due;
-  }
-
   return {
     tally,
     missing(settled, record) {
-      if (!isDue(settled, record)) {
+      const { segment, line } = settled.log;
+      if (line > segments.get(segment)!.dueLines) {
         tally.awaited += 1;
         return;
       }
       tally.added += 1;
+      tally.settled.addRecord(record);
       const what = `${record.usage_id}: settled, and not in ${name}, line ${place}`;
       findings.add(placeInLog(settled), what);
     },
     pair(settled, record, line, shift) {
-      isDue(settled, record);
       checkOrder(line);
+      tally.settled.addRecord(record);
       if (line.text === JSON.stringify(record)) {
         tally.recorded.addRecord(record);
         addToSpan(tally.unchanged, record);

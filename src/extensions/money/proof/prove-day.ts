@@ -3,12 +3,7 @@
 import { join } from "node:path";
 import type { ClosedDay } from "../days/index.ts";
 import { usageRecord, type Dimension, type SumBy, type UsageRecord } from "../records/index.ts";
-import {
-  createRecordAdder,
-  createSegmentReader,
-  differencesFrom,
-  type Settled,
-} from "../usage/index.ts";
+import { createRecordAdder, createSegmentReader, differencesFrom } from "../usage/index.ts";
 import { createFindings } from "./findings.ts";
 import { createJudge, type Comparison, type DayTally, type HeldLine } from "./judge.ts";
 
@@ -28,9 +23,6 @@ export interface DayProof extends DayTally {
   records(): AsyncIterable<readonly UsageRecord[]>;
 }
 
-/** The most records of a batch. */
-const BATCH = 500;
-
 /** Compares a day, and reports what is wrong. */
 export async function proveDay(
   day: string,
@@ -38,7 +30,7 @@ export async function proveDay(
   context: Comparison,
 ): Promise<DayProof> {
   const { tally, adder, records } = compareDay(day, closed, context);
-  for await (const _record of records);
+  for await (const _batch of records);
   const found = adder.result();
   const unequal = closed ? differencesFrom(closed, found) : [];
   if (unequal.length > 0)
@@ -53,17 +45,7 @@ export async function proveDay(
     lines: found.records,
     isProved: unequal.length === 0,
     sums: adder.sums(),
-    async *records() {
-      let batch: UsageRecord[] = [];
-      const silent = { ...context, findings: createFindings() };
-      for await (const record of compareDay(day, closed, silent).records) {
-        batch.push(record);
-        if (batch.length < BATCH) continue;
-        yield batch;
-        batch = [];
-      }
-      yield batch;
-    },
+    records: () => compareDay(day, closed, { ...context, findings: createFindings() }).records,
   };
 }
 
@@ -72,7 +54,7 @@ export async function proveDay(
  * are the records of its requests, and those whose lines are gone.
  */
 function compareDay(day: string, closed: ClosedDay | undefined, context: Comparison) {
-  const { segments, source } = context;
+  const { spendDir, segments, coverage, source } = context;
   const adder = createRecordAdder();
   const judge = createJudge(day, closed !== undefined, context);
 
@@ -97,26 +79,31 @@ function compareDay(day: string, closed: ClosedDay | undefined, context: Compari
     yield [segment, held];
   }
 
+  /** Yields the records of its requests, batch by batch, then those whose lines are gone. */
   async function* compareSegment(
     name: string,
     lines: Map<string, HeldLine>,
-  ): AsyncGenerator<UsageRecord> {
+  ): AsyncGenerator<readonly UsageRecord[]> {
     let shift = 0;
-    for await (const settled of requestsOf(name, day, context)) {
-      const record = usageRecord(settled.settle, day, settled.log);
-      const line = lines.get(record.usage_id);
-      if (line) shift = judge.pair(settled, record, line, shift);
-      else judge.missing(settled, record);
-      lines.delete(record.usage_id);
-      yield record;
+    const reader = createSegmentReader(join(spendDir, name), name);
+    for await (const { settled } of reader.read(segments.get(name)?.days.get(day) ?? 0)) {
+      const records: UsageRecord[] = [];
+      for (const request of settled) {
+        const { settle, log } = request;
+        if (coverage.bookedDay(name, log.line, settle.time) !== day) continue;
+        const record = usageRecord(settle, day, log);
+        const line = lines.get(record.usage_id);
+        if (line) shift = judge.pair(request, record, line, shift);
+        else judge.missing(request, record);
+        lines.delete(record.usage_id);
+        records.push(record);
+      }
+      yield records;
     }
-    for (const line of lines.values()) {
-      const record = judge.alone(line);
-      if (record) yield record;
-    }
+    yield [...lines.values()].flatMap((line) => judge.alone(line) ?? []);
   }
 
-  async function* records(): AsyncGenerator<UsageRecord> {
+  async function* records(): AsyncGenerator<readonly UsageRecord[]> {
     const names = [...segments].filter(([, { days }]) => days.has(day)).map(([name]) => name);
     for await (const [segment, lines] of linesBySegment()) {
       while (names[0] !== undefined && names[0] < segment)
@@ -128,16 +115,4 @@ function compareDay(day: string, closed: ClosedDay | undefined, context: Compari
   }
 
   return { tally: judge.tally, adder, records: records() };
-}
-
-/** The requests that a segment has on a day, in the order of their settle lines. */
-async function* requestsOf(
-  name: string,
-  day: string,
-  { spendDir, segments, coverage }: Comparison,
-): AsyncGenerator<Settled> {
-  const reader = createSegmentReader(join(spendDir, name), name);
-  for await (const { settled } of reader.read(segments.get(name)?.days.get(day) ?? 0))
-    for (const request of settled)
-      if (coverage.bookedDay(name, request.log.line, request.settle.time) === day) yield request;
 }

@@ -12,7 +12,12 @@ import { readDayLines } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
 import { proveHead } from "./heads.ts";
 import { proveDay, type DayProof } from "./prove-day.ts";
-import { proveSegment, type ProofContext, type ProvedSegment } from "./prove-segment.ts";
+import {
+  proveSegment,
+  type ProofContext,
+  type ProvedSegment,
+  type SegmentProof,
+} from "./prove-segment.ts";
 import { sourceOfFiles, sourceOfStore } from "./record-source.ts";
 
 /** The books to prove. */
@@ -33,16 +38,10 @@ export const booksToProve = ({ books, config }: BooksContext): BooksToProve => (
 });
 
 /**
- * A segment that days.jsonl names and that is gone: deleted after spend.keep_days, or by somebody.
+ * A segment that days.jsonl names and that is gone, deleted after spend.keep_days or by somebody:
+ * how many lines days.jsonl has of it, and by which line. `seal verify --json` prints it.
  */
-export interface GoneSegment {
-  /** Its path in data_dir. */
-  readonly file: string;
-  /** How many lines days.jsonl has of it. */
-  readonly lines: number;
-  /** The line that has the last of these. */
-  readonly by: string;
-}
+type GoneSegment = Pick<SegmentProof, "file" | "lines" | "by">;
 
 export interface BooksProof {
   /** Those that are there, by name, in their order. */
