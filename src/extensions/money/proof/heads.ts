@@ -10,11 +10,10 @@ const nameOf = ({ made_at }: ClosedDay): string => `the head that was kept, of $
 
 /** What heads say of a segment. */
 export const headListings = (heads: readonly ClosedDay[], segment: string): readonly Listing[] =>
-  heads.flatMap((head) =>
-    head.segments
-      .filter((entry) => entry.segment === segment)
-      .map((entry) => ({ ...entry, by: `${nameOf(head)},`, day: head.day })),
-  );
+  heads.flatMap((head) => {
+    const listings = createCoverage([head]).of(segment);
+    return listings.map((listing) => ({ ...listing, by: `${nameOf(head)},` }));
+  });
 
 /** Compares the records that a head has: those booked after the last day before it. */
 export async function proveHead(

@@ -1,5 +1,11 @@
 // What a request and its record, or one of them alone, show: counts it, and names what is wrong.
-import { createSummer, parseUsageLine, type Summer, type UsageRecord } from "../records/index.ts";
+import {
+  createSummer,
+  parseUsageLine,
+  type LogPlace,
+  type Summer,
+  type UsageRecord,
+} from "../records/index.ts";
 import type { Settled } from "../usage/index.ts";
 import type { ProofContext, ProvedSegment } from "./prove-segment.ts";
 import type { RecordLine, RecordSource } from "./record-source.ts";
@@ -102,12 +108,9 @@ export function createJudge(
   return {
     tally,
     missing(settled, record) {
-      const { segment, line } = settled.log;
-      if (line > segments.get(segment)!.dueLines) {
-        tally.awaited += 1;
-        return;
-      }
-      tally.added += 1;
+      const isDue = settled.log.line <= segments.get(settled.log.segment)!.dueLines;
+      tally[isDue ? "added" : "awaited"] += 1;
+      if (!isDue) return;
       tally.settled.addRecord(record);
       const what = `${record.usage_id}: settled, and not in ${name}, line ${place}`;
       findings.add(placeInLog(settled), what);
@@ -123,16 +126,13 @@ export function createJudge(
       const recorded = parseUsageLine(line.text)!;
       tally.recorded.addRecord(recorded);
       tally.changed += 1;
-      const { log } = settled;
-      const own = log.line - recorded.log!.line;
+      const { line: inRecord } = recorded.log!;
+      const own = settled.log.line - inRecord;
       // One line that is inserted or removed moves all that follow: the first of them is named.
-      const moved = { ...record, log: { ...log, line: recorded.log!.line } };
+      const moved = { ...record, log: { ...settled.log, line: inRecord } };
       if (own === shift && line.text === JSON.stringify(moved)) return own;
-      const change = describeChange(recorded, record);
-      findings.add(
-        `${placeOf(line)}, and ${placeInLog(settled)}`,
-        `${record.usage_id}: in the usage records ${change}`,
-      );
+      const what = `${record.usage_id}: in the usage records ${describeChange(recorded, record)}`;
+      findings.add(`${placeOf(line)}, and ${placeInLog(settled)}`, what);
       return own;
     },
     alone(line) {
@@ -144,24 +144,19 @@ export function createJudge(
         return undefined;
       }
       const { usage_id: id, log } = record;
-      const file = `spend/${log.segment}`;
       const known = segments.get(log.segment);
-      const last = known?.end.lines ?? 0;
-      if (log.line <= last) {
+      if (log.line <= (known?.end.lines ?? 0)) {
         tally.removed += 1;
         tally.recorded.addRecord(record);
         const what = "in the usage records, without lines of its own in the spend log";
-        findings.add(where, `${id}: ${what} (it names ${file}, line ${log.line})`);
+        findings.add(where, `${id}: ${what} (it names spend/${log.segment}, line ${log.line})`);
         return undefined;
       }
       checkOrder(line);
       addToSpan(tally.left, record);
       const isListed = (coverage.of(log.segment).at(-1)?.lines ?? 0) >= log.line;
       if (isClosed && !known && isListed) return record;
-      const why = known
-        ? `${file} ends after line ${last}, before line ${log.line}`
-        : `there is no ${file}, and no line of days.jsonl has its line ${log.line}`;
-      findings.add(where, `${id}: its lines are gone: ${why}`);
+      findings.add(where, `${id}: its lines are gone: ${whyGone(log, known)}`);
       return record;
     },
   };
@@ -172,6 +167,12 @@ function placeInLog({ log, opened }: Settled): string {
   const open = opened === 0 ? "without an open line" : `opened in line ${opened}`;
   return `spend/${log.segment}, line ${log.line} (${open})`;
 }
+
+/** Why the lines of a record are gone. `known`: its segment, if that is there. */
+const whyGone = ({ segment, line }: LogPlace, known: ProvedSegment | undefined): string =>
+  known
+    ? `spend/${segment} ends after line ${known.end.lines}, before line ${line}`
+    : `there is no spend/${segment}, and no line of days.jsonl has its line ${line}`;
 
 /** The members in which two records differ, with the recorded and the settled value. */
 function describeChange(recorded: UsageRecord, settled: UsageRecord): string {

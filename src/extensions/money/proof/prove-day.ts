@@ -1,5 +1,5 @@
-// One day: compares its records with the settled requests that are booked on it, segment by segment,
-// and all of them with the line of the day. Holds the records of one segment.
+// One day: compares its records with the settled requests that are booked on it, segment by
+// segment, and all of them with the line of the day. Holds the lines of one segment's records.
 import { join } from "node:path";
 import type { ClosedDay } from "../days/index.ts";
 import { usageRecord, type Dimension, type SumBy, type UsageRecord } from "../records/index.ts";
