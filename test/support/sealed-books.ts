@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { createSigner } from "../../src/extensions/money/seals/sign.ts";
 import type { Extension } from "../../src/core/extension/installer.ts";
 import { signerSlot } from "../../src/extensions/money/usage/index.ts";
-import { verifyBooks, type VerifyOptions } from "../../src/extensions/money/seals/verify.ts";
+import type { BooksToProve } from "../../src/extensions/money/proof/index.ts";
+import { verifyBooks } from "../../src/extensions/money/seals/verify.ts";
 import { configFile, openLine } from "./books.ts";
 import { folder } from "./folder.ts";
 import { demo } from "./gateway.ts";
@@ -80,10 +81,11 @@ export function copyOf(dir: string): string {
 /** What a verification of a data_dir finds, with its own public key. */
 export async function findingsIn(
   dir: string,
-  options: Partial<VerifyOptions["trust"]> & Omit<Partial<VerifyOptions>, "trust"> = {},
+  options: Partial<BooksToProve> & { publicKey?: string; kept?: readonly string[] } = {},
 ): Promise<readonly string[]> {
   const { kept = [], publicKey = publicKeyOf(dir), ...others } = options;
-  return (await verifyBooks(dir, { trust: { publicKey, kept }, ...others })).findings;
+  const books = { dataDir: dir, records: "files" as const, ...others };
+  return (await verifyBooks(books, { publicKey, kept })).result.findings;
 }
 
 export const publicKeyOf = (dir: string): string => createSigner(dir).publicHex;

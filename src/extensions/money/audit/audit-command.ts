@@ -2,7 +2,7 @@
 // with 1.
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { BooksFault, hasFileStore, type UnsettledRequest } from "../usage/index.ts";
+import { BooksFault } from "../usage/index.ts";
 import {
   bookSizes,
   copyShown,
@@ -11,45 +11,24 @@ import {
   withProgress,
   type BooksContext,
 } from "../books/index.ts";
-import { AMOUNT, costsByCurrency, parseMoney, type Summer } from "../records/index.ts";
 import {
+  AMOUNT,
+  costsByCurrency,
+  DIMENSIONS,
+  parseMoney,
+  sumsText,
+  type Dimension,
+  type SumBy,
+  type UsageStore,
+} from "../records/index.ts";
+import {
+  booksToProve,
   createFindings,
   proveBooks,
-  readDayLines,
+  type DayProof,
   type Findings,
   type RecordSpan,
 } from "../proof/index.ts";
-import { checkKeptSums } from "./kept-sums.ts";
-
-/** What an audit found. `audit --json` prints it. */
-export interface AuditResult {
-  /** Whether there is no difference. */
-  readonly ok: boolean;
-  /** Requests in the spend log. */
-  readonly settled: number;
-  /** Usage records that they are compared with. */
-  readonly recorded: number;
-  /** Requests that are opened and not settled yet. */
-  readonly in_flight: number;
-  /** What is held for them of budgets: an exact decimal. */
-  readonly held: string;
-  /** Exact decimals by currency. */
-  readonly cost_settled: Readonly<Record<string, string>>;
-  /** Exact decimals by currency. */
-  readonly cost_recorded: Readonly<Record<string, string>>;
-  /** Requests that are in the usage records once, as they were settled. */
-  readonly proved: {
-    readonly requests: number;
-    readonly from: string | null;
-    readonly to: string | null;
-  };
-  /** Usage records without lines in the spend log that the lines of closed days prove. */
-  readonly retired: RecordSpan;
-  /** Usage records that neither lines in the spend log nor a line of a closed day prove. */
-  readonly not_proved: RecordSpan;
-  /** Sentences for the operator, at most some 10,000. Empty: the books are proved. */
-  readonly differences: readonly string[];
-}
 
 const run = withBooks(async (context) => {
   const { books, args, terminal } = context;
@@ -61,72 +40,52 @@ const run = withBooks(async (context) => {
     findings.add("the books", error.message);
   }
   const sizes = bookSizes(context);
-  const result = await withProgress(
+  const { result, text } = await withProgress(
     context,
     "audit",
     () => 2 * (sizes.spend + sizes.usage()),
     () => books.locked(() => auditBooks(context, findings)),
   );
-  await terminal.answer(args, result, auditText(result));
+  await terminal.answer(args, result, text);
   return result.ok ? 0 : 1;
 });
 
-async function auditBooks(
-  { books, config }: BooksContext,
-  findings: Findings,
-): Promise<AuditResult> {
-  const { dataDir, store, days, retention } = books;
+/** What an audit found, for programs and for people. */
+async function auditBooks(context: BooksContext, findings: Findings) {
+  const { store } = context.books;
   for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
-  const {
-    segments,
-    days: proved,
-    totals,
-  } = await proveBooks({
-    dataDir,
-    dayLines: readDayLines(days.path, findings),
-    records: hasFileStore(config) ? "files" : store,
-    mayBeGone: retention.isExpired,
-    findings,
-  });
-  await checkKeptSums(store, proved ?? [], findings);
-  const unsettled = [...segments.values()].flatMap((segment) => segment.unsettled);
+  const { segments, days = [] } = await proveBooks(booksToProve(context), findings);
+  await checkKeptSums(store, days, findings);
+  const holds = [...segments.values()].flatMap(({ unsettled }) => unsettled.map(heldFor));
+  const settled = days.flatMap((day) => day.settled.sums());
+  const recorded = days.flatMap((day) => day.recorded.sums());
+  const isRetired = ({ closed, isProved }: DayProof): boolean => closed !== undefined && isProved;
   const differences = findings.list();
-  const { records, from, to } = totals.equal;
-  return {
+  const { records: requests, from, to } = spanOver(days.map((day) => day.unchanged));
+  const result = {
     ok: differences.length === 0,
-    settled: countOf(totals.settled),
-    recorded: countOf(totals.recorded),
-    in_flight: unsettled.length,
-    held: formatMoney(heldFor(unsettled)),
-    cost_settled: costsByCurrency(totals.settled.sums()),
-    cost_recorded: costsByCurrency(totals.recorded.sums()),
-    proved: { requests: records, from, to },
-    retired: totals.retired,
-    not_proved: totals.notProved,
+    // Requests in the spend log, and usage records that they are compared with.
+    settled: countOf(settled),
+    recorded: countOf(recorded),
+    in_flight: holds.length,
+    held: formatMoney(holds.reduce((sum, hold) => sum + hold, 0n)),
+    cost_settled: costsByCurrency(settled),
+    cost_recorded: costsByCurrency(recorded),
+    // Requests that are in the usage records once, as they were settled.
+    proved: { requests, from, to },
+    // Usage records without lines in the spend log: those that the lines of closed days prove, and
+    // those that nothing proves.
+    retired: spanOver(days.filter(isRetired).map((day) => day.left)),
+    not_proved: spanOver(days.filter((day) => !isRetired(day)).map((day) => day.left)),
     differences,
   };
-}
-
-const countOf = (summer: Summer<"currency">): number =>
-  summer.sums().reduce((count, { requests }) => count + requests, 0);
-
-/** The sum of the holds of requests, in pico-units. Skips a hold that is not an amount. */
-function heldFor(requests: readonly UnsettledRequest[]): bigint {
-  return requests.reduce(
-    (sum, { hold = "0" }) => sum + (AMOUNT.test(hold) ? parseMoney(hold) : 0n),
-    0n,
-  );
-}
-
-/** The result for people. */
-function auditText(result: AuditResult): string {
-  const { proved, retired, not_proved: rest, held } = result;
+  const { retired, not_proved: rest, held } = result;
   const lines = [
     `settled ${result.settled} for ${costText(result.cost_settled)}; ` +
       `recorded ${result.recorded} for ${costText(result.cost_recorded)}; ` +
       `in flight ${result.in_flight}${held === "0" ? "" : `, with ${held} held`}`,
-    proved.requests > 0
-      ? `proved: ${proved.requests} requests settled from ${proved.from} to ${proved.to}`
+    requests > 0
+      ? `proved: ${requests} requests settled from ${from} to ${to}`
       : "proved: nothing, the spend log has no settled request that is in the usage records",
   ];
   if (retired.records > 0)
@@ -141,9 +100,50 @@ function auditText(result: AuditResult): string {
     );
   const verdict = result.ok
     ? "the books are right"
-    : ["the books are wrong:", ...result.differences].join("\n  ");
-  return [...lines, verdict, ""].join("\n");
+    : ["the books are wrong:", ...differences].join("\n  ");
+  return { result, text: [...lines, verdict, ""].join("\n") };
 }
+
+/** What is held for a request, in pico-units. 0: nothing, or what is no amount. */
+const heldFor = ({ hold = "0" }): bigint => (AMOUNT.test(hold) ? parseMoney(hold) : 0n);
+
+const countOf = (sums: readonly SumBy<"currency">[]): number =>
+  sums.reduce((count, { requests }) => count + requests, 0);
+
+function spanOver(spans: readonly RecordSpan[]): RecordSpan {
+  const times = spans.flatMap(({ from, to }) => [from, to]).filter((time) => time !== null);
+  times.sort();
+  const records = spans.reduce((sum, span) => sum + span.records, 0);
+  return { records, from: times[0] ?? null, to: times.at(-1) ?? null };
+}
+
+/**
+ * Reports the closed days whose stored sums, which statements and budgets read, do not match their
+ * records.
+ */
+async function checkKeptSums(
+  store: UsageStore,
+  days: readonly DayProof[],
+  findings: Findings,
+): Promise<void> {
+  for (const { day, closed, sums } of days) {
+    if (!closed || closed.records === 0) continue;
+    try {
+      const kept = await store.sums({ day, ownOnly: true }, DIMENSIONS);
+      if (textOf(kept) === textOf(sums)) continue;
+      const what = "are not those of its usage records: 'books rebuild' makes them anew";
+      findings.add(`the sums of ${day}`, what);
+    } catch (error) {
+      findings.add(`the sums of ${day}`, `cannot be compared: ${(error as Error).message}`);
+    }
+  }
+}
+
+const textOf = (sums: readonly SumBy<Dimension>[]): string =>
+  sums
+    .map((sum) => sumsText([sum]))
+    .sort()
+    .join("");
 
 const costText = (costs: Readonly<Record<string, string>>): string =>
   Object.entries(costs)

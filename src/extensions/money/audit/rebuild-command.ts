@@ -6,21 +6,14 @@ import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { syncToDisk } from "../../scale/data-files/index.ts";
 import { bookSizes, withBooks, withProgress, type BooksContext } from "../books/index.ts";
 import {
+  booksToProve,
   createFindings,
   proveBooks,
-  readDayLines,
   type BooksProof,
-  type DayCounts,
   type DayProof,
 } from "../proof/index.ts";
 import type { LogCursor } from "../records/index.ts";
-import { createRecordAdder, differencesFrom, hasFileStore } from "../usage/index.ts";
-
-/** What a rebuild did. `books rebuild --json` prints it. */
-export interface RebuildResult extends Omit<DayCounts, "awaited"> {
-  /** Closed days that were left, because what was made anew is not what their lines say. */
-  readonly not_rebuilt: string[];
-}
+import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 
 const run = withBooks(async (context) => {
   const { books, config, args, terminal } = context;
@@ -44,55 +37,44 @@ const run = withBooks(async (context) => {
 });
 
 /** Rebuilds the usage records. The caller holds the lock of the books. */
-async function rebuildBooks({ books, config, terminal }: BooksContext): Promise<RebuildResult> {
-  const { dataDir, spendDir, days, store } = books;
+async function rebuildBooks(context: BooksContext) {
+  const { books, terminal } = context;
+  const { spendDir, days, store } = books;
   days.all(); // Throws if a line cannot be read: its day would be taken for an open one.
   const findings = createFindings();
   for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
-  const proof = await proveBooks({
-    dataDir,
-    dayLines: readDayLines(days.path, findings),
-    records: hasFileStore(config) ? "files" : store,
-    findings,
-  });
+  const proof = await proveBooks(booksToProve(context), findings);
   for (const fault of findings.list()) terminal.warn(`was wrong: ${fault}`);
   // After a power failure the usage records must not hold requests that the spend log lost.
   for (const name of proof.segments.keys()) await syncToDisk(join(spendDir, name));
   // The cursor is ahead of every segment during a rebuild: if it is killed, no pass copies anything
   // until the next rebuild.
   await store.setCursor(cursorOf(proof, 1));
-  const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt: [] };
-  for (const day of proof.days ?? []) await rebuildDay(store, day, result);
+  const not_rebuilt: string[] = [];
+  const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt };
+  for (const day of proof.days ?? []) {
+    const added = day.added + day.awaited;
+    const isRight = added + day.changed + day.removed === 0 && day.isProved;
+    const unequal = isRight ? [] : await differencesAnew(day);
+    if (unequal.length > 0) {
+      result.left += day.lines;
+      not_rebuilt.push(
+        `the usage records of ${day.day}: were left as they are, because the spend log does not ` +
+          `have what line ${day.closed?.number} of days.jsonl says: ${unequal.join(", ")}`,
+      );
+      continue;
+    }
+    if (!isRight) await store.replaceDay(day.day, day.records());
+    // The stored sums and index of a closed day may be lost or wrong.
+    else if (day.closed) await store.finish(day.day);
+    result.added += added;
+    result.changed += day.changed;
+    result.removed += day.removed;
+    result.unchanged += day.unchanged.records;
+    result.left += day.left.records;
+  }
   await store.setCursor(cursorOf(proof, 0));
   return result;
-}
-
-/** Makes a day again if it differs from the log and its line, and adds the changes to `result`. */
-async function rebuildDay(
-  store: BooksContext["books"]["store"],
-  day: DayProof,
-  result: RebuildResult,
-): Promise<void> {
-  const { closed, counts } = day;
-  const added = counts.added + counts.awaited;
-  const isRight = added + counts.changed + counts.removed === 0 && day.isProved;
-  const unequal = isRight ? [] : await differencesAnew(day);
-  if (unequal.length > 0) {
-    result.left += counts.changed + counts.removed + counts.unchanged + counts.left;
-    result.not_rebuilt.push(
-      `the usage records of ${day.day}: were left as they are, because the spend log does not ` +
-        `have what line ${closed?.number} of days.jsonl says: ${unequal.join(", ")}`,
-    );
-    return;
-  }
-  if (!isRight) await store.replaceDay(day.day, day.records());
-  // The stored sums and index of a closed day may be lost or wrong.
-  else if (closed) await store.finish(day.day);
-  result.added += added;
-  result.changed += counts.changed;
-  result.removed += counts.removed;
-  result.unchanged += counts.unchanged;
-  result.left += counts.left;
 }
 
 /** How a day that was made again differs from its line. Empty for an open day: it has no line. */
@@ -107,9 +89,9 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
 /** How far the segments were read, and so many bytes more. */
 const cursorOf = ({ segments }: BooksProof, more: number): LogCursor =>
   Object.fromEntries(
-    [...segments.values()]
-      .filter(({ end }) => end.bytes > 0)
-      .map(({ name, end }) => [name, { ...end, bytes: end.bytes + more }]),
+    [...segments]
+      .filter(([, { end }]) => end.bytes > 0)
+      .map(([name, { end }]) => [name, { ...end, bytes: end.bytes + more }]),
   );
 
 /** Rebuilds the usage records from the spend log, which must be there. */

@@ -1,5 +1,6 @@
 // The lines of days.jsonl as they are, and whether each continues the one before.
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { sha256 } from "../../../core/hash.ts";
 import { parseClosedDay, type DaysLine } from "../days/index.ts";
 import { dayAfter } from "../records/index.ts";
@@ -11,8 +12,9 @@ export interface DayLine extends DaysLine {
   readonly line: number;
 }
 
-/** Reads the lines that can be read, and reports what is wrong with any of them. */
-export function readDayLines(path: string, findings: Findings): readonly DayLine[] {
+/** Reads the lines of a data_dir that can be read, and reports what is wrong with any of them. */
+export function readDayLines(dataDir: string, findings: Findings): readonly DayLine[] {
+  const path = join(dataDir, "days.jsonl");
   const texts = existsSync(path) ? readFileSync(path, "utf8").split("\n") : [""];
   if (texts.pop() !== "")
     findings.add(`days.jsonl, line ${texts.length + 1}`, "is cut short: its day counts as open");

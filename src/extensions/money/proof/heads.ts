@@ -2,6 +2,7 @@
 // and the records that are made of them.
 import { createCoverage, type ClosedDay, type Listing } from "../days/index.ts";
 import { createRecordAdder, differencesFrom } from "../usage/index.ts";
+import type { DayLine } from "../records/index.ts";
 import type { Findings } from "./findings.ts";
 import type { RecordSource } from "./record-source.ts";
 
@@ -9,31 +10,27 @@ const nameOf = ({ made_at }: ClosedDay): string => `the head that was kept, of $
 
 /** What heads say of a segment. */
 export const headListings = (heads: readonly ClosedDay[], segment: string): readonly Listing[] =>
-  heads.flatMap((head) =>
-    head.segments
-      .filter((entry) => entry.segment === segment)
-      .map((entry) => ({ ...entry, by: `${nameOf(head)},`, day: head.day })),
-  );
+  heads.flatMap((head) => {
+    const listings = createCoverage([head]).of(segment);
+    return listings.map((listing) => ({ ...listing, by: `${nameOf(head)},` }));
+  });
 
 /** Compares the records that a head has: those booked after the last day before it. */
 export async function proveHead(
   head: ClosedDay,
   closedDays: readonly ClosedDay[],
-  source: RecordSource,
-  findings: Findings,
+  days: readonly string[],
+  { source, findings }: { readonly source: RecordSource; readonly findings: Findings },
 ): Promise<void> {
   const before = closedDays.filter(({ number }) => number < head.number);
   const coverage = createCoverage([...before, head]);
   const after = before.at(-1)?.day ?? "";
+  const isCovered = ({ record }: DayLine): boolean =>
+    record?.log !== undefined &&
+    (coverage.of(record.log.segment).at(-1)?.lines ?? 0) >= record.log.line;
   const adder = createRecordAdder();
-  for (const day of source.days.filter((name) => name > after).sort())
-    for await (const { lines } of source.linesOf(day))
-      adder.add(
-        lines.filter(({ record }) => {
-          const { segment, line } = record?.log ?? { segment: "", line: Infinity };
-          return (coverage.of(segment).at(-1)?.lines ?? 0) >= line;
-        }),
-      );
+  for (const day of days.filter((name) => name > after))
+    for await (const { lines } of source.linesOf(day)) adder.add(lines.filter(isCovered));
   const unequal = differencesFrom(head, adder.result());
   if (unequal.length > 0)
     findings.add(

@@ -1,44 +1,20 @@
-// One day: what its records are to the spend log, and whether they are those of the line of the
-// day.
-import { statSync } from "node:fs";
+// One day: compares its records with the settled requests that are booked on it, segment by
+// segment, and all of them with the line of the day. Holds the lines of one segment's records.
 import { join } from "node:path";
 import type { ClosedDay } from "../days/index.ts";
-import type { Dimension, SumBy, UsageRecord } from "../records/index.ts";
-import { createRecordAdder, differencesFrom, type RecordAdder } from "../usage/index.ts";
-import {
-  compareDay,
-  compareLogs,
-  type Comparison,
-  type Expected,
-  type Pair,
-} from "./compare-day.ts";
-import type { RecordLine } from "./record-source.ts";
-import { addToSpan, emptySpan, spanOf, type ProofTotals } from "./totals.ts";
-
-/** How the records of a day compare with the spend log. */
-export interface DayCounts {
-  /** Settled requests that are not in the records. */
-  added: number;
-  /** Records that say something else than the log. */
-  changed: number;
-  /** Records that no settled request has. */
-  removed: number;
-  /** Records that are as the log has them. */
-  unchanged: number;
-  /** Records whose lines are gone with their segments. */
-  left: number;
-  /** Settled requests that were not copied when the proof began. */
-  awaited: number;
-}
+import { usageRecord, type Dimension, type SumBy, type UsageRecord } from "../records/index.ts";
+import { createRecordAdder, createSegmentReader, differencesFrom } from "../usage/index.ts";
+import { createFindings } from "./findings.ts";
+import { createJudge, type Comparison, type DayTally, type HeldLine } from "./judge.ts";
 
 /** What is proved of a day. */
-export interface DayProof {
+export interface DayProof extends DayTally {
   /** `YYYY-MM-DD` in UTC. */
   readonly day: string;
   /** What days.jsonl says of it. Undefined: it is open. */
   readonly closed: ClosedDay | undefined;
-  /** How its records compare with the spend log. */
-  readonly counts: DayCounts;
+  /** How many lines its records have. */
+  readonly lines: number;
   /** Whether the records are exactly those of the line of the day. Of an open day: true. */
   readonly isProved: boolean;
   /** What its records add up to, by all dimensions. */
@@ -47,146 +23,96 @@ export interface DayProof {
   records(): AsyncIterable<readonly UsageRecord[]>;
 }
 
-/** Compares a day, adds it to `totals`, and reports what is wrong. */
+/** Compares a day, and reports what is wrong. */
 export async function proveDay(
   day: string,
   closed: ClosedDay | undefined,
-  comparison: Comparison,
-  totals: ProofTotals,
+  context: Comparison,
 ): Promise<DayProof> {
-  const { source, findings } = comparison;
-  const name = source.nameOf(day);
-  const counts = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, awaited: 0 };
-  const left = emptySpan();
-
-  function judge(pair: Pair): void {
-    const { kind, where, what } = verdictOn(pair, name, closed !== undefined, comparison);
-    counts[kind] += 1;
-    if (what) findings.add(where, what);
-    if (pair.request?.isDue) totals.settled.addRecord(pair.request.record);
-    const record = pair.line?.record;
-    if (!record || kind === "awaited") return;
-    if (kind === "left") addToSpan(left, spanOf(record));
-    else totals.recorded.addRecord(record);
-    if (kind === "unchanged") addToSpan(totals.equal, spanOf(record));
-  }
-
-  const adder = createRecordAdder();
-  const lines = (added: RecordAdder) => linesOn(day, closed !== undefined, comparison, added);
-  for await (const _records of compareDay(day, lines(adder), comparison, judge));
+  const { tally, adder, records } = compareDay(day, closed, context);
+  for await (const _batch of records);
   const found = adder.result();
   const unequal = closed ? differencesFrom(closed, found) : [];
   if (unequal.length > 0)
-    findings.add(
-      `${name}, lines 1 to ${found.records}`,
+    context.findings.add(
+      `${context.source.nameOf(day)}, lines 1 to ${found.records}`,
       `are not those that line ${closed?.number} of days.jsonl has: ${unequal.join(", ")}`,
     );
-  const isProved = unequal.length === 0;
-  addToSpan(closed && isProved ? totals.retired : totals.notProved, left);
-  const records = () => compareDay(day, lines(createRecordAdder()), comparison, () => undefined);
-  return { day, closed, counts, isProved, sums: adder.sums(), records };
-}
-
-/** The lines of a day's records, which are added up. Those of a closed day must be in order. */
-async function* linesOn(
-  day: string,
-  isClosed: boolean,
-  { source, findings }: Comparison,
-  adder: RecordAdder,
-): AsyncGenerator<RecordLine, undefined> {
-  let last: RecordLine | undefined;
-  for await (const { lines, bytes } of source.linesOf(day)) {
-    adder.add(lines, bytes);
-    for (const line of lines) {
-      if (isClosed && last && !isInOrder(last, line))
-        findings.add(
-          `${source.nameOf(day)}, line ${line.line}`,
-          `is not in the order of the log: it or line ${line.line - 1} was moved or inserted`,
-        );
-      if (line.record) last = line;
-      yield line;
-    }
-  }
-  return undefined;
-}
-
-const isInOrder = (one: RecordLine, other: RecordLine): boolean =>
-  !other.record || (one.line < other.line && compareLogs(one.record!.log!, other.record.log!) < 0);
-
-/** What a pair shows. */
-interface Verdict {
-  /** What it counts as. */
-  readonly kind: keyof DayCounts;
-  /** Where something is wrong. */
-  readonly where: string;
-  /** What is wrong. Undefined: nothing, or what the pair before has shown already. */
-  readonly what?: string;
-}
-
-/** `name`: what the lines are read from, for the operator. */
-function verdictOn(
-  { request, line, nextLine, isOffAsBefore }: Pair,
-  name: string,
-  isClosed: boolean,
-  comparison: Comparison,
-): Verdict {
-  if (!line) {
-    const where = request ? placeOf(request) : "";
-    const what = `${request?.record.usage_id}: settled, and not in ${name}, line ${nextLine}`;
-    return request?.isDue ? { kind: "added", where, what } : { kind: "awaited", where };
-  }
-  const { record, text } = line;
-  const where = `${name}, line ${line.line}`;
-  if (!record?.log) return { kind: "removed", where, what: "is no usage record" };
-  if (!request) return verdictAlone(record, where, isClosed, comparison);
-  if (text === JSON.stringify(request.record)) return { kind: "unchanged", where };
-  // One line that is inserted or removed moves all that follow: the first of them is named.
-  const moved = { ...request.record, log: { ...request.log, line: record.log.line } };
-  if (isOffAsBefore && text === JSON.stringify(moved)) return { kind: "changed", where };
   return {
-    kind: "changed",
-    where: `${where}, and ${placeOf(request)}`,
-    what: `${record.usage_id}: in the usage records ${describeChange(record, request.record)}`,
+    ...tally,
+    day,
+    closed,
+    lines: found.records,
+    isProved: unequal.length === 0,
+    sums: adder.sums(),
+    records: () => compareDay(day, closed, { ...context, findings: createFindings() }).records,
   };
 }
 
-/** What a record shows that no request has. */
-function verdictAlone(
-  { usage_id, log }: UsageRecord,
-  where: string,
-  isClosed: boolean,
-  { spendDir, segments, coverage }: Comparison,
-): Verdict {
-  const { segment, line } = log!;
-  const known = segments.get(segment);
-  const last = known?.end.lines ?? 0;
-  const what = `${usage_id}: in the usage records, without lines of its own in the spend log`;
-  if (line <= last)
-    return { kind: "removed", where, what: `${what} (it names spend/${segment}, line ${line})` };
-  const isListed = (coverage.of(segment).at(-1)?.lines ?? 0) >= line;
-  if (isClosed && !known && isListed) return { kind: "left", where };
-  // A gateway that runs meanwhile has written more.
-  const now = statSync(join(spendDir, segment), { throwIfNoEntry: false });
-  if (now && now.size > (known?.size ?? 0)) return { kind: "awaited", where };
-  const why = known
-    ? `spend/${segment} ends after line ${last}, before line ${line}`
-    : `there is no spend/${segment}, and no line of days.jsonl has its line ${line}`;
-  return { kind: "left", where, what: `${usage_id}: its lines are gone: ${why}` };
-}
+/**
+ * Compares a day while `records` is read: those that it should have, in the order of the log. They
+ * are the records of its requests, and those whose lines are gone.
+ */
+function compareDay(day: string, closed: ClosedDay | undefined, context: Comparison) {
+  const { spendDir, segments, coverage, source } = context;
+  const adder = createRecordAdder();
+  const judge = createJudge(day, closed !== undefined, context);
 
-/** Where the lines of a request stand, for the operator. */
-function placeOf({ log, opened }: Expected): string {
-  const open = opened === 0 ? "without an open line" : `opened in line ${opened}`;
-  return `spend/${log.segment}, line ${log.line} (${open})`;
-}
+  /** The lines of one segment after the other, by the ids of their records. */
+  async function* linesBySegment(): AsyncGenerator<readonly [string, Map<string, HeldLine>]> {
+    let segment = "";
+    let held = new Map<string, HeldLine>();
+    for await (const { lines, bytes } of source.linesOf(day)) {
+      adder.add(lines, bytes);
+      for (const { line, text, record } of lines) {
+        const id = record?.usage_id ?? "";
+        const next = record?.log?.segment ?? segment;
+        if (next > segment) {
+          yield [segment, held];
+          segment = next;
+          held = new Map();
+        }
+        // No request has the id of a line without a record, or of a second record.
+        held.set(held.has(id) ? `line ${line}` : id, { line, text });
+      }
+    }
+    yield [segment, held];
+  }
 
-/** The members in which two records differ, with the recorded and the settled value. */
-function describeChange(recorded: UsageRecord, settled: UsageRecord): string {
-  const was = recorded as unknown as Readonly<Record<string, unknown>>;
-  const is = settled as unknown as Readonly<Record<string, unknown>>;
-  const texts = Object.keys({ ...was, ...is }).flatMap((name) => {
-    const [one, other] = [was, is].map((side) => JSON.stringify(side[name]) ?? "not there");
-    return one === other ? [] : [`${name} is ${one}, settled as ${other}`];
-  });
-  return texts.join(", ") || "the line is not what a gateway writes";
+  /** Yields the records of its requests, batch by batch, then those whose lines are gone. */
+  async function* compareSegment(
+    name: string,
+    lines: Map<string, HeldLine>,
+  ): AsyncGenerator<readonly UsageRecord[]> {
+    let shift = 0;
+    const reader = createSegmentReader(join(spendDir, name), name);
+    for await (const { settled } of reader.read(segments.get(name)?.days.get(day) ?? 0)) {
+      const records: UsageRecord[] = [];
+      for (const request of settled) {
+        const { settle, log } = request;
+        if (coverage.bookedDay(name, log.line, settle.time) !== day) continue;
+        const record = usageRecord(settle, day, log);
+        const line = lines.get(record.usage_id);
+        if (line) shift = judge.pair(request, record, line, shift);
+        else judge.missing(request, record);
+        lines.delete(record.usage_id);
+        records.push(record);
+      }
+      yield records;
+    }
+    yield [...lines.values()].flatMap((line) => judge.alone(line) ?? []);
+  }
+
+  async function* records(): AsyncGenerator<readonly UsageRecord[]> {
+    const names = [...segments].filter(([, { days }]) => days.has(day)).map(([name]) => name);
+    for await (const [segment, lines] of linesBySegment()) {
+      while (names[0] !== undefined && names[0] < segment)
+        yield* compareSegment(names.shift()!, new Map());
+      if (names[0] === segment) names.shift();
+      yield* compareSegment(segment, lines);
+    }
+    for (const name of names) yield* compareSegment(name, new Map());
+  }
+
+  return { tally: judge.tally, adder, records: records() };
 }

@@ -3,10 +3,25 @@
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { brokenFile, type Coverage, type Listing } from "../days/index.ts";
-import type { SegmentCursor } from "../records/index.ts";
+import { brokenFile, type ClosedDay, type Coverage, type Listing } from "../days/index.ts";
+import type { LogCursor, SegmentCursor } from "../records/index.ts";
 import { createSegmentReader, type UnsettledRequest } from "../usage/index.ts";
 import type { Findings } from "./findings.ts";
+import { headListings } from "./heads.ts";
+
+/** What all parts of a proof share. */
+export interface ProofContext {
+  /** The folder of the spend log. */
+  readonly spendDir: string;
+  /** What the lines of closed days say of segments. */
+  readonly coverage: Coverage;
+  /** Heads that were kept. */
+  readonly heads: readonly ClosedDay[];
+  /** How far the segments were copied. */
+  readonly cursor: LogCursor;
+  /** Receives everything that is wrong. */
+  readonly findings: Findings;
+}
 
 /** What is proved of a segment. `seal verify --json` prints it. */
 export interface SegmentProof {
@@ -24,12 +39,8 @@ export interface SegmentProof {
 
 /** A segment that was read to its end. */
 export interface ProvedSegment {
-  /** Its file name. */
-  readonly name: string;
   /** What is proved of it. */
   readonly proof: SegmentProof;
-  /** Its size when it was read, in bytes. */
-  readonly size: number;
   /** The last whole line. */
   readonly end: SegmentCursor;
   /** The records should have its requests up to this line. */
@@ -40,26 +51,10 @@ export interface ProvedSegment {
   readonly unsettled: readonly UnsettledRequest[];
 }
 
-/** What is known of a segment besides its file. */
-export interface SegmentToProve {
-  /** Its file name. */
-  readonly name: string;
-  /** The folder that it is in. */
-  readonly spendDir: string;
-  /** What days.jsonl and the heads that were kept say of it. */
-  readonly listings: readonly Listing[];
-  /** How far it was copied. Undefined: it was not. */
-  readonly cursor: SegmentCursor | undefined;
-  /** The last day that is closed. Empty: none. */
-  readonly lastDay: string;
-}
-
 /** Reads a segment to its end, and reports what is wrong with it. */
-export async function proveSegment(
-  { name, spendDir, listings, cursor, lastDay }: SegmentToProve,
-  coverage: Coverage,
-  findings: Findings,
-): Promise<ProvedSegment> {
+export async function proveSegment(name: string, context: ProofContext): Promise<ProvedSegment> {
+  const { spendDir, coverage, heads, findings } = context;
+  const cursor = context.cursor[name];
   const file = `spend/${name}`;
   const path = join(spendDir, name);
   const { size } = statSync(path);
@@ -77,8 +72,10 @@ export async function proveSegment(
     return reader.cursor();
   }
 
+  const listed = coverage.of(name);
+  const listings = [...listed, ...headListings(heads, name)];
   let good: Listing | undefined;
-  for (const listing of [...listings].sort((one, other) => one.bytes - other.bytes)) {
+  for (const listing of listings.sort((one, other) => one.bytes - other.bytes)) {
     const { bytes } = await readTo(listing.bytes);
     if (bytes !== listing.bytes || hash.copy().digest("hex") !== listing.sha256) {
       findings.add(
@@ -95,17 +92,15 @@ export async function proveSegment(
   const unsettled = reader.unsettled();
   for (const { spend_id: id, time, line } of unsettled) {
     const day = time.slice(0, 10);
-    // A request of a closed day is settled, or the day would not be closed.
-    if (day <= lastDay)
+    // A request of a closed day is settled: else the day would not be closed.
+    if (coverage.bookedDay(name, Infinity, time) > day)
       findings.add(`${file}, line ${line}`, `${id}: opened on ${day}, never settled`);
   }
   const { lines: proved = 0, by = null } = good ?? {};
   return {
-    name,
     proof: { file, lines: end.lines, proved, by, torn_bytes: size - end.bytes },
-    size,
     end,
-    dueLines: Math.max(cursor?.lines ?? 0, coverage.of(name).at(-1)?.lines ?? 0),
+    dueLines: Math.max(cursor?.lines ?? 0, listed.at(-1)?.lines ?? 0),
     days,
     unsettled,
   };

@@ -3,44 +3,45 @@
 // are gone, against the line of the day. Line against line: day-lines.ts.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { createCoverage, type ClosedDay, type Coverage } from "../days/index.ts";
-import { segmentsIn, notRegularFiles } from "../ledger/index.ts";
-import type { LogCursor, UsageStore } from "../records/index.ts";
-import type { DayLine } from "./day-lines.ts";
+import type { BooksContext } from "../books/index.ts";
+import { createCoverage, type ClosedDay } from "../days/index.ts";
+import { notRegularFiles, segmentsIn } from "../ledger/index.ts";
+import type { UsageStore } from "../records/index.ts";
+import { hasFileStore } from "../usage/index.ts";
+import { readDayLines } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
-import { headListings, proveHead } from "./heads.ts";
-import type { Comparison } from "./compare-day.ts";
+import { proveHead } from "./heads.ts";
 import { proveDay, type DayProof } from "./prove-day.ts";
-import { proveSegment, type ProvedSegment } from "./prove-segment.ts";
+import {
+  proveSegment,
+  type ProofContext,
+  type ProvedSegment,
+  type SegmentProof,
+} from "./prove-segment.ts";
 import { sourceOfFiles, sourceOfStore } from "./record-source.ts";
-import { createTotals, type ProofTotals } from "./totals.ts";
 
-export interface ProofOptions {
+/** The books to prove. */
+export interface BooksToProve {
   /** The absolute path of data_dir. */
   readonly dataDir: string;
-  /** The lines of closed days. */
-  readonly dayLines: readonly DayLine[];
-  /** Heads that were kept. Absent: there are none. */
-  readonly heads?: readonly ClosedDay[];
-  /** Where the usage records are. Absent: elsewhere, and only segments are proved. */
-  readonly records?: "files" | UsageStore | undefined;
+  /** Where the usage records are. Undefined: elsewhere, and only segments are proved. */
+  readonly records: "files" | UsageStore | undefined;
   /** Whether a segment whose last listing is on this day may be gone. Absent: any may. */
-  readonly mayBeGone?: ((day: string) => boolean) | undefined;
-  /** Receives everything that is wrong. */
-  readonly findings: Findings;
+  readonly mayBeGone?: (day: string) => boolean;
 }
 
+/** The books of a configuration. */
+export const booksToProve = ({ books, config }: BooksContext): BooksToProve => ({
+  dataDir: books.dataDir,
+  records: hasFileStore(config) ? "files" : books.store,
+  mayBeGone: books.retention.isExpired,
+});
+
 /**
- * A segment that days.jsonl names and that is gone: deleted after spend.keep_days, or by somebody.
+ * A segment that days.jsonl names and that is gone, deleted after spend.keep_days or by somebody:
+ * how many lines days.jsonl has of it, and by which line. `seal verify --json` prints it.
  */
-export interface GoneSegment {
-  /** Its path in data_dir. */
-  readonly file: string;
-  /** How many lines days.jsonl has of it. */
-  readonly lines: number;
-  /** The line that has the last of these. */
-  readonly by: string;
-}
+type GoneSegment = Pick<SegmentProof, "file" | "lines" | "by">;
 
 export interface BooksProof {
   /** Those that are there, by name, in their order. */
@@ -49,45 +50,44 @@ export interface BooksProof {
   readonly gone: readonly GoneSegment[];
   /** In their order. Undefined: the records are elsewhere. */
   readonly days: readonly DayProof[] | undefined;
-  /** What all days come to. */
-  readonly totals: ProofTotals;
 }
 
 type Segments = ReadonlyMap<string, ProvedSegment>;
 
-/** Proves the books, and reports what is wrong. */
-export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
-  const { dataDir, dayLines, heads = [], records, findings } = options;
+/** Proves books, and reports what is wrong. `heads`: those that were kept. */
+export async function proveBooks(
+  { dataDir, records, mayBeGone }: BooksToProve,
+  findings: Findings,
+  dayLines = readDayLines(dataDir, findings),
+  heads: readonly ClosedDay[] = [],
+): Promise<BooksProof> {
   const spendDir = join(dataDir, "spend");
   const closedDays = dayLines.map(({ closed }) => closed);
   const coverage = createCoverage(closedDays);
-  const lastDay = closedDays.at(-1)?.day ?? "";
   // The log grows before the records, so it is read after them: then a running gateway causes no
   // finding.
   const source =
     records === "files"
       ? sourceOfFiles(dataDir, closedDays, findings)
-      : records && (await sourceOfStore(records, closedDays));
+      : records && (await sourceOfStore(records));
+  const context = { spendDir, coverage, heads, cursor: source?.cursor ?? {}, findings };
   const segments = new Map<string, ProvedSegment>();
   const hasLog = existsSync(spendDir);
   for (const text of hasLog ? notRegularFiles(spendDir) : []) findings.add("spend", text);
-  for (const name of hasLog ? segmentsIn(spendDir) : []) {
-    const listings = [...coverage.of(name), ...headListings(heads, name)];
-    const known = { name, spendDir, listings, cursor: source?.cursor[name], lastDay };
-    segments.set(name, await proveSegment(known, coverage, findings));
-  }
-  const gone = findGone(options, source?.cursor ?? {}, coverage, segments);
-  const totals = createTotals();
-  if (!source) return { segments, gone, days: undefined, totals };
-  const comparison: Comparison = { spendDir, segments, coverage, source, findings };
+  for (const name of hasLog ? segmentsIn(spendDir) : [])
+    segments.set(name, await proveSegment(name, context));
+  const gone = findGone(context, segments, mayBeGone);
+  if (!source) return { segments, gone, days: undefined };
   const settled = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);
+  const all = [...closedDays.map(({ day }) => day), ...source.days, ...settled];
+  const names = [...new Set(all)].sort();
   const days: DayProof[] = [];
-  for (const day of [...new Set([...source.days, ...settled])].sort()) {
+  for (const day of names) {
     const closed = closedDays.find((line) => line.day === day);
-    days.push(await proveDay(day, closed, comparison, totals));
+    days.push(await proveDay(day, closed, { ...context, segments, source }));
   }
-  for (const head of heads) await proveHead(head, closedDays, source, findings);
-  return { segments, gone, days, totals };
+  for (const head of heads) await proveHead(head, closedDays, names, { source, findings });
+  return { segments, gone, days };
 }
 
 /**
@@ -95,13 +95,12 @@ export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
  * that names them, and the cursor does not name them any more.
  */
 function findGone(
-  { mayBeGone = () => true, findings }: ProofOptions,
-  cursor: LogCursor,
-  coverage: Coverage,
+  { coverage, cursor, findings }: ProofContext,
   segments: Segments,
+  mayBeGone = (_day: string): boolean => true,
 ): readonly GoneSegment[] {
   const listed = coverage.segments().map((name) => coverage.of(name).at(-1)!);
-  const whole = listed.filter(({ segment, bytes }) => segments.get(segment)?.size === bytes);
+  const whole = listed.filter(({ segment, bytes }) => segments.get(segment)?.end.bytes === bytes);
   const oldest = whole.map(({ day }) => day).sort()[0] ?? "9999";
   const gone: GoneSegment[] = [];
   for (const name of [...new Set([...coverage.segments(), ...Object.keys(cursor)])].sort()) {

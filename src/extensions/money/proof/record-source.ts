@@ -24,7 +24,7 @@ export interface RecordBatch {
 export interface RecordSource {
   /** How far the log was copied when the source was made. */
   readonly cursor: LogCursor;
-  /** The days that are closed or have records, in no order. */
+  /** The days that have records, at least those that are open. */
   readonly days: readonly string[];
   /** What is read for a day, for the operator. */
   nameOf(day: string): string;
@@ -33,19 +33,16 @@ export interface RecordSource {
 }
 
 /** The records in any store. */
-export const sourceOfStore = async (
-  store: UsageStore,
-  closedDays: readonly ClosedDay[],
-): Promise<RecordSource> => ({
+export const sourceOfStore = async (store: UsageStore): Promise<RecordSource> => ({
   cursor: await store.cursor(),
-  days: [...new Set([...closedDays.map(({ day }) => day), ...(await store.days())])],
+  days: await store.days(),
   nameOf: (day) => `usage records of ${day}`,
   async *linesOf(day) {
-    let count = 0;
+    let line = 0;
     for await (const lines of store.linesOf(day)) {
-      const before = count;
-      count += lines.length;
-      yield { lines: lines.map((each, index) => ({ ...each, line: before + index + 1 })) };
+      const first = line + 1;
+      line += lines.length;
+      yield { lines: lines.map((each, index) => ({ ...each, line: first + index })) };
     }
   },
 });
@@ -60,17 +57,17 @@ export function sourceOfFiles(
   const cursor = cursorIn(dir, findings);
   const last = closedDays.at(-1)?.day ?? "";
   const openDays = Object.keys(cursor.days).filter((day) => day > last);
-  const newest = [...openDays].sort().at(-1) ?? "";
   const nameOf = (day: string): string => `usage/${day}.jsonl`;
+  // The file of a new day is written before the cursor.
   for (const day of dayFilesIn(dir))
-    if (day > last && day < newest && !openDays.includes(day))
+    if (day > last && !openDays.includes(day) && openDays.some((open) => open > day))
       findings.add(
         `days.jsonl, line ${closedDays.length + 1}`,
         `is gone: ${nameOf(day)} is there, and the cursor counts it no more as an open day`,
       );
   return {
     cursor: cursor.segments,
-    days: [...closedDays.map(({ day }) => day), ...openDays],
+    days: openDays,
     nameOf,
     async *linesOf(day) {
       const closed = closedDays.find((line) => line.day === day);

@@ -12,7 +12,7 @@ export interface Trust {
   readonly kept: readonly string[];
 }
 
-/** What every verification finds. `seal verify --json` prints it. */
+/** What every verification finds, among other things. `seal verify --json` prints it. */
 export interface Verified {
   /** Whether something is proved, and nothing was found wrong. */
   readonly ok: boolean;

@@ -2,93 +2,61 @@
 // closed day come with the line of the day and the hashes that lead from them to the root in it.
 // All of it is signed. It is printed as it is made: only the proof of one day is held in memory.
 import { createHash } from "node:crypto";
-import type { DayLine, UsageRecord } from "../records/index.ts";
 import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
-import type { BooksFiles, Signer, StatementToSeal } from "../usage/index.ts";
-
-/** Prints text somewhere. Resolves when more may come. */
-type Print = (text: string) => Promise<void>;
+import type { UsageRecord } from "../records/index.ts";
+import type { BooksFiles, StatementToSeal } from "../usage/index.ts";
 
 /** Prints a statement with its proof, one line of JSON. Throws if the books are not signed. */
 export async function printSealedStatement(
   books: Pick<BooksFiles, "store" | "days" | "signer" | "clock">,
   bill: StatementToSeal,
-  print: Print,
+  print: (text: string) => Promise<void>,
 ): Promise<void> {
   const { store, days, signer, clock } = books;
   if (!signer) throw new Error("a sealed statement needs seals.enabled in the configuration");
-  const writer = createSignedWriter(print, signer);
-  const about = { type: "statement", bill, made_at: new Date(clock.now()).toISOString() };
-  const head = JSON.stringify({ ...about, public_key: signer.publicHex });
-  await writer.write(`${head.slice(0, -1)},"days":[`);
-  const closed = new Map(days.all().map((line) => [line.closed.day, line]));
+  const hash = createHash("sha256");
+  async function write(text: string): Promise<void> {
+    hash.update(text);
+    await print(text);
+  }
   const isWanted = ({ account, currency }: UsageRecord): boolean =>
     account === bill.account && currency === bill.currency;
+  const about = { type: "statement", bill, made_at: new Date(clock.now()).toISOString() };
+  const head = JSON.stringify({ ...about, public_key: signer.publicHex });
+  await write(`${head.slice(0, -1)},"days":[`);
   let separator = "";
   for (const day of (await store.days()).filter((name) => name.startsWith(bill.month))) {
-    await writer.write(`${separator}{"day":"${day}",`);
-    await writeDay(store.linesOf(day), isWanted, closed.get(day), writer);
+    const proved = await provedDay(day, store.linesOf(day), days.of(day), isWanted);
+    await write(`${separator}${JSON.stringify(proved)}`);
     separator = ",";
   }
-  await writer.write("]");
-  await writer.finish();
+  await write("]");
+  const signature = signer.signatureOf(hash.update("}").digest());
+  await print(`,"signature":"${signature}"}\n`);
 }
 
-/** Writes the records of a day and, if it is closed, their proof. */
-async function writeDay(
+/** The records of a day and, if it is closed, their proof. */
+async function provedDay(
+  day: string,
   batches: ReturnType<BooksFiles["store"]["linesOf"]>,
-  isWanted: (record: UsageRecord) => boolean,
   line: DaysLine | undefined,
-  writer: SignedWriter,
-): Promise<void> {
+  isWanted: (record: UsageRecord) => boolean,
+) {
   const merkle = createMerkleRoot();
+  const records: (readonly [number, string])[] = [];
   let index = 0;
-  let separator = "";
-
-  /** The records among some lines, each with its index. */
-  function entries(lines: readonly DayLine[]): string {
-    let texts = "";
+  for await (const lines of batches)
     for (const { text, record } of lines) {
       const isProved = record !== undefined && isWanted(record);
-      if (line) merkle.add(leafOf(text), isProved);
-      if (isProved) {
-        texts += `${separator}[${index},${JSON.stringify(text)}]`;
-        separator = ",";
-      }
+      merkle.add(leafOf(text), isProved);
+      if (isProved) records.push([index, text]);
       index += 1;
     }
-    return texts;
-  }
-
-  if (line) await writer.write(`"line":${JSON.stringify(line.text)},`);
-  await writer.write('"records":[');
-  for await (const lines of batches) await writer.write(entries(lines));
-  if (!line) return await writer.write("]}");
+  if (!line) return { day, records };
   if (merkle.root() !== line.closed.root)
     throw new Error(
-      `the usage records of ${line.closed.day} are not those of its line in days.jsonl: ` +
+      `the usage records of ${day} are not those of its line in days.jsonl: ` +
         "'seal verify' says what is wrong",
     );
-  await writer.write(`],"hashes":${JSON.stringify(separator === "" ? [] : merkle.hashes())}}`);
-}
-
-/** Writes the pieces of a JSON object, and signs them at its end. */
-interface SignedWriter {
-  write(text: string): Promise<void>;
-  /** The object ends here. */
-  finish(): Promise<void>;
-}
-
-function createSignedWriter(print: Print, signer: Signer): SignedWriter {
-  const digest = createHash("sha256");
-  return {
-    async write(text) {
-      digest.update(text);
-      await print(text);
-    },
-    async finish() {
-      const signature = signer.signatureOf(digest.update("}").digest());
-      await print(`,"signature":"${signature}"}\n`);
-    },
-  };
+  return { day, line: line.text, records, hashes: merkle.hashes() };
 }

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { dayOf, isDay } from "../records/index.ts";
+import { dayOf, isCalendarDay } from "../records/index.ts";
 import { lineOf, syncUsage, type BooksFiles } from "../usage/index.ts";
 import { hasSpendLog, withBooks } from "../books/index.ts";
 import { seals } from "./settings.ts";
@@ -41,7 +41,7 @@ export const headCommand: Command = {
       value: "YYYY-MM-DD",
       meaning: "the line of this day, which is closed",
       fallback: "one of this moment",
-      test: (text) => isDay(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text),
+      test: isCalendarDay,
       expected: "a day such as 2026-11-30",
     },
   },

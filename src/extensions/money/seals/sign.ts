@@ -41,17 +41,13 @@ const hexOf = (key: KeyObject): string =>
 
 const digestOf = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-/** Signs for a data_dir. The key is read, or made, when it is first needed. */
+/** Signs for a data_dir. The key is read, or made, whenever it is needed. */
 export function createSigner(dataDir: string): Signer {
-  let known: KeyObject | undefined;
-  function key(): KeyObject {
-    known ??= readKey(dataDir);
-    return known;
-  }
-  const signatureOf = (digest: Buffer): string => sign(null, digest, key()).toString("hex");
+  const signatureOf = (digest: Buffer): string =>
+    sign(null, digest, readKey(dataDir)).toString("hex");
   return {
     get publicHex() {
-      return hexOf(createPublicKey(key()));
+      return hexOf(createPublicKey(readKey(dataDir)));
     },
     sign: (json) => `${json.slice(0, -1)},"signature":"${signatureOf(digestOf(json))}"}`,
     signatureOf,

@@ -10,38 +10,35 @@ import {
 } from "../../../command-line/command.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { withBooks } from "../books/index.ts";
-import { hasFileStore } from "../usage/index.ts";
+import { booksToProve } from "../proof/index.ts";
 import { keptTexts, type Trust, type Verified } from "./kept.ts";
 import { publicHexOf } from "./sign.ts";
-import { verifyBooks, type Verification } from "./verify.ts";
-import { isStatement, verifyStatement, type StatementVerification } from "./verify-statement.ts";
+import { verifyBooks } from "./verify.ts";
+import { isStatement, verifyStatement } from "./verify-statement.ts";
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<number | void> {
   const path = args.operand;
   if (path === "") return await runConfigured(args, terminal);
+  return await answer(await verifyPath(path, trustOf(args)), args, terminal);
+}
+
+async function verifyPath(path: string, trust: Trust) {
   if (!existsSync(path)) throw new Error(`${path} is not there`);
-  const trust = trustOf(args);
-  if (!statSync(path).isDirectory()) {
-    const result = verifyFile(path, trust);
-    return await answer(result, statementLines(result), args, terminal);
-  }
+  if (!statSync(path).isDirectory()) return verifyStatement(readStatement(path), trust);
   const names = ["spend", "usage", "days.jsonl"];
   if (!names.some((name) => existsSync(join(path, name))))
     throw new Error(`${path} holds no books: it has none of ${names.join(", ")}`);
-  const result = await verifyBooks(resolve(path), { trust });
-  return await answer(result, booksLines(result), args, terminal);
+  const records = existsSync(join(path, "usage")) ? "files" : undefined;
+  return await verifyBooks({ dataDir: resolve(path), records }, trust);
 }
 
 /** Verifies the data_dir of the configuration, and the usage records where they are. */
-const runConfigured = withBooks(async ({ books, config, args, terminal }) => {
-  const { dataDir, spendDir, store, retention } = books;
-  if (!existsSync(spendDir)) throw new Error(`there is no spend log in ${dataDir}`);
-  const result = await verifyBooks(dataDir, {
-    trust: trustOf(args),
-    records: hasFileStore(config) ? "files" : store,
-    mayBeGone: retention.isExpired,
-  });
-  return await answer(result, booksLines(result), args, terminal);
+const runConfigured = withBooks(async (context) => {
+  const { books, args, terminal } = context;
+  if (!existsSync(books.spendDir)) throw new Error(`there is no spend log in ${books.dataDir}`);
+  // No pass may copy into the store meanwhile: a record without lines would look inserted.
+  const verified = await books.locked(() => verifyBooks(booksToProve(context), trustOf(args)));
+  return await answer(verified, args, terminal);
 });
 
 function trustOf({ values }: CommandArguments): Trust {
@@ -68,7 +65,7 @@ function readPublicKey(path: string): string {
   }
 }
 
-function verifyFile(path: string, trust: Trust): StatementVerification {
+function readStatement(path: string): string {
   const text = readFileSync(path, "utf8");
   if (!isStatement(text))
     throw new UsageError(
@@ -76,52 +73,12 @@ function verifyFile(path: string, trust: Trust): StatementVerification {
         "segments and usage records are verified with their data_dir",
     );
   if (!parseJson(text)) throw new Error(`${path} cannot be read: it was cut off or damaged`);
-  return verifyStatement(text, trust);
-}
-
-/** What is proved of books, for people. */
-function booksLines(result: Verification): readonly string[] {
-  const { heads, segments, gone, days, awaited } = result;
-  const lines = [
-    heads.count > 0
-      ? `days.jsonl: ${heads.count} closed days, from ${heads.from} to ${heads.to}`
-      : "days.jsonl: no day was closed",
-  ];
-  for (const { file, lines: count, by } of gone)
-    lines.push(`${file}: gone; ${count} lines were proved by ${by} until it was deleted`);
-  for (const { file, lines: count, proved, by, torn_bytes: torn } of segments) {
-    const proof = by === null ? "none proved yet" : `${proved} proved by ${by}`;
-    const end = `; its last line is torn: ${torn} bytes that count for nothing`;
-    lines.push(`${file}: ${count} lines, ${proof}${torn > 0 ? end : ""}`);
-  }
-  for (const { day, records, by_line, by_log } of days ?? []) {
-    const proof = by_line
-      ? "proved by the line of the day"
-      : `${by_log} of them as the spend log has them`;
-    lines.push(`usage records of ${day}: ${records}, ${proof}`);
-  }
-  if (!days)
-    lines.push("usage records: there are none in files here, and nothing is said of others");
-  if (awaited > 0) lines.push(`on the way into the usage records: ${awaited} requests`);
-  return lines;
-}
-
-/** What is proved of a statement, for people. */
-function statementLines(result: StatementVerification): readonly string[] {
-  const { account, month, records, by_head, not_proved, compared } = result;
-  return [
-    `statement of ${account} for ${month}: ${records} records: ${by_head} proved by the lines of ` +
-      `closed days, ${not_proved} of days that were open`,
-    compared.length > 0
-      ? `compared with heads that were kept: ${compared.join(", ")}`
-      : "compared with no head that was kept elsewhere",
-  ];
+  return text;
 }
 
 /** Without findings nothing was changed, unless there is nothing that could show a change. */
 async function answer(
-  result: Verified,
-  lines: readonly string[],
+  { result, lines }: { readonly result: Verified; readonly lines: readonly string[] },
   args: CommandArguments,
   terminal: Terminal,
 ): Promise<number> {

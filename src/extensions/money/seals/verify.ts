@@ -1,95 +1,81 @@
 // Verifies a data_dir by its files alone, the public key, and what was kept elsewhere.
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { sha256 } from "../../../core/hash.ts";
 import type { DaysLine } from "../days/index.ts";
 import {
   createFindings,
   proveBooks,
   readDayLines,
+  type BooksProof,
+  type BooksToProve,
   type DayLine,
-  type Findings,
-  type GoneSegment,
-  type ProofOptions,
   type DayProof,
-  type SegmentProof,
+  type Findings,
 } from "../proof/index.ts";
-import { isHead, readKept, type Trust, type Verified } from "./kept.ts";
+import { isHead, readKept, type Trust } from "./kept.ts";
 import { isSignedBy } from "./sign.ts";
 
-/** What is proved of the records of a day. */
-export interface DayVerification {
-  /** `YYYY-MM-DD` in UTC. */
-  readonly day: string;
-  /** How many there are. */
-  readonly records: number;
-  /** Whether days.jsonl has exactly these. False: the day is open, or its records were changed. */
-  readonly by_line: boolean;
-  /** Records that are as the spend log has them. */
-  readonly by_log: number;
-}
-
-/** What a verification found. `seal verify --json` prints it. */
-export interface Verification extends Verified {
-  /** The lines of closed days. */
-  readonly heads: {
-    readonly count: number;
-    readonly from: string | null;
-    readonly to: string | null;
-  };
-  /** Those that are there. */
-  readonly segments: readonly SegmentProof[];
-  /** Segments that days.jsonl names and that are not there any more. */
-  readonly gone: readonly GoneSegment[];
-  /** Null: the usage records are not in files of this folder, and nothing is said of them. */
-  readonly days: readonly DayVerification[] | null;
-  /** Settled requests that the projection had not copied yet when the verification began. */
-  readonly awaited: number;
-}
-
-/** What is known of the books besides their files. */
-export interface VerifyOptions extends Pick<ProofOptions, "records" | "mayBeGone"> {
-  /** What comes from elsewhere. */
-  readonly trust: Trust;
-}
-
-/** `records` absent: they may be in files of the folder. */
-export async function verifyBooks(dataDir: string, options: VerifyOptions): Promise<Verification> {
-  const { trust, mayBeGone } = options;
+/** Verifies books with what comes from elsewhere. */
+export async function verifyBooks(books: BooksToProve, trust: Trust) {
   const findings = createFindings();
-  const dayLines = readDayLines(join(dataDir, "days.jsonl"), findings);
+  const dayLines = readDayLines(books.dataDir, findings);
   const publicKey = checkSignatures(dayLines, trust.publicKey, findings);
   const kept = readKept(trust, publicKey, findings);
   for (const line of kept) compareKept(line, dayLines, findings);
-  const { segments, gone, days } = await proveBooks({
-    dataDir,
-    dayLines,
-    heads: kept.map(({ closed }) => closed).filter(isHead),
-    records: options.records ?? (existsSync(join(dataDir, "usage")) ? "files" : undefined),
-    mayBeGone,
-    findings,
-  });
+  const heads = kept.map(({ closed }) => closed).filter(isHead);
+  const proof = await proveBooks(books, findings, dayLines, heads);
+  const { segments, gone, days } = proof;
   const list = findings.list();
-  return {
+  const [from = null, to = null] = [dayLines[0], dayLines.at(-1)].map((line) => line?.closed.day);
+  const result = {
     ok: list.length === 0 && dayLines.length + kept.length > 0,
     public_key: publicKey ?? null,
     key_stated: trust.publicKey !== undefined,
-    heads: {
-      count: dayLines.length,
-      from: dayLines[0]?.closed.day ?? null,
-      to: dayLines.at(-1)?.closed.day ?? null,
-    },
-    segments: [...segments.values()].map(({ proof }) => proof),
+    heads: { count: dayLines.length, from, to },
+    segments: [...segments.values()].map((segment) => segment.proof),
     gone,
-    days: days?.map(dayVerification) ?? null,
-    awaited: days?.reduce((sum, { counts }) => sum + counts.awaited, 0) ?? 0,
+    days: days?.map(dayResult) ?? null,
+    // Settled requests that the projection had not copied when the verification began.
+    awaited: days?.reduce((sum, { awaited }) => sum + awaited, 0) ?? 0,
     findings: list,
   };
+  const closed =
+    dayLines.length > 0
+      ? `days.jsonl: ${dayLines.length} closed days, from ${from} to ${to}`
+      : "days.jsonl: no day was closed";
+  const way = `on the way into the usage records: ${result.awaited} requests`;
+  const lines = [closed, ...proofLines(proof), ...(result.awaited > 0 ? [way] : [])];
+  return { result, lines };
 }
 
-function dayVerification({ day, closed, counts, isProved }: DayProof): DayVerification {
-  const records = counts.changed + counts.removed + counts.unchanged + counts.left;
-  return { day, records, by_line: isProved && !!closed, by_log: counts.unchanged };
+/** `by_line`: days.jsonl has exactly these records. `by_log`: how many the spend log has so. */
+const dayResult = ({ day, closed, lines, unchanged, isProved }: DayProof) => ({
+  day,
+  records: lines,
+  by_line: isProved && closed !== undefined,
+  by_log: unchanged.records,
+});
+
+/** What is proved of segments and days, for people. */
+function proofLines({ segments, gone, days }: BooksProof): readonly string[] {
+  const lines = gone.map(
+    ({ file, lines: count, by }) =>
+      `${file}: gone; ${count} lines were proved by ${by} until it was deleted`,
+  );
+  for (const { proof } of segments.values()) {
+    const { file, lines: count, proved, by, torn_bytes: torn } = proof;
+    const state = by === null ? "none proved yet" : `${proved} proved by ${by}`;
+    const end = `; its last line is torn: ${torn} bytes that count for nothing`;
+    lines.push(`${file}: ${count} lines, ${state}${torn > 0 ? end : ""}`);
+  }
+  for (const { day, records, by_line, by_log } of days?.map(dayResult) ?? []) {
+    const state = by_line
+      ? "proved by the line of the day"
+      : `${by_log} of them as the spend log has them`;
+    lines.push(`usage records of ${day}: ${records}, ${state}`);
+  }
+  if (!days)
+    lines.push("usage records: there are none in files here, and nothing is said of others");
+  return lines;
 }
 
 /** Returns the key of the signed lines, or the stated one. Undefined: nothing is signed. */

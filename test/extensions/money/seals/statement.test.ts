@@ -47,7 +47,7 @@ before(async () => {
 });
 
 const verified = (changed: string, kept: readonly string[] = []) =>
-  verifyStatement(changed, { publicKey, kept });
+  verifyStatement(changed, { publicKey, kept }).result;
 
 /** Signs a statement anew, as somebody with the key would. */
 function forged(change: (statement: Record<string, any>) => void): string {

@@ -485,7 +485,9 @@ describe("what is so at the moment", () => {
     t.after(() => gw.child.kill("SIGKILL"));
     const url = await within(gw.address, "both processes to listen");
     const opened = await openEvents(t, gw.admin());
-    assert.equal((await opened.nth(0)).status.workers, 2);
+    // A look leaves out a process that is too busy to answer in time.
+    let looks = 0;
+    while ((await opened.nth(looks)).status.workers < 2) looks += 1;
     assert.equal((await opened.nth(0)).address, url);
     const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
     const answers = await Promise.all(
