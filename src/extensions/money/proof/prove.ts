@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createCoverage, type ClosedDay, type Coverage } from "../days/index.ts";
-import { segmentsIn, notRegularFiles } from "../ledger/index.ts";
+import { segmentsIn } from "../ledger/index.ts";
 import type { LogCursor, UsageStore } from "../records/index.ts";
 import type { DayLine } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
@@ -70,7 +70,6 @@ export async function proveBooks(options: ProofOptions): Promise<BooksProof> {
       : records && (await sourceOfStore(records, closedDays));
   const segments = new Map<string, ProvedSegment>();
   const hasLog = existsSync(spendDir);
-  for (const text of hasLog ? notRegularFiles(spendDir) : []) findings.add("spend", text);
   for (const name of hasLog ? segmentsIn(spendDir) : []) {
     const listings = [...coverage.of(name), ...headListings(heads, name)];
     const known = { name, spendDir, listings, cursor: source?.cursor[name], lastDay };
