@@ -2,10 +2,9 @@
 // with 1.
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { BooksFault } from "../usage/index.ts";
+import { BooksFault, copySettled } from "../usage/index.ts";
 import {
   bookSizes,
-  copyShown,
   hasSpendLog,
   withBooks,
   withProgress,
@@ -34,7 +33,7 @@ const run = withBooks(async (context) => {
   const { books, args, terminal } = context;
   const findings = createFindings();
   try {
-    if (hasSpendLog(context)) await copyShown(context);
+    if (hasSpendLog(context)) await copySettled(context.books);
   } catch (error) {
     if (!(error instanceof BooksFault)) throw error;
     findings.add("the books", error.message);

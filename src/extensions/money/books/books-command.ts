@@ -7,14 +7,8 @@ import type { Config } from "../../../core/config.ts";
 import type { Installed } from "../../../core/extension/installer.ts";
 import type { Command, CommandArguments, Terminal } from "../../../command-line/command.ts";
 import { watchReading } from "../days/index.ts";
-import type { SegmentCursor, StoreFault } from "../records/index.ts";
-import {
-  copySettled,
-  hasFileStore,
-  openBooks,
-  type BooksFiles,
-  type SyncResult,
-} from "../usage/index.ts";
+import type { StoreFault } from "../records/index.ts";
+import { copySettled, hasFileStore, openBooks, type BooksFiles } from "../usage/index.ts";
 
 /** What a command on the books works with. */
 export interface BooksContext {
@@ -49,7 +43,7 @@ export const withBooks =
 export const withCopiedBooks = (work: BooksWork): Command["run"] =>
   withBooks(async (context) => {
     if (hasSpendLog(context)) {
-      const { faults } = await copyShown(context);
+      const { faults } = await copySettled(context.books);
       warnOf(context.terminal, faults);
     }
     return await work(context);
@@ -103,23 +97,4 @@ export async function withProgress<T>(
   if (!terminal.progress) return await work();
   const progress = terminal.progress.begin(label, await total());
   return await watchReading(progress.add, work).finally(progress.end);
-}
-
-/** Runs a pass, as copySettled(); a terminal shows its progress. */
-export const copyShown = (context: BooksContext): Promise<SyncResult> =>
-  withProgress(
-    context,
-    "copying what was settled",
-    () => pendingBytes(context.books),
-    () => copySettled(context.books),
-  );
-
-/** Bytes of the spend log that are not copied yet. */
-async function pendingBytes({ spendDir, store }: BooksFiles): Promise<number> {
-  // The pass itself reports a broken cursor.
-  const cursor = await store.cursor().catch(() => ({}));
-  return Object.values<SegmentCursor>(cursor).reduce(
-    (left, { bytes }) => Math.max(0, left - bytes),
-    bytesIn(spendDir),
-  );
 }

@@ -1,7 +1,6 @@
 // The extension, and what the commands on the books have in common.
 export {
   bookSizes,
-  copyShown,
   hasSpendLog,
   withBooks,
   withCopiedBooks,

@@ -1,15 +1,14 @@
 // `usage sync`: copies settled requests into the usage records, once or again and again.
 import { setTimeout as sleep } from "node:timers/promises";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { copyShown, warnOf, withBooks } from "./books-command.ts";
-import { usage, type SyncResult } from "../usage/index.ts";
+import { warnOf, withBooks } from "./books-command.ts";
+import { copySettled, usage, type SyncResult } from "../usage/index.ts";
 
 /**
  * With --once one pass, whose error ends the command; else a pass every usage.sync_ms until the
  * command is stopped.
  */
-const run = withBooks(async (context) => {
-  const { config, args, terminal } = context;
+const run = withBooks(async ({ books, config, args, terminal }) => {
   const once = args.values["once"] !== undefined;
   /** The warnings of the pass before, which are not repeated. */
   let known = new Set<string>();
@@ -22,10 +21,10 @@ const run = withBooks(async (context) => {
       await terminal.answer(args, { copied }, `${copied} usage records copied\n`);
   }
 
-  if (once) return await report(await copyShown(context));
+  if (once) return await report(await copySettled(books));
   while (!terminal.stopped.aborted) {
     try {
-      await report(await copyShown(context));
+      await report(await copySettled(books));
     } catch (error) {
       terminal.warn((error as Error).message);
     }

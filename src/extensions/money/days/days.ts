@@ -11,6 +11,9 @@ import { isDay } from "../records/index.ts";
 /** What mends a file of the books that is not as it was left, for the operator. */
 export const MENDING = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
 
+/** A file of the books is damaged or lost. Nothing is written until somebody has mended it. */
+export class BooksFault extends Error {}
+
 /** A segment of the spend log as it was when a day was closed. */
 export interface DaySegment {
   /** Its file name. */
@@ -65,7 +68,7 @@ export interface DaysLine {
 export interface Days {
   /** The path of the file. */
   readonly path: string;
-  /** All lines. Throws an error that names the line if one cannot be read. */
+  /** All lines. Throws a BooksFault if the file is shorter than it was, or a line is none. */
   all(): readonly DaysLine[];
   /** The last day that is closed. Empty, which is before all days: none. */
   lastDay(): string;
@@ -99,7 +102,7 @@ export function createDays(path: string): Days {
     const size = found?.size ?? 0;
     if (size === knownSize) return known;
     // Days that are closed would be closed again, without their records.
-    if (size < knownBytes) throw new Error(brokenFile(path, found ? size : -1, knownBytes));
+    if (size < knownBytes) throw new BooksFault(brokenFile(path, found ? size : -1, knownBytes));
     const bytes = size === 0 ? Buffer.alloc(0) : readFileSync(path);
     // A last line without an end was cut short by a power failure: its day is not closed.
     const whole = bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
@@ -112,7 +115,7 @@ export function createDays(path: string): Days {
   function parse(text: string, index: number): DaysLine {
     const closed = parseClosedDay(text);
     if (!closed)
-      throw new Error(`${path}: line ${index + 1} is no line of a closed day: ${MENDING}`);
+      throw new BooksFault(`${path}: line ${index + 1} is no line of a closed day: ${MENDING}`);
     return { text, closed };
   }
 

@@ -1,6 +1,7 @@
 // What the extensions that read the files of the books have in common.
 export { createCoverage, type Coverage, type Listing } from "./coverage.ts";
 export {
+  BooksFault,
   brokenFile,
   createDays,
   MENDING,

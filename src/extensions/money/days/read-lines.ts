@@ -21,8 +21,6 @@ export interface ReadOptions {
   readonly from?: number | undefined;
   /** The first byte that is not read any more. Absent: the end of the file. */
   readonly to?: number | undefined;
-  /** How much is read at once, in bytes. Absent: 512 KiB. */
-  readonly batchBytes?: number;
 }
 
 /** Who wants to know how much is read: the work that runs inside of watchReading(). */
@@ -37,13 +35,13 @@ export const watchReading = <T>(
 /** Yields whole lines. A last line without its end is left out: it is being written, or torn. */
 export async function* readLines(
   path: string,
-  { from = 0, to = Infinity, batchBytes = BATCH_BYTES }: ReadOptions = {},
+  { from = 0, to = Infinity }: ReadOptions = {},
 ): AsyncGenerator<LineBatch> {
   if (from >= to) return;
   const watch = watchers.getStore();
   let rest = Buffer.alloc(0);
   let end = from;
-  const stream = createReadStream(path, { start: from, end: to - 1, highWaterMark: batchBytes });
+  const stream = createReadStream(path, { start: from, end: to - 1, highWaterMark: BATCH_BYTES });
   for await (const chunk of stream) {
     watch?.((chunk as Buffer).length);
     const bytes = Buffer.concat([rest, chunk as Buffer]);

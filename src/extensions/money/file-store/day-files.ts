@@ -119,14 +119,12 @@ export function createDayFiles(dir: string, closedDays: Days): DayFiles {
       const known = closedDays.of(day)?.closed.file_bytes ?? bytes;
       if (bytes !== known)
         throw new Error(`${day} was closed with ${known} bytes of records, not ${bytes}`);
-      const cursor = readCursorIfWhole(cursorFile);
-      const { [day]: before = 0, ...others } = cursor.days;
-      // Until the rename the old file counts, and after it the new one: the smaller size is true of
-      // both.
-      await write({ ...cursor, days: { ...others, [day]: Math.min(bytes, before) } });
       await rename(draft, pathOf(day));
       await syncToDisk(dir);
-      await write({ ...cursor, days: { ...others, [day]: bytes } });
+      const cursor = readCursorIfWhole(cursorFile);
+      // Only a rebuild changes the size. If it dies before this, only another rebuild goes on.
+      if (!isClosed(day) && cursor.days[day] !== bytes)
+        await write({ ...cursor, days: { ...cursor.days, [day]: bytes } });
     },
   };
 }

@@ -14,12 +14,6 @@ import { socketOf } from "./segment-names.ts";
  */
 const LOOK_MS = 10;
 
-/**
- * What must fit on the disk before requests are taken again. Blanks without a line end look like an
- * unfinished line.
- */
-const PROBE = Buffer.alloc(64 * 1024, " ");
-
 /** The open file of a segment. Its methods throw what the system says. */
 export interface SegmentFile {
   /** The file name. */
@@ -30,10 +24,8 @@ export interface SegmentFile {
   look(): void;
   /** Adds a line to those that the next write() writes. */
   add(line: string): void;
-  /** Writes all lines that were added, or throws. The next call goes on where this one stopped. */
+  /** Writes all lines that were added, or throws. If it throws, the next call writes them. */
   write(): void;
-  /** Finds out whether something can be written. */
-  probe(): void;
   /** Brings everything written until now to the disk. */
   sync(): Promise<void>;
   /** Gives up the claim. Nothing can be written any more. */
@@ -71,8 +63,6 @@ function openFile(path: string, release: () => void, fault: LogFault, clock: Clo
   const isHeld = (): boolean => socket !== undefined && inodeOf(socketOf(path)) === socket;
   let lookedAt = clock.monotonic();
   let lines = "";
-  /** The rest of lines that the disk took in part. It comes before `lines`. */
-  let rest: Buffer = Buffer.alloc(0);
   let size = 0;
   let synced = 0;
 
@@ -118,24 +108,18 @@ function openFile(path: string, release: () => void, fault: LogFault, clock: Clo
     },
     write() {
       assertMayWrite();
-      let written = 0;
-      // Node writes a string in less time than it takes to make a Buffer of it.
-      if (rest.length === 0) written = writeSync(fd, lines);
-      size += written;
-      if (written < Buffer.byteLength(lines))
-        rest = Buffer.concat([rest, Buffer.from(lines).subarray(written)]);
-      lines = "";
-      while (rest.length > 0) {
-        const more = writeSync(fd, rest);
-        size += more;
-        rest = rest.subarray(more);
-      }
-    },
-    probe() {
+      if (lines === "") return;
       try {
-        for (let at = 0; at < PROBE.length; ) at += writeSync(fd, PROBE, at);
-      } finally {
+        // Node writes a string in less time than it takes to make a Buffer of it.
+        let written = writeSync(fd, lines);
+        const bytes = Buffer.byteLength(lines);
+        while (written < bytes) written += writeSync(fd, Buffer.from(lines), written);
+        size += bytes;
+        lines = "";
+      } catch (error) {
+        // A full disk may have taken a part.
         ftruncateSync(fd, size);
+        throw error;
       }
     },
     async sync() {

@@ -2,8 +2,7 @@
 // segment that a process writes its socket (`.sock`), which answers while the process lives. If it
 // does not answer, another process may take the segment over and puts its own socket there. The
 // process that lost its socket notices that the file is another one, or is gone.
-import { existsSync, readdirSync, statSync, type Dirent } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
 import { isLockHeld } from "../../scale/data-files/index.ts";
 
 const SEGMENT_NAME = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/;
@@ -29,30 +28,7 @@ export function nextNumber(day: string, names: readonly string[]): number {
 }
 
 /** The names of the segments in a folder, oldest first. */
-export const segmentsIn = (dir: string): string[] => namesIn(dir, true);
-
-/** A sentence for each entry of a folder that is named like a segment but is no regular file. */
-export const notRegularFiles = (dir: string): string[] =>
-  namesIn(dir, false).map(
-    (name) =>
-      `${join(dir, name)} is named like a segment of the spend log, but is no regular file: ` +
-      "it cannot be read, and should be moved away",
-  );
-
-/** What is named like a segment, oldest first: the regular files, or everything else. */
-function namesIn(dir: string, files: boolean): string[] {
-  return readdirSync(dir, { withFileTypes: true })
-    .filter(({ name }) => SEGMENT_NAME.test(name))
-    .filter((entry) => (entry.isFile() || isLinkToFile(dir, entry)) === files)
-    .map(({ name }) => name)
+export const segmentsIn = (dir: string): string[] =>
+  readdirSync(dir)
+    .filter((name) => SEGMENT_NAME.test(name))
     .sort();
-}
-
-function isLinkToFile(dir: string, entry: Dirent): boolean {
-  if (!entry.isSymbolicLink()) return false;
-  try {
-    return statSync(join(dir, entry.name)).isFile();
-  } catch {
-    return false; // The link leads nowhere, or to itself.
-  }
-}

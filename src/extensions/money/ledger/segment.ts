@@ -1,5 +1,6 @@
 // The requests of a segment that this process writes. All lines of one turn of the event loop leave
 // in one write.
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import type { LogFault } from "./log-fault.ts";
 import type { SegmentFile } from "./segment-file.ts";
 
@@ -27,85 +28,69 @@ export interface Segment {
   close(): Promise<void>;
 }
 
-/** The promise of one write, which all requests with a line in it share. */
-interface SharedPromise {
-  readonly promise: Promise<void>;
-  resolve(): void;
-  reject(error: Error): void;
-}
-
-function createSharedPromise(): SharedPromise {
-  let ends = { resolve: (): void => undefined, reject: (_: Error): void => undefined };
-  const promise = new Promise<void>((resolve, reject) => {
-    ends = { resolve, reject };
-  });
-  return { promise, ...ends };
+/** What the lines of one turn of the event loop wait for. */
+interface Turn {
+  /** Resolves when they are written; rejects with the 503. */
+  readonly opened: Promise<void>;
+  /** Resolves when they are written, perhaps by a later turn. */
+  readonly settled: Promise<void>;
 }
 
 /** A segment without requests. */
 export function createSegment(file: SegmentFile, fault: LogFault): Segment {
-  let isScheduled = false;
-  /** Resolves when the open lines of this turn are written. Undefined: there are none. */
-  let opened: SharedPromise | undefined;
-  /** What settle() returned for lines that are not written, of this turn or of failed writes. */
-  let replies: SharedPromise | undefined;
+  /** Undefined: no line was added in this turn. */
+  let turn: Turn | undefined;
+  /** Release the replies whose settle lines could not be written. */
+  let replies: (() => void)[] = [];
   /** Settle lines that are not written yet. */
   let settles = 0;
   let unsettled = 0;
   let allSettled = (): void => undefined;
 
   function releaseReplies(): void {
-    const released = replies;
-    replies = undefined;
-    released?.resolve();
+    for (const release of replies) release();
+    replies = [];
   }
 
   function flush(): void {
-    const requests = opened; // Later requests wait for the next write.
-    opened = undefined;
-    try {
-      file.write();
-    } catch (error) {
-      const refusal = fault.failed(error);
-      requests?.reject(refusal);
-      throw error;
-    }
-    requests?.resolve();
+    file.write();
     unsettled -= settles;
     settles = 0;
     releaseReplies();
     if (unsettled === 0) allSettled();
   }
 
-  function endTurn(): void {
-    isScheduled = false;
-    try {
-      flush();
-    } catch {
-      // flush() has rejected the open lines. Settle lines wait: the log tries again.
-    }
+  function add(line: string): Turn {
+    file.add(line);
+    turn ??= createTurn();
+    return turn;
   }
 
-  function add(line: string): void {
-    file.add(line);
-    if (isScheduled) return;
-    isScheduled = true;
-    setImmediate(endTurn);
+  function createTurn(): Turn {
+    const opened = new Promise<void>((resolve, reject) => {
+      setImmediate(() => {
+        turn = undefined;
+        try {
+          flush();
+          resolve();
+        } catch (error) {
+          reject(fault.failed(error));
+        }
+      });
+    });
+    const settled = opened.catch(() => new Promise<void>((resolve) => replies.push(resolve)));
+    return { opened, settled };
   }
 
   return {
     file,
     open(line) {
-      add(line);
       unsettled += 1;
-      opened ??= createSharedPromise();
-      return opened.promise;
+      return add(line).opened;
     },
     settle(line) {
-      add(line);
       settles += 1;
-      replies ??= createSharedPromise();
-      return replies.promise;
+      return add(line).settled;
     },
     unsettled: () => unsettled,
     whenSettled: () =>
@@ -121,6 +106,7 @@ export function createSegment(file: SegmentFile, fault: LogFault): Segment {
         await file.sync();
       } catch (error) {
         fault.failed(error);
+        await endOfTurn(); // Then the last settle lines have failed too.
         releaseReplies();
       }
       file.close();

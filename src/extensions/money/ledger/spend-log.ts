@@ -111,7 +111,6 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
       await rotate();
       if (fault.mayPass()) {
         for (const segment of segments) segment.flush();
-        for (const { file } of segments) file.probe();
         fault.recovered();
       }
       await closeSettled();

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { BooksContext } from "../books/index.ts";
 import { createCoverage, type ClosedDay } from "../days/index.ts";
-import { notRegularFiles, segmentsIn } from "../ledger/index.ts";
+import { segmentsIn } from "../ledger/index.ts";
 import type { UsageStore } from "../records/index.ts";
 import { hasFileStore } from "../usage/index.ts";
 import { readDayLines } from "./day-lines.ts";
@@ -73,7 +73,6 @@ export async function proveBooks(
   const context = { spendDir, coverage, heads, cursor: source?.cursor ?? {}, findings };
   const segments = new Map<string, ProvedSegment>();
   const hasLog = existsSync(spendDir);
-  for (const text of hasLog ? notRegularFiles(spendDir) : []) findings.add("spend", text);
   for (const name of hasLog ? segmentsIn(spendDir) : [])
     segments.set(name, await proveSegment(name, context));
   const gone = findGone(context, segments, mayBeGone);

@@ -2,14 +2,9 @@
 // sums of them, and the contract of the stores that keep them.
 export * from "./amounts.ts";
 export * from "./details.ts";
-export { dayAfter, dayOf, isCalendarDay, isDay, isoTime } from "./iso-time.ts";
+export * from "./iso-time.ts";
 export * from "./line-text.ts";
-export {
-  parseSpendLine,
-  type OpenRecord,
-  type SettleRecord,
-  type SpendRecord,
-} from "./spend-lines.ts";
+export * from "./spend-lines.ts";
 export * from "./store.ts";
 export * from "./sums.ts";
 export * from "./usage-record.ts";

@@ -1,7 +1,6 @@
 // Closes days. A day closes when it is over and every request that began on it is settled and
 // copied: its records are put in the order of the log, and its line is added to days.jsonl.
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import { sha256 } from "../../../core/hash.ts";
 import {
@@ -20,6 +19,7 @@ import {
   createCoverage,
   createMerkleRoot,
   leafOf,
+  readLines,
   type ClosedDay,
   type DaySegment,
   type DaysLine,
@@ -78,13 +78,15 @@ export async function lineOf(
   const before = days.all();
   const last = before.at(-1);
   const segments = await segmentsSince(books, before, cursor);
-  const records = await recordsOf(books, recordDays);
+  const adder = createRecordAdder();
+  for (const each of recordDays)
+    for await (const lines of books.store.linesOf(each)) adder.add(lines);
   const closed: ClosedDay = {
     day,
     number: (last?.closed.number ?? 0) + 1,
     previous: last ? sha256(last.text) : null,
     segments,
-    ...records,
+    ...adder.result(),
     made_at: new Date(clock.now()).toISOString(),
   };
   const text = JSON.stringify(signer ? { ...closed, public_key: signer.publicHex } : closed);
@@ -111,13 +113,13 @@ async function segmentsSince(
 /** The hash of the first bytes of a segment, and the spend_id of its first line. */
 async function hashOfSegment(
   path: string,
-  bytes: number,
+  to: number,
 ): Promise<Pick<DaySegment, "first" | "sha256">> {
   const hash = createHash("sha256");
   let head = "";
-  for await (const chunk of createReadStream(path, { end: Math.max(0, bytes - 1) })) {
-    if (head === "") head = (chunk as Buffer).toString("latin1", 0, 256);
-    hash.update(chunk as Buffer);
+  for await (const batch of readLines(path, { to })) {
+    head ||= batch.lines[0]!;
+    hash.update(batch.bytes);
   }
   return { first: /"spend_id":"(\w+)"/.exec(head)?.[1] ?? "", sha256: hash.digest("hex") };
 }
@@ -172,14 +174,4 @@ export function differencesFrom(line: ClosedDay, found: DayRecords): readonly st
     if (is === was) return [];
     return [member === "file_sha256" || member === "root" ? member : `${member} ${is}, not ${was}`];
   });
-}
-
-/** What the line of a day states about the records of these days. */
-async function recordsOf(
-  { store }: Pick<BooksFiles, "store">,
-  days: readonly string[],
-): Promise<DayRecords> {
-  const adder = createRecordAdder();
-  for (const day of days) for await (const lines of store.linesOf(day)) adder.add(lines);
-  return adder.result();
 }

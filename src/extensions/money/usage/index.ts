@@ -1,4 +1,5 @@
 // The projection of the spend log into usage records, and the books that it works on.
+export { BooksFault } from "../days/index.ts";
 export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 export { createRecordAdder, differencesFrom, lineOf, type RecordAdder } from "./close-days.ts";
 export {
@@ -11,4 +12,4 @@ export { hasFileStore, usage } from "./settings.ts";
 export { shareBooks, type SharedBooks } from "./shared-books.ts";
 export { signerSlot, type Signer } from "./signer.ts";
 export { statementSealerSlot, type StatementToSeal } from "./statement-sealer.ts";
-export { BooksFault, copySettled, syncUsage, type SyncResult } from "./sync.ts";
+export { copySettled, syncUsage, type SyncResult } from "./sync.ts";

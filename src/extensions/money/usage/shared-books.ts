@@ -41,15 +41,12 @@ export function shareBooks(config: Config, options: BooksOptions): SharedBooks {
   const shared = opened.get(config) ?? { books: open(config, options), users: 0 };
   opened.set(config, shared);
   shared.users += 1;
-  let isClosed = false;
   return {
     ...shared.books,
     async close() {
-      if (isClosed) return;
-      isClosed = true;
       shared.users -= 1;
       if (shared.users > 0) return;
-      if (opened.get(config) === shared) opened.delete(config);
+      opened.delete(config);
       await shared.books.files.store.close();
     },
   };
@@ -62,11 +59,8 @@ function open(config: Config, options: BooksOptions): OpenBooks["books"] {
   /** The pass that has not begun. What is settled after its beginning it may not see. */
   let next: Promise<SyncResult> | undefined;
   let copiedAt = -Infinity; // An earlier process may have left any amount.
-  let fault: string | null = null;
-  /** The faults that the pass before has worked around. */
+  /** The faults of the pass before. */
   let known: readonly string[] = [];
-  /** Whether the pass before has failed: a fault that is worked around must not hide that. */
-  let isFailing = false;
 
   async function pass(): Promise<SyncResult> {
     next = undefined;
@@ -74,30 +68,22 @@ function open(config: Config, options: BooksOptions): OpenBooks["books"] {
     try {
       const result = await files.locked(() => syncUsage(files), PATIENCE_MS);
       copiedAt = began;
-      worked(result.faults);
+      report(result.faults);
       return result;
     } catch (error) {
+      const detail = `the spend log waits: ${(error as Error).message}`;
       // Another process works on the books: that one copies.
-      if (!(error instanceof BusyError)) failed((error as Error).message);
+      if (!(error instanceof BusyError)) report([{ event: "usage_sync_failed", detail }]);
       throw error;
     }
   }
 
-  function worked(faults: readonly StoreFault[]): void {
+  function report(faults: readonly Omit<StoreFault, "blocks">[]): void {
     for (const { event, detail } of faults)
       if (!known.includes(detail)) diagnose({ event, level: "error", detail });
-    known = faults.map(({ detail }) => detail);
-    if (fault !== null && known.length === 0)
+    if (known.length > 0 && faults.length === 0)
       diagnose({ event: "usage_sync_recovered", level: "info" });
-    fault = known[0] ?? null;
-    isFailing = false;
-  }
-
-  function failed(message: string): void {
-    const detail = `the spend log waits: ${message}`;
-    if (!isFailing) diagnose({ event: "usage_sync_failed", level: "error", detail });
-    fault = message;
-    isFailing = true;
+    known = faults.map(({ detail }) => detail);
   }
 
   return {
@@ -109,7 +95,7 @@ function open(config: Config, options: BooksOptions): OpenBooks["books"] {
       }
       return next;
     },
-    syncFault: () => fault,
+    syncFault: () => known[0] ?? null,
     lagMs: () => clock.monotonic() - copiedAt,
   };
 }

@@ -3,16 +3,10 @@
 // over, and deletes old segments. One process at a time runs a pass.
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { BusyError, passesByItself, syncToDisk } from "../../scale/data-files/index.ts";
-import {
-  hasWriter,
-  segmentsIn,
-  settleInterrupted,
-  socketOf,
-  notRegularFiles,
-} from "../ledger/index.ts";
+import { BusyError, syncToDisk } from "../../scale/data-files/index.ts";
+import { hasWriter, segmentsIn, settleInterrupted, socketOf } from "../ledger/index.ts";
 import { usageRecord, type LogCursor, type StoreFault } from "../records/index.ts";
-import { brokenFile, createCoverage, type Coverage } from "../days/index.ts";
+import { BooksFault, brokenFile, createCoverage, type Coverage } from "../days/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
@@ -24,9 +18,6 @@ export interface SyncResult {
   /** What the pass found wrong and worked around. */
   readonly faults: readonly StoreFault[];
 }
-
-/** A file of the books is damaged or lost. Nothing is written until somebody has mended it. */
-export class BooksFault extends Error {}
 
 /** What a pass knows and has done so far. */
 interface Pass {
@@ -54,14 +45,12 @@ export const copySettled = (books: BooksFiles): Promise<SyncResult> =>
  * if a file of the books is not as it was left.
  */
 export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
-  const { spendDir, store, clock } = books;
+  const { spendDir, store, days, clock } = books;
   const began = clock.now();
-  const coverage = coverageOf(books);
+  const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const faults = [...(await store.inspect())];
   const blocking = faults.find(({ blocks }) => blocks);
   if (blocking) throw new BooksFault(blocking.detail);
-  for (const detail of notRegularFiles(spendDir))
-    faults.push({ event: "spend_segment_unreadable", detail, blocks: false });
   const pass: Pass = { books, coverage, cursor: await store.cursor(), copied: 0, faults };
   const there = segmentsIn(spendDir);
   assertWhole(pass, there);
@@ -79,26 +68,15 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   return { copied: pass.copied, faults };
 }
 
-/** Throws a BooksFault if days.jsonl cannot be read, unless that passes by itself. */
-function coverageOf({ days }: BooksFiles): Coverage {
-  try {
-    return createCoverage(days.all().map(({ closed }) => closed));
-  } catch (error) {
-    if (passesByItself(error)) throw error;
-    throw new BooksFault((error as Error).message);
-  }
-}
-
 /**
  * Throws a BooksFault if a copied segment is gone or shorter than its copied part, or if the cursor
  * is behind a closed day: copying those lines again would book them on other days.
  */
 function assertWhole({ books, coverage, cursor }: Pass, names: readonly string[]): void {
   const { spendDir, days, retention } = books;
-  const there = new Set(names);
   for (const [name, { bytes }] of Object.entries(cursor)) {
     const path = join(spendDir, name);
-    const size = there.has(name) ? statSync(path).size : -1;
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? -1;
     if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
   }
   for (const name of names) {
