@@ -1,5 +1,4 @@
 // Budgets that several gateways share: they stand in the Redis or Valkey server of the limits.
-import { embeddedText } from "../../../embedded.ts";
 import type { Extension } from "../../../core/extension/extension.ts";
 import { gatewayInstanceId } from "../../scale/data-files/index.ts";
 import type { SharedStore, SharingExtension, SharingOptions } from "../budgets/index.ts";
@@ -11,20 +10,9 @@ export const extension: Extension & SharingExtension = { name: "shared-budgets",
 /** Throws a ValidationError if the package of the store is missing. */
 function shareBudgets(options: SharingOptions): SharedStore | undefined {
   const { config, diagnose } = options;
-  const meanwhile = onError.of(config);
-  const script = openStoredScript(
-    config,
-    embeddedText("extensions/money/shared-budgets/script.lua"),
-    {
-      failed(message) {
-        const fate = meanwhile === "local" ? "each gateway decides by itself" : "they are refused";
-        const detail = `requests with a budget: ${fate} until the store can be asked: ${message}`;
-        diagnose({ event: "budgets_store_failed", level: "error", detail });
-      },
-      recovered: () => diagnose({ event: "budgets_store_recovered", level: "info" }),
-    },
-  );
+  const path = "extensions/money/shared-budgets/script.lua";
+  const script = openStoredScript(config, "budgets", path, diagnose);
   if (!script) return undefined;
   const gatewayId = () => gatewayInstanceId(config.data_dir);
-  return createSharedStore({ ...options, script, onError: meanwhile, gatewayId });
+  return createSharedStore({ ...options, script, onError: onError.of(config), gatewayId });
 }
