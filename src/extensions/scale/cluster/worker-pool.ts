@@ -18,8 +18,13 @@ const RETRY_MS = 1_000;
 /** A worker that has not reported by then stands still, and is left out. In milliseconds. */
 const LATE_MS = 2_000;
 
-/** The signals that a terminal sends to all processes that were started from it. */
-const GROUP_SIGNALS = ["SIGHUP", "SIGTERM", "SIGINT"];
+/**
+ * Whether it is one of the signals that a terminal sends to all processes that were started from
+ * it. One that ends a worker before Node runs the program is no fault of the worker. The first
+ * process has it too, but may hear of it only later; it then stops when all listen.
+ */
+const isForGroup = (signal: string | null): boolean =>
+  signal !== null && ["SIGHUP", "SIGTERM", "SIGINT"].includes(signal);
 
 export interface WorkerPoolOptions {
   /** The configuration at the start, with which every worker begins. */
@@ -58,6 +63,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   let stopping = false;
   cluster.setupPrimary({ serialization: "advanced", silent: true });
 
+  const isStopping = (): boolean => stopping || options.stopRequested();
+
   function start(): Promise<string> {
     const worker = cluster.fork();
     const { process: child } = worker;
@@ -83,16 +90,13 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       child.on("close", (code, signal) => {
         running.delete(worker);
         const hadListened = listening.delete(worker);
-        const isStopping = stopping || options.stopRequested();
-        // A signal to the whole process group ended it before Node ran the program. This process
-        // has had it too, but may hear of it only later; it then stops when all listen.
-        if (!hasSpoken && GROUP_SIGNALS.includes(signal ?? "") && !isStopping) {
+        if (!hasSpoken && isForGroup(signal) && !isStopping()) {
           resolve(start());
           return;
         }
         const detail = `it ended with ${signal ?? code}`;
         reject(new Error(`a worker did not begin to listen: ${detail}`));
-        if (!isStopping) replace(worker.id, detail, hadListened ? 0 : RETRY_MS);
+        if (!isStopping()) replace(worker.id, detail, hadListened ? 0 : RETRY_MS);
       });
     });
   }
