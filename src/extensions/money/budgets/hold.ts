@@ -20,7 +20,7 @@ export function createHold(accountant: Accountant) {
   /** A caller lives as long as its configuration does. */
   const spenders = new WeakMap<Caller, Spender>();
 
-  /** What the request comes to is counted without a hold too: a budget may be put in force later. */
+  /** Also what held nothing is counted: a budget may be put in force later. */
   const settling =
     ({ account, key_id }: Spender, token?: string): Hold["settle"] =>
     (settlement) =>
