@@ -5,8 +5,6 @@ import type { Config } from "../../../core/config.ts";
 import type { Offer } from "../estimates/index.ts";
 import {
   createOpening,
-  readSpent,
-  withBooks,
   type BooksContext,
   createPurses,
   type Budget,
@@ -40,17 +38,14 @@ export function createAccountant(context: BooksContext): Accountant {
   const { clock, installed } = context;
   const purses = createPurses(clock.now);
   const windows = createTokenWindows(clock.monotonic);
-  const opening = createOpening(context, purses, (before) =>
-    withBooks(context, (books) => readSpent(books, true, before)),
-  );
+  const opening = createOpening(context, purses);
   const warn = createWarnings(context.diagnose);
   const shared = installed.filled(sharedBudgetsSlot)?.({ ...context, purses, warn });
   /** By the tokens of the requests. */
   const running = new Map<string, Running>();
-  /** Of keys that have made requests: those of created keys are in no configuration. */
-  const seen = new Map<string, Budget>();
   let config: Config | undefined;
-  let configured: ReadonlyMap<string, Budget | undefined> = new Map();
+  /** By their names: those of the configuration, and of other keys that have asked since. */
+  let budgets = new Map<string, Budget | undefined>();
 
   /** How they stand. The operator is warned where much of one is spent. */
   function look(budgets: readonly Budget[]): readonly Figures[] {
@@ -75,22 +70,19 @@ export function createAccountant(context: BooksContext): Accountant {
     return { offer };
   }
 
-  /** Those of the configuration, and of other keys that have asked. */
-  function shown(): readonly Budget[] {
-    const created = [...seen.values()].filter(({ name }) => !configured.has(name));
-    return [...configured.values(), ...created].filter((budget) => budget !== undefined);
-  }
+  const shown = (): readonly Budget[] =>
+    [...budgets.values()].filter((budget) => budget !== undefined);
 
   return {
     async open(next) {
-      if (next !== config) configured = budgetsIn(next);
+      if (next !== config) budgets = budgetsIn(next);
       config = next;
       if (await opening.need(shown())) await shared?.open(shown());
     },
     async reserve(request) {
       const { spender, token, tokens } = request;
       for (const budget of spender.budgets)
-        if (budget.keyId !== null) seen.set(budget.name, budget);
+        if (!budgets.has(budget.name)) budgets.set(budget.name, budget);
       const wasKnown = opening.isKnown();
       if (!(await opening.need(spender.budgets))) return REFUSED_BY_STORE;
       // What could not be told at the start, of all budgets.
@@ -107,19 +99,19 @@ export function createAccountant(context: BooksContext): Accountant {
         tokens: decision ? decision.tokens : windows.state(spender.windows),
       };
     },
-    settle(token, { cost: spent, tokens } = { cost: 0n, tokens: 0 }) {
+    settle(token = "", outcome) {
+      if (outcome) purses.spend(outcome);
       const ended = running.get(token);
       if (!ended) return;
       running.delete(token);
       const { request, cost, admission } = ended;
       const { spender } = request;
+      const tokens = outcome?.tokens ?? 0;
       purses.hold(spender, -cost);
-      purses.spend({ ...spender, cost: spent });
       windows.correct(spender.windows, admission, tokens);
       look(spender.budgets);
       shared?.settle(request, tokens);
     },
-    spend: purses.spend,
     standing() {
       if (!opening.isKnown()) return [];
       return shared ? shared.standing(shown()) : shown().map(purses.figures);

@@ -3,15 +3,7 @@
 import type { Config } from "../../../core/config.ts";
 import { slot } from "../../../core/extension/installer.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";
-import type {
-  BooksContext,
-  Outcome,
-  Budget,
-  Figures,
-  Owner,
-  Purses,
-  Spent,
-} from "../spent/index.ts";
+import type { BooksContext, Outcome, Budget, Figures, Owner, Purses } from "../spent/index.ts";
 import type { TokenLimit, TokenState } from "./token-windows.ts";
 
 /** The account and the key that pay for a request. */
@@ -66,13 +58,12 @@ export interface Accountant {
   reserve(request: ReserveRequest): Promise<Decision>;
   /**
    * Releases the hold of the request with this token, if it has one, and counts what the request
-   * took. Absent or undefined: it was not served.
+   * took. `token` undefined: it held nothing. `outcome` absent or undefined: it was not served.
    */
-  settle(token: string, outcome?: Outcome): void;
-  /** Counts the cost of a request that held nothing. */
-  spend(spent: Spent): void;
+  settle(token: string | undefined, outcome?: Outcome): void;
   /**
-   * How the budgets of the configuration stand, and those of created keys that have asked.
+   * How the budgets of the configuration stand, and those of created keys that have asked since it
+   * is in force.
    * Undefined: another process knows.
    */
   standing(): readonly Figures[] | undefined;

@@ -10,7 +10,6 @@ import { formatMoney } from "../../../core/ledger/price.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { estimateOf } from "../estimates/index.ts";
 import { parseMoney } from "../records/index.ts";
-import type { Outcome } from "../spent/index.ts";
 import type { Accountant, Refusal, Spender } from "./contracts.ts";
 import { spenderOf } from "./limits.ts";
 import { printed } from "./status.ts";
@@ -21,13 +20,11 @@ export function createHold(accountant: Accountant) {
   /** A caller lives as long as its configuration does. */
   const spenders = new WeakMap<Caller, Spender>();
 
-  /** Holds nothing, and counts what the request comes to: a budget may be put in force later. */
-  const counted = ({ account, key_id }: Spender): Hold => ({
-    amount: undefined,
-    settle(settlement) {
-      if (settlement) accountant.spend({ account, key_id, cost: parseMoney(settlement.cost) });
-    },
-  });
+  /** Also what held nothing is counted: a budget may be put in force later. */
+  const settling =
+    ({ account, key_id }: Spender, token?: string): Hold["settle"] =>
+    (settlement) =>
+      accountant.settle(token, settlement && { account, key_id, ...takenBy(settlement) });
 
   async function held(request: AcceptedRequest, spender: Spender): Promise<Hold> {
     const hasBudget = spender.budgets.length > 0;
@@ -40,7 +37,7 @@ export function createHold(accountant: Accountant) {
       amount: hasBudget ? formatMoney(offer.cost) : undefined,
       token,
       maxTokens: offer.maxTokens,
-      settle: (settlement) => accountant.settle(token, settlement && outcomeOf(settlement)),
+      settle: settling(spender, token),
     };
   }
 
@@ -49,11 +46,11 @@ export function createHold(accountant: Accountant) {
     const spender = spenders.get(caller) ?? spenderOf(caller, config);
     spenders.set(caller, spender);
     const isBounded = spender.budgets.length > 0 || spender.windows.length > 0;
-    return isBounded ? held(request, spender) : counted(spender);
+    return isBounded ? held(request, spender) : { amount: undefined, settle: settling(spender) };
   };
 }
 
-const outcomeOf = ({ cost, usage }: Settlement): Outcome => ({
+const takenBy = ({ cost, usage }: Settlement) => ({
   cost: parseMoney(cost),
   tokens: usage.total_tokens,
 });

@@ -56,7 +56,7 @@ export function keyBudget({ key_id: keyId, account, ...row }: KeyTerms): Budget 
 }
 
 /** Of all accounts and keys in a configuration, by their names. Undefined: as above. */
-export function budgetsIn(config: Config): ReadonlyMap<string, Budget | undefined> {
+export function budgetsIn(config: Config): Map<string, Budget | undefined> {
   const budgets = new Map<string, Budget | undefined>();
   for (const account of config.accounts.keys())
     budgets.set(accountLimitName(account), accountBudget(account, config));

@@ -10,7 +10,7 @@ import {
   type Decision,
   type ReserveRequest,
 } from "./contracts.ts";
-import { readOutcomes, withBooks, type Outcome, type Spent } from "../spent/index.ts";
+import { readOutcomes, withBooks, type Outcome } from "../spent/index.ts";
 
 /** Names these calls among those of other extensions. */
 const SUBJECT = "budgets";
@@ -23,18 +23,18 @@ type Question = ReserveRequest | "open";
 /** Undefined: what was asked to be known is known, or cannot be. */
 type Answer = Decision | undefined;
 
-/** What a request came to for which something was held, or what was spent beside such requests. */
-type Note = { readonly token: string; readonly outcome: Outcome | undefined } | readonly Spent[];
+/** What requests came to: the arguments of Accountant.settle. */
+type Note = (readonly [token: string | undefined, outcome: Outcome | undefined])[];
 
 /** The accountant of a worker. */
 export function createRemoteAccountant(): Accountant {
   const first = callFirstProcess<Question, Note, Answer>(SUBJECT);
-  /** What the first process is told at the end of this turn, by key. */
-  let charges = new Map<string, Spent>();
+  /** What the first process is told at the end of this turn. */
+  let unbounded: Note = [];
 
-  function tellCharges(): void {
-    if (charges.size > 0) first.tell([...charges.values()]);
-    charges = new Map();
+  function tellUnbounded(): void {
+    if (unbounded.length > 0) first.tell(unbounded);
+    unbounded = [];
   }
 
   return {
@@ -42,16 +42,18 @@ export function createRemoteAccountant(): Accountant {
       await first.ask("open");
     },
     reserve: async (request) => (await first.ask(request)) ?? REFUSED_BY_STORE,
-    // Sent at once: the first process must have it before the client sees the end of the answer.
-    settle: (token, outcome) => first.tell({ token, outcome }),
-    spend(spent) {
-      if (charges.size === 0) setImmediate(tellCharges);
-      const before = charges.get(spent.key_id)?.cost ?? 0n;
-      charges.set(spent.key_id, { ...spent, cost: before + spent.cost });
+    settle(token, outcome) {
+      if (token === undefined) {
+        if (unbounded.length === 0) setImmediate(tellUnbounded);
+        unbounded.push([token, outcome]);
+        return;
+      }
+      // At once: the first process must have it before the client sees the end of the answer.
+      first.tell([[token, outcome]]);
     },
     standing: () => undefined,
     close() {
-      tellCharges();
+      tellUnbounded();
       first.close();
     },
   };
@@ -83,12 +85,10 @@ export function serveWorkers(host: Host): HostPart {
   }
 
   function hear(note: Note): void {
-    if (!("token" in note)) {
-      for (const spent of note) accountant().spend(spent);
-      return;
+    for (const [token = "", outcome] of note) {
+      accountant().settle(token, outcome);
+      workers.delete(token);
     }
-    accountant().settle(note.token, note.outcome);
-    workers.delete(note.token);
   }
 
   function ended(worker: number): void {

@@ -1,5 +1,4 @@
 // Budgets that several gateways share: they stand in the Redis or Valkey server of the limits.
-import { embeddedText } from "../../../embedded.ts";
 import type { Extension } from "../../../core/extension/installer.ts";
 import { gatewayInstanceId } from "../../scale/data-files/index.ts";
 import { sharedBudgetsSlot, type SharedStore, type SharingOptions } from "../budgets/index.ts";
@@ -14,20 +13,9 @@ export const extension: Extension = {
 /** Throws a ValidationError if the package of the store is missing. */
 function shareBudgets(options: SharingOptions): SharedStore | undefined {
   const { config, diagnose } = options;
-  const meanwhile = onError.of(config);
-  const script = openStoredScript(
-    config,
-    embeddedText("extensions/money/shared-budgets/script.lua"),
-    {
-      failed(message) {
-        const fate = meanwhile === "local" ? "each gateway decides by itself" : "they are refused";
-        const detail = `requests with a budget: ${fate} until the store can be asked: ${message}`;
-        diagnose({ event: "budgets_store_failed", level: "error", detail });
-      },
-      recovered: () => diagnose({ event: "budgets_store_recovered", level: "info" }),
-    },
-  );
+  const path = "extensions/money/shared-budgets/script.lua";
+  const script = openStoredScript(config, "budgets", path, diagnose);
   if (!script) return undefined;
   const gatewayId = () => gatewayInstanceId(config.data_dir);
-  return createSharedStore({ ...options, script, onError: meanwhile, gatewayId });
+  return createSharedStore({ ...options, script, onError: onError.of(config), gatewayId });
 }

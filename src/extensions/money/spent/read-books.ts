@@ -14,10 +14,8 @@ const RETRY_MS = 1_000;
 /** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
 const TOKEN_AT = "sp_".length + 8;
 
-/** What a request cost. */
-export interface Outcome {
-  /** In pico-units of the currency. */
-  readonly cost: bigint;
+/** What a request took. */
+export interface Outcome extends Spent {
   /** Those of the prompt and of the reply. */
   readonly tokens: number;
 }
@@ -68,15 +66,13 @@ export async function readOutcomes(
   const outcomes = new Map<string, Outcome>();
   const from = dayOf(clock.now() - DAY_MS);
   for await (const records of store.records({ from, ownOnly: true }))
-    for (const { usage_id, cost, total_tokens } of records) {
+    for (const { usage_id, account, key_id, cost, total_tokens } of records) {
       const token = usage_id.slice(TOKEN_AT);
-      if (tokens.has(token)) outcomes.set(token, { cost: parseMoney(cost), tokens: total_tokens });
+      const outcome = { account, key_id, cost: parseMoney(cost), tokens: total_tokens };
+      if (tokens.has(token)) outcomes.set(token, outcome);
     }
   return outcomes;
 }
-
-/** Reads what was spent before a moment, as readSpent(). Rejects if it cannot be read. */
-type ReadSpent = (before: string | undefined) => Promise<readonly Spent[]>;
 
 export interface Opening {
   /** Whether it is known what was spent before. */
@@ -89,11 +85,8 @@ export interface Opening {
 }
 
 /** `diagnose` is told once that the books cannot be read, and once that they can again. */
-export function createOpening(
-  { clock, diagnose }: Pick<BooksContext, "clock" | "diagnose">,
-  purses: Purses,
-  readSpent: ReadSpent,
-): Opening {
+export function createOpening(context: BooksContext, purses: Purses): Opening {
+  const { clock, diagnose } = context;
   const startedAt = new Date(clock.now()).toISOString();
   /** Until when the books have to be read. Undefined: nothing has been counted yet. */
   let before: string | undefined;
@@ -104,7 +97,7 @@ export function createOpening(
 
   async function load(until: string | undefined): Promise<boolean> {
     try {
-      const spent = await readSpent(until);
+      const spent = await withBooks(context, (books) => readSpent(books, true, until));
       for (const each of spent) purses.spend(each);
       isKnown = true;
       if (isFailing) diagnose({ event: "budgets_known", level: "info" });

@@ -8,7 +8,7 @@ import { withDefault } from "../../../core/schema/checker.ts";
 import { createSupervisor } from "./supervisor.ts";
 import { runWorker } from "./worker.ts";
 
-export { answerWorkers, callFirstProcess, type Caller, type Calls } from "./calls.ts";
+export { answerWorkers, callFirstProcess } from "./calls.ts";
 
 /** How many processes serve, each with connections, breakers and requests in flight of its own. */
 const workers = defineSetting("server.workers", 1, () => withDefault(integer(1, 256), 1), {

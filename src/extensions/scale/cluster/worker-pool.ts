@@ -1,17 +1,30 @@
-// The workers of one installation: started, greeted with what is in force, and replaced when they
-// die.
-import cluster from "node:cluster";
+// The workers of one installation: started, greeted with what is in force, asked for reports, and
+// replaced when they die.
+import cluster, { type Worker } from "node:cluster";
+import { on } from "node:events";
 import type { Clock } from "../../../core/clock.ts";
 import type { Report } from "../../../core/extension/report.ts";
 import type { Logs } from "../../../core/logs.ts";
-import { startChild, type Child, type ChildEnd } from "./child.ts";
-import type { ConfigMessage } from "./messages.ts";
+import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./messages.ts";
+import { readLines } from "./output.ts";
+import { closeUntaken } from "./untaken.ts";
 
 /**
  * How long to wait before a worker is started again that could not even begin to listen. In
  * milliseconds.
  */
 const RETRY_MS = 1_000;
+
+/** A worker that has not reported by then stands still, and is left out. In milliseconds. */
+const LATE_MS = 2_000;
+
+/**
+ * Whether it is one of the signals that a terminal sends to all processes that were started from
+ * it. One that ends a worker before Node runs the program is no fault of the worker. The first
+ * process has it too, but may hear of it only later; it then stops when all listen.
+ */
+const isForGroup = (signal: string | null): boolean =>
+  signal !== null && ["SIGHUP", "SIGTERM", "SIGINT"].includes(signal);
 
 export interface WorkerPoolOptions {
   /** The configuration at the start, with which every worker begins. */
@@ -35,7 +48,7 @@ export interface WorkerPool {
   start(): Promise<string>;
   /** Gives all workers another configuration. */
   configure(configuration: ConfigMessage): void;
-  /** The reports of the workers that are at hand. */
+  /** The reports of the workers that listen, but of none that does not answer in time. */
   reports(): Promise<readonly Report[]>;
   /** Tells all workers to drain. Resolves when they have ended. */
   stop(): Promise<void>;
@@ -44,51 +57,62 @@ export interface WorkerPool {
 export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { atStart, clock } = options;
   const { access, diagnostics, diagnose } = options.logs;
-  const running = new Set<Child>();
+  const running = new Set<Worker>();
+  const listening = new Set<Worker>();
   let inForce = atStart;
   let stopping = false;
   cluster.setupPrimary({ serialization: "advanced", silent: true });
 
+  const isStopping = (): boolean => stopping || options.stopRequested();
+
   function start(): Promise<string> {
+    const worker = cluster.fork();
+    const { process: child } = worker;
+    let hasSpoken = false; // by then it listens for signals itself
+    running.add(worker);
+    worker.setMaxListeners(0); // each question for a report has some
+    closeUntaken(child);
+    readLines(child.stdout!, access.writeText);
+    readLines(child.stderr!, diagnostics.writeText);
+    worker.on("error", ({ message: detail }) => {
+      if (stopping) return;
+      diagnose({ event: "worker_unreachable", level: "error", worker: worker.id, detail });
+    });
     return new Promise((resolve, reject) => {
-      const child = startChild({
-        born: greet,
-        listening: resolve,
-        failed: (message) => reject(new Error(message)),
-        accessLine: access.writeText,
-        diagnosticsLine: diagnostics.writeText,
-        unreachable(worker, detail) {
-          if (!stopping) diagnose({ event: "worker_unreachable", level: "error", worker, detail });
-        },
-        ended(end) {
-          running.delete(child);
-          const isStopping = stopping || options.stopRequested();
-          // This process has had a signal to the group too, but may hear of it only later; it then
-          // stops when all listen.
-          if (end.wasUnborn && !isStopping) {
-            resolve(start());
-            return;
-          }
-          reject(new Error(`a worker did not begin to listen: ${end.detail}`));
-          if (!isStopping) replace(child.id, end);
-        },
+      worker.on("message", ({ born, failed, listening: address }: WorkerMessage) => {
+        hasSpoken = true;
+        if (born) greet(worker);
+        if (failed !== undefined) reject(new Error(failed));
+        if (address === undefined) return;
+        listening.add(worker);
+        resolve(address);
       });
-      running.add(child);
+      child.on("close", (code, signal) => {
+        running.delete(worker);
+        const hadListened = listening.delete(worker);
+        if (!hasSpoken && isForGroup(signal) && !isStopping()) {
+          resolve(start());
+          return;
+        }
+        const detail = `it ended with ${signal ?? code}`;
+        reject(new Error(`a worker did not begin to listen: ${detail}`));
+        if (!isStopping()) replace(worker.id, detail, hadListened ? 0 : RETRY_MS);
+      });
     });
   }
 
-  function greet(child: Child): void {
+  function greet(worker: Worker): void {
     // Settings that are read at start only must be the same for all, so each begins with the first
     // configuration.
-    child.send({ configuration: atStart });
-    if (inForce !== atStart) child.send({ configuration: inForce });
-    if (stopping) child.send({ stop: true });
+    send(worker, { configuration: atStart });
+    if (inForce !== atStart) send(worker, { configuration: inForce });
+    if (stopping) send(worker, { stop: true });
   }
 
-  function replace(worker: number, { detail, hadListened }: ChildEnd): void {
-    const fate = `${detail}, and is replaced`;
-    diagnose({ event: "worker_died", level: "error", worker, detail: fate });
-    clock.after(hadListened ? 0 : RETRY_MS, () => {
+  function replace(worker: number, end: string, pauseMs: number): void {
+    const detail = `${end}, and is replaced`;
+    diagnose({ event: "worker_died", level: "error", worker, detail });
+    clock.after(pauseMs, () => {
       if (!stopping) start().catch(() => undefined);
     });
   }
@@ -97,16 +121,43 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     start,
     configure(configuration) {
       inForce = configuration;
-      for (const child of running) child.send({ configuration });
+      for (const worker of running) send(worker, { configuration });
     },
     async reports() {
-      const all = await Promise.all([...running].map((child) => child.report()));
+      const all = await Promise.all([...listening].map(reportOf));
       return all.filter((report) => report !== undefined);
     },
     async stop() {
       stopping = true;
-      for (const child of running) child.send({ stop: true });
-      await Promise.all([...running].map(({ closed }) => closed));
+      for (const worker of running) send(worker, { stop: true });
+      await Promise.all([...running].map(closed));
     },
   };
+}
+
+/** Does nothing if the worker cannot be reached any more. */
+function send(worker: Worker, message: PrimaryMessage): void {
+  if (worker.isConnected()) worker.send(message);
+}
+
+/** Resolves when the process has ended and its output has been read. */
+const closed = ({ process: child }: Worker): Promise<void> =>
+  new Promise((resolve) => {
+    child.once("close", () => resolve());
+  });
+
+/** Undefined: it ends, or does not answer in time. */
+async function reportOf(worker: Worker): Promise<Report | undefined> {
+  const until = { signal: AbortSignal.timeout(LATE_MS), close: ["exit"] };
+  const messages = on(worker, "message", until);
+  send(worker, { report: true });
+  try {
+    for await (const [message] of messages) {
+      const { report } = message as WorkerMessage;
+      if (report) return report;
+    }
+  } catch {
+    // It is late, or cannot be reached.
+  }
+  return undefined;
 }

@@ -1,26 +1,49 @@
-// A limiter whose windows are shared by any number of gateways. Slots of requests in flight are
+// A limiter whose windows are shared by any number of gateways: one script a request in Redis or
+// Valkey, carried out by the server's clock, in one round trip. Slots of requests in flight are
 // each gateway's own. While Redis is down, or slow, `on_error` decides: this gateway's own windows,
 // which have seen all that it admitted, or a refusal.
 import {
   decide,
+  WINDOW_MS,
   type AdmissionDecision,
   type AdmissionRequest,
+  type Limit,
   type Limiter,
 } from "../../../core/accounts/limiter.ts";
-import type { FiniteLimit, SharedWindows } from "./shared-windows.ts";
+import type { OnError, StoredScript } from "./store.ts";
 
-/** The behaviour while Redis cannot be reached: each gateway limits by itself, or refuses. */
-export type OnError = "local" | "refuse";
+/** A limit that is not unlimited. */
+interface FiniteLimit extends Limit {
+  readonly rpm: number;
+}
 
 /**
  * `local` has the slots of requests in flight, and the windows that decide while Redis cannot be
  * asked.
  */
 export function createSharedLimiter(
-  windows: SharedWindows,
+  { run }: Pick<StoredScript, "run">,
   local: Limiter,
   onError: OnError,
 ): Limiter {
+  /** Admits a request under all limits or none. Undefined: the store cannot be asked. */
+  async function admitShared(
+    account: string,
+    limits: readonly FiniteLimit[],
+  ): Promise<AdmissionDecision | undefined> {
+    // All windows of one account are on one node of a cluster: that of the tag in braces.
+    const keys = limits.map(({ name }) => `chat-gateway:{account ${account}}:${name}`);
+    const values = [keys.length, ...keys, WINDOW_MS, ...limits.map(({ rpm }) => rpm)];
+    const answer = await run(values.map(String));
+    if (answer === undefined) return undefined;
+    const [admitted, figures] = answer as [number, [count: number, resetMs: number][]];
+    const windows = limits.map(({ rpm }, at) => {
+      const [count, resetMs] = figures[at]!;
+      return { rpm, count, resetMs };
+    });
+    return decide(admitted === 1, windows);
+  }
+
   /** The decision without Redis, about a request that has its slot already. */
   async function admitAlone(request: AdmissionRequest): Promise<AdmissionDecision> {
     if (onError === "local") return await local.admit({ ...request, maxInFlight: null });
@@ -41,7 +64,7 @@ export function createSharedLimiter(
       const slot = await local.admit({ ...request, limits: [] });
       const limits = request.limits.filter((limit): limit is FiniteLimit => limit.rpm !== null);
       if (!slot.admitted || limits.length === 0) return slot;
-      const shared = await windows.admit(request.account, limits);
+      const shared = await admitShared(request.account, limits);
       if (shared?.admitted) remember(request, limits);
       const decision = shared ?? (await admitAlone(request));
       if (!decision.admitted) local.release(request);

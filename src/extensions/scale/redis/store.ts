@@ -3,6 +3,12 @@
 // their order.
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
+import { defineSetting } from "../../../config/setting.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Diagnose } from "../../../core/diagnose.ts";
+import { literal, withDefault } from "../../../core/schema/checker.ts";
+import { embeddedText } from "../../../embedded.ts";
+import { loadPeer } from "../stores/index.ts";
 
 /**
  * A tick is time in which this process could have heard the answer: where the process is itself at
@@ -27,18 +33,20 @@ interface Client {
 }
 
 /** The part of the package `redis` that is used. */
-export interface RedisPackage {
+interface RedisPackage {
   /** Makes a client that is not connected yet. */
   createClient(options: object): Client;
 }
 
-/** Hears of the store's condition, once each time that it changes. */
-export interface StoreEvents {
-  /** The store cannot be asked, or is too slow. `message` is for the operator. */
-  failed(message: string): void;
-  /** The store answers again. */
-  recovered(): void;
-}
+/** The behaviour while Redis cannot be reached: each gateway limits by itself, or refuses. */
+export type OnError = "local" | "refuse";
+
+export const onError = defineSetting<OnError>(
+  "limits.on_error",
+  "local",
+  () => withDefault(literal("local", "refuse"), "local"),
+  { fixed: true },
+);
 
 /** A script that the store carries out at once, with nothing in between. */
 export interface StoredScript {
@@ -55,16 +63,29 @@ export interface StoredScript {
   close(): void;
 }
 
-/** `address`: `redis://...`; it may hold a password. `script`: its text, in Lua. */
-export function createStoredScript(
-  { createClient }: RedisPackage,
-  address: string,
-  script: string,
-  events: StoreEvents,
-): StoredScript {
+export const isRedis = ({ limits }: Config): boolean => limits.store !== "memory";
+
+/** Throws a ValidationError if the package is missing. */
+export const loadRedis = (): RedisPackage => loadPeer("redis", "limits.store");
+
+/**
+ * A script at the server of the limits. `path`: of its text in Lua, relative to src. The operator
+ * is told once each time that the store of `subject` fails or is back. Undefined: the configuration
+ * names no server. Throws a ValidationError if the package is missing.
+ */
+export function openStoredScript(
+  config: Config,
+  subject: "limits" | "budgets",
+  path: string,
+  diagnose: Diagnose,
+): StoredScript | undefined {
+  if (!isRedis(config)) return undefined;
+  const script = embeddedText(path);
   const digest = createHash("sha1").update(script).digest("hex");
-  const client = createClient({
-    url: address,
+  const fate =
+    onError.of(config) === "local" ? "each gateway decides by itself" : "requests are refused";
+  const client = loadRedis().createClient({
+    url: config.limits.store,
     disableOfflineQueue: true,
     socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS },
   });
@@ -75,13 +96,14 @@ export function createStoredScript(
   client.on("ready", recovered);
 
   function failed({ message }: Error): void {
-    if (fault === null) events.failed(message);
+    const detail = `${fate} until the store can be asked: ${message}`;
+    if (fault === null) diagnose({ event: `${subject}_store_failed`, level: "error", detail });
     fault = message;
     retryAt = performance.now() + RETRY_MS;
   }
 
   function recovered(): void {
-    if (fault !== null) events.recovered();
+    if (fault !== null) diagnose({ event: `${subject}_store_recovered`, level: "info" });
     fault = null;
   }
 

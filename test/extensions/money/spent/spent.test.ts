@@ -3,6 +3,8 @@
 
 import { install } from "../../../../src/core/extension/install.ts";
 import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { createPurses } from "../../../../src/extensions/money/spent/purses.ts";
 import {
@@ -34,7 +36,7 @@ function bench(lines: readonly object[]) {
   handMade(dir, "2026-02-02.0001.jsonl", textOf(lines as never), "died");
   const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], { data_dir: dir }));
   const context = { config, clock, installed: install([]), diagnose: () => undefined };
-  return { clock, context };
+  return { clock, context, dir };
 }
 
 /** A request that is settled at this moment. */
@@ -70,26 +72,26 @@ describe("what was spent before", () => {
     });
 
   it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
-    const clock = createFakeClock(Date.parse(START));
+    const { clock, context, dir } = bench(lines);
     const events: unknown[] = [];
-    const asked: unknown[] = [];
-    let isBroken = true;
     const diagnose = ({ event }: { readonly event?: unknown }) => events.push(event);
-    const opening = createOpening({ clock, diagnose }, createPurses(clock.now), async (before) => {
-      asked.push(before);
-      if (isBroken) throw new Error("broken");
-      return [];
-    });
-    const budgets = [budgetOf("day")];
+    const purses = createPurses(clock.now);
+    const opening = createOpening({ ...context, diagnose }, purses);
+    const budgets = [budgetOf("total")];
+    writeFileSync(join(dir, "usage"), "no folder");
     assert.equal(await opening.need(budgets), false);
     assert.equal(await opening.need([]), true);
     assert.equal(await opening.need(budgets), false);
     clock.advance(1_000);
-    isBroken = false;
+    rmSync(join(dir, "usage"));
     assert.equal(await opening.need(budgets), true);
     assert.equal(await opening.need(budgets), true);
-    assert.deepEqual(asked, [undefined, START]);
-    assert.deepEqual(events, ["budgets_unknown", "budgets_known"]);
+    assert.equal(purses.figures(budgetOf("total")).spent, 3n);
+    const atStart = createPurses(clock.now);
+    assert.equal(await createOpening(context, atStart).need(budgets), true);
+    assert.equal(atStart.figures(budgetOf("total")).spent, 4n);
+    const told = events.filter((event) => String(event).startsWith("budgets_"));
+    assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
   });
 });
 
