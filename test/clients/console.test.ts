@@ -419,12 +419,10 @@ describe("the console in a browser", {
     await page.goBack();
     await page.getByRole("button", { name: /Take away model/ }).click();
     await note(/^3 requests/);
-    const bar = page.locator("#cost-chart .bar-of-day");
-    if ((await bar.count()) > 0) {
-      await bar.last().focus();
-      await page.keyboard.press("Enter");
-    }
-    await note(/^3 requests/);
+    await page.getByRole("slider", { name: "Cost by day" }).focus();
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Enter");
+    await page.locator("#cost-note", { hasText: /^3 requests, [^t]* \(UTC\)/ }).waitFor();
     const download = page.waitForEvent("download");
     await page.getByRole("link", { name: /csv/ }).click();
     const file = readFileSync(await (await download).path(), "utf8");

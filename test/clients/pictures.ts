@@ -34,7 +34,7 @@ const SHOTS: Readonly<Record<string, Shot>> = {
   },
   costs: at("costs", "#sums tbody td"),
   keys: at("keys", "#key-list tbody td"),
-  try: at("try", "#model option"),
+  try: at("try", "#figures dd"),
   manual: at("manual/routing", "#page h2"),
 };
 

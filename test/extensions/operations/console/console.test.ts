@@ -123,15 +123,6 @@ describe("the page", () => {
       assert.ok(source.includes(text), name);
   });
 
-  it("draws a line that begins in a bin of which not all is known", async () => {
-    const { linePaths } = await moduleOf("plots");
-    const isWhole = (at: number): boolean => at !== 0 && at !== 3;
-    assert.deepEqual(linePaths(["0 9", "1 8", "2 7", "3 6", null, "5 4"], isWhole), {
-      partial: "M0 9L0 9h.01M2 7L3 6h.01",
-      whole: "M0 9L1 8L2 7M5 4h.01",
-    });
-  });
-
   it("says which configuration is in force, and what could not be read again", async () => {
     const { configurationText, reloadFaults } = await moduleOf("words");
     const time = "2026-11-22T12:00:00.000Z";

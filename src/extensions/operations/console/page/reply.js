@@ -18,7 +18,11 @@ async function* eventsOf(body) {
   }
 }
 
-const failOf = ({ code, message }) => new Error(`${code}: ${message}`);
+/** The choices of a reply or of an event. Throws what went wrong, if it says that. */
+function choiceOf({ choices, error }) {
+  if (error) throw new Error(`${error.code}: ${error.message}`);
+  return choices?.[0];
+}
 
 /** `report` shows how far it is. */
 export function createReply(report) {
@@ -29,12 +33,10 @@ export function createReply(report) {
   let firstAt = null;
   let frame = null;
 
-  function addCall({ index, id, function: called = {} }, at) {
-    const call = calls[index ?? at] ?? { id: "", name: "", arguments: "" };
-    calls[index ?? at] = call;
-    call.id ||= id ?? "";
-    call.name += called.name ?? "";
-    call.arguments += called.arguments ?? "";
+  function addCall({ index, function: { name = "", arguments: text = "" } = {} }, at) {
+    calls[index ?? at] ??= { name: "", text: "" };
+    calls[index ?? at].name += name;
+    calls[index ?? at].text += text;
   }
 
   function add({ content: text, reasoning_content: thought, tool_calls: called }) {
@@ -50,28 +52,23 @@ export function createReply(report) {
     frame = null;
     const box = $("reply");
     const isAtEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
-    const said = calls.map((call) => `→ calls ${call.name}(${call.arguments})`);
+    const said = calls.map(({ name, text }) => `→ calls ${name}(${text})`);
     box.textContent = [content, ...said].filter(Boolean).join("\n\n");
     $("thoughts").textContent = reasoning;
     $("reasoned").textContent = reasoning ? `${number(reasoning.length)} characters` : "none";
     if (isAtEnd) box.scrollTop = box.scrollHeight;
   }
 
-  /** Takes one event. Returns its finish reason, if it has one. */
-  function take(data) {
-    const { choices = [], error } = JSON.parse(data);
-    if (error) throw failOf(error);
-    if (firstAt === null && choices.length > 0) report("Streaming …");
-    add(choices[0]?.delta ?? {});
-    return choices[0]?.finish_reason;
-  }
-
   async function readStream(body) {
     let finish = null;
     let isWhole = false;
     for await (const data of eventsOf(body)) {
-      if (data === "[DONE]") isWhole = true;
-      else finish = take(data) ?? finish;
+      isWhole = data === "[DONE]";
+      const choice = isWhole ? undefined : choiceOf(JSON.parse(data));
+      if (!choice) continue;
+      if (firstAt === null) report("Streaming …");
+      add(choice.delta ?? {});
+      finish = choice.finish_reason ?? finish;
     }
     if (!isWhole) throw new Error("The stream broke off.");
     return finish;
@@ -84,10 +81,9 @@ export function createReply(report) {
     async read(response) {
       const type = response.headers.get("content-type");
       if (type?.startsWith("text/event-stream")) return await readStream(response.body);
-      const { choices, error } = await response.json();
-      if (error) throw failOf(error);
-      add(choices[0].message);
-      return choices[0].finish_reason;
+      const choice = choiceOf(await response.json());
+      add(choice.message);
+      return choice.finish_reason;
     },
     /**
      * Draws the end. Times in milliseconds: of a whole reply all tokens come at once, so its rate
@@ -95,9 +91,11 @@ export function createReply(report) {
      */
     ended(isStream) {
       draw();
-      const end = performance.now();
-      const firstMs = firstAt === null || !isStream ? null : firstAt - begun;
-      return { firstMs, restMs: end - (isStream ? (firstAt ?? begun) : begun) };
+      const first = isStream ? firstAt : null;
+      return {
+        firstMs: first === null ? null : first - begun,
+        restMs: performance.now() - (first ?? begun),
+      };
     },
   };
 }

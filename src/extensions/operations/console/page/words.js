@@ -22,8 +22,10 @@ export function rate(value) {
   return number(value, value >= 1 ? 1 : 2);
 }
 
-export const plural = (count, one, many = `${one}s`) =>
-  `${number(count)} ${count === 1 ? one : many}`;
+export const plural = (count, one) => `${number(count)} ${one}${count === 1 ? "" : "s"}`;
+
+/** What is not null or undefined as a text; otherwise a dash. */
+export const known = (value, text) => (value === null || value === undefined ? "–" : text(value));
 
 export function percent(part, whole) {
   if (whole === 0) return "–";
@@ -72,26 +74,18 @@ export function span(ms) {
 
 const timeFormat = (options) => new Intl.DateTimeFormat(undefined, options);
 const hours = timeFormat({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const precise = timeFormat({
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hourCycle: "h23",
-});
+const clock = timeFormat({ timeStyle: "medium", hourCycle: "h23" });
 const whole = timeFormat({ dateStyle: "medium", timeStyle: "medium" });
-const days = timeFormat({ day: "numeric", month: "short" });
+const days = timeFormat({ dateStyle: "medium", timeZone: "UTC" });
 
 export const hourText = (time) => hours.format(time);
-export const secondText = (time) => precise.format(time);
+export const secondText = (time) => clock.format(time);
 export const moment = (time) => whole.format(new Date(time));
-export const dayText = (day) =>
-  timeFormat({ dateStyle: "medium", timeZone: "UTC" }).format(new Date(day));
+export const dayText = (day) => days.format(new Date(day));
 
 /** The time of the day, with the day if that is another one. */
-export function when(time, now) {
-  const isToday = new Date(time).toDateString() === new Date(now).toDateString();
-  return isToday ? precise.format(time) : `${days.format(time)}, ${hours.format(time)}`;
-}
+export const when = (time, now) =>
+  new Date(time).toDateString() === new Date(now).toDateString() ? secondText(time) : moment(time);
 
 export function ago(ms) {
   if (ms < 5_000) return "just now";
@@ -148,16 +142,13 @@ export const REASONS = {
 export const reason = (code) => REASONS[code] ?? String(code).replaceAll("_", " ");
 
 /** A model's state: its words, and its tone. */
-export function modelState({ breaker }) {
-  const { state, retry_ms: retryMs } = breaker;
+export function modelState({ breaker: { state, failures, retry_ms: retryMs } }) {
   if (state === "probing") return { tone: "warn", text: "being tried again" };
   if (state === "open") {
-    const next =
-      retryMs > 0 ? `next try in ${number(Math.ceil(retryMs / 1000))} s` : "next try now";
-    return { tone: "bad", text: `failing: ${next}` };
+    const next = retryMs > 0 ? `in ${number(Math.ceil(retryMs / 1000))} s` : "now";
+    return { tone: "bad", text: `failing: next try ${next}` };
   }
-  if (breaker.failures > 0)
-    return { tone: "warn", text: `healthy, ${breaker.failures} faults in a row` };
+  if (failures > 0) return { tone: "warn", text: `healthy, ${failures} faults in a row` };
   return { tone: "ok", text: "healthy" };
 }
 
@@ -176,3 +167,14 @@ export function requestState({ outcome, status, code, ended }) {
 /** The gateway's own ids are long, and their beginning is enough to tell them apart. */
 export const shortId = (id) =>
   /^req_[0-9a-f]{32}$/.test(id) ? `${id.slice(0, 14)}…` : id.slice(0, 60);
+
+/** The tokens of a prompt by what they cost, from what the books have of a request. */
+export function promptText({ fresh, cached, written, source }) {
+  const writes = written > 0 ? `, ${number(written)} of the new written to the cache` : "";
+  return `${number(fresh)} new, ${number(cached)} cached${writes}${estimatedText(source)}`;
+}
+
+export const completionText = ({ tokens, reasoning, source }) =>
+  `${number(tokens)}, ${number(reasoning)} of them reasoning${estimatedText(source)}`;
+
+const estimatedText = (source) => (source === "estimated" ? " (estimated)" : "");
