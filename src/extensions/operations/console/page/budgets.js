@@ -1,14 +1,10 @@
 // The budgets of accounts and keys, a part of Costs: what is spent, held and left. It is not there
 // where nobody has a budget.
-import { $, fill, h, link, meter, table } from "./dom.js";
+import { $, numeric, fill, h, link, meter, table } from "./dom.js";
 import { getJson, withQuery } from "./net.js";
 import { exactMoney } from "./words.js";
 
-const amount = (name, member) => ({
-  name,
-  kind: "n",
-  of: (row) => exactMoney(row[member], row.currency),
-});
+const amount = (name, member) => numeric(name, (row) => exactMoney(row[member], row.currency));
 
 const COLUMNS = [
   {

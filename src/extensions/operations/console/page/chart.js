@@ -58,14 +58,13 @@ function drawing({ bins, series }, kind, { top, at }) {
   );
 }
 
-/** The highest value that is drawn, and its bin; of columns that stand on each other. */
-function highestOf({ bins, series }, kind) {
+/** How high each bin is. Columns stand on each other. */
+function heightsOf({ bins, series }, kind) {
   const heights = bins.map((bin) => {
     const values = bin === null ? [0] : series.map(({ of }) => of(bin) ?? 0);
     return kind === "columns" ? values.reduce((sum, value) => sum + value) : Math.max(...values);
   });
-  const value = Math.max(0, ...heights);
-  return { value, at: heights.indexOf(value) };
+  return heights;
 }
 
 /**
@@ -74,7 +73,7 @@ function highestOf({ bins, series }, kind) {
  */
 export function createChart({ title, kind, format, pick }) {
   const slider = h("input", { type: "range", min: 0, max: 0, "aria-label": title });
-  const plot = h("div", { class: "plot" });
+  const plot = h("div", { class: "plot" }, slider);
   const scale = h("p", { class: "scale" });
   const ends = h("p", { class: "ends" });
   const legend = h("ul", { class: "legend" });
@@ -90,21 +89,25 @@ export function createChart({ title, kind, format, pick }) {
   function draw() {
     if (data === null) return;
     const { bins, series, textOf } = data;
-    const highest = highestOf(data, kind);
-    const top = roundUp(highest.value);
+    const heights = heightsOf(data, kind);
+    const highest = Math.max(0, ...heights);
+    const top = roundUp(highest);
     const at = Number(slider.value);
     const bin = bins[at] ?? null;
-    const peak = () =>
-      highest.value > 0 ? `highest ${format(highest.value)}, ${textOf(highest.at)}` : "nothing yet";
+    const peak = heights.indexOf(highest);
+    const summary = highest > 0 ? `highest ${format(highest)}, ${textOf(peak)}` : "nothing yet";
+    const whole = kind === "columns" && bin !== null ? `: ${format(heights[at])}` : "";
     const values = bin === null ? [] : series.map(({ of }) => format(of(bin)));
-    plot.replaceChildren(drawing(data, kind, { top, at }), slider);
+    // The slider stays where it is: it would lose the focus.
+    slider.previousSibling?.remove();
+    slider.before(drawing(data, kind, { top, at }));
     scale.replaceChildren(...[top, top / 2, 0].map((value) => h("span", format(value))));
     legend.replaceChildren(
       ...series.map(({ name, color }, index) =>
         h("li", h("i", { class: color }), name, values[index] && h("b", values[index])),
       ),
     );
-    reading.textContent = at < bins.length ? textOf(at) : peak();
+    reading.textContent = at < bins.length ? textOf(at) + whole : summary;
     const told = values.map((value, index) => `, ${series[index].name} ${value}`);
     slider.setAttribute("aria-valuetext", reading.textContent + told.join(""));
   }

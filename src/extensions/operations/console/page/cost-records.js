@@ -1,6 +1,6 @@
 // The billed requests that sums are made of, one by one. The listener reads all records of the span
 // for a page of them, so they are asked for only when somebody wants them.
-import { $, fill, h, link, pager, pageSize, table, tell } from "./dom.js";
+import { $, numeric, fill, h, link, pager, pageSize, table, tell } from "./dom.js";
 import { getJson, storyOf, view, withQuery } from "./net.js";
 import { moment, money, number, secondText, shortId } from "./words.js";
 
@@ -13,12 +13,11 @@ const COLUMNS = [
   { name: "Account", of: ({ account }) => account },
   { name: "Model", of: ({ model }) => model },
   { name: "Status", of: ({ status }) => status },
-  {
-    name: "Tokens",
-    kind: "n",
-    of: (record) => `${number(record.prompt_tokens)} + ${number(record.completion_tokens)}`,
-  },
-  { name: "Cost", kind: "n", of: ({ cost, currency }) => money(cost, currency) },
+  numeric(
+    "Tokens",
+    (record) => `${number(record.prompt_tokens)} + ${number(record.completion_tokens)}`,
+  ),
+  numeric("Cost", ({ cost, currency }) => money(cost, currency)),
 ];
 
 /** Shows the first page of the records that fit a filter; `count` is how many there are. */

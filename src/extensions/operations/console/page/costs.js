@@ -3,7 +3,7 @@
 import { loadBudgets } from "./budgets.js";
 import { createChart } from "./chart.js";
 import { showRecords } from "./cost-records.js";
-import { $, button, fill, h, link, meter, table, tell } from "./dom.js";
+import { $, button, numeric, fill, h, link, meter, table, tell } from "./dom.js";
 import { getJson, view, withQuery } from "./net.js";
 import { addPart, isShown, replaceAddress } from "./parts.js";
 import { dayText, exactMoney, fromPico, money, number, plural, toPico } from "./words.js";
@@ -11,8 +11,6 @@ import { dayText, exactMoney, fromPico, money, number, plural, toPico } from "./
 const DAY_MS = 86_400_000;
 /** How often a span that is not over is asked for again, in milliseconds. */
 const REFRESH_MS = 15_000;
-/** Rows that have a colour of their own in the chart; all others have the next. */
-const TOP = 6;
 
 /** By what sums are told apart: the member of a row, and what a click on a row tells apart then. */
 const BY = {
@@ -99,7 +97,7 @@ function lead(row) {
 
 function drawSums(rows, count) {
   const highest = Math.max(...rows.map(({ cost }) => Number(cost)));
-  const figure = (name, member) => ({ name, kind: "n", of: (row) => number(row[member]) });
+  const figure = (name, member) => numeric(name, (row) => number(row[member]));
   const columns = [
     {
       name: query.by[0].toUpperCase() + query.by.slice(1),
@@ -110,12 +108,9 @@ function drawSums(rows, count) {
     figure("Cached", "prompt_cache_hit_tokens"),
     figure("Cache writes", "cache_write_tokens"),
     figure("Completion tokens", "completion_tokens"),
-    {
-      name: "Cost",
-      kind: "n",
-      of: ({ cost, currency: name }) =>
-        h("span", { title: exactMoney(cost, name) }, money(cost, name)),
-    },
+    numeric("Cost", ({ cost, currency: name }) =>
+      h("span", { title: exactMoney(cost, name) }, money(cost, name)),
+    ),
   ];
   const shown = number(rows.length);
   const most = count > rows.length ? `, the ${shown} dearest of ${number(count)}` : "";
@@ -123,7 +118,7 @@ function drawSums(rows, count) {
   fill($("sums"), table(columns, rows, "Nothing was billed."));
 }
 
-/** All days of the span. */
+/** All days of a span. */
 function daysOf({ from, to }) {
   const start = Date.parse(from);
   const count = Math.round((Date.parse(to) - start) / DAY_MS) + 1;
@@ -140,45 +135,18 @@ const chart = createChart({
   },
 });
 
-/** The dearest rows by day; none where a chart would have nothing to compare. */
-async function partsOf(rows) {
-  const dearest = query.by === "day" ? [] : rows.slice(0, TOP);
-  const partOf = async (row) => {
-    const name = row[BY[query.by].member];
-    const filter = { ...filterOf(), [query.by]: name, by: "day" };
-    return {
-      name: name || "nobody served",
-      rows: (await getJson(withQuery("/costs", filter))).rows,
-    };
-  };
-  return await Promise.all(dearest.map(partOf));
-}
-
-/** Amounts of the chart's currency by day. The chart is a picture: it needs no exact sums. */
-function amountsOf(rows) {
+/** The cost by day, in the currency of the first row: a picture needs no exact sums. */
+function drawChart(rows) {
+  const days = daysOf(query);
+  $("cost-chart").hidden = days.length === 1 || rows.length === 0;
+  currency = rows[0]?.currency ?? currency;
   const same = rows.filter((row) => row.currency === currency);
-  return new Map(same.map(({ day, cost }) => [day, Number(cost)]));
-}
-
-function drawChart(days, parts) {
-  const names = daysOf(query);
-  $("cost-chart").hidden = names.length === 1 || days.length === 0;
-  const whole = amountsOf(days);
-  const own = parts.map(({ name, rows }, at) => {
-    const amounts = amountsOf(rows);
-    return { name, color: `c${at}`, of: (day) => amounts.get(day) ?? 0 };
-  });
-  const sumOf = (day) => own.reduce((sum, { of }) => sum + of(day), 0);
-  const others = {
-    name: own.length === 0 ? "all" : "all others",
-    color: own.length === 0 ? "c0" : "c6",
-    of: (day) => Math.max(0, (whole.get(day) ?? 0) - sumOf(day)),
-  };
+  const costs = new Map(same.map(({ day, cost }) => [day, Number(cost)]));
   chart.update({
-    bins: names,
-    series: [...own, others],
-    textOf: (at) => `${dayText(names[at])}: ${money(whole.get(names[at]) ?? 0, currency)}`,
-    marks: [names[0], names.at(-1)].map(dayText),
+    bins: days,
+    series: [{ name: `cost in ${currency}`, color: "c0", of: (day) => costs.get(day) ?? 0 }],
+    textOf: (at) => dayText(days[at]),
+    marks: [days[0], days.at(-1)].map(dayText),
   });
 }
 
@@ -188,14 +156,12 @@ const sums = view({
       getJson(withQuery("/costs", query)),
       getJson(withQuery("/costs", { ...filterOf(), by: "day" })),
     ]);
-    currency = rows[0]?.currency ?? currency;
-    const parts = await partsOf(rows.filter((row) => row.currency === currency));
-    return { rows, count, days, parts };
+    return { rows, count, days };
   },
-  draw({ rows, count, days, parts }, wantsRecords) {
+  draw({ rows, count, days }, wantsRecords) {
     drawTotal(days);
     drawSums(rows, count);
-    drawChart(days, parts);
+    drawChart(days);
     loadBudgets();
     if (wantsRecords) showRecords(filterOf(), requestsIn(days));
   },

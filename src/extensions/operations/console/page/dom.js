@@ -79,16 +79,6 @@ export async function copy(text) {
   }
 }
 
-/** A button that copies a text, and says so. */
-export const copyButton = (name, text, attributes) =>
-  button(
-    name,
-    async ({ target }) => {
-      if (await copy(text)) target.textContent = "Copied";
-    },
-    attributes,
-  );
-
 /** A state in a word and a colour: ok, warn, bad, idle. */
 export const tone = ({ tone: name, text }) => h("span", { class: "tone", "data-tone": name }, text);
 
@@ -97,6 +87,9 @@ export const meter = (value) => h("meter", { value, "aria-hidden": "true" });
 
 /** A table of more columns than these folds also on a screen that is not so narrow. */
 const MANY_COLUMNS = 7;
+
+/** A column of figures. */
+export const numeric = (name, of) => ({ name, kind: "n", of });
 
 /**
  * A table with a row for each item. Columns: `{ name, kind, of }`, of which the kind is "n" for

@@ -2,11 +2,12 @@
 import {
   $,
   button,
-  copyButton,
+  copy,
   fill,
   fillFirst,
   h,
   link,
+  numeric,
   options,
   soft,
   table,
@@ -74,14 +75,12 @@ const COLUMNS = [
   { name: "State", of: (key) => tone(stateOf(key)) },
   { name: "Limits", of: limitsText },
   { name: "Last use", of: ({ use }) => (use ? ago(now() - use.last) : "–") },
-  { name: "Requests*", kind: "n", of: ({ use }) => number(use?.requests ?? 0) },
-  { name: "Refused*", kind: "n", of: ({ use }) => number(use?.refused ?? 0) },
-  {
-    name: "Spend this month",
-    kind: "n",
-    of: ({ spend = [] }) =>
-      spend.map(({ cost, currency }) => money(cost, currency)).join(" + ") || "–",
-  },
+  numeric("Requests*", ({ use }) => number(use?.requests ?? 0)),
+  numeric("Refused*", ({ use }) => number(use?.refused ?? 0)),
+  numeric(
+    "Spend this month",
+    ({ spend = [] }) => spend.map(({ cost, currency }) => money(cost, currency)).join(" + ") || "–",
+  ),
   { name: "", of: revocation },
 ];
 
@@ -151,13 +150,16 @@ function termsOf() {
 
 function showMade({ key, account, key_id: id }) {
   const place = $("key-made");
+  const onCopy = async ({ target }) => {
+    if (await copy(key)) target.textContent = "Copied";
+  };
   place.replaceChildren(
     h("p", `The key of ${account} (${id}). It is shown this once: only its SHA-256 is kept.`),
     h("code", key),
     h(
       "p",
       { class: "actions" },
-      copyButton("Copy the key", key, { class: "main" }),
+      button("Copy the key", onCopy, { class: "main" }),
       button("Hide it", () => place.replaceChildren()),
     ),
   );

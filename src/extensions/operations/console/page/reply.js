@@ -27,10 +27,8 @@ function choiceOf({ choices, error }) {
 /** `report` shows how far it is. */
 export function createReply(report) {
   const calls = []; // by their index
-  const begun = performance.now();
   let content = "";
   let reasoning = "";
-  let firstAt = null;
   let frame = null;
 
   function addCall({ index, function: { name = "", arguments: text = "" } = {} }, at) {
@@ -40,7 +38,6 @@ export function createReply(report) {
   }
 
   function add({ content: text, reasoning_content: thought, tool_calls: called }) {
-    if (text || thought || called) firstAt ??= performance.now();
     content += text ?? "";
     reasoning += thought ?? "";
     called?.forEach(addCall);
@@ -66,7 +63,7 @@ export function createReply(report) {
       isWhole = data === "[DONE]";
       const choice = isWhole ? undefined : choiceOf(JSON.parse(data));
       if (!choice) continue;
-      if (firstAt === null) report("Streaming …");
+      report("Streaming …");
       add(choice.delta ?? {});
       finish = choice.finish_reason ?? finish;
     }
@@ -76,6 +73,7 @@ export function createReply(report) {
 
   draw();
   return {
+    /** What has come. It is drawn at the latest when the browser next draws. */
     content: () => content,
     /** Resolves with the finish reason. Rejects with what went wrong. */
     async read(response) {
@@ -84,18 +82,6 @@ export function createReply(report) {
       const choice = choiceOf(await response.json());
       add(choice.message);
       return choice.finish_reason;
-    },
-    /**
-     * Draws the end. Times in milliseconds: of a whole reply all tokens come at once, so its rate
-     * is that of the whole time, and a first one is not to be seen.
-     */
-    ended(isStream) {
-      draw();
-      const first = isStream ? firstAt : null;
-      return {
-        firstMs: first === null ? null : first - begun,
-        restMs: performance.now() - (first ?? begun),
-      };
     },
   };
 }

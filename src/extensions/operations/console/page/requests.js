@@ -1,7 +1,20 @@
 // Requests: what runs and what has ended, with filters that stand in the address, in pages. The
 // first page follows what happens.
-import { $, fill, h, link, options, pager, pageSize, soft, table, tell, tone } from "./dom.js";
-import { live, now, onEvent } from "./live.js";
+import {
+  $,
+  numeric,
+  fill,
+  h,
+  link,
+  options,
+  pager,
+  pageSize,
+  soft,
+  table,
+  tell,
+  tone,
+} from "./dom.js";
+import { now, onEvent } from "./live.js";
 import { getJson, storyOf, view, withQuery } from "./net.js";
 import { addPart, isShown, replaceAddress } from "./parts.js";
 import { hideStory, showStory } from "./story.js";
@@ -26,22 +39,17 @@ const COLUMNS = [
   { name: "Status", kind: "broad", of: (entry) => tone(requestState(entry)) },
   { name: "Account", of: ({ account }) => account ?? "–" },
   { name: "Model", of: modelText },
-  {
-    name: "Took",
-    kind: "n",
-    of: ({ ended, started, duration_ms: ms }) => span(ended === null ? now() - started : ms),
-  },
-  {
-    name: "Tokens",
-    kind: "n",
-    of: ({ prompt_tokens: prompt, completion_tokens: completion, usage_source: source }) =>
+  numeric("Took", ({ ended, started, duration_ms: ms }) =>
+    span(ended === null ? now() - started : ms),
+  ),
+  numeric(
+    "Tokens",
+    ({ prompt_tokens: prompt, completion_tokens: completion, usage_source: source }) =>
       prompt === null || source === "none" ? "–" : `${number(prompt)} + ${number(completion)}`,
-  },
-  {
-    name: "Cost",
-    kind: "n",
-    of: ({ cost, currency }) => (cost === null || currency === null ? "–" : money(cost, currency)),
-  },
+  ),
+  numeric("Cost", ({ cost, currency }) =>
+    cost === null || currency === null ? "–" : money(cost, currency),
+  ),
 ];
 
 const list = view({
@@ -65,12 +73,12 @@ const list = view({
   },
 });
 
-/** Offers the accounts of the last day and what can be asked for now. */
+/** Offers what can be asked for now and the accounts of the last day. */
 async function offerNames() {
-  const { models, aliases } = live.status;
+  const asked = [getJson("/status"), getJson("/history?range=24h")];
+  const [{ models, aliases }, { accounts }] = await Promise.all(asked);
   const names = [...aliases.map(({ alias }) => alias), ...models.map(({ model }) => model)];
   $("model-names").replaceChildren(...options(names));
-  const { accounts } = await getJson("/history?range=24h").catch(() => ({ accounts: [] }));
   const used = accounts.filter(({ account, other }) => account !== null && !other);
   $("account-names").replaceChildren(...options(used.map(({ account }) => account)));
 }
@@ -105,13 +113,10 @@ addPart("requests", (id, query) => {
   filter = Object.fromEntries(NAMES.flatMap((name) => (query[name] ? [[name, query[name]]] : [])));
   page = 0;
   for (const name of NAMES) choose(form.elements[name], filter[name] ?? "");
-  if (live.status) offerNames();
   list();
+  // Without them the fields can be filled in all the same.
+  offerNames().catch(() => undefined);
 });
-let isOffered = false;
 onEvent(() => {
-  if (!isShown("requests") || $("request-list").hidden) return;
-  if (!isOffered) offerNames();
-  isOffered = true;
-  if (page === 0) list();
+  if (isShown("requests") && !$("request-list").hidden && page === 0) list();
 });

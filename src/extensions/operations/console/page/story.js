@@ -1,22 +1,11 @@
 // The whole story of a request id: what was asked (no content), how it ended, each attempt on a line
 // of time, what it cost. What runs or ended lately is in memory; older requests are in the books.
-import { $, clearSelection, copyButton, fill, h, link, tone } from "./dom.js";
+import { $, clearSelection, fill, h, link, numeric, table, tone } from "./dom.js";
 import { findInBooks } from "./from-books.js";
 import { now, onEvent } from "./live.js";
 import { getJson, view, withQuery } from "./net.js";
 import { isShown } from "./parts.js";
-import {
-  completionText,
-  exactMoney,
-  known,
-  moment,
-  number,
-  plural,
-  promptText,
-  reason,
-  requestState,
-  span,
-} from "./words.js";
+import { exactMoney, known, moment, number, plural, reason, requestState, span } from "./words.js";
 
 let shown = ""; // the id
 let isRunning = false;
@@ -28,13 +17,15 @@ export function hideStory() {
 
 const back = () => h("p", link("#requests", "← All requests"));
 
+/** The requests with this id: from memory, else from the books. */
+export async function findRequests(id) {
+  const { requests } = await getJson(withQuery("/requests", { id, limit: 100 }));
+  const exact = requests.filter((entry) => entry.id === id);
+  return exact.length > 0 ? exact : await findInBooks(id);
+}
+
 const story = view({
-  /** The requests with this id: from memory, else from the books. */
-  async load(id) {
-    const { requests } = await getJson(withQuery("/requests", { id, limit: 100 }));
-    const exact = requests.filter((entry) => entry.id === id);
-    return exact.length > 0 ? exact : await findInBooks(id);
-  },
+  load: findRequests,
   draw(entries, id) {
     isRunning = entries.some(({ ended }) => ended === null);
     const nothing = () =>
@@ -88,7 +79,7 @@ function askedText({ asked, stream }) {
 /** Names and what is known by them: a dash is not shown. */
 function facts(rows) {
   const isKnown = ([, value]) => value !== "–";
-  const item = ([name, value]) => h("div", h("dt", name), h("dd", value));
+  const item = ([name, value]) => h("div", h("dt", name), h("dd", { "data-figure": name }, value));
   return h("dl", { class: "facts" }, rows.filter(isKnown).map(item));
 }
 
@@ -98,7 +89,8 @@ const same = (text) => text;
 const filtered = (name, value) =>
   known(value, () => link(withQuery("#requests", { [name]: value }), value));
 
-function storyElement(entry) {
+/** The story of a request, as `findRequests` has it. */
+export function storyElement(entry) {
   const manage = (key) => [
     filtered("key", key),
     " ",
@@ -110,12 +102,7 @@ function storyElement(entry) {
     h(
       "div",
       { class: "card" },
-      h(
-        "div",
-        { class: "head" },
-        h("h2", { class: "title id" }, entry.id),
-        copyButton("Copy the id", entry.id, { class: "small" }),
-      ),
+      h("h2", { class: "title id", "data-figure": "Request id" }, entry.id),
       h("p", tone(requestState(entry)), " · ", sentence(entry)),
     ),
     h(
@@ -131,6 +118,7 @@ function storyElement(entry) {
         ["Began", moment(entry.started)],
         ["Ended", known(entry.ended, moment)],
         ["First token after", known(entry.first_token_ms, span)],
+        ["Tokens a second", tokenRate(entry)],
         ["Finish reason", known(entry.finish_reason, same)],
         ["Error code", filtered("code", entry.code)],
         ["Field to blame", known(entry.param, same)],
@@ -139,6 +127,13 @@ function storyElement(entry) {
     attemptsOf(entry),
     entry.cost !== null && receiptOf(entry),
   );
+}
+
+/** How fast tokens came after the first; of a whole reply all come at once. */
+function tokenRate(entry) {
+  const { completion_tokens: tokens, duration_ms: ms, first_token_ms: first } = entry;
+  const rest = entry.stream ? ms - first : ms;
+  return tokens > 0 && rest > 0 ? number((1000 * tokens) / rest, 1) : "–";
 }
 
 /** Per million tokens, as they were when the request began. */
@@ -152,11 +147,19 @@ function receiptOf(entry) {
   const { prompt_tokens: prompt, cached_tokens: cached, usage_source: source } = entry;
   const { completion_tokens: tokens, reasoning_tokens: reasoning } = entry;
   const written = entry.cache_write_tokens;
+  const writes = written > 0 ? `, ${number(written)} of the new written to the cache` : "";
+  const estimated = source === "estimated" ? " (estimated)" : "";
   return card(
     "Receipt",
     facts([
-      ["Prompt tokens", promptText({ fresh: prompt - cached, cached, written, source })],
-      ["Completion tokens", completionText({ tokens, reasoning, source })],
+      [
+        "Prompt tokens",
+        `${number(prompt - cached)} new, ${number(cached)} cached${writes}${estimated}`,
+      ],
+      [
+        "Completion tokens",
+        `${number(tokens)}, ${number(reasoning)} of them reasoning${estimated}`,
+      ],
       ["Cost", h("b", exactMoney(entry.cost, entry.currency))],
       ["Prices", known(entry.prices, pricesText)],
       ["Usage record", known(entry.usage_id, same)],
@@ -164,8 +167,38 @@ function receiptOf(entry) {
   );
 }
 
+const OUTCOME_TONES = { completed: "ok", cancelled: "idle" };
+
+/** When an attempt was, of the whole time of the request. */
+const track = ({ from, total, duration_ms: width }) =>
+  h(
+    "svg",
+    {
+      class: "track",
+      viewBox: `0 0 ${total} 1`,
+      preserveAspectRatio: "none",
+      "aria-hidden": "true",
+    },
+    h("rect", { x: from, width, height: 1 }),
+  );
+
+const ATTEMPTS = [
+  { name: "Model", of: ({ model, provider }) => `${model} (${provider})` },
+  {
+    name: "Outcome",
+    of: ({ outcome }) => tone({ tone: OUTCOME_TONES[outcome] ?? "bad", text: reason(outcome) }),
+  },
+  {
+    name: "Answer",
+    kind: "wide",
+    of: ({ status, path, detail }) => [status, path, detail].filter(Boolean).join(" "),
+  },
+  { name: "From the beginning to the end", kind: "wide", of: track },
+  numeric("Took", ({ duration_ms: ms }) => span(ms)),
+];
+
 /** Attempts one after the other. What is left of the whole time are the waits between them. */
-function attemptsOf({ attempts, asked, outcome, duration_ms: duration, first_token_ms: first }) {
+function attemptsOf({ attempts, asked, outcome, duration_ms: duration }) {
   if (attempts.length === 0) {
     if (asked === null || outcome !== "5xx") return null;
     const text = "No provider was asked: every model that could serve was failing, and left alone.";
@@ -175,48 +208,13 @@ function attemptsOf({ attempts, asked, outcome, duration_ms: duration, first_tok
   const total = Math.max(1, duration ?? busy, busy);
   const wait = (total - busy) / Math.max(1, attempts.length - 1);
   let at = 0;
-  const items = attempts.map((attempt) => {
+  const rows = attempts.map((attempt) => {
     const from = at;
     at += attempt.duration_ms + wait;
-    return attemptItem(attempt, { from, total, first });
+    return { ...attempt, from, total };
   });
-  return card(
-    attempts.length === 1 ? "One attempt" : `${number(attempts.length)} attempts`,
-    h("ol", { class: "attempts" }, items),
-    h("p", { class: "ends" }, h("span", "0"), h("span", span(total / 2)), h("span", span(total))),
-  );
-}
-
-const OUTCOME_TONES = { completed: "ok", cancelled: "idle" };
-
-function attemptItem(attempt, { from, total, first }) {
-  const { model, provider, outcome, duration_ms: ms, status, path, detail } = attempt;
-  const name = OUTCOME_TONES[outcome] ?? "bad";
-  const isCompleted = outcome === "completed";
-  const isTimed = isCompleted && first !== null && first !== undefined;
-  const mark = h("line", { class: "cursor", x1: first, x2: first, y1: 0, y2: 1 });
-  const drawing = { viewBox: `0 0 ${total} 1`, preserveAspectRatio: "none", "aria-hidden": "true" };
-  const answer = [status, path].filter((part) => part !== undefined).join(" ");
-  return h(
-    "li",
-    { class: "attempt", "data-tone": name },
-    h(
-      "p",
-      h("b", model),
-      ` (${provider}) `,
-      tone({ tone: name, text: isCompleted ? "completed" : reason(outcome) }),
-      ` ${span(ms)}`,
-      isTimed && h("small", `, first token after ${span(first)}`),
-    ),
-    h(
-      "svg",
-      { class: "track", ...drawing },
-      h("rect", { x: from, width: ms, height: 1 }),
-      isTimed && mark,
-    ),
-    (answer !== "" || detail) &&
-      h("blockquote", answer !== "" && h("small", `${answer} `), detail ?? ""),
-  );
+  const title = attempts.length === 1 ? "One attempt" : `${number(attempts.length)} attempts`;
+  return card(title, table(ATTEMPTS, rows, ""));
 }
 
 onEvent(() => {

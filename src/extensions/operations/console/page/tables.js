@@ -1,6 +1,6 @@
 // The tables of Now: who is refused, models, accounts, aliases. Long ones begin with the most
 // interesting rows.
-import { fillFirst, h, link, meter, soft, table, tone } from "./dom.js";
+import { fillFirst, h, link, meter, numeric, soft, table, tone } from "./dom.js";
 import { live, now } from "./live.js";
 import { storyOf, withQuery } from "./net.js";
 import { refusedIn, refusedRequests, requestsIn, whyOf } from "./verdict.js";
@@ -33,7 +33,7 @@ const REFUSED = [
       return tone({ tone: row.status >= 500 ? "bad" : "warn", text });
     },
   },
-  { name: "Requests", kind: "n", of: ({ count }) => number(count) },
+  numeric("Requests", ({ count }) => number(count)),
   { name: "Since", of: ({ since }) => when(since, now()) },
   { name: "Last", of: ({ last }) => ago(now() - last) },
   { name: "", of: (row) => link(refusedRequests(row), "Requests") },
@@ -44,8 +44,8 @@ export const drawRefused = ({ refusals }) =>
     table(REFUSED, rows, "Nobody was refused, and nothing failed."),
   );
 
-/** A cell of the figures of a model, which has none if nobody asked for it. */
-const figure = (text) => (row) => (row.figures ? text(row.figures, row) : "–");
+/** A column of the figures of a model, which has none if nobody asked for it. */
+const figure = (name, text) => numeric(name, (row) => (row.figures ? text(row.figures, row) : "–"));
 const seconds = (value) => known(value, () => span(1000 * value));
 
 const MODELS = [
@@ -63,34 +63,21 @@ const MODELS = [
       return state;
     },
   },
-  { name: "Requests", kind: "n", of: figure(({ requests }) => number(requests)) },
-  { name: "Faults", kind: "n", of: figure(({ faults, attempts }) => percent(faults, attempts)) },
-  {
-    name: "First token, p50 and p95",
-    kind: "n",
-    of: figure(({ first_token: { p50, p95 } }) =>
-      p50 === null ? "–" : `${seconds(p50)}, ${seconds(p95)}`,
-    ),
-  },
-  {
-    name: "Tokens a second",
-    kind: "n",
-    of: figure(({ stream_tokens: tokens, stream_ms: ms }) =>
-      ms > 0 ? rate((1000 * tokens) / ms) : "–",
-    ),
-  },
-  {
-    name: "Tokens in, out",
-    kind: "n",
-    of: figure((row) => `${compact(row.prompt_tokens)}, ${compact(row.completion_tokens)}`),
-  },
-  {
-    name: "Cost an hour",
-    kind: "n",
-    of: figure(({ cost }, { hours }) =>
-      hours > 0 ? money(cost / hours, live.status.currency) : "–",
-    ),
-  },
+  figure("Requests", ({ requests }) => number(requests)),
+  figure("Faults", ({ faults, attempts }) => percent(faults, attempts)),
+  figure("First token, p50 and p95", ({ first_token: { p50, p95 } }) =>
+    p50 === null ? "–" : `${seconds(p50)}, ${seconds(p95)}`,
+  ),
+  figure("Tokens a second", ({ stream_tokens: tokens, stream_ms: ms }) =>
+    ms > 0 ? rate((1000 * tokens) / ms) : "–",
+  ),
+  figure(
+    "Tokens in, out",
+    (row) => `${compact(row.prompt_tokens)}, ${compact(row.completion_tokens)}`,
+  ),
+  figure("Cost an hour", ({ cost }, { hours }) =>
+    hours > 0 ? money(cost / hours, live.status.currency) : "–",
+  ),
   { name: "Last fault", kind: "wide", of: faultText },
 ];
 
@@ -136,63 +123,44 @@ export function drawAccounts({ accounts }) {
   };
   const columns = [
     { name: "Account", of: (row) => [accountName(row), meter(requestsIn(row) / busiest)] },
-    { name: "Requests", kind: "n", of: (row) => number(requestsIn(row)) },
-    { name: "Refused", kind: "n", of: refusedText },
-    { name: "Failed", kind: "n", of: (row) => number(row["5xx"]) },
-    {
-      name: "Tokens",
-      kind: "n",
-      of: (row) => compact(row.prompt_tokens + row.completion_tokens),
-    },
-    { name: "Cost", kind: "n", of: ({ cost }) => money(cost, live.status.currency) },
+    numeric("Requests", (row) => number(requestsIn(row))),
+    numeric("Refused", refusedText),
+    numeric("Failed", (row) => number(row["5xx"])),
+    numeric("Tokens", (row) => compact(row.prompt_tokens + row.completion_tokens)),
+    numeric("Cost", ({ cost }) => money(cost, live.status.currency)),
   ];
   const draw = (rows) => table(columns, rows, "No account has asked for anything.");
   fillFirst("accounts", sorted, draw);
 }
 
-/** One alias: the models that would be asked, by number; then those that are passed over, and why. */
+/** One alias: the models that would be asked, by number; then those that are not, and why. */
 function aliasElement({ alias, enabled, candidates }) {
-  const stateOf = (name) => live.status.models.find(({ model }) => model === name);
-  const isDead = ({ model }) => {
-    const { state, retry_ms: retryMs } = stateOf(model)?.breaker ?? {};
+  const stateOf = ({ model }) => live.status.models.find((each) => each.model === model);
+  const isDead = (candidate) => {
+    const { state, retry_ms: retryMs } = stateOf(candidate)?.breaker ?? {};
     return state === "open" && retryMs > 0;
   };
   const ranked = candidates.filter(({ rank }) => rank !== null);
   const asked = ranked.filter((candidate) => !isDead(candidate));
-  const out = candidates.filter(({ rank }) => rank === null);
-  const passed = ({ model }) =>
-    tone({ tone: "bad", text: `passed over, ${modelState(stateOf(model)).text}` });
-  const outText = ({ model, why }) => `${model} (${why.replace(/^out: /, "")})`;
+  const item = (sign, { model }, why) => h("li", h("b", sign), h("span", model, " ", why));
+  const passed = (candidate) =>
+    tone({ tone: "bad", text: `passed over, ${modelState(stateOf(candidate)).text}` });
   return h(
     "div",
     { class: "alias" },
     h("h3", alias, !enabled && h("small", " (disabled)")),
+    asked.length === 0 && tone({ tone: "bad", text: "No model of this alias can answer now." }),
     h(
       "ol",
       { class: "order" },
-      asked.map(({ model, why }, at) =>
-        h("li", h("b", `${at + 1}.`), h("span", model, " ", h("small", why))),
-      ),
-      ranked
-        .filter(isDead)
-        .map((candidate) =>
-          h(
-            "li",
-            { class: "out" },
-            h("b", "–"),
-            h("span", candidate.model, " ", passed(candidate)),
-          ),
-        ),
+      asked.map((candidate, at) => item(`${at + 1}.`, candidate, h("small", candidate.why))),
+      ranked.filter(isDead).map((candidate) => item("–", candidate, passed(candidate))),
+      candidates
+        .filter(({ rank }) => rank === null)
+        .map((candidate) => item("–", candidate, h("small", candidate.why))),
     ),
-    asked.length === 0 &&
-      h("p", tone({ tone: "bad", text: "No model of this alias can answer now." })),
-    out.length > 0 && h("p", { class: "soft" }, `Never asked: ${out.map(outText).join(", ")}.`),
   );
 }
 
 export const drawAliases = () =>
-  fillFirst("aliases", live.status.aliases, (aliases) =>
-    aliases.length === 0
-      ? [h("p", { class: "empty" }, "There are no aliases.")]
-      : aliases.map(aliasElement),
-  );
+  fillFirst("aliases", live.status.aliases, (aliases) => aliases.map(aliasElement));

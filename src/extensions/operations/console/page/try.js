@@ -1,22 +1,13 @@
-// Try it: a chat request of the page, its reply as it arrives, and what the books say of it.
-import { $, button, copy, fill, h, link, options } from "./dom.js";
+// Try it: a chat request of the page, its reply as it arrives, and its story.
+import { $, button, copy, fill, h, options, tell } from "./dom.js";
 import { live, onEvent } from "./live.js";
-import { ask, getJson, storyOf, withQuery } from "./net.js";
+import { ask } from "./net.js";
 import { addPart, replaceAddress } from "./parts.js";
 import { programOf } from "./programs.js";
 import { createReply } from "./reply.js";
-import { completionText, exactMoney, number, promptText, span } from "./words.js";
+import { findRequests, storyElement } from "./story.js";
 
-const FIGURES = [
-  "Served by",
-  "Request id",
-  "First token",
-  "Tokens a second",
-  "Prompt tokens",
-  "Completion tokens",
-  "Cost",
-];
-/** How often the books are asked for what they do not have yet, and how long between, in ms. */
+/** How often a request is looked for that is not over yet, and how long between, in ms. */
 const LOOKS = 10;
 const PAUSE_MS = 300;
 
@@ -83,13 +74,9 @@ function requestOf() {
   };
 }
 
-function setFigures(values = {}) {
-  const item = (name) => [h("dt", name), h("dd", { "data-figure": name }, values[name] ?? "–")];
-  $("figures").replaceChildren(...FIGURES.flatMap(item));
-}
-
+/** Says how far the request is. */
 function report(text, isBad = false) {
-  $("outcome").textContent = text;
+  tell($("outcome"), text);
   $("outcome").className = isBad ? "bad" : "soft";
 }
 
@@ -115,7 +102,7 @@ async function send(event) {
   if (request === null) return;
   const stop = new AbortController();
   setRunning(stop);
-  setFigures();
+  fill($("tried"));
   replied = "";
   $("continue").disabled = true;
   report("Waiting for the first token …");
@@ -134,46 +121,22 @@ async function send(event) {
   } catch (error) {
     report(stop.signal.aborted ? "Stopped." : error.message, !stop.signal.aborted);
   }
-  const times = reply.ended(Boolean(request.stream));
   $("continue").disabled = replied === "";
   setRunning(null);
-  await showFigures(id, times).catch((error) => {
-    report(`${$("outcome").textContent} The books cannot be read: ${error.message}`, true);
+  await showStory(id).catch((error) => {
+    report(`${$("outcome").textContent} Its story cannot be read: ${error.message}`, true);
   });
 }
 
-/** What the books say of it, which they do before its last byte has come. */
-async function showFigures(id, { firstMs, restMs }) {
-  const known = { "Request id": link(storyOf(id), id), "First token": span(firstMs) };
-  setFigures(known);
+/** Shows what is known of the request, at the latest a moment after its last byte. */
+async function showStory(id) {
   for (let looks = 0; looks < LOOKS; looks += 1) {
-    const { spend } = await getJson(withQuery("/trace", { request_id: id }));
-    if (running) return; // the figures are another's
-    const settled = spend.findLast(({ type }) => type === "settle");
-    if (settled) {
-      setFigures({ ...known, ...figuresOf(settled, restMs) });
-      return;
-    }
-    if (spend.length === 0 && looks > 2) return; // it was refused before it could cost anything
+    const entries = await findRequests(id);
+    if (running) return; // the place is another's
+    fill($("tried"), entries.map(storyElement));
+    if (entries.some(({ ended }) => ended !== null)) return;
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
-}
-
-function figuresOf({ usage, usage_source: source, cost, currency, ...line }, restMs) {
-  const { completion_tokens: tokens, reasoning_tokens: reasoning } = usage;
-  const prompt = {
-    fresh: usage.prompt_cache_miss_tokens,
-    cached: usage.prompt_cache_hit_tokens,
-    written: usage.cache_write_tokens,
-    source,
-  };
-  return {
-    "Served by": line.model_served === null ? "nobody" : `${line.model_served} (${line.provider})`,
-    "Tokens a second": restMs > 0 && tokens > 0 ? number((1000 * tokens) / restMs, 1) : "–",
-    "Prompt tokens": promptText(prompt),
-    "Completion tokens": completionText({ tokens, reasoning, source }),
-    Cost: exactMoney(cost, currency),
-  };
 }
 
 async function showProgram({ target }) {
@@ -229,7 +192,6 @@ $("continue").addEventListener("click", () => {
 });
 $("programs").addEventListener("click", showProgram);
 addMessage("user", "Say hello, and tell in one sentence what you are.");
-setFigures();
 addPart("try", () => undefined);
 onEvent(() => {
   offerModels();
