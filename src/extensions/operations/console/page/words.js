@@ -29,24 +29,22 @@ export function percent(part, whole) {
   return `${number(share, share < 10 ? 1 : 0)} %`;
 }
 
+/** An amount with three digits that mean something, at least cents. */
+export function money(cost, currency) {
+  const size = Math.floor(Math.log10(Math.abs(cost) || 1));
+  return amount(cost, currency, Math.min(12, Math.max(2, 2 - size)));
+}
+
+/** An amount with all of its digits. `cost` is a decimal string, never a floating-point number. */
+export const exactMoney = (cost, currency) => amount(cost, currency, 12);
+
 const amount = (cost, currency, digits) =>
   new Intl.NumberFormat(undefined, {
     style: "currency",
     currency,
     minimumFractionDigits: 2,
-    ...digits,
+    maximumFractionDigits: digits,
   }).format(cost);
-
-/** An amount with three digits that mean something, at least cents. */
-export const money = (cost, currency) =>
-  amount(cost, currency, {
-    maximumFractionDigits: 2,
-    maximumSignificantDigits: 3,
-    roundingPriority: "morePrecision",
-  });
-
-/** An amount with all of its digits. `cost` is a decimal string, never a floating-point number. */
-export const exactMoney = (cost, currency) => amount(cost, currency, { maximumFractionDigits: 12 });
 
 /** Money is added up in pico-units, as the books have it. */
 export const toPico = (cost) => {
