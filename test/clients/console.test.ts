@@ -289,7 +289,7 @@ describe("the console in a browser", {
       .locator("#found-requests")
       .getByRole("link", { name: id.slice(0, 14) })
       .click();
-    await page.locator(".story h2", { hasText: id }).waitFor();
+    await page.locator("#story h2", { hasText: id }).waitFor();
     assert.equal(
       await page.evaluate(() => document.activeElement?.id),
       "story",
@@ -416,7 +416,7 @@ describe("the console in a browser", {
     await page.locator("#sums").getByRole("link", { name: "demo-reasoner" }).click();
     await note(/^1 request,/);
     await page.locator("#records").getByRole("link", { name: '<b>request</b> & "1"' }).click();
-    await page.locator(".story dd", { hasText: "auto/reasoning" }).waitFor();
+    await page.locator("#story dd", { hasText: "auto/reasoning" }).waitFor();
     await assertAccessible(page, "story");
     await page.goBack();
     await page.getByRole("button", { name: /Take away model/ }).click();
@@ -432,10 +432,10 @@ describe("the console in a browser", {
     assert.match(file, /<b>request<\/b> & ""0""/);
 
     await page.goto(`${admin}/#requests/${encodeURIComponent('<b>request</b> & "0"')}`);
-    await page.locator(".story h2", { hasText: '<b>request</b> & "0"' }).waitFor();
+    await page.locator("#story h2", { hasText: '<b>request</b> & "0"' }).waitFor();
     const trace = ["billing", "trace", '<b>request</b> & "0"', "--json"];
     const [traced] = JSON.parse((await runToEnd(bundled(dir), trace)).stdout).records;
-    const story = (await page.locator(".story").textContent())!;
+    const story = (await page.locator("#story").textContent())!;
     for (const text of [
       traced.account,
       traced.key_id,
@@ -462,7 +462,7 @@ describe("the console in a browser", {
     await start();
     await page.goto(`${admin}/#requests/${id}`);
     await page.reload();
-    const story = page.locator(".story", { hasText: "Usage record" });
+    const story = page.locator("#story", { hasText: "Usage record" });
     await story.waitFor();
     assert.match((await story.textContent())!, /One attempt.*completed.*Receipt/);
   });

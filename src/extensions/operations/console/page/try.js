@@ -8,7 +8,7 @@ import { createReply } from "./reply.js";
 import { findRequests, storyElement } from "./story.js";
 
 /** How often a request is looked for that is not over yet, and how long between, in ms. */
-const LOOKS = 10;
+const LOOKS = 100;
 const PAUSE_MS = 300;
 
 let running = null; // the AbortController of the request on its way
