@@ -18,7 +18,7 @@ export function hideStory() {
 const back = () => h("p", link("#requests", "← All requests"));
 
 /** The requests with this id: from memory, else from the books. */
-export async function findRequests(id) {
+async function findRequests(id) {
   const { requests } = await getJson(withQuery("/requests", { id, limit: 100 }));
   const exact = requests.filter((entry) => entry.id === id);
   return exact.length > 0 ? exact : await findInBooks(id);
@@ -89,7 +89,7 @@ const same = (text) => text;
 const filtered = (name, value) =>
   known(value, () => link(withQuery("#requests", { [name]: value }), value));
 
-/** The story of a request, as `findRequests` has it. */
+/** The story of a request, from memory or of the books. */
 export function storyElement(entry) {
   const manage = (key) => [
     filtered("key", key),

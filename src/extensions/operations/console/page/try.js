@@ -1,14 +1,15 @@
 // Try it: a chat request of the page, its reply as it arrives, and its story.
-import { $, button, copy, fill, h, options, tell } from "./dom.js";
+import { $, button, copy, fill, h, link, options, tell } from "./dom.js";
+import { findInBooks } from "./from-books.js";
 import { live, onEvent } from "./live.js";
-import { ask } from "./net.js";
+import { ask, storyOf } from "./net.js";
 import { addPart, replaceAddress } from "./parts.js";
 import { programOf } from "./programs.js";
 import { createReply } from "./reply.js";
-import { findRequests, storyElement } from "./story.js";
+import { storyElement } from "./story.js";
 
-/** How often a request is looked for that is not over yet, and how long between, in ms. */
-const LOOKS = 100;
+/** How often the books are asked for what they do not have yet, and how long between, in ms. */
+const LOOKS = 20;
 const PAUSE_MS = 300;
 
 let running = null; // the AbortController of the request on its way
@@ -128,13 +129,15 @@ async function send(event) {
   });
 }
 
-/** Shows what is known of the request, at the latest a moment after its last byte. */
+/** Shows what the books say of it, which they do before its last byte has come. */
 async function showStory(id) {
+  fill($("tried"), h("p", link(storyOf(id), id)));
   for (let looks = 0; looks < LOOKS; looks += 1) {
-    const entries = await findRequests(id);
+    const entries = await findInBooks(id);
     if (running) return; // the place is another's
-    fill($("tried"), entries.map(storyElement));
+    if (entries.length > 0) fill($("tried"), entries.map(storyElement));
     if (entries.some(({ ended }) => ended !== null)) return;
+    if (entries.length === 0 && looks > 2) return; // it was refused before it could cost anything
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
