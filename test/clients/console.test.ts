@@ -183,7 +183,7 @@ describe("the console in a browser", {
     await page.getByLabel("Thinking").check();
     const placeOf = () =>
       page.evaluate(() =>
-        ["reply", "figures", "send", "outcome"].map((id) =>
+        ["reply", "send", "outcome"].map((id) =>
           JSON.stringify(document.getElementById(id)!.getBoundingClientRect()),
         ),
       );
@@ -266,7 +266,6 @@ describe("the console in a browser", {
     await page.getByRole("button", { name: "Send" }).click();
     await outcome(page, /^Finished: stop$/);
     await told(page, "Cost");
-    assert.equal(await figure(page, "First token").textContent(), "–");
     await page.getByLabel("Model or alias").selectOption("mute");
     await page.getByRole("button", { name: "Send" }).click();
     const asked = await provider.nth(1);
@@ -286,8 +285,11 @@ describe("the console in a browser", {
     await part(page, "Requests");
     await page.getByLabel(/^Request id/).fill(`  ${id} `);
     await page.keyboard.press("Enter");
-    await page.locator("#found-requests a").click();
-    await page.locator(".story h2", { hasText: id }).waitFor();
+    await page
+      .locator("#found-requests")
+      .getByRole("link", { name: id.slice(0, 14) })
+      .click();
+    await page.locator("#story h2", { hasText: id }).waitFor();
     assert.equal(
       await page.evaluate(() => document.activeElement?.id),
       "story",
@@ -414,17 +416,15 @@ describe("the console in a browser", {
     await page.locator("#sums").getByRole("link", { name: "demo-reasoner" }).click();
     await note(/^1 request,/);
     await page.locator("#records").getByRole("link", { name: '<b>request</b> & "1"' }).click();
-    await page.locator(".story dd", { hasText: "auto/reasoning" }).waitFor();
+    await page.locator("#story dd", { hasText: "auto/reasoning" }).waitFor();
     await assertAccessible(page, "story");
     await page.goBack();
     await page.getByRole("button", { name: /Take away model/ }).click();
     await note(/^3 requests/);
-    const bar = page.locator("#cost-chart .bar-of-day");
-    if ((await bar.count()) > 0) {
-      await bar.last().focus();
-      await page.keyboard.press("Enter");
-    }
-    await note(/^3 requests/);
+    await page.getByRole("slider", { name: "Cost by day" }).focus();
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Enter");
+    await page.locator("#cost-note", { hasText: /^3 requests, [^t]* \(UTC\)/ }).waitFor();
     const download = page.waitForEvent("download");
     await page.getByRole("link", { name: /csv/ }).click();
     const file = readFileSync(await (await download).path(), "utf8");
@@ -432,10 +432,10 @@ describe("the console in a browser", {
     assert.match(file, /<b>request<\/b> & ""0""/);
 
     await page.goto(`${admin}/#requests/${encodeURIComponent('<b>request</b> & "0"')}`);
-    await page.locator(".story h2", { hasText: '<b>request</b> & "0"' }).waitFor();
+    await page.locator("#story h2", { hasText: '<b>request</b> & "0"' }).waitFor();
     const trace = ["billing", "trace", '<b>request</b> & "0"', "--json"];
     const [traced] = JSON.parse((await runToEnd(bundled(dir), trace)).stdout).records;
-    const story = (await page.locator(".story").textContent())!;
+    const story = (await page.locator("#story").textContent())!;
     for (const text of [
       traced.account,
       traced.key_id,
@@ -462,7 +462,7 @@ describe("the console in a browser", {
     await start();
     await page.goto(`${admin}/#requests/${id}`);
     await page.reload();
-    const story = page.locator(".story", { hasText: "Usage record" });
+    const story = page.locator("#story", { hasText: "Usage record" });
     await story.waitFor();
     assert.match((await story.textContent())!, /One attempt.*completed.*Receipt/);
   });

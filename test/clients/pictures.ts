@@ -30,11 +30,11 @@ const SHOTS: Readonly<Record<string, Shot>> = {
   refused: at("requests?status=4xx", "#found-requests tbody td"),
   story: {
     address: async (busy) => `requests/${await faultyRequest(busy)}`,
-    ready: ".story .attempt",
+    ready: ".story tbody tr",
   },
   costs: at("costs", "#sums tbody td"),
   keys: at("keys", "#key-list tbody td"),
-  try: at("try", "#model option"),
+  try: at("try", "#messages textarea"),
   manual: at("manual/routing", "#page h2"),
 };
 

@@ -9,13 +9,11 @@ import { embeddedText } from "../../../embedded.ts";
 const STYLES = ["base", "parts", "charts"];
 /** Each after those that it imports. */
 const SCRIPTS = [
-  "dom",
   "words",
+  "dom",
   "net",
   "live",
   "parts",
-  "axes",
-  "plots",
   "chart",
   "verdict",
   "tables",
@@ -23,8 +21,6 @@ const SCRIPTS = [
   "from-books",
   "story",
   "requests",
-  "cost-chart",
-  "cost-days",
   "cost-records",
   "budgets",
   "costs",

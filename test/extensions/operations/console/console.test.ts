@@ -9,7 +9,6 @@ import http, { type IncomingHttpHeaders } from "node:http";
 import https from "node:https";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { ERRORS } from "../../../../src/core/openai/errors.ts";
 import { page } from "../../../../src/extensions/operations/console/page.ts";
 import { statement } from "../../../../src/extensions/money/billing/statement.ts";
 import { createDays } from "../../../../src/extensions/money/days/days.ts";
@@ -123,15 +122,6 @@ describe("the page", () => {
       assert.ok(source.includes(text), name);
   });
 
-  it("draws a line that begins in a bin of which not all is known", async () => {
-    const { linePaths } = await moduleOf("plots");
-    const isWhole = (at: number): boolean => at !== 0 && at !== 3;
-    assert.deepEqual(linePaths(["0 9", "1 8", "2 7", "3 6", null, "5 4"], isWhole), {
-      partial: "M0 9L0 9h.01M2 7L3 6h.01",
-      whole: "M0 9L1 8L2 7M5 4h.01",
-    });
-  });
-
   it("says which configuration is in force, and what could not be read again", async () => {
     const { configurationText, reloadFaults } = await moduleOf("words");
     const time = "2026-11-22T12:00:00.000Z";
@@ -152,17 +142,6 @@ describe("the page", () => {
     assert.match(keys, /^keys\.json cannot be read.*: it is empty$/);
     assert.deepEqual(reloadFaults({ config_fault: null, keys: { fault: null } }), []);
     assert.deepEqual(reloadFaults({}), [], "without these extensions");
-  });
-
-  it("has words for codes of errors that there are, for each of a limit and a budget", async () => {
-    const { REASONS } = await moduleOf("words");
-    const codes = Object.keys(ERRORS);
-    assert.deepEqual(
-      Object.keys(REASONS).filter((code) => !codes.includes(code)),
-      [],
-    );
-    const limits = Object.entries(ERRORS).filter(([, { status }]) => [402, 429].includes(status));
-    for (const [code] of limits) assert.ok(code in REASONS, code);
   });
 
   it("is one file that asks no other host for anything", async (t) => {

@@ -1,132 +1,146 @@
-// A chart of a range of time, with the reading of the bin that is pointed at, or chosen by the arrow
-// keys.
-import { across, MARGIN, roundUp, upwards } from "./axes.js";
-import { h, isNarrow } from "./dom.js";
-import { columns, cursorLine, highest, isWhole, lines, scaleOf, shade } from "./plots.js";
-import { secondText } from "./words.js";
+// The one chart of the page: columns that stand on each other, or lines, over bins of time. A slider
+// lies on it: the pointer or the arrow keys choose a bin, whose values are then told in words. Where
+// nothing is known it is shaded, not zero.
+import { h } from "./dom.js";
 
-const HEIGHT = 168;
-/** On a phone six charts stand one below the other. */
-const NARROW_HEIGHT = 128;
+/** The drawing is so high, and a bin is one wide: the browser stretches it. */
+const HEIGHT = 100;
 
-/** The bin that a key leads to; undefined for other keys. `from` is the one of now. */
-const KEYS = {
-  ArrowLeft: (from) => Math.max(0, from - 1),
-  ArrowRight: (from, last) => Math.min(last, from + 1),
-  Home: () => 0,
-  End: (_, last) => last,
-  Escape: () => null,
-};
-
-/** The times of a bin in words. `range` as GET /history has it. */
-function binText({ bins, from, step }, at) {
-  const start = from + at * step;
-  const bin = bins[at];
-  const times = `${secondText(start)} to ${secondText(start + step)}`;
-  if (bin === null) return `${times}: nothing is known`;
-  return isWhole(bin, step) ? times : `${times}, incomplete: ${bin.seconds} s of it`;
+/** The next round number that is not below a value; half of it is round too. */
+function roundUp(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * [1, 2, 4, 6, 8, 10].find((step) => step * power >= value * 0.9999);
 }
 
-/** The bin under the pointer; null beside the plot. */
-function binAt(event, plot, count) {
-  const { left, width } = plot.getBoundingClientRect();
-  const room = width - MARGIN.left - MARGIN.right;
-  const at = Math.floor(((event.clientX - left - MARGIN.left) / room) * count);
-  return at >= 0 && at < count ? at : null;
+const valuesOf = ({ of }, bins) => bins.map((bin) => (bin === null ? null : of(bin)));
+
+const heightOf = (value, top) => (HEIGHT * (1 - value / top)).toFixed(2);
+
+/** Columns of one series, which stand on `floors`, and raise them. */
+function columnPath(values, floors, top) {
+  let path = "";
+  for (const [at, value] of values.entries()) {
+    if (!value) continue;
+    path += `M${at + 0.5} ${heightOf(floors[at], top)}`;
+    floors[at] += value;
+    path += `V${heightOf(floors[at], top)}`;
+  }
+  return path;
 }
 
-/** The plot of a range. `cursor` is the bin that is pointed at, null for none. */
-function drawing({ series, kind, format }, range, { width, cursor }) {
-  const { bins, from, step } = range;
-  const to = from + bins.length * step;
-  const top = roundUp(highest(series, kind, range).value);
-  const height = isNarrow() ? NARROW_HEIGHT : HEIGHT;
-  const area = { width, height, top, from, to, format };
-  const scale = scaleOf(area, bins.length);
-  const draw = kind === "columns" ? columns : lines;
+/** A line, broken where there is no value. A point that stands alone is to be seen too. */
+function linePath(values, top) {
+  const point = (value, at) => {
+    if (value === null) return "";
+    const sign = (values[at - 1] ?? null) === null ? "M" : "L";
+    return `${sign}${at + 0.5} ${heightOf(value, top)}h.001`;
+  };
+  return values.map(point).join("");
+}
+
+function drawing({ bins, series }, kind, { top, at }) {
+  const known = bins.findIndex((bin) => bin !== null);
+  const unknown = known === -1 ? bins.length : known;
+  const floors = bins.map(() => 0);
+  const path = (one) => {
+    const values = valuesOf(one, bins);
+    const d = kind === "columns" ? columnPath(values, floors, top) : linePath(values, top);
+    return h("path", { class: `${kind} ${one.color}`, d });
+  };
+  const x = at + 0.5;
   return h(
     "svg",
-    { height, "aria-hidden": "true" },
-    shade(range, scale),
-    upwards(area),
-    across(area),
-    draw(series, range, scale),
-    cursor === null ? null : cursorLine(cursor, scale),
+    { viewBox: `0 0 ${bins.length} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    h("rect", { class: "unknown", width: unknown, height: HEIGHT }),
+    series.map(path),
+    at < bins.length && h("line", { class: "cursor", x1: x, x2: x, y1: 0, y2: HEIGHT }),
   );
 }
 
+/** How high each bin is. Columns stand on each other. */
+function heightsOf({ bins, series }, kind) {
+  const heights = bins.map((bin) => {
+    const values = bin === null ? [0] : series.map(({ of }) => of(bin) ?? 0);
+    return kind === "columns" ? values.reduce((sum, value) => sum + value) : Math.max(...values);
+  });
+  return heights;
+}
+
 /**
- * `series`: `{ name, color, of, rare }`, of which `of(bin)` is the value of a bin, null for none; one
- * that is rare is in the legend only of a range that has any of it. `kind`:
- * "columns" or "lines". `format` makes a value a text; `figure` has the range's figure and its unit.
+ * `kind`: "columns" or "lines"; `format` makes a value a text; `pick(at)`, if there is one, is called
+ * with the bin that is clicked.
  */
-export function createChart(options) {
-  const { title, series, kind, format, figure } = options;
-  const shown = h("p", { class: "figure" });
-  const plot = h("div", { class: "plot", role: "slider", tabindex: 0, "aria-label": title });
+export function createChart({ title, kind, format, pick }) {
+  const slider = h("input", { type: "range", min: 0, max: 0, "aria-label": title });
+  const plot = h("div", { class: "plot" }, slider);
+  const scale = h("p", { class: "scale" });
+  const ends = h("p", { class: "ends" });
   const legend = h("ul", { class: "legend" });
   const reading = h("p", { class: "reading" });
-  let range = null;
-  let cursor = null;
+  let data = null;
 
-  function draw() {
-    const width = plot.clientWidth;
-    if (!range || width === 0) return;
-    plot.replaceChildren(drawing(options, range, { width, cursor }));
-    read();
-  }
-
-  function read() {
-    const bin = cursor === null ? null : range.bins[cursor];
-    const value = ({ of }) => (bin ? h("b", {}, format(of(bin))) : null);
-    const item = (one) => h("li", {}, h("i", { class: one.color }), one.name, value(one));
-    const named = series.filter((one) => !one.rare || isThere(one));
-    legend.replaceChildren(...named.map(item));
-    reading.textContent = cursor === null ? peakText() : binText(range, cursor);
-    const values = bin ? named.map(({ name, of }) => `, ${name} ${format(of(bin))}`) : [];
-    const last = range.bins.length - 1;
-    plot.setAttribute("aria-valuemin", 0);
-    plot.setAttribute("aria-valuemax", last);
-    plot.setAttribute("aria-valuenow", cursor ?? last);
-    plot.setAttribute("aria-valuetext", `${reading.textContent}${values.join("")}`);
-  }
-
-  const isThere = ({ of }) => range.bins.some((bin) => bin !== null && of(bin) > 0);
-
-  function peakText() {
-    const { value, bin } = highest(series, kind, range);
-    return bin === null ? "nothing yet" : `highest ${format(value)} at ${secondText(bin.at)}`;
-  }
-
+  /** Chooses a bin. The place after the last one is none. */
   function choose(at) {
-    if (!range || at === cursor) return;
-    cursor = at;
+    slider.value = at;
     draw();
   }
 
-  function onKey(event) {
-    const last = range ? range.bins.length - 1 : 0;
-    const target = KEYS[event.key]?.(cursor ?? last + 1, last);
-    if (target === undefined) return;
-    event.preventDefault();
-    choose(target);
+  function draw() {
+    if (data === null) return;
+    const { bins, series, textOf } = data;
+    const heights = heightsOf(data, kind);
+    const highest = Math.max(0, ...heights);
+    const top = roundUp(highest);
+    const at = Number(slider.value);
+    const bin = bins[at] ?? null;
+    const peak = heights.indexOf(highest);
+    const summary = highest > 0 ? `highest ${format(highest)}, ${textOf(peak)}` : "nothing yet";
+    const whole = kind === "columns" && bin !== null ? `: ${format(heights[at])}` : "";
+    const values = bin === null ? [] : series.map(({ of }) => format(of(bin)));
+    // The slider stays where it is: it would lose the focus.
+    slider.previousSibling?.remove();
+    slider.before(drawing(data, kind, { top, at }));
+    scale.replaceChildren(...[top, top / 2, 0].map((value) => h("span", format(value))));
+    legend.replaceChildren(
+      ...series.map(({ name, color }, index) =>
+        h("li", h("i", { class: color }), name, values[index] && h("b", values[index])),
+      ),
+    );
+    reading.textContent = at < bins.length ? textOf(at) + whole : summary;
+    const told = values.map((value, index) => `, ${series[index].name} ${value}`);
+    slider.setAttribute("aria-valuetext", reading.textContent + told.join(""));
   }
 
-  const onPointer = (event) => choose(range ? binAt(event, plot, range.bins.length) : null);
-  plot.addEventListener("pointermove", onPointer);
-  plot.addEventListener("pointerdown", onPointer);
-  plot.addEventListener("pointerleave", () => choose(null));
-  plot.addEventListener("blur", () => choose(null));
-  plot.addEventListener("keydown", onKey);
-  new ResizeObserver(draw).observe(plot);
+  const pointed = ({ clientX }) => {
+    const { left, width } = plot.getBoundingClientRect();
+    return Math.floor((Number(slider.max) * (clientX - left)) / width);
+  };
+  const leave = () => choose(slider.max);
+  slider.addEventListener("pointermove", (event) => choose(pointed(event)));
+  slider.addEventListener("pointerleave", leave);
+  slider.addEventListener("blur", leave);
+  slider.addEventListener("input", draw);
+  if (pick) {
+    slider.addEventListener("click", (event) => pick(pointed(event)));
+    slider.addEventListener("keydown", ({ key }) => {
+      if (key === "Enter" && slider.value !== slider.max) pick(Number(slider.value));
+    });
+  }
 
   return {
-    element: h("div", { class: "card chart" }, h("h2", {}, title), shown, plot, legend, reading),
-    /** Shows a range as GET /history has it. */
+    element: h("div", { class: "framed" }, scale, plot, ends, legend, reading),
+    /**
+     * Shows `bins`, of which null is one of which nothing is known; `series`: `{ name, color, of }`,
+     * of which `of(bin)` is the value of a bin, null for none; `textOf(at)` names a bin, and `marks`
+     * are the texts below.
+     */
     update(next) {
-      range = next;
-      const [text, unit] = figure(range);
-      shown.replaceChildren(text, h("small", {}, unit));
+      const isChosen = slider.value !== slider.max;
+      data = next;
+      slider.max = data.bins.length;
+      if (!isChosen) slider.value = slider.max;
+      ends.replaceChildren(...data.marks.map((mark) => h("span", mark)));
       draw();
     },
   };

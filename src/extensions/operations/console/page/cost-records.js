@@ -1,87 +1,47 @@
 // The billed requests that sums are made of, one by one. The listener reads all records of the span
 // for a page of them, so they are asked for only when somebody wants them.
-import { $, button, clearSelection, fill, h, isNarrow, link, table, tell } from "./dom.js";
-import { getJson, withQuery } from "./net.js";
+import { $, numeric, fill, h, link, pager, pageSize, table, tell } from "./dom.js";
+import { getJson, storyOf, view, withQuery } from "./net.js";
 import { moment, money, number, secondText, shortId } from "./words.js";
 
-/** Billed requests of a page. */
-const size = () => (isNarrow() ? 10 : 25);
-
-let filter = {};
-let count = 0; // of all of them, when they were asked for
-let page = 0;
-let asking = 0; // only the answer to the last question counts
-
 const COLUMNS = [
-  { name: "Ended", kind: "tight" },
-  { name: "Request" },
-  { name: "Account" },
-  { name: "Model" },
-  { name: "Status" },
-  { name: "Tokens", kind: "n" },
-  { name: "Cost", kind: "n" },
-];
-
-const row = (record) => [
-  moment(record.ended_at),
-  link(
-    `#requests/${encodeURIComponent(record.gateway_request_id)}`,
-    h("span", { class: "id" }, shortId(record.gateway_request_id)),
+  { name: "Ended", kind: "tight", of: (record) => moment(record.ended_at) },
+  {
+    name: "Request",
+    of: ({ gateway_request_id: id }) => link(storyOf(id), h("span", { class: "id" }, shortId(id))),
+  },
+  { name: "Account", of: ({ account }) => account },
+  { name: "Model", of: ({ model }) => model },
+  { name: "Status", of: ({ status }) => status },
+  numeric(
+    "Tokens",
+    (record) => `${number(record.prompt_tokens)} + ${number(record.completion_tokens)}`,
   ),
-  record.account,
-  record.model,
-  record.status,
-  `${number(record.prompt_tokens)} + ${number(record.completion_tokens)}`,
-  money(record.cost, record.currency),
+  numeric("Cost", ({ cost, currency }) => money(cost, currency)),
 ];
 
-/** Shows the first page of the records that fit a filter; `requests` is how many there are. */
-export function showRecords(wanted, requests) {
-  filter = wanted;
-  count = requests;
-  page = 0;
-  return load();
-}
+/** Shows the first page of the records that fit a filter; `count` is how many there are. */
+export const showRecords = (filter, count) => records({ filter, count, page: 0 });
 
-/** Shows none: those that stood there are not known to be of what is chosen. */
-export function clearRecords() {
-  asking += 1;
-  tell($("records-time"), "");
-  fill($("records"));
-}
-
-function go(step) {
-  clearSelection();
-  page += step;
-  load();
-}
-
-/** They come in the order in which they ended, so the last page is asked for first. */
-async function load() {
-  const mine = asking + 1;
-  asking = mine;
-  const rows = size();
-  const from = count - rows * (page + 1);
-  try {
-    const { records } = await getJson(withQuery("/usage", { ...filter, skip: Math.max(0, from) }));
-    if (mine !== asking) return;
-    draw(records.slice(0, Math.max(0, Math.min(rows, rows + from))).reverse());
-  } catch (error) {
-    if (mine !== asking) return;
-    clearRecords();
-    tell($("records-time"), error.message);
-  }
-}
-
-function draw(shown) {
-  const pages = Math.ceil(count / size());
-  const pager = h(
-    "p",
-    { class: "pager" },
-    h("span", { class: "soft" }, `page ${number(page + 1)} of ${number(pages)}`),
-    button("Newer", () => go(-1), { disabled: page === 0 }),
-    button("Older", () => go(1), { disabled: page + 1 >= pages }),
-  );
-  tell($("records-time"), `as of ${secondText(Date.now())}`);
-  fill($("records"), table(COLUMNS, shown.map(row), "There are none."), pages < 2 ? null : pager);
-}
+const records = view({
+  /** They come in the order in which they ended, so the last page is asked for first. */
+  async load({ filter, count, page }) {
+    const end = count - pageSize() * page;
+    const skip = Math.max(0, end - pageSize());
+    const { records: found } = await getJson(withQuery("/usage", { ...filter, skip }));
+    return found.slice(0, Math.max(0, end - skip)).reverse();
+  },
+  draw(shown, place) {
+    const go = (page) => records({ ...place, page });
+    tell($("records-time"), `as of ${secondText(Date.now())}`);
+    fill(
+      $("records"),
+      table(COLUMNS, shown, "There are none."),
+      pager(place.page, place.count, go),
+    );
+  },
+  fail(message) {
+    tell($("records-time"), message);
+    fill($("records"));
+  },
+});

@@ -19,11 +19,9 @@ function outcomeIn(status, httpStatus) {
 }
 
 /** What the account is told of it, as a line of the spend log has it. It outlives the line. */
-const lineOf = ({ line, receipt }) =>
-  line ??
-  (receipt && {
+const lineOf = (receipt) =>
+  receipt && {
     ...receipt,
-    type: "settle",
     time: receipt.ended_at,
     model_served: receipt.model,
     duration_ms: Date.parse(receipt.ended_at) - Date.parse(receipt.started_at),
@@ -32,7 +30,7 @@ const lineOf = ({ line, receipt }) =>
       provider: "–",
       outcome: attempt.outcome === "ok" ? "completed" : attempt.outcome,
     })),
-  });
+  };
 
 /** When it began and ended. A request that was only opened runs, or was interrupted. */
 function timesIn(record, line) {
@@ -42,38 +40,27 @@ function timesIn(record, line) {
   return { started: time - line.duration_ms, ended: time };
 }
 
-/** An entry like those of memory, of what the books have of a request. */
+/** An entry like those of memory, of what the books have of a request; null is what they have not. */
 function fromBooks(id, { record, line: found, receipt }) {
-  const line = lineOf({ line: found, receipt });
+  const line = found ?? lineOf(receipt) ?? {};
   const known = { ...line, ...record };
-  const usage = { ...record, ...line?.usage };
-  const orNull = (value) => value ?? null;
+  const usage = { ...record, ...line.usage };
   return {
+    ...known,
+    ...usage,
     id,
     ...timesIn(record, line),
-    outcome: outcomeIn(known.status, line?.http_status),
-    status: orNull(line?.http_status ?? known.status),
-    account: orNull(known.account),
-    key: orNull(known.key_id),
-    asked_model: orNull(line?.model_requested),
-    model: orNull(line?.model_served ?? record?.model),
-    provider: orNull(known.provider),
-    stream: orNull(line?.stream),
-    code: orNull(line?.error_code),
+    outcome: outcomeIn(known.status, line.http_status),
+    status: line.http_status ?? known.status,
+    key: known.key_id ?? null,
+    asked_model: line.model_requested ?? null,
+    model: line.model_served ?? record?.model ?? null,
+    stream: line.stream ?? null,
+    code: line.error_code ?? null,
     asked: null,
-    duration_ms: orNull(line?.duration_ms),
-    first_token_ms: orNull(line?.first_token_ms),
-    finish_reason: orNull(line?.finish_reason),
-    prompt_tokens: orNull(usage.prompt_tokens),
-    cached_tokens: orNull(usage.prompt_cache_hit_tokens),
-    cache_write_tokens: orNull(usage.cache_write_tokens),
-    completion_tokens: orNull(usage.completion_tokens),
-    reasoning_tokens: orNull(usage.reasoning_tokens),
-    usage_source: orNull(line?.usage_source),
-    cost: orNull(known.cost),
-    currency: orNull(known.currency),
-    attempts: line?.attempts ?? [],
-    usage_id: orNull(record?.usage_id),
-    prices: orNull(receipt?.prices),
+    cached_tokens: usage.prompt_cache_hit_tokens,
+    cost: known.cost ?? null,
+    attempts: line.attempts ?? [],
+    prices: receipt?.prices,
   };
 }

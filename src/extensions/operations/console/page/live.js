@@ -10,7 +10,7 @@ const STALE_MS = 10_000;
  * What the last events said, null before the first; when the last came; by how many milliseconds
  * this browser's clock is ahead of the gateway's.
  */
-export const live = { status: null, address: "", time: 0, heardAt: 0, skew: 0 };
+export const live = { status: null, address: "", heardAt: 0, skew: 0 };
 
 const listeners = [];
 /** Calls a function after each event. */
@@ -27,7 +27,6 @@ export function listen() {
     const { status, address, time, ...changing } = JSON.parse(data);
     live.status = { ...(status ?? live.status), ...changing };
     live.address = address;
-    live.time = time;
     live.heardAt = Date.now();
     live.skew = live.heardAt - time;
     tellState();
@@ -41,7 +40,7 @@ export function listen() {
 
 /** What is wrong with the gateway itself, in words. */
 export function gatewayFaults() {
-  const { spend, usage, limits } = live.status ?? {};
+  const { spend, usage, limits } = live.status;
   return [
     spend?.fault && "The spend log cannot be written, so requests are refused.",
     usage?.fault && "Usage records wait: the usage sync fails.",
@@ -49,24 +48,20 @@ export function gatewayFaults() {
   ].filter(Boolean);
 }
 
-export const isStale = () => live.status !== null && Date.now() - live.heardAt > STALE_MS;
+export const isStale = () => Date.now() - live.heardAt > STALE_MS;
 
 /** The line in the head of the page. */
-export function tellState() {
-  const state = $("state");
-  if (live.status === null) {
-    tell(state, "connecting", "idle");
-    return;
-  }
+function tellState() {
+  if (live.status === null) return;
   const { status, workers } = live.status;
   if (isStale()) {
     const seconds = Math.floor((Date.now() - live.heardAt) / STALE_MS) * 10;
-    tell(state, `stale: last heard ${number(seconds)} s ago`, "bad");
+    tell($("state"), `stale: last heard ${number(seconds)} s ago`, "bad");
     return;
   }
   const processes = workers > 1 ? `, ${workers} processes` : "";
   const isWell = status === "serving" && gatewayFaults().length === 0;
-  tell(state, `${status}${processes}`, isWell ? "ok" : "bad");
+  tell($("state"), `${status}${processes}`, isWell ? "ok" : "bad");
 }
 
 document.addEventListener("visibilitychange", () => {

@@ -1,6 +1,6 @@
 // The Markdown that the manual uses, as elements: headings, paragraphs, lists, tables, blocks of
 // code, and within a line code, bold and links.
-import { h, scrolled } from "./dom.js";
+import { h, table } from "./dom.js";
 
 const INLINE = /`([^`]+)`|\*\*([^*]+)\*\*|!?\[([^\]]+)\]\(([^)\s]+)\)/g;
 const ITEM = /^(-|\d+\.) /;
@@ -19,8 +19,8 @@ export function inline(text) {
     const [whole, code, bold, label, target] = match;
     parts.push(text.slice(end, match.index));
     end = match.index + whole.length;
-    if (code !== undefined) parts.push(h("code", {}, code));
-    else if (bold !== undefined) parts.push(h("strong", {}, inline(bold)));
+    if (code !== undefined) parts.push(h("code", code));
+    else if (bold !== undefined) parts.push(h("strong", inline(bold)));
     else if (whole.startsWith("!")) parts.push(label);
     else parts.push(linked(label, target));
   }
@@ -33,23 +33,17 @@ function linked(label, target) {
   if (topic !== undefined) return h("a", { href: `#manual/${topic}` }, inline(label));
   if (target.startsWith("https://"))
     return h("a", { href: target, rel: "noreferrer" }, inline(label));
-  return h("span", {}, inline(label));
+  return h("span", inline(label));
 }
 
 function tableOf(lines) {
   const [names, , ...rows] = lines.map(cellsOf);
-  const cells = (tag, row) => row.map((cell) => h(tag, {}, inline(cell)));
-  const made = h(
-    "table",
-    {},
-    h("thead", {}, h("tr", {}, cells("th", names))),
-    h(
-      "tbody",
-      {},
-      rows.map((row) => h("tr", {}, cells("td", row))),
-    ),
+  const columns = names.map((name, at) => ({ name: inline(name), of: (row) => inline(row[at]) }));
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table" },
+    table(columns, rows, ""),
   );
-  return scrolled("Table", made);
 }
 
 function listOf(lines) {
@@ -58,11 +52,9 @@ function listOf(lines) {
     if (ITEM.test(line)) items.push(line.replace(ITEM, ""));
     else items.push(`${items.pop()} ${line.trim()}`);
   }
-  const tag = lines[0].startsWith("-") ? "ul" : "ol";
   return h(
-    tag,
-    {},
-    items.map((item) => h("li", {}, inline(item))),
+    lines[0].startsWith("-") ? "ul" : "ol",
+    items.map((item) => h("li", inline(item))),
   );
 }
 
@@ -86,14 +78,14 @@ export function elementsOf(text) {
       elements.push(h("pre", { class: "code", tabindex: 0 }, code.join("\n")));
     } else if (/^#{1,3} /.test(line)) {
       const level = line.indexOf(" ");
-      elements.push(h(`h${level + 1}`, {}, inline(line.slice(level + 1))));
+      elements.push(h(`h${level + 1}`, inline(line.slice(level + 1))));
     } else if (line.startsWith("|")) {
       elements.push(tableOf(take(line, (next) => next.startsWith("|"))));
     } else if (ITEM.test(line)) {
       elements.push(listOf(take(line, (next) => ITEM.test(next) || next.startsWith("  "))));
     } else if (line.trim() !== "") {
       const paragraph = take(line, (next) => !endsParagraph(next));
-      elements.push(h("p", {}, inline(paragraph.join(" "))));
+      elements.push(h("p", inline(paragraph.join(" "))));
     }
   }
   return elements;

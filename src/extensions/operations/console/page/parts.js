@@ -30,6 +30,14 @@ function decoded(text) {
   }
 }
 
+/** Marks the link to what is shown among those of a list. */
+export function markCurrent(list, hash) {
+  for (const anchor of list.querySelectorAll("a")) {
+    if (anchor.hash === hash) anchor.setAttribute("aria-current", "page");
+    else anchor.removeAttribute("aria-current");
+  }
+}
+
 /** Shows what the address says. */
 export function follow() {
   clearSelection();
@@ -37,10 +45,7 @@ export function follow() {
   const isOther = part !== shown;
   shown = part;
   for (const name of NAMES) $(name).hidden = name !== part;
-  for (const anchor of document.querySelectorAll(".bar nav a")) {
-    if (anchor.hash === `#${part}`) anchor.setAttribute("aria-current", "page");
-    else anchor.removeAttribute("aria-current");
-  }
+  markCurrent($("parts"), `#${part}`);
   if (isOther) window.scrollTo(0, 0);
   parts[part]?.(path, query);
 }

@@ -18,27 +18,26 @@ async function* eventsOf(body) {
   }
 }
 
-const failOf = ({ code, message }) => new Error(`${code}: ${message}`);
+/** The choices of a reply or of an event. Throws what went wrong, if it says that. */
+function choiceOf({ choices, error }) {
+  if (error) throw new Error(`${error.code}: ${error.message}`);
+  return choices?.[0];
+}
 
 /** `report` shows how far it is. */
 export function createReply(report) {
   const calls = []; // by their index
-  const begun = performance.now();
   let content = "";
   let reasoning = "";
-  let firstAt = null;
   let frame = null;
 
-  function addCall({ index, id, function: called = {} }, at) {
-    const call = calls[index ?? at] ?? { id: "", name: "", arguments: "" };
-    calls[index ?? at] = call;
-    call.id ||= id ?? "";
-    call.name += called.name ?? "";
-    call.arguments += called.arguments ?? "";
+  function addCall({ index, function: { name = "", arguments: text = "" } = {} }, at) {
+    calls[index ?? at] ??= { name: "", text: "" };
+    calls[index ?? at].name += name;
+    calls[index ?? at].text += text;
   }
 
   function add({ content: text, reasoning_content: thought, tool_calls: called }) {
-    if (text || thought || called) firstAt ??= performance.now();
     content += text ?? "";
     reasoning += thought ?? "";
     called?.forEach(addCall);
@@ -50,28 +49,23 @@ export function createReply(report) {
     frame = null;
     const box = $("reply");
     const isAtEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
-    const said = calls.map((call) => `→ calls ${call.name}(${call.arguments})`);
+    const said = calls.map(({ name, text }) => `→ calls ${name}(${text})`);
     box.textContent = [content, ...said].filter(Boolean).join("\n\n");
     $("thoughts").textContent = reasoning;
     $("reasoned").textContent = reasoning ? `${number(reasoning.length)} characters` : "none";
     if (isAtEnd) box.scrollTop = box.scrollHeight;
   }
 
-  /** Takes one event. Returns its finish reason, if it has one. */
-  function take(data) {
-    const { choices = [], error } = JSON.parse(data);
-    if (error) throw failOf(error);
-    if (firstAt === null && choices.length > 0) report("Streaming …");
-    add(choices[0]?.delta ?? {});
-    return choices[0]?.finish_reason;
-  }
-
   async function readStream(body) {
     let finish = null;
     let isWhole = false;
     for await (const data of eventsOf(body)) {
-      if (data === "[DONE]") isWhole = true;
-      else finish = take(data) ?? finish;
+      isWhole = data === "[DONE]";
+      const choice = isWhole ? undefined : choiceOf(JSON.parse(data));
+      if (!choice) continue;
+      report("Streaming …");
+      add(choice.delta ?? {});
+      finish = choice.finish_reason ?? finish;
     }
     if (!isWhole) throw new Error("The stream broke off.");
     return finish;
@@ -79,25 +73,15 @@ export function createReply(report) {
 
   draw();
   return {
+    /** What has come. It is drawn at the latest when the browser next draws. */
     content: () => content,
     /** Resolves with the finish reason. Rejects with what went wrong. */
     async read(response) {
       const type = response.headers.get("content-type");
       if (type?.startsWith("text/event-stream")) return await readStream(response.body);
-      const { choices, error } = await response.json();
-      if (error) throw failOf(error);
-      add(choices[0].message);
-      return choices[0].finish_reason;
-    },
-    /**
-     * Draws the end. Times in milliseconds: of a whole reply all tokens come at once, so its rate
-     * is that of the whole time, and a first one is not to be seen.
-     */
-    ended(isStream) {
-      draw();
-      const end = performance.now();
-      const firstMs = firstAt === null || !isStream ? null : firstAt - begun;
-      return { firstMs, restMs: end - (isStream ? (firstAt ?? begun) : begun) };
+      const choice = choiceOf(await response.json());
+      add(choice.message);
+      return choice.finish_reason;
     },
   };
 }

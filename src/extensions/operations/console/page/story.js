@@ -1,11 +1,11 @@
 // The whole story of a request id: what was asked (no content), how it ended, each attempt on a line
 // of time, what it cost. What runs or ended lately is in memory; older requests are in the books.
-import { $, button, clearSelection, fill, h, link, tone } from "./dom.js";
-import { now, onEvent } from "./live.js";
+import { $, clearSelection, fill, h, link, numeric, table, tone } from "./dom.js";
 import { findInBooks } from "./from-books.js";
-import { getJson, withQuery } from "./net.js";
+import { now, onEvent } from "./live.js";
+import { getJson, view, withQuery } from "./net.js";
 import { isShown } from "./parts.js";
-import { exactMoney, moment, number, plural, reason, requestState, span } from "./words.js";
+import { exactMoney, known, moment, number, plural, reason, requestState, span } from "./words.js";
 
 let shown = ""; // the id
 let isRunning = false;
@@ -15,35 +15,38 @@ export function hideStory() {
   $("story").hidden = true;
 }
 
+const back = () => h("p", link("#requests", "← All requests"));
+
+/** The requests with this id: from memory, else from the books. */
+async function findRequests(id) {
+  const { requests } = await getJson(withQuery("/requests", { id, limit: 100 }));
+  const exact = requests.filter((entry) => entry.id === id);
+  return exact.length > 0 ? exact : await findInBooks(id);
+}
+
+const story = view({
+  load: findRequests,
+  draw(entries, id) {
+    isRunning = entries.some(({ ended }) => ended === null);
+    const nothing = () =>
+      `Nothing is known of ${id}. It is neither among the last requests nor in the books; one that was refused long ago is in the access log only.`;
+    const found =
+      entries.length > 0 ? entries.map(storyElement) : h("p", { class: "card" }, nothing());
+    fill($("story"), back(), found);
+  },
+  fail: (message) => fill($("story"), back(), h("p", { class: "card bad" }, message)),
+});
+
 export async function showStory(id) {
   const isNew = shown !== id;
   shown = id;
-  const place = $("story");
-  place.hidden = false;
-  if (isNew) fill(place, h("p", { class: "card empty" }, "Looking …"));
-  try {
-    const entries = await find(id);
-    if (shown !== id) return;
-    if (isNew) clearSelection();
-    isRunning = entries.some(({ ended }) => ended === null);
-    fill(place, h("p", {}, link("#requests", "← All requests")), entries.map(storyOf));
-    if (entries.length === 0) place.append(h("p", { class: "card" }, nothingText(id)));
-  } catch (error) {
-    if (shown !== id) return;
-    fill(place, h("p", { class: "card bad" }, error.message));
+  $("story").hidden = false;
+  if (isNew) {
+    clearSelection();
+    fill($("story"), h("p", { class: "card empty" }, "Looking …"));
   }
-  if (isNew) place.focus();
-}
-
-const nothingText = (id) =>
-  `Nothing is known of ${id}. It is neither among the last requests nor in the books; one that was refused long ago is in the access log only.`;
-
-/** The requests with this id: from memory, else from the books. */
-async function find(id) {
-  const { requests } = await getJson(withQuery("/requests", { id, limit: 100 }));
-  const exact = requests.filter((entry) => entry.id === id);
-  if (exact.length > 0) return exact;
-  return await findInBooks(id);
+  await story(id);
+  if (isNew && shown === id) $("story").focus();
 }
 
 /** How it ended, in a sentence. */
@@ -58,89 +61,79 @@ function sentence(entry) {
 }
 
 function askedText({ asked, stream }) {
-  if (asked === null) return stream === null ? null : streamText(stream);
+  const mode = stream ? "as a stream" : "as a whole";
+  if (asked === null) return stream === null ? "–" : mode;
   const { messages, tools, thinking, format, max_tokens: most, temperature } = asked;
-  return [
+  const parts = [
     plural(messages, "message"),
-    tools > 0 ? plural(tools, "tool") : null,
-    thinking ? "thinking" : null,
+    tools > 0 && plural(tools, "tool"),
+    thinking && "thinking",
     format,
-    most === null ? null : `at most ${number(most)} tokens`,
-    temperature === null ? null : `temperature ${number(temperature, 2)}`,
-    streamText(stream),
-  ]
-    .filter((part) => part !== null)
-    .join(", ");
+    most !== null && `at most ${number(most)} tokens`,
+    temperature !== null && `temperature ${number(temperature, 2)}`,
+    mode,
+  ];
+  return parts.filter(Boolean).join(", ");
 }
-const streamText = (stream) => (stream ? "as a stream" : "as a whole");
 
+/** Names and what is known by them: a dash is not shown. */
 function facts(rows) {
-  const isKnown = ([, value]) => value !== null && value !== undefined && value !== "";
-  const item = ([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
+  const isKnown = ([, value]) => value !== "–";
+  const item = ([name, value]) => h("div", h("dt", name), h("dd", { "data-figure": name }, value));
   return h("dl", { class: "facts" }, rows.filter(isKnown).map(item));
 }
 
-const filtered = (name, value, text = value) =>
-  value === null ? null : link(withQuery("#requests", { [name]: value }), text);
+const card = (title, ...children) => h("section", { class: "card" }, h("h2", title), children);
 
-function storyOf(entry) {
-  const { tone: name, text } = requestState(entry);
-  const copy = (event) => {
-    const done = navigator.clipboard?.writeText(entry.id);
-    done?.then(() => {
-      event.target.textContent = "Copied";
-    });
-  };
-  const key =
-    entry.key === null
-      ? null
-      : [
-          filtered("key", entry.key),
-          " ",
-          link(`#keys?find=${encodeURIComponent(entry.key)}`, "manage"),
-        ];
+const same = (text) => text;
+const filtered = (name, value) =>
+  known(value, () => link(withQuery("#requests", { [name]: value }), value));
+
+/** The story of a request, from memory or of the books. */
+export function storyElement(entry) {
+  const manage = (key) => [
+    filtered("key", key),
+    " ",
+    link(withQuery("#keys", { find: key }), "manage"),
+  ];
   return h(
     "article",
     { class: "story" },
     h(
       "div",
       { class: "card" },
-      h(
-        "div",
-        { class: "head" },
-        h("h2", { class: "title id" }, entry.id),
-        button("Copy the id", copy, { class: "small" }),
-      ),
-      h("p", {}, tone(name, text), " · ", sentence(entry)),
+      h("h2", { class: "title id", "data-figure": "Request id" }, entry.id),
+      h("p", tone(requestState(entry)), " · ", sentence(entry)),
     ),
     h(
       "div",
       { class: "card" },
       facts([
         ["Account", filtered("account", entry.account)],
-        ["Key", key],
+        ["Key", known(entry.key, manage)],
         ["Asked for", filtered("model", entry.asked_model)],
-        ["Served by", entry.model === null ? null : `${entry.model} (${entry.provider ?? "–"})`],
+        ["Served by", known(entry.model, (model) => `${model} (${entry.provider ?? "–"})`)],
         ["What was asked", askedText(entry)],
-        ["Path", entry.path],
+        ["Path", known(entry.path, same)],
         ["Began", moment(entry.started)],
-        ["Ended", entry.ended === null ? null : moment(entry.ended)],
-        ["First token after", entry.first_token_ms === null ? null : span(entry.first_token_ms)],
-        ["Finish reason", entry.finish_reason],
-        ["Error code", entry.code === null ? null : filtered("code", entry.code)],
-        ["Field to blame", entry.param],
+        ["Ended", known(entry.ended, moment)],
+        ["First token after", known(entry.first_token_ms, span)],
+        ["Tokens a second", tokenRate(entry)],
+        ["Finish reason", known(entry.finish_reason, same)],
+        ["Error code", filtered("code", entry.code)],
+        ["Field to blame", known(entry.param, same)],
       ]),
     ),
-    entry.attempts.length === 0 ? noAttempts(entry) : attemptsOf(entry),
-    entry.cost === null ? null : receiptOf(entry),
+    attemptsOf(entry),
+    entry.cost !== null && receiptOf(entry),
   );
 }
 
-/** A request that was let in, and for which no provider was asked. */
-function noAttempts({ asked, outcome }) {
-  if (asked === null || outcome !== "5xx") return null;
-  const text = "No provider was asked: every model that could serve was failing, and left alone.";
-  return h("section", { class: "card" }, h("h2", {}, "No attempt"), h("p", {}, text));
+/** How fast tokens came after the first; of a whole reply all come at once. */
+function tokenRate(entry) {
+  const { completion_tokens: tokens, duration_ms: ms, first_token_ms: first } = entry;
+  const rest = entry.stream ? ms - first : ms;
+  return tokens > 0 && rest > 0 ? number((1000 * tokens) / rest, 1) : "–";
 }
 
 /** Per million tokens, as they were when the request began. */
@@ -152,13 +145,12 @@ const pricesText = (prices) =>
 
 function receiptOf(entry) {
   const { prompt_tokens: prompt, cached_tokens: cached, usage_source: source } = entry;
+  const { completion_tokens: tokens, reasoning_tokens: reasoning } = entry;
   const written = entry.cache_write_tokens;
   const writes = written > 0 ? `, ${number(written)} of the new written to the cache` : "";
-  const estimated = source === "estimated" ? " (estimated: the provider sent no figures)" : "";
-  return h(
-    "section",
-    { class: "card" },
-    h("h2", {}, "Receipt"),
+  const estimated = source === "estimated" ? " (estimated)" : "";
+  return card(
+    "Receipt",
     facts([
       [
         "Prompt tokens",
@@ -166,75 +158,63 @@ function receiptOf(entry) {
       ],
       [
         "Completion tokens",
-        `${number(entry.completion_tokens)}, ${number(entry.reasoning_tokens)} of them reasoning`,
+        `${number(tokens)}, ${number(reasoning)} of them reasoning${estimated}`,
       ],
-      ["Cost", h("b", {}, exactMoney(entry.cost, entry.currency))],
-      ["Prices", entry.prices && pricesText(entry.prices)],
-      ["Usage record", entry.usage_id],
+      ["Cost", h("b", exactMoney(entry.cost, entry.currency))],
+      ["Prices", known(entry.prices, pricesText)],
+      ["Usage record", known(entry.usage_id, same)],
     ]),
-  );
-}
-
-/** Attempts one after the other. What is left of the whole time are the waits between them. */
-function attemptsOf({ attempts, duration_ms: duration, first_token_ms: first }) {
-  const busy = attempts.reduce((sum, { duration_ms: ms }) => sum + ms, 0);
-  const total = Math.max(1, duration ?? busy, busy);
-  const gaps = Math.max(1, attempts.length - 1);
-  const wait = attempts.length > 1 ? Math.max(0, total - busy) / gaps : 0;
-  let at = 0;
-  const items = attempts.map((attempt, index) => {
-    const from = at;
-    at += attempt.duration_ms + wait;
-    const isLast = index === attempts.length - 1;
-    return attemptItem(attempt, { from, total, first: isLast ? first : null });
-  });
-  return h(
-    "section",
-    { class: "card" },
-    h("h2", {}, attempts.length === 1 ? "One attempt" : `${number(attempts.length)} attempts`),
-    h("ol", { class: "attempts" }, items),
-    h(
-      "p",
-      { class: "scale" },
-      h("span", {}, "0"),
-      h("span", {}, span(total / 2)),
-      h("span", {}, span(total)),
-    ),
   );
 }
 
 const OUTCOME_TONES = { completed: "ok", cancelled: "idle" };
 
-function attemptItem(attempt, { from, total, first }) {
-  const { model, provider, outcome, duration_ms: ms, status, path, detail } = attempt;
-  const bar = h("i");
-  bar.style.left = `${(100 * from) / total}%`;
-  bar.style.width = `${(100 * ms) / total}%`;
-  const mark =
-    first === null || outcome !== "completed"
-      ? null
-      : h("b", { title: `first token after ${span(first)}` });
-  if (mark) mark.style.left = `${(100 * Math.min(first, total)) / total}%`;
-  const answer = [status, path].filter((part) => part !== undefined).join(" ");
-  const name = OUTCOME_TONES[outcome] ?? "bad";
-  const text = outcome === "completed" ? "completed" : reason(outcome);
-  return h(
-    "li",
-    { class: "attempt", "data-tone": name },
-    h(
-      "p",
-      {},
-      h("b", {}, model),
-      ` (${provider}) `,
-      tone(name, text),
-      ` ${span(ms)}`,
-      mark ? h("small", {}, `, first token after ${span(first)}`) : null,
-    ),
-    h("div", { class: "track", "aria-hidden": "true" }, bar, mark),
-    answer === "" && !detail
-      ? null
-      : h("blockquote", {}, answer === "" ? null : h("small", {}, `${answer} `), detail ?? ""),
+/** When an attempt was, of the whole time of the request. */
+const track = ({ from, total, duration_ms: width }) =>
+  h(
+    "svg",
+    {
+      class: "track",
+      viewBox: `0 0 ${total} 1`,
+      preserveAspectRatio: "none",
+      "aria-hidden": "true",
+    },
+    h("rect", { x: from, width, height: 1 }),
   );
+
+const ATTEMPTS = [
+  { name: "Model", of: ({ model, provider }) => `${model} (${provider})` },
+  {
+    name: "Outcome",
+    of: ({ outcome }) => tone({ tone: OUTCOME_TONES[outcome] ?? "bad", text: reason(outcome) }),
+  },
+  {
+    name: "Answer",
+    kind: "wide",
+    of: ({ status, path, detail }) => [status, path, detail].filter(Boolean).join(" "),
+  },
+  { name: "From the beginning to the end", kind: "wide", of: track },
+  numeric("Took", ({ duration_ms: ms }) => span(ms)),
+];
+
+/** Attempts one after the other. What is left of the whole time are the waits between them. */
+function attemptsOf({ attempts, asked, outcome, duration_ms: duration }) {
+  if (attempts.length === 0) {
+    if (asked === null || outcome !== "5xx") return null;
+    const text = "No provider was asked: every model that could serve was failing, and left alone.";
+    return card("No attempt", h("p", text));
+  }
+  const busy = attempts.reduce((sum, { duration_ms: ms }) => sum + ms, 0);
+  const total = Math.max(1, duration ?? busy, busy);
+  const wait = (total - busy) / Math.max(1, attempts.length - 1);
+  let at = 0;
+  const rows = attempts.map((attempt) => {
+    const from = at;
+    at += attempt.duration_ms + wait;
+    return { ...attempt, from, total };
+  });
+  const title = attempts.length === 1 ? "One attempt" : `${number(attempts.length)} attempts`;
+  return card(title, table(ATTEMPTS, rows, ""));
 }
 
 onEvent(() => {

@@ -1,17 +1,8 @@
 // Is it healthy? One sentence, and what else an operator should know, the worst first.
 import { $, fill, h, link } from "./dom.js";
 import { gatewayFaults, isStale, live, now } from "./live.js";
-import { withQuery } from "./net.js";
-import {
-  ago,
-  modelState,
-  number,
-  percent,
-  plural,
-  reason,
-  reloadFaults,
-  secondText,
-} from "./words.js";
+import { storyOf, withQuery } from "./net.js";
+import { modelState, number, percent, plural, reason, reloadFaults, secondText } from "./words.js";
 
 /** A refusal is news for so long. */
 const FRESH_MS = 2 * 60_000;
@@ -22,6 +13,12 @@ const LATE_LOOP = 0.25;
 /** Findings that are shown beside the first. */
 const SHOWN = 5;
 
+/** All requests of a tally, however they ended. */
+export const requestsIn = (row) => row.ok + refusedIn(row) + row["5xx"] + row.cancelled;
+
+/** Requests that were refused: a 4xx of any kind. */
+export const refusedIn = (row) => row["401"] + row["402"] + row["429"] + row["4xx"];
+
 /** The path of the requests that a row of refusals counts. */
 export function refusedRequests({ account, key, code, status }) {
   const who = key === null ? { account: account ?? undefined } : { key };
@@ -29,51 +26,46 @@ export function refusedRequests({ account, key, code, status }) {
   return withQuery("#requests", { ...who, ...why });
 }
 
-/** The account of a row of refusals. */
-export const whoOf = ({ account }) => (account === null ? "Somebody without a valid key" : account);
-
-const limitOf = ({ code, account_rpm: rpm }) =>
-  code === "rate_limit_exceeded" && rpm !== null && rpm !== undefined
-    ? ` of ${plural(rpm, "request")} a minute`
-    : "";
-
 /** Why a row of refusals was refused. */
-export function whyOf(row) {
-  if (row.code === "rate_limit_exceeded" && limitOf(row) !== "")
-    return `over its limit${limitOf(row)}`;
-  return reason(row.code);
+export function whyOf({ code, account_rpm: rpm }) {
+  if (code === "rate_limit_exceeded" && Number.isInteger(rpm))
+    return `over its limit of ${plural(rpm, "request")} a minute`;
+  return reason(code);
 }
+
+const bad = (text) => ({ tone: "bad", text });
+const warning = (text) => ({ tone: "warn", text });
 
 function aboutGateway() {
   const { status, event_loop_delay: delay } = live.status;
-  const findings = gatewayFaults().map((text) => ({ tone: "bad", text }));
-  if (isStale()) findings.push({ tone: "bad", text: "The gateway has not been heard of lately." });
+  const findings = gatewayFaults().map(bad);
+  if (isStale()) findings.push(bad("The gateway has not been heard of lately."));
   if (status !== "serving")
-    findings.push({ tone: "warn", text: "The gateway is stopping: it takes no new requests." });
-  for (const text of reloadFaults(live.status)) findings.push({ tone: "warn", text });
+    findings.push(warning("The gateway is stopping: it takes no new requests."));
+  findings.push(...reloadFaults(live.status).map(warning));
   const late = delay["0.99"] ?? 0;
-  if (late > LATE_LOOP)
-    findings.push({
-      tone: "warn",
-      text: `The gateway has too much to do: its event loop is ${number(1000 * late)} ms late.`,
-    });
+  if (late > LATE_LOOP) {
+    const ms = number(1000 * late);
+    findings.push(warning(`The gateway has too much to do: its event loop is ${ms} ms late.`));
+  }
   return findings;
 }
 
 function aboutModels({ faults }) {
-  const failing = live.status.models.filter(({ breaker }) => breaker.state !== "closed");
+  const { models } = live.status;
+  const failing = models.filter(({ breaker }) => breaker.state !== "closed");
+  const areAll = failing.length === models.length;
   return failing.map((model) => {
     const { text } = modelState(model);
     const fault = faults.find((each) => each.model === model.model);
     const words = fault?.detail ?? model.breaker.last_fault;
-    const said = words === null || words === undefined ? "" : ` ${model.provider} said: “${words}”`;
-    const isAlone = failing.length === live.status.models.length;
-    const subject = isAlone && failing.length > 1 ? "No model answers. Model" : "Model";
+    const said = words ? ` ${model.provider} said: “${words}”` : "";
+    const subject = areAll && failing.length > 1 ? "No model answers. Model" : "Model";
     return {
-      tone: isAlone ? "bad" : "warn",
+      tone: areAll ? "bad" : "warn",
       text: `${subject} ${model.model} is ${text}.${said}`,
       href: fault
-        ? `#requests/${encodeURIComponent(fault.request_id)}`
+        ? storyOf(fault.request_id)
         : withQuery("#requests", { model: model.model, status: "5xx" }),
       label: fault ? "The last time" : "Its failed requests",
     };
@@ -84,12 +76,12 @@ function aboutRefusals({ refusals }) {
   const fresh = refusals.filter(
     ({ last, count, status }) => status < 500 && count >= MANY && last > now() - FRESH_MS,
   );
-  return fresh.map((row) => ({
-    tone: "warn",
-    text: `${whoOf(row)} is being refused: ${whyOf(row)} (${row.status}), ${plural(row.count, "time")} since ${secondText(row.since)}.`,
-    href: refusedRequests(row),
-    label: "These requests",
-  }));
+  return fresh.map((row) => {
+    const who = row.account ?? "Somebody without a valid key";
+    const times = `${plural(row.count, "time")} since ${secondText(row.since)}`;
+    const text = `${who} is being refused: ${whyOf(row)} (${row.status}), ${times}.`;
+    return { tone: "warn", text, href: refusedRequests(row), label: "These requests" };
+  });
 }
 
 function aboutFailures({ total }) {
@@ -106,23 +98,16 @@ function aboutFailures({ total }) {
   ];
 }
 
-/** All requests of a tally, however they ended. */
-export const requestsIn = (row) =>
-  ["ok", "401", "402", "429", "4xx", "5xx", "cancelled"].reduce((sum, name) => sum + row[name], 0);
-
-/** Requests that were refused: a 4xx of any kind. */
-export const refusedIn = (row) => row["401"] + row["402"] + row["429"] + row["4xx"];
-
 function wellText({ total, seconds }) {
   const count = live.status.models.length;
   const models = count === 1 ? "the model answers" : `all ${number(count)} models answer`;
-  const requests = requestsIn(total);
   const span = seconds < 890 ? "since the start" : "in the last 15 minutes";
-  const last = requests === 0 ? `no request ${span}` : `${plural(requests, "request")} ${span}`;
   const refused = refusedIn(total);
   const some = refused === 0 ? "" : `, ${number(refused)} refused`;
-  return `Healthy: ${models}, ${last}${some}.`;
+  return `Healthy: ${models}, ${plural(requestsIn(total), "request")} ${span}${some}.`;
 }
+
+const sentence = ({ text, href, label }) => [text, href && [" ", link(href, label)]];
 
 /** `range`: the last 15 minutes. */
 export function drawVerdict(range) {
@@ -133,24 +118,14 @@ export function drawVerdict(range) {
     ...aboutRefusals(range),
   ];
   findings.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
-  const [first, ...others] = findings;
-  const box = $("verdict");
-  box.dataset.tone = first?.tone ?? "ok";
-  const sentence = ({ text, href, label }) => [text, href ? [" ", link(href, label)] : null];
+  const [first = { tone: "ok", text: wellText(range) }, ...others] = findings;
+  $("verdict").dataset.tone = first.tone;
+  const items = others.slice(0, SHOWN).map((finding) => h("li", sentence(finding)));
   const more = others.length - SHOWN;
+  if (more > 0) items.push(h("li", { class: "soft" }, `and ${number(more)} more below`));
   fill(
-    box,
-    h("p", { class: "headline" }, h("span", {}, first ? sentence(first) : wellText(range))),
-    others.length === 0
-      ? null
-      : h(
-          "ul",
-          {},
-          others.slice(0, SHOWN).map((finding) => h("li", {}, sentence(finding))),
-          more > 0 ? h("li", { class: "soft" }, `and ${number(more)} more below`) : null,
-        ),
+    $("verdict"),
+    h("p", { class: "headline" }, h("span", sentence(first))),
+    items.length > 0 && h("ul", items),
   );
 }
-
-/** When a fault was, for a table. */
-export const faultTime = (time) => ago(now() - time);
