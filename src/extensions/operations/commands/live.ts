@@ -112,7 +112,6 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
     report: () => undefined,
     observers: [],
     inFlight: () => 1,
-    resent: () => undefined,
   });
 }
 
