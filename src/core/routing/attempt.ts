@@ -222,7 +222,7 @@ async function readWhole(
   const json = isLarge(text) ? await inTurns(steps, cancel) : atOnce(steps);
   if (cancel.aborted) throw cancel.reason;
   const parts = guarded(reportBug, () => wholeReply(dialect, json, model, chat.native));
-  boundedParts(parts).forEach(meter.observe);
+  for (const part of boundedParts(parts)) meter.observe(part);
   await deliver(parts);
 }
 

@@ -4,9 +4,7 @@ import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { cut } from "../schema/checker.ts";
 import { noBreaker } from "./breaker.ts";
-import type { Fingerprint } from "./fingerprint.ts";
 import {
-  type CatalogMemory,
   type CatalogServices,
   createProvider,
   type Model,
@@ -37,11 +35,6 @@ export interface Catalog {
  * system_fingerprint.
  */
 const ADAPTER_VERSION = 3;
-
-export const createMemory = (fingerprint: Fingerprint): CatalogMemory => ({
-  breakers: new Map(),
-  fingerprint,
-});
 
 export function createCatalog(config: RoutingSettings, services: CatalogServices): Catalog {
   const models = createModels(config, services);
@@ -87,7 +80,7 @@ function createModels(
   config: RoutingSettings,
   services: CatalogServices,
 ): ReadonlyMap<string, Model> {
-  const { breakers, fingerprint } = services.memory;
+  const { breakers, fingerprint } = services;
   const earlier = new Map(breakers);
   breakers.clear();
   const providers = new Map<string, Provider>();

@@ -4,7 +4,7 @@
 import type { Clock } from "../clock.ts";
 import { ClientGone, type Cancel } from "../http/cancel.ts";
 import type { AttemptRecord } from "../ledger/ledger.ts";
-import { createMeter, NO_USAGE, type MeterReading } from "../ledger/meter.ts";
+import { Meter, NO_USAGE, type MeterReading } from "../ledger/meter.ts";
 import { costOf } from "../ledger/price.ts";
 import type { FinishReason, Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
@@ -135,7 +135,7 @@ async function tryOnce(
   const isFirst = attempts.length === 0;
   // The hold pays for so many tokens, so no estimate may have more.
   const most = Math.min(chat.maxTokens ?? Infinity, model.traits.max_output_tokens ?? Infinity);
-  const meter = createMeter(chat, model.provider.countMedia, most);
+  const meter = new Meter(chat, model.provider.countMedia, most);
   const serving: Serving = { model, meter, resent };
   let startedAt = clock.monotonic();
   let begunAt: number | undefined;

@@ -45,6 +45,9 @@ function setUp(
     chat: chatOf(),
     config: { currency: "EUR" },
     startedAt: clock.monotonic(),
+    observers: [
+      { settled: (_opening: Opening, _settlement: Settlement, ms: number) => durations.push(ms) },
+    ],
     releaseSlot: () => {
       released += 1;
     },
@@ -61,9 +64,6 @@ function setUp(
         return { opened: Promise.resolve(), settle, ...entry };
       },
       ...ledger,
-    },
-    observer: {
-      settled: (_opening: Opening, _settlement: Settlement, ms: number) => durations.push(ms),
     },
   } as unknown as ChatServices;
   const settlement = openInLedger(request, services);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createMeter } from "../../../src/core/ledger/meter.ts";
+import { Meter } from "../../../src/core/ledger/meter.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { EventDecoding } from "../../../src/core/routing/stream.ts";
@@ -20,7 +20,7 @@ const finish: Part = { type: "finish", reason: "stop" };
  * ours.
  */
 function setUp(ended?: () => boolean) {
-  const meter = createMeter(chatOf(), () => 0);
+  const meter = new Meter(chatOf(), () => 0);
   const push = (event: unknown): Part[] => {
     if (Array.isArray(event)) return event as Part[];
     const isBug = JSON.stringify(event) === '{"bug":true}';
