@@ -170,14 +170,12 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
 function createPublicServer(config: Config, assembly: Assembly, inForce: () => Snapshot): Server {
   const { clock, installed, logs, parts, secure, snapshots } = assembly;
   const { access, diagnose } = logs;
-  const { limiter, ledger, complete, hold } = parts;
   const jsonExcess = installed.filled(slots.jsonExcess);
-  const core = { limiter, ledger, clock, diagnose };
-  const handle = createChatHandlers(inForce, { ...core, jsonExcess, complete, hold });
+  const handle = createChatHandlers(inForce, { ...parts, clock, diagnose, jsonExcess });
   const apis = [createChatCompletions(requestCheck(installed)), ...parts.apis];
   const routes: Routes = {
     ...Object.fromEntries(apis.map((api) => [api.path, { POST: handle(api) }])),
-    ...publicRoutes(inForce, ledger),
+    ...publicRoutes(inForce, parts.ledger),
     ...parts.routes,
   };
   const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;

@@ -174,6 +174,9 @@ export function pump(
    * Decodes and delivers. Throws the error of these events, unless the reply was finished before.
    */
   function take(texts: readonly string[]): Promise<void> | undefined {
+    // A piece may have waited for its turn while a deadline ended the attempt, and another model may
+    // have been asked since.
+    if (cancel.aborted) throw cancel.reason;
     const hasContent = decoding.push(texts);
     const parts = deliver ? decoding.takeParts() : [];
     const room = parts.length > 0 ? deliver?.(parts) : undefined;

@@ -2,11 +2,14 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { Cancel } from "../../../src/core/http/cancel.ts";
 import { Meter } from "../../../src/core/ledger/meter.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { EventDecoding } from "../../../src/core/routing/stream.ts";
-import { chatOf } from "../../support/routing.ts";
+import { createDeadlines } from "../../../src/core/routing/deadlines.ts";
+import { EventDecoding, pump } from "../../../src/core/routing/stream.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { chatOf, TIMEOUTS, turn } from "../../support/routing.ts";
 
 const text = (words: string): Part => ({ type: "text", text: words });
 const usage: Part = {
@@ -95,5 +98,37 @@ describe("the decoding of a stream's events", () => {
     assert.equal(calls.decoding.error, undefined);
     calls.say([call]);
     assert.match(String(calls.decoding.error), /more than 10000 tool calls/);
+  });
+});
+
+describe("the pump", () => {
+  it("delivers nothing that comes once the attempt was ended", async () => {
+    const { decoding } = setUp();
+    const cancel = new Cancel();
+    const delivered: (readonly Part[])[] = [];
+    async function* body(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from(`data: ${JSON.stringify([text("a")])}\n\n`);
+      cancel.abort(new ProviderError("upstream_timeout", "too late"));
+      yield Buffer.from(`data: ${JSON.stringify([text("b")])}\n\n`);
+    }
+    const pumped = pump(body(), decoding, {
+      cancel,
+      deadlines: createDeadlines(
+        createFakeClock(),
+        { timeouts: TIMEOUTS, attemptMs: undefined },
+        () => 0,
+      ),
+      clock: createFakeClock(),
+      deliver: (parts) => {
+        delivered.push(parts);
+        return undefined;
+      },
+      maxBytes: 1_000,
+      retain: () => undefined,
+      closingMs: 1_000,
+    });
+    await assert.rejects(pumped, { message: "too late" });
+    await turn();
+    assert.deepEqual(delivered, [[text("a")]]);
   });
 });
