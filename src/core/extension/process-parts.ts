@@ -1,3 +1,5 @@
+// What extensions add to the gateway of one process: created in their order, and opened, reloaded
+// and closed together.
 import type { ClientApi } from "../chat/client-api.ts";
 import type { Config } from "../config.ts";
 import type { Exchange, Routes } from "../http/exchange.ts";

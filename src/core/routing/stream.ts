@@ -65,7 +65,12 @@ export class EventDecoding {
    */
   push(events: readonly string[]): boolean {
     const before = this.#contentParts;
-    for (const data of events) if (!this.#decode(data) || this.ended) break;
+    for (const data of events) {
+      if (!this.#decode(data)) break;
+      // Asked after each event, so that it does not depend on how the bytes were cut.
+      this.ended ||= this.#decoder.ended?.() === true;
+      if (this.ended) break;
+    }
     return this.#contentParts > before;
   }
 
@@ -81,8 +86,6 @@ export class EventDecoding {
   #decode(data: string): boolean {
     try {
       for (const part of boundedParts(this.#partsOf(data))) this.#accept(part);
-      // Asked after each event, so that it does not depend on how the bytes were cut.
-      this.ended ||= this.#decoder.ended?.() === true;
       return true;
     } catch (thrown) {
       const error = dialectError(thrown, this.#options.reportBug);
