@@ -53,7 +53,7 @@ export function createEventReader(maxChars = DEFAULT_MAX_CHARS) {
   }
 
   return {
-    /** The data of the events that these bytes complete. Throws a RangeError if one is too large. */
+    /** The data of the events that these bytes end. Throws a RangeError if one is too large. */
     push: (bytes: Uint8Array): string[] => read(decoder.write(bytes)),
     /** The data of the events that the end of the stream completes. Throws as `push` does. */
     end: (): string[] => read(`${decoder.end()}\n\n`),

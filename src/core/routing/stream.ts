@@ -177,7 +177,7 @@ export function pump(
    * Decodes and delivers. Throws the error of these events, unless the reply was finished before.
    */
   function take(texts: readonly string[]): Promise<void> | undefined {
-    // A piece may have waited for its turn while a deadline ended the attempt, and another model may
+    // A piece may have waited for its turn while a deadline ended the attempt. Another model may
     // have been asked since.
     if (cancel.aborted) throw cancel.reason;
     const hasContent = decoding.push(texts);
