@@ -6,7 +6,7 @@ import { systemClock, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
 import { errorRenderer, internalErrorReporter, shuttingDown } from "./error-responses.ts";
-import { dialectsIn, requestCheck } from "./extension/defaults.ts";
+import { requestCheck } from "./extension/defaults.ts";
 import { install } from "./extension/install.ts";
 import type { Extension, Installed } from "./extension/installer.ts";
 import { slots, type HostSources } from "./extension/places.ts";
@@ -20,7 +20,6 @@ import { ledgerUnavailable, type Ledger } from "./ledger/ledger.ts";
 import { createLogs, type LogTargets } from "./logs.ts";
 import { createChatCompletions } from "./chat/chat-completions.ts";
 import { ApiError } from "./openai/errors.ts";
-import { createCatalog, createMemory } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
 import type { Snapshot } from "./chat/context.ts";
 import { createSnapshots } from "./snapshot.ts";
@@ -92,26 +91,9 @@ function assemble(config: Config, options: GatewayOptions) {
   const transport = options.transport ?? parts.transport ?? fetchTransport();
   const readKey = installation.filled(slots.fingerprintKey);
   const fingerprint = createFingerprint(readKey && (() => readKey(config.data_dir, diagnose)));
-  const memory = createMemory(fingerprint);
   const secure = installation.filled(slots.secure)?.(config, "server");
-  const snapshots = createSnapshots(config, {
-    installed: installation,
-    clock,
-    diagnose,
-    createCatalog(settings, installed) {
-      return createCatalog(settings, {
-        dialects: dialectsIn(installed),
-        transport,
-        redact: installed.filled(slots.redact)?.(settings, installed),
-        jsonExcess: installed.filled(slots.jsonExcess),
-        mediaTokens: installed.filled(slots.mediaTokens),
-        capable: installed.filled(slots.capable),
-        createBreaker: installed.filled(slots.breaker),
-        memory,
-        clock,
-      });
-    },
-  });
+  const sources = { installed: installation, clock, diagnose, transport, fingerprint };
+  const snapshots = createSnapshots(config, sources);
   return { clock, installed: installation as Installed, logs, parts, secure, snapshots };
 }
 
@@ -188,14 +170,12 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
 function createPublicServer(config: Config, assembly: Assembly, inForce: () => Snapshot): Server {
   const { clock, installed, logs, parts, secure, snapshots } = assembly;
   const { access, diagnose } = logs;
-  const { limiter, ledger, complete, hold } = parts;
   const jsonExcess = installed.filled(slots.jsonExcess);
-  const core = { limiter, ledger, clock, diagnose };
-  const handle = createChatHandlers(inForce, { ...core, jsonExcess, complete, hold });
+  const handle = createChatHandlers(inForce, { ...parts, clock, diagnose, jsonExcess });
   const apis = [createChatCompletions(requestCheck(installed)), ...parts.apis];
   const routes: Routes = {
     ...Object.fromEntries(apis.map((api) => [api.path, { POST: handle(api) }])),
-    ...publicRoutes(inForce, ledger),
+    ...publicRoutes(inForce, parts.ledger),
     ...parts.routes,
   };
   const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;

@@ -1,34 +1,24 @@
 // The one place where whatever is thrown becomes the response that the contract describes: an error
-// of HTTP, of the API, of a request's check, or a bug.
+// of the API, of a request's check, or a bug.
 import type { ClientApi } from "./chat/client-api.ts";
 import { describe, type Diagnose } from "./diagnose.ts";
-import { HttpError } from "./http/http-error.ts";
 import type { RenderError } from "./http/responses.ts";
 import { pathOf } from "./http/router.ts";
 import { ApiError, errorBody, SOON, toApiError } from "./openai/errors.ts";
-
-/** Whatever was thrown, as an error of the API. */
-export function apiErrorOf(thrown: unknown): ApiError {
-  if (!(thrown instanceof HttpError)) return toApiError(thrown);
-  return new ApiError(thrown.reason, thrown.message, { headers: thrown.headers });
-}
 
 /** Renders whatever was thrown as the API does to which the request belongs. */
 export const errorRenderer =
   (apis: readonly ClientApi[]): RenderError =>
   (thrown, requestId, { url = "", headers = {} }) => {
-    const error = apiErrorOf(thrown);
+    const error = toApiError(thrown);
     const path = pathOf(url);
     const isBelow = (each: ClientApi) => path === each.path || path.startsWith(`${each.path}/`);
     const api = apis.find((each) => isBelow(each) || each.owns?.(path, headers));
     const idHeader = api?.requestIdHeader && { [api.requestIdHeader]: requestId };
     return {
-      status: error.status,
+      error,
       headers: { ...idHeader, ...error.headers },
       body: JSON.stringify((api ?? { errorBody }).errorBody(error, requestId)),
-      code: error.code,
-      param: error.param,
-      isInternal: error.code === "internal_error",
     };
   };
 

@@ -5,34 +5,30 @@ import type { Snapshot } from "./chat/context.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
+import { dialectsIn } from "./extension/defaults.ts";
 import type { Installed } from "./extension/installer.ts";
 import { moments, slots } from "./extension/places.ts";
-import type { Catalog } from "./routing/catalog.ts";
-
-export interface Snapshots {
-  /** The snapshot in force. Another configuration or other keys replace it. */
-  current(): Snapshot;
-  /**
-   * Prepares for another configuration. The returned function puts it in force, and cannot fail.
-   */
-  prepare(config: Config, installed: Installed): () => void;
-  /** Stops watching for changes of the created keys. */
-  close(): void;
-}
+import type { Breaker } from "./routing/breaker.ts";
+import { createCatalog } from "./routing/catalog.ts";
+import type { Fingerprint } from "./routing/fingerprint.ts";
+import type { Transport } from "./upstream/transport.ts";
 
 export interface SnapshotOptions {
   /** By the extensions of the start, which may bring keys. */
   readonly installed: Installed;
-  /** Tells which keys have expired, and stamps `loadedAt`. */
+  /** Tells which keys have expired, stamps `loadedAt`, and times breakers. */
   readonly clock: Clock;
   /** Goes to the source of created keys. */
   readonly diagnose: Diagnose;
-  /** Called for each configuration that is prepared, with what its extensions install. */
-  createCatalog(config: Config, installed: Installed): Catalog;
+  /** As in CatalogServices. */
+  readonly transport: Transport;
+  /** As in CatalogServices. */
+  readonly fingerprint: Fingerprint;
 }
 
-export function createSnapshots(initial: Config, options: SnapshotOptions): Snapshots {
-  const { clock, diagnose, createCatalog } = options;
+export function createSnapshots(initial: Config, options: SnapshotOptions) {
+  const { clock, diagnose, transport, fingerprint } = options;
+  const breakers = new Map<string, Breaker>();
   const openKeys = options.installed.filled(slots.keySource);
   const keys = openKeys?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
   let current = snapshotOf(initial, options.installed);
@@ -48,20 +44,36 @@ export function createSnapshots(initial: Config, options: SnapshotOptions): Snap
     return {
       config,
       keyring: keyringOf(config),
-      catalog: createCatalog(config, installed),
+      catalog: createCatalog(config, {
+        dialects: dialectsIn(installed),
+        transport,
+        redact: installed.filled(slots.redact)?.(config, installed),
+        jsonExcess: installed.filled(slots.jsonExcess),
+        mediaTokens: installed.filled(slots.mediaTokens),
+        capable: installed.filled(slots.capable),
+        createBreaker: installed.filled(slots.breaker),
+        breakers,
+        fingerprint,
+        clock,
+      }),
       guard: (exchange) => guards.some((guard) => guard(exchange)),
       loadedAt: new Date(clock.now()).toISOString(),
     };
   }
 
   return {
-    current: () => current,
-    prepare(config, installed) {
+    /** The snapshot in force. Another configuration or other keys replace it. */
+    current: (): Snapshot => current,
+    /**
+     * Prepares for another configuration. The returned function puts it in force, and cannot fail.
+     */
+    prepare(config: Config, installed: Installed): () => void {
       const next = snapshotOf(config, installed);
       return () => {
         current = next;
       };
     },
-    close: () => keys?.close(),
+    /** Stops watching for changes of the created keys. */
+    close: (): void => keys?.close(),
   };
 }

@@ -6,7 +6,7 @@ import http from "node:http";
 import { describe, it } from "node:test";
 import { createGateway } from "../../src/core/app.ts";
 import { start, type Extension, type ProcessEvents } from "../../src/core/extension/installer.ts";
-import { moments, slots } from "../../src/core/extension/places.ts";
+import { moments } from "../../src/core/extension/places.ts";
 import { sendJson } from "../../src/core/http/responses.ts";
 import { checkConfig } from "../support/config.ts";
 import { configFor } from "../support/gateway.ts";
@@ -49,32 +49,6 @@ describe("a gateway", () => {
     });
     await assert.rejects(gateway.listen(), { message: "no disk" });
     assert.deepEqual(log, ["first open", "first close"]);
-  });
-
-  it("does not start with two extensions that take the same place, and names both", () => {
-    const filling = (name: string): Extension =>
-      part(name, {}, (gateway) => gateway.fill(slots.transport, () => undefined));
-    const serving = (name: string): Extension =>
-      part(name, {}, (gateway) => gateway.route("GET", "/news", () => () => undefined));
-    const both = (one: Extension, other: Extension) => () =>
-      createGateway(config(), { extensions: [one, other] });
-    assert.throws(
-      both(filling("wires"), filling("pool")),
-      /extensions wires and pool both take transport/,
-    );
-    assert.throws(
-      both(serving("one"), serving("two")),
-      /extensions one and two both take GET \/news/,
-    );
-  });
-
-  it("does not start with extensions that must each wrap another", () => {
-    const wrapping = (name: string, other: string): Extension =>
-      part(name, {}, (gateway) =>
-        gateway.around(() => (complete) => complete, { outside: [other] }),
-      );
-    const extensions = [wrapping("one", "two"), wrapping("two", "one")];
-    assert.throws(() => createGateway(config(), { extensions }), /wrap another: one, two/);
   });
 
   it("keeps the old configuration whole where one part of the new one is refused", async () => {

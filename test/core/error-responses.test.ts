@@ -7,29 +7,30 @@ import {
   renderError,
   shuttingDown,
 } from "../../src/core/error-responses.ts";
-import { HttpError, type HttpErrorReason } from "../../src/core/http/http-error.ts";
-import { ApiError } from "../../src/core/openai/errors.ts";
+import { ApiError, type ErrorCode } from "../../src/core/openai/errors.ts";
 import { fail } from "../../src/core/schema/checker.ts";
 
-const http: readonly (readonly [reason: HttpErrorReason, status: number, code: string])[] = [
-  ["malformed_request", 400, "malformed_request"],
-  ["unknown_url", 404, "unknown_url"],
-  ["method_not_allowed", 405, "method_not_allowed"],
-  ["request_timeout", 408, "request_timeout"],
-  ["request_too_large", 413, "request_too_large"],
-  ["unsupported_media_type", 415, "unsupported_media_type"],
-  ["expectation_failed", 417, "expectation_failed"],
-  ["headers_too_large", 431, "headers_too_large"],
-  ["invalid_json", 400, "invalid_json"],
+const http: readonly (readonly [code: ErrorCode, status: number])[] = [
+  ["malformed_request", 400],
+  ["unknown_url", 404],
+  ["method_not_allowed", 405],
+  ["request_timeout", 408],
+  ["request_too_large", 413],
+  ["unsupported_media_type", 415],
+  ["expectation_failed", 417],
+  ["headers_too_large", 431],
+  ["invalid_json", 400],
 ];
 
 describe("renderError", () => {
-  for (const [reason, status, code] of http)
-    it(`renders the HTTP error ${reason} as ${status} ${code}`, () => {
+  for (const [code, status] of http)
+    it(`renders the HTTP error ${code} as ${status}`, () => {
       const headers = { Allow: "GET" };
-      const { body, ...rest } = renderError(new HttpError(reason, "No.", headers), "req_1", {});
+      const thrown = new ApiError(code, "No.", { headers });
+      const { body, headers: rendered, error } = renderError(thrown, "req_1", {});
       const all = status === 408 ? headers : { ...headers, "x-should-retry": "false" };
-      assert.deepEqual(rest, { status, headers: all, code, param: null, isInternal: false });
+      assert.deepEqual([error.status, error.code, error.param], [status, code, null]);
+      assert.deepEqual(rendered, all);
       const type = "invalid_request_error";
       assert.deepEqual(JSON.parse(body), {
         error: { message: "No.", type, code, param: null, request_id: "req_1" },
@@ -38,10 +39,10 @@ describe("renderError", () => {
 
   it("renders an error of the API with its param", () => {
     const error = new ApiError("model_not_found", "There is no such model.", { param: "model" });
-    const { status, code, param, isInternal } = renderError(error, "req_1", {});
+    const { status, code, param } = renderError(error, "req_1", {}).error;
     assert.deepEqual(
-      { status, code, param, isInternal },
-      { status: 404, code: "model_not_found", param: "model", isInternal: false },
+      { status, code, param },
+      { status: 404, code: "model_not_found", param: "model" },
     );
   });
 
@@ -52,22 +53,25 @@ describe("renderError", () => {
     } catch (error) {
       thrown = error;
     }
-    const { status, code, param, body } = renderError(thrown, "req_1", {});
-    assert.deepEqual([status, code, param], [400, "invalid_type", "messages[2].role"]);
+    const { error, body } = renderError(thrown, "req_1", {});
+    assert.deepEqual(
+      [error.status, error.code, error.param],
+      [400, "invalid_type", "messages[2].role"],
+    );
     assert.match(body, /Invalid 'messages\[2\]\.role': expected a string, got a number\./);
   });
 
   for (const thrown of [new TypeError("secret detail"), "secret detail", undefined])
     it(`renders ${typeof thrown} that is no error of ours as a bare 500`, () => {
-      const { status, code, body, headers, isInternal } = renderError(thrown, "req_1", {});
-      assert.deepEqual([status, code, isInternal], [500, "internal_error", true]);
+      const { error, body, headers } = renderError(thrown, "req_1", {});
+      assert.deepEqual([error.status, error.code], [500, "internal_error"]);
       assert.deepEqual(headers, { "x-should-retry": "false" });
       assert.doesNotMatch(body, /secret/);
     });
 
   it("renders the shutdown as a 503 that may be retried", () => {
-    const { status, code, headers } = renderError(shuttingDown(), "req_1", {});
-    assert.deepEqual([status, code], [503, "server_overloaded"]);
+    const { error, headers } = renderError(shuttingDown(), "req_1", {});
+    assert.deepEqual([error.status, error.code], [503, "server_overloaded"]);
     assert.deepEqual(headers, { "Retry-After": "1" });
   });
 });

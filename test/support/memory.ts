@@ -28,7 +28,7 @@ import { createResponseLog } from "../../src/core/http/access-log.ts";
 import { createConnections } from "../../src/core/http/connection.ts";
 import { answerRequest } from "../../src/core/http/request-listener.ts";
 import type { Ledger, Settlement } from "../../src/core/ledger/ledger.ts";
-import { createCatalog, createMemory, type Catalog } from "../../src/core/routing/catalog.ts";
+import { createCatalog, type Catalog } from "../../src/core/routing/catalog.ts";
 import { createFingerprint } from "../../src/core/routing/fingerprint.ts";
 import type { Transport, UpstreamRequest } from "../../src/core/upstream/transport.ts";
 import { checkConfig, formats, installed } from "./config.ts";
@@ -283,7 +283,8 @@ export function createMemoryGateway(
     mediaTokens: installed.filled(slots.mediaTokens),
     capable: installed.filled(slots.capable),
     createBreaker: installed.filled(slots.breaker),
-    memory: createMemory(createFingerprint(() => Buffer.from("5ec4e7".repeat(8), "hex"))),
+    breakers: new Map(),
+    fingerprint: createFingerprint(() => Buffer.from("5ec4e7".repeat(8), "hex")),
     clock,
   });
   const keyring = createKeyring(config, NO_CREATED_KEYS, clock.now);

@@ -1,5 +1,5 @@
 // Models of a catalog whose providers are scripts, for tests of routing without a network.
-import { createCatalog, createMemory } from "../../src/core/routing/catalog.ts";
+import { createCatalog } from "../../src/core/routing/catalog.ts";
 import {
   withOverrides,
   type Model,
@@ -143,7 +143,8 @@ export const catalogOf = (
     mediaTokens: undefined,
     capable,
     createBreaker,
-    memory: createMemory(() => "fp_test"),
+    breakers: new Map(),
+    fingerprint: () => "fp_test",
     clock,
   });
 

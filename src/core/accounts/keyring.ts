@@ -75,15 +75,7 @@ export interface AccountSettings {
 /** Accounts with their requests per minute; null: unlimited. */
 export type AccountLimits = ReadonlyMap<string, number | null>;
 
-export interface Keyring {
-  /**
-   * The caller behind an Authorization header. `identified` is called with whom a known key belongs
-   * to, also if it is refused. Throws the ApiError of a missing, unknown, revoked or expired key.
-   */
-  authenticate(authorization: string | undefined, identified?: (caller: Caller) => void): Caller;
-  /** Every account that has a key. */
-  accounts(): AccountLimits;
-}
+export type Keyring = ReturnType<typeof createKeyring>;
 
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
 
@@ -105,11 +97,7 @@ export const configuredKeys = ({
  * wall clock in milliseconds. The rights of a key are worked out when it is first used: a new
  * configuration must not cost the time of 100,000 keys.
  */
-export function createKeyring(
-  settings: AccountSettings,
-  created: CreatedKeys,
-  now: () => number,
-): Keyring {
+export function createKeyring(settings: AccountSettings, created: CreatedKeys, now: () => number) {
   const configured = configuredKeys(settings);
   const callers = new Map<string, Caller>();
   const limitOf = (account: string): number | null => {
@@ -145,7 +133,12 @@ export function createKeyring(
   }
 
   return {
-    authenticate(authorization, identified) {
+    /**
+     * The caller behind an Authorization header. `identified` is called with whom a known key
+     * belongs to, also if it is refused. Throws the ApiError of a missing, unknown, revoked or
+     * expired key.
+     */
+    authenticate(authorization: string | undefined, identified?: (caller: Caller) => void): Caller {
       const key = authorization && /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (!key) throw refusal("missing_api_key", NO_KEY, "Bearer");
       // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
@@ -157,7 +150,8 @@ export function createKeyring(
         throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;
     },
-    accounts() {
+    /** Every account that has a key. */
+    accounts(): AccountLimits {
       const names = [...created.accounts, ...settings.keys.map(({ account }) => account)];
       return new Map(names.map((account) => [account, limitOf(account)]));
     },

@@ -92,23 +92,13 @@ function isTighter(one: WindowState, other: WindowState): boolean {
 }
 
 /** The admissions that count against one limit. */
-interface Window {
-  /** Forgets what does not count any more at `time`. To be called before the others. */
-  prune(time: number): void;
-  count(): number;
-  add(time: number): void;
-  /** Whether nothing in it counts any more at `time`. */
-  isOld(time: number): boolean;
-  /** Milliseconds from `time` until it next has room under `rpm`. */
-  resetMs(rpm: number, time: number): number;
-}
-
-function createWindow(): Window {
+function createWindow() {
   /** Admission times, oldest first. Those before the index `first` do not count any more. */
   let times: number[] = [];
   let first = 0;
   return {
-    prune(time) {
+    /** Forgets what does not count any more at `time`. To be called before the others. */
+    prune(time: number): void {
       while (first < times.length && times[first]! + WINDOW_MS <= time) first += 1;
       // The list is copied only when more than half of it is old, so that an admission takes
       // constant time on average.
@@ -116,10 +106,10 @@ function createWindow(): Window {
       times = times.slice(first);
       first = 0;
     },
-    count: () => times.length - first,
-    add: (time) => times.push(time),
-    isOld: (time) => !(times.at(-1)! + WINDOW_MS > time), // also true of an empty list
-    resetMs(rpm, time) {
+    count: (): number => times.length - first,
+    add: (time: number): number => times.push(time),
+    /** Milliseconds from `time` until it next has room under `rpm`. */
+    resetMs(rpm: number, time: number): number {
       // A limit that a new configuration has lowered is full until enough of its admissions are
       // old. A limit of 0 never gets room.
       const excess = Math.max(0, times.length - first - rpm);
@@ -131,12 +121,12 @@ function createWindow(): Window {
 
 /** `now` must never go back: a monotonic clock in milliseconds. */
 export function createLimiter(now: () => number): LocalLimiter {
-  const windows = new Map<string, Window>();
+  const windows = new Map<string, ReturnType<typeof createWindow>>();
   /** Slots that are taken, of accounts that have a bound. */
   const slots = new Map<string, number>();
   let sweepAt = 0;
 
-  function windowOf(name: string, time: number): Window {
+  function windowOf(name: string, time: number) {
     const window = windows.get(name) ?? createWindow();
     window.prune(time);
     return window;
@@ -145,7 +135,7 @@ export function createLimiter(now: () => number): LocalLimiter {
   /** Once a minute, windows in which nothing counts are dropped. */
   function sweep(time: number): void {
     if (time < sweepAt) return;
-    for (const [name, window] of windows) if (window.isOld(time)) windows.delete(name);
+    for (const name of windows.keys()) if (windowOf(name, time).count() === 0) windows.delete(name);
     sweepAt = time + WINDOW_MS;
   }
 

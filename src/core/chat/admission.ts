@@ -65,7 +65,7 @@ export function requireAdmission(
 
 /**
  * Reads and checks the body; `large`: the work on it must be done in turns of the event loop.
- * Throws an HttpError, an ApiError, a ValidationError, or the reason of the exchange's `cancel` if
+ * Throws an ApiError, a ValidationError, or the reason of the exchange's `cancel` if
  * that is aborted.
  */
 export async function readRequest(

@@ -8,7 +8,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Observers } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import type { ReportEvent } from "../routing/attempt.ts";
+import type { RequestContext } from "../routing/attempt.ts";
 import type { Complete } from "../routing/fallback.ts";
 import type { Catalog } from "../routing/catalog.ts";
 import type { Model } from "../routing/model.ts";
@@ -51,8 +51,11 @@ export interface ChatServices {
 /** As slots.hold. Undefined: the request falls under no budget. */
 export type HoldFor = (request: AcceptedRequest) => Hold | undefined | Promise<Hold | undefined>;
 
-/** A request that was admitted and checked, and has candidates. */
-export interface AcceptedRequest {
+/**
+ * A request that was admitted and checked, and has candidates. It is one object from here to its
+ * end.
+ */
+export interface AcceptedRequest extends RequestContext {
   /** The format in which the client asked, and in which it gets its answer. */
   readonly api: ClientApi;
   /** The HTTP request and its response. */
@@ -61,22 +64,16 @@ export interface AcceptedRequest {
   readonly caller: Caller;
   /** The checked body, whatever format it came in. */
   readonly chat: ChatRequest;
-  /** Whether each step of the work on it is a turn of the event loop of its own. */
-  readonly large: boolean;
   /** In force when the request began. A reload does not change it. */
   readonly config: Config;
   /** Best first; at least one. */
   readonly candidates: readonly Model[];
   /** By the monotonic clock. */
   readonly startedAt: number;
-  /** Chat requests that this process has in progress, this one included. */
-  readonly inFlight: () => number;
-  /** Tells the operator what happened to a model. */
-  readonly report: ReportEvent;
   /** What hears of it. */
   readonly observers: Observers;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;
   /** The hold for it. Absent or undefined: there is none, or none yet. */
-  readonly hold?: Hold | undefined;
+  hold?: Hold | undefined;
 }

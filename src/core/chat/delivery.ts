@@ -9,39 +9,15 @@ import type { ApiError } from "../openai/errors.ts";
 import type { ReplyWriter } from "../openai/reply.ts";
 import type { Deliver, RequestProgress } from "../routing/fallback.ts";
 import type { Serving } from "../routing/attempt.ts";
-import type { AcceptedRequest, ChatServices } from "./context.ts";
+import type { AcceptedRequest } from "./context.ts";
 
-export interface Delivery {
-  /** Sends what a model says, as far as it can be sent before the end. */
-  readonly deliver: Deliver;
-  /**
-   * Sends the end of the reply once `settled` resolves: every whole reply is in the ledger before a
-   * client has it. Throws the ClientGone of a client that has left.
-   */
-  complete(progress: RequestProgress, settled: () => Promise<void>): Promise<void>;
-  /** The HTTP status that the client sees if the request fails with this error now. */
-  statusFor(error: ApiError): number;
-  /**
-   * After the commit point: sends the error as an event, and ends the stream. Before it: nothing,
-   * the server answers.
-   */
-  fail(error: ApiError): void;
-  /** Releases timers. Called however the request ends. */
-  close(): void;
-}
+export type Delivery = ReturnType<typeof createDelivery>;
 
-export function createDelivery(request: AcceptedRequest, services: ChatServices): Delivery {
-  const { api, exchange, chat, config, observers } = request;
+export function createDelivery(request: AcceptedRequest) {
+  const { api, exchange, chat, config, observers, clock } = request;
   const { res, log, cancel, requestId } = exchange;
-  const { clock } = services;
-  const sink = chat.stream
-    ? createEventSink(
-        res,
-        { ms: config.server.keep_alive_ms, events: api.keepAlive },
-        cancel,
-        clock,
-      )
-    : undefined;
+  const keepAlive = { ms: config.server.keep_alive_ms, events: api.keepAlive };
+  const sink = chat.stream ? createEventSink(res, keepAlive, cancel, clock) : undefined;
   let reply: ReplyWriter | undefined;
   let lastWriteAt = 0;
   let streamed = false;
@@ -69,34 +45,47 @@ export function createDelivery(request: AcceptedRequest, services: ChatServices)
     sink?.release();
   });
 
+  /** Sends what a model says, as far as it can be sent before the end. */
+  const deliver: Deliver = (parts, serving) => {
+    if (hasLeft()) return undefined;
+    reply = writerFor(serving);
+    const added = reply.add(parts);
+    if (added === "") return undefined; // a whole reply leaves at its end
+    const events = joint + added;
+    joint = "";
+    const now = clock.monotonic();
+    if (streamed)
+      for (const observer of observers) observer.chunkSent?.(serving.model.name, now - lastWriteAt);
+    lastWriteAt = now;
+    streamed = true;
+    return sink!.write(events);
+  };
+
   return {
-    deliver(parts, serving) {
-      if (hasLeft()) return undefined;
-      reply = writerFor(serving);
-      const added = reply.add(parts);
-      if (added === "") return undefined; // a whole reply leaves at its end
-      const events = joint + added;
-      joint = "";
-      const now = clock.monotonic();
-      if (streamed)
-        for (const observer of observers)
-          observer.chunkSent?.(serving.model.name, now - lastWriteAt);
-      lastWriteAt = now;
-      streamed = true;
-      return sink!.write(events);
-    },
-    async complete({ reading, finishReason }, settled) {
+    deliver,
+    /**
+     * Sends the end of the reply once `settled` resolves: every whole reply is in the ledger before
+     * a client has it. Throws the ClientGone of a client that has left.
+     */
+    async complete(
+      { reading, finishReason }: RequestProgress,
+      settled: () => Promise<void>,
+    ): Promise<void> {
       if (hasLeft()) throw cancel.reason;
       const end = joint + reply!.end(reading.usage, finishReason!);
       await settled();
       if (sink) sink.end(end);
       else sendJson(res, 200, end);
     },
-    statusFor: (error) => (res.headersSent ? 200 : error.status),
-    fail(error) {
+    /**
+     * After the commit point: sends the error as an event, and ends the stream. Before it: nothing,
+     * the server answers.
+     */
+    fail(error: ApiError): void {
       if (res.headersSent) sink?.end(api.errorEvents(error, requestId, chat));
     },
-    close() {
+    /** Releases timers. Called however the request ends. */
+    release(): void {
       sink?.release();
     },
   };

@@ -4,7 +4,7 @@
 import type { Diagnose } from "../diagnose.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { Exchange, Handler } from "../http/exchange.ts";
-import { apiErrorOf } from "../error-responses.ts";
+import { toApiError } from "../openai/errors.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import type { Observers } from "../observer.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
@@ -49,20 +49,24 @@ export function createChatHandlers(
         const { chat, large } = await readRequest(exchange, config, api, services.jsonExcess);
         const candidates = catalog.candidates(chat, caller);
         const startedAt = clock.monotonic();
-        const report = reporterFor(exchange, diagnose);
-        const request = {
+        const request: AcceptedRequest = {
           api,
           exchange,
           caller,
           chat,
-          large,
           config,
           candidates,
           startedAt,
-          report,
-          observers,
-          inFlight: () => inFlight,
           releaseSlot,
+          cancel: exchange.cancel,
+          endsAt: startedAt + config.timeouts.total_ms,
+          account: caller.account,
+          inFlight: () => inFlight,
+          large,
+          retain: exchange.retain,
+          clock,
+          report: reporterFor(exchange, diagnose),
+          observers,
         };
         await answer(request, services);
       } finally {
@@ -80,14 +84,15 @@ export function createChatHandlers(
  * the client.
  */
 async function answer(request: AcceptedRequest, services: ChatServices): Promise<void> {
-  const { exchange, chat, candidates, config } = request;
-  const { total_ms } = config.timeouts;
-  const holdOrPromise = services.hold?.(request);
+  const { exchange, chat, candidates } = request;
+  const { total_ms } = request.config.timeouts;
+  const hold = services.hold?.(request);
   // As with the limiter: awaiting what is known at once would delay the request by a turn.
-  const hold = holdOrPromise instanceof Promise ? await holdOrPromise : holdOrPromise;
-  const settlement = openInLedger(hold ? { ...request, hold } : request, services);
-  const delivery = createDelivery(request, services);
-  const bounded = hold?.maxTokens ? { ...chat, maxTokens: hold.maxTokens } : chat;
+  request.hold = hold instanceof Promise ? await hold : hold;
+  const settlement = openInLedger(request, services);
+  const delivery = createDelivery(request);
+  const maxTokens = request.hold?.maxTokens;
+  const bounded = maxTokens ? { ...chat, maxTokens } : chat;
   exchange.expire(
     total_ms,
     () => new ProviderError("upstream_timeout", `not finished within total_ms of ${total_ms} ms`),
@@ -96,24 +101,14 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
   let progress = notStarted(candidates[0]!);
   try {
     await settlement.opened;
-    progress = await services.complete(bounded, candidates, delivery.deliver, {
-      cancel: exchange.cancel,
-      endsAt: request.startedAt + total_ms,
-      account: request.caller.account,
-      inFlight: request.inFlight,
-      large: request.large,
-      retain: exchange.retain,
-      clock: services.clock,
-      report: request.report,
-      observers: request.observers,
-    });
+    progress = await services.complete(bounded, candidates, delivery.deliver, request);
     await delivery.complete(progress, () => settlement.settle(progress, COMPLETED));
   } catch (thrown) {
     const failure =
       thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);
     throw await endWithError(failure, request, settlement, delivery);
   } finally {
-    delivery.close();
+    delivery.release();
   }
 }
 
@@ -123,7 +118,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
  */
 async function endWithError(
   { progress, error: thrown }: CompletionFailed,
-  { exchange: { cancel }, chat, report }: AcceptedRequest,
+  { exchange, cancel, chat, report }: AcceptedRequest,
   settlement: LedgerSettlement,
   delivery: Delivery,
 ): Promise<unknown> {
@@ -139,10 +134,10 @@ async function endWithError(
   const clientError =
     error instanceof ProviderError
       ? toClientError(chat.model, [{ model: progress.model, error }])
-      : apiErrorOf(error);
+      : toApiError(error);
   await settlement.settle(progress, {
     status: "failed",
-    httpStatus: delivery.statusFor(clientError),
+    httpStatus: exchange.res.headersSent ? 200 : clientError.status,
     errorCode: clientError.code,
   });
   delivery.fail(clientError);

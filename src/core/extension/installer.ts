@@ -87,17 +87,12 @@ export interface SlotFamily<T> {
   readonly prefix: string;
 }
 
-/** Defines slots of a kind, such as "command". */
-export const slotFamily = <T>(kind: string): SlotFamily<T> => {
+/** Defines slots of a kind, such as "command". `isCreated`: as in Slot. */
+export function slotFamily<T>(kind: string, isCreated = false): SlotFamily<T> {
   const prefix = `${kind} `;
-  return Object.assign((name: string) => slot<T>(`${prefix}${name}`), { prefix });
-};
-
-/** Defines slots of a kind that are filled anew in each process that serves. */
-export const createdSlotFamily = <T>(kind: string): SlotFamily<Create<T>> => {
-  const prefix = `${kind} `;
-  return Object.assign((name: string) => createdSlot<T>(`${prefix}${name}`), { prefix });
-};
+  const slotOf = (name: string): Slot<T> => ({ name: `${prefix}${name}`, isCreated });
+  return Object.assign(slotOf, { prefix });
+}
 
 /** A moment at which functions F of any number of extensions are called. */
 export interface Moment<F> {

@@ -20,21 +20,14 @@ import type { Capable } from "../routing/model.ts";
 import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
-import {
-  createdSlot,
-  createdSlotFamily,
-  moment,
-  slot,
-  slotFamily,
-  type Installed,
-} from "./installer.ts";
+import { createdSlot, moment, slot, slotFamily, type Create, type Installed } from "./installer.ts";
 import type { Report } from "./report.ts";
 
 export const slots = {
   /** Wire formats of providers, by name. One with the name of the core's own takes its place. */
   dialect: slotFamily<DialectDefinition>("dialect"),
   /** Formats of clients beside chat completions, by name. */
-  clientApi: createdSlotFamily<ClientApi>("clientApi"),
+  clientApi: slotFamily<Create<ClientApi>>("clientApi", true),
   /** Calls providers. Empty: Node's fetch does. */
   transport: createdSlot<Transport>("transport"),
   /** Takes the place of this process's own limiter. */

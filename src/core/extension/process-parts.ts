@@ -1,48 +1,14 @@
 // What extensions add to the gateway of one process: created in their order, and opened, reloaded
 // and closed together.
-import type { Limiter } from "../accounts/limiter.ts";
 import type { ClientApi } from "../chat/client-api.ts";
-import type { HoldFor } from "../chat/context.ts";
 import type { Config } from "../config.ts";
 import type { Exchange, Routes } from "../http/exchange.ts";
-import { noLedger, type Ledger } from "../ledger/ledger.ts";
+import { noLedger } from "../ledger/ledger.ts";
 import type { Observers } from "../observer.ts";
 import { completeWithFallback, type Complete } from "../routing/fallback.ts";
-import type { Transport } from "../upstream/transport.ts";
 import type { Installation, CreatedParts } from "./install.ts";
 import type { Create, GatewayContext, Installed, ProcessEvents, Slot } from "./installer.ts";
 import { slots } from "./places.ts";
-
-/** The parts of one process. */
-export interface ProcessParts {
-  /** An extension's, else the one that keeps nothing. */
-  readonly ledger: Ledger;
-  /** An extension's, else that of the context. */
-  readonly limiter: Limiter;
-  /** Undefined: no extension brings one. */
-  readonly transport: Transport | undefined;
-  /** Undefined: no extension has budgets. */
-  readonly hold: HoldFor | undefined;
-  /** Formats of clients beside chat completions. */
-  readonly apis: readonly ClientApi[];
-  /** Completes a request, with what extensions put around it. */
-  readonly complete: Complete;
-  /** As Installer.route, of all. */
-  readonly routes: Routes;
-  /** The observers of an exchange; undefined: of a request that could not be parsed. */
-  observe(exchange: Exchange | undefined): Observers;
-  /** By the names of the extensions: data that can be sent to another process. */
-  report(): Readonly<Record<string, unknown>>;
-  /** Opens the parts in their order, one after the other. Rejects if one cannot start. */
-  open(): Promise<void>;
-  /**
-   * As ProcessEvents.reload, for all. What wraps or observes requests in extensions that another
-   * configuration needs for the first time is added; their routes and slots wait for a restart.
-   */
-  reload(config: Config, installation: Installation): () => void;
-  /** Closes the parts in the reverse of their order, one after the other. */
-  close(): Promise<void>;
-}
 
 /** What the contexts of all extensions have in common. */
 type Services = Omit<GatewayContext, "on">;
@@ -56,7 +22,7 @@ interface Events {
 }
 
 /** Creates the parts of all extensions. `services`: what they have in common. */
-export function startProcess(installation: Installation, services: Services): ProcessParts {
+export function startProcess(installation: Installation, services: Services) {
   const events: Events = { open: [], reload: [], report: new Map(), close: [] };
   const created = createParts(installation.steps, services, events);
   const { observers, routes } = created;
@@ -65,19 +31,35 @@ export function startProcess(installation: Installation, services: Services): Pr
 
   const partIn = <T>({ name }: Slot<Create<T>>) => created.slots.get(name) as T | undefined;
   return {
+    /** An extension's, else the one that keeps nothing. */
     ledger: partIn(slots.ledger) ?? noLedger,
+    /** An extension's, else that of the context. */
     limiter: partIn(slots.limiter) ?? services.limiter,
+    /** Undefined: no extension brings one. */
     transport: partIn(slots.transport),
+    /** Undefined: no extension has budgets. */
     hold: partIn(slots.hold),
+    /** Formats of clients beside chat completions. */
     apis: apisIn(created),
-    complete: (...request) => complete(...request),
-    routes: Object.fromEntries(routes),
-    observe: (exchange) => observers.flatMap((observe) => observe(exchange) ?? []),
-    report: () => Object.fromEntries([...events.report].map(([name, report]) => [name, report()])),
-    async open() {
+    /** Completes a request, with what extensions put around it. */
+    complete: ((...request) => complete(...request)) as Complete,
+    /** As Installer.route, of all. */
+    routes: Object.fromEntries(routes) as Routes,
+    /** The observers of an exchange; undefined: of a request that could not be parsed. */
+    observe: (exchange: Exchange | undefined): Observers =>
+      observers.flatMap((observe) => observe(exchange) ?? []),
+    /** By the names of the extensions: data that can be sent to another process. */
+    report: (): Readonly<Record<string, unknown>> =>
+      Object.fromEntries([...events.report].map(([name, report]) => [name, report()])),
+    /** Opens the parts in their order, one after the other. Rejects if one cannot start. */
+    async open(): Promise<void> {
       for (const open of events.open) await open();
     },
-    reload(config, loaded) {
+    /**
+     * As ProcessEvents.reload, for all. What wraps or observes requests in extensions that another
+     * configuration needs for the first time is added; their routes and slots wait for a restart.
+     */
+    reload(config: Config, loaded: Installation): () => void {
       const prepared = events.reload.map((reload) => reload(config));
       const newSteps = loaded.steps.filter(({ extension }) => !started.has(extension));
       const added = createParts(newSteps, { ...services, config }, events);
@@ -89,7 +71,8 @@ export function startProcess(installation: Installation, services: Services): Pr
         complete = wrapped(loaded, created);
       };
     },
-    async close() {
+    /** Closes the parts in the reverse of their order, one after the other. */
+    async close(): Promise<void> {
       for (const close of events.close.toReversed()) await close();
     },
   };

@@ -4,14 +4,12 @@
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../clock.ts";
 import type { LiveExchange } from "./connection.ts";
-import type { AccessRecord, Exchange, LogFields } from "./exchange.ts";
-import type { ErrorResponse } from "./responses.ts";
+import type { AccessRecord, Exchange } from "./exchange.ts";
+import type { ApiError } from "../openai/errors.ts";
 import { pathOf } from "./router.ts";
 
 /** Characters of a path, or of any other text of a client, in a line. */
 const MAX_LOGGED = 512;
-/** How long a line waits for a handler. */
-const HANDLER_MS = 10_000;
 
 /**
  * Receives the record of every response when it has left or has been broken off. `exchange`
@@ -19,66 +17,49 @@ const HANDLER_MS = 10_000;
  */
 export type AccessLog = (record: AccessRecord, exchange: Exchange | undefined) => void;
 
-export interface ResponseLog {
-  /** Logs an exchange that is over. */
-  ended(exchange: LiveExchange, status: number): void;
-  /** Logs an error that was sent outside of any exchange. */
-  refused(error: ErrorResponse, requestId: string, req: Partial<IncomingMessage>): void;
-  /** Resolves when no line waits any more. After `ms` milliseconds those that wait are written. */
-  settle(ms: number): Promise<void>;
-}
+export type ResponseLog = ReturnType<typeof createResponseLog>;
 
-export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog {
+export function createResponseLog(access: AccessLog, clock: Clock) {
   /** Writes the lines that wait. */
   const waiting = new Set<() => void>();
-  let onSettled: (() => void) | undefined;
+  let onSettled = (): void => undefined;
 
   return {
-    ended(exchange, status) {
+    /** Logs an exchange that is over. */
+    ended(exchange: LiveExchange, status: number): void {
       const durationMs = clock.monotonic() - exchange.startedAt;
       const end = { time: clock.now(), status, durationMs };
-      if (exchange.delivered || exchange.handled) {
-        access(accessRecord(exchange, end), exchange);
-        return;
-      }
       const write = (): void => {
-        if (!waiting.delete(write)) return;
-        timer.cancel();
-        access(accessRecord(exchange, end), exchange);
-        if (waiting.size === 0) onSettled?.();
+        if (waiting.delete(write)) access(accessRecord(exchange, exchange.req, end), exchange);
+        if (waiting.size === 0) onSettled();
       };
-      const timer = clock.after(HANDLER_MS, write);
       waiting.add(write);
-      exchange.onHandled = write;
+      if (exchange.delivered || exchange.handled) write();
+      else exchange.onHandled = write;
     },
-    refused({ code, status }, requestId, req) {
+    /** Logs an error that was sent outside of any exchange. */
+    refused({ code, status }: ApiError, requestId: string, req: Partial<IncomingMessage>): void {
       const end = { time: clock.now(), status, durationMs: 0 };
-      access(accessRecord({ requestId, req, log: { error_code: code } }, end), undefined);
+      access(accessRecord({ requestId, log: { error_code: code } }, req, end), undefined);
     },
-    async settle(ms) {
+    /** Resolves when no line waits any more. After `ms` milliseconds those that do are written. */
+    async settle(ms: number): Promise<void> {
       if (waiting.size === 0) return;
-      await new Promise<void>((resolve) => {
-        const timer = clock.after(ms, () => {
-          for (const write of waiting) write();
-        });
-        onSettled = () => {
-          timer.cancel();
-          resolve();
-        };
+      const timer = clock.after(ms, () => {
+        for (const write of waiting) write();
       });
+      await new Promise<void>((resolve) => {
+        onSettled = resolve;
+      });
+      timer.cancel();
     },
   };
 }
 
-/** An exchange, or a request that could not be parsed and may lack its method and URL. */
-interface LoggedRequest {
-  readonly requestId: string;
-  readonly req: Partial<IncomingMessage>;
-  readonly log: LogFields;
-}
-
+/** `req` of a request that could not be parsed may lack its method and URL. */
 function accessRecord(
-  { requestId, req, log }: LoggedRequest,
+  { requestId, log }: Pick<LiveExchange, "requestId" | "log">,
+  req: Partial<IncomingMessage>,
   end: { time: number; status: number; durationMs: number },
 ): AccessRecord {
   return {

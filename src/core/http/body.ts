@@ -3,12 +3,12 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { Exchange } from "./exchange.ts";
-import { HttpError } from "./http-error.ts";
+import { ApiError } from "../openai/errors.ts";
 
 const BYTE_ORDER_MARK = 0xfeff;
 
 /**
- * Reads a body of at most `maxBytes`. Throws an HttpError if it is refused, and the reason of
+ * Reads a body of at most `maxBytes`. Throws an ApiError if it is refused, and the reason of
  * `cancel` if that is aborted first.
  */
 export async function readBody(
@@ -37,10 +37,10 @@ export async function readBody(
 function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
   const [mediaType = ""] = (headers["content-type"] ?? "application/json").split(";", 1);
   if (!/^application\/(.+\+)?json$/.test(mediaType.trim().toLowerCase()))
-    throw new HttpError("unsupported_media_type", "Content-Type must be application/json.");
+    throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
   const encoding = headers["content-encoding"] ?? "identity";
   if (encoding.trim().toLowerCase() !== "identity")
-    throw new HttpError(
+    throw new ApiError(
       "unsupported_media_type",
       "The body must not be compressed (Content-Encoding).",
     );
@@ -74,11 +74,11 @@ function collect(
 /** The text of the bytes, without a byte order mark. */
 function decoded(bytes: Buffer): string {
   if (bytes.length === 0)
-    throw new HttpError("invalid_json", "The request body is empty; expected a JSON object.");
-  if (!isUtf8(bytes)) throw new HttpError("invalid_json", "The request body is not valid UTF-8.");
+    throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");
+  if (!isUtf8(bytes)) throw new ApiError("invalid_json", "The request body is not valid UTF-8.");
   const text = bytes.toString("utf8");
   return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
 }
 
-const tooLarge = (maxBytes: number): HttpError =>
-  new HttpError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
+const tooLarge = (maxBytes: number): ApiError =>
+  new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);

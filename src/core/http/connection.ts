@@ -83,7 +83,7 @@ export interface Capacity {
 }
 
 /** The exchange of a request whose head has been parsed. `live`: those of its connection. */
-export function createExchange(
+function createExchange(
   { req, res }: Pick<Exchange, "req" | "res">,
   live: ReadonlySet<LiveExchange>,
   clock: Clock,
@@ -124,21 +124,7 @@ export function createExchange(
   return exchange;
 }
 
-export interface Connections {
-  /** The connection of a socket; a new one for a socket not seen before. */
-  of(socket: Duplex): Connection;
-  /**
-   * All connections that are open, also those that have not sent a request or are in a TLS
-   * handshake. Node's own lists leave these out.
-   */
-  all(): Iterable<Connection>;
-  /** The live exchanges of all connections. */
-  exchanges(): readonly LiveExchange[];
-  /** Begins the exchange of a request that Node has parsed. */
-  begin(req: IncomingMessage, res: ServerResponse): LiveExchange;
-  /** How many exchanges are not over. */
-  inFlight(): number;
-}
+export type Connections = ReturnType<typeof createConnections>;
 
 /**
  * Calls `onFinish` after the end of each exchange, with the status for the access log. `capacity`
@@ -148,12 +134,13 @@ export function createConnections(
   clock: Clock,
   onFinish: (connection: Connection, exchange: LiveExchange, status: number) => void,
   capacity?: Capacity,
-): Connections {
+) {
   /** In the order of their last exchange, or of their beginning. */
   const connections = new Map<Duplex, Connection>();
   // A count, because a set of all live exchanges costs each request a tenth in garbage collection.
   let inFlight = 0;
 
+  /** The connection of a socket; a new one for a socket not seen before. */
   const of = (socket: Duplex): Connection => connections.get(socket) ?? add(socket);
 
   function add(socket: Duplex): Connection {
@@ -172,6 +159,7 @@ export function createConnections(
     return connection;
   }
 
+  /** Begins the exchange of a request that Node has parsed. */
   function begin(req: IncomingMessage, res: ServerResponse): LiveExchange {
     const connection = of(req.socket);
     const exchange = createExchange({ req, res }, connection.live, clock, capacity);
@@ -204,9 +192,16 @@ export function createConnections(
 
   return {
     of,
-    all: () => connections.values(),
-    exchanges: () => [...connections.values()].flatMap(({ live }) => [...live]),
+    /**
+     * All connections that are open, also those that have not sent a request or are in a TLS
+     * handshake. Node's own lists leave these out.
+     */
+    all: (): Iterable<Connection> => connections.values(),
+    /** The live exchanges of all connections. */
+    exchanges: (): readonly LiveExchange[] =>
+      [...connections.values()].flatMap(({ live }) => [...live]),
     begin,
-    inFlight: () => inFlight,
+    /** How many exchanges are not over. */
+    inFlight: (): number => inFlight,
   };
 }

@@ -6,18 +6,11 @@ import { StringDecoder } from "node:string_decoder";
 const BYTE_ORDER_MARK = "\ufeff";
 const DEFAULT_MAX_CHARS = 16 * 1024 * 1024;
 
-export interface EventReader {
-  /** The data of the events that these bytes complete. Throws a RangeError if one is too large. */
-  push(bytes: Uint8Array): string[];
-  /** The data of the events that the end of the stream completes. Throws as `push` does. */
-  end(): string[];
-}
-
 /**
  * `maxChars` bounds the characters of an unfinished event, field names included, so that a provider
  * that never ends an event cannot fill the memory. Absent: 16 million.
  */
-export function createEventReader(maxChars = DEFAULT_MAX_CHARS): EventReader {
+export function createEventReader(maxChars = DEFAULT_MAX_CHARS) {
   const decoder = new StringDecoder("utf8");
   /** Ignored if the next text begins with it: a byte order mark at the start, LF after CR. */
   let ignoredStart = BYTE_ORDER_MARK;
@@ -60,7 +53,9 @@ export function createEventReader(maxChars = DEFAULT_MAX_CHARS): EventReader {
   }
 
   return {
-    push: (bytes) => read(decoder.write(bytes)),
-    end: () => read(`${decoder.end()}\n\n`),
+    /** The data of the events that these bytes end. Throws a RangeError if one is too large. */
+    push: (bytes: Uint8Array): string[] => read(decoder.write(bytes)),
+    /** The data of the events that the end of the stream completes. Throws as `push` does. */
+    end: (): string[] => read(`${decoder.end()}\n\n`),
   };
 }

@@ -18,32 +18,16 @@ const HEADERS = {
   "X-Accel-Buffering": "no",
 };
 
-export interface EventSink {
-  /**
-   * Sends one or more whole events. Returns undefined if the client has room for more, else a
-   * promise that resolves when it has. It rejects if `cancel` is aborted first.
-   */
-  write(events: string): Promise<unknown> | undefined;
-  /** Sends the last events and ends the response. */
-  end(events: string): void;
-  /** Stops the keep-alive comments. It must be called in whatever way the stream ends. */
-  release(): void;
-}
-
-/** The events that a stream sends in silence. */
-export interface KeepAlive {
-  /** Milliseconds of silence. */
-  readonly ms: number;
-  /** Whole events or comments, sent as they are. They must mean nothing to the client. */
-  readonly events: string;
-}
-
+/**
+ * `keepAlive`: what is sent after so many milliseconds of silence. Whole events or comments that
+ * mean nothing to the client.
+ */
 export function createEventSink(
   res: ServerResponse,
-  keepAlive: KeepAlive,
+  keepAlive: { readonly ms: number; readonly events: string },
   cancel: Cancel,
   clock = systemClock,
-): EventSink {
+) {
   let silence = clock.after(keepAlive.ms, sendKeepAlive);
   /** False for a client of HTTP/1.0: the end of the connection ends the response. */
   let isChunked = false;
@@ -72,17 +56,25 @@ export function createEventSink(
   }
 
   return {
-    write(events) {
+    /**
+     * Sends one or more whole events. Returns undefined if the client has room for more, else a
+     * promise that resolves when it has. It rejects if `cancel` is aborted first.
+     */
+    write(events: string): Promise<unknown> | undefined {
       silence.refresh();
       return send(events) ? undefined : once(res, "drain", { signal: cancel.signal });
     },
-    end(events) {
+    /** Sends the last events and ends the response. */
+    end(events: string): void {
       begin();
       const size = Buffer.byteLength(events);
       const last = isChunked ? "0\r\n\r\n" : "";
       res.end(framed(events, size) + last, encodingOf(events, size));
     },
-    release: () => silence.cancel(),
+    /** Stops the keep-alive comments. It must be called in whatever way the stream ends. */
+    release(): void {
+      silence.cancel();
+    },
   };
 }
 

@@ -15,7 +15,7 @@ export interface Exchange {
   abort(reason: Error): void;
   /**
    * Counts bytes that this exchange keeps in memory until it is over; negative: that it keeps no
-   * longer. Aborts `cancel` with an HttpError if all exchanges together would keep too many.
+   * longer. Aborts `cancel` with an ApiError if all exchanges together would keep too many.
    */
   retain(bytes: number): void;
   /** Aborts with `reason()` after `ms` milliseconds, unless the exchange is over by then. */

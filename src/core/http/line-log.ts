@@ -3,29 +3,29 @@
 /** Takes one or more whole lines, at once. */
 export type WriteLines = (lines: string) => void;
 
-export interface LineLog {
-  /** Writes an object as a line of JSON. */
-  readonly write: (record: object) => void;
-  /** Writes a line that is text already. It has no line end. */
-  readonly writeText: (line: string) => void;
-  /** Writes the lines of this turn now. */
-  readonly flush: () => void;
-}
+export type LineLog = ReturnType<typeof createLineLog>;
 
-export function createLineLog(writeLines: WriteLines): LineLog {
+export function createLineLog(writeLines: WriteLines) {
   /** The lines of this turn. */
   let waiting = "";
 
+  /** Writes the lines of this turn now. */
   function flush(): void {
     const lines = waiting;
     waiting = "";
     if (lines !== "") writeLines(lines);
   }
 
+  /** Writes a line that is text already. It has no line end. */
   function writeText(line: string): void {
     if (waiting === "") setImmediate(flush);
     waiting += `${line}\n`;
   }
 
-  return { write: (record) => writeText(JSON.stringify(record)), writeText, flush };
+  return {
+    /** Writes an object as a line of JSON. */
+    write: (record: object): void => writeText(JSON.stringify(record)),
+    writeText,
+    flush,
+  };
 }

@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ResponseLog } from "./access-log.ts";
 import { isResponseOwed, type Connection, type Connections } from "./connection.ts";
-import { HttpError } from "./http-error.ts";
+import { ApiError } from "../openai/errors.ts";
 import { requestId, requestIdFromBytes } from "./request-id.ts";
 import { rawError, type RenderError } from "./responses.ts";
 
@@ -22,7 +22,7 @@ export function createRefusals(
   /** `id` is the request id if there is no exchange. */
   function refuse(
     socket: Duplex,
-    error: HttpError,
+    error: ApiError,
     id: string,
     req: Partial<IncomingMessage> = {},
   ): void {
@@ -39,17 +39,19 @@ export function createRefusals(
     const response = renderError(error, shownId, exchange?.req ?? req);
     socket.end(rawError(response, shownId), () => socket.destroy());
     if (!exchange) {
-      responseLog.refused(response, id, req);
+      responseLog.refused(error, id, req);
       return;
     }
-    exchange.loggedStatus = response.status;
-    exchange.log.error_code = response.code;
+    exchange.loggedStatus = error.status;
+    exchange.log.error_code = error.code;
   }
 
   return {
     /** Refuses CONNECT. */
     connect(req: IncomingMessage, socket: Duplex): void {
-      const error = new HttpError("method_not_allowed", NO_PROXY, { Allow: "GET, HEAD, POST" });
+      const error = new ApiError("method_not_allowed", NO_PROXY, {
+        headers: { Allow: "GET, HEAD, POST" },
+      });
       refuse(socket, error, requestId(req.rawHeaders), req);
     },
     /**
@@ -61,7 +63,7 @@ export function createRefusals(
     /** Refuses what Node's parser or its timers found wrong. */
     clientError(error: ClientError, socket: Duplex): void {
       if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
-      else refuse(socket, httpErrorOf(error), requestIdFromBytes(error.rawPacket));
+      else refuse(socket, refusalOf(error), requestIdFromBytes(error.rawPacket));
     },
   };
 }
@@ -85,15 +87,15 @@ function endAfterOwed(connection: Connection): void {
   else if (!last.res.headersSent) last.res.setHeader("Connection", "close");
 }
 
-const malformed = (): HttpError =>
-  new HttpError("malformed_request", "This is not a valid HTTP request.");
+const malformed = (): ApiError =>
+  new ApiError("malformed_request", "This is not a valid HTTP request.");
 
 const NO_PROXY = "This is no proxy: CONNECT is not supported.";
 
-function httpErrorOf({ code }: ClientError): HttpError {
+function refusalOf({ code }: ClientError): ApiError {
   if (code === "HPE_HEADER_OVERFLOW")
-    return new HttpError("headers_too_large", "The request's headers are larger than 16 KiB.");
+    return new ApiError("headers_too_large", "The request's headers are larger than 16 KiB.");
   if (code === "ERR_HTTP_REQUEST_TIMEOUT")
-    return new HttpError("request_timeout", "The request did not arrive in time.");
+    return new ApiError("request_timeout", "The request did not arrive in time.");
   return malformed();
 }

@@ -20,8 +20,8 @@ export const requestId = (rawHeaders: readonly string[]): string =>
   );
 
 /**
- * The id of a request that Node could not parse, searched in its bytes. The value is trimmed by
- * hand: on hostile bytes a pattern that finds both ends takes time quadratic in the blanks.
+ * The id of a request that Node could not parse, searched in its bytes. A
+ * pattern that finds both ends of the value would take time quadratic in the blanks.
  */
 export function requestIdFromBytes(packet: Buffer | undefined): string {
   const text = packet?.toString("latin1", 0, MAX_SEARCHED_BYTES) ?? "";
@@ -30,12 +30,5 @@ export function requestIdFromBytes(packet: Buffer | undefined): string {
   const line = lines.find(
     (candidate) => candidate.slice(0, ID_HEADER.length).toLowerCase() === ID_HEADER,
   );
-  if (line === undefined) return usableOrNew();
-  let start = ID_HEADER.length;
-  let end = line.length;
-  while (start < end && isBlank(line[start])) start += 1;
-  while (end > start && isBlank(line[end - 1])) end -= 1;
-  return usableOrNew(line.slice(start, end));
+  return usableOrNew(line?.slice(ID_HEADER.length).trim());
 }
-
-const isBlank = (char: string | undefined): boolean => char === " " || char === "\t";

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { ClientGone } from "./cancel.ts";
 import type { LiveExchange } from "./connection.ts";
 import type { Exchange, Routes } from "./exchange.ts";
-import { HttpError } from "./http-error.ts";
+import { ApiError } from "../openai/errors.ts";
 import { sendError, type RenderError } from "./responses.ts";
 import { pathOf, route } from "./router.ts";
 
@@ -46,30 +46,34 @@ export async function answerRequest(
 function checkHead({ headers, httpVersion }: IncomingMessage): void {
   if (httpVersion !== "1.1") return;
   if (headers.host === undefined)
-    throw new HttpError("malformed_request", "There is no Host header.", { Connection: "close" });
+    throw new ApiError("malformed_request", "There is no Host header.", {
+      headers: { Connection: "close" },
+    });
   if (headers.expect !== undefined && !/\b100-continue\b/i.test(headers.expect))
-    throw new HttpError("expectation_failed", "The only expectation supported is 100-continue.");
+    throw new ApiError("expectation_failed", "The only expectation supported is 100-continue.");
 }
 
 function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHooks): void {
   const { req, res, requestId, cancel, log } = exchange;
   if (thrown instanceof ClientGone) return;
   const response = hooks.renderError(thrown, requestId, req);
+  const { code, param, status } = response.error;
+  const isInternal = code === "internal_error";
   if (cancel.reason instanceof ClientGone) {
     // The client has left and gets no answer, but a bug is reported.
-    if (response.isInternal && !isCausedBy(thrown, cancel.reason)) hooks.failed(exchange, thrown);
+    if (isInternal && !isCausedBy(thrown, cancel.reason)) hooks.failed(exchange, thrown);
     return;
   }
-  log.error_code = response.code;
-  log.param = response.param;
-  if (response.isInternal) hooks.failed(exchange, thrown);
+  log.error_code = code;
+  log.param = param;
+  if (isInternal) hooks.failed(exchange, thrown);
   if (res.headersSent) {
     // Unless the handler has ended the response, the client must see that it is cut.
     if (!res.writableEnded) res.destroy();
     return;
   }
   // The client may close before the end of this response, which it has seen nevertheless.
-  if (response.status === 413) exchange.loggedStatus = 413;
+  if (status === 413) exchange.loggedStatus = 413;
   sendError(req, res, response);
 }
 

@@ -1,21 +1,18 @@
 // Responses that are one JSON document: successes, and every error.
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
-import type { ResponseHeaders } from "./http-error.ts";
+import type { ApiError } from "../openai/errors.ts";
+
+/** Headers of a response, by name. */
+type ResponseHeaders = Readonly<Record<string, string>>;
 
 /** An error as the client gets it. */
 export interface ErrorResponse {
-  /** The HTTP status, as in errors.md. */
-  readonly status: number;
+  /** Has the status. The access log names its code and param. */
+  readonly error: ApiError;
   /** Headers beside Content-Type and Content-Length. */
   readonly headers: ResponseHeaders;
   /** A JSON document. */
   readonly body: string;
-  /** For the access log. */
-  readonly code: string;
-  /** The path of the request field that is to blame; null if there is none. For the access log. */
-  readonly param: string | null;
-  /** A bug of the gateway's own, which its operator must hear of. */
-  readonly isInternal: boolean;
 }
 
 /** Fields that are unknown are absent. */
@@ -30,6 +27,8 @@ export type RenderError = (thrown: unknown, requestId: string, req: RequestHead)
  */
 const LINGER_MS = 2_000;
 
+const CLOSE = { Connection: "close" };
+
 /** Sends a whole response. A body that is a string is JSON already. */
 export function sendJson(
   res: ServerResponse,
@@ -38,26 +37,19 @@ export function sendJson(
   headers: ResponseHeaders = {},
 ): void {
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  const head = {
-    "Content-Type": "application/json",
-    "Content-Length": Buffer.byteLength(text),
-    ...headers,
-  };
-  res.writeHead(status, head).end(text);
+  res.writeHead(status, { ...documentHeaders(text), ...headers }).end(text);
 }
 
-/** The headers of a document after which the connection is closed. */
-const closingHeaders = (text: string) => ({
+const documentHeaders = (text: string) => ({
   "Content-Type": "application/json",
   "Content-Length": Buffer.byteLength(text),
-  Connection: "close",
 });
 
 /** Sends an error as the response. Nothing may have been sent before. */
 export function sendError(
   req: IncomingMessage,
   res: ServerResponse,
-  { status, headers, body }: ErrorResponse,
+  { error: { status }, headers, body }: ErrorResponse,
 ): void {
   // A client that waits for permission to send its body (Expect) will not send it now.
   const isBodyComing = !req.complete && req.headers.expect === undefined;
@@ -65,14 +57,14 @@ export function sendError(
     sendJson(res, status, body, headers);
     return;
   }
-  res.writeHead(status, { ...headers, ...closingHeaders(body) }).write(body);
+  res.writeHead(status, { ...headers, ...documentHeaders(body), ...CLOSE }).write(body);
   setTimeout(() => res.end(), LINGER_MS).unref();
   req.on("end", () => res.end()).resume();
 }
 
 /** A whole HTTP/1.1 response as text, for a socket whose request Node could not parse. */
-export function rawError({ status, headers, body }: ErrorResponse, requestId: string): string {
-  const all = { "X-Request-Id": requestId, ...closingHeaders(body), ...headers };
+export function rawError({ error, headers, body }: ErrorResponse, requestId: string): string {
+  const all = { "X-Request-Id": requestId, ...documentHeaders(body), ...CLOSE, ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`;
+  return `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${lines.join("")}\r\n${body}`;
 }

@@ -1,6 +1,6 @@
 // Which handler a request is for: by its path, then by its method.
 import type { Routes } from "./exchange.ts";
-import { HttpError } from "./http-error.ts";
+import { ApiError } from "../openai/errors.ts";
 
 /** Characters of a path that an error message repeats. */
 const MAX_SHOWN = 120;
@@ -11,17 +11,14 @@ export function pathOf(url: string): string {
   return (local || "/").replace(/[?#].*/s, "");
 }
 
-export interface RouteMatch {
-  /** The key of the routes. */
-  readonly pattern: string;
-  /** The text in the place of the parameter, percent-decoded where that is possible. */
-  readonly parameter: string;
-}
-
 const hasParameter = (pattern: string): boolean => pattern.endsWith("}");
 
-/** Finds the route of a path; undefined if there is none. An exact path takes precedence. */
-export function match(routes: Routes, path: string): RouteMatch | undefined {
+/**
+ * Finds the route of a path; undefined if there is none. An exact path takes precedence. `pattern`
+ * is the key of the routes, `parameter` the text in the place of the parameter, percent-decoded
+ * where that is possible.
+ */
+export function match(routes: Routes, path: string) {
   if (Object.hasOwn(routes, path) && !hasParameter(path)) return { pattern: path, parameter: "" };
   for (const pattern of Object.keys(routes)) {
     if (!hasParameter(pattern)) continue;
@@ -42,7 +39,7 @@ function percentDecoded(text: string): string {
 
 /**
  * Finds the handler of a request, with the parameter of its path. HEAD is handled as GET where it
- * has no handler of its own. Throws an HttpError: `unknown_url`, or `method_not_allowed` with the
+ * has no handler of its own. Throws an ApiError: `unknown_url`, or `method_not_allowed` with the
  * header Allow.
  */
 export function route(routes: Routes, method: string, path: string) {
@@ -54,18 +51,18 @@ export function route(routes: Routes, method: string, path: string) {
   if (handler) return { handler, parameter: found.parameter };
   const allowed = Object.keys(methods).flatMap((key) => (key === "GET" ? ["GET", "HEAD"] : [key]));
   const message = `This path answers ${allowed.join(" and ")} only.`;
-  throw new HttpError("method_not_allowed", message, { Allow: allowed.join(", ") });
+  throw new ApiError("method_not_allowed", message, { headers: { Allow: allowed.join(", ") } });
 }
 
 /**
  * Clients leave out /v1, or write it twice, or ask for embeddings and the like: the message says
  * what is served. Other listeners keep their paths to themselves.
  */
-function unknownUrl(routes: Routes, path: string): HttpError {
+function unknownUrl(routes: Routes, path: string): ApiError {
   const shown = path.length > MAX_SHOWN ? `${path.slice(0, MAX_SHOWN - 3)}...` : path;
   const paths = Object.keys(routes).filter((pattern) => pattern.startsWith("/v1/"));
   const served = paths.length > 0 ? ` What is served here: ${paths.join(", ")}.` : "";
-  return new HttpError(
+  return new ApiError(
     "unknown_url",
     `There is nothing at the path ${JSON.stringify(shown)}.${served}`,
   );

@@ -64,19 +64,9 @@ export interface ServerDeps extends RequestHooks {
   readonly observe?: (exchange: Exchange) => readonly ExchangeObserver[];
 }
 
-export interface Server {
-  /** Resolves with the address that clients can use. Rejects if it cannot be bound. */
-  listen(): Promise<string>;
-  /**
-   * Takes no new connections, lets requests in flight run for at most `drainMs` milliseconds, then
-   * aborts them with `reason`. Resolves when all connections are closed.
-   */
-  close(drainMs: number, reason: Error): Promise<void>;
-  /** How many requests have not had their whole response. */
-  inFlight(): number;
-}
+export type Server = ReturnType<typeof createServer>;
 
-export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps): Server {
+export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps) {
   const { clock } = deps;
   const { secure, host, port, boundPipeline, capacity } = options;
   const nodeServer = createNodeServer(options);
@@ -121,18 +111,22 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     if (pipeline) connection.pipeline = pipeline;
   });
   nodeServer.on("timeout", (socket: Duplex) => onSilence(connections.of(socket)));
-  nodeServer.on("request", onRequest);
-  nodeServer.on("checkContinue", onRequest);
-  nodeServer.on("checkExpectation", onRequest);
+  for (const event of ["request", "checkContinue", "checkExpectation"])
+    nodeServer.on(event, onRequest);
   nodeServer.on("connect", refusals.connect);
   nodeServer.on("clientError", refusals.clientError);
 
   return {
-    async listen() {
+    /** Resolves with the address that clients can use. Rejects if it cannot be bound. */
+    async listen(): Promise<string> {
       await once(nodeServer.listen(port, host), "listening");
       return urlOf(secure ? "https" : "http", nodeServer.address() as AddressInfo);
     },
-    async close(drainMs, reason) {
+    /**
+     * Takes no new connections, lets requests in flight run for at most `drainMs` milliseconds,
+     * then aborts them with `reason`. Resolves when all connections are closed.
+     */
+    async close(drainMs: number, reason: Error): Promise<void> {
       draining = true;
       const closed = new Promise<unknown>((resolve) => nodeServer.close(resolve));
       for (const { res } of connections.exchanges())
@@ -148,6 +142,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       destroyTimer.cancel();
       await responseLog.settle(BREAK_OFF_MS);
     },
+    /** How many requests have not had their whole response. */
     inFlight: connections.inFlight,
   };
 }

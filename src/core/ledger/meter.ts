@@ -18,23 +18,6 @@ export interface MeterReading {
   readonly source: UsageSource;
 }
 
-export interface Meter {
-  /** Counts one part that the provider sent, shown to the client or not. */
-  observe(part: Part): void;
-  /** The tokens so far. */
-  usage(): MeterReading;
-  /**
-   * The provider has finished and has counted all of its reply. Nothing that may still come is
-   * billed.
-   */
-  isFinal(): boolean;
-  /**
-   * Null until the provider has finished. "tool_calls" where it says "stop" after a tool call
-   * (wire.md "Finish reasons").
-   */
-  finishReason(): FinishReason | null;
-}
-
 /** The provider's last figures for the prompt. */
 type PromptFigures = Omit<UsageReport, "prompt"> & { readonly prompt: number };
 
@@ -84,24 +67,76 @@ export function estimatePrompt(chat: ChatRequest, countMedia: CountMedia): numbe
   return Math.min(MAX_TOKENS / 2, Math.max(1, tokensIn(bytes) + countMedia(chat)));
 }
 
-/** `countMedia`: as the provider counts them. `most`: the tokens that the reply may have. */
-export function createMeter(chat: ChatRequest, countMedia: CountMedia, most = Infinity): Meter {
-  let prompt: PromptFigures | undefined;
-  let completion: CompletionFigures | undefined;
+/** Counts one reply. */
+export class Meter {
+  #prompt: PromptFigures | undefined;
+  #completion: CompletionFigures | undefined;
   /** Tokens of reasoning, as an event stated that did not count the rest of the completion. */
-  let reasoningAlone = 0;
-  let bytes = 0;
-  let reasoningBytes = 0;
-  let calls = 0;
-  let finish: FinishReason | null = null;
+  #reasoningAlone = 0;
+  #bytes = 0;
+  #reasoningBytes = 0;
+  #calls = 0;
+  #finish: FinishReason | null = null;
+  readonly #chat: ChatRequest;
+  readonly #countMedia: CountMedia;
+  readonly #most: number;
+
+  /** `countMedia`: as the provider counts them. `most`: the tokens that the reply may have. */
+  constructor(chat: ChatRequest, countMedia: CountMedia, most = Infinity) {
+    this.#chat = chat;
+    this.#countMedia = countMedia;
+    this.#most = most;
+  }
+
+  /** Counts one part that the provider sent, shown to the client or not. */
+  observe(part: Part): void {
+    if (part.type === "usage") this.#report(part.usage);
+    else if (part.type === "finish") this.#finish = part.reason;
+    else if (part.type !== "native") {
+      const size = Buffer.byteLength(part.type === "tool_call" ? part.name : part.text);
+      this.#bytes += size;
+      if (part.type === "reasoning") this.#reasoningBytes += size;
+      if (part.type === "tool_call") this.#calls += 1;
+    }
+  }
+
+  /** The tokens so far. */
+  usage(): MeterReading {
+    const prompt = this.#prompt;
+    const isEmpty = this.#bytes === 0 && this.#finish === null;
+    if (isEmpty && !prompt && !this.#completion) return NO_USAGE;
+    const stated = this.#wholeCompletion();
+    const counts = stated
+      ? { completion: stated.tokens, reasoning: stated.reasoning }
+      : this.#estimateCompletion();
+    const counted = prompt ?? { prompt: estimatePrompt(this.#chat, this.#countMedia), cacheHit: 0 };
+    const usage = makeUsage({ ...counted, ...counts });
+    return { usage, source: stated && prompt ? "provider" : "estimated" };
+  }
+
+  /**
+   * The provider has finished and has counted all of its reply. Nothing that may still come is
+   * billed.
+   */
+  isFinal(): boolean {
+    return this.#finish !== null && this.#prompt !== undefined && !!this.#wholeCompletion();
+  }
+
+  /**
+   * Null until the provider has finished. "tool_calls" where it says "stop" after a tool call
+   * (wire.md "Finish reasons").
+   */
+  finishReason(): FinishReason | null {
+    return this.#finish === "stop" && this.#calls > 0 ? "tool_calls" : this.#finish;
+  }
 
   /**
    * Takes over what a report states. A report with a figure, or a sum, that cannot be true is
    * ignored.
    */
-  function report(stated: UsageReport): void {
-    const promptTokens = stated.prompt ?? prompt?.prompt ?? 0;
-    const completionTokens = stated.completion ?? completion?.tokens ?? 0;
+  #report(stated: UsageReport): void {
+    const promptTokens = stated.prompt ?? this.#prompt?.prompt ?? 0;
+    const completionTokens = stated.completion ?? this.#completion?.tokens ?? 0;
     const highest = Math.max(
       promptTokens + completionTokens,
       stated.prompt === undefined ? 0 : stated.cacheHit,
@@ -109,62 +144,33 @@ export function createMeter(chat: ChatRequest, countMedia: CountMedia, most = In
       stated.reasoning,
     );
     if (highest > MAX_TOKENS || promptTokens + completionTokens === 0) return;
-    if (stated.prompt !== undefined) prompt = { ...stated, prompt: stated.prompt };
-    if (stated.completion !== undefined)
-      completion = { tokens: stated.completion, reasoning: stated.reasoning, bytesBefore: bytes };
-    else reasoningAlone = stated.reasoning;
+    const { prompt, completion: tokens, reasoning } = stated;
+    if (prompt !== undefined) this.#prompt = { ...stated, prompt };
+    if (tokens === undefined) this.#reasoningAlone = reasoning;
+    else this.#completion = { tokens, reasoning, bytesBefore: this.#bytes };
   }
 
   /**
-   * The figures cover the whole reply: they came with or after the last text, and are not 0
-   * although there is text.
+   * The provider's figures if they cover the whole reply: they came with or after the last text,
+   * and are not 0 although there is text.
    */
-  function isComplete(figures: CompletionFigures): boolean {
-    return figures.bytesBefore === bytes && (bytes === 0 || figures.tokens > 0);
+  #wholeCompletion(): CompletionFigures | undefined {
+    const figures = this.#completion;
+    if (figures?.bytesBefore !== this.#bytes) return undefined;
+    return this.#bytes === 0 || figures.tokens > 0 ? figures : undefined;
   }
 
   /**
    * The completion's tokens where the provider's figures do not cover it. Its early figures are a
    * lower bound.
    */
-  function estimateCompletion(): { readonly completion: number; readonly reasoning: number } {
-    const reasoningSeen = tokensIn(reasoningBytes);
-    const reasoningUnseen = Math.max(0, reasoningAlone - reasoningSeen);
-    const estimated = Math.min(most, tokensIn(bytes) + reasoningUnseen);
+  #estimateCompletion() {
+    const reasoningSeen = tokensIn(this.#reasoningBytes);
+    const reasoningUnseen = Math.max(0, this.#reasoningAlone - reasoningSeen);
+    const estimated = Math.min(this.#most, tokensIn(this.#bytes) + reasoningUnseen);
     return {
-      completion: Math.max(completion?.tokens ?? 0, estimated),
-      reasoning: Math.max(completion?.reasoning ?? 0, reasoningSeen + reasoningUnseen),
+      completion: Math.max(this.#completion?.tokens ?? 0, estimated),
+      reasoning: Math.max(this.#completion?.reasoning ?? 0, reasoningSeen + reasoningUnseen),
     };
   }
-
-  return {
-    observe(part) {
-      if (part.type === "usage") {
-        report(part.usage);
-        return;
-      }
-      if (part.type === "finish") {
-        finish = part.reason;
-        return;
-      }
-      if (part.type === "native") return;
-      const size = Buffer.byteLength(part.type === "tool_call" ? part.name : part.text);
-      bytes += size;
-      if (part.type === "reasoning") reasoningBytes += size;
-      if (part.type === "tool_call") calls += 1;
-    },
-    usage() {
-      if (bytes === 0 && finish === null && !prompt && !completion) return NO_USAGE;
-      const stated = completion && isComplete(completion) ? completion : undefined;
-      const counts = stated
-        ? { completion: stated.tokens, reasoning: stated.reasoning }
-        : estimateCompletion();
-      const counted = prompt ?? { prompt: estimatePrompt(chat, countMedia), cacheHit: 0 };
-      const usage = makeUsage({ ...counted, ...counts });
-      return { usage, source: stated && prompt ? "provider" : "estimated" };
-    },
-    isFinal: () =>
-      finish !== null && prompt !== undefined && completion !== undefined && isComplete(completion),
-    finishReason: () => (finish === "stop" && calls > 0 ? "tool_calls" : finish),
-  };
 }

@@ -200,20 +200,10 @@ export function createChunkWriter(
 
   /** The events for one part. "" if the client is to see nothing of it. */
   function write(part: Part): string {
-    switch (part.type) {
-      case "finish":
-      case "usage":
-      case "native":
-        return "";
-      case "tool_call":
-        return callChunks(part);
-      case "tool_arguments":
-        return argumentsChunk(part.call, part.text);
-      case "reasoning":
-        return showReasoning ? textChunks(part) : "";
-      default:
-        return textChunks(part);
-    }
+    if (part.type === "tool_call") return callChunks(part);
+    if (part.type === "tool_arguments") return argumentsChunk(part.call, part.text);
+    if (part.type === "reasoning" && !showReasoning) return "";
+    return "text" in part ? textChunks(part) : "";
   }
 
   return {

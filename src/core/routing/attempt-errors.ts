@@ -2,7 +2,6 @@
 // unexpected exceptions of dialects.
 import type { Part } from "../openai/parts.ts";
 import { ApiError } from "../openai/errors.ts";
-import type { Dialect } from "../providers/dialect.ts";
 import { ProviderError, type ProviderErrorDetail } from "../providers/provider-error.ts";
 import { ValidationError } from "../schema/checker.ts";
 import { ConnectTimeout } from "../upstream/transport.ts";
@@ -81,43 +80,30 @@ function networkCode(error: Error): string | undefined {
  */
 export type ReportBug = (bug: unknown) => void;
 
-/** The result of a dialect's `work`. Throws a ProviderError, or the error for the client. */
-export function guarded<T>(report: ReportBug, work: () => T, detail: ProviderErrorDetail = {}): T {
-  try {
-    return work();
-  } catch (error) {
-    const expected =
-      error instanceof ProviderError ||
-      error instanceof ApiError ||
-      error instanceof ValidationError;
-    if (expected) throw error;
-    // V8 throws a RangeError for what is too deep or too long for it: a bound, and no bug.
-    if (!(error instanceof RangeError)) report(error);
-    // The cause is this request or its reply, so the breaker does not count it.
-    const message = error instanceof Error ? error.message : "an exception that is no Error";
-    throw new ProviderError("upstream_error", `the dialect failed: ${message}`, {
-      ...detail,
-      cause: error,
-      fromContent: true,
-    });
-  }
+/** What a dialect threw if it is a ProviderError or the error for the client, else its stand-in. */
+export function dialectError(
+  thrown: unknown,
+  reportBug: ReportBug,
+  detail: ProviderErrorDetail = {},
+): unknown {
+  if (thrown instanceof ProviderError) return thrown;
+  if (thrown instanceof ApiError || thrown instanceof ValidationError) return thrown;
+  // V8 throws a RangeError for what is too deep or too long for it: a bound, and no bug.
+  if (!(thrown instanceof RangeError)) reportBug(thrown);
+  // The cause is this request or its reply, so the breaker does not count it.
+  const message = thrown instanceof Error ? thrown.message : "an exception that is no Error";
+  return new ProviderError("upstream_error", `the dialect failed: ${message}`, {
+    ...detail,
+    cause: thrown,
+    fromContent: true,
+  });
 }
 
-/** The same dialect, whose unexpected exceptions end the attempt and not the request. */
-export const guardDialect = (dialect: Dialect, report: ReportBug): Dialect => ({
-  auth: dialect.auth,
-  // A request that cannot be written once cannot be written at all.
-  request: (chat, target) =>
-    guarded(report, () => dialect.request(chat, target), { permanent: true }),
-  isReply: (json) => guarded(report, () => dialect.isReply(json)),
-  decoder(target, native) {
-    const { push, ended, done } = guarded(report, () => dialect.decoder(target, native));
-    return {
-      push: (event) => guarded(report, () => push(event)),
-      ...(ended && { ended: () => guarded(report, ended) }),
-      ...(done && { done: () => guarded(report, done) }),
-    };
-  },
-  refusal: (status, headers, body) =>
-    guarded(report, () => dialect.refusal(status, headers, body), { status }),
-});
+/** The result of a dialect's `work`. Throws as `dialectError` says. */
+export function guarded<T>(reportBug: ReportBug, work: () => T, detail?: ProviderErrorDetail): T {
+  try {
+    return work();
+  } catch (thrown) {
+    throw dialectError(thrown, reportBug, detail);
+  }
+}

@@ -6,7 +6,6 @@ import { describe } from "../diagnose.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
 import type { AttemptObserver } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
-import type { Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
@@ -19,7 +18,6 @@ import type { UpstreamResponse } from "../upstream/transport.ts";
 import {
   boundedParts,
   fromNetwork,
-  guardDialect,
   guarded,
   tooMuch,
   upstreamError,
@@ -27,8 +25,8 @@ import {
 } from "./attempt-errors.ts";
 import { createDeadlines, type Deadlines } from "./deadlines.ts";
 import type { FailedAttempt } from "./failure.ts";
-import type { Model } from "./model.ts";
-import { createEventDecoding, pump, type TakeParts } from "./stream.ts";
+import type { Model, Provider } from "./model.ts";
+import { EventDecoding, pump, type TakeParts } from "./stream.ts";
 
 /** Of the body of a refusal only the beginning is read. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -42,6 +40,8 @@ export interface Serving {
   readonly model: Model;
   /** Counts what the model says in this attempt. */
   readonly meter: Meter;
+  /** Called when the request is sent once more, because its pooled connection was closed. */
+  readonly resent?: (() => void) | undefined;
 }
 
 /** The data that all attempts at one request share. */
@@ -76,18 +76,13 @@ export interface RequestContext {
   readonly attempt?: typeof attempt;
 }
 
-export interface AttemptOptions extends RequestContext {
-  /** Called when the request is sent once more, because its pooled connection was closed. */
-  readonly resent: () => void;
-}
-
 /** The data that the steps of an attempt share. */
 interface Call extends Serving {
   readonly chat: ChatRequest;
   /** The provider is asked for a stream. */
   readonly stream: boolean;
   readonly dialect: Dialect;
-  readonly options: AttemptOptions;
+  readonly context: RequestContext;
   /** Ends this attempt. */
   readonly cancel: Cancel;
   readonly deadlines: Deadlines;
@@ -96,55 +91,56 @@ interface Call extends Serving {
 
 /**
  * Delivers what the model says until its reply is finished. Throws a ProviderError, or the reason
- * of `options.cancel`.
+ * of `context.cancel`.
  */
 export async function attempt(
   chat: ChatRequest,
-  { model, meter }: Serving,
+  serving: Serving,
   deliver: TakeParts,
-  options: AttemptOptions,
+  context: RequestContext,
 ): Promise<void> {
+  const { model } = serving;
   const { provider } = model;
-  const { redact } = provider;
-  const reportBug = (bug: unknown) =>
-    options.report("internal_error", model, { level: "error", detail: describe(bug) });
-  const dialect = guardDialect(
-    guarded(reportBug, () => provider.dialectFor(options.account)),
-    reportBug,
-  );
+  const reportBug: ReportBug = (bug) =>
+    context.report("internal_error", model, { level: "error", detail: describe(bug) });
+  if (context.large) await ownTurn(context.cancel);
   const stream = chat.stream || model.traits.stream_only;
-  if (options.large) await ownTurn(options.cancel);
-  const request = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
-  if (options.large) await ownTurn(options.cancel);
+  const asked = chat.stream === stream ? chat : { ...chat, stream };
+  const dialect = guarded(reportBug, () => provider.dialectFor(context.account));
+  // A request that cannot be written once cannot be written at all.
+  const request = guarded(reportBug, () => dialect.request(asked, model), { permanent: true });
+  if (context.large) await ownTurn(context.cancel);
   const cancel = new Cancel();
-  const detach = options.cancel.onAbort(() => cancel.abort(options.cancel.reason));
-  const deadlines = createDeadlines(options.clock, provider, (error) => cancel.abort(error));
-  const call = { chat, model, meter, stream, dialect, options, cancel, deadlines, reportBug };
+  const detach = context.cancel.onAbort(() => cancel.abort(context.cancel.reason));
+  const deadlines = createDeadlines(context.clock, provider, (error) => cancel.abort(error));
+  const call = { ...serving, chat, stream, dialect, context, cancel, deadlines, reportBug };
   let status: number | undefined;
   let refusalText = "";
   try {
     const response = await send(call, request);
+    const { headers } = response;
     status = response.status;
-    if (status !== 200) {
-      deadlines.refused(() => dialect.refusal(response.status, response.headers, ""));
-      refusalText = await readRefusal(response.body);
-      // Its text may be a page, or be cut: the words still count.
-      throw dialect.refusal(status, response.headers, parseJson(refusalText) ?? refusalText);
+    if (status === 200) {
+      await readReply(call, response, deliver);
+      return;
     }
-    await readReply(call, response, deliver);
+    const refusal = (body: unknown): ProviderError =>
+      guarded(reportBug, () => dialect.refusal(response.status, headers, body), {
+        status: response.status,
+      });
+    deadlines.refused(() => refusal(""));
+    refusalText = await readRefusal(response.body);
+    // Its text may be a page, or be cut: the words still count.
+    throw refusal(parseJson(refusalText) ?? refusalText);
   } catch (error) {
     cancel.abort(fromNetwork(error)); // unless it was aborted before: the first reason counts
     const { reason } = cancel;
     if (reason instanceof ProviderError)
       reason.answer ??= {
         status,
-        path:
-          redact &&
-          pathOf(provider.baseUrl + request.path)
-            .map(redact)
-            .join("/"),
+        path: redactedPath(provider.baseUrl + request.path, provider.redact),
         // With status 200 only an error's message is kept: the rest of the answer is the reply.
-        message: redact?.(reason.detail.providerMessage ?? refusalText) || undefined,
+        message: provider.redact?.(reason.detail.providerMessage ?? refusalText) || undefined,
       };
     throw reason;
   } finally {
@@ -153,48 +149,41 @@ export async function attempt(
   }
 }
 
-/** The segments of a URL's path. A key may stand in one. */
-const pathOf = (url: string): string[] => new URL(url).pathname.split("/");
+/** The path of a URL, without the secrets in its segments. */
+const redactedPath = (url: string, redact: Provider["redact"]): string | undefined =>
+  redact && new URL(url).pathname.split("/").map(redact).join("/");
 
 /**
  * Writes and sends the request. Its text is not kept: no closure that outlives the sending refers
  * to it.
  */
 function send(
-  { model, stream, options, cancel, deadlines, reportBug }: Call,
-  { path, headers, body }: ReturnType<Dialect["request"]>,
+  { model, stream, context, cancel, deadlines, reportBug, resent }: Call,
+  request: ReturnType<Dialect["request"]>,
 ): Promise<UpstreamResponse> {
   const { provider } = model;
   const { extra } = model.traits;
-  const write = () => JSON.stringify(Object.keys(extra).length > 0 ? { ...body, ...extra } : body);
-  return provider.transport(provider.baseUrl + path, {
+  const fields = Object.keys(extra).length > 0 ? { ...request.body, ...extra } : request.body;
+  const headers = {
+    "Content-Type": "application/json",
+    Accept: stream ? "text/event-stream" : "application/json",
+    "Accept-Encoding": "identity",
+    "User-Agent": "chat-gateway",
+    ...provider.headers,
+    ...request.headers,
+  };
+  // Those by which observers tell the provider of a trace.
+  for (const observer of context.observers) Object.assign(headers, observer.headers?.());
+  return provider.transport(provider.baseUrl + request.path, {
     method: "POST",
     redirect: "manual",
-    headers: {
-      "Content-Type": "application/json",
-      Accept: stream ? "text/event-stream" : "application/json",
-      "Accept-Encoding": "identity",
-      "User-Agent": "chat-gateway",
-      ...provider.headers,
-      ...headers,
-      ...traceHeaders(options.observers),
-    },
-    body: guarded(reportBug, write, { permanent: true }),
+    headers,
+    body: guarded(reportBug, () => JSON.stringify(fields), { permanent: true }),
     cancel,
     connectMs: provider.timeouts.connect_ms,
     sent: deadlines.sent,
-    resent: options.resent,
+    resent,
   });
-}
-
-/** The headers by which observers tell the provider of a trace. */
-function traceHeaders(
-  observers: readonly AttemptObserver[],
-): Readonly<Record<string, string>> | undefined {
-  let headers: Record<string, string> | undefined;
-  for (const observer of observers)
-    if (observer.headers) headers = { ...headers, ...observer.headers() };
-  return headers;
 }
 
 /** Reads the reply in whichever form it came. Throws a ProviderError if it cannot be read. */
@@ -215,24 +204,25 @@ function readReply(
 
 /** Reads a reply that comes as one JSON document. */
 async function readWhole(
-  { chat, model, meter, dialect, options, cancel, deadlines }: Call,
+  { chat, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
   body: AsyncIterable<Uint8Array>,
   deliver: TakeParts,
 ): Promise<void> {
   const { maxReplyBytes, jsonExcess } = model.provider;
+  const { retain } = context;
   const pieces = await readAll(body, maxReplyBytes, (size) => {
-    options.retain(size);
+    retain(size);
     deadlines.streaming();
   });
   deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
   const bytes = Buffer.concat(pieces);
   if (bytes.length > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
   const text = bytes.toString();
-  const steps = replyJson(text, { jsonExcess, retain: options.retain });
+  const steps = replyJson(text, { jsonExcess, retain });
   const json = isLarge(text) ? await inTurns(steps, cancel) : atOnce(steps);
   if (cancel.aborted) throw cancel.reason;
-  const parts = boundedParts(wholeReply(dialect, json, model, chat.native));
-  parts.forEach(meter.observe);
+  const parts = guarded(reportBug, () => wholeReply(dialect, json, model, chat.native));
+  for (const part of boundedParts(parts)) meter.observe(part);
   await deliver(parts);
 }
 
@@ -240,36 +230,32 @@ async function readWhole(
  * Reads a reply that comes as a stream. If the client wants it whole, it is delivered at its end.
  */
 async function readStream(
-  { chat, model, meter, dialect, options, cancel, deadlines }: Call,
+  { chat, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
   body: AsyncIterable<Uint8Array>,
   deliver: TakeParts,
 ): Promise<void> {
-  const { maxReplyBytes, timeouts } = model.provider;
-  const decoder = dialect.decoder(model, chat.native);
-  const decoding = createEventDecoding(decoder, meter, model.provider.jsonExcess);
-  const collected: Part[] = [];
-  const collect: TakeParts = (parts) => {
-    for (const part of parts) collected.push(part);
-    return undefined;
-  };
+  const { maxReplyBytes, timeouts, jsonExcess } = model.provider;
+  const decoder = guarded(reportBug, () => dialect.decoder(model, chat.native));
+  const decoding = new EventDecoding(decoder, { meter, reportBug, jsonExcess });
   try {
-    await pump(body, decoding, chat.stream ? deliver : collect, {
+    await pump(body, decoding, {
       cancel,
       deadlines,
-      clock: options.clock,
-      maxBytes: chat.stream ? Infinity : maxReplyBytes,
-      retain: options.retain,
+      clock: context.clock,
+      deliver: chat.stream ? deliver : undefined,
+      maxBytes: maxReplyBytes,
+      retain: context.retain,
       closingMs: timeouts.closing_ms,
     });
   } catch (error) {
-    if (!decoding.isFinished() || isStopped(options.cancel)) throw error;
+    if (!decoding.finished || isStopped(context.cancel)) throw error;
     cancel.abort(error); // what breaks after the finish takes nothing from the reply
   } finally {
-    const events = decoding.unreadable();
-    if (events > 0) options.report("unreadable_events", model, { events });
+    const { unreadable: events } = decoding;
+    if (events > 0) context.report("unreadable_events", model, { events });
   }
-  if (!decoding.isFinished()) throw upstreamError("the stream ended without a finish_reason");
-  if (!chat.stream) await deliver(collected);
+  if (!decoding.finished) throw upstreamError("the stream ended without a finish_reason");
+  if (!chat.stream) await deliver(decoding.takeParts());
 }
 
 /**

@@ -4,9 +4,7 @@ import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { cut } from "../schema/checker.ts";
 import { noBreaker } from "./breaker.ts";
-import type { Fingerprint } from "./fingerprint.ts";
 import {
-  type CatalogMemory,
   type CatalogServices,
   createProvider,
   type Model,
@@ -15,22 +13,7 @@ import {
   type RoutingSettings,
 } from "./model.ts";
 
-export interface Catalog {
-  /** By canonical name. */
-  readonly models: ReadonlyMap<string, Model>;
-  /**
-   * The models that may serve a request, best first; at least one. Throws an ApiError or a
-   * ValidationError that tells the client why there is none.
-   */
-  candidates(chat: ChatRequest, access: ModelAccess): readonly Model[];
-  /** Canonical names and enabled aliases that an API key may use. */
-  names(access: ModelAccess): readonly string[];
-  /**
-   * The models behind a name that a key may use, best first. Undefined: there is no such name.
-   * Throws the 403.
-   */
-  behind(name: string, access: ModelAccess): readonly Model[] | undefined;
-}
+export type Catalog = ReturnType<typeof createCatalog>;
 
 /**
  * Raised when a change of the dialects may change what a model answers: it is a part of
@@ -38,42 +21,43 @@ export interface Catalog {
  */
 const ADAPTER_VERSION = 3;
 
-export const createMemory = (fingerprint: Fingerprint): CatalogMemory => ({
-  breakers: new Map(),
-  fingerprint,
-});
-
-export function createCatalog(config: RoutingSettings, services: CatalogServices): Catalog {
+export function createCatalog(config: RoutingSettings, services: CatalogServices) {
   const models = createModels(config, services);
   const aliases = new Map<string, readonly Model[]>();
   for (const [name, { enabled, ranking }] of config.aliases) {
-    const candidates = ranking.filter(({ rank }) => rank !== null);
-    if (enabled)
-      aliases.set(
-        name,
-        candidates.map(({ model }) => models.get(model)!),
-      );
+    const candidates = ranking.flatMap(({ rank, model }) => (rank ? [models.get(model)!] : []));
+    if (enabled) aliases.set(name, candidates);
   }
 
-  function allowedModels(name: string, access: ModelAccess): readonly Model[] | undefined {
+  /**
+   * The models behind a name that a key may use, best first. Undefined: there is no such name.
+   * Throws the 403.
+   */
+  function behind(name: string, access: ModelAccess): readonly Model[] | undefined {
     const model = models.get(name);
     const listed = model ? [model] : aliases.get(name);
     return listed && permitted(listed, name, access);
   }
 
   return {
+    /** By canonical name. */
     models,
-    candidates(chat, access) {
-      const allowed = allowedModels(chat.model, access);
+    /**
+     * The models that may serve a request, best first; at least one. Throws an ApiError or a
+     * ValidationError that tells the client why there is none.
+     */
+    candidates(chat: ChatRequest, access: ModelAccess): readonly Model[] {
+      const allowed = behind(chat.model, access);
       if (!allowed) throw noSuchModel(chat.model);
       if (allowed.length > 0) return services.capable?.(allowed, chat) ?? allowed;
       throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, {
         param: "model",
       });
     },
-    names: (access) =>
+    /** Canonical names and enabled aliases that an API key may use. */
+    names: (access: ModelAccess): readonly string[] =>
       [...models.keys(), ...aliases.keys()].filter((name) => access.models?.has(name) ?? true),
-    behind: allowedModels,
+    behind,
   };
 }
 
@@ -87,7 +71,7 @@ function createModels(
   config: RoutingSettings,
   services: CatalogServices,
 ): ReadonlyMap<string, Model> {
-  const { breakers, fingerprint } = services.memory;
+  const { breakers, fingerprint } = services;
   const earlier = new Map(breakers);
   breakers.clear();
   const providers = new Map<string, Provider>();

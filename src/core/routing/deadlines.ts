@@ -16,33 +16,14 @@ import type { Provider } from "./model.ts";
  */
 const REFUSAL_MS = 1_000;
 
-export interface Deadlines {
-  /** The request was sent: first_token_ms begins. */
-  sent(): void;
-  /** A piece of the reply came: idle_ms begins anew. */
-  streaming(): void;
-  /** Content came after the finish_reason: closing_ms begins anew. */
-  closing(): void;
-  /**
-   * Nothing is expected of the provider for now, because the client has no room or the reply is
-   * complete.
-   */
-  pause(): void;
-  /**
-   * The provider refused: only the body of the refusal is bounded. If it comes too late, the
-   * attempt fails with `error`.
-   */
-  refused(error: () => ProviderError): void;
-  /** Stops all of them. */
-  clear(): void;
-}
+export type Deadlines = ReturnType<typeof createDeadlines>;
 
 /** `expire` is called with the error of the deadline that is over. */
 export function createDeadlines(
   clock: Clock,
   { timeouts, attemptMs }: Pick<Provider, "timeouts" | "attemptMs">,
   expire: (error: ProviderError) => void,
-): Deadlines {
+) {
   let total: Timer | undefined;
   let current: Timer | undefined;
   let currentName = "";
@@ -66,6 +47,10 @@ export function createDeadlines(
     currentName = name;
   }
 
+  /**
+   * Nothing is expected of the provider for now, because the client has no room or the reply is
+   * complete.
+   */
   function pause(): void {
     current?.cancel();
     current = undefined;
@@ -73,16 +58,24 @@ export function createDeadlines(
 
   if (attemptMs !== undefined) total = start("total_ms", attemptMs);
   return {
-    sent: () => restart("first_token_ms"),
-    streaming: () => restart("idle_ms"),
-    closing: () => restart("closing_ms"),
+    /** The request was sent: first_token_ms begins. */
+    sent: (): void => restart("first_token_ms"),
+    /** A piece of the reply came: idle_ms begins anew. */
+    streaming: (): void => restart("idle_ms"),
+    /** Content came after the finish_reason: closing_ms begins anew. */
+    closing: (): void => restart("closing_ms"),
     pause,
-    refused(error) {
+    /**
+     * The provider refused: only the body of the refusal is bounded. If it comes too late, the
+     * attempt fails with `error`.
+     */
+    refused(error: () => ProviderError): void {
       pause();
       total?.cancel();
       total = clock.after(REFUSAL_MS, () => expire(error()));
     },
-    clear() {
+    /** Stops all of them. */
+    clear(): void {
       pause();
       total?.cancel();
     },

@@ -42,26 +42,19 @@ const CLIENT_ERRORS: { readonly [code in ProviderErrorCode]: ClientError } = {
   ],
 };
 
-/** The end of an attempt, as the ledger keeps it. */
-interface AttemptOutcome {
-  readonly outcome: string;
-  /** Undefined: there is no more to say. */
-  readonly detail?: Pick<AttemptRecord, "status" | "path" | "detail">;
-}
-
-/** `error` undefined: the attempt succeeded. */
-export function attemptOutcome(error: unknown): AttemptOutcome {
+/** The end of an attempt, as the ledger keeps it. `error` undefined: it succeeded. */
+export function attemptOutcome(
+  error: unknown,
+): Pick<AttemptRecord, "outcome" | "status" | "path" | "detail"> {
   if (error === undefined) return { outcome: "completed" };
   if (error instanceof ClientGone) return { outcome: "cancelled" };
   if (!(error instanceof ProviderError)) return { outcome: toApiError(error).code };
   const { code, answer, message } = error;
   return {
     outcome: code,
-    detail: {
-      status: answer?.status,
-      path: answer?.path,
-      detail: answer?.message ?? message,
-    },
+    status: answer?.status,
+    path: answer?.path,
+    detail: answer?.message ?? message,
   };
 }
 

@@ -4,7 +4,7 @@
 import type { Clock } from "../clock.ts";
 import { ClientGone, type Cancel } from "../http/cancel.ts";
 import type { AttemptRecord } from "../ledger/ledger.ts";
-import { createMeter, NO_USAGE, type MeterReading } from "../ledger/meter.ts";
+import { Meter, NO_USAGE, type MeterReading } from "../ledger/meter.ts";
 import { costOf } from "../ledger/price.ts";
 import type { FinishReason, Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
@@ -59,15 +59,6 @@ export type Deliver = (parts: readonly Part[], serving: Serving) => Promise<unkn
 /** Completes a request: as completeWithFallback. */
 export type Complete = typeof completeWithFallback;
 
-/** The result of one attempt. */
-interface AttemptResult extends Serving {
-  /** Two if the request was sent again because its pooled connection was closed, else one. */
-  readonly records: readonly AttemptRecord[];
-  readonly begunAt: number | undefined;
-  /** Undefined: the reply is complete. */
-  readonly error: unknown;
-}
-
 /** Stands for the attempt at a model that was not asked. */
 const BREAKER_OPEN = new ProviderError("model_unavailable", "its breaker is open");
 /** Stands for an attempt on a pooled connection that the provider had already closed. */
@@ -107,12 +98,10 @@ export async function completeWithFallback(
     const pass = model.enter();
     let wait = Infinity;
     if (pass) {
-      const isFirst = attempts.length === 0;
-      const result = await tryOnce(chat, { model, pass, isFirst }, deliver, context);
-      attempts.push(...result.records);
-      progress = progressOf(result, attempts);
+      const result = await tryOnce(chat, { model, pass, attempts }, deliver, context);
+      progress = result.progress;
       if (result.error === undefined) return progress;
-      const error = requireRecoverable(result, progress, chat.model, context);
+      const error = requireRecoverable(result.error, progress, chat.model, context);
       failures.push({ model, error });
       wait = waitBefore(error, model, retries);
       // On a retry, `failures` already holds the model's real error.
@@ -131,24 +120,29 @@ export async function completeWithFallback(
   throw new CompletionFailed(progress, toClientError(chat.model, failures));
 }
 
-/** Makes one attempt, measures it, and tells the breaker how it ended. */
+/**
+ * Makes one attempt, measures it, and tells the breaker how it ended. Adds its record to
+ * `attempts`, and one more if the request was sent again because its pooled connection was closed.
+ * `error` undefined: the reply is complete.
+ */
 async function tryOnce(
   chat: ChatRequest,
-  { model, pass, isFirst }: { model: Model; pass: Pass; isFirst: boolean },
+  { model, pass, attempts }: { model: Model; pass: Pass; attempts: AttemptRecord[] },
   deliver: Deliver,
   context: RequestContext,
-): Promise<AttemptResult> {
+): Promise<{ progress: RequestProgress; error: unknown }> {
   const { clock, report, cancel } = context;
+  const isFirst = attempts.length === 0;
   // The hold pays for so many tokens, so no estimate may have more.
   const most = Math.min(chat.maxTokens ?? Infinity, model.traits.max_output_tokens ?? Infinity);
-  const serving: Serving = { model, meter: createMeter(chat, model.provider.countMedia, most) };
-  const records: AttemptRecord[] = [];
+  const meter = new Meter(chat, model.provider.countMedia, most);
+  const serving: Serving = { model, meter, resent };
   let startedAt = clock.monotonic();
   let begunAt: number | undefined;
 
   function record(error: unknown): void {
     const endedAt = clock.monotonic();
-    const { outcome, detail } = attemptOutcome(error);
+    const { outcome, ...detail } = attemptOutcome(error);
     const attempted: AttemptRecord = {
       model: model.name,
       provider: model.provider.name,
@@ -156,7 +150,7 @@ async function tryOnce(
       duration_ms: Math.round(endedAt - startedAt),
       ...detail,
     };
-    records.push(attempted);
+    attempts.push(attempted);
     for (const observer of context.observers) observer.attempted?.(attempted);
     startedAt = endedAt;
   }
@@ -179,31 +173,23 @@ async function tryOnce(
     return deliver(parts, serving);
   }
 
-  const tryIt = context.attempt ?? attempt;
-  const error: unknown = await tryIt(chat, serving, take, { ...context, resent }).then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
+  let error: unknown;
+  try {
+    await (context.attempt ?? attempt)(chat, serving, take, context);
+  } catch (thrown) {
+    error = thrown;
+  }
   record(error);
   if (error === undefined) pass.completed();
   else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
   else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
-  return { model, meter: serving.meter, records, begunAt, error };
-}
-
-/**
- * The progress after an attempt. It is billed unless it failed before it began; if the client left,
- * it is billed in any case.
- */
-function progressOf(
-  { model, meter, begunAt, error }: AttemptResult,
-  attempts: readonly AttemptRecord[],
-): RequestProgress {
-  const isBilled = begunAt !== undefined || error instanceof ClientGone;
-  if (!isBilled) return { ...notStarted(model), attempts };
+  // An attempt that failed before it began is not billed, unless the client left.
+  if (begunAt === undefined && !(error instanceof ClientGone))
+    return { progress: { ...notStarted(model), attempts }, error };
   const reading = meter.usage();
   const cost = costOf(reading.usage, model.price);
-  return { model, attempts, begunAt, reading, cost, finishReason: meter.finishReason() };
+  const finishReason = meter.finishReason();
+  return { progress: { model, attempts, begunAt, reading, cost, finishReason }, error };
 }
 
 /**
@@ -224,11 +210,12 @@ function isEvidence(
  * may. `requested`: the model that the client named.
  */
 function requireRecoverable(
-  { model, error, begunAt }: AttemptResult,
+  error: unknown,
   progress: RequestProgress,
   requested: string,
   { cancel, report }: RequestContext,
 ): ProviderError {
+  const { model, begunAt } = progress;
   if (cancel.aborted || begunAt !== undefined || !(error instanceof ProviderError))
     throw new CompletionFailed(progress, error);
   report("attempt_failed", model, errorFields(error));

@@ -164,14 +164,6 @@ export interface Model extends Target {
 /** The models that can serve a request, in their order; at least one. */
 export type Capable = (models: readonly Model[], chat: ChatRequest) => readonly Model[];
 
-/** State that outlives a configuration. */
-export interface CatalogMemory {
-  /** A breaker stays as long as it is the same model at the same provider with the same key. */
-  readonly breakers: Map<string, Breaker>;
-  /** Its key stays the same at a reload, and so do the fingerprints. */
-  readonly fingerprint: Fingerprint;
-}
-
 export interface CatalogServices {
   /** By name. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
@@ -187,8 +179,13 @@ export interface CatalogServices {
   readonly capable?: Capable | undefined;
   /** As Extension.mediaTokens. Undefined: media count nothing. */
   readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;
-  /** Goes from one configuration to the next. */
-  readonly memory: CatalogMemory;
+  /**
+   * Goes from one configuration to the next. A breaker stays as long as it is the same model at the
+   * same provider with the same key.
+   */
+  readonly breakers: Map<string, Breaker>;
+  /** Its key stays the same at a reload, and so do the fingerprints. */
+  readonly fingerprint: Fingerprint;
   /** Times the breakers' cooldowns. */
   readonly clock: Clock;
 }

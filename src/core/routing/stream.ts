@@ -12,108 +12,116 @@ import { ProviderError } from "../providers/provider-error.ts";
 import { excessIn, MAX_REPLY_VALUES, type JsonExcess } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { consume } from "../upstream/body.ts";
-import { boundedParts, MAX_PARTS, tooMuch } from "./attempt-errors.ts";
+import {
+  boundedParts,
+  dialectError,
+  MAX_PARTS,
+  tooMuch,
+  type ReportBug,
+} from "./attempt-errors.ts";
 import type { Deadlines } from "./deadlines.ts";
 
 /** Takes a batch of parts. The promise, if there is one, resolves when there is room for more. */
 export type TakeParts = (parts: readonly Part[]) => Promise<unknown> | undefined;
 
-export interface EventDecoding {
+/** What the decoding of a stream is made of. */
+interface DecodingOptions {
+  /** Counts each part. */
+  readonly meter: Meter;
+  /** Hears of the dialect's bugs. */
+  readonly reportBug: ReportBug;
+  /** Undefined: no event holds too much. */
+  readonly jsonExcess?: JsonExcess | undefined;
+}
+
+/** Decodes the events of one reply, and counts their parts. */
+export class EventDecoding {
+  /** The first error, of the provider or of this program. Undefined: there was none. */
+  error: unknown;
+  /** Content has come. */
+  begun = false;
+  /** The provider has finished its reply; only figures may follow. */
+  finished = false;
+  /**
+   * The provider has ended the stream. Later bytes are no part of the reply, however they were cut.
+   */
+  ended = false;
+  /** Events that were skipped because they are not JSON. */
+  unreadable = 0;
+  #parts: Part[] = [];
+  #contentParts = 0;
+  #calls = 0;
+  readonly #decoder: Decoder;
+  readonly #options: DecodingOptions;
+
+  constructor(decoder: Decoder, options: DecodingOptions) {
+    this.#decoder = decoder;
+    this.#options = options;
+  }
+
   /**
    * Decodes events, and counts their parts. True: they have content, that is parts other than token
    * figures.
    */
-  push(events: readonly string[]): boolean;
-  /** Removes the parts that may be delivered, and returns them. None before the first content. */
-  takeParts(): readonly Part[];
-  /** The first error, of the provider or of this program. Undefined: there was none. */
-  error(): unknown;
-  /** Content has come. */
-  hasBegun(): boolean;
-  /** The provider has finished its reply; only figures may follow. */
-  isFinished(): boolean;
-  /**
-   * The provider has ended the stream. Later bytes are no part of the reply, however they were cut.
-   */
-  isEnded(): boolean;
-  /** Events that were skipped because they are not JSON. */
-  unreadable(): number;
-}
-
-/** `decoder` is guarded (attempt-errors.ts). `jsonExcess` undefined: no event holds too much. */
-export function createEventDecoding(
-  decoder: Decoder,
-  meter: Meter,
-  jsonExcess?: JsonExcess,
-): EventDecoding {
-  let parts: Part[] = [];
-  let contentParts = 0;
-  let calls = 0;
-  let unreadable = 0;
-  let finished = false;
-  let ended = false;
-  let firstError: unknown;
-
-  /** After an error only figures count: nothing more is delivered. */
-  function accept(part: Part): void {
-    if (firstError !== undefined && part.type !== "usage") return;
-    meter.observe(part);
-    parts.push(part);
-    if (part.type === "usage" || (part.type === "native" && !part.content)) return;
-    contentParts += 1;
-    if (part.type === "finish") finished = true;
-    if (part.type === "tool_call") calls += 1;
-    if (calls > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} tool calls`);
+  push(events: readonly string[]): boolean {
+    const before = this.#contentParts;
+    for (const data of events) {
+      if (!this.#decode(data)) break;
+      // Asked after each event, so that it does not depend on how the bytes were cut.
+      this.ended ||= this.#decoder.ended?.() === true;
+      if (this.ended) break;
+    }
+    return this.#contentParts > before;
   }
 
-  /** The parts of an event, or of the end. None if it is not JSON. */
-  function partsOf(data: string): Part[] {
-    if (ended) return decoder.done?.() ?? [];
-    const excess = excessIn(data, MAX_REPLY_VALUES, jsonExcess);
-    if (excess !== undefined) throw tooMuch(`an event with ${excess}`);
-    const json = parseJson(data);
-    if (json !== undefined) return decoder.push(json);
-    unreadable += 1;
-    return [];
+  /** Removes the parts that may be delivered, and returns them. None before the first content. */
+  takeParts(): readonly Part[] {
+    if (!this.begun) return [];
+    const taken = this.#parts;
+    this.#parts = [];
+    return taken;
   }
 
   /** False: decoding further events makes no sense, because of a bug of this program. */
-  function decode(data: string): boolean {
+  #decode(data: string): boolean {
     try {
-      for (const part of boundedParts(partsOf(data))) accept(part);
+      for (const part of boundedParts(this.#partsOf(data))) this.#accept(part);
       return true;
-    } catch (error) {
-      firstError ??= error;
+    } catch (thrown) {
+      const error = dialectError(thrown, this.#options.reportBug);
+      this.error ??= error;
       if (error instanceof ProviderError && error.usage)
-        meter.observe({ type: "usage", usage: error.usage });
-      return finished || (error instanceof ProviderError && error.cause === undefined);
+        this.#options.meter.observe({ type: "usage", usage: error.usage });
+      return this.finished || error === thrown;
     }
   }
 
-  return {
-    push(events) {
-      const before = contentParts;
-      for (const data of events) {
-        ended = data === "[DONE]";
-        if (!decode(data) || ended) break;
-        // Asked after each event, so that it does not depend on how the bytes were cut.
-        ended = decoder.ended?.() === true;
-        if (ended) break;
-      }
-      return contentParts > before;
-    },
-    takeParts() {
-      if (contentParts === 0) return [];
-      const taken = parts;
-      parts = [];
-      return taken;
-    },
-    error: () => firstError,
-    hasBegun: () => contentParts > 0,
-    isFinished: () => finished,
-    isEnded: () => ended,
-    unreadable: () => unreadable,
-  };
+  /** The parts of an event, or of the end. None if it is not JSON. */
+  #partsOf(data: string): Part[] {
+    if (data === "[DONE]") {
+      this.ended = true;
+      return this.#decoder.done?.() ?? [];
+    }
+    const excess = excessIn(data, MAX_REPLY_VALUES, this.#options.jsonExcess);
+    if (excess !== undefined) throw tooMuch(`an event with ${excess}`);
+    const json = parseJson(data);
+    if (json !== undefined) return this.#decoder.push(json);
+    this.unreadable += 1;
+    return [];
+  }
+
+  /** After an error only figures count: nothing more is delivered. */
+  #accept(part: Part): void {
+    if (this.error !== undefined && part.type !== "usage") return;
+    this.#options.meter.observe(part);
+    this.#parts.push(part);
+    if (part.type === "usage" || (part.type === "native" && !part.content)) return;
+    this.begun = true;
+    this.#contentParts += 1;
+    if (part.type === "finish") this.finished = true;
+    if (part.type === "tool_call") this.#calls += 1;
+    if (this.#calls > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} tool calls`);
+  }
 }
 
 export interface PumpOptions {
@@ -126,9 +134,9 @@ export interface PumpOptions {
   readonly deadlines: Deadlines;
   /** Times `closingMs`. */
   readonly clock: Clock;
-  /**
-   * Bytes of the whole stream. Infinity: no bound, because each piece goes to the client at once.
-   */
+  /** Takes the parts of each read. Undefined: all stay in the decoding until the end. */
+  readonly deliver: TakeParts | undefined;
+  /** Bytes of a stream whose parts stay until the end. */
   readonly maxBytes: number;
   /** As Exchange.retain, for a stream that is kept until its end, and for a large event. */
   readonly retain: (bytes: number) => void;
@@ -146,10 +154,10 @@ const counted = (unfinished: number): number => Math.max(0, unfinished - 64 * 10
 export function pump(
   body: AsyncIterable<Uint8Array>,
   decoding: EventDecoding,
-  deliver: TakeParts,
-  { cancel, deadlines, clock, maxBytes, retain, closingMs }: PumpOptions,
+  { cancel, deadlines, clock, deliver, maxBytes, retain, closingMs }: PumpOptions,
 ): Promise<void> {
   const events = createEventReader();
+  const bound = deliver ? Infinity : maxBytes;
   let size = 0;
   /** Bytes of the event that has not ended. */
   let unfinished = 0;
@@ -160,8 +168,8 @@ export function pump(
    * only content does.
    */
   function renew(hasContent: boolean): void {
-    if (decoding.isEnded() || !decoding.hasBegun()) return;
-    if (!decoding.isFinished()) deadlines.streaming();
+    if (decoding.ended || !decoding.begun) return;
+    if (!decoding.finished) deadlines.streaming();
     else if (hasContent) deadlines.closing();
   }
 
@@ -169,13 +177,16 @@ export function pump(
    * Decodes and delivers. Throws the error of these events, unless the reply was finished before.
    */
   function take(texts: readonly string[]): Promise<void> | undefined {
+    // A piece may have waited for its turn while a deadline ended the attempt. Another model may
+    // have been asked since.
+    if (cancel.aborted) throw cancel.reason;
     const hasContent = decoding.push(texts);
-    const parts = decoding.takeParts();
-    const room = parts.length > 0 ? deliver(parts) : undefined;
+    const parts = deliver ? decoding.takeParts() : [];
+    const room = parts.length > 0 ? deliver?.(parts) : undefined;
     room?.catch(() => undefined); // once no code waits for room, its error does not matter
-    const error = decoding.error();
-    if (error !== undefined && !decoding.isFinished()) throw error;
-    if (!room || decoding.isEnded()) {
+    const error = decoding.error;
+    if (error !== undefined && !decoding.finished) throw error;
+    if (!room || decoding.ended) {
       renew(hasContent);
       return undefined;
     }
@@ -186,22 +197,22 @@ export function pump(
   return new Promise((resolve, reject) => {
     // The built-in fetch says nothing of an abort that comes with the last bytes of a body.
     cancel.onAbort(() => {
-      if (!decoding.isEnded()) reject(cancel.reason as Error);
+      if (!decoding.ended) reject(cancel.reason as Error);
     });
 
     function takeBytes(bytes: Uint8Array): Promise<void> | undefined {
       size += bytes.length;
-      if (size > maxBytes) throw tooMuch(`a reply of more than ${maxBytes} bytes`);
-      if (decoding.isEnded()) {
+      if (size > bound) throw tooMuch(`a reply of more than ${maxBytes} bytes`);
+      if (decoding.ended) {
         cancel.abort(); // the provider goes on after the end: its connection is of no further use
         return undefined;
       }
       const texts = events.push(bytes);
       const before = counted(unfinished);
       unfinished = texts.length > 0 ? 0 : unfinished + bytes.length;
-      retain(maxBytes < Infinity ? bytes.length : counted(unfinished) - before);
+      retain(deliver ? counted(unfinished) - before : bytes.length);
       const room = take(texts);
-      if (!decoding.isEnded()) return room;
+      if (!decoding.ended) return room;
       resolve();
       // The connection can be used again if the answer ends soon. Otherwise it is closed.
       closing = clock.after(closingMs, () => cancel.abort());
@@ -210,7 +221,7 @@ export function pump(
 
     consume(body, takeBytes)
       .finally(() => closing?.cancel())
-      .then(() => (decoding.isEnded() ? undefined : take(events.end())))
+      .then(() => (decoding.ended ? undefined : take(events.end())))
       .then(resolve, reject);
   });
 }

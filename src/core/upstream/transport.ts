@@ -32,7 +32,7 @@ export interface UpstreamRequest {
    * response arrived, and the request is about to be sent once more on a new one. Absent: nothing
    * is called.
    */
-  readonly resent?: () => void;
+  readonly resent?: (() => void) | undefined;
 }
 
 export interface UpstreamResponse {

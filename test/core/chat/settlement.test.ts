@@ -46,7 +46,7 @@ function setUp(
     config: { currency: "EUR" },
     startedAt: clock.monotonic(),
     observers: [
-      { settled: (_: Opening, _settlement: Settlement, ms: number) => durations.push(ms) },
+      { settled: (_opening: Opening, _settlement: Settlement, ms: number) => durations.push(ms) },
     ],
     releaseSlot: () => {
       released += 1;

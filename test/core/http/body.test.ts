@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import { describe, it } from "node:test";
 import { readBody } from "../../../src/core/http/body.ts";
 import { Cancel, ClientGone } from "../../../src/core/http/cancel.ts";
-import { HttpError, type HttpErrorReason } from "../../../src/core/http/http-error.ts";
+import { ApiError, type ErrorCode } from "../../../src/core/openai/errors.ts";
 import { within } from "../../support/wait.ts";
 
 /** An exchange whose body arrives in these pieces; null: it has more to come. */
@@ -33,8 +33,8 @@ function exchangeOf(
 const read = (pieces: readonly (Buffer | string | null)[], headers = {}, maxBytes = 100) =>
   within(readBody(exchangeOf(pieces, headers), maxBytes), "the body");
 
-const refusal = (reason: HttpErrorReason) => (error: unknown) =>
-  error instanceof HttpError && error.reason === reason;
+const refusal = (reason: ErrorCode) => (error: unknown) =>
+  error instanceof ApiError && error.code === reason;
 
 describe("readBody", () => {
   it("joins the pieces, also where a character is cut", async () => {
@@ -51,7 +51,7 @@ describe("readBody", () => {
   it("takes a body of exactly the bound, and refuses one more byte", async () => {
     assert.equal(await read(["x".repeat(60), "y".repeat(40)]), "x".repeat(60) + "y".repeat(40));
     await assert.rejects(read(["x".repeat(60), "y".repeat(41), null]), {
-      reason: "request_too_large",
+      code: "request_too_large",
       message: "The request body is larger than 100 bytes.",
     });
   });
@@ -76,7 +76,7 @@ describe("readBody", () => {
   for (const type of ["text/plain", "application/jsonx", "", "application/+json"])
     it(`refuses the content type ${JSON.stringify(type)}`, async () => {
       await assert.rejects(read(["{}"], { "content-type": type }), {
-        reason: "unsupported_media_type",
+        code: "unsupported_media_type",
         message: "Content-Type must be application/json.",
       });
     });
@@ -108,7 +108,7 @@ describe("readBody", () => {
     const refused: number[] = [];
     const crowded = exchangeOf(["{}"], headers, (bytes) => {
       refused.push(bytes);
-      crowded.cancel.abort(new HttpError("server_overloaded", "No room."));
+      crowded.cancel.abort(new ApiError("server_overloaded", "No room."));
     });
     await assert.rejects(readBody(crowded, 100), refusal("server_overloaded"));
     assert.deepEqual(refused, [2]);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createMeter, estimatePrompt } from "../../../src/core/ledger/meter.ts";
+import { Meter, estimatePrompt } from "../../../src/core/ledger/meter.ts";
 import { chatRequest } from "../../../src/core/openai/request.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 
@@ -19,8 +19,8 @@ const finish: Part = { type: "finish", reason: "stop" };
 
 /** Prompt, completion, source after these parts; the prompt itself would be estimated at 2. */
 function metered(parts: readonly Part[]) {
-  const meter = createMeter(chatOf("12345678"), () => 0);
-  parts.forEach(meter.observe);
+  const meter = new Meter(chatOf("12345678"), () => 0);
+  for (const part of parts) meter.observe(part);
   const { usage, source } = meter.usage();
   return [usage.prompt_tokens, usage.completion_tokens, source];
 }
@@ -86,7 +86,7 @@ describe("the meter", () => {
   });
 
   it("is final when the provider has finished and counted all that came", () => {
-    const meter = createMeter(chatOf("hi"), () => 0);
+    const meter = new Meter(chatOf("hi"), () => 0);
     const seen = [text(4), usage(9, 7), finish, text(4), usage(9, 9)].map((part) => {
       meter.observe(part);
       return meter.isFinal();

@@ -2,11 +2,14 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createMeter } from "../../../src/core/ledger/meter.ts";
+import { Cancel } from "../../../src/core/http/cancel.ts";
+import { Meter } from "../../../src/core/ledger/meter.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { createEventDecoding } from "../../../src/core/routing/stream.ts";
-import { chatOf } from "../../support/routing.ts";
+import { createDeadlines } from "../../../src/core/routing/deadlines.ts";
+import { EventDecoding, pump } from "../../../src/core/routing/stream.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { chatOf, TIMEOUTS, turn } from "../../support/routing.ts";
 
 const text = (words: string): Part => ({ type: "text", text: words });
 const usage: Part = {
@@ -20,13 +23,14 @@ const finish: Part = { type: "finish", reason: "stop" };
  * ours.
  */
 function setUp(ended?: () => boolean) {
-  const meter = createMeter(chatOf(), () => 0);
+  const meter = new Meter(chatOf(), () => 0);
   const push = (event: unknown): Part[] => {
     if (Array.isArray(event)) return event as Part[];
     const isBug = JSON.stringify(event) === '{"bug":true}';
-    throw new ProviderError("upstream_error", "broken", isBug ? { cause: new TypeError() } : {});
+    throw isBug ? new TypeError("broken") : new ProviderError("upstream_error", "broken");
   };
-  const decoding = createEventDecoding({ push, ...(ended && { ended }) }, meter);
+  const decoder = { push, ...(ended && { ended }) };
+  const decoding = new EventDecoding(decoder, { meter, reportBug: () => undefined });
   const say = (...events: unknown[]) =>
     decoding.push(events.map((event) => (event === "[DONE]" ? event : JSON.stringify(event))));
   return { decoding, meter, say };
@@ -37,7 +41,7 @@ describe("the decoding of a stream's events", () => {
     const { decoding, say } = setUp();
     assert.equal(say([usage]), false);
     assert.deepEqual(decoding.takeParts(), []);
-    assert.equal(decoding.hasBegun(), false);
+    assert.equal(decoding.begun, false);
     assert.equal(say([text("a")]), true);
     assert.deepEqual(decoding.takeParts(), [usage, text("a")]);
     assert.deepEqual(decoding.takeParts(), []);
@@ -46,30 +50,30 @@ describe("the decoding of a stream's events", () => {
   it("is finished at a finish reason, and ended at [DONE], after which nothing counts", () => {
     const { decoding, say } = setUp();
     say([text("a"), finish]);
-    assert.deepEqual([decoding.isFinished(), decoding.isEnded()], [true, false]);
+    assert.deepEqual([decoding.finished, decoding.ended], [true, false]);
     say("[DONE]", [text("b")]);
-    assert.equal(decoding.isEnded(), true);
+    assert.equal(decoding.ended, true);
     assert.deepEqual(decoding.takeParts(), [text("a"), finish]);
   });
 
   it("is ended when the dialect says so", () => {
     const { decoding, say } = setUp(() => true);
     say([text("a")], [text("b")]);
-    assert.equal(decoding.isEnded(), true);
+    assert.equal(decoding.ended, true);
     assert.deepEqual(decoding.takeParts(), [text("a")]);
   });
 
   it("skips and counts events that are not JSON", () => {
     const { decoding } = setUp();
     decoding.push(["{", JSON.stringify([text("a")]), "nonsense"]);
-    assert.equal(decoding.unreadable(), 2);
+    assert.equal(decoding.unreadable, 2);
     assert.deepEqual(decoding.takeParts(), [text("a")]);
   });
 
   it("takes only figures after an error, and keeps the first error", () => {
     const { decoding, say, meter } = setUp();
     say([text("a")], { error: true }, [text("b"), usage], { error: true });
-    assert.ok(decoding.error() instanceof ProviderError);
+    assert.ok(decoding.error instanceof ProviderError);
     assert.deepEqual(decoding.takeParts(), [text("a"), usage]);
     assert.equal(meter.usage().usage.total_tokens, 7);
   });
@@ -84,15 +88,47 @@ describe("the decoding of a stream's events", () => {
     const parts = (count: number) => Array.from({ length: count }, () => text("a"));
     const { decoding, say } = setUp();
     say(parts(10_000));
-    assert.equal(decoding.error(), undefined);
+    assert.equal(decoding.error, undefined);
     say(parts(10_001));
-    assert.match(String(decoding.error()), /more than 10000 parts/);
+    assert.match(String(decoding.error), /more than 10000 parts/);
 
     const calls = setUp();
     const call: Part = { type: "tool_call", call: 0, id: "call_1", name: "f" };
     for (let i = 0; i < 10_000; i += 1) calls.say([call]);
-    assert.equal(calls.decoding.error(), undefined);
+    assert.equal(calls.decoding.error, undefined);
     calls.say([call]);
-    assert.match(String(calls.decoding.error()), /more than 10000 tool calls/);
+    assert.match(String(calls.decoding.error), /more than 10000 tool calls/);
+  });
+});
+
+describe("the pump", () => {
+  it("delivers nothing that comes once the attempt was ended", async () => {
+    const { decoding } = setUp();
+    const cancel = new Cancel();
+    const delivered: (readonly Part[])[] = [];
+    async function* body(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from(`data: ${JSON.stringify([text("a")])}\n\n`);
+      cancel.abort(new ProviderError("upstream_timeout", "too late"));
+      yield Buffer.from(`data: ${JSON.stringify([text("b")])}\n\n`);
+    }
+    const pumped = pump(body(), decoding, {
+      cancel,
+      deadlines: createDeadlines(
+        createFakeClock(),
+        { timeouts: TIMEOUTS, attemptMs: undefined },
+        () => 0,
+      ),
+      clock: createFakeClock(),
+      deliver: (parts) => {
+        delivered.push(parts);
+        return undefined;
+      },
+      maxBytes: 1_000,
+      retain: () => undefined,
+      closingMs: 1_000,
+    });
+    await assert.rejects(pumped, { message: "too late" });
+    await turn();
+    assert.deepEqual(delivered, [[text("a")]]);
   });
 });

@@ -5,7 +5,7 @@ import { integer, nullable, positive } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Capacity } from "../../../core/http/connection.ts";
-import { HttpError } from "../../../core/http/http-error.ts";
+import { ApiError, SOON } from "../../../core/openai/errors.ts";
 import { withDefault } from "../../../core/schema/checker.ts";
 import { countingKept } from "./kept.ts";
 import { connectionShare, heapShare } from "./shares.ts";
@@ -53,9 +53,7 @@ export function createCapacity(connectionLimit: number, byteLimit: number): Capa
       // One exchange has bounds of its own, so alone it always has room.
       const isAlone = total === own;
       if (bytes > 0 && total + bytes > byteLimit && !isAlone)
-        return new HttpError("server_overloaded", "The gateway has too many large requests.", {
-          "Retry-After": "1",
-        });
+        return new ApiError("server_overloaded", "The gateway has too many large requests.", SOON);
       total += bytes;
       return undefined;
     },

@@ -6,11 +6,11 @@ import type { Installed } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { dialectsIn } from "../../../core/extension/defaults.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
-import { createMeter } from "../../../core/ledger/meter.ts";
+import { Meter } from "../../../core/ledger/meter.ts";
 import { chatRequest } from "../../../core/openai/request.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import { attempt } from "../../../core/routing/attempt.ts";
-import { createCatalog, createMemory } from "../../../core/routing/catalog.ts";
+import { createCatalog } from "../../../core/routing/catalog.ts";
 import { createFingerprint } from "../../../core/routing/fingerprint.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { fetchTransport } from "../../../core/upstream/fetch.ts";
@@ -50,7 +50,8 @@ export function callProviders(
     redact: installed.filled(slots.redact)?.(config, installed),
     jsonExcess: installed.filled(slots.jsonExcess),
     mediaTokens: undefined,
-    memory: createMemory(createFingerprint()),
+    breakers: new Map(),
+    fingerprint: createFingerprint(),
     clock: systemClock,
   });
   const all = [...models.values()];
@@ -101,7 +102,7 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
     messages: [{ role: "user", content: "Say OK." }],
     max_tokens: MAX_TOKENS,
   });
-  const meter = createMeter(chat, model.provider.countMedia);
+  const meter = new Meter(chat, model.provider.countMedia);
   await attempt(chat, { model, meter }, () => undefined, {
     cancel,
     endsAt,
@@ -112,7 +113,6 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
     report: () => undefined,
     observers: [],
     inFlight: () => 1,
-    resent: () => undefined,
   });
 }
 

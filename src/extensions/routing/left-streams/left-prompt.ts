@@ -40,11 +40,11 @@ const watching =
     state.isAtProvider = false;
     function resent(): void {
       state.isAtProvider = false; // the provider had closed the connection, and has nothing
-      options.resent();
+      serving.resent?.();
     }
     try {
-      const watched = { ...serving, model: { ...model, provider } };
-      await attempt(chat, watched, deliver, { ...options, resent });
+      const watched = { ...serving, model: { ...model, provider }, resent };
+      await attempt(chat, watched, deliver, options);
     } catch (error) {
       // It has failed by itself. The client may leave in the pause before the next one.
       if (!(error instanceof ClientGone)) state.isAtProvider = false;

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createMeter } from "../../../../src/core/ledger/meter.ts";
+import { Meter } from "../../../../src/core/ledger/meter.ts";
 import type { FinishReason, Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import type { Serving } from "../../../../src/core/routing/attempt.ts";
@@ -42,7 +42,7 @@ const chatFor = (stream: boolean, thinking = "adaptive") =>
   );
 
 function servingOf(name: string, chat: ReturnType<typeof chatFor>): Serving {
-  const meter = createMeter(chat, () => 0);
+  const meter = new Meter(chat, () => 0);
   meter.observe({ type: "text", text: "x" });
   return { model: { name, reasoning: true } as Serving["model"], meter };
 }

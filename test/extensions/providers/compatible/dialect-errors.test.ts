@@ -7,7 +7,7 @@ import { compatibleDialect } from "../../../../src/extensions/providers/compatib
 import type { Target } from "../../../../src/core/providers/dialect.ts";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import { refusal } from "../../../../src/extensions/providers/provider-words/index.ts";
-import { guardDialect } from "../../../../src/core/routing/attempt-errors.ts";
+import { guarded } from "../../../../src/core/routing/attempt-errors.ts";
 import { ApiError } from "../../../../src/core/openai/errors.ts";
 import { configFor, json, readStream, user } from "../../../support/gateway.ts";
 import { LONG } from "../../../support/long.ts";
@@ -281,23 +281,17 @@ describe("a bug of a dialect", () => {
 
   it("errors that are meant pass as they are; what is too deep is a fault and no bug", () => {
     const reported: unknown[] = [];
-    const failing = (error: unknown) =>
-      guardDialect(
-        {
-          ...compatibleDialect,
-          request() {
-            throw error;
-          },
-        },
-        (bug) => reported.push(bug),
-      );
     const thrownBy = (error: unknown): unknown => {
       try {
-        failing(error).request({} as never, {} as never);
+        return guarded(
+          (bug) => reported.push(bug),
+          () => {
+            throw error;
+          },
+        );
       } catch (thrown) {
         return thrown;
       }
-      return undefined;
     };
     const meant = [
       new ProviderError("upstream_rejected", "x"),
