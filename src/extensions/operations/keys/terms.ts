@@ -1,4 +1,4 @@
-// Shared by the commands and the admin listener: how keys are made and revoked.
+// How keys are made and revoked, for the commands and for `admin-keys`.
 import { join } from "node:path";
 import type { CreatedKey, KeyBudget } from "./created-keys.ts";
 import type { LockOptions } from "../../scale/data-files/index.ts";

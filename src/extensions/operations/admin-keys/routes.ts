@@ -21,13 +21,17 @@ import { withLock } from "../../scale/data-files/index.ts";
 import type { Host } from "../../scale/installation/index.ts";
 import {
   createKey,
+  isDateToCome,
+  isShownText,
   keyBudget,
   keyFile,
+  lockOf,
   readKeys,
   revokeKey,
+  SHOWN_TEXT,
+  spendTerms,
   type CreatedKey,
-} from "./created-keys.ts";
-import { isDateToCome, isShownText, lockOf, SHOWN_TEXT, spendTerms } from "./terms.ts";
+} from "../keys/index.ts";
 
 /** Bytes of a body that makes a key. */
 const MAX_BODY = 16_384;
