@@ -9,7 +9,7 @@ import { merge, processOf, type Samples } from "./samples.ts";
 import { createTopAccounts, type Figures } from "./top-accounts.ts";
 
 export { FAMILIES } from "./families.ts";
-export { since, type Samples } from "./samples.ts";
+export { faultKind } from "./faults.ts";
 
 const NAME = "metrics";
 
