@@ -17,7 +17,7 @@ export {
   revokeKey,
   type CreatedKey,
 } from "./created-keys.ts";
-export { isDateToCome, isShownText, lockOf, SHOWN_TEXT, spendTerms } from "./terms.ts";
+export { isDateToCome, isShownText, keysInConfig, SHOWN_TEXT, type ListedKey } from "./terms.ts";
 
 export const extension: Extension = {
   name: "keys",
