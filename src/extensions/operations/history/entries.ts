@@ -3,6 +3,7 @@
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import type { Opening, Settlement } from "../../../core/ledger/ledger.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { Usage } from "../../../core/openai/usage.ts";
 import type { Outcome } from "./figures.ts";
 
 /** A request that was opened in the books, and how far it has come. */
@@ -79,7 +80,7 @@ function workOf(settlement: Settlement | undefined) {
     provider: settlement?.provider ?? last?.provider ?? null,
     first_token_ms: settlement?.firstTokenMs ?? null,
     finish_reason: settlement?.finishReason ?? null,
-    ...(usage ? tokensOf(usage) : NO_TOKENS),
+    ...tokensOf(usage),
     usage_source: settlement?.usageSource ?? null,
     cost: settlement?.cost ?? null,
     currency: settlement?.currency ?? null,
@@ -87,20 +88,12 @@ function workOf(settlement: Settlement | undefined) {
   };
 }
 
-const NO_TOKENS = {
-  prompt_tokens: null,
-  cached_tokens: null,
-  cache_write_tokens: null,
-  completion_tokens: null,
-  reasoning_tokens: null,
-};
-
-const tokensOf = (usage: Settlement["usage"]) => ({
-  prompt_tokens: usage.prompt_tokens,
-  cached_tokens: usage.prompt_cache_hit_tokens,
-  cache_write_tokens: usage.prompt_tokens_details.cache_write_tokens ?? 0,
-  completion_tokens: usage.completion_tokens,
-  reasoning_tokens: usage.completion_tokens_details.reasoning_tokens,
+const tokensOf = (usage: Usage | undefined) => ({
+  prompt_tokens: usage?.prompt_tokens ?? null,
+  cached_tokens: usage?.prompt_cache_hit_tokens ?? null,
+  cache_write_tokens: usage ? (usage.prompt_tokens_details.cache_write_tokens ?? 0) : null,
+  completion_tokens: usage?.completion_tokens ?? null,
+  reasoning_tokens: usage?.completion_tokens_details.reasoning_tokens ?? null,
 });
 
 /** A stream that fails after its first event has the status 200, and is a failure all the same. */

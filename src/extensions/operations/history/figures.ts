@@ -60,13 +60,15 @@ export const emptyTally = (): Tally =>
 /** A tally that can have the figures of an account only. */
 export const emptyAccountTally = (): Tally => Array<number>(ACCOUNT_FIGURES.length).fill(0);
 
-export function count(tally: Tally, figure: Figure, value = 1): void {
-  tally[placeOf(figure)]! += value;
+/** Counts in several tallies. */
+export function count(tallies: readonly Tally[], figure: Figure, value = 1): void {
+  for (const tally of tallies) tally[placeOf(figure)]! += value;
 }
 
-export function countFirstToken(tally: Tally, ms: number): void {
+export function countFirstToken(tallies: readonly Tally[], ms: number): void {
   const bucket = FIRST_TOKEN_BOUNDS.findIndex((bound) => ms <= bound * 1000);
-  tally[FIGURES.length + (bucket === -1 ? FIRST_TOKEN_BOUNDS.length : bucket)]! += 1;
+  const place = FIGURES.length + (bucket === -1 ? FIRST_TOKEN_BOUNDS.length : bucket);
+  for (const tally of tallies) tally[place]! += 1;
 }
 
 export const sumOf = (tally: Tally, figures: readonly Figure[]): number =>

@@ -52,8 +52,8 @@ export function createHistory(clock: Clock) {
       until = Math.floor(now / SLICE_MS) * SLICE_MS;
       for (const report of reports) takeReport(report);
       const sampled = emptyCounts();
-      count(sampled.total, "in_flight", inFlight);
-      count(sampled.total, "loop_delay", loopDelay);
+      count([sampled.total], "in_flight", inFlight);
+      count([sampled.total], "loop_delay", loopDelay);
       timeline.add(now, sampled);
       running = reports.flatMap((report) => report.running);
       runningCount = reports.reduce((sum, report) => sum + report.runningCount, 0);

@@ -33,12 +33,7 @@ export interface ProcessReport {
   readonly runningCount: number;
 }
 
-export interface Recorder {
-  /** Hears of one request. */
-  observe(): RequestObserver;
-  /** Its slices are whole: what happened in the current one comes in a later report. */
-  report(): ProcessReport;
-}
+export type Recorder = ReturnType<typeof startRecorder>;
 
 /** Whether a response counts among the requests. */
 function counts(route: string, { status }: AccessRecord): boolean {
@@ -46,7 +41,7 @@ function counts(route: string, { status }: AccessRecord): boolean {
   return !LISTS.includes(route) || status >= 400;
 }
 
-export function startRecorder(clock: Clock = systemClock): Recorder {
+export function startRecorder(clock: Clock = systemClock) {
   const process = randomHex(8);
   const since = clock.now();
   const running = new Set<LiveRequest>();
@@ -63,7 +58,8 @@ export function startRecorder(clock: Clock = systemClock): Recorder {
   }
 
   return {
-    observe() {
+    /** Hears of one request. */
+    observe(): RequestObserver {
       let live: LiveRequest | undefined;
       const end = (record: AccessRecord): void => counter().responded(record, live, clock.now());
       return {
@@ -89,7 +85,8 @@ export function startRecorder(clock: Clock = systemClock): Recorder {
         },
       };
     },
-    report() {
+    /** Its slices are whole: what happened in the current one comes in a later report. */
+    report(): ProcessReport {
       counter();
       const shown = [...running].slice(0, MAX_RUNNING).map(runningEntry);
       return { process, since, slices: reported, running: shown, runningCount: running.size };

@@ -3,7 +3,7 @@
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import type { AttemptRecord, Opening, Settlement } from "../../../core/ledger/ledger.ts";
 import { faultKind } from "../metrics/index.ts";
-import { accountTally, countIn, emptyCounts, modelTally, type Counts } from "./counts.ts";
+import { accountTally, emptyCounts, modelTally, type Counts } from "./counts.ts";
 import {
   byKind,
   endedEntry,
@@ -15,7 +15,7 @@ import {
   type LiveRequest,
   type RequestEntry,
 } from "./entries.ts";
-import { count, countFirstToken } from "./figures.ts";
+import { count, countFirstToken, type Tally } from "./figures.ts";
 import { addFault, addKeyUse, addRefusals, nothingYet, type Last } from "./last.ts";
 
 /** Requests of each kind that a slice keeps: the last of them. */
@@ -61,7 +61,7 @@ export function createSliceCounter(seq: number, at: number) {
     responded(record: AccessRecord, live: LiveRequest | undefined, time: number): void {
       const { account = null, key_id: key = null, status, error_code } = record;
       const outcome = outcomeIn(record, live?.settlement);
-      countIn([counts.total, accountTally(counts, account ?? "")], outcome);
+      count([counts.total, accountTally(counts, account ?? "")], outcome);
       const kind = kindOf(outcome); // a stream that broke off has the status 200
       const code = error_code ?? String(status);
       if (kind !== "fine")
@@ -90,19 +90,19 @@ export function createSliceCounter(seq: number, at: number) {
   };
 }
 
-function countCharge(tallies: Parameters<typeof countIn>[0], { usage, cost }: Settlement): void {
-  countIn(tallies, "prompt_tokens", usage.prompt_tokens);
-  countIn(tallies, "completion_tokens", usage.completion_tokens);
-  countIn(tallies, "cost", Number(cost));
+function countCharge(tallies: readonly Tally[], { usage, cost }: Settlement): void {
+  count(tallies, "prompt_tokens", usage.prompt_tokens);
+  count(tallies, "completion_tokens", usage.completion_tokens);
+  count(tallies, "cost", Number(cost));
 }
 
 /** Whether it met a fault of the provider. One that it finds in the request is none. */
 function countAttempt(counts: Counts, attempt: AttemptRecord): boolean {
   const model = modelTally(counts, attempt.model);
-  count(model, "attempts");
+  count([model], "attempts");
   const kind = faultKind(attempt);
   if (kind === undefined || kind === "request") return false;
-  countIn([counts.total, model], "faults");
+  count([counts.total, model], "faults");
   return true;
 }
 
@@ -123,14 +123,14 @@ function countReply(
 ): void {
   const { firstTokenMs, usage, status } = settlement;
   const model = modelTally(counts, name);
-  count(model, "requests");
-  if (status === "failed") count(model, "failed");
+  count([model], "requests");
+  if (status === "failed") count([model], "failed");
   countCharge([model], settlement);
-  count(model, "reply_ms", durationMs);
+  count([model], "reply_ms", durationMs);
   if (firstTokenMs === null) return;
   const tallies = [counts.total, model];
-  for (const tally of tallies) countFirstToken(tally, firstTokenMs);
+  countFirstToken(tallies, firstTokenMs);
   if (!opening.stream) return;
-  countIn(tallies, "stream_ms", Math.max(0, durationMs - firstTokenMs));
-  countIn(tallies, "stream_tokens", usage.completion_tokens);
+  count(tallies, "stream_ms", Math.max(0, durationMs - firstTokenMs));
+  count(tallies, "stream_tokens", usage.completion_tokens);
 }

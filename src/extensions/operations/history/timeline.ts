@@ -73,9 +73,8 @@ function figuresOf(
     const at = number * step;
     return Math.max(0, Math.min(at + step, until) - Math.max(at, since)) / SECOND;
   };
-  const found = numbers.flatMap((number) => kept.get(number) ?? []);
-  const total = emptyTally();
-  for (const bin of found) addTally(total, bin.total);
+  const sum = emptyCounts();
+  for (const number of numbers) addCounts(sum, kept.get(number) ?? emptyCounts(), Infinity);
 
   return {
     range,
@@ -98,14 +97,14 @@ function figuresOf(
       return seconds === 0 ? null : { at: number * step, seconds, ...shown(tally, TOTAL_FIGURES) };
     }),
     /** The whole range as one. */
-    total: shown(total, TOTAL_FIGURES),
+    total: shown(sum.total, TOTAL_FIGURES),
     /** Null: the caller was not authenticated. */
-    accounts: busiest(found, "accounts", OUTCOMES).map(([account, tally]) => ({
+    accounts: busiest(sum.accounts, OUTCOMES).map(([account, tally]) => ({
       account: account === "" ? null : account,
       other: account === OTHER,
       ...shown(tally, ACCOUNT_FIGURES),
     })),
-    models: busiest(found, "models", ["attempts"]).map(([model, tally]) => ({
+    models: busiest(sum.models, ["attempts"]).map(([model, tally]) => ({
       model,
       other: model === OTHER,
       ...shown(tally, MODEL_FIGURES),
@@ -115,23 +114,16 @@ function figuresOf(
 
 /** The tallies of those with most of these figures, and one of all others together. */
 function busiest(
-  bins: readonly Counts[],
-  kind: "accounts" | "models",
+  tallies: ReadonlyMap<string, Tally>,
   figures: readonly Figure[],
 ): readonly (readonly [string, Tally])[] {
-  const sums = new Map<string, Tally>();
-  for (const [name, tally] of bins.flatMap((bin) => [...bin[kind]])) add(sums, name, tally);
-  const rank = ([name, tally]: readonly [string, Tally]): number =>
-    name === OTHER ? -1 : sumOf(tally, figures);
-  const ranked = [...sums].sort((one, other) => rank(other) - rank(one));
-  const rows = new Map<string, Tally>();
-  for (const [index, [name, tally]] of ranked.entries())
-    add(rows, index < MAX_ROWS ? name : OTHER, tally);
-  return [...rows];
-}
-
-function add(sums: Map<string, Tally>, name: string, tally: Tally): void {
-  const sum = sums.get(name);
-  if (sum) addTally(sum, tally);
-  else sums.set(name, [...tally]);
+  const ranked = [...tallies]
+    .filter(([name]) => name !== OTHER)
+    .sort(([, one], [, other]) => sumOf(other, figures) - sumOf(one, figures));
+  const other = tallies.get(OTHER);
+  const others = [...(other ? [other] : []), ...ranked.slice(MAX_ROWS).map(([, tally]) => tally)];
+  const [first, ...more] = others;
+  if (!first) return ranked;
+  for (const tally of more) addTally(first, tally);
+  return [...ranked.slice(0, MAX_ROWS), [OTHER, first]];
 }
