@@ -76,8 +76,7 @@ export const nothingYet = (): Last => ({
 export function putLast<V>(map: Map<string, V>, name: string, value: V, max: number): void {
   map.delete(name);
   map.set(name, value);
-  const [first] = map.keys();
-  if (map.size > max && first !== undefined) map.delete(first);
+  if (map.size > max) map.delete(map.keys().next().value!);
 }
 
 /** Adds to the episode that goes on, or begins another. */
