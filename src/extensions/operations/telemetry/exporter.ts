@@ -51,16 +51,7 @@ export interface Exported {
   readonly dropped: number;
 }
 
-export interface Exporter {
-  /** Takes a span, as JSON. Returns at once. */
-  add(span: string): void;
-  /** The counts so far, for the metrics. */
-  report(): Exported;
-  /** Sends what is held. Resolves after CLOSE_MS at the latest; what is left then is dropped. */
-  close(): Promise<void>;
-}
-
-export function createExporter(options: ExporterOptions): Exporter {
+export function createExporter(options: ExporterOptions) {
   const { clock, diagnose } = options;
   const queue: string[] = [];
   const drops = createDropLog(clock, diagnose);
@@ -70,8 +61,8 @@ export function createExporter(options: ExporterOptions): Exporter {
   let running: Promise<void> | undefined;
   let isClosing = false;
 
-  /** Sends until fewer than `least` spans wait. */
-  async function run(least: number): Promise<void> {
+  /** Sends until no whole batch waits, or at the end no span. */
+  async function run(): Promise<void> {
     timer?.cancel();
     timer = undefined;
     do {
@@ -79,17 +70,18 @@ export function createExporter(options: ExporterOptions): Exporter {
       const { dropped, detail } = await delivery.deliver(batch);
       sent += batch.length - dropped;
       if (dropped > 0) drops.add(dropped, detail);
-    } while (queue.length >= (isClosing ? 1 : least) && !delivery.ended.aborted);
+    } while (queue.length >= (isClosing ? 1 : BATCH) && !delivery.ended.aborted);
     running = undefined;
     if (queue.length > 0 && !isClosing) timer = clock.after(DELAY_MS, start);
   }
 
   function start(): void {
-    running ??= run(BATCH);
+    running ??= run();
   }
 
   return {
-    add(span) {
+    /** Takes a span, as JSON. Returns at once. */
+    add(span: string): void {
       if (isClosing) drops.add(1, "the gateway was closing");
       else if (queue.length >= MAX_QUEUED) drops.add(1, "the collector is too slow");
       else {
@@ -99,12 +91,14 @@ export function createExporter(options: ExporterOptions): Exporter {
         else timer ??= clock.after(DELAY_MS, start);
       }
     },
-    report: () => ({ sent, dropped: drops.total() }),
-    async close() {
+    /** The counts so far, for the metrics. */
+    report: (): Exported => ({ sent, dropped: drops.total() }),
+    /** Sends what is held. Resolves after CLOSE_MS at the latest; what is left then is dropped. */
+    async close(): Promise<void> {
       isClosing = true;
       const deadline = delivery.endSoon();
       await running;
-      if (queue.length > 0 && !delivery.ended.aborted) await run(1);
+      if (queue.length > 0 && !delivery.ended.aborted) await run();
       deadline.cancel();
       timer?.cancel();
       if (queue.length > 0) drops.add(queue.length, "the gateway has closed");
