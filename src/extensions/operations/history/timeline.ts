@@ -1,4 +1,4 @@
-// Time as the history keeps it: bins of falling resolution. A slice counts in one bin of each level.
+// Time as the history keeps it: bins of falling resolution. A slice counts in one bin of each range.
 import { addCounts, emptyCounts, OTHER, type Counts } from "./counts.ts";
 import {
   ACCOUNT_FIGURES,
