@@ -1,4 +1,4 @@
-// Time as the history keeps it: bins of falling resolution. A slice counts in one bin of each range.
+// Time as the history keeps it: bins of falling resolution. A slice counts in a bin of each range.
 import { addCounts, emptyCounts, OTHER, type Counts } from "./counts.ts";
 import {
   ACCOUNT_FIGURES,
@@ -38,7 +38,7 @@ export interface Known {
 }
 
 export function createTimeline() {
-  /** By range, and by their numbers counted from 1970. A bin in which nothing happened is absent. */
+  /** By range, and by their numbers counted from 1970. One without events is absent. */
   const kept = new Map(Object.keys(RANGES).map((name) => [name, new Map<number, Counts>()]));
 
   return {
