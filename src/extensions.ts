@@ -27,6 +27,11 @@ export const extensions: readonly ExtensionEntry[] = [
     load: () => import("./extensions/operations/keys/index.ts"),
   },
   {
+    name: "admin-keys",
+    serves: true,
+    load: () => import("./extensions/operations/admin-keys/index.ts"),
+  },
+  {
     // Before the books: parts are closed in the reverse order, and the last requests are settled
     // when the books close.
     name: "telemetry",
@@ -132,6 +137,7 @@ export const extensions: readonly ExtensionEntry[] = [
     serves: true,
     load: () => import("./extensions/money/billing/index.ts"),
   },
+  { name: "costs", serves: true, load: () => import("./extensions/operations/costs/index.ts") },
   { name: "receipts", serves: true, load: () => import("./extensions/money/receipts/index.ts") },
   {
     name: "seals",

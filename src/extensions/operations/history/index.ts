@@ -1,23 +1,28 @@
 // The recent past, in memory: figures of the last day at falling resolution, and the last requests.
 // Each process records its own; the admin listener shows them as one.
 import type { Extension } from "../../../core/extension/installer.ts";
+import { object, string, withDefault } from "../../../core/schema/checker.ts";
 import {
+  answering,
   once,
+  reportsOf,
   type Host,
   type HostPart,
-  type InstallationStatus,
 } from "../../scale/installation/index.ts";
-import type { ProcessReport } from "./contracts.ts";
 import { createHistory } from "./history.ts";
-import { startRecorder } from "./recorder.ts";
-import { historyRoutes } from "./routes.ts";
+import { startRecorder, type ProcessReport } from "./recorder.ts";
+import { requestsQuery } from "./requests.ts";
+import { RANGES, type RangeName } from "./timeline.ts";
 
 const NAME = "history";
 /** How often all processes are looked at, in milliseconds. */
 const LOOK_MS = 3_000;
 
-const reportsIn = ({ extensions }: InstallationStatus): readonly ProcessReport[] =>
-  extensions.flatMap((reports) => (reports[NAME] as ProcessReport | undefined) ?? []);
+const RANGE = new RegExp(`^(${Object.keys(RANGES).join("|")})$`);
+const rangeQuery = object(
+  { range: withDefault(string({ pattern: RANGE, expected: "15m, 1h, 6h or 24h" }), "15m") },
+  { strict: true },
+);
 
 export const extension: Extension = {
   name: NAME,
@@ -33,6 +38,7 @@ export const extension: Extension = {
 
 function keepHistory(host: Host): HostPart {
   const history = createHistory(host.clock);
+  /** The requests per minute of an account; null: unlimited. */
   const limitOf = (account: string): number | null => {
     const { accounts, limits } = host.current();
     const { rpm = limits.rpm } = accounts.get(account) ?? {};
@@ -40,10 +46,26 @@ function keepHistory(host: Host): HostPart {
   };
   host.onLook((look) => {
     const { in_flight: inFlight, event_loop_delay: delay } = look.status;
-    history.take(reportsIn(look), { inFlight, loopDelay: delay["0.99"] ?? 0 });
+    const reports = reportsOf<ProcessReport>(look, NAME);
+    history.take(reports, { inFlight, loopDelay: delay["0.99"] ?? 0 });
   });
   // While no process serves there is nothing to look at.
   const look = () => host.look().catch(() => undefined);
   const timer = setInterval(look, LOOK_MS).unref();
-  return { adminRoutes: historyRoutes(history, limitOf), close: () => clearInterval(timer) };
+  return {
+    adminRoutes: {
+      "/history": answering(rangeQuery, ({ range }) => {
+        const report = history.range(range as RangeName);
+        const refusals = report.refusals.map((episode) => ({
+          ...episode,
+          account_rpm: episode.account === null ? null : limitOf(episode.account),
+        }));
+        return { ...report, refusals };
+      }),
+      "/requests": answering(requestsQuery, ({ skip, limit, ...filter }) =>
+        history.find(filter, { skip, limit }),
+      ),
+    },
+    close: () => clearInterval(timer),
+  };
 }

@@ -49,35 +49,3 @@ export function firstConfig({ vendor, row, models, baseUrl }: FirstConfigOptions
     keys: [{ account: ACCOUNT, key: `$${CLIENT_VARIABLE}` }],
   };
 }
-
-/** As JSON that people can read: an object that fits stands on one line. */
-export function configText(config: FirstConfig): string {
-  return `${written(config, "", 0)}\n`;
-}
-
-const LINE_CHARS = 120;
-
-/** `before` is as many characters as stand in front of the value on its line. */
-function written(value: unknown, indent: string, before: number): string {
-  const short = onOneLine(value);
-  const fits = indent.length + before + short.length <= LINE_CHARS;
-  if (typeof value !== "object" || value === null || (indent !== "" && fits)) return short;
-  const inner = `${indent}  `;
-  const lines = Array.isArray(value)
-    ? value.map((item) => inner + written(item, inner, 0))
-    : Object.entries(value).map(([name, member]) => {
-        const key = `${JSON.stringify(name)}: `;
-        return inner + key + written(member, inner, key.length);
-      });
-  const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
-  return `${open}\n${lines.join(",\n")}\n${indent}${close}`;
-}
-
-function onOneLine(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(onOneLine).join(", ")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const members = Object.entries(value).map(
-    ([name, member]) => `${JSON.stringify(name)}: ${onOneLine(member)}`,
-  );
-  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
-}

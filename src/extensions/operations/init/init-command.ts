@@ -13,7 +13,7 @@ import { url } from "../../../config/fields.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 import { didYouMean } from "../../../config/nearest.ts";
 import { vendorFacts } from "../../../config/vendors.ts";
-import { ACCOUNT, CLIENT_VARIABLE, configText, firstConfig } from "./first-config.ts";
+import { ACCOUNT, CLIENT_VARIABLE, firstConfig } from "./first-config.ts";
 import { VENDOR_ROWS, type VendorRow } from "./vendors.ts";
 
 /** What `init` is to write. */
@@ -46,7 +46,7 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   if (vendor === undefined && terminal.screen) return await terminal.print(vendorList());
   const wanted = wantedBy(args);
   const config = firstConfig(wanted);
-  await writeNew(wanted.file, configText(config));
+  await writeNew(wanted.file, `${JSON.stringify(config, null, 2)}\n`);
   const { file, row } = wanted;
   const variables = [...(row.variable === undefined ? [] : [row.variable]), CLIENT_VARIABLE];
   const { as_of = null, prices = null } = row;

@@ -1,18 +1,17 @@
 // The commands `keys create`, `keys list` and `keys revoke`.
-import { withLock } from "../../scale/data-files/index.ts";
-import { configuredKeys } from "../../../core/accounts/keyring.ts";
 import {
   JSON_OPTION,
   UsageError,
   type Command,
   type CommandArguments,
-  type CommandConfig,
   type Terminal,
 } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
-import { budgetIn, isDateToCome, isShownText, lockOf, SHOWN_TEXT, spendTerms } from "./terms.ts";
+import { budgetIn, isDateToCome, isShownText, keysInConfig, SHOWN_TEXT } from "./terms.ts";
 
+/** The name of a key that has none: where it stands. */
+const IN_CONFIG = "(in the configuration)";
 const NO_SECRETS = { withoutSecrets: true };
 const COLUMNS = [
   "key_id",
@@ -44,9 +43,7 @@ async function create(args: CommandArguments, terminal: Terminal): Promise<void>
     tokens_per_minute: tokens === undefined ? undefined : Number(tokens),
     expires: expires === undefined ? null : new Date(expires).toISOString(),
   };
-  const { key, stored } = await withLock(lockOf(config.data_dir), () =>
-    createKey(keyFile(config.data_dir), terms, Date.now()),
-  );
+  const { key, stored } = await createKey(config.data_dir, terms, Date.now());
   terminal.warn(
     `${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`,
   );
@@ -56,7 +53,8 @@ async function create(args: CommandArguments, terminal: Terminal): Promise<void>
 async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { config } = await terminal.load(args, NO_SECRETS);
   const created = readKeys(keyFile(config.data_dir)).map(({ sha256: _, ...key }) => key);
-  const keys = [...keysIn(config), ...created];
+  const configured = keysInConfig(config).map((key) => ({ ...key, name: IN_CONFIG }));
+  const keys = [...configured, ...created];
   const rows = keys.map(({ budget, ...key }) => ({
     tokens_per_minute: null,
     ...key,
@@ -65,28 +63,12 @@ async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
   await terminal.answer(args, keys, table(COLUMNS, rows));
 }
 
-/** The keys of a configuration, as those of keys.json are shown. */
-const keysIn = (config: CommandConfig["config"]) =>
-  [...configuredKeys(config).values()].map(({ key_id, account, rpm, models, ...row }) => ({
-    ...spendTerms(row),
-    key_id,
-    account,
-    name: "(in the configuration)",
-    rpm,
-    models,
-    created: null,
-    expires: null,
-    revoked: null,
-  }));
-
 async function revoke(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { config } = await terminal.load(args, NO_SECRETS);
   const { operand: id } = args;
-  const revoked = await withLock(lockOf(config.data_dir), () =>
-    revokeKey(keyFile(config.data_dir), id, Date.now()),
-  );
+  const revoked = await revokeKey(config.data_dir, id, Date.now());
   if (!revoked) {
-    const isConfigured = keysIn(config).some(({ key_id }) => key_id === id);
+    const isConfigured = keysInConfig(config).some(({ key_id }) => key_id === id);
     throw new Error(
       isConfigured
         ? `${id} stands in the configuration: take it out there`

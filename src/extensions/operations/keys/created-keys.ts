@@ -4,14 +4,14 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { keyIdOf, type CreatedKeys } from "../../../core/accounts/keyring.ts";
-import { failUnreadable, parseJsonFile, readJson, textIn } from "../../../config/json-file.ts";
+import { failUnreadable, parseJsonFile, textIn } from "../../../config/json-file.ts";
 import {
   MAX_KEYS_BYTES,
   readRegularFile,
   whyUnreadable,
   type FileContent,
 } from "../../../config/regular-file.ts";
-import { replaceFile, watchFile, type Found } from "../../scale/data-files/index.ts";
+import { replaceFile, watchFile, withLock, type Found } from "../../scale/data-files/index.ts";
 import type { KeySource, KeySourceOptions } from "../../../core/extension/places.ts";
 import { sha256 } from "../../../core/hash.ts";
 import { nullable } from "../../../config/fields.ts";
@@ -25,8 +25,6 @@ import {
   optional,
   refine,
   string,
-  ValidationError,
-  type ValidationIssue,
 } from "../../../core/schema/checker.ts";
 
 const time = refine(nonEmpty, (text) =>
@@ -104,79 +102,61 @@ export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 /** Error codes of a file that is not there. */
 const ABSENT = ["ENOENT", "ENOTDIR"];
 
-/**
- * All keys of the file; none if it is absent. Throws a ValidationError if it holds something else
- * than this program writes.
- */
-export const readKeys = (file: string): CreatedKey[] =>
-  createdKeys(readJson(file, [], ABSENT), true);
+interface LoadedKeys {
+  readonly keys: CreatedKey[];
+  /** Of the content of the file; null if there is no file. */
+  readonly digest: string | null;
+}
 
-/** The keys of a data_dir as requests look for them. Throws as readKeys() does. */
-export const createdKeysIn = (dataDir: string): CreatedKeys => loadKeys(keyFile(dataDir)).keys;
+/** Reads the file at once. Throws a ValidationError if it holds something else than keys. */
+function loadKeys(file: string): LoadedKeys {
+  let content: FileContent;
+  try {
+    content = readRegularFile(file, MAX_KEYS_BYTES);
+  } catch (error) {
+    if (ABSENT.includes(whyUnreadable(error))) return { keys: [], digest: null };
+    return failUnreadable(file, error);
+  }
+  const { bytes, digest } = content;
+  return { keys: createdKeys(parseJsonFile(file, textIn(bytes)), true), digest };
+}
+
+/** All keys of the file; none if it is absent. Throws as loadKeys() does. */
+export const readKeys = (file: string): CreatedKey[] => loadKeys(file).keys;
+
+/** The keys as requests look for them. */
+const indexed = (keys: readonly CreatedKey[]): CreatedKeys => ({
+  byDigest: new Map(keys.map((key) => [key.sha256, key])),
+  accounts: new Set(keys.map(({ account }) => account)),
+});
+
+/** The keys of a data_dir as requests look for them. Throws as loadKeys() does. */
+export const createdKeysIn = (dataDir: string): CreatedKeys => indexed(readKeys(keyFile(dataDir)));
 
 /** Keys that are checked in one turn of the event loop: some 5 ms. */
 const STEP_KEYS = 2_000;
 
 /**
- * Checks the keys of a parsed keys.json step by step: after each the event loop may do something
- * else. Throws a ValidationError with all issues.
- */
-function* indexKeys(json: unknown): Generator<void, CreatedKeys> {
-  const byDigest = new Map<string, CreatedKey>();
-  const accounts = new Set<string>();
-  const issues: ValidationIssue[] = [];
-  const count = Array.isArray(json) ? json.length : 1;
-  for (let from = 0; from < count; from += STEP_KEYS) {
-    try {
-      const part = Array.isArray(json) ? json.slice(from, from + STEP_KEYS) : json;
-      for (const key of createdKeys(part, true)) {
-        byDigest.set(key.sha256, key);
-        accounts.add(key.account);
-      }
-    } catch (error) {
-      if (!(error instanceof ValidationError)) throw error;
-      for (const issue of error.issues) issues.push(movedBy(from, issue));
-    }
-    yield;
-  }
-  if (issues.length > 0) throw new ValidationError(issues);
-  return { byDigest, accounts };
-}
-
-const movedBy = (from: number, issue: ValidationIssue): ValidationIssue => {
-  const [index, ...rest] = issue.path;
-  return typeof index === "number" ? { ...issue, path: [from + index, ...rest] } : issue;
-};
-
-/** Reads the file at once, at start. `digest` is that of the content; null if there is no file. */
-function loadKeys(file: string): { keys: CreatedKeys; digest: string | null } {
-  let content: FileContent | undefined;
-  try {
-    content = readRegularFile(file, MAX_KEYS_BYTES);
-  } catch (error) {
-    if (!ABSENT.includes(whyUnreadable(error))) return failUnreadable(file, error);
-  }
-  const steps = indexKeys(content ? parseJsonFile(file, textIn(content.bytes)) : []);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return { keys: value, digest: content?.digest ?? null };
-  }
-}
-
-/**
  * The keys in what a look at the file has found. It never holds the event loop for longer than
- * JSON.parse takes (70 ms for 30 MB).
+ * JSON.parse takes (70 ms for 30 MB), unless there is a fault.
  */
 async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
   if ("error" in found) return failUnreadable(file, found.error);
   const text = textIn(found.bytes);
   await nextTurn();
-  const steps = indexKeys(parseJsonFile(file, text));
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-    await nextTurn();
+  const json = parseJsonFile(file, text);
+  if (!Array.isArray(json)) return indexed(createdKeys(json, true));
+  const keys: CreatedKey[] = [];
+  try {
+    for (let from = 0; from < json.length; from += STEP_KEYS) {
+      await nextTurn();
+      keys.push(...createdKeys(json.slice(from, from + STEP_KEYS), true));
+    }
+  } catch {
+    createdKeys(json, true); // throws the same with indices of the whole file
   }
+  await nextTurn();
+  return indexed(keys);
 }
 
 /** Ids of a line of the log; of further ones only the number. */
@@ -213,7 +193,7 @@ export const keysFault = (dataDir: string): string | null => faults.get(keyFile(
 export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): KeySource {
   const file = keyFile(dataDir);
   const { keys, digest } = loadKeys(file);
-  let current = keys;
+  let current = indexed(keys);
 
   async function take(found: Found): Promise<void> {
     if ("error" in found && ABSENT.includes(whyUnreadable(found.error))) return;
@@ -250,12 +230,16 @@ export type NewKey = Pick<
   "account" | "name" | "rpm" | "models" | "budget" | "tokens_per_minute" | "expires"
 >;
 
+/** Keeps other processes from writing keys.json. */
+const withKeys = <T>(dataDir: string, write: (file: string) => Promise<T>): Promise<T> =>
+  withLock({ dir: join(dataDir, "spend"), name: "keys" }, () => write(keyFile(dataDir)));
+
 /**
- * Makes a key and stores what is known of it. The key itself is in the result and nowhere else. The
- * caller holds the lock of the keys.
+ * Makes a key and stores what is known of it. The key itself is in the result and nowhere else.
+ * `now`: milliseconds since 1970.
  */
-export async function createKey(
-  file: string,
+export function createKey(
+  dataDir: string,
   terms: NewKey,
   now: number,
 ): Promise<{ readonly key: string; readonly stored: CreatedKey }> {
@@ -274,23 +258,23 @@ export async function createKey(
     expires: terms.expires,
     revoked: null,
   };
-  await writeKeys(file, [...readKeys(file), stored]);
-  return { key, stored };
+  return withKeys(dataDir, async (file) => {
+    await writeKeys(file, [...readKeys(file), stored]);
+    return { key, stored };
+  });
 }
 
-/**
- * Revokes a key for good; undefined if there is none of this id. The caller holds the lock of the
- * keys.
- */
-export async function revokeKey(
-  file: string,
+/** Revokes a key for good; undefined if there is none of this id. `now`: as above. */
+export const revokeKey = (
+  dataDir: string,
   keyId: string,
   now: number,
-): Promise<CreatedKey | undefined> {
-  const keys = readKeys(file);
-  const key = keys.find(({ key_id }) => key_id === keyId);
-  if (!key) return undefined;
-  key.revoked ??= new Date(now).toISOString();
-  await writeKeys(file, keys);
-  return key;
-}
+): Promise<CreatedKey | undefined> =>
+  withKeys(dataDir, async (file) => {
+    const keys = readKeys(file);
+    const key = keys.find(({ key_id }) => key_id === keyId);
+    if (!key) return undefined;
+    key.revoked ??= new Date(now).toISOString();
+    await writeKeys(file, keys);
+    return key;
+  });

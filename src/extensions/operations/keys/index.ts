@@ -1,16 +1,23 @@
 // Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write
-// it. The admin listener has paths for the same.
+// it.
 import { programSlots } from "../../../command-line/command.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { start, type Extension } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import { COMMANDS } from "./commands.ts";
-import { once } from "../../scale/installation/index.ts";
 import { createdKeysIn, keysFault, watchKeys } from "./created-keys.ts";
-import { keyRoutes } from "./routes.ts";
 import { keylessAccounts } from "./warnings.ts";
 
-export { createdKeysIn } from "./created-keys.ts";
+export {
+  createdKeysIn,
+  createKey,
+  keyBudget,
+  keyFile,
+  readKeys,
+  revokeKey,
+  type CreatedKey,
+} from "./created-keys.ts";
+export { isDateToCome, isShownText, keysInConfig, SHOWN_TEXT, type ListedKey } from "./terms.ts";
 
 export const extension: Extension = {
   name: "keys",
@@ -25,6 +32,5 @@ export const extension: Extension = {
     gateway.on(configMoments.warnings, (config) =>
       keylessAccounts(config, createdKeysIn(config.data_dir), Date.now()),
     );
-    gateway.on(once, (host) => ({ adminRoutes: keyRoutes(host) }));
   },
 };

@@ -1,13 +1,7 @@
-// Shared by the commands and the admin listener: how keys are made and revoked.
-import { join } from "node:path";
+// What the commands and `admin-keys` share: the terms of keys, and the keys of a configuration.
+import { configuredKeys } from "../../../core/accounts/keyring.ts";
+import type { Config } from "../../../core/config.ts";
 import type { CreatedKey, KeyBudget } from "./created-keys.ts";
-import type { LockOptions } from "../../scale/data-files/index.ts";
-
-/** The lock that keeps other processes from writing keys.json. */
-export const lockOf = (dataDir: string): LockOptions => ({
-  dir: join(dataDir, "spend"),
-  name: "keys",
-});
 
 /** A text that can be shown on any terminal. */
 export const isShownText = (text: string): boolean => /^\P{Cc}{1,200}$/u.test(text);
@@ -20,20 +14,30 @@ export function budgetIn(text: string): KeyBudget | undefined {
   return amount === "" ? undefined : { amount, period: period as KeyBudget["period"] };
 }
 
-/** The budget of a key that has limits of its own. */
-export type SpendTerms = Pick<CreatedKey, "budget" | "tokens_per_minute">;
-
-/** The same of a key in the configuration, whose row has what extensions add to it. */
-export const spendTerms = (row: object): SpendTerms => {
-  const { budget, tokens_per_minute: tokens } = row as {
-    budget?: KeyBudget;
-    tokens_per_minute?: number | null;
-  };
-  return {
-    ...(budget && { budget }),
-    ...(typeof tokens === "number" && { tokens_per_minute: tokens }),
-  };
+/** A key as it is listed: everything of it but the digest. */
+export type ListedKey = Omit<CreatedKey, "sha256" | "created"> & {
+  /** Null: it stands in the configuration. */
+  readonly created: string | null;
 };
+
+/** The keys of a configuration, as those of keys.json are listed. */
+export const keysInConfig = (config: Config): ListedKey[] =>
+  [...configuredKeys(config).values()].map(({ key_id, account, rpm, models, ...row }) => {
+    // What extensions add to the row of a key.
+    const { budget, tokens_per_minute: tokens } = row as Partial<CreatedKey>;
+    return {
+      ...(budget && { budget }),
+      ...(typeof tokens === "number" && { tokens_per_minute: tokens }),
+      key_id,
+      account,
+      name: null,
+      rpm,
+      models: models && [...models],
+      created: null,
+      expires: null,
+      revoked: null,
+    };
+  });
 
 /** Whether a text is a day of the calendar, or a time in ISO 8601, that is still to come. */
 export function isDateToCome(text: string): boolean {

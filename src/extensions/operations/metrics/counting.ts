@@ -2,8 +2,12 @@
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import type { RequestObserver } from "../../../core/observer.ts";
 import { faultKind } from "./faults.ts";
-import { count, newSamples, type Samples } from "./samples.ts";
-import { MAX_KNOWN, OTHER } from "./top-accounts.ts";
+import { count, type Samples } from "./samples.ts";
+
+/** The most accounts with errors that have series of their own. */
+const MAX_ACCOUNTS = 1_000;
+/** Stands for all further accounts. */
+const OTHER = "other";
 
 export interface Counting {
   /** Hears of all requests: it keeps nothing of any. */
@@ -13,15 +17,13 @@ export interface Counting {
 }
 
 export function startCounting(): Counting {
-  const samples = newSamples();
-  const refused = new Set<string>();
+  const samples: Samples = new Map();
+  const accounts = new Set<string>();
 
-  /** The account, or OTHER if too many have been refused before it. */
+  /** The account, or OTHER if too many have had errors before it. */
   function knownAccount(account: string): string {
-    if (refused.has(account)) return account;
-    if (refused.size >= MAX_KNOWN) return OTHER;
-    refused.add(account);
-    return account;
+    if (accounts.size < MAX_ACCOUNTS) accounts.add(account);
+    return accounts.has(account) ? account : OTHER;
   }
 
   return {

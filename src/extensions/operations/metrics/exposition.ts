@@ -3,19 +3,12 @@ import type { Status } from "../../scale/installation/index.ts";
 import { BREAKER_STATES } from "../../../core/routing/breaker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
-import type { Figures } from "./top-accounts.ts";
+import type { Samples } from "./samples.ts";
 
-/**
- * One line of a family: its labels in the order of Family.labels, and its figures as Samples has
- * them.
- */
-type Sample = readonly [labels: string, figures: readonly number[]];
+/** Figures of a family, by the values of its labels, as Samples has them. */
+type Figures = ReadonlyMap<string, readonly number[]>;
 
-export function expose(
-  samples: ReadonlyMap<string, Figures>,
-  status: Status,
-  delays: Status["event_loop_delay"],
-) {
+export function expose(samples: Samples, status: Status, delays: Status["event_loop_delay"]) {
   const all = new Map<string, Figures>([...samples, ...Object.entries(gaugesOf(status, delays))]);
   return Object.entries<Family>(FAMILIES)
     .map(([name, family]) => {
@@ -26,64 +19,65 @@ export function expose(
     .join("");
 }
 
-type Gauges = { [name in FamilyName]?: ReadonlyMap<string, readonly number[]> };
-
-/** Samples from the status. An extension that is not loaded has none. */
-function gaugesOf(status: Status, delays: Status["event_loop_delay"]): Gauges {
-  const figure = (value: number) => new Map([["", [value]]]);
-  const flag = (section: unknown) => figure(asObject(section)["fault"] === null ? 1 : 0);
-  const lag = asObject(status["usage"])["lag_seconds"];
+/** Samples from the status. A member of an extension that is not loaded has none. */
+function gaugesOf(
+  status: Status,
+  delays: Status["event_loop_delay"],
+): { readonly [name in FamilyName]?: Figures } {
+  const { budgets, config_fault, keys, limits, spend, telemetry, usage } = status;
+  const ofAccounts = asArray(budgets)
+    .map(asObject)
+    .filter(({ account }) => typeof account === "string");
+  // Keys are too many for labels.
+  const ofBudgets = (member: string): Figures =>
+    new Map(
+      ofAccounts.map((row) => [`${row["account"]}\0${row["period"]}`, [Number(row[member])]]),
+    );
+  const { lag_seconds: lag } = asObject(usage);
   return {
-    chat_gateway_in_flight_requests: figure(status.in_flight),
-    chat_gateway_workers: figure(status.workers),
+    chat_gateway_in_flight_requests: single(status.in_flight),
+    chat_gateway_workers: single(status.workers),
     chat_gateway_breaker_state: new Map(
       status.models.map(({ model, breaker }) => [model, [BREAKER_STATES.indexOf(breaker.state)]]),
     ),
     chat_gateway_event_loop_delay_seconds: new Map(
       Object.entries(delays).map(([quantile, seconds]) => [quantile, [seconds]]),
     ),
-    chat_gateway_limits_store_up: flag(status.limits),
-    chat_gateway_config_last_reload_success_timestamp_seconds: figure(
+    chat_gateway_limits_store_up: flag(limits.fault),
+    chat_gateway_config_last_reload_success_timestamp_seconds: single(
       Date.parse(status.config_loaded_at) / 1000,
     ),
-    ...(status["config_fault"] !== undefined && {
-      chat_gateway_config_last_reload_successful: figure(status["config_fault"] === null ? 1 : 0),
-    }),
-    ...(status["keys"] !== undefined && { chat_gateway_keys_readable: flag(status["keys"]) }),
-    ...(status["spend"] !== undefined && {
-      chat_gateway_spend_log_writable: flag(status["spend"]),
-    }),
-    ...(status["telemetry"] !== undefined && {
-      chat_gateway_telemetry_spans_total: spanCounts(asObject(status["telemetry"])),
-    }),
-    ...budgetGauges(asArray(status["budgets"]).map(asObject)),
-    ...(typeof lag === "number" && { chat_gateway_usage_sync_lag_seconds: figure(lag) }),
+    chat_gateway_config_last_reload_successful: flag(config_fault),
+    chat_gateway_keys_readable: flag(asObject(keys)["fault"]),
+    chat_gateway_spend_log_writable: flag(asObject(spend)["fault"]),
+    chat_gateway_telemetry_spans_total: spanCounts(asObject(telemetry)),
+    chat_gateway_budget_spent: ofBudgets("spent"),
+    chat_gateway_budget_held: ofBudgets("held"),
+    chat_gateway_budget_limit: ofBudgets("amount"),
+    chat_gateway_usage_sync_lag_seconds: typeof lag === "number" ? single(lag) : NONE,
   };
 }
 
-/** Of the budgets of accounts. Keys are too many for labels. */
-function budgetGauges(budgets: readonly Readonly<Record<string, unknown>>[]): Gauges {
-  const ofAccounts = budgets.filter(({ account }) => typeof account === "string");
-  const figures = (name: string) =>
-    new Map(
-      ofAccounts.map(
-        (row) => [`${row["account"]}\0${row["period"]}`, [Number(row[name])]] as const,
-      ),
-    );
-  return {
-    chat_gateway_budget_spent: figures("spent"),
-    chat_gateway_budget_held: figures("held"),
-    chat_gateway_budget_limit: figures("amount"),
-  };
-}
+const NONE: Figures = new Map();
+const single = (value: number): Figures => new Map([["", [value]]]);
 
-const spanCounts = ({ spans_sent, spans_dropped }: Readonly<Record<string, unknown>>) =>
-  new Map([
-    ["sent", [Number(spans_sent)]],
-    ["dropped", [Number(spans_dropped)]],
-  ]);
+/** 1 where there is no fault. */
+const flag = (fault: unknown): Figures =>
+  fault === undefined ? NONE : single(fault === null ? 1 : 0);
 
-function linesOf(name: string, family: Family, [values, figures]: Sample): string[] {
+const spanCounts = ({ spans_sent, spans_dropped }: Readonly<Record<string, unknown>>): Figures =>
+  spans_sent === undefined
+    ? NONE
+    : new Map([
+        ["sent", [Number(spans_sent)]],
+        ["dropped", [Number(spans_dropped)]],
+      ]);
+
+function linesOf(
+  name: string,
+  family: Family,
+  [values, figures]: readonly [string, readonly number[]],
+): string[] {
   const labels = labelsOf(family, values);
   if (!family.buckets) return [lineOf(name, labels, figures.at(-1)!)];
   const bounds = [...family.buckets, Infinity];

@@ -1,6 +1,6 @@
 // The metric families: their names, kinds, labels and buckets. Where the OpenTelemetry conventions
 // for generative AI have a name, it is theirs. No label has more values than the configuration has
-// names: there is none for keys or requests, and only the accounts of top-accounts.ts are named.
+// names: there is none for keys or requests, and counting.ts bounds the accounts.
 
 /** One family of GET /metrics. */
 export interface Family {

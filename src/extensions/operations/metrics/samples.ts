@@ -1,5 +1,4 @@
 // Counters, and their sums over processes.
-import { randomHex } from "../../../core/ids.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
 
 /**
@@ -8,15 +7,6 @@ import { FAMILIES, type Family, type FamilyName } from "./families.ts";
  * counts.
  */
 export type Samples = Map<string, Map<string, number[]>>;
-
-/** Stands beside the families in the samples of one process: its id is the only label. */
-const PROCESS = "process";
-
-/** The samples of a process that has just started. */
-export const newSamples = (): Samples => new Map([[PROCESS, new Map([[randomHex(8), [1]]])]]);
-
-/** The id of the process that made these samples. */
-export const processOf = (samples: Samples): string => [...samples.get(PROCESS)!.keys()][0]!;
 
 /** The entry of a map; it is made if it is missing. */
 function entryOf<V>(map: Map<string, V>, key: string, create: () => V): V {
@@ -54,36 +44,4 @@ export function merge(all: readonly Samples[]): Samples {
     }
   }
   return sums;
-}
-
-/**
- * What was counted of some families since `before`, as JSON has it. What a process that ended had
- * counted is gone.
- */
-export function since(
-  names: readonly FamilyName[],
-  samples: Samples,
-  before: Samples,
-): Record<string, object> {
-  return Object.fromEntries(
-    names.map((name) => [name, growth(samples.get(name) ?? new Map(), before.get(name))]),
-  );
-}
-
-/**
- * The figures that have grown. Object.fromEntries defines members, so a model may be named
- * `__proto__`.
- */
-function growth(
-  family: ReadonlyMap<string, number[]>,
-  before: ReadonlyMap<string, number[]> | undefined,
-): object {
-  const entries = [...family].map(([labels, figures]) => {
-    const earlier = before?.get(labels);
-    return [
-      labels,
-      figures.map((figure, at) => Math.max(0, figure - (earlier?.[at] ?? 0))),
-    ] as const;
-  });
-  return Object.fromEntries(entries.filter(([, figures]) => figures.some((figure) => figure > 0)));
 }

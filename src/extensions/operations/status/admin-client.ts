@@ -1,6 +1,7 @@
 // Asks the admin listener of a running gateway. It is found by the configuration: host, port,
 // certificate and password.
 import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
 import http, { type RequestOptions } from "node:http";
 import net, { type Socket } from "node:net";
 import tls from "node:tls";
@@ -111,23 +112,17 @@ async function ask(place: Place, path: string): Promise<string> {
 }
 
 /** Rejects with what the network reports, or if it takes too long. */
-function connect(place: Place): Promise<Socket> {
-  const { host, port, certFile } = place;
+async function connect({ host, port, certFile }: Place): Promise<Socket> {
   const expected = certFile === undefined ? undefined : certificateIn(certFile);
   // The certificate is compared itself, which is stricter than a check of its name and issuer.
   const socket = expected
     ? tls.connect({ host, port, rejectUnauthorized: false })
     : net.connect({ host, port });
   socket.setTimeout(DEADLINE_MS, () => socket.destroy(new Error("no answer in time")));
-  return new Promise((resolve, reject) => {
-    socket.once("error", reject);
-    socket.once(expected ? "secureConnect" : "connect", () => {
-      if (!expected || isHolder(socket, expected)) return resolve(socket);
-      socket.destroy();
-      const message = "has another certificate than admin.tls.cert_file: it gets no password";
-      return reject(new Refused(message));
-    });
-  });
+  await once(socket, expected ? "secureConnect" : "connect");
+  if (!expected || isHolder(socket, expected)) return socket;
+  socket.destroy();
+  throw new Refused("has another certificate than admin.tls.cert_file: it gets no password");
 }
 
 function certificateIn(file: string): Buffer {

@@ -30,4 +30,4 @@ const labelsIn = (text: string): Sample["labels"] =>
 const unescaped = (value: string): string =>
   value.replace(/\\(.)/g, (_, character: string) => (character === "n" ? "\n" : character));
 
-const numberOf = (text: string): number => (text === "+Inf" ? Infinity : Number(text));
+export const numberOf = (text: string): number => (text === "+Inf" ? Infinity : Number(text));

@@ -1,10 +1,12 @@
 // The counts between two snapshots of a gateway, or since its start.
 import type { Snapshot } from "./look.ts";
-import type { Sample } from "./metrics-text.ts";
+import { numberOf, type Sample } from "./metrics-text.ts";
 
 export interface Counts {
   /** Seconds between the looks. Undefined: it was counted since the start. */
   readonly seconds: number | undefined;
+  /** The samples of this name, with what was counted as their values. */
+  grown(name: string): readonly Sample[];
   /** The sum of those samples of a counter for which `isMeant` is true. */
   sum(name: string, isMeant?: (labels: Sample["labels"]) => boolean): number;
   /**
@@ -21,23 +23,25 @@ export const periodText = ({ seconds }: Counts): string =>
 /** `before` undefined: since the start. A counter that fell began anew, at zero. */
 export function countsBetween(before: Snapshot | undefined, look: Snapshot): Counts {
   const earlier = new Map((before?.samples ?? []).map((sample) => [keyOf(sample), sample.value]));
-  const grown = (sample: Sample): number => {
+  const growthOf = (sample: Sample): Sample => {
     const known = earlier.get(keyOf(sample)) ?? 0;
-    return sample.value < known ? sample.value : sample.value - known;
+    return sample.value < known ? sample : { ...sample, value: sample.value - known };
   };
-  const named = (name: string) => look.samples.filter((sample) => sample.name === name);
+  const grown = (name: string) =>
+    look.samples.filter((sample) => sample.name === name).map(growthOf);
   return {
     seconds: before && (look.at - before.at) / 1000,
+    grown,
     sum: (name, isMeant = () => true) =>
-      named(name)
+      grown(name)
         .filter(({ labels }) => isMeant(labels))
-        .reduce((total, sample) => total + grown(sample), 0),
+        .reduce((total, { value }) => total + value, 0),
     quantile(name, share) {
       // Buckets of the format are cumulative.
       const bounds = new Map<number, number>();
-      for (const sample of named(`${name}_bucket`)) {
-        const bound = Number((sample.labels["le"] ?? "").replace("+Inf", "Infinity"));
-        bounds.set(bound, (bounds.get(bound) ?? 0) + grown(sample));
+      for (const { labels, value } of grown(`${name}_bucket`)) {
+        const bound = numberOf(labels["le"] ?? "");
+        bounds.set(bound, (bounds.get(bound) ?? 0) + value);
       }
       const sorted = [...bounds].sort(([one], [other]) => one - other);
       const all = sorted.at(-1)?.[1] ?? 0;

@@ -1,8 +1,6 @@
 // Whose requests are refused or fail, and why: the first question of an operator.
-import type { Snapshot } from "./look.ts";
 import { periodText, type Counts } from "./rates.ts";
 
-const NAME = "chat_gateway_refusals_total";
 /** Pairs of an account and a code that a line names. */
 const MOST_NAMED = 5;
 
@@ -16,20 +14,16 @@ export interface Refusal {
 }
 
 /** The commonest first. None if the gateway does not count them. */
-export function refusalsIn({ samples }: Snapshot, counts: Counts): readonly Refusal[] {
-  return samples
-    .filter(({ name }) => name === NAME)
-    .map(({ labels: { account = "", code = "" } }) => {
-      const isMeant = (labels: Readonly<Record<string, string>>): boolean =>
-        labels["account"] === account && labels["code"] === code;
-      return { account, code, count: counts.sum(NAME, isMeant) };
-    })
+export const refusalsIn = (counts: Counts): readonly Refusal[] =>
+  counts
+    .grown("chat_gateway_refusals_total")
+    .map(({ labels: { account = "", code = "" }, value }) => ({ account, code, count: value }))
     .filter(({ count }) => count > 0)
     .sort((one, other) => other.count - one.count);
-}
 
 /** A line for people. */
-export function refusalsLine(refusals: readonly Refusal[], counts: Counts): string {
+export function refusalsLine(counts: Counts): string {
+  const refusals = refusalsIn(counts);
   const period = periodText(counts);
   if (refusals.length === 0) return `refused or failed ${period}: none`;
   const named = refusals

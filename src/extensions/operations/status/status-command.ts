@@ -28,18 +28,16 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
   const { status } = look;
   const health = healthOf(status);
   const counts = countsBetween(undefined, look);
-  const refusals = refusalsIn(look, counts);
-  const head = [
-    health.sentence,
-    ...reloadLines(status),
-    factsLine(status),
-    refusalsLine(refusals, counts),
-  ];
+  const head = [health.sentence, ...reloadLines(status), factsLine(status), refusalsLine(counts)];
   const text = `${head.join("\n")}
 
 ${modelTable(status)}
 ${accountTable(status)}`;
-  await terminal.answer(args, { ...health, address, ...status, refusals }, text);
+  await terminal.answer(
+    args,
+    { ...health, address, ...status, refusals: refusalsIn(counts) },
+    text,
+  );
   return health.healthy ? 0 : 1;
 }
 

@@ -6,7 +6,7 @@ import type { ModelStatus } from "../../scale/installation/index.ts";
 import { healthOf, lastFault, stateText } from "./health.ts";
 import type { Snapshot } from "./look.ts";
 import { countsBetween, periodText, type Counts } from "./rates.ts";
-import { refusalsIn, refusalsLine } from "./refusals.ts";
+import { refusalsLine } from "./refusals.ts";
 import { configurationText, reloadLines } from "./reloads.ts";
 
 const FIRST_TOKEN = "gen_ai_server_time_to_first_token_seconds";
@@ -25,7 +25,7 @@ ${[healthOf(status).sentence, ...reloadLines(status)].join("\n")}
 
 ${requestsLine(counts)}
 ${answersLine(counts)}
-${refusalsLine(refusalsIn(look, counts), counts)}
+${refusalsLine(counts)}
 ${processLine(look)}
 
 ${models}

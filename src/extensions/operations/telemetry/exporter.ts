@@ -51,23 +51,66 @@ export interface Exported {
   readonly dropped: number;
 }
 
-export interface Exporter {
-  /** Takes a span, as JSON. Returns at once. */
-  add(span: string): void;
-  /** The counts so far, for the metrics. */
-  report(): Exported;
-  /** Sends what is held. Resolves after CLOSE_MS at the latest; what is left then is dropped. */
-  close(): Promise<void>;
-}
-
-export function createExporter({ send, clock, diagnose }: ExporterOptions): Exporter {
+export function createExporter(options: ExporterOptions) {
+  const { clock, diagnose } = options;
   const queue: string[] = [];
   const drops = createDropLog(clock, diagnose);
-  const ended = new AbortController();
+  const delivery = createDelivery(options);
   let sent = 0;
   let timer: Timer | undefined;
   let running: Promise<void> | undefined;
   let isClosing = false;
+
+  /** Sends until no whole batch waits, or at the end no span. */
+  async function run(): Promise<void> {
+    timer?.cancel();
+    timer = undefined;
+    do {
+      const batch = queue.splice(0, BATCH);
+      const { dropped, detail } = await delivery.deliver(batch);
+      sent += batch.length - dropped;
+      if (dropped > 0) drops.add(dropped, detail);
+    } while (queue.length >= (isClosing ? 1 : BATCH) && !delivery.ended.aborted);
+    running = undefined;
+    if (queue.length > 0 && !isClosing) timer = clock.after(DELAY_MS, start);
+  }
+
+  function start(): void {
+    running ??= run();
+  }
+
+  return {
+    /** Takes a span, as JSON. Returns at once. */
+    add(span: string): void {
+      if (isClosing) drops.add(1, "the gateway was closing");
+      else if (queue.length >= MAX_QUEUED) drops.add(1, "the collector is too slow");
+      else {
+        queue.push(span);
+        if (running) return;
+        if (queue.length >= BATCH) start();
+        else timer ??= clock.after(DELAY_MS, start);
+      }
+    },
+    /** The counts so far, for the metrics. */
+    report: (): Exported => ({ sent, dropped: drops.total() }),
+    /** Sends what is held. Resolves after CLOSE_MS at the latest; what is left then is dropped. */
+    async close(): Promise<void> {
+      isClosing = true;
+      const deadline = delivery.endSoon();
+      await running;
+      if (queue.length > 0 && !delivery.ended.aborted) await run();
+      deadline.cancel();
+      timer?.cancel();
+      if (queue.length > 0) drops.add(queue.length, "the gateway has closed");
+      drops.close();
+    },
+  };
+}
+
+/** Sends batches, each again and again while the collector may take it later. */
+function createDelivery({ send, clock }: ExporterOptions) {
+  const ended = new AbortController();
+  let isEnding = false;
   /** Ends the wait before a retry. */
   let wake: (() => void) | undefined;
 
@@ -91,59 +134,27 @@ export function createExporter({ send, clock, diagnose }: ExporterOptions): Expo
     }
   }
 
-  async function deliver(spans: readonly string[]): Promise<void> {
-    for (let retries = 0; ; retries += 1) {
-      const result = await sendOnce(spans);
-      if (result.kind === "sent") {
-        const rejected = Math.min(result.rejected, spans.length);
-        sent += spans.length - rejected;
-        if (rejected > 0) drops.add(rejected, "the collector rejected them");
-        return;
-      }
-      if (result.kind === "refused" || isClosing || retries >= MAX_RETRIES) {
-        drops.add(spans.length, result.detail);
-        return;
-      }
-      await wait(waitBefore(retries, result.afterMs));
-    }
-  }
-
-  /** Sends until fewer than `least` spans wait. */
-  async function run(least: number): Promise<void> {
-    timer?.cancel();
-    timer = undefined;
-    do await deliver(queue.splice(0, BATCH));
-    while (queue.length >= (isClosing ? 1 : least) && !ended.signal.aborted);
-    running = undefined;
-    if (queue.length > 0 && !isClosing) timer = clock.after(DELAY_MS, start);
-  }
-
-  function start(): void {
-    running ??= run(BATCH);
-  }
-
   return {
-    add(span) {
-      if (isClosing) drops.add(1, "the gateway was closing");
-      else if (queue.length >= MAX_QUEUED) drops.add(1, "the collector is too slow");
-      else {
-        queue.push(span);
-        if (running) return;
-        if (queue.length >= BATCH) start();
-        else timer ??= clock.after(DELAY_MS, start);
+    /** Aborted when nothing can be sent any more. */
+    ended: ended.signal,
+    /** Resolves with how many of the spans the collector has not taken, and why. */
+    async deliver(spans: readonly string[]): Promise<{ dropped: number; detail: string }> {
+      for (let retries = 0; ; retries += 1) {
+        const result = await sendOnce(spans);
+        if (result.kind === "sent") {
+          const dropped = Math.min(result.rejected, spans.length);
+          return { dropped, detail: "the collector rejected them" };
+        }
+        if (result.kind === "refused" || isEnding || retries >= MAX_RETRIES)
+          return { dropped: spans.length, detail: result.detail };
+        await wait(waitBefore(retries, result.afterMs));
       }
     },
-    report: () => ({ sent, dropped: drops.total() }),
-    async close() {
-      isClosing = true;
-      const deadline = clock.after(CLOSE_MS, () => ended.abort());
+    /** From now on nothing is retried. After CLOSE_MS, unless it is cancelled, sending ends. */
+    endSoon(): Timer {
+      isEnding = true;
       wake?.();
-      await running;
-      if (queue.length > 0 && !ended.signal.aborted) await run(1);
-      deadline.cancel();
-      timer?.cancel();
-      if (queue.length > 0) drops.add(queue.length, "the gateway has closed");
-      drops.close();
+      return clock.after(CLOSE_MS, () => ended.abort());
     },
   };
 }
@@ -154,39 +165,33 @@ function waitBefore(retries: number, afterMs: number | undefined): number {
   return BACKOFF_MS * 2 ** retries * (0.5 + Math.random() / 2);
 }
 
-interface DropLog {
-  add(spans: number, detail: string): void;
-  total(): number;
-  /** Logs the dropped spans that have not been logged. */
-  close(): void;
-}
-
 /** Counts dropped spans and logs them: at once, then every REPORT_MS. */
-function createDropLog(clock: Clock, diagnose: Diagnose): DropLog {
+function createDropLog(clock: Clock, diagnose: Diagnose) {
   let total = 0;
-  let unreported = 0;
+  let reported = 0;
   let reason = "";
   let timer: Timer | undefined;
 
-  function reportDropped(): void {
+  function report(): void {
+    timer?.cancel();
     timer = undefined;
-    if (unreported === 0) return;
-    diagnose({ event: "telemetry_dropped", level: "warn", spans: unreported, detail: reason });
-    unreported = 0;
-    timer = clock.after(REPORT_MS, reportDropped);
+    if (reported === total) return;
+    const spans = total - reported;
+    diagnose({ event: "telemetry_dropped", level: "warn", spans, detail: reason });
+    reported = total;
+    timer = clock.after(REPORT_MS, report);
   }
 
   return {
-    add(spans, detail) {
+    add(spans: number, detail: string): void {
       total += spans;
-      unreported += spans;
       reason = detail;
-      if (!timer) reportDropped();
+      if (!timer) report();
     },
     total: () => total,
-    close() {
-      timer?.cancel();
-      reportDropped();
+    /** Logs the dropped spans that have not been logged. */
+    close(): void {
+      report();
       timer?.cancel();
     },
   };

@@ -1,5 +1,6 @@
 // Spans in the JSON of the OpenTelemetry Protocol: ids in hexadecimal digits, times and 64-bit
 // integers as decimal strings, enums as integers. https://opentelemetry.io/docs/specs/otlp/
+import type { TraceContext } from "./trace-context.ts";
 
 /**
  * Characters of a text. Some texts come from clients; the access log cuts them at the same length.
@@ -13,27 +14,14 @@ export const CLIENT = 3;
 export type Value = string | number | readonly string[] | null | undefined;
 export type Values = Readonly<Record<string, Value>>;
 
-export interface SpanEvent {
-  /** The name of the event: `first_token`. */
-  readonly name: string;
-  /** Milliseconds since 1970. */
-  readonly at: number;
-}
-
 export interface Span {
-  /** 32 hexadecimal digits. The client's, if it sent a traceparent. */
-  readonly traceId: string;
+  /** The trace that it belongs to. */
+  readonly context: TraceContext;
   /** 16 hexadecimal digits. */
   readonly spanId: string;
   /** Undefined: it is the root of its trace. */
   readonly parentId: string | undefined;
-  /** The parent is a span of another process. */
-  readonly isParentRemote: boolean;
-  /** The flags of its trace. */
-  readonly flags: number;
-  /** Its tracestate. */
-  readonly state: string;
-  /** SERVER: a request of a client. CLIENT: an attempt at a provider. */
+  /** SERVER: a request of a client, its parent is of another process. CLIENT: an attempt. */
   readonly kind: typeof SERVER | typeof CLIENT;
   /** Has few different values, as names of spans must. */
   readonly name: string;
@@ -43,8 +31,8 @@ export interface Span {
   readonly endedAt: number;
   /** By the names of OpenTelemetry's conventions where these have one. */
   readonly attributes: Values;
-  /** The events in it, in order. Empty: there are none. */
-  readonly events: readonly SpanEvent[];
+  /** Milliseconds since 1970; between its start and its end. Undefined: it has no such event. */
+  readonly firstTokenAt?: number | undefined;
   /** It failed. A request that was refused for its client's mistake did not. */
   readonly isError: boolean;
 }
@@ -76,19 +64,22 @@ function keyValues(values: Values): object[] {
 
 /** A span as JSON. */
 export function spanText(span: Span): string {
-  const remote = span.isParentRemote ? IS_REMOTE : 0;
+  const { context, parentId, firstTokenAt } = span;
+  const remote = span.kind === SERVER && parentId !== undefined ? IS_REMOTE : 0;
+  const events =
+    firstTokenAt === undefined ? [] : [{ name: "first_token", timeUnixNano: nanos(firstTokenAt) }];
   return JSON.stringify({
-    traceId: span.traceId,
+    traceId: context.traceId,
     spanId: span.spanId,
-    traceState: span.state || undefined,
-    parentSpanId: span.parentId,
-    flags: span.flags | HAS_IS_REMOTE | remote,
+    traceState: context.state || undefined,
+    parentSpanId: parentId,
+    flags: context.flags | HAS_IS_REMOTE | remote,
     name: clean(span.name),
     kind: span.kind,
     startTimeUnixNano: nanos(span.startedAt),
     endTimeUnixNano: nanos(Math.max(span.startedAt, span.endedAt)),
     attributes: keyValues(span.attributes),
-    events: span.events.map(({ name, at }) => ({ name, timeUnixNano: nanos(at) })),
+    events,
     status: span.isError ? { code: STATUS_ERROR } : {},
   });
 }

@@ -11,7 +11,7 @@ import type { Observe } from "../../../core/extension/installer.ts";
 import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
 import type { RequestObserver } from "../../../core/observer.ts";
 import { ERRORS } from "../../../core/openai/errors.ts";
-import { CLIENT, SERVER, spanText, type Span, type SpanEvent, type Values } from "./otlp.ts";
+import { CLIENT, SERVER, spanText, type Span, type Values } from "./otlp.ts";
 import {
   contextHeaders,
   isSampled,
@@ -37,7 +37,7 @@ export interface SpanOptions {
   readonly addressOf: (provider: string) => ServerAddress | undefined;
 }
 
-/** An attempt that has ended. Times are those of the monotonic clock. */
+/** An attempt that has ended. Times are milliseconds since 1970. */
 interface AttemptSpan {
   spanId: string;
   readonly record: AttemptRecord;
@@ -45,25 +45,18 @@ interface AttemptSpan {
   readonly endedAt: number;
 }
 
-/** A request whose end at the providers is known. */
-interface Settled {
-  readonly settlement: Settlement;
-  /** When the first text, thinking or tool call came, by the monotonic clock. */
-  readonly firstTokenAt: number | undefined;
-}
-
-/** The data of the spans of one request. */
+/** The data of the spans of one request. Times are milliseconds since 1970. */
 interface RequestRecord {
   readonly exchange: Exchange;
   readonly context: TraceContext;
   readonly spanId: string;
   readonly attempts: readonly AttemptSpan[];
   /** Undefined: it never reached the providers. */
-  readonly settled: Settled | undefined;
+  readonly settlement: Settlement | undefined;
+  /** When the first text, thinking or tool call came. Undefined: none came. */
+  readonly firstTokenAt: number | undefined;
   readonly startedAt: number;
   readonly endedAt: number;
-  /** The wall clock of a moment of the monotonic one. */
-  readonly wall: (monotonic: number) => number;
 }
 
 /** The outcome of a request whose client has left, as in the records of attempts. */
@@ -86,27 +79,30 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
   const { clock, emit } = options;
   const spanId = randomHex(8);
   const attempts: AttemptSpan[] = [];
-  const startedAt = clock.monotonic();
-  const wallAtStart = clock.now();
+  const began = clock.monotonic();
+  const startedAt = clock.now();
+  /** The time of the wall clock, as if nobody had set it since the start. */
+  const now = (): number => startedAt + (clock.monotonic() - began);
   /** Of the attempt that has been sent. */
   let sentId: string | undefined;
   let wasAsked = false;
-  let settled: Settled | undefined;
+  let settlement: Settlement | undefined;
+  let firstTokenAt: number | undefined;
   let endedAt: number | undefined;
   let isEmitted = false;
 
   /** A request that was asked at a provider is over when it is settled as well. */
   function emitIfOver(): void {
-    if (isEmitted || endedAt === undefined || (wasAsked && !settled)) return;
+    if (isEmitted || endedAt === undefined || (wasAsked && !settlement)) return;
     isEmitted = true;
-    const wall = (monotonic: number): number => wallAtStart + (monotonic - startedAt);
-    const record = { exchange, context, spanId, attempts, settled, startedAt, endedAt, wall };
+    const times = { startedAt, firstTokenAt, endedAt };
+    const record = { exchange, context, spanId, attempts, settlement, ...times };
     emit(spanText(requestSpan(record)));
     for (const attempt of attempts) emit(spanText(attemptSpan(attempt, record, options)));
   }
 
   function end(): void {
-    endedAt ??= clock.monotonic();
+    endedAt ??= now();
     emitIfOver();
   }
 
@@ -119,12 +115,12 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
       return contextHeaders(context, sentId);
     },
     attempted(record) {
-      const now = clock.monotonic();
+      const time = now();
       const attempt = {
         spanId: sentId ?? randomHex(8),
         record,
-        startedAt: Math.max(startedAt, now - record.duration_ms),
-        endedAt: now,
+        startedAt: Math.max(startedAt, time - record.duration_ms),
+        endedAt: time,
       };
       const previous = attempts.at(-1);
       if (sentId === undefined && previous && isSameCall(previous.record, record)) {
@@ -135,11 +131,10 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
       sentId = undefined;
       attempts.push(attempt);
     },
-    settled(_opening, settlement, durationMs) {
-      const openedAt = clock.monotonic() - durationMs;
-      const { firstTokenMs, status } = settlement;
-      const firstTokenAt = firstTokenMs === null ? undefined : openedAt + firstTokenMs;
-      settled = { settlement, firstTokenAt };
+    settled(_opening, settled, durationMs) {
+      const { firstTokenMs, status } = settled;
+      settlement = settled;
+      if (firstTokenMs !== null) firstTokenAt = now() - durationMs + firstTokenMs;
       // A response that waits behind another one gets no event when the client leaves.
       if (status === CANCELLED) end();
       else emitIfOver();
@@ -154,26 +149,22 @@ const isSameCall = (before: AttemptRecord, after: AttemptRecord): boolean =>
   before.status === undefined;
 
 function requestSpan(record: RequestRecord): Span {
-  const { exchange, context, spanId, settled, startedAt, endedAt, wall } = record;
+  const { exchange, context, spanId, settlement, startedAt, endedAt } = record;
   const path = pathOf(exchange.req.url ?? "");
   return {
-    traceId: context.traceId,
+    context,
     spanId,
     parentId: context.parentId,
-    isParentRemote: context.parentId !== undefined,
-    flags: context.flags,
-    state: context.state,
     kind: SERVER,
     name: `POST ${path}`,
-    startedAt: wall(startedAt),
-    endedAt: wall(endedAt),
+    startedAt,
+    endedAt,
     attributes: {
       ...httpAttributes(exchange, path),
-      ...requestAttributes(exchange, settled?.settlement),
-      ...(settled && usageAttributes(settled.settlement)),
+      ...requestAttributes(exchange, settlement),
+      ...(settlement && usageAttributes(settlement)),
     },
-    events: [],
-    isError: isFailure(errorCodeOf(exchange, settled?.settlement)),
+    isError: isFailure(errorCodeOf(exchange, settlement)),
   };
 }
 
@@ -218,10 +209,8 @@ function errorCodeOf(
 }
 
 /** A client's mistake is no failure of the server, by the conventions for HTTP. */
-function isFailure(code: string | undefined): boolean {
-  const known = Object.entries(ERRORS).find(([name]) => name === code);
-  return known !== undefined && known[1].status >= 500;
-}
+const isFailure = (code: string | undefined): boolean =>
+  Object.entries(ERRORS).some(([name, { status }]) => name === code && status >= 500);
 
 const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Values => ({
   "gen_ai.usage.input_tokens": usageSource === "none" ? undefined : usage.prompt_tokens,
@@ -232,49 +221,39 @@ const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Valu
 
 function attemptSpan(attempt: AttemptSpan, request: RequestRecord, options: SpanOptions): Span {
   const { record, spanId, startedAt, endedAt } = attempt;
-  const { context, wall, exchange, attempts, settled } = request;
+  const { context, exchange, attempts, settlement, firstTokenAt } = request;
   const { outcome, provider, model } = record;
   // The figures of the last attempt are billed.
-  const serving =
-    attempt === attempts.at(-1) && settled?.settlement.modelServed ? settled : undefined;
+  const serves = attempt === attempts.at(-1) && Boolean(settlement?.modelServed);
+  const serving = serves ? settlement : undefined;
   const server = options.addressOf(provider);
   const isCompleted = outcome === "completed";
   return {
-    traceId: context.traceId,
+    context,
     spanId,
     parentId: request.spanId,
-    isParentRemote: false,
-    flags: context.flags,
-    state: context.state,
     kind: CLIENT,
     name: `chat ${model}`,
-    startedAt: wall(startedAt),
-    endedAt: wall(endedAt),
+    startedAt,
+    endedAt,
     attributes: {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": provider,
       "gen_ai.request.model": model,
-      "gen_ai.response.model": serving?.settlement.modelServed,
+      "gen_ai.response.model": serving?.modelServed,
       "server.address": server?.address,
       "server.port": server?.port,
       "http.request.method": "POST",
       "http.response.status_code": record.status ?? (isCompleted ? 200 : undefined),
       "error.type": isCompleted ? undefined : outcome,
       "chat_gateway.request_id": exchange.requestId,
-      ...(serving && usageAttributes(serving.settlement)),
+      ...(serving && usageAttributes(serving)),
     },
-    events: firstTokenEvents(attempt, serving?.firstTokenAt, wall),
+    // The moment is known to the millisecond, and lies within the attempt.
+    firstTokenAt:
+      serving && firstTokenAt !== undefined
+        ? Math.min(endedAt, Math.max(startedAt, firstTokenAt))
+        : undefined,
     isError: !isCompleted && outcome !== CANCELLED,
   };
-}
-
-/** The moment is known to the millisecond, and lies within the attempt. */
-function firstTokenEvents(
-  { startedAt, endedAt }: AttemptSpan,
-  firstTokenAt: number | undefined,
-  wall: RequestRecord["wall"],
-): readonly SpanEvent[] {
-  if (firstTokenAt === undefined) return [];
-  const at = Math.min(endedAt, Math.max(startedAt, firstTokenAt));
-  return [{ name: "first_token", at: wall(at) }];
 }

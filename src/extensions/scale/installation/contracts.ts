@@ -60,6 +60,10 @@ export interface InstallationStatus {
   readonly extensions: readonly Report["extensions"][];
 }
 
+/** What an extension reported, of each process in which it did. */
+export const reportsOf = <T>({ extensions }: InstallationStatus, name: string): readonly T[] =>
+  extensions.flatMap((reports) => (reports[name] as T | undefined) ?? []);
+
 /** The installation, as extensions that exist once in it see it. */
 export interface Host {
   /** The configuration at the start. */

@@ -8,6 +8,7 @@ import { processReport, type ProcessReport } from "./process-report.ts";
 
 export {
   once,
+  reportsOf,
   type Host,
   type HostPart,
   type InstallationStatus,

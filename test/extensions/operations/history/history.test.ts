@@ -12,6 +12,7 @@ import { attempt, teller } from "./requests.ts";
 const START = Date.parse("2026-11-22T09:00:00Z");
 const QUIET = { inFlight: 0, loopDelay: 0 };
 const MINUTE = 60_000;
+const RANGE_NAMES = ["15m", "1h", "6h", "24h"] as const;
 
 function setUp(start = START) {
   const clock = createFakeClock(start);
@@ -25,7 +26,7 @@ function setUp(start = START) {
       look();
     }
   };
-  const range = (name: string) => history.range(name) ?? assert.fail(`no range ${name}`);
+  const { range } = history;
   return { clock, recorder, history, look, pass, range, tell: teller(recorder, clock) };
 }
 
@@ -66,7 +67,7 @@ describe("the bins of a range", () => {
     const { pass, range, tell } = setUp();
     tell.fine();
     pass(4_000);
-    const sums = () => ["15m", "1h", "6h", "24h"].map((name) => range(name).total.ok);
+    const sums = () => RANGE_NAMES.map((name) => range(name).total.ok);
     assert.deepEqual(sums(), [1, 1, 1, 1]);
     pass(15 * MINUTE);
     assert.deepEqual(sums(), [0, 1, 1, 1]);
@@ -143,7 +144,7 @@ describe("the bins of a range", () => {
     tell.fine();
     look();
     assert.deepEqual(
-      ["15m", "1h", "6h", "24h"].map((name) => history.range(name)?.total.ok),
+      RANGE_NAMES.map((name) => history.range(name).total.ok),
       [2, 2, 2, 2],
     );
   });
@@ -309,7 +310,7 @@ describe("several processes", () => {
         recorders.map((recorder) => recorder.report()),
         QUIET,
       );
-    assert.equal(history.range("15m")?.total.ok, 2);
+    assert.equal(history.range("15m").total.ok, 2);
   });
 
   it("one that misses a look is counted at the next", () => {

@@ -12,15 +12,14 @@ import {
   withDefault,
 } from "../../../core/schema/checker.ts";
 import { answering, NO_STORE, queryOf } from "../../scale/installation/index.ts";
+import { MONTH, printed, statementCsv, traceRequest } from "../../money/billing/index.ts";
 import {
   isCalendarDay,
   type Dimension,
   type UsageRecord,
   type UsageStore,
-} from "../records/index.ts";
-import type { SharedBooks } from "../usage/index.ts";
-import { MONTH, printed, statementCsv } from "./statement.ts";
-import { traceRequest } from "./trace.ts";
+} from "../../money/records/index.ts";
+import type { SharedBooks } from "../../money/usage/index.ts";
 
 /** How many sums a page has. */
 const ROWS = 500;

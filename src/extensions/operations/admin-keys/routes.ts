@@ -1,7 +1,6 @@
 // The admin listener's paths of keys: GET /keys lists them, POST /keys makes one, DELETE /keys/{id}
 // revokes one. Every change is in the log, with the user and the address that it came from.
 import { statSync } from "node:fs";
-import { configuredKeys } from "../../../core/accounts/keyring.ts";
 import type { Config } from "../../../core/config.ts";
 import { readBody } from "../../../core/http/body.ts";
 import type { Exchange, Routes } from "../../../core/http/exchange.ts";
@@ -17,17 +16,20 @@ import {
   refine,
   string,
 } from "../../../core/schema/checker.ts";
-import { withLock } from "../../scale/data-files/index.ts";
 import type { Host } from "../../scale/installation/index.ts";
 import {
   createKey,
+  isDateToCome,
+  isShownText,
   keyBudget,
   keyFile,
+  keysInConfig,
   readKeys,
   revokeKey,
+  SHOWN_TEXT,
   type CreatedKey,
-} from "./created-keys.ts";
-import { isDateToCome, isShownText, lockOf, SHOWN_TEXT, spendTerms } from "./terms.ts";
+  type ListedKey,
+} from "../keys/index.ts";
 
 /** Bytes of a body that makes a key. */
 const MAX_BODY = 16_384;
@@ -58,26 +60,21 @@ const termsBody = object(
   { strict: true },
 );
 
-/** A key as it is listed: everything of it but the digest. */
-type ListedKey = Omit<CreatedKey, "sha256" | "created"> & {
-  /** Null: it stands in the configuration. */
-  readonly created: string | null;
-  /** It stands in the configuration, and is revoked there. */
-  readonly configured: boolean;
-};
-
 /** Lists keys. The file is read again only when it is another one. */
-function createKeyList(file: string): (config: Config) => ListedKey[] {
+function createKeyList(file: string) {
   let version = "";
   let created: readonly ListedKey[] = [];
-  return (config) => {
+  return (config: Config) => {
     const found = statSync(file, { throwIfNoEntry: false });
     const current = found ? `${found.ino} ${found.mtimeMs} ${found.size}` : "none";
     if (current !== version) {
-      created = readKeys(file).map(({ sha256: _, ...key }) => ({ ...key, configured: false }));
+      created = readKeys(file).map(({ sha256: _, ...key }) => key);
       version = current;
     }
-    return [...configuredList(config), ...created];
+    return [
+      ...keysInConfig(config).map((key) => ({ ...key, configured: true })),
+      ...created.map((key) => ({ ...key, configured: false })),
+    ];
   };
 }
 
@@ -86,21 +83,6 @@ function userName(authorization: string | undefined): string | undefined {
   const encoded = /^Basic +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? "";
   const [name = ""] = Buffer.from(encoded, "base64").toString("utf8").split(":", 1);
   return name === "" ? undefined : name.slice(0, 100);
-}
-
-function configuredList(config: Config): ListedKey[] {
-  return [...configuredKeys(config).values()].map(({ key_id, account, rpm, models, ...row }) => ({
-    ...spendTerms(row),
-    key_id,
-    account,
-    name: null,
-    rpm,
-    models: models === null ? null : [...models],
-    created: null,
-    expires: null,
-    revoked: null,
-    configured: true,
-  }));
 }
 
 /** The terms in a body. Throws an ApiError or a ValidationError. */
@@ -124,9 +106,7 @@ function assertModels({ models, aliases }: Config, names: readonly string[]): vo
 
 export function keyRoutes(host: Host): Routes {
   const dataDir = host.config.data_dir;
-  const file = keyFile(dataDir);
-
-  const list = createKeyList(file);
+  const list = createKeyList(keyFile(dataDir));
 
   /** Logs a change with who made it: the user name that the browser sent, and the address. */
   function log(event: string, key: CreatedKey, { req }: Exchange): void {
@@ -153,9 +133,7 @@ export function keyRoutes(host: Host): Routes {
         } = await readTerms(exchange);
         assertModels(host.current(), models ?? []);
         const terms = { ...rest, name, rpm, models, expires };
-        const { key, stored } = await withLock(lockOf(dataDir), () =>
-          createKey(file, terms, host.clock.now()),
-        );
+        const { key, stored } = await createKey(dataDir, terms, host.clock.now());
         log("key_created", stored, exchange);
         const { sha256: _, ...shown } = stored;
         sendJson(exchange.res, 201, { key, ...shown }, NO_STORE);
@@ -163,9 +141,7 @@ export function keyRoutes(host: Host): Routes {
     },
     "/keys/{id}": {
       async DELETE(exchange, id) {
-        const revoked = await withLock(lockOf(dataDir), () =>
-          revokeKey(file, id, host.clock.now()),
-        );
+        const revoked = await revokeKey(dataDir, id, host.clock.now());
         if (!revoked) throw unknownKey(host.current(), id);
         log("key_revoked", revoked, exchange);
         const { key_id, account, revoked: time } = revoked;
@@ -176,7 +152,7 @@ export function keyRoutes(host: Host): Routes {
 }
 
 function unknownKey(config: Config, id: string): ApiError {
-  const isConfigured = [...configuredKeys(config).values()].some(({ key_id }) => key_id === id);
+  const isConfigured = keysInConfig(config).some(({ key_id }) => key_id === id);
   const message = isConfigured
     ? "This key stands in the configuration: take it out there."
     : "There is no key of this id.";

@@ -1,0 +1,89 @@
+// The requests of late: what runs, and the last that ended, with the filters of GET /requests.
+import {
+  nonEmpty,
+  object,
+  optional,
+  refine,
+  string,
+  withDefault,
+} from "../../../core/schema/checker.ts";
+import { byKind, KINDS, pushBounded, type Kind, type RequestEntry } from "./entries.ts";
+
+/** Requests that are kept of each kind: 2,000 in all. */
+const KEPT = { fine: 800, refused: 600, failed: 600 } as const;
+
+const digits = (pattern: RegExp, expected: string) =>
+  refine(string({ pattern, expected }), (text) => Number(text));
+
+const count = digits(/^\d{1,6}$/, "a number");
+
+export const requestsQuery = object(
+  {
+    /** Empty: requests without an authenticated caller. */
+    account: optional(string()),
+    key: optional(nonEmpty),
+    /** The model that served, or the name that the client sent. */
+    model: optional(nonEmpty),
+    status: optional(
+      string({ pattern: /^([1-5]\d\d|[2-5]xx|running)$/, expected: "429, 4xx or running" }),
+    ),
+    code: optional(nonEmpty),
+    /** A part of the request id. */
+    id: optional(nonEmpty),
+    /** At least so many milliseconds from the begin to the end, or to now. */
+    slower: optional(digits(/^\d{1,9}$/, "milliseconds")),
+    skip: withDefault(count, 0),
+    limit: withDefault(digits(/^([1-9]\d?|100)$/, "a number from 1 to 100"), 50),
+  },
+  { strict: true },
+);
+
+/** A request must fit all members that are present. */
+export type RequestFilter = Partial<Omit<ReturnType<typeof requestsQuery>, "skip" | "limit">>;
+
+export function createRequests() {
+  const kept = byKind<RequestEntry>();
+  return {
+    /** Adds requests that have ended. */
+    add(ended: Readonly<Record<Kind, readonly RequestEntry[]>>): void {
+      for (const kind of KINDS)
+        for (const entry of ended[kind]) pushBounded(kept[kind], entry, KEPT[kind]);
+    },
+    /** Requests that fit, the newest first: those that run, then those that ended. */
+    find(filter: RequestFilter, running: readonly RequestEntry[], now: number): RequestEntry[] {
+      const fitting = (entries: readonly RequestEntry[]) =>
+        entries.filter((entry) => fits(entry, filter, now));
+      // The last added first, also of those that ended in the same millisecond.
+      const ended = KINDS.flatMap((kind) => fitting(kept[kind]).reverse());
+      ended.sort((a, b) => b.ended! - a.ended!);
+      const live = fitting(running).sort((a, b) => b.started - a.started);
+      // The request with exactly this id comes before those of which it is a part.
+      const isExact = ({ id }: RequestEntry): number => (id === filter.id ? 0 : 1);
+      return [...live, ...ended].sort((a, b) => isExact(a) - isExact(b));
+    },
+  };
+}
+
+function fits(entry: RequestEntry, filter: RequestFilter, now: number): boolean {
+  const { account, key, model, status, code, id, slower } = filter;
+  const isNamed = (name: string): boolean => entry.model === name || entry.asked_model === name;
+  const duration = entry.duration_ms ?? now - entry.started;
+  return (
+    (account === undefined || (entry.account ?? "") === account) &&
+    (key === undefined || entry.key === key) &&
+    (model === undefined || isNamed(model)) &&
+    (status === undefined || hasStatus(entry, status)) &&
+    (code === undefined || entry.code === code) &&
+    (id === undefined || entry.id.includes(id)) &&
+    (slower === undefined || duration >= slower)
+  );
+}
+
+function hasStatus(entry: RequestEntry, status: string): boolean {
+  if (status === "running") return entry.ended === null;
+  if (entry.status === null) return false;
+  if (!status.endsWith("xx")) return String(entry.status) === status;
+  // A stream that broke off has the status 200, and is a failure all the same.
+  if (entry.outcome === "5xx") return status === "5xx";
+  return String(entry.status).startsWith(status.slice(0, 1));
+}
