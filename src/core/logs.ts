@@ -14,13 +14,24 @@ export interface LogTargets {
   readonly diagnostics?: WriteLines | Writable;
 }
 
-export type Logs = ReturnType<typeof createLogs>;
+export interface Logs {
+  /** One line a response, as AccessRecord has it. */
+  readonly access: LineLog;
+  /** The lines of `diagnose`. */
+  readonly diagnostics: LineLog;
+  /** Adds the time, in ISO 8601, and writes to `diagnostics`. */
+  readonly diagnose: Diagnose;
+  /** Lines that slow readers made the logs drop. */
+  dropped(): DroppedLines;
+  /** Writes what is waiting, at once. */
+  flush(): void;
+}
 
 /**
  * An extension may bound what is kept for a slow reader. Lines that are dropped are counted, and
  * reported when the reader goes on.
  */
-export function createLogs(targets: LogTargets, clock: Clock, installed: Installed) {
+export function createLogs(targets: LogTargets, clock: Clock, installed: Installed): Logs {
   const boundLog = installed.filled(slots.boundLog);
   const dropped = { access: 0, diagnostics: 0 };
 
@@ -41,19 +52,9 @@ export function createLogs(targets: LogTargets, clock: Clock, installed: Install
     diagnostics.write({ time: new Date(clock.now()).toISOString(), ...event });
   const diagnostics = open("diagnostics", targets.diagnostics);
   const access = open("access", targets.accessLog);
-  return {
-    /** One line a response, as AccessRecord has it. */
-    access,
-    /** The lines of `diagnose`. */
-    diagnostics,
-    /** Adds the time, in ISO 8601, and writes to `diagnostics`. */
-    diagnose,
-    /** Lines that slow readers made the logs drop. */
-    dropped: (): DroppedLines => ({ ...dropped }),
-    /** Writes what is waiting, at once. */
-    flush(): void {
-      access.flush();
-      diagnostics.flush();
-    },
-  };
+  function flush(): void {
+    access.flush();
+    diagnostics.flush();
+  }
+  return { access, diagnostics, diagnose, dropped: () => ({ ...dropped }), flush };
 }

@@ -75,7 +75,15 @@ export interface AccountSettings {
 /** Accounts with their requests per minute; null: unlimited. */
 export type AccountLimits = ReadonlyMap<string, number | null>;
 
-export type Keyring = ReturnType<typeof createKeyring>;
+export interface Keyring {
+  /**
+   * The caller behind an Authorization header. `identified` is called with whom a known key belongs
+   * to, also if it is refused. Throws the ApiError of a missing, unknown, revoked or expired key.
+   */
+  authenticate(authorization: string | undefined, identified?: (caller: Caller) => void): Caller;
+  /** Every account that has a key. */
+  accounts(): AccountLimits;
+}
 
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
 
@@ -97,7 +105,11 @@ export const configuredKeys = ({
  * wall clock in milliseconds. The rights of a key are worked out when it is first used: a new
  * configuration must not cost the time of 100,000 keys.
  */
-export function createKeyring(settings: AccountSettings, created: CreatedKeys, now: () => number) {
+export function createKeyring(
+  settings: AccountSettings,
+  created: CreatedKeys,
+  now: () => number,
+): Keyring {
   const configured = configuredKeys(settings);
   const callers = new Map<string, Caller>();
   const limitOf = (account: string): number | null => {
@@ -133,11 +145,6 @@ export function createKeyring(settings: AccountSettings, created: CreatedKeys, n
   }
 
   return {
-    /**
-     * The caller behind an Authorization header. `identified` is called with whom a known key
-     * belongs to, also if it is refused. Throws the ApiError of a missing, unknown, revoked or
-     * expired key.
-     */
     authenticate(authorization: string | undefined, identified?: (caller: Caller) => void): Caller {
       const key = authorization && /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (!key) throw refusal("missing_api_key", NO_KEY, "Bearer");
@@ -150,7 +157,6 @@ export function createKeyring(settings: AccountSettings, created: CreatedKeys, n
         throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;
     },
-    /** Every account that has a key. */
     accounts(): AccountLimits {
       const names = [...created.accounts, ...settings.keys.map(({ account }) => account)];
       return new Map(names.map((account) => [account, limitOf(account)]));

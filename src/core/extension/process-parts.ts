@@ -13,18 +13,23 @@ import { slots } from "./places.ts";
 /** What the contexts of all extensions have in common. */
 type Services = Omit<GatewayContext, "on">;
 
-interface Events {
-  readonly open: ProcessEvents["open"][];
-  readonly reload: ProcessEvents["reload"][];
-  /** By the names of the extensions. */
-  readonly report: Map<string, ProcessEvents["report"]>;
-  readonly close: ProcessEvents["close"][];
+/** A listener of an event of the process, in the order in which they were added. */
+interface Heard {
+  readonly extension: string;
+  readonly event: keyof ProcessEvents;
+  readonly listener: unknown;
 }
+
+/** The listeners of one event, each after the name of its extension. */
+const listenersOf = <E extends keyof ProcessEvents>(heard: readonly Heard[], wanted: E) =>
+  heard
+    .filter(({ event }) => event === wanted)
+    .map(({ extension, listener }) => [extension, listener as ProcessEvents[E]] as const);
 
 /** Creates the parts of all extensions. `services`: what they have in common. */
 export function startProcess(installation: Installation, services: Services) {
-  const events: Events = { open: [], reload: [], report: new Map(), close: [] };
-  const created = createParts(installation.steps, services, events);
+  const heard: Heard[] = [];
+  const created = createParts(installation.steps, services, heard);
   const { observers, routes } = created;
   const started = new Set(installation.names);
   let complete = wrapped(installation, created);
@@ -50,19 +55,19 @@ export function startProcess(installation: Installation, services: Services) {
       observers.flatMap((observe) => observe(exchange) ?? []),
     /** By the names of the extensions: data that can be sent to another process. */
     report: (): Readonly<Record<string, unknown>> =>
-      Object.fromEntries([...events.report].map(([name, report]) => [name, report()])),
+      Object.fromEntries(listenersOf(heard, "report").map(([name, report]) => [name, report()])),
     /** Opens the parts in their order, one after the other. Rejects if one cannot start. */
     async open(): Promise<void> {
-      for (const open of events.open) await open();
+      for (const [, open] of listenersOf(heard, "open")) await open();
     },
     /**
      * As ProcessEvents.reload, for all. What wraps or observes requests in extensions that another
      * configuration needs for the first time is added; their routes and slots wait for a restart.
      */
     reload(config: Config, loaded: Installation): () => void {
-      const prepared = events.reload.map((reload) => reload(config));
+      const prepared = listenersOf(heard, "reload").map(([, reload]) => reload(config));
       const newSteps = loaded.steps.filter(({ extension }) => !started.has(extension));
-      const added = createParts(newSteps, { ...services, config }, events);
+      const added = createParts(newSteps, { ...services, config }, heard);
       return () => {
         for (const apply of prepared) apply();
         for (const { extension } of newSteps) started.add(extension);
@@ -73,19 +78,23 @@ export function startProcess(installation: Installation, services: Services) {
     },
     /** Closes the parts in the reverse of their order, one after the other. */
     async close(): Promise<void> {
-      for (const close of events.close.toReversed()) await close();
+      for (const [, close] of listenersOf(heard, "close").toReversed()) await close();
     },
   };
 }
 
-function createParts(steps: Installation["steps"], services: Services, events: Events) {
+function createParts(steps: Installation["steps"], services: Services, heard: Heard[]) {
   const parts: CreatedParts = {
     slots: new Map(),
     arounds: new Map(),
     routes: new Map(),
     observers: [],
   };
-  for (const { extension, run } of steps) run(contextFor(extension, services, events), parts);
+  for (const { extension, run } of steps) {
+    const on: GatewayContext["on"] = (event, listener) =>
+      heard.push({ extension, event, listener });
+    run({ ...services, on }, parts);
+  }
   return parts;
 }
 
@@ -95,17 +104,6 @@ const wrapped = ({ aroundOrder }: Installed, { arounds }: CreatedParts): Complet
     (complete, extension) => arounds.get(extension)!(complete),
     completeWithFallback,
   );
-
-/** The context of one extension. */
-function contextFor(extension: string, services: Services, events: Events): GatewayContext {
-  const add: { readonly [E in keyof ProcessEvents]: (listener: ProcessEvents[E]) => unknown } = {
-    open: (listener) => events.open.push(listener),
-    reload: (listener) => events.reload.push(listener),
-    report: (listener) => events.report.set(extension, listener),
-    close: (listener) => events.close.push(listener),
-  };
-  return { ...services, on: (event, listener) => add[event](listener) };
-}
 
 const apisIn = (created: CreatedParts): readonly ClientApi[] =>
   [...created.slots]

@@ -17,15 +17,21 @@ const MAX_LOGGED = 512;
  */
 export type AccessLog = (record: AccessRecord, exchange: Exchange | undefined) => void;
 
-export type ResponseLog = ReturnType<typeof createResponseLog>;
+export interface ResponseLog {
+  /** Logs an exchange that is over. */
+  ended(exchange: LiveExchange, status: number): void;
+  /** Logs an error that was sent outside of any exchange. */
+  refused(error: ApiError, requestId: string, req: Partial<IncomingMessage>): void;
+  /** Resolves when no line waits any more. After `ms` milliseconds those that wait are written. */
+  settle(ms: number): Promise<void>;
+}
 
-export function createResponseLog(access: AccessLog, clock: Clock) {
+export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog {
   /** Writes the lines that wait. */
   const waiting = new Set<() => void>();
   let onSettled = (): void => undefined;
 
   return {
-    /** Logs an exchange that is over. */
     ended(exchange: LiveExchange, status: number): void {
       const durationMs = clock.monotonic() - exchange.startedAt;
       const end = { time: clock.now(), status, durationMs };
@@ -37,12 +43,10 @@ export function createResponseLog(access: AccessLog, clock: Clock) {
       if (exchange.delivered || exchange.handled) write();
       else exchange.onHandled = write;
     },
-    /** Logs an error that was sent outside of any exchange. */
     refused({ code, status }: ApiError, requestId: string, req: Partial<IncomingMessage>): void {
       const end = { time: clock.now(), status, durationMs: 0 };
       access(accessRecord({ requestId, log: { error_code: code } }, req, end), undefined);
     },
-    /** Resolves when no line waits any more. After `ms` milliseconds those that do are written. */
     async settle(ms: number): Promise<void> {
       if (waiting.size === 0) return;
       const timer = clock.after(ms, () => {
@@ -62,6 +66,8 @@ function accessRecord(
   req: Partial<IncomingMessage>,
   end: { time: number; status: number; durationMs: number },
 ): AccessRecord {
+  const { account = null, key_id = null, model = null, ...others } = log;
+  const { model_requested, provider, param, ...figures } = others;
   return {
     time: new Date(end.time).toISOString(),
     request_id: requestId,
@@ -69,20 +75,13 @@ function accessRecord(
     path: req.url === undefined ? null : shortened(pathOf(req.url)),
     status: end.status,
     duration_ms: Math.round(end.durationMs * 1000) / 1000,
-    account: log.account ?? null,
-    key_id: log.key_id ?? null,
-    model: log.model ?? null,
-    model_requested: optionalText(log.model_requested),
-    provider: optionalText(log.provider),
-    recovery: log.recovery,
-    attempts: log.attempts,
-    usage_source: log.usage_source,
-    prompt_tokens: log.prompt_tokens,
-    completion_tokens: log.completion_tokens,
-    cost: log.cost,
-    currency: log.currency,
-    error_code: log.error_code,
-    param: optionalText(log.param),
+    account,
+    key_id,
+    model,
+    model_requested: optionalText(model_requested),
+    provider: optionalText(provider),
+    ...figures,
+    param: optionalText(param),
   };
 }
 

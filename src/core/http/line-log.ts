@@ -3,9 +3,16 @@
 /** Takes one or more whole lines, at once. */
 export type WriteLines = (lines: string) => void;
 
-export type LineLog = ReturnType<typeof createLineLog>;
+export interface LineLog {
+  /** Writes an object as a line of JSON. */
+  readonly write: (record: object) => void;
+  /** Writes a line that is text already. It has no line end. */
+  readonly writeText: (line: string) => void;
+  /** Writes the lines of this turn now. */
+  readonly flush: () => void;
+}
 
-export function createLineLog(writeLines: WriteLines) {
+export function createLineLog(writeLines: WriteLines): LineLog {
   /** The lines of this turn. */
   let waiting = "";
 
@@ -22,10 +29,5 @@ export function createLineLog(writeLines: WriteLines) {
     waiting += `${line}\n`;
   }
 
-  return {
-    /** Writes an object as a line of JSON. */
-    write: (record: object): void => writeText(JSON.stringify(record)),
-    writeText,
-    flush,
-  };
+  return { write: (record) => writeText(JSON.stringify(record)), writeText, flush };
 }

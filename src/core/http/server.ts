@@ -64,9 +64,19 @@ export interface ServerDeps extends RequestHooks {
   readonly observe?: (exchange: Exchange) => readonly ExchangeObserver[];
 }
 
-export type Server = ReturnType<typeof createServer>;
+export interface Server {
+  /** Resolves with the address that clients can use. Rejects if it cannot be bound. */
+  listen(): Promise<string>;
+  /**
+   * Takes no new connections, lets requests in flight run for at most `drainMs` milliseconds, then
+   * aborts them with `reason`. Resolves when all connections are closed.
+   */
+  close(drainMs: number, reason: Error): Promise<void>;
+  /** How many requests have not had their whole response. */
+  inFlight(): number;
+}
 
-export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps) {
+export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps): Server {
   const { clock } = deps;
   const { secure, host, port, boundPipeline, capacity } = options;
   const nodeServer = createNodeServer(options);
@@ -117,15 +127,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   nodeServer.on("clientError", refusals.clientError);
 
   return {
-    /** Resolves with the address that clients can use. Rejects if it cannot be bound. */
     async listen(): Promise<string> {
       await once(nodeServer.listen(port, host), "listening");
       return urlOf(secure ? "https" : "http", nodeServer.address() as AddressInfo);
     },
-    /**
-     * Takes no new connections, lets requests in flight run for at most `drainMs` milliseconds,
-     * then aborts them with `reason`. Resolves when all connections are closed.
-     */
     async close(drainMs: number, reason: Error): Promise<void> {
       draining = true;
       const closed = new Promise<unknown>((resolve) => nodeServer.close(resolve));
@@ -142,7 +147,6 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       destroyTimer.cancel();
       await responseLog.settle(BREAK_OFF_MS);
     },
-    /** How many requests have not had their whole response. */
     inFlight: connections.inFlight,
   };
 }

@@ -13,7 +13,22 @@ import {
   type RoutingSettings,
 } from "./model.ts";
 
-export type Catalog = ReturnType<typeof createCatalog>;
+export interface Catalog {
+  /** By canonical name. */
+  readonly models: ReadonlyMap<string, Model>;
+  /**
+   * The models that may serve a request, best first; at least one. Throws an ApiError or a
+   * ValidationError that tells the client why there is none.
+   */
+  candidates(chat: ChatRequest, access: ModelAccess): readonly Model[];
+  /** Canonical names and enabled aliases that an API key may use. */
+  names(access: ModelAccess): readonly string[];
+  /**
+   * The models behind a name that a key may use, best first. Undefined: there is no such name.
+   * Throws the 403.
+   */
+  behind(name: string, access: ModelAccess): readonly Model[] | undefined;
+}
 
 /**
  * Raised when a change of the dialects may change what a model answers: it is a part of
@@ -21,7 +36,7 @@ export type Catalog = ReturnType<typeof createCatalog>;
  */
 const ADAPTER_VERSION = 3;
 
-export function createCatalog(config: RoutingSettings, services: CatalogServices) {
+export function createCatalog(config: RoutingSettings, services: CatalogServices): Catalog {
   const models = createModels(config, services);
   const aliases = new Map<string, readonly Model[]>();
   for (const [name, { enabled, ranking }] of config.aliases) {
@@ -29,10 +44,6 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
     if (enabled) aliases.set(name, candidates);
   }
 
-  /**
-   * The models behind a name that a key may use, best first. Undefined: there is no such name.
-   * Throws the 403.
-   */
   function behind(name: string, access: ModelAccess): readonly Model[] | undefined {
     const model = models.get(name);
     const listed = model ? [model] : aliases.get(name);
@@ -40,13 +51,8 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
   }
 
   return {
-    /** By canonical name. */
     models,
-    /**
-     * The models that may serve a request, best first; at least one. Throws an ApiError or a
-     * ValidationError that tells the client why there is none.
-     */
-    candidates(chat: ChatRequest, access: ModelAccess): readonly Model[] {
+    candidates(chat, access) {
       const allowed = behind(chat.model, access);
       if (!allowed) throw noSuchModel(chat.model);
       if (allowed.length > 0) return services.capable?.(allowed, chat) ?? allowed;
@@ -54,8 +60,7 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
         param: "model",
       });
     },
-    /** Canonical names and enabled aliases that an API key may use. */
-    names: (access: ModelAccess): readonly string[] =>
+    names: (access) =>
       [...models.keys(), ...aliases.keys()].filter((name) => access.models?.has(name) ?? true),
     behind,
   };
@@ -92,21 +97,12 @@ function createModels(
       reasoning: settings.reasoning,
       contextTokens: settings.context_tokens,
       price: settings.price,
-      fingerprint: cached(() => fingerprint([provider.name, upstreamModel, ADAPTER_VERSION])),
+      fingerprint: () => fingerprint([provider.name, upstreamModel, ADAPTER_VERSION]),
       enter: () => breaker.enter(config.breaker),
       status: () => breaker.status(config.breaker),
     });
   }
   return models;
-}
-
-/** Computes a text once, when it is first needed. */
-function cached(compute: () => string): () => string {
-  let text: string | undefined;
-  return () => {
-    text ??= compute();
-    return text;
-  };
 }
 
 /**

@@ -16,14 +16,33 @@ import type { Provider } from "./model.ts";
  */
 const REFUSAL_MS = 1_000;
 
-export type Deadlines = ReturnType<typeof createDeadlines>;
+export interface Deadlines {
+  /** The request was sent: first_token_ms begins. */
+  sent(): void;
+  /** A piece of the reply came: idle_ms begins anew. */
+  streaming(): void;
+  /** Content came after the finish_reason: closing_ms begins anew. */
+  closing(): void;
+  /**
+   * Nothing is expected of the provider for now, because the client has no room or the reply is
+   * complete.
+   */
+  pause(): void;
+  /**
+   * The provider refused: only the body of the refusal is bounded. If it comes too late, the
+   * attempt fails with `error`.
+   */
+  refused(error: () => ProviderError): void;
+  /** Stops all of them. */
+  clear(): void;
+}
 
 /** `expire` is called with the error of the deadline that is over. */
 export function createDeadlines(
   clock: Clock,
   { timeouts, attemptMs }: Pick<Provider, "timeouts" | "attemptMs">,
   expire: (error: ProviderError) => void,
-) {
+): Deadlines {
   let total: Timer | undefined;
   let current: Timer | undefined;
   let currentName = "";
@@ -58,23 +77,15 @@ export function createDeadlines(
 
   if (attemptMs !== undefined) total = start("total_ms", attemptMs);
   return {
-    /** The request was sent: first_token_ms begins. */
     sent: (): void => restart("first_token_ms"),
-    /** A piece of the reply came: idle_ms begins anew. */
     streaming: (): void => restart("idle_ms"),
-    /** Content came after the finish_reason: closing_ms begins anew. */
     closing: (): void => restart("closing_ms"),
     pause,
-    /**
-     * The provider refused: only the body of the refusal is bounded. If it comes too late, the
-     * attempt fails with `error`.
-     */
     refused(error: () => ProviderError): void {
       pause();
       total?.cancel();
       total = clock.after(REFUSAL_MS, () => expire(error()));
     },
-    /** Stops all of them. */
     clear(): void {
       pause();
       total?.cancel();

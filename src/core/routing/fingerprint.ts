@@ -14,9 +14,13 @@ export type Fingerprint = (parts: readonly (string | number)[]) => string;
  */
 export function createFingerprint(readKey: () => Buffer = () => randomBytes(32)): Fingerprint {
   let key: Buffer | undefined;
+  /** By the parts as text: they are those of the models that were ever configured. */
+  const known = new Map<string, string>();
   return (parts) => {
     key ??= readKey();
-    const hash = createHmac("sha256", key).update(JSON.stringify(parts));
-    return `fp_${hash.digest("hex").slice(0, DIGITS)}`;
+    const text = JSON.stringify(parts);
+    const hash = known.get(text) ?? createHmac("sha256", key).update(text).digest("hex");
+    known.set(text, hash);
+    return `fp_${hash.slice(0, DIGITS)}`;
   };
 }

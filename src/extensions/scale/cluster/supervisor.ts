@@ -76,7 +76,8 @@ export function createSupervisor(
     drain,
     reload(config, loaded) {
       assertFits(config, initial);
-      install(loaded).filled(slots.secure)?.(config, "server"); // throws if the certificate cannot be used
+      // Throws if the certificate cannot be used.
+      install(loaded).filled(slots.secure)?.(config, "server");
       current = config;
       pool.configure(messageOf(config, loaded));
     },
