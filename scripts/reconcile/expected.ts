@@ -60,10 +60,12 @@ export function expectations(
   status: string,
   call: Call | undefined,
   asked: Asked,
+  isReference: boolean,
 ): readonly Expected[] {
   if (status === "interrupted" || !call) return status === "completed" ? [] : [NONE];
   if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
-  if (status === "cancelled") return whereLeft(call, asked);
+  // The reference edition bills nothing of a request whose client left before any of the reply came.
+  if (status === "cancelled") return [...whereLeft(call, asked), ...(isReference ? [NONE] : [])];
   if (call.finished) return [];
   // Nothing of a held stream was shown, so that a broken one costs nothing.
   if (call.refused || asked.model === HELD) return [NONE];

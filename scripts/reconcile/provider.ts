@@ -214,7 +214,8 @@ interface Body {
   readonly max_completion_tokens?: number;
 }
 
-export async function startProvider(random: Random): Promise<Provider> {
+/** `isReference`: no figures are stated that the reference edition does not read. */
+export async function startProvider(random: Random, isReference = false): Promise<Provider> {
   const ledger = new Map<number, Call[]>();
 
   async function take(path: string, text: string, res: http.ServerResponse): Promise<void> {
@@ -239,7 +240,8 @@ export async function startProvider(random: Random): Promise<Provider> {
       orderly: false,
     };
     ledger.set(call.serial, [...(ledger.get(call.serial) ?? []), call]);
-    const counts = figures(random, Number(found[2]), bound);
+    const drawn = figures(random, Number(found[2]), bound);
+    const counts = isReference ? { ...drawn, write1h: 0 } : drawn;
     const wire = isAnthropic ? anthropicWire : openaiWire;
     // A continuation begins with the blank that was left out, and with no word that was there.
     const other = () => ` ${random.between(100_000, 999_999)} `;
