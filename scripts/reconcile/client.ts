@@ -61,6 +61,7 @@ interface Plan {
 const PADDING = "Überall 李 steht etwas anderes. ";
 
 function createPlanner({ random, between, pick }: Random, isReference: boolean) {
+  const messagesShare = isReference ? 0 : 0.15;
   const drawn = KEYS.flatMap((key) => Array.from({ length: key.weight }, () => key));
   let serials = 0;
 
@@ -84,7 +85,7 @@ function createPlanner({ random, between, pick }: Random, isReference: boolean) 
       (_, size) => `/${size.padStart(4, "0")}#`,
     );
     const stream = random() < 0.55;
-    const api = random() < 0.15 && !isReference ? "messages" : "chat";
+    const api = random() < messagesShare ? "messages" : "chat";
     const isBounded = key.bounded || api === "messages" || random() < 0.4;
     const maxTokens = isBounded ? between(40, 300) : undefined;
     const model = pick(namesOf(key, isReference));
