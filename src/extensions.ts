@@ -3,8 +3,11 @@
 // that in which their parts of a gateway are opened.
 import type { ExtensionEntry } from "./config/extension.ts";
 
-/** `when` is absent: it is loaded whenever a gateway serves. */
-const entry = (
+/**
+ * `when` is absent: it is loaded whenever a gateway serves. Exported, because nothing uses it in a
+ * table without entries.
+ */
+export const entry = (
   name: string,
   load: ExtensionEntry["load"],
   when: Omit<ExtensionEntry, "name" | "load"> = { serves: true },
