@@ -119,17 +119,15 @@ function unsupportedTraits(
   dialect = "openai",
 ): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
-  const { thinkingSwitches = [], unsupported = [] } = formats.dialects.get(dialect) ?? {};
-  const has = (names: readonly string[], value: unknown): boolean =>
-    names.some((name) => name === value);
-  const isKnown = [...formats.dialects.values()].some((definition) =>
-    has(definition.thinkingSwitches, thinking),
+  const own = formats.dialects.get(dialect);
+  const known: readonly unknown[] = own?.thinkingSwitches ?? [];
+  const unsupported: readonly unknown[] = own?.unsupported ?? [];
+  const all: readonly unknown[] = [...formats.dialects.values()].flatMap(
+    (definition) => definition.thinkingSwitches,
   );
-  if (isKnown && !has(thinkingSwitches, thinking)) {
-    const known = thinkingSwitches.join(", ");
-    issues.push(invalid([...path, "thinking"], `the ${dialect} dialect knows ${known}`));
-  }
-  const at = asArray(supports).findIndex((name) => has(unsupported, name));
+  if (all.includes(thinking) && !known.includes(thinking))
+    issues.push(invalid([...path, "thinking"], `the ${dialect} dialect knows ${known.join(", ")}`));
+  const at = asArray(supports).findIndex((name) => unsupported.includes(name));
   if (at !== -1)
     issues.push(invalid([...path, "supports", at], `the ${dialect} dialect does not know it`));
   return issues;
