@@ -44,7 +44,7 @@ const REFERENCE = ["operations/keys", "money/books", "money/billing"];
 
 /** The text of src/extensions.ts in the reference edition. */
 export const referenceTable = (): string =>
-  withEntries(readFileSync(join(SRC, "extensions.ts"), "utf8"), (path) => REFERENCE.includes(path));
+  withEntries(readFileSync("src/extensions.ts", "utf8"), (path) => REFERENCE.includes(path));
 
 const referenceExtensions: Plugin = {
   name: "reference-extensions",
@@ -59,7 +59,7 @@ const referenceExtensions: Plugin = {
 /** How the reference edition is made. */
 export const REFERENCE_EDITION = {
   ...ONE_FILE,
-  entryPoints: { "chat-gateway-core": join(SRC, "main.ts") },
+  entryPoints: { "chat-gateway-core": "src/main.ts" },
   define: {},
   plugins: [referenceExtensions],
 };
