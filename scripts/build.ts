@@ -1,10 +1,10 @@
 // Writes the gateway and its conformance suite as one file each, for plain Node:
-// dist/chat-gateway.mjs and dist/conformance.mjs (`npm run build`). With --core it writes the core
-// alone, without any extension: dist/chat-gateway-core.mjs (`npm run build:core`).
+// dist/chat-gateway.mjs and dist/conformance.mjs (`npm run build`). With --core it writes the
+// reference edition, the core with created keys, books and bills: dist/chat-gateway-core.mjs
+// (`npm run build:core`).
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
-import { extensions } from "../src/extensions.ts";
 
 const SRC = resolve(import.meta.dirname, "../src");
 
@@ -29,19 +29,29 @@ export const ONE_FILE = {
   define: { EMBEDDED_TEXTS: JSON.stringify(texts) },
 } as const;
 
-/** The extensions of the reference edition: what the contract speaks of beyond the core. */
-const REFERENCE = ["keys", "books", "billing"];
+/** An entry of src/extensions.ts, on one line or on several. */
+const ENTRY = /^ {2}entry\(.*\),\n|^ {2}entry\(.*\n(?: {4}.*\n)+ {2}\}\),\n/gm;
 
-/** Puts those extensions alone into src/extensions.ts. */
+/** The text of src/extensions.ts with some of its entries. `path`: `money/books`. */
+export const withEntries = (table: string, isKept: (path: string) => boolean): string =>
+  table.replace(ENTRY, (entry) => {
+    const [, path = ""] = /import\("\.\/extensions\/(.+)\/index\.ts"\)/.exec(entry) ?? [];
+    return isKept(path) ? entry : "";
+  });
+
+/** The extensions of the reference edition: what the contract speaks of beyond the core. */
+const REFERENCE = ["operations/keys", "money/books", "money/billing"];
+
+/** The text of src/extensions.ts in the reference edition. */
+export const referenceTable = (): string =>
+  withEntries(readFileSync("src/extensions.ts", "utf8"), (path) => REFERENCE.includes(path));
+
 const referenceExtensions: Plugin = {
   name: "reference-extensions",
   setup({ onLoad }) {
-    const rows = extensions
-      .filter(({ name }) => REFERENCE.includes(name))
-      .map(({ load, ...row }) => `{ ...${JSON.stringify(row)}, load: ${load.toString()} }`);
     onLoad({ filter: /[\\/]src[\\/]extensions\.ts$/ }, () => ({
-      contents: `export const extensions = [${rows.join(", ")}];`,
-      resolveDir: SRC,
+      contents: referenceTable(),
+      loader: "ts",
     }));
   },
 };

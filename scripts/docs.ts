@@ -218,7 +218,10 @@ function metricsTable(): string {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   for (const name of readdirSync(MANUAL).filter((file) => file.endsWith(".md")))
     update(new URL(name, MANUAL), withTables);
-  update(new URL("../README.md", import.meta.url), withSize);
+  const size = await sizeText();
+  update(new URL("../README.md", import.meta.url), (text) =>
+    text.replace(/(<!-- size -->\n)[^<]*/, (_, start: string) => `${start}${size}\n`),
+  );
 }
 
 function update(file: URL, change: (text: string) => string): void {
@@ -227,8 +230,4 @@ function update(file: URL, change: (text: string) => string): void {
   if (updated === text) return;
   writeFileSync(file, updated);
   console.log(`written: ${file.pathname}`);
-}
-
-function withSize(text: string): string {
-  return text.replace(/(<!-- size -->\n)[^<]*/, (_, start: string) => `${start}${sizeText()}\n`);
 }

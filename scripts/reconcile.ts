@@ -1,6 +1,7 @@
 // Proves the gateway's bill to the pico-unit against the ledger of a provider of our own: `npm run
 // build && node --import tsx scripts/reconcile.ts [--requests 20000] [--seed N] [--postgres]
-// [--redis] [--self-test]`. Exit 1 if anything differs. See scripts/reconcile.
+// [--redis] [--self-test]`. Exit 1 if anything differs. With --core it proves the bill of the
+// reference edition, which `npm run build:core` makes. See scripts/reconcile.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,13 +20,15 @@ const { values } = parseArgs({
     seed: { type: "string" },
     postgres: { type: "boolean", default: false },
     redis: { type: "boolean", default: false },
+    core: { type: "boolean", default: false },
     "self-test": { type: "boolean", default: false },
   },
 });
 const requests = Math.min(200_000, Number(values.requests));
 const seed = Number(values.seed ?? Date.now() % 1_000_000);
-const built = resolve("dist/chat-gateway.mjs");
-if (!existsSync(built)) throw new Error("there is no dist/chat-gateway.mjs: run npm run build");
+const name = values.core ? "chat-gateway-core" : "chat-gateway";
+const built = resolve(`dist/${name}.mjs`);
+if (!existsSync(built)) throw new Error(`there is no ${built}: run npm run build or build:core`);
 const missing = (values.postgres && noPostgres()) || (values.redis && noRedis());
 if (missing) throw new Error(missing);
 
@@ -40,6 +43,7 @@ try {
     folder,
     requests,
     seed,
+    isReference: values.core,
     postgres,
     redis,
     progress: (text) => console.log(`  ${text}`),

@@ -1,7 +1,9 @@
 // The size of the sources: lines of code as Biome formats them at 100 columns, without blank lines
 // and comments. README.md states it; `npm run docs` writes it there, and a test compares.
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { build } from "esbuild";
+import { REFERENCE_EDITION, referenceTable } from "./build.ts";
 
 /** The most lines of code that src/core may have: what can be read in an evening. */
 export const CORE_CEILING = 5_000;
@@ -18,20 +20,32 @@ export const isCode = (line: string): boolean => !/^\s*($|\/\/|\/\*|\*)/.test(li
 export const sourcesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
 
-export function sizeOf(folder: string): Size {
-  const files = sourcesIn(folder);
-  const lines = files.map(
-    (name) => readFileSync(join(folder, name), "utf8").split("\n").filter(isCode).length,
+const sizeOfTexts = (texts: readonly string[]): Size => ({
+  files: texts.length,
+  lines: texts.reduce((sum, text) => sum + text.split("\n").filter(isCode).length, 0),
+});
+
+export const sizeOf = (folder: string): Size =>
+  sizeOfTexts(sourcesIn(folder).map((name) => readFileSync(join(folder, name), "utf8")));
+
+/** All TypeScript files that are bundled into the reference edition. */
+export async function sizeOfReference(): Promise<Size> {
+  const { metafile } = await build({ ...REFERENCE_EDITION, write: false, metafile: true });
+  const sources = Object.keys(metafile.inputs).filter((path) => path.endsWith(".ts"));
+  return sizeOfTexts(
+    sources.map((path) =>
+      basename(path) === "extensions.ts" ? referenceTable() : readFileSync(path, "utf8"),
+    ),
   );
-  return { files: files.length, lines: lines.reduce((sum, count) => sum + count, 0) };
 }
 
-/** The sentence of README.md that states the sizes. */
-export function sizeText(): string {
-  return `${part("src/core")}; ${part("src/extensions")}.`;
+/** The sentences of README.md that state the sizes. */
+export async function sizeText(): Promise<string> {
+  const parts = ["src/core", "src/extensions"].map((folder) =>
+    part(`\`${folder}\``, sizeOf(folder)),
+  );
+  return `${parts.join("; ")}.\n${part("The reference edition", await sizeOfReference())}.`;
 }
 
-function part(folder: string): string {
-  const { files, lines } = sizeOf(folder);
-  return `\`${folder}\` has ${lines.toLocaleString("en")} lines of code in ${files} files`;
-}
+const part = (name: string, { files, lines }: Size): string =>
+  `${name} has ${lines.toLocaleString("en")} lines of code in ${files} files`;

@@ -3,72 +3,55 @@
 // that in which their parts of a gateway are opened.
 import type { ExtensionEntry } from "./config/extension.ts";
 
+/**
+ * `when` is absent: it is loaded whenever a gateway serves. Exported, because nothing uses it in a
+ * table without entries.
+ */
+export const entry = (
+  name: string,
+  load: ExtensionEntry["load"],
+  when: Omit<ExtensionEntry, "name" | "load"> = { serves: true },
+): ExtensionEntry => ({ ...when, name, load });
+
 export const extensions: readonly ExtensionEntry[] = [
-  {
-    name: "config-checks",
+  entry("config-checks", () => import("./extensions/operations/config-checks/index.ts"), {
     checks: true,
-    load: () => import("./extensions/operations/config-checks/index.ts"),
-  },
-  { name: "init", commands: ["init"], load: () => import("./extensions/operations/init/index.ts") },
-  {
-    name: "commands",
+  }),
+  entry("init", () => import("./extensions/operations/init/index.ts"), { commands: ["init"] }),
+  entry("commands", () => import("./extensions/operations/commands/index.ts"), {
     commands: ["check", "explain"],
-    load: () => import("./extensions/operations/commands/index.ts"),
-  },
-  {
-    name: "status",
+  }),
+  entry("status", () => import("./extensions/operations/status/index.ts"), {
     commands: ["status", "top"],
-    load: () => import("./extensions/operations/status/index.ts"),
-  },
-  {
-    name: "keys",
+  }),
+  entry("keys", () => import("./extensions/operations/keys/index.ts"), {
     commands: ["keys create", "keys list", "keys revoke"],
     serves: true,
-    load: () => import("./extensions/operations/keys/index.ts"),
-  },
-  {
-    name: "admin-keys",
-    serves: true,
-    load: () => import("./extensions/operations/admin-keys/index.ts"),
-  },
-  {
-    // Before the books: parts are closed in the reverse order, and the last requests are settled
-    // when the books close.
-    name: "telemetry",
+  }),
+  entry("admin-keys", () => import("./extensions/operations/admin-keys/index.ts")),
+  // Before the books: parts are closed in the reverse order, and the last requests are settled
+  // when the books close.
+  entry("telemetry", () => import("./extensions/operations/telemetry/index.ts"), {
     settings: ["telemetry"],
-    load: () => import("./extensions/operations/telemetry/index.ts"),
-  },
-  {
-    name: "books",
+  }),
+  entry("books", () => import("./extensions/money/books/index.ts"), {
     settings: ["spend", "usage"],
     commands: ["usage sync"],
     serves: true,
-    load: () => import("./extensions/money/books/index.ts"),
-  },
-  {
-    // Before the APIs, so that what their guards refuse has its headers too.
-    name: "cors",
-    settings: ["server.cors"],
-    load: () => import("./extensions/apis/cors/index.ts"),
-  },
-  {
-    name: "client-apis",
+  }),
+  // Before the APIs, so that what their guards refuse has its headers too.
+  entry("cors", () => import("./extensions/apis/cors/index.ts"), { settings: ["server.cors"] }),
+  entry("client-apis", () => import("./extensions/apis/client-apis/index.ts"), {
     settings: ["apis"],
-    load: () => import("./extensions/apis/client-apis/index.ts"),
-  },
-  {
-    name: "messages-api",
+  }),
+  entry("messages-api", () => import("./extensions/apis/messages-api/index.ts"), {
     settings: ["apis"],
-    load: () => import("./extensions/apis/messages-api/index.ts"),
-  },
-  {
-    name: "responses-api",
+  }),
+  entry("responses-api", () => import("./extensions/apis/responses-api/index.ts"), {
     settings: ["apis"],
-    load: () => import("./extensions/apis/responses-api/index.ts"),
-  },
-  {
-    // After the books, which have settled by then what a dead process left open.
-    name: "budgets",
+  }),
+  // After the books, which have settled by then what a dead process left open.
+  entry("budgets", () => import("./extensions/money/budgets/index.ts"), {
     settings: [
       "accounts.*.budget",
       "accounts.*.tokens_per_minute",
@@ -78,185 +61,94 @@ export const extensions: readonly ExtensionEntry[] = [
     ],
     commands: ["budget show"],
     serves: true,
-    load: () => import("./extensions/money/budgets/index.ts"),
-  },
-  {
-    name: "shared-budgets",
+  }),
+  entry("shared-budgets", () => import("./extensions/money/shared-budgets/index.ts"), {
     loadUnless: { setting: "limits.store", value: "memory" },
-    load: () => import("./extensions/money/shared-budgets/index.ts"),
-  },
-  { name: "model-list", serves: true, load: () => import("./extensions/apis/model-list/index.ts") },
-  {
-    // Around recovery: it recognises a conversation by what the client sent, without the beginning
-    // of an answer that recovery asks a model to continue.
-    name: "sticky",
+  }),
+  entry("model-list", () => import("./extensions/apis/model-list/index.ts")),
+  entry("sticky", () => import("./extensions/routing/sticky/index.ts"), {
     settings: ["aliases.*.sticky"],
-    load: () => import("./extensions/routing/sticky/index.ts"),
-  },
-  {
-    // Around all that follow, so that a stream that is continued passes through them again.
-    name: "recovery",
+  }),
+  entry("recovery", () => import("./extensions/routing/recovery/index.ts"), {
     settings: ["aliases.*.recovery", "models.*.recovery", "retry.max_recoveries"],
-    load: () => import("./extensions/routing/recovery/index.ts"),
-  },
-  {
-    name: "patience",
+  }),
+  entry("patience", () => import("./extensions/routing/patience/index.ts"), {
     settings: ["aliases.*.timeouts", "models.*.timeouts"],
-    load: () => import("./extensions/routing/patience/index.ts"),
-  },
-  {
-    name: "chat-fields",
-    serves: true,
-    load: () => import("./extensions/apis/chat-fields/index.ts"),
-  },
-  {
-    name: "cache-marks",
-    serves: true,
-    load: () => import("./extensions/providers/cache-marks/index.ts"),
-  },
-  { name: "openapi", serves: true, load: () => import("./extensions/apis/openapi/index.ts") },
-  { name: "breaker", serves: true, load: () => import("./extensions/routing/breaker/index.ts") },
-  {
-    name: "capabilities",
-    serves: true,
-    load: () => import("./extensions/routing/capabilities/index.ts"),
-  },
-  {
-    name: "context-room",
-    serves: true,
-    load: () => import("./extensions/routing/context-room/index.ts"),
-  },
-  {
-    name: "left-streams",
-    serves: true,
-    load: () => import("./extensions/routing/left-streams/index.ts"),
-  },
-  {
-    name: "billing",
+  }),
+  entry("chat-fields", () => import("./extensions/apis/chat-fields/index.ts")),
+  entry("cache-marks", () => import("./extensions/providers/cache-marks/index.ts")),
+  entry("openapi", () => import("./extensions/apis/openapi/index.ts")),
+  entry("breaker", () => import("./extensions/routing/breaker/index.ts")),
+  entry("capabilities", () => import("./extensions/routing/capabilities/index.ts")),
+  entry("context-room", () => import("./extensions/routing/context-room/index.ts")),
+  entry("left-streams", () => import("./extensions/routing/left-streams/index.ts")),
+  entry("billing", () => import("./extensions/money/billing/index.ts"), {
     commands: ["billing statement", "billing trace"],
-    serves: true,
-    load: () => import("./extensions/money/billing/index.ts"),
-  },
-  { name: "costs", serves: true, load: () => import("./extensions/operations/costs/index.ts") },
-  { name: "receipts", serves: true, load: () => import("./extensions/money/receipts/index.ts") },
-  {
-    name: "seals",
+  }),
+  entry("costs", () => import("./extensions/operations/costs/index.ts")),
+  entry("receipts", () => import("./extensions/money/receipts/index.ts")),
+  entry("seals", () => import("./extensions/money/seals/index.ts"), {
     settings: ["seals"],
     commands: ["seal head", "seal public-key", "seal verify"],
     serves: true,
-    load: () => import("./extensions/money/seals/index.ts"),
-  },
-  {
-    name: "audit",
+  }),
+  entry("audit", () => import("./extensions/money/audit/index.ts"), {
     commands: ["audit", "books rebuild"],
-    load: () => import("./extensions/money/audit/index.ts"),
-  },
-  {
-    name: "postgres",
+  }),
+  entry("postgres", () => import("./extensions/money/postgres/index.ts"), {
     loadUnless: { setting: "usage.store", value: "file" },
-    load: () => import("./extensions/money/postgres/index.ts"),
-  },
-  {
-    name: "fingerprint",
-    serves: true,
-    load: () => import("./extensions/apis/fingerprint/index.ts"),
-  },
-  { name: "reload", serves: true, load: () => import("./extensions/operations/reload/index.ts") },
-  {
-    name: "pooled-client",
+  }),
+  entry("fingerprint", () => import("./extensions/apis/fingerprint/index.ts")),
+  entry("reload", () => import("./extensions/operations/reload/index.ts")),
+  entry("pooled-client", () => import("./extensions/providers/pooled-client/index.ts"), {
     settings: ["upstream"],
     serves: true,
-    load: () => import("./extensions/providers/pooled-client/index.ts"),
-  },
-  {
-    name: "redis",
+  }),
+  entry("redis", () => import("./extensions/scale/redis/index.ts"), {
     settings: ["limits.on_error"],
     loadUnless: { setting: "limits.store", value: "memory" },
-    load: () => import("./extensions/scale/redis/index.ts"),
-  },
-  {
-    name: "installation",
-    serves: true,
-    load: () => import("./extensions/scale/installation/index.ts"),
-  },
-  {
-    name: "media-tokens",
-    serves: true,
-    load: () => import("./extensions/providers/media-tokens/index.ts"),
-  },
-  {
-    name: "pipelining",
-    serves: true,
-    load: () => import("./extensions/bounds/pipelining/index.ts"),
-  },
-  {
-    name: "capacity",
+  }),
+  entry("installation", () => import("./extensions/scale/installation/index.ts")),
+  entry("media-tokens", () => import("./extensions/providers/media-tokens/index.ts")),
+  entry("pipelining", () => import("./extensions/bounds/pipelining/index.ts")),
+  entry("capacity", () => import("./extensions/bounds/capacity/index.ts"), {
     settings: ["server.max_bytes_in_flight", "server.max_connections"],
     serves: true,
-    load: () => import("./extensions/bounds/capacity/index.ts"),
-  },
-  {
-    name: "json-bounds",
-    serves: true,
-    load: () => import("./extensions/bounds/json-bounds/index.ts"),
-  },
-  {
-    name: "log-bounds",
-    serves: true,
-    load: () => import("./extensions/bounds/log-bounds/index.ts"),
-  },
-  { name: "redaction", serves: true, load: () => import("./extensions/bounds/redaction/index.ts") },
-  { name: "history", serves: true, load: () => import("./extensions/operations/history/index.ts") },
-  { name: "metrics", serves: true, load: () => import("./extensions/operations/metrics/index.ts") },
-  {
-    name: "tls",
+  }),
+  entry("json-bounds", () => import("./extensions/bounds/json-bounds/index.ts")),
+  entry("log-bounds", () => import("./extensions/bounds/log-bounds/index.ts")),
+  entry("redaction", () => import("./extensions/bounds/redaction/index.ts")),
+  entry("history", () => import("./extensions/operations/history/index.ts")),
+  entry("metrics", () => import("./extensions/operations/metrics/index.ts")),
+  entry("tls", () => import("./extensions/bounds/tls/index.ts"), {
     settings: ["server.tls", "admin.tls"],
-    load: () => import("./extensions/bounds/tls/index.ts"),
-  },
-  {
-    name: "cluster",
+  }),
+  entry("cluster", () => import("./extensions/scale/cluster/index.ts"), {
     settings: ["server.workers"],
     startsProcesses: true,
-    load: () => import("./extensions/scale/cluster/index.ts"),
-  },
-  {
-    name: "compatible",
+  }),
+  entry("compatible", () => import("./extensions/providers/compatible/index.ts"), {
     dialects: ["openai"],
-    load: () => import("./extensions/providers/compatible/index.ts"),
-  },
-  {
-    name: "anthropic",
+  }),
+  entry("anthropic", () => import("./extensions/providers/anthropic/index.ts"), {
     dialects: ["anthropic"],
-    load: () => import("./extensions/providers/anthropic/index.ts"),
-  },
-  {
-    name: "gemini",
-    dialects: ["gemini"],
-    load: () => import("./extensions/providers/gemini/index.ts"),
-  },
-  {
-    name: "demo",
+  }),
+  entry("gemini", () => import("./extensions/providers/gemini/index.ts"), { dialects: ["gemini"] }),
+  entry("demo", () => import("./extensions/providers/demo/index.ts"), {
     settings: ["providers.*.pace_ms"],
     dialects: ["demo"],
     hasConfig: true,
-    load: () => import("./extensions/providers/demo/index.ts"),
-  },
-  {
-    name: "manual",
+  }),
+  entry("manual", () => import("./extensions/operations/manual/index.ts"), {
     hasManual: true,
     serves: true,
-    load: () => import("./extensions/operations/manual/index.ts"),
-  },
-  { name: "console", serves: true, load: () => import("./extensions/operations/console/index.ts") },
-  {
-    name: "admin",
+  }),
+  entry("console", () => import("./extensions/operations/console/index.ts")),
+  entry("admin", () => import("./extensions/operations/admin/index.ts"), {
     settings: ["admin"],
     serves: true,
-    load: () => import("./extensions/operations/admin/index.ts"),
-  },
-  {
-    name: "metrics-listener",
+  }),
+  entry("metrics-listener", () => import("./extensions/operations/metrics-listener/index.ts"), {
     settings: ["admin.metrics"],
-    load: () => import("./extensions/operations/metrics-listener/index.ts"),
-  },
+  }),
 ];

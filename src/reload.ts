@@ -85,7 +85,12 @@ export function createReloader(
   // knows, must not creep back in.
   let file = options.file;
   let last = Promise.resolve();
-  const watchSecrets = createSecretWatch(watch, again);
+  let watchers: readonly { close(): void }[] = [];
+
+  function watchSecrets(secretFiles: SecretFiles): void {
+    for (const watcher of watchers) watcher.close();
+    watchers = secretFiles.all().map(({ path, state }) => watch(path, state, again));
+  }
 
   async function reload(): Promise<void> {
     const secretFiles = secretFilesBeside(file);
@@ -106,24 +111,6 @@ export function createReloader(
 
   if (options.secretFiles) watchSecrets(options.secretFiles);
   return again;
-}
-
-/** Watches the files of secrets of one configuration after the other. */
-function createSecretWatch(
-  watch: Watch,
-  changed: () => Promise<void>,
-): (secretFiles: SecretFiles) => void {
-  const watched = new Map<string, { close(): void }>();
-  return (secretFiles) => {
-    const files = new Map(secretFiles.all().map(({ path, state }) => [path, state]));
-    for (const [path, watcher] of watched) {
-      if (files.has(path)) continue;
-      watcher.close();
-      watched.delete(path);
-    }
-    for (const [path, state] of files)
-      if (!watched.has(path)) watched.set(path, watch(path, state, changed));
-  };
 }
 
 /**

@@ -8,7 +8,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
-import { ONE_FILE } from "../scripts/build.ts";
+import { ONE_FILE, withEntries } from "../scripts/build.ts";
 import { extensionFolders as names, extensionOf } from "./support/extensions.ts";
 import { folder } from "./support/folder.ts";
 import { importsOf, sourcesIn } from "./support/imports.ts";
@@ -32,15 +32,6 @@ function withDependents(name: string): ReadonlySet<string> {
   return deleted;
 }
 
-/** An entry of src/extensions.ts: an object on one line or on several. */
-const ENTRY = /^ {2}\{.*\},\n|^ {2}\{\n(?: {4}.*\n)+ {2}\},\n/gm;
-
-const withoutEntries = (table: string, deleted: ReadonlySet<string>): string =>
-  table.replace(ENTRY, (entry) => {
-    const [, name = ""] = /import\("\.\/extensions\/(.+)\/index\.ts"\)/.exec(entry) ?? [];
-    return deleted.has(name) ? "" : entry;
-  });
-
 /** A copy of the project without these extensions. */
 function copyWithout(deleted: ReadonlySet<string>): string {
   const place = folder();
@@ -50,7 +41,7 @@ function copyWithout(deleted: ReadonlySet<string>): string {
   for (const name of deleted)
     rmSync(join(place, "src/extensions", name), { recursive: true, force: true });
   const table = join(place, "src/extensions.ts");
-  const text = withoutEntries(readFileSync(table, "utf8"), deleted);
+  const text = withEntries(readFileSync(table, "utf8"), (name) => !deleted.has(name));
   for (const name of deleted) assert.ok(!text.includes(`extensions/${name}/`), `${name} is named`);
   writeFileSync(table, text);
   return place;

@@ -5,7 +5,14 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { CORE_CEILING, isCode, sizeOf, sourcesIn } from "../scripts/size.ts";
+import {
+  CORE_CEILING,
+  isCode,
+  sizeOf,
+  sizeOfReference,
+  sourcesIn,
+  type Size,
+} from "../scripts/size.ts";
 
 const sources = sourcesIn("src").map((name) => ({
   name,
@@ -38,25 +45,26 @@ function citationsIn(text: string): { readonly page: string; readonly section: s
  */
 const TOLERANCE = 0.05;
 
-/** The number of lines that the README states for a folder. */
-function statedLines(folder: string): number {
+function assertStated(name: string, { lines }: Size): void {
   const readme = readFileSync("README.md", "utf8");
-  const stated = new RegExp(`\`${folder}\` has ([\\d,]+) lines of code`).exec(readme);
-  assert.ok(stated, `README.md states the size of ${folder}`);
-  return Number(stated[1]!.replaceAll(",", ""));
+  const [, figure] = new RegExp(`${name} has ([\\d,]+) lines of code`).exec(readme) ?? [];
+  assert.ok(figure, `README.md states the size of ${name}`);
+  assert.ok(
+    Math.abs(Number(figure.replaceAll(",", "")) / lines - 1) < TOLERANCE,
+    `${name} has ${lines} lines of code, README.md states ${figure}: run npm run docs`,
+  );
 }
 
 describe("promises", () => {
   for (const folder of ["src/core", "src/extensions"]) {
     it(`README.md states the size of ${folder} within 5 %`, () => {
-      const { lines } = sizeOf(folder);
-      const stated = statedLines(folder);
-      assert.ok(
-        Math.abs(stated / lines - 1) < TOLERANCE,
-        `${folder} has ${lines} lines of code, README.md states ${stated}: run npm run docs`,
-      );
+      assertStated(`\`${folder}\``, sizeOf(folder));
     });
   }
+
+  it("README.md states the size of the reference edition within 5 %", async () => {
+    assertStated("The reference edition", await sizeOfReference());
+  });
 
   it("src/core has fewer lines of code than README.md promises", () => {
     const promised = CORE_CEILING.toLocaleString("en");

@@ -5,7 +5,7 @@ import http from "node:http";
 import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
 import { type Verdict, verdictOn } from "./verdict.ts";
-import { type Key, KEYS } from "./plan.ts";
+import { type Key, KEYS, namesOf } from "./plan.ts";
 import { type Random, UNANSWERED } from "./provider.ts";
 
 /** What a client sent, and what came of it. */
@@ -60,7 +60,8 @@ interface Plan {
 
 const PADDING = "Überall 李 steht etwas anderes. ";
 
-function createPlanner({ random, between, pick }: Random) {
+function createPlanner({ random, between, pick }: Random, isReference: boolean) {
+  const messagesShare = isReference ? 0 : 0.15;
   const drawn = KEYS.flatMap((key) => Array.from({ length: key.weight }, () => key));
   let serials = 0;
 
@@ -84,10 +85,10 @@ function createPlanner({ random, between, pick }: Random) {
       (_, size) => `/${size.padStart(4, "0")}#`,
     );
     const stream = random() < 0.55;
-    const api = random() < 0.15 ? "messages" : "chat";
+    const api = random() < messagesShare ? "messages" : "chat";
     const isBounded = key.bounded || api === "messages" || random() < 0.4;
     const maxTokens = isBounded ? between(40, 300) : undefined;
-    const model = pick(key.names);
+    const model = pick(namesOf(key, isReference));
     const body = JSON.stringify({
       model,
       messages: [{ role: "user", content }],
@@ -187,9 +188,9 @@ export interface Crowd {
   stop(): Promise<void>;
 }
 
-/** `between` tells how many clients each gateway has. */
-export function createCrowds(random: Random) {
-  const plan = createPlanner(random);
+/** `clients`: how many each gateway has. `isReference`: as Phase.isReference. */
+export function createCrowds(random: Random, isReference = false) {
+  const plan = createPlanner(random, isReference);
   return (gateways: number, clients: number): Crowd => {
     const asked: Asked[] = [];
     const waiting: { readonly count: number; readonly go: () => void }[] = [];

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
 import { emptyEstate, readFiles } from "./estate.ts";
-import type { Gateways } from "./gateways.ts";
-import type { House, Line, ReceiptAnswer } from "./house.ts";
+import type { Gateway, Gateways } from "./gateways.ts";
+import type { Estate, House, Line, ReceiptAnswer } from "./house.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
@@ -76,6 +76,10 @@ export async function collectRunning(
   random: Random,
   receipts: number,
 ): Promise<void> {
+  if (house.isReference) {
+    house.estates.push(...gateways.list.map(emptyEstate));
+    return;
+  }
   const live = await until(
     async () => {
       const all = await Promise.all(
@@ -102,6 +106,7 @@ export async function collectAtRest(
     const estate = house.estates[gateway.number]!;
     estate.heads.push(...middle.slice(gateway.number, gateway.number + 1));
     await gateways.run(gateway, "usage", "sync", "--once");
+    if (house.isReference) continue;
     estate.audit = await gateways.runJson(gateway, "audit", "--json");
     estate.publicKey = await gateways.run(gateway, "seal", "public-key");
     estate.heads.push((await gateways.run(gateway, "seal", "head")).trim());
@@ -123,22 +128,33 @@ export async function collectTomorrow(
   gateways.turnToTomorrow();
   for (const gateway of gateways.list) await gateways.run(gateway, "usage", "sync", "--once");
   await gateways.startAll();
-  await collectReceipts(gateways, house, random, { count: LATE_RECEIPTS, isLate: true });
+  if (!house.isReference)
+    await collectReceipts(gateways, house, random, { count: LATE_RECEIPTS, isLate: true });
   await gateways.stop();
   for (const gateway of gateways.list) {
     const { number, dataDir } = gateway;
     const estate = house.estates[number]!;
     await gateways.run(gateway, "usage", "sync", "--once");
-    estate.heads.push((await gateways.run(gateway, "seal", "head")).trim());
-    const keyFile = join(folder, `${number}-public-key.pem`);
-    const headFile = join(folder, `${number}-heads.json`);
-    writeFileSync(keyFile, estate.publicKey);
-    writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
-    const kept = ["--public-key", keyFile, "--head", headFile];
-    estate.verify = await gateways.runJson(gateway, "seal", "verify", ...kept, "--json");
+    if (!house.isReference) await verifySeals(gateways, gateway, estate, join(folder, `${number}`));
     readFiles(estate, dataDir);
   }
   await collectStatements(gateways, house, folder);
+}
+
+/** `beginning`: of the names of the files that the command reads. */
+async function verifySeals(
+  gateways: Gateways,
+  gateway: Gateway,
+  estate: Estate,
+  beginning: string,
+): Promise<void> {
+  estate.heads.push((await gateways.run(gateway, "seal", "head")).trim());
+  const keyFile = `${beginning}-public-key.pem`;
+  const headFile = `${beginning}-heads.json`;
+  writeFileSync(keyFile, estate.publicKey);
+  writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
+  const kept = ["--public-key", keyFile, "--head", headFile];
+  estate.verify = await gateways.runJson(gateway, "seal", "verify", ...kept, "--json");
 }
 
 async function collectStatements(gateways: Gateways, house: House, folder: string): Promise<void> {
@@ -151,6 +167,10 @@ async function collectStatements(gateways: Gateways, house: House, folder: strin
       const args = ["billing", "statement", "--account", account, "--month", month];
       const json = await gateways.runJson(gateway, ...args, "--format", "json");
       const csv = await gateways.run(gateway, ...args, "--format", "csv");
+      if (house.isReference) {
+        house.statements.push({ account, month, json, csv, sealedPrefix });
+        continue;
+      }
       const sealed = await gateways.run(gateway, ...args, "--sealed");
       const file = join(folder, "statement.json");
       writeFileSync(file, sealed);

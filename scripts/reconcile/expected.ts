@@ -55,16 +55,29 @@ export function whereLeft(call: Call, asked: Asked): readonly Expected[] {
   return [...failed, least, ...figures, ...early, bounded(call, asked)];
 }
 
+/**
+ * What else may stand in the record of the reference edition. It bills nothing of a request whose
+ * client left before any of the reply came, and Node's fetch may lose what came just before a cut.
+ */
+function referenceOnly(status: string, call: Call, asked: Asked): readonly Expected[] {
+  if (status === "cancelled") return [NONE];
+  return call.behaviour.startsWith("cut")
+    ? [NONE, figuresOf(call, asked), bounded(call, asked)]
+    : [];
+}
+
 /** What may stand in the record of a request whose last call at the provider was this. */
 export function expectations(
   status: string,
   call: Call | undefined,
   asked: Asked,
+  isReference: boolean,
 ): readonly Expected[] {
   if (status === "interrupted" || !call) return status === "completed" ? [] : [NONE];
   if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
-  if (status === "cancelled") return whereLeft(call, asked);
-  if (call.finished) return [];
+  const reference = isReference ? referenceOnly(status, call, asked) : [];
+  if (status === "cancelled") return [...whereLeft(call, asked), ...reference];
+  if (call.finished) return reference;
   // Nothing of a held stream was shown, so that a broken one costs nothing.
   if (call.refused || asked.model === HELD) return [NONE];
   return call.orderly ? [figuresOf(call, asked)] : [NONE, bounded(call, asked)];

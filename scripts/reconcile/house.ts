@@ -58,9 +58,9 @@ export interface Statement {
   csv: string;
   /** The spend_ids of the gateway that sealed it begin so: it vouches for its own requests. */
   readonly sealedPrefix: string;
-  /** The sealed statement, and `seal verify --json` of it. */
-  sealed: Line;
-  verdict: Line;
+  /** The sealed statement, and `seal verify --json` of it. Absent: nothing is sealed. */
+  sealed?: Line;
+  verdict?: Line;
 }
 
 /** The books of a phase. */
@@ -74,6 +74,8 @@ export interface Books {
 export interface House extends Books {
   readonly phase: string;
   readonly gateways: number;
+  /** As Phase.isReference. */
+  readonly isReference: boolean;
   readonly asked: Asked[];
   /** The provider's ledger, by serial number. */
   readonly calls: Map<number, Call[]>;

@@ -39,6 +39,7 @@ function eventsOf({ kills, workerKills, databaseKills, changes }: Phase, shuffle
 export const emptyHouse = (phase: Phase): House => ({
   phase: phase.name,
   gateways: phase.gateways,
+  isReference: phase.isReference === true,
   asked: [],
   calls: new Map(),
   kills: [],
@@ -62,7 +63,7 @@ async function live(
   const heads: string[] = [];
   for (const [index, event] of events.entries()) {
     await crowd.reached(Math.round(step * (index + 1)));
-    if (index === events.length >> 1)
+    if (index === events.length >> 1 && !phase.isReference)
       for (const each of gateways.list)
         heads.push((await gateways.run(each, "seal", "head")).trim());
     const gateway = random.pick(gateways.list);

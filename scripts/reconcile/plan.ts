@@ -29,6 +29,11 @@ export const HELD = "any/held";
 /** A stream that breaks is continued. */
 export const CONTINUED = "any/continued";
 const NAMES = [...MODELS, ANY, HELD, CONTINUED];
+const REFERENCE_MODELS: readonly ModelName[] = ["plain", "odd", "no hit", "free"];
+
+/** The names that the clients of a key ask for. */
+export const namesOf = ({ names }: Key, isReference: boolean): readonly string[] =>
+  isReference ? names.filter((name) => [...REFERENCE_MODELS, ANY].includes(name)) : names;
 
 /** Prices before the change and after it. A model that is absent has no price. */
 export const TABLES: readonly Readonly<Partial<Record<ModelName, Price>>>[] = [
@@ -90,6 +95,11 @@ export interface Phase {
    * gateways on one data_dir overspend them.
    */
   readonly isCrash?: boolean;
+  /**
+   * The program is the reference edition: no Anthropic, Messages API, recovery, budgets, seals,
+   * receipts and audit.
+   */
+  readonly isReference?: boolean;
   /** How often the prices change from one table to the other. */
   readonly changes: number;
   /** Addresses of the shared servers. Absent: files, and memory. */
@@ -133,8 +143,22 @@ export function phasesOf(
   return phases;
 }
 
-/** What the account `purse` may spend in a phase: less than it would. */
-export const purseOf = ({ requests }: Phase): string => (requests * 0.00007).toFixed(6);
+/** The only phase of the reference edition. */
+export const referencePhase = (requests: number): Phase => ({
+  name: "the reference edition",
+  isReference: true,
+  requests,
+  gateways: 1,
+  workers: 1,
+  kills: requests < 1_000 ? 2 : 6,
+  workerKills: 0,
+  databaseKills: 0,
+  changes: 2,
+});
+
+/** What the account `purse` may spend in a phase: less than it would, where there are budgets. */
+export const purseOf = ({ requests, isReference }: Phase): string =>
+  (isReference ? 1_000_000_000 : requests * 0.00007).toFixed(6);
 
 export interface ConfigOptions {
   readonly phase: Phase;
@@ -155,8 +179,35 @@ const budgetsOf = (phase: Phase): object => ({
   keys: KEYS.map(({ account, key, budget }) => ({ account, key, ...(budget && { budget }) })),
 });
 
+const modelsOf = (names: readonly ModelName[], table: number): object =>
+  Object.fromEntries(
+    names.map((name) => {
+      const price = TABLES[table]?.[name];
+      const provider = name === "claude" ? "claude" : "lab";
+      const prefill = name === "claude" ? "none" : "plain";
+      return [name, { provider, prefill, ...(price && { price: priceSetting(price) }) }];
+    }),
+  );
+
 /** The content of gateway.json. */
-export const configOf = ({ phase, dataDir, provider, table }: ConfigOptions): object => ({
+export const configOf = (options: ConfigOptions): object =>
+  options.phase.isReference ? referenceConfigOf(options) : wholeConfigOf(options);
+
+const referenceConfigOf = ({ dataDir, provider, table }: ConfigOptions): object => ({
+  server: { port: 0, drain_ms: 5_000 },
+  data_dir: dataDir,
+  providers: { lab: { dialect: "openai", base_url: provider } },
+  models: modelsOf(REFERENCE_MODELS, table),
+  aliases: { [ANY]: { models: ["plain", "odd", "no hit"] } },
+  keys: KEYS.map(({ account, key }) => ({ account, key })),
+  limits: { rpm: null },
+  spend: { segment_bytes: 65_536 },
+  usage: { sync_ms: 50 },
+  timeouts: { leave_ms: LEAVE_MS },
+  retry: { max_retries: 1, backoff_ms: 2 },
+});
+
+const wholeConfigOf = ({ phase, dataDir, provider, table }: ConfigOptions): object => ({
   server: { port: 0, drain_ms: 5_000, workers: phase.workers },
   admin: { port: 0 },
   apis: ["messages"],
@@ -165,14 +216,7 @@ export const configOf = ({ phase, dataDir, provider, table }: ConfigOptions): ob
     lab: { dialect: "openai", base_url: provider },
     claude: { dialect: "anthropic", base_url: provider },
   },
-  models: Object.fromEntries(
-    MODELS.map((name) => {
-      const price = TABLES[table]?.[name];
-      const provider = name === "claude" ? "claude" : "lab";
-      const prefill = name === "claude" ? "none" : "plain";
-      return [name, { provider, prefill, ...(price && { price: priceSetting(price) }) }];
-    }),
-  ),
+  models: modelsOf(MODELS, table),
   aliases: {
     [ANY]: { models: ["plain", "odd", "no hit", "claude"] },
     [HELD]: { models: ["odd", "plain"], recovery: "hold" },

@@ -88,13 +88,14 @@ interface Work {
 const WORDS = ["one ", "two ", "drei ", "vier, ", "Größe ", "李 ", "\n", "zehntausend "];
 
 /** Figures that no honest tokenizer exceeds: a token is at least a byte, and max_tokens holds. */
-function figures({ between, random }: Random, bytes: number, maxTokens: number): Counts {
+function figures({ between, random }: Random, bytes: number, maxTokens: number) {
   const prompt = between(1, bytes);
   const completion = between(1, maxTokens);
   const hit = random() < 0.5 ? between(0, prompt) : 0;
   const write = random() < 0.4 ? between(0, prompt - hit) : 0;
   const write1h = random() < 0.5 ? between(0, write) : 0;
-  return { prompt, hit, write, write1h, completion, reasoning: between(0, completion) };
+  const counts = { prompt, hit, write, write1h, completion, reasoning: between(0, completion) };
+  return { all: counts, reference: { ...counts, write1h: 0 } };
 }
 
 /** Ends the connection in the middle of the answer: what was written arrives, and then nothing. */
@@ -214,8 +215,10 @@ interface Body {
   readonly max_completion_tokens?: number;
 }
 
-export async function startProvider(random: Random): Promise<Provider> {
+/** `isReference`: no figures are stated that the reference edition does not read. */
+export async function startProvider(random: Random, isReference = false): Promise<Provider> {
   const ledger = new Map<number, Call[]>();
+  const read = isReference ? "reference" : "all";
 
   async function take(path: string, text: string, res: http.ServerResponse): Promise<void> {
     const body = JSON.parse(text) as Body;
@@ -239,7 +242,7 @@ export async function startProvider(random: Random): Promise<Provider> {
       orderly: false,
     };
     ledger.set(call.serial, [...(ledger.get(call.serial) ?? []), call]);
-    const counts = figures(random, Number(found[2]), bound);
+    const counts = figures(random, Number(found[2]), bound)[read];
     const wire = isAnthropic ? anthropicWire : openaiWire;
     // A continuation begins with the blank that was left out, and with no word that was there.
     const other = () => ` ${random.between(100_000, 999_999)} `;

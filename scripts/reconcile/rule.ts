@@ -168,12 +168,15 @@ function basisOf(parts: readonly Part[]): Basis {
 }
 
 /** All that may have been billed, with every completion known. */
-function candidates(entry: Entry, calls: readonly Call[], asked: Asked, actual: Counts) {
+function candidates(house: House, entry: Entry, asked: Asked, actual: Counts) {
   const { status, model_served: model } = entry.settle;
+  const calls = house.calls.get(asked.serial) ?? [];
   const sets =
     asked.model === CONTINUED && asked.stream
       ? continuedParts(status, calls, asked)
-      : expectations(status, calls.at(-1), asked).map((expected) => [{ model, expected }]);
+      : expectations(status, calls.at(-1), asked, house.isReference).map((expected) => [
+          { model, expected },
+        ]);
   return sets.map((parts) => settleBounds(parts, actual));
 }
 
@@ -202,7 +205,7 @@ export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | 
 
   const actual = countsOf(settle["usage"], settle["usage"].cache_write_1h_tokens ?? 0);
   const source: string = settle["usage_source"];
-  const fitting = candidates(entry, calls, asked, actual).filter(
+  const fitting = candidates(house, entry, asked, actual).filter(
     (parts) =>
       source === basisOf(parts).replace("bounded", "estimated") &&
       JSON.stringify(together(parts)) === JSON.stringify(actual),

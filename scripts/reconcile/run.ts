@@ -9,7 +9,7 @@ import { createRandom } from "../../test/support/random.ts";
 import { createCrowds } from "./client.ts";
 import type { House } from "./house.ts";
 import { runPhase } from "./phase.ts";
-import { phasesOf } from "./plan.ts";
+import { phasesOf, referencePhase } from "./plan.ts";
 import { startProvider } from "./provider.ts";
 import { ROWS } from "./rows.ts";
 
@@ -21,6 +21,8 @@ export interface RunOptions {
   readonly seed: number;
   /** Only the first phase, with one gateway. */
   readonly firstOnly?: boolean;
+  /** The program is the reference edition. Absent: it is the whole gateway. */
+  readonly isReference?: boolean;
   /** Absent: no phase with two gateways. */
   readonly postgres?: Postgres | undefined;
   readonly redis?: Redis | undefined;
@@ -31,15 +33,16 @@ export interface RunOptions {
 const RECEIPTS = 1_500;
 
 export async function runAll(options: RunOptions): Promise<House[]> {
-  const { program, folder, requests, seed, postgres, redis, progress } = options;
+  const { program, folder, requests, seed, postgres, redis, progress, isReference } = options;
   const random = createRandom(seed);
-  const provider = await startProvider(random);
-  const crowd = createCrowds(random);
+  const provider = await startProvider(random, isReference);
+  const crowd = createCrowds(random, isReference);
   const url = await postgres?.database("reconcile");
-  const phases = phasesOf(requests, {
+  const servers = {
     ...(url !== undefined && { postgres: url }),
     ...(redis && { redis: redis.url }),
-  });
+  };
+  const phases = isReference ? [referencePhase(requests)] : phasesOf(requests, servers);
   const houses: House[] = [];
   try {
     for (const [index, phase] of phases.slice(0, options.firstOnly ? 1 : undefined).entries()) {

@@ -179,7 +179,7 @@ const ANSWERS = [
     }),
   ),
   spoil("a sealed statement with another bill", /the bill in the sealed one/, ({ statements }) =>
-    first(statements, ({ sealed }) => (sealed["bill"].total.requests += 1)),
+    first(statements, ({ sealed }) => (sealed!["bill"].total.requests += 1)),
   ),
   spoil("a budget with one pico-unit more spent", /budget show .*spent/, ({ budgets }) =>
     first([...budgets.values()], ({ budgets: [budget] }) => (budget.spent = more(budget.spent))),

@@ -76,6 +76,7 @@ function judgeSealed(
   what: string,
   findings: Findings,
 ): void {
+  if (!sealed || !verdict) return;
   const own = all.filter(({ entry }) => entry.open["spend_id"].startsWith(sealedPrefix));
   judgeLines(sealed["bill"], own, `${what}, the bill in the sealed one`, findings);
   const proof = [verdict["ok"], verdict["findings"], verdict["key_stated"], verdict["records"]];

@@ -22,7 +22,7 @@ export interface CommandLine {
   readonly name: string;
   /** Loaded, and ready to run. */
   readonly command: Command | undefined;
-  /** Checked against the command's options: nothing required is missing, nothing is foreign. */
+  /** Checked against the command's options: nothing required is missing. */
   readonly args: CommandArguments;
 }
 
@@ -32,28 +32,28 @@ export const HELP = "help";
 /** What CommandLine.name is where the version was asked for. */
 export const VERSION_ASKED = "--version";
 
-/** Rejects with a UsageError. */
+/**
+ * The words before the first option name the command, whose options follow. Rejects with a
+ * UsageError.
+ */
 export async function readCommandLine(
   argv: readonly string[],
   table: CommandTable,
 ): Promise<CommandLine> {
-  const named = commandAt(leadingWords(argv), table.names);
-  const own = named === undefined ? undefined : await table.load([named]);
-  const parsed = own && parse(argv, own);
-  // Before the command's name, or with an option of another command, only all commands together
-  // tell what is an option's value.
-  const commands = own && parsed ? own : await table.load(table.names);
-  const { values, positionals } = parsed ?? parseOrThrow(argv, commands, own);
+  const words = leadingWords(argv);
+  const name = words.length === 0 ? DEFAULT_COMMAND : commandAt(words, table.names);
+  const command = name === undefined ? undefined : (await table.load([name])).get(name);
+  const isHelp = words[0] === HELP;
+  const options = { ...COMMON_OPTIONS, ...command?.options };
+  const { values, positionals } = parse(argv, options, isHelp || command !== undefined);
   if (values["version"] !== undefined)
     return { name: VERSION_ASKED, command: undefined, args: { operand: "", values } };
-  if (values["help"] !== undefined || positionals[0] === HELP) {
+  if (values["help"] !== undefined || isHelp) {
     const operand = helpAskedFor(positionals, table.names);
     return { name: HELP, command: undefined, args: { operand, values } };
   }
-  const name = positionals.length === 0 ? DEFAULT_COMMAND : commandAt(positionals, table.names);
-  if (name === undefined) throw unknownCommand(positionals, table.names);
-  const command = commands.get(name) ?? (await table.load([name])).get(name)!;
-  const rest = positionals.slice(positionals.length === 0 ? 0 : name.split(" ").length);
+  if (name === undefined || !command) throw unknownCommand(words, table.names);
+  const rest = positionals.slice(words.length === 0 ? 0 : name.split(" ").length);
   const args = { operand: operandOf(command, rest), values };
   assertComplete(name, command, args);
   return { name, command, args };
@@ -88,56 +88,33 @@ function unknownCommand(words: readonly string[], names: readonly string[]): Usa
   return new UsageError(`there is no command '${typed}'; ${advice}`);
 }
 
+type Options = Readonly<Record<string, CommandOption>>;
+
 interface Parsed {
   readonly values: Readonly<Record<string, string | undefined>>;
   readonly positionals: readonly string[];
 }
 
-type Commands = ReadonlyMap<string, Command>;
-
-/** Undefined if there is an option that none of these commands has, or one without its value. */
-function parse(argv: readonly string[], commands: Commands): Parsed | undefined {
-  try {
-    return parseOrThrow(argv, commands);
-  } catch {
-    return undefined;
-  }
-}
-
-/** The options of all these commands. */
-const optionsOf = (commands: Commands): ReadonlyMap<string, CommandOption> =>
-  new Map(
-    [{ options: COMMON_OPTIONS }, ...commands.values()].flatMap(({ options = {} }) =>
-      Object.entries(options),
-    ),
-  );
-
-/** `meant`: the command that the line names, from which an option is suggested. */
-function parseOrThrow(argv: readonly string[], commands: Commands, meant = commands): Parsed {
-  const known = optionsOf(commands);
+/** Throws a UsageError for an option that is not among these, if `strict`, or has no value. */
+function parse(argv: readonly string[], known: Options, strict: boolean): Parsed {
   const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
-  for (const [name, { value }] of known)
+  for (const [name, { value }] of Object.entries(known))
     options[name] = { type: value === undefined ? "boolean" : "string" };
   options["help"] = { type: "boolean", short: "h" };
   try {
-    const { values, positionals } = parseArgs({ args: [...argv], options, allowPositionals: true });
+    const config = { args: [...argv], options, strict, allowPositionals: true };
+    const { values, positionals } = parseArgs(config);
     const texts = Object.entries(values).map(([name, value]) => [name, String(value)]);
     return { values: Object.fromEntries(texts), positionals };
   } catch (error) {
     // Node adds advice behind the first sentence.
     const [message = ""] = (error as Error).message.split(/\.[ \n]|\n/);
-    const [, typed] = /^Unknown option '--([^']+)'$/.exec(message) ?? [];
-    const question = typed === undefined ? undefined : optionQuestion(typed, meant);
+    const [, typed] = /^Unknown option '(--[^']+)'$/.exec(message) ?? [];
+    const names = Object.keys(known).map((name) => `--${name}`);
+    const question = typed === undefined ? undefined : didYouMean(typed, names);
     throw new UsageError(question === undefined ? message : `${message}; ${question}`);
   }
 }
-
-/** Suggests an option of these commands. */
-const optionQuestion = (typed: string, commands: Commands): string | undefined =>
-  didYouMean(
-    `--${typed}`,
-    [...optionsOf(commands).keys()].map((name) => `--${name}`),
-  );
 
 function operandOf({ operand }: Command, rest: readonly string[]): string {
   const unexpected = operand === undefined ? rest : rest.slice(1);
@@ -149,19 +126,15 @@ function operandOf({ operand }: Command, rest: readonly string[]): string {
   return rest[0] ?? "";
 }
 
-/** Throws a UsageError for what is missing, foreign or malformed. */
+/** Throws a UsageError for what is missing or malformed. */
 function assertComplete(name: string, command: Command, args: CommandArguments): void {
   const { operand, values } = args;
-  const options = new Map(Object.entries(command.options ?? {}));
   if (command.operand !== undefined && !command.operandOptional && operand === "")
     throw new UsageError(`${name} needs ${command.operand}`);
-  for (const [option, { required }] of options)
-    if (required && !values[option]) throw new UsageError(`${name} needs --${option}`);
-  for (const [option, value = ""] of Object.entries(values)) {
-    const known = options.get(option);
-    if (!known && !Object.hasOwn(COMMON_OPTIONS, option))
-      throw new UsageError(`${name} has no option --${option}`);
-    if (known?.test && !known.test(value))
-      throw new UsageError(`--${option} must be ${known.expected}`);
+  for (const [option, { required, test, expected }] of Object.entries(command.options ?? {})) {
+    const value = values[option];
+    if (required && !value) throw new UsageError(`${name} needs --${option}`);
+    if (value !== undefined && test && !test(value))
+      throw new UsageError(`--${option} must be ${expected}`);
   }
 }

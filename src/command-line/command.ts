@@ -1,5 +1,6 @@
 // A command of the program, such as `keys list`, what it is given, and what an extension can add to
 // the program.
+import type { Readable, Writable } from "node:stream";
 import type { Config } from "../core/config.ts";
 import type { Environment } from "../config/schema.ts";
 import type { RunningGateway } from "../core/app.ts";
@@ -7,7 +8,6 @@ import { moment, slot, slotFamily, type Installed } from "../core/extension/inst
 import type { SuperviseOptions, Watch, WorkerProgram } from "./processes.ts";
 import type { Manual } from "./manual.ts";
 import type { ProgressLine } from "./progress.ts";
-import type { Screen } from "./screen.ts";
 
 /** An option, `--name VALUE`. */
 export interface CommandOption {
@@ -98,8 +98,10 @@ export interface Terminal {
   answer(args: CommandArguments, data: unknown, text: string): Promise<void>;
   /** Loads the configuration that --config names. Throws a ValidationError. */
   load(args: CommandArguments, options?: LoadForCommand): Promise<CommandConfig>;
-  /** Standard output, if it is a terminal. Undefined: it is a file or a pipe. */
-  readonly screen: Screen | undefined;
+  /** Standard output. Commands print by print() and answer(); a live view takes it over. */
+  readonly stdout: Writable & { readonly isTTY?: boolean };
+  /** Opens standard input. Absent: there is none. */
+  readonly stdin?: (() => Readable) | undefined;
   /** Shows how far a long command is. Undefined: standard error is no terminal. */
   readonly progress: ProgressLine | undefined;
   /** Aborted when the command is to end. */

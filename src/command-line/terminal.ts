@@ -7,7 +7,6 @@ import { loadConfig } from "../config/load.ts";
 import { install } from "../core/extension/install.ts";
 import type { Loader } from "../config/loader.ts";
 import { createProgressLine } from "./progress.ts";
-import { createScreen } from "./screen.ts";
 
 /** The signals that the process has received since its first moment. */
 export interface Signals {
@@ -84,7 +83,8 @@ export function createTerminal(
     answer: ({ values }, data, text) =>
       print(values["json"] === undefined ? text : `${JSON.stringify(data)}\n`),
     load,
-    screen: createScreen(currentProcess.stdout, currentProcess.stdin),
+    stdout: currentProcess.stdout,
+    stdin: currentProcess.stdin,
     progress,
     stopped,
   };

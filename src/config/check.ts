@@ -12,24 +12,37 @@ import { invalid, referenceIssues, repeatedIn } from "./references.ts";
 import { configSchema, type SchemaOptions, type WrittenConfig } from "./schema.ts";
 import { withSuggestions } from "./suggestions.ts";
 
+export interface CheckOptions extends SchemaOptions {
+  /** What `json` was parsed from. Absent: nothing was parsed. */
+  readonly text?: string;
+  /** As LoadOptions.here. */
+  readonly here?: boolean | undefined;
+}
+
 /** Throws one ValidationError with all issues. */
-export function checkConfig(json: unknown, options: SchemaOptions): Config {
-  const { extensions = [], entries = [], secretsOptional = false } = options;
+export function checkConfig(json: unknown, options: CheckOptions): Config {
+  const { extensions = [], entries = [], secretsOptional = false, text = "", here } = options;
   const installed = install(extensions);
+  const { listeners } = installed;
   const formats = createFormats(installed, dialectsOf(entries));
-  const between = referenceIssues(json, formats);
-  const rules = secretsOptional ? [] : installed.listeners(configMoments.issues);
-  between.push(...rules.flatMap(({ call }) => call(json, formats)));
+  const rules = secretsOptional ? [] : listeners(configMoments.issues);
+  const rulesHere = here ? listeners(configMoments.issuesHere) : [];
+  const issues = [
+    ...referenceIssues(json, formats),
+    ...rules.flatMap(({ call }) => call(json, formats)),
+    ...listeners(configMoments.textIssues).flatMap(({ call }) => call(text)),
+    ...rulesHere.flatMap(({ call }) => call(json)),
+  ];
   const check = configSchema(options);
   try {
     const config = check(json, true);
-    if (!secretsOptional) between.push(...keyIssues(config));
-    if (between.length === 0) return complete(config, formats);
+    if (!secretsOptional) issues.push(...keyIssues(config));
+    if (issues.length === 0) return complete(config, formats);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    throw new ValidationError([...withSuggestions(error.issues, json, check.schema), ...between]);
+    issues.unshift(...withSuggestions(error.issues, json, check.schema));
   }
-  throw new ValidationError(between);
+  throw new ValidationError(issues);
 }
 
 /**

@@ -1,8 +1,11 @@
 // The demo key, which everybody knows: it is valid on loopback only.
 import type { Config } from "../core/config.ts";
 import { sha256 } from "../core/hash.ts";
+import { invalid } from "./references.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
 
+const MUST_BE_LOOPBACK =
+  "must be a loopback address while the demo key, which everybody knows, is valid";
 const DIGEST = sha256("sk-demo");
 
 export const hasDemoKey = ({ keys }: Pick<Config, "keys">): boolean =>
@@ -13,15 +16,7 @@ export const demoKeyIssues = (
   config: Pick<Config, "keys">,
   host: string,
 ): readonly ValidationIssue[] =>
-  isLoopback(host) || !hasDemoKey(config)
-    ? []
-    : [
-        {
-          path: ["server", "host"],
-          code: "invalid_value",
-          message: "must be a loopback address while the demo key, which everybody knows, is valid",
-        },
-      ];
+  isLoopback(host) || !hasDemoKey(config) ? [] : [invalid(["server", "host"], MUST_BE_LOOPBACK)];
 
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);

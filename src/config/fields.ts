@@ -57,15 +57,8 @@ export const url = refine(nonEmpty, (text) => {
     return fail("invalid_value", "must not hold a user name or password; use api_key");
   if (parsed.search || parsed.hash)
     return fail("invalid_value", "must not have a query or fragment");
-  return withoutSlashes(parsed.href);
+  return parsed.href.replace(/\/+$/, "");
 });
-
-/** Without the slashes at its end. By hand: a pattern would take quadratic time. */
-function withoutSlashes(text: string): string {
-  let end = text.length;
-  while (text[end - 1] === "/") end -= 1;
-  return text.slice(0, end);
-}
 
 /** Fields of a section with those that extensions add to it. */
 export type Extend = <F extends Fields>(path: string, fields: F) => F;

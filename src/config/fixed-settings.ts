@@ -2,19 +2,15 @@
 // told to restart.
 import type { ConfigExtension } from "./extension.ts";
 import type { Config } from "../core/config.ts";
+import { valueAt } from "./setting.ts";
 
-interface FixedSetting {
-  readonly name: string;
-  readonly valueIn: (config: Config) => unknown;
-}
-
-const CORE: readonly FixedSetting[] = [
-  { name: "server.host", valueIn: ({ server }) => server.host },
-  { name: "server.port", valueIn: ({ server }) => server.port },
-  { name: "server.receive_ms", valueIn: ({ server }) => server.receive_ms },
-  { name: "server.send_ms", valueIn: ({ server }) => server.send_ms },
-  { name: "data_dir", valueIn: ({ data_dir }) => data_dir },
-  { name: "limits.store", valueIn: ({ limits }) => limits.store },
+const CORE = [
+  "server.host",
+  "server.port",
+  "server.receive_ms",
+  "server.send_ms",
+  "data_dir",
+  "limits.store",
 ];
 
 /** The names of the settings that are fixed and differ between two configurations. */
@@ -23,18 +19,9 @@ export function changedFixedSettings(
   after: Config,
   extensions: readonly ConfigExtension[],
 ): string[] {
-  const added = extensions.flatMap(({ settings = [] }) =>
-    settings
-      .filter(({ fixed }) => fixed)
-      .map(
-        (setting): FixedSetting => ({
-          name: setting.path,
-          valueIn: (config) => setting.of(config),
-        }),
-      ),
-  );
-  const text = ({ valueIn }: FixedSetting, config: Config) => JSON.stringify(valueIn(config));
-  return [...CORE, ...added]
-    .filter((setting) => text(setting, before) !== text(setting, after))
-    .map(({ name }) => name);
+  const core = CORE.map((path) => ({ path, of: valueAt(path.split(".")) }));
+  const added = extensions.flatMap(({ settings = [] }) => settings.filter(({ fixed }) => fixed));
+  return [...core, ...added]
+    .filter((setting) => JSON.stringify(setting.of(before)) !== JSON.stringify(setting.of(after)))
+    .map(({ path }) => path);
 }

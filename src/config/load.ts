@@ -2,9 +2,9 @@
 // configuration.
 import { dirname } from "node:path";
 import { isNeededBy, type Loader } from "./loader.ts";
-import { configMoments, configSlots, type ConfigExtension } from "./extension.ts";
+import { configSlots, type ConfigExtension } from "./extension.ts";
 import { install } from "../core/extension/install.ts";
-import { isObject, pathText, ValidationError } from "../core/schema/checker.ts";
+import { isObject, pathText, type ValidationError } from "../core/schema/checker.ts";
 import { checkConfig } from "./check.ts";
 import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
 import {
@@ -117,23 +117,12 @@ async function checked(
   const { env, loader, serves, here, secretsOptional = false } = options;
   const { secretFiles = secretFilesBeside(options.file) } = options;
   const effective = withOverrides(json, options);
+  const { entries } = loader;
   const extensions = await loader.load(
     (entry) => entry.checks || (serves && entry.serves) || isNeededBy(effective, entry),
   );
-  const { listeners } = install(extensions);
-  const issues = listeners(configMoments.textIssues).flatMap(({ call }) => call(text));
-  if (here)
-    issues.push(...listeners(configMoments.issuesHere).flatMap(({ call }) => call(effective)));
-  const { entries } = loader;
-  const schemaOptions = { env, secretFiles, extensions, entries, secretsOptional };
-  try {
-    const config = checkConfig(effective, schemaOptions);
-    if (issues.length === 0) return { config, extensions };
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error;
-    throw new ValidationError([...error.issues, ...issues]);
-  }
-  throw new ValidationError(issues);
+  const checkOptions = { env, secretFiles, extensions, entries, secretsOptional, text, here };
+  return { config: checkConfig(effective, checkOptions), extensions };
 }
 
 /**

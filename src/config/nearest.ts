@@ -14,19 +14,13 @@ const CHARS_PER_MISTAKE = 3;
 export function nearest(word: string, names: Iterable<string>): string | undefined {
   if (word.length > MAX_CHARS) return undefined;
   const typed = folded(word);
-  let found: string | undefined;
-  let fewest = mistakesAllowed(typed) + 1;
-  let isTied = false;
-  for (const name of new Set(names)) {
-    const known = folded(name);
-    if (Math.abs(known.length - typed.length) > fewest) continue;
-    const mistakes = distance(typed, known);
-    if (mistakes > fewest) continue;
-    isTied = mistakes === fewest;
-    fewest = mistakes;
-    found = name;
-  }
-  return isTied || fewest > mistakesAllowed(typed) ? undefined : found;
+  const near = [...new Set(names)]
+    .filter((name) => name.length <= 2 * MAX_CHARS)
+    .map((name) => ({ name, mistakes: distance(typed, folded(name)) }))
+    .filter(({ mistakes }) => mistakes <= mistakesAllowed(typed))
+    .sort((a, b) => a.mistakes - b.mistakes);
+  const isTied = near[0]?.mistakes === near[1]?.mistakes;
+  return isTied ? undefined : near[0]?.name;
 }
 
 /** The question for a message: `did you mean "port"?`; undefined as nearest() has it. */
@@ -45,25 +39,20 @@ const mistakesAllowed = ({ length }: string): number =>
  * optimal string alignment distance).
  */
 function distance(one: string, other: string): number {
-  // rows[i][j]: the distance of the first i characters to the first j of the other.
-  const rows = [Array.from({ length: other.length + 1 }, (_, column) => column)];
+  // The distances of the first characters of `one`, two fewer, one fewer and all, to those of the
+  // other.
+  let before: readonly number[] = [];
+  let above: readonly number[] = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (let i = 1; i <= one.length; i += 1) {
     const row = [i];
-    for (let j = 1; j <= other.length; j += 1) row.push(step(rows, row, [i, j], [one, other]));
-    rows.push(row);
+    for (let j = 1; j <= other.length; j += 1) {
+      const replaced = above[j - 1]! + (one[i - 1] === other[j - 1] ? 0 : 1);
+      const isExchanged = one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      const exchanged = isExchanged ? before[j - 2]! + 1 : Infinity;
+      row.push(Math.min(above[j]! + 1, row[j - 1]! + 1, replaced, exchanged));
+    }
+    before = above;
+    above = row;
   }
-  return rows[one.length]![other.length]!;
-}
-
-function step(
-  rows: readonly (readonly number[])[],
-  row: readonly number[],
-  [i, j]: readonly [number, number],
-  [one, other]: readonly [string, string],
-): number {
-  const above = rows[i - 1]!;
-  const isSame = one[i - 1] === other[j - 1];
-  const least = Math.min(above[j]! + 1, row[j - 1]! + 1, above[j - 1]! + (isSame ? 0 : 1));
-  const isExchanged = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
-  return isExchanged ? Math.min(least, rows[i - 2]![j - 2]! + 1) : least;
+  return above[other.length]!;
 }

@@ -35,7 +35,7 @@ export function referenceIssues(json: unknown, formats: Formats): ValidationIssu
       providerIssues(["providers", name], asObject(provider), formats),
     ),
     ...Object.entries(models).flatMap(([name, model]) =>
-      modelIssues(["models", name], asObject(model), { providers, formats }),
+      modelIssues(["models", name], asObject(model), providers, formats),
     ),
     ...Object.entries(aliases).flatMap(([name, alias]) =>
       aliasIssues(name, asObject(alias), models),
@@ -76,23 +76,21 @@ function providerIssues(
     issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
   if (preset && (base_url ?? preset.base_url) === undefined)
     issues.push(invalid([...path, "base_url"], "is required"));
-  return [...issues, ...unsupportedTraits(path, provider, { formats, dialect: preset?.dialect })];
+  return [...issues, ...unsupportedTraits(path, provider, formats, preset?.dialect)];
 }
 
 function modelIssues(
   path: Path,
   model: Record<string, unknown>,
-  {
-    providers,
-    formats,
-  }: { readonly providers: Record<string, unknown>; readonly formats: Formats },
+  providers: Record<string, unknown>,
+  formats: Formats,
 ): ValidationIssue[] {
   const name = String(model["provider"]);
   const provider = Object.hasOwn(providers, name) ? asObject(providers[name]) : {};
   const dialect = vendorPreset(formats.presets, provider)?.dialect;
   return [
     ...unknownName([...path, "provider"], model["provider"], "provider", [providers]),
-    ...unsupportedTraits(path, model, { formats, dialect }),
+    ...unsupportedTraits(path, model, formats, dialect),
   ];
 }
 
@@ -117,23 +115,19 @@ function aliasIssues(
 function unsupportedTraits(
   path: Path,
   { thinking, supports }: Record<string, unknown>,
-  {
-    formats,
-    dialect = "openai",
-  }: { readonly formats: Formats; readonly dialect: string | undefined },
+  formats: Formats,
+  dialect = "openai",
 ): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
-  const { thinkingSwitches = [], unsupported = [] } = formats.dialects.get(dialect) ?? {};
-  const has = (names: readonly string[], value: unknown): boolean =>
-    names.some((name) => name === value);
-  const isKnown = [...formats.dialects.values()].some((definition) =>
-    has(definition.thinkingSwitches, thinking),
+  const own = formats.dialects.get(dialect);
+  const known: readonly unknown[] = own?.thinkingSwitches ?? [];
+  const unsupported: readonly unknown[] = own?.unsupported ?? [];
+  const all: readonly unknown[] = [...formats.dialects.values()].flatMap(
+    (definition) => definition.thinkingSwitches,
   );
-  if (isKnown && !has(thinkingSwitches, thinking)) {
-    const known = thinkingSwitches.join(", ");
-    issues.push(invalid([...path, "thinking"], `the ${dialect} dialect knows ${known}`));
-  }
-  const at = asArray(supports).findIndex((name) => has(unsupported, name));
+  if (all.includes(thinking) && !known.includes(thinking))
+    issues.push(invalid([...path, "thinking"], `the ${dialect} dialect knows ${known.join(", ")}`));
+  const at = asArray(supports).findIndex((name) => unsupported.includes(name));
   if (at !== -1)
     issues.push(invalid([...path, "supports", at], `the ${dialect} dialect does not know it`));
   return issues;

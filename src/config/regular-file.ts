@@ -38,26 +38,13 @@ export interface FileContent {
   readonly digest: string;
 }
 
-/**
- * A file that is not read because it is no regular file, or too large. `code` says why, where a
- * failed system call would have its error code.
- */
-class FileRefused extends Error {
-  readonly code: string;
-  constructor(code: string) {
-    super(code);
-    this.code = code;
-  }
-}
-
 function assertReadable(stats: Stats, maxBytes: number): void {
-  if (stats.isDirectory()) throw new FileRefused("EISDIR");
-  if (!stats.isFile()) throw new FileRefused(`it is ${kindOf(stats)}, not a regular file`);
+  if (stats.isDirectory()) throw new Error("EISDIR");
+  if (!stats.isFile()) throw new Error(`it is ${kindOf(stats)}, not a regular file`);
   if (stats.size > maxBytes) throw tooLarge(maxBytes);
 }
 
-const tooLarge = (maxBytes: number): FileRefused =>
-  new FileRefused(`it has more than ${maxBytes} bytes`);
+const tooLarge = (maxBytes: number): Error => new Error(`it has more than ${maxBytes} bytes`);
 
 function kindOf(stats: Stats): string {
   if (stats.isFIFO()) return "a FIFO";
@@ -72,8 +59,8 @@ export const whyUnreadable = (error: unknown): string =>
   (error as NodeJS.ErrnoException).code ?? (error as Error).message;
 
 /**
- * Reads a file at once, for the start of the process and for commands. Throws an error with a
- * `code`; see whyUnreadable().
+ * Reads a file at once, for the start of the process and for commands. whyUnreadable() tells the
+ * reason of an error.
  */
 export function readRegularFile(path: string, maxBytes: number): FileContent {
   assertReadable(statSync(path), maxBytes);

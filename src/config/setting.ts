@@ -41,6 +41,15 @@ export interface Setting<T> {
 /** The steps of a path below its last `*`. */
 const stepsOf = (path: string): readonly string[] => path.split(".*.").at(-1)!.split(".");
 
+/** Reads the value at a path below an object. Undefined: there is none. */
+export const valueAt =
+  (steps: readonly string[]) =>
+  (parent: object): unknown => {
+    let value: unknown = parent;
+    for (const step of steps) value = (value as Record<string, unknown> | undefined)?.[step];
+    return value;
+  };
+
 /** Defines a setting. `fallback` is its value where gateway.json does not have it. */
 export function defineSetting<T>(
   path: string,
@@ -48,14 +57,13 @@ export function defineSetting<T>(
   check: (context: CheckContext) => Check<T>,
   { fixed = false }: { readonly fixed?: boolean } = {},
 ): Setting<T> {
-  const steps = stepsOf(path);
+  const written = valueAt(stepsOf(path));
   return {
     path,
     check,
     fixed,
     of(parent) {
-      let value: unknown = parent;
-      for (const step of steps) value = (value as Record<string, unknown> | undefined)?.[step];
+      const value = written(parent);
       return value === undefined ? fallback : (value as T);
     },
   };

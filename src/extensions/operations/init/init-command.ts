@@ -43,7 +43,7 @@ const areNames = (list: string): boolean => {
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { vendor } = args.values;
-  if (vendor === undefined && terminal.screen) return await terminal.print(vendorList());
+  if (vendor === undefined && terminal.stdout.isTTY) return await terminal.print(vendorList());
   const wanted = wantedBy(args);
   const config = firstConfig(wanted);
   await writeNew(wanted.file, `${JSON.stringify(config, null, 2)}\n`);

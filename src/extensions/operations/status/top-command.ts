@@ -1,7 +1,7 @@
 // The command `top`: the live view of a running gateway in a terminal.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command, CommandArguments, Terminal } from "../../../command-line/command.ts";
-import type { Screen } from "../../../command-line/screen.ts";
+import { createScreen, type Screen } from "./screen.ts";
 import { createAdminClient, loadForAdmin, type AdminClient } from "./admin-client.ts";
 import { lookAt, type Snapshot } from "./look.ts";
 import { topLines } from "./top-view.ts";
@@ -15,7 +15,7 @@ const ADVICE = "q: end";
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const client = createAdminClient(await loadForAdmin(args, terminal));
-  const { screen } = terminal;
+  const screen = createScreen(terminal.stdout, terminal.stdin);
   if (screen && args.values["once"] === undefined)
     return await showLive(client, screen, terminal.stopped);
   const lines = topLines(client.address, await lookAt(client), undefined);

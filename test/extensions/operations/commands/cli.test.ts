@@ -81,7 +81,7 @@ describe("arguments", { concurrency: 4 }, () => {
     [["toString"], /no command 'toString'/],
     [["serve", "now"], /unexpected argument 'now'/],
     [["--colour"], /--colour/],
-    [["serve", "--json"], /serve has no option --json/],
+    [["serve", "--json"], /Unknown option '--json'/],
     [["--port"], /--port/],
     [["--port", "http"], /--port must be a number from 0 to 65535/],
     [["--port", "-1"], /--port/],

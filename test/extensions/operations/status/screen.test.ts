@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
-import { createScreen } from "../../../../src/command-line/screen.ts";
+import { createScreen } from "../../../../src/extensions/operations/status/screen.ts";
 
 /** A terminal of this size, with a keyboard that tells whether it is in raw mode. */
 function bench(size: object) {
