@@ -82,10 +82,6 @@ export function createBlocks(emit: Emit) {
     if (block.isObject && due !== "") grow(argumentsDelta(due));
   }
 
-  /** Whether the arguments of the call that is open are not all there. Parses all of them. */
-  const isWithinCall = (): boolean =>
-    open?.type === "tool_use" && parseJson(open.json) === undefined;
-
   return {
     /**
      * Writes a part. One of another kind than the block that is open ends that. While the
@@ -93,7 +89,7 @@ export function createBlocks(emit: Emit) {
      */
     add(part: ContentPart): void {
       // The arguments of a call are parsed once: this part ends the call, or waits with all others.
-      if (waiting.length === 0 && !isWithinCall()) write(part);
+      if (waiting.length === 0 && !isWithinCall(open)) write(part);
       else waiting.push(part);
     },
     /** Continues the arguments of a call. */
@@ -122,3 +118,7 @@ function createIds(): (id: string) => string {
     return usable;
   };
 }
+
+/** Whether this is a call whose arguments are not all there. Parses all of them. */
+const isWithinCall = (block: OpenBlock | undefined): boolean =>
+  block?.type === "tool_use" && parseJson(block.json) === undefined;

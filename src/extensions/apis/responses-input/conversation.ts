@@ -47,8 +47,7 @@ export function createConversation(tools: ToolSet, open: Open) {
   /** By the ids of their calls. A later call takes the id of an earlier one. */
   const callers = new Map<string, AssistantTurn>();
   let turn: AssistantTurn | undefined;
-  let sealed = 0;
-  let unread = 0;
+  const sealed = createSealedTexts(open);
 
   /** The assistant's turn that goes on, or begins. */
   function assistant(path: Path): AssistantTurn {
@@ -73,25 +72,6 @@ export function createConversation(tools: ToolSet, open: Open) {
     for (const part of shown) caller.shown.push(part);
   }
 
-  function opened(text: string, path: Path): string | undefined {
-    sealed += 1;
-    if (sealed > MAX_SEALED)
-      fail("invalid_value", `is one more than the ${MAX_SEALED} sealed texts allowed`, path);
-    const thought = open(text);
-    if (thought === undefined) unread += 1;
-    return thought;
-  }
-
-  /** Adds the reasoning itself if the item has it, sealed or plain; else its summary. */
-  function addThought(
-    { encrypted_content, content, summary }: Item<"reasoning">,
-    path: Path,
-  ): void {
-    const own = encrypted_content && opened(encrypted_content, [...path, "encrypted_content"]);
-    const thought = own || content || summary;
-    if (thought) assistant(path).thoughts.push(thought);
-  }
-
   /**
    * Adds what the item says to the messages, and its tools to the tools. Throws a ValidationError
    * if it does not go together with the items before it.
@@ -105,9 +85,11 @@ export function createConversation(tools: ToolSet, open: Open) {
       case "agent_message":
         addInput("user", item.content, path);
         break;
-      case "reasoning":
-        addThought(item, path);
+      case "reasoning": {
+        const thought = thoughtIn(item, path, sealed);
+        if (thought) assistant(path).thoughts.push(thought);
         break;
+      }
       case "additional_tools":
         tools.add(item.tools, [...path, "tools"]);
         break;
@@ -132,7 +114,7 @@ export function createConversation(tools: ToolSet, open: Open) {
     /** All messages. Nothing is added after that. */
     entries: () => turns.flatMap((each) => ("message" in each ? [each] : entriesOf(each))),
     /** How many sealed texts could not be read here. The conversation goes on without them. */
-    unread: () => unread,
+    unread: sealed.unread,
   };
 }
 
@@ -164,4 +146,32 @@ function entriesOf(turn: AssistantTurn): readonly Entry[] {
   const own = [{ message, path }, ...results];
   if (!shownAt) return own;
   return [...own, { message: { role: "user", content: shown }, path: shownAt }];
+}
+
+/** The reasoning itself if the item has it, sealed or plain; else its summary. */
+function thoughtIn(
+  { encrypted_content, content, summary }: Item<"reasoning">,
+  path: Path,
+  sealed: ReturnType<typeof createSealedTexts>,
+): string | undefined {
+  const own = encrypted_content && sealed.opened(encrypted_content, [...path, "encrypted_content"]);
+  return own || content || summary;
+}
+
+/** Opens the sealed texts of one conversation. */
+function createSealedTexts(open: Open) {
+  let count = 0;
+  let unread = 0;
+  return {
+    /** Undefined: it cannot be read here. Throws a ValidationError if there are too many. */
+    opened(text: string, path: Path): string | undefined {
+      count += 1;
+      if (count > MAX_SEALED)
+        fail("invalid_value", `is one more than the ${MAX_SEALED} sealed texts allowed`, path);
+      const thought = open(text);
+      if (thought === undefined) unread += 1;
+      return thought;
+    },
+    unread: (): number => unread,
+  };
 }

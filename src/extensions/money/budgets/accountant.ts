@@ -33,6 +33,15 @@ interface Running {
 const hasRoom = ({ amount, spent, held }: Figures, { cost, room }: Offer): boolean =>
   cost === 0n || spent + held + room <= amount;
 
+/** The first offer for which all budgets have room; else the refusal of the last, by the first. */
+function firstWithRoom(budgets: readonly Figures[], offers: readonly Offer[]): Decision {
+  const offer = offers.find((each) => budgets.every((figures) => hasRoom(figures, each)));
+  if (offer) return { offer };
+  const least = offers.at(-1)!;
+  const figures = budgets.find((each) => !hasRoom(each, least))!;
+  return { refusal: { by: "budget", figures, cost: least.cost } };
+}
+
 /** Throws as sharedBudgetsSlot. */
 export function createAccountant(context: BooksContext): Accountant {
   const { clock, installed } = context;
@@ -57,17 +66,12 @@ export function createAccountant(context: BooksContext): Accountant {
   /** Decides at once, by the figures in memory. */
   function reserveHere({ spender, offers, tokens }: ReserveRequest): Decision {
     // Warns of levels that were reached before this request.
-    const before = look(spender.budgets);
-    const offer = offers.find((each) => before.every((figures) => hasRoom(figures, each)));
-    if (!offer) {
-      const least = offers.at(-1)!;
-      const figures = before.find((each) => !hasRoom(each, least))!;
-      return { refusal: { by: "budget", figures, cost: least.cost } };
-    }
+    const decision = firstWithRoom(look(spender.budgets), offers);
+    if (!decision.offer) return decision;
     const resetMs = windows.roomIn(spender.windows, tokens);
     if (resetMs > 0) return { refusal: { by: "tokens", resetMs } };
-    purses.hold(spender, offer.cost);
-    return { offer };
+    purses.hold(spender, decision.offer.cost);
+    return decision;
   }
 
   const shown = (): readonly Budget[] =>

@@ -4,7 +4,7 @@
 // left by a process that died, and the next append cuts them off.
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { replaceFile, syncToDisk } from "../../scale/data-files/index.ts";
 import type { LogCursor } from "../records/index.ts";
 import { brokenFile, MENDING, type Days } from "../days/index.ts";
@@ -43,13 +43,27 @@ export interface DayFiles {
  * The files in a folder, which is made when something is written. `closedDays` has the sizes of the
  * files of closed days; the cursor has those of open days.
  */
+async function writeCursor(path: string, cursor: Cursor): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  await replaceFile(path, `${JSON.stringify(cursor)}\n`);
+}
+
+/** -1: there is no such file. */
+const bytesIn = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
+
+/** Adds a text to a file of which the first `size` bytes count. */
+async function appendText(path: string, text: string, size: number): Promise<void> {
+  if (size > 0) await truncate(path, size);
+  const flag = size > 0 ? "a" : "w";
+  await writeFile(path, text, { flag, mode: 0o600, flush: true });
+}
+
 export function createDayFiles(dir: string, closedDays: Days): DayFiles {
   const cursorFile = join(dir, "cursor.json");
   const read = (): Cursor => readCursor(cursorFile);
   const isClosed = (day: string): boolean => day <= closedDays.lastDay();
   const pathOf = (day: string): string => join(dir, `${day}.jsonl`);
-  const sizeOf = (day: string): number =>
-    statSync(pathOf(day), { throwIfNoEntry: false })?.size ?? -1;
+  const sizeOf = (day: string): number => bytesIn(pathOf(day));
 
   /** How many bytes of each day with records count. */
   function bytesByDay(): ReadonlyMap<string, number> {
@@ -81,10 +95,7 @@ export function createDayFiles(dir: string, closedDays: Days): DayFiles {
     }
   }
 
-  async function write(cursor: Cursor): Promise<void> {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
-    await replaceFile(cursorFile, `${JSON.stringify(cursor)}\n`);
-  }
+  const write = (cursor: Cursor): Promise<void> => writeCursor(cursorFile, cursor);
 
   return {
     read,
@@ -107,9 +118,7 @@ export function createDayFiles(dir: string, closedDays: Days): DayFiles {
       const days = Object.fromEntries(open);
       for (const [day, text] of texts) {
         const size = days[day] ?? 0;
-        if (size > 0) await truncate(pathOf(day), size);
-        const flag = size > 0 ? "a" : "w";
-        await writeFile(pathOf(day), text, { flag, mode: 0o600, flush: true });
+        await appendText(pathOf(day), text, size);
         days[day] = size + Buffer.byteLength(text);
       }
       await write({ segments, days });

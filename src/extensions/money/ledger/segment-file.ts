@@ -66,18 +66,10 @@ function openFile(path: string, release: () => void, fault: LogFault, clock: Clo
   let size = 0;
   let synced = 0;
 
-  /** What somebody has done to the file. Undefined: nothing. */
-  function damage(): string | undefined {
-    const found = statSync(path, { throwIfNoEntry: false });
-    if (!found) return "deleted";
-    if (found.ino !== inode) return "replaced";
-    return found.size === size ? undefined : "changed";
-  }
-
   function look(): void {
     fault.assertNotLost();
     lookedAt = clock.monotonic();
-    const found = damage();
+    const found = damageTo(path, inode, size);
     // Whoever takes a segment over adds lines to it.
     if (!isHeld() && (found === undefined || found === "changed")) {
       const detail =
@@ -134,4 +126,12 @@ function openFile(path: string, release: () => void, fault: LogFault, clock: Clo
       release();
     },
   };
+}
+
+/** What somebody has done to a file of this inode and size. Undefined: nothing. */
+function damageTo(path: string, inode: number | undefined, size: number): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (!found) return "deleted";
+  if (found.ino !== inode) return "replaced";
+  return found.size === size ? undefined : "changed";
 }
