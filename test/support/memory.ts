@@ -258,8 +258,8 @@ function createRequest(body: Buffer, headers: Record<string, string>): IncomingM
 const asLine = (record: object): Record<string, unknown> => JSON.parse(JSON.stringify(record));
 
 /**
- * The gateway of a configuration. It needs no closing. `time`: parts of another clock. `trace`: as
- * GatewayPart.trace.
+ * The gateway of a configuration. It needs no closing. `time`: parts of another clock. `observe`: what
+ * hears of its requests.
  */
 export function createMemoryGateway(
   settings: object,

@@ -13,7 +13,7 @@ export function printed(figures: Figures, currency: string) {
     key_id: keyId,
     /** Of its amounts: three capital letters, such as USD. */
     currency,
-    /** As BudgetTerms.period. */
+    /** As `period` of the budget in the configuration. */
     period,
     /** What may be spent in one period. */
     amount: formatMoney(amount),

@@ -1,9 +1,9 @@
 // Asks the script in Redis or Valkey. Each ask writes its rows as the memory of this gateway has
 // them, so the asks of one account go one after the other: a row must have everything that was
 // granted before. What waits meanwhile goes together.
-import type { SharingOptions } from "../budgets/index.ts";
+import type { Budget, SharingOptions } from "../budgets/index.ts";
 import type { StoredScript } from "../../scale/redis/index.ts";
-import { readAnswers, wordsOf, type Answer, type Task } from "./protocol.ts";
+import { readAnswers, wordsOf, type Answer, type OwnFigures, type Task } from "./protocol.ts";
 
 /** The most tasks of one ask: the store does nothing else meanwhile. */
 const TASKS_AN_ASK = 100;
@@ -21,8 +21,11 @@ interface Waiting {
   readonly resolve: (answer: Answer | undefined) => void;
 }
 
-/** Returns what does a task. Undefined: the store cannot be asked. */
-export function createAsk(options: AskOptions): (task: Task) => Promise<Answer | undefined> {
+/** Returns what does a task. Undefined: the store cannot be asked. `rowOf`: as in wordsOf. */
+export function createAsk(
+  options: AskOptions,
+  rowOf: (budget: Budget) => OwnFigures,
+): (task: Task) => Promise<Answer | undefined> {
   const { script, gatewayId, purses, clock } = options;
   /** Of the accounts that are asked about. */
   const queues = new Map<string, Waiting[]>();
@@ -37,7 +40,7 @@ export function createAsk(options: AskOptions): (task: Task) => Promise<Answer |
     } catch {
       return undefined; // the ledger refuses requests too, and tells the operator
     }
-    const raw = await script.run(wordsOf(gateway, tasks, purses, clock.now()));
+    const raw = await script.run(wordsOf(gateway, tasks, rowOf, clock.now()));
     if (raw === undefined) return undefined;
     const answers = readAnswers(raw, tasks, purses);
     // At once: the next ask must state it.

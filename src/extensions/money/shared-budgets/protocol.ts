@@ -4,6 +4,7 @@ import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
 import {
   leastLeft,
   periodName,
+  type Budget,
   type Decision,
   type Figures,
   type Purses,
@@ -28,7 +29,13 @@ export type Task = ReserveRequest;
 export interface SharedFigures extends Figures {
   /** When the row of this gateway was made, by the store's clock, in milliseconds since 1970. */
   readonly born: number;
-  /** How often that row was written, by now. */
+  /** How often that row was written, by now. The store has old rows if it says less later. */
+  readonly writes: number;
+}
+
+/** What this gateway itself has spent and holds. */
+export interface OwnFigures extends Figures {
+  /** How often it knows its row to have been written; 0: it knows of none. */
   readonly writes: number;
 }
 
@@ -52,25 +59,26 @@ type RawResult = readonly [
 
 /**
  * The words of an ask: the number of its keys, the keys, and the rest. `gateway` names the rows,
- * `purses` have what they are, and `now` is the wall clock. All tasks are of one account.
+ * `rowOf` says what they are, and `now` is the wall clock. All tasks are of one account.
  */
 export function wordsOf(
   gateway: string,
   tasks: readonly Task[],
-  purses: Purses,
+  rowOf: (budget: Budget) => OwnFigures,
   now: number,
 ): readonly string[] {
-  const stated = ({ period, amount, spent, held }: Figures) => ({
+  const stated = ({ period, amount, spent, held, writes }: OwnFigures) => ({
     period: periodName(period, now),
     amount: parts(amount),
     spent: parts(spent),
     held: parts(held),
+    writes,
   });
   const plain = tasks.map(({ spender, token, tokens, offers }) => ({
     token,
     tokens,
     offers: offers.map(({ room, cost }) => [parts(room), parts(cost)]),
-    budgets: spender.budgets.map((budget) => stated(purses.figures(budget))),
+    budgets: spender.budgets.map((budget) => stated(rowOf(budget))),
     limits: spender.windows.map(({ limit }) => limit),
   }));
   const ask = { gateway, window: WINDOW_MS, lease: LEASE_MS, tasks: plain };

@@ -5,8 +5,8 @@
 -- made and how often it was written, by which its gateway sees that the store has lost or old rows.
 -- ARGV[1] is JSON: `gateway`, `window` and `lease` in milliseconds, and `tasks`. Each has a `token`
 -- that names its admission, `tokens`, `offers`, best first: what must be free, and what is held
--- then; `budgets`: `period`, `amount`, and `spent` and `held` as the gateway knows them; `limits`
--- of tokens. A task without offers corrects the tokens of its admission.
+-- then; `budgets`: `period`, `amount`, `spent` and `held` as the gateway knows them, and `writes`:
+-- how often it knows its row to have been written; `limits` of tokens. A task without offers corrects the tokens of its admission.
 -- Amounts are whole units and pico-units: doubles count both exactly.
 local UNIT = 1000000000000
 local ask = cjson.decode(ARGV[1])
@@ -36,6 +36,9 @@ local function rowOf(key, budget)
       string.match(all[n + 1], '^(.-) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
     if all[n] == ask.gateway then
       row.born, row.writes = tonumber(born), tonumber(writes) + 1
+      -- An old row is as good as none. It keeps its new birth, so the gateway learns of it even if
+      -- this answer comes too late.
+      if row.writes <= budget.writes then row.born = now end
     else
       if period >= budget.period then -- else its period is over
         row.allSpent = plus(row.allSpent, {tonumber(a), tonumber(b)})

@@ -2,7 +2,7 @@
 // gateway has a row in each budget there, which it writes from what its books and memory tell: so a
 // store that has forgotten everything learns it again.
 import type { Timer } from "../../../core/clock.ts";
-import { REFUSED_BY_STORE, type SharedStore, type Budget } from "../budgets/index.ts";
+import { REFUSED_BY_STORE, type Budget, type Figures, type SharedStore } from "../budgets/index.ts";
 import type { OnError } from "../../scale/redis/index.ts";
 import { createAsk, type AskOptions } from "./asks.ts";
 import { LEASE_MS, type Answer, type SharedFigures, type Task } from "./protocol.ts";
@@ -21,11 +21,18 @@ export interface SharedStoreOptions extends AskOptions {
 
 export function createSharedStore(options: SharedStoreOptions): SharedStore {
   const { script, purses, warn, onError, clock, diagnose } = options;
-  const askScript = createAsk(options);
   /** The budgets that were asked about, by their names. */
   const budgets = new Map<string, Budget>();
   /** How they stood when the store was last asked. */
   const latest = new Map<string, SharedFigures>();
+  const latestOf = ({ name, period }: Budget): SharedFigures | undefined => {
+    const figures = latest.get(name);
+    return figures?.period === period ? figures : undefined;
+  };
+  const askScript = createAsk(options, (budget) => ({
+    ...purses.figures(budget),
+    writes: latestOf(budget)?.writes ?? 0,
+  }));
   let timer: Timer | undefined;
   /** Where the next beat goes on among the budgets. */
   let next = 0;
@@ -44,14 +51,8 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     return answer;
   }
 
-  /**
-   * Whether the store had no row, or one of before. Also where the answer did not come that was the
-   * first to say so.
-   */
-  function wasLost({ name, period, born, writes }: SharedFigures): boolean {
-    const known = latest.get(name);
-    return known?.period === period && (known.born !== born || known.writes > writes);
-  }
+  /** Whether the store had no row, or an old one: the row is another one since then. */
+  const wasLost = (row: SharedFigures): boolean => row.born !== (latestOf(row)?.born ?? row.born);
 
   /** Writes a row, and learns what the other gateways have. */
   function write(budget: Budget): Promise<unknown> {
@@ -103,11 +104,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
       ask({ ...request, tokens, offers: [] });
     },
     standing: (shown) =>
-      shown.map(purses.figures).flatMap((own) => {
-        const all = latest.get(own.name);
-        if (!all) return [];
-        return [all.ends === own.ends ? all : own]; // else nobody has asked since the period ended
-      }),
+      shown.flatMap((budget) => standingOf(purses.figures(budget), latest.get(budget.name))),
     async close() {
       if (!timer) return; // nothing was asked
       timer.cancel();
@@ -117,3 +114,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     },
   };
 }
+
+/** Those of all gateways; its own if nobody has asked since the period ended. Empty: none ever. */
+const standingOf = (own: Figures, all: SharedFigures | undefined): readonly Figures[] =>
+  all ? [all.ends === own.ends ? all : own] : [];

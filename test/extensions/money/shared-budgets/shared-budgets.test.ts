@@ -3,6 +3,7 @@
 // package `redis` (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { settles } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
@@ -204,6 +205,29 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     assert.equal(await ask(one.url), 503);
     other.running.child.kill("SIGCONT");
     assert.equal(await answerOf(one.url), 402);
+  });
+
+  it("tell of old rows until an answer has come in time", async () => {
+    const script = readFileSync("src/extensions/money/shared-budgets/script.lua", "utf8");
+    const zero = [0, 0];
+    /** The birth of the row, and how often it was written. */
+    async function write(writes: number): Promise<readonly [born: number, writes: number]> {
+      const row = { period: "2026-01", amount: [9, 0], spent: zero, held: zero, writes };
+      const task = { token: "", tokens: 0, offers: [], budgets: [row], limits: [] };
+      const words = JSON.stringify({ gateway: "g", window: 60_000, lease: 15_000, tasks: [task] });
+      const [[, , , [figures]]] = await redis.command("EVAL", script, 1, "old-rows", words);
+      return figures.slice(0, 2);
+    }
+    const [born] = await write(0);
+    assert.deepEqual(await write(1), [born, 2]);
+    await until(async () => {
+      const [seconds, microseconds] = await redis.command("TIME");
+      return seconds * 1_000 + Math.floor(microseconds / 1_000) > born;
+    }, "the store's clock to move");
+    // Of these only the last answer comes in time. By then the row was written more than 7 times.
+    for (let written = 3; written <= 9; written += 1) await write(7);
+    const [again, writes] = await write(7);
+    assert.deepEqual([again > born, writes], [true, 10]);
   });
 
   it("are written again by a gateway that has restarted and is asked nothing", async (t) => {
