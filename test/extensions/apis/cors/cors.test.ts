@@ -24,7 +24,7 @@ const corsOf = ({ headers }: Response | RawAnswer): Record<string, string> => {
 /** What each response to the page has. */
 const ALLOWED = {
   "access-control-allow-origin": PAGE,
-  "access-control-expose-headers": "*",
+  "access-control-expose-headers": "X-Request-Id, *",
   vary: "Origin",
 };
 
@@ -129,7 +129,7 @@ describe("a response to others", () => {
     for (const headers of [{ origin: OTHER }, { origin: "null" }, {}]) {
       assert.deepEqual(corsOf(await fetch(`${gw.url}/healthz`, { headers })), {
         "access-control-allow-origin": "*",
-        "access-control-expose-headers": "*",
+        "access-control-expose-headers": "X-Request-Id, *",
       });
     }
   });
