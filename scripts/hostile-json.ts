@@ -167,7 +167,7 @@ function responsesRequests(): CostlyRequest[] {
     ],
     [
       "summaries that are wrong",
-      200,
+      400,
       "",
       `${asked},${listOf(50_000, () => '{"type":"reasoning","summary":[1]}')}`,
     ],
