@@ -24,10 +24,14 @@ const promptAlone = ({ begunBytes }: Call, { promptBytes }: Asked): Counts => ({
   prompt: Math.max(1, Math.ceil((promptBytes + begunBytes) / 4)),
 });
 
-/** An estimate: four bytes a token; what the provider stated of the prompt is kept. */
+/**
+ * An estimate: four bytes a token, and no more tokens than were asked for; what the provider stated
+ * of the prompt is kept.
+ */
 function estimate(call: Call, asked: Asked): Counts {
   const prompt = call.early ?? promptAlone(call, asked);
-  const completion = Math.max(Math.ceil(call.textBytes / 4), call.early?.completion ?? 0);
+  const estimated = Math.min(call.maxTokens, Math.ceil(call.textBytes / 4));
+  const completion = Math.max(estimated, call.early?.completion ?? 0);
   return { ...prompt, completion, reasoning: 0 };
 }
 

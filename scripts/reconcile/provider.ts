@@ -53,6 +53,8 @@ export interface Call {
   readonly at: number;
   /** Bytes of the beginning of the reply with which it was asked to go on. 0: from the start. */
   readonly begunBytes: number;
+  /** The most tokens that the gateway asked for. A continuation is asked for what is left. */
+  readonly maxTokens: number;
   /** Figures of the whole reply that have been written. Absent: none. */
   stated?: Counts;
   /** Figures that came before the text: they are exact for the prompt, and a lower bound else. */
@@ -236,6 +238,7 @@ export async function startProvider(random: Random, isReference = false): Promis
       behaviour: random.pick(DRAWN),
       at: Date.now(),
       begunBytes: Buffer.byteLength(begun),
+      maxTokens: bound,
       textBytes: 0,
       finished: false,
       refused: false,
