@@ -1,0 +1,101 @@
+// node:cluster in the world: a first process that starts workers, and messages between them. A
+// message is cloned, arrives late, and never overtakes another.
+
+import { EventEmitter } from "node:events";
+import { PassThrough, type Readable } from "node:stream";
+import type { SimProcess, World } from "./world.ts";
+
+/** What of node:cluster the program uses. */
+export interface Cluster extends EventEmitter {
+  readonly isPrimary: boolean;
+  readonly isWorker: boolean;
+  /** In a worker: itself. */
+  readonly worker?: EventEmitter;
+  setupPrimary(): void;
+  fork(): EventEmitter;
+}
+
+/** Starts the program as a worker whose cluster this is. */
+export type StartWorker = (
+  cluster: Cluster,
+  name: string,
+) => { readonly owner: SimProcess; readonly output: Readable; readonly errors: Readable };
+
+/** One direction of the channel between two processes. */
+function createChannel(world: World, to: () => SimProcess, hear: (message: unknown) => void) {
+  let arrival = 0;
+  return (message: unknown, sent?: () => void): boolean => {
+    const copy = structuredClone(message);
+    arrival = Math.max(arrival, world.time() + 0.02 + 0.3 * world.random.random());
+    world.after(arrival - world.time(), to(), "a message", () => hear(copy));
+    sent?.();
+    return true;
+  };
+}
+
+/** The cluster of a first process. Its workers die when it ends, as their channel closes. */
+export function createCluster(world: World, owner: SimProcess, start: StartWorker): Cluster {
+  let workers = 0;
+  const cluster: Cluster = Object.assign(new EventEmitter(), {
+    isPrimary: true,
+    isWorker: false,
+    setupPrimary: () => undefined,
+    fork(): EventEmitter {
+      workers += 1;
+      const worker = startWorker(workers);
+      cluster.emit("fork", worker);
+      return worker;
+    },
+  });
+
+  function startWorker(id: number): EventEmitter {
+    const inside = new EventEmitter();
+    const child = Object.assign(new EventEmitter(), { stdout: new PassThrough(), stderr: new PassThrough() });
+    const outside = Object.assign(new EventEmitter(), { id, process: child });
+    const ownCluster = Object.assign(new EventEmitter(), {
+      isPrimary: false,
+      isWorker: true,
+      worker: inside,
+      setupPrimary: () => undefined,
+      fork(): EventEmitter {
+        throw new Error("a worker starts no workers");
+      },
+    });
+    const started = start(ownCluster, `${owner.name}, worker ${id}`);
+    const isConnected = (): boolean => started.owner.alive && owner.alive;
+    const toFirst = createChannel(world, () => owner, (message) => {
+      outside.emit("message", message);
+      cluster.emit("message", outside, message);
+    });
+    const toWorker = createChannel(world, () => started.owner, (message) =>
+      inside.emit("message", message),
+    );
+    const send = (message: unknown, sent?: () => void) => isConnected() && toFirst(message, sent);
+    Object.assign(inside, { id, send, isConnected });
+    Object.assign(child, { send: toWorker });
+    Object.assign(outside, { send: toWorker, isConnected });
+    for (const [from, to] of [
+      [started.output, child.stdout],
+      [started.errors, child.stderr],
+    ] as const)
+      from.on("data", (text: Buffer) =>
+        world.after(0.1, owner, "a worker's output", () => to.write(text)),
+      );
+    const endWithFirst = (): void => world.end(started.owner, "its first process has ended");
+    owner.atEnd.add(endWithFirst);
+    started.owner.atEnd.add(() => {
+      owner.atEnd.delete(endWithFirst);
+      world.after(1, owner, `worker ${id} has ended`, () => {
+        child.stdout.end();
+        child.stderr.end();
+        for (const event of ["exit", "close"]) {
+          child.emit(event, null, "SIGKILL");
+          outside.emit(event, null, "SIGKILL");
+        }
+      });
+    });
+    return outside;
+  }
+
+  return cluster;
+}

@@ -1,0 +1,128 @@
+// The disk of the world: one tree of files. What was written is with the operating system, and so
+// survives a process; only what was synced survives a power failure, as on a journaling file system.
+// It can be full, and syncing can fail.
+
+import type { World } from "./world.ts";
+
+/** A file, a folder or a socket. Names are kept by the disk, so one inode may have several. */
+export interface Inode {
+  readonly number: number;
+  readonly kind: "file" | "folder" | "socket";
+  mode: number;
+  content: Buffer;
+  /** The content as a power failure leaves it. */
+  durable: Buffer;
+  /** Milliseconds since 1970. */
+  changed: number;
+  readonly born: number;
+}
+
+export interface DiskFaults {
+  /** Nothing more can be written. */
+  isFull: boolean;
+  /** The share of syncs that fail. */
+  failingSyncs: number;
+}
+
+export interface Disk {
+  readonly faults: DiskFaults;
+  find(path: string): Inode | undefined;
+  /** The names in a folder, sorted. */
+  namesIn(path: string): readonly string[];
+  create(path: string, kind: Inode["kind"], mode: number): Inode;
+  /** Gives an inode a further name, in the place of what has it. */
+  link(inode: Inode, path: string): void;
+  remove(path: string): void;
+  /** Puts bytes at a place of a file. Throws ENOSPC, after a part of them, if the disk is full. */
+  write(inode: Inode, bytes: Buffer, at: number): void;
+  truncate(inode: Inode, size: number): void;
+  /** Brings the content of a file, and all names, to the disk. Throws EIO if that fails. */
+  sync(inode: Inode): void;
+  /** Loses what was not synced. */
+  loseUnsynced(): void;
+}
+
+export const systemError = (code: string, call: string, path = ""): NodeJS.ErrnoException =>
+  Object.assign(new Error(`${code}: ${call} '${path}'`), { code, syscall: call, path });
+
+const EMPTY = Buffer.alloc(0);
+
+export function createDisk(world: World): Disk {
+  const { random, between } = world.random;
+  let names = new Map<string, Inode>();
+  let durableNames = new Map<string, Inode>();
+  /** What happened to names since the last sync, in order. */
+  let journal: ((tree: Map<string, Inode>) => void)[] = [];
+  const faults: DiskFaults = { isFull: false, failingSyncs: 0 };
+  let numbers = 1;
+
+  function change(apply: (tree: Map<string, Inode>) => void): void {
+    apply(names);
+    journal.push(apply);
+  }
+
+  function create(path: string, kind: Inode["kind"], mode: number): Inode {
+    numbers += 1;
+    const now = world.wallClock();
+    const inode = { number: numbers, kind, mode, content: EMPTY, durable: EMPTY };
+    const made: Inode = { ...inode, changed: now, born: now };
+    change((tree) => tree.set(path, made));
+    return made;
+  }
+
+  create("/", "folder", 0o755);
+
+  /** The content of a file after a power failure: all that was synced, and perhaps more. */
+  function survivor({ content, durable }: Inode): Buffer {
+    const isLonger = content.length >= durable.length;
+    const hasGrown = isLonger && content.subarray(0, durable.length).equals(durable);
+    if (hasGrown) return content.subarray(0, between(durable.length, content.length));
+    return random() < 0.5 ? content : durable;
+  }
+
+  return {
+    faults,
+    find: (path) => names.get(path),
+    namesIn(path) {
+      const prefix = path === "/" ? "/" : `${path}/`;
+      return [...names.keys()]
+        .filter((name) => name.startsWith(prefix) && name.length > prefix.length)
+        .map((name) => name.slice(prefix.length))
+        .filter((name) => !name.includes("/"))
+        .sort();
+    },
+    create,
+    link: (inode, path) => change((tree) => tree.set(path, inode)),
+    remove: (path) => change((tree) => tree.delete(path)),
+    write(inode, bytes, at) {
+      const fits = faults.isFull ? Math.min(bytes.length, between(0, 40)) : bytes.length;
+      const size = Math.max(inode.content.length, at + fits);
+      const content = Buffer.alloc(size);
+      inode.content.copy(content);
+      bytes.copy(content, at, 0, fits);
+      inode.content = content;
+      inode.changed = world.wallClock();
+      if (fits < bytes.length) throw systemError("ENOSPC", "write");
+    },
+    truncate(inode, size) {
+      inode.content = Buffer.concat([inode.content.subarray(0, size)], size);
+      inode.changed = world.wallClock();
+    },
+    sync(inode) {
+      if (random() < faults.failingSyncs) throw systemError("EIO", "fsync");
+      inode.durable = inode.content;
+      for (const apply of journal) apply(durableNames);
+      journal = [];
+    },
+    loseUnsynced() {
+      for (const apply of journal.slice(0, between(0, journal.length))) apply(durableNames);
+      journal = [];
+      names = new Map(durableNames);
+      durableNames = new Map(names);
+      for (const inode of new Set(names.values())) {
+        inode.content = survivor(inode);
+        inode.durable = inode.content;
+      }
+    },
+  };
+}

@@ -1,0 +1,310 @@
+// The functions of node:fs and node:fs/promises that the program uses, on the disk of the world, as
+// one process calls them. A function that is not here is undefined: a new call fails the simulation
+// until it is added.
+
+import { Readable } from "node:stream";
+import { constants } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
+import { type Disk, type Inode, systemError } from "./disk.ts";
+import { countOpen, type SimProcess, type World } from "./world.ts";
+
+/** An open file. */
+interface Descriptor {
+  readonly inode: Inode;
+  readonly appends: boolean;
+  at: number;
+}
+
+/** What the calls of one process work on. */
+export interface FilesOptions {
+  readonly world: World;
+  readonly disk: Disk;
+  readonly owner: SimProcess;
+  /** Called before each change of the disk; throws if the process dies there. */
+  readonly beforeChange: (what: string) => void;
+}
+
+type Data = string | Uint8Array | Iterable<Uint8Array> | AsyncIterable<string>;
+
+interface WriteOptions {
+  readonly flag?: string;
+  readonly mode?: number;
+  readonly flush?: boolean;
+  readonly encoding?: BufferEncoding;
+}
+
+/** What stat() says. */
+function statsOf({ number, kind, mode, content, changed, born }: Inode, isBig: boolean): object {
+  const figure = (value: number): number | bigint => (isBig ? BigInt(Math.floor(value)) : value);
+  const kinds = { isFile: "file", isDirectory: "folder", isSocket: "socket" };
+  const is = Object.entries(kinds).map(([name, own]) => [name, () => kind === own] as const);
+  return {
+    ...Object.fromEntries(is),
+    isSymbolicLink: () => false,
+    isFIFO: () => false,
+    dev: figure(1),
+    ino: figure(number),
+    mode: figure(mode),
+    nlink: figure(1),
+    uid: figure(0),
+    gid: figure(0),
+    size: figure(content.length),
+    mtimeMs: figure(changed),
+    birthtimeMs: figure(born),
+    ...(isBig && { mtimeNs: BigInt(changed) * 1_000_000n, ctimeNs: BigInt(changed) * 1_000_000n }),
+  };
+}
+
+async function bytesOf(data: Data): Promise<Buffer> {
+  if (typeof data === "string") return Buffer.from(data);
+  if (data instanceof Uint8Array) return Buffer.from(data);
+  const pieces: Buffer[] = [];
+  for await (const piece of data) pieces.push(Buffer.from(piece as string));
+  return Buffer.concat(pieces);
+}
+
+/** The calls that return at once. */
+function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
+  const descriptors = new Map<number, Descriptor>();
+  let numbers = 3;
+
+  function inodeAt(path: string, call: string): Inode {
+    const inode = disk.find(resolve(path));
+    if (!inode) throw systemError("ENOENT", call, path);
+    return inode;
+  }
+
+  function descriptor(fd: number): Descriptor {
+    const known = descriptors.get(fd);
+    if (!known) throw systemError("EBADF", "fd");
+    return known;
+  }
+
+  function create(path: string, mode: number): Inode {
+    const parent = disk.find(dirname(path));
+    if (parent?.kind !== "folder") throw systemError("ENOENT", "open", path);
+    return disk.create(path, "file", mode);
+  }
+
+  /** As the flags of open() say: a string, or numbers that only read. */
+  function open(path: string, flags: string | number = "r", mode = 0o666): number {
+    const full = resolve(path);
+    const name = typeof flags === "string" ? flags : "r";
+    const there = disk.find(full);
+    if (there && name.includes("x")) throw systemError("EEXIST", "open", path);
+    if (!there && name.startsWith("r")) throw systemError("ENOENT", "open", path);
+    if (!there || name.startsWith("w")) beforeChange(`opens ${basename(path)}`);
+    const inode = there ?? create(full, mode);
+    if (name.startsWith("w")) disk.truncate(inode, 0);
+    numbers += 1;
+    descriptors.set(numbers, { inode, appends: name.startsWith("a"), at: 0 });
+    countOpen(owner, "file", 1);
+    return numbers;
+  }
+
+  function close(fd: number): void {
+    descriptor(fd);
+    descriptors.delete(fd);
+    countOpen(owner, "file", -1);
+  }
+
+  function write(fd: number, data: string | Uint8Array, from = 0): number {
+    const file = descriptor(fd);
+    const bytes = Buffer.from(data as string).subarray(typeof data === "string" ? 0 : from);
+    const place = file.appends ? file.inode.content.length : file.at;
+    try {
+      beforeChange(`writes ${bytes.length} bytes`);
+    } catch (error) {
+      // The process dies in the middle of it.
+      disk.write(file.inode, bytes.subarray(0, world.random.between(0, bytes.length)), place);
+      throw error;
+    }
+    disk.write(file.inode, bytes, place);
+    file.at = place + bytes.length;
+    return bytes.length;
+  }
+
+  function readFile(path: string | number, options?: string | { encoding?: string }) {
+    const inode = typeof path === "number" ? descriptor(path).inode : inodeAt(path, "open");
+    if (inode.kind === "folder") throw systemError("EISDIR", "read");
+    const encoding = typeof options === "string" ? options : options?.encoding;
+    const bytes = Buffer.from(inode.content);
+    return encoding === undefined ? bytes : bytes.toString(encoding as BufferEncoding);
+  }
+
+  function writeFile(path: string, data: string | Uint8Array, options: WriteOptions = {}): void {
+    const fd = open(path, options.flag ?? "w", options.mode);
+    try {
+      write(fd, data);
+      if (options.flush) disk.sync(descriptor(fd).inode);
+    } finally {
+      close(fd);
+    }
+  }
+
+  function stat(path: string, { throwIfNoEntry = true, bigint = false } = {}) {
+    const inode = throwIfNoEntry ? inodeAt(path, "stat") : disk.find(resolve(path));
+    return inode && statsOf(inode, bigint);
+  }
+
+  function rename(from: string, to: string): void {
+    beforeChange(`renames ${basename(to)}`);
+    const inode = inodeAt(from, "rename");
+    disk.link(inode, resolve(to));
+    disk.remove(resolve(from));
+  }
+
+  function mkdir(path: string, options: { recursive?: boolean; mode?: number } = {}): void {
+    const full = resolve(path);
+    if (disk.find(full)) {
+      if (options.recursive) return;
+      throw systemError("EEXIST", "mkdir", path);
+    }
+    if (!disk.find(dirname(full))) {
+      if (!options.recursive) throw systemError("ENOENT", "mkdir", path);
+      mkdir(dirname(full), options);
+    }
+    beforeChange(`makes ${basename(path)}`);
+    disk.create(full, "folder", options.mode ?? 0o777);
+  }
+
+  function remove(path: string, call: string): void {
+    inodeAt(path, call);
+    beforeChange(`removes ${basename(path)}`);
+    disk.remove(resolve(path));
+  }
+
+  function truncate(inode: Inode, size: number): void {
+    beforeChange("cuts a file");
+    disk.truncate(inode, size);
+  }
+
+  return {
+    inodeAt,
+    descriptor,
+    open,
+    close,
+    constants,
+    existsSync: (path: string) => disk.find(resolve(path)) !== undefined,
+    statSync: stat,
+    lstatSync: stat,
+    fstatSync: (fd: number) => statsOf(descriptor(fd).inode, false),
+    accessSync: (path: string) => void inodeAt(path, "access"),
+    openSync: open,
+    closeSync: close,
+    writeSync: write,
+    readSync(fd: number, buffer: Buffer, offset: number, length: number, position: number | null) {
+      const file = descriptor(fd);
+      const from = position ?? file.at;
+      const size = file.inode.content.copy(buffer, offset, from, from + length);
+      if (position === null) file.at += size;
+      return size;
+    },
+    ftruncateSync: (fd: number, size = 0) => truncate(descriptor(fd).inode, size),
+    truncateSync: (path: string, size = 0) => truncate(inodeAt(path, "truncate"), size),
+    readFileSync: readFile,
+    writeFileSync: writeFile,
+    appendFileSync: (path: string, data: string, options: WriteOptions = {}) =>
+      writeFile(path, data, { ...options, flag: "a" }),
+    renameSync: rename,
+    linkSync(from: string, to: string) {
+      if (disk.find(resolve(to))) throw systemError("EEXIST", "link", to);
+      const inode = inodeAt(from, "link");
+      beforeChange(`links ${basename(to)}`);
+      disk.link(inode, resolve(to));
+    },
+    rmSync(path: string, { force = false } = {}) {
+      if (!force || disk.find(resolve(path))) remove(path, "rm");
+    },
+    rmdirSync: (path: string) => remove(path, "rmdir"),
+    unlinkSync: (path: string) => remove(path, "unlink"),
+    mkdirSync: mkdir,
+    mkdtempSync(prefix: string) {
+      const path = `${prefix}${world.random.between(100_000, 999_999)}`;
+      mkdir(path);
+      return path;
+    },
+    readdirSync(path: string) {
+      inodeAt(path, "readdir");
+      return [...disk.namesIn(resolve(path))];
+    },
+  };
+}
+
+/** node:fs and node:fs/promises of one process. */
+export function createFiles(options: FilesOptions) {
+  const { world, disk, owner } = options;
+  const sync = createSyncCalls(options);
+
+  /** Runs a call in the threads of Node: it takes effect, and returns, some time later. */
+  function later<T>(what: string, call: () => T | Promise<T>): Promise<T> {
+    return new Promise((resolveCall, reject) => {
+      const ms = 0.02 + 0.4 * world.random.random();
+      world.after(ms, owner, what, () => {
+        try {
+          resolveCall(call());
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+  }
+
+  async function writeLater(path: string, data: Data, more: WriteOptions = {}): Promise<void> {
+    const bytes = await bytesOf(data);
+    await later(`writes ${basename(path)}`, () => sync.writeFileSync(path, bytes, more));
+  }
+
+  async function openLater(path: string, flags?: string | number, mode?: number) {
+    const fd = await later(`opens ${basename(path)}`, () => sync.open(path, flags, mode));
+    return {
+      fd,
+      stat: () => later("stat", () => sync.fstatSync(fd)),
+      sync: () => later("sync", () => disk.sync(sync.descriptor(fd).inode)),
+      readFile: () => later("read", () => sync.readFileSync(fd)),
+      close: () => later("close", () => sync.close(fd)),
+    };
+  }
+
+  /** Reads the content as it is when it is asked for, piece by piece. */
+  function createReadStream(
+    path: string,
+    { start = 0, end = Infinity, highWaterMark = 65_536 } = {},
+  ): Readable {
+    let at = start;
+    return new Readable({
+      highWaterMark,
+      read() {
+        const piece = later(`reads ${basename(path)}`, () => {
+          const { content } = sync.inodeAt(path, "open");
+          return Buffer.from(content.subarray(at, Math.min(at + highWaterMark, end + 1)));
+        });
+        piece.then(
+          (bytes) => {
+            at += bytes.length;
+            this.push(bytes.length === 0 ? null : bytes);
+          },
+          (error) => this.destroy(error),
+        );
+      },
+    });
+  }
+
+  const promises = {
+    constants,
+    open: openLater,
+    stat: (path: string, more?: object) => later("stat", () => sync.statSync(path, more)),
+    writeFile: writeLater,
+    appendFile: (path: string, data: Data, more: WriteOptions = {}) =>
+      writeLater(path, data, { ...more, flag: "a" }),
+    truncate: (path: string, size = 0) => later("truncate", () => sync.truncateSync(path, size)),
+    rename: (from: string, to: string) =>
+      later(`renames ${basename(to)}`, () => sync.renameSync(from, to)),
+  };
+
+  function fsync(fd: number, done: (error: unknown) => void): void {
+    later("sync", () => disk.sync(sync.descriptor(fd).inode)).then(() => done(null), done);
+  }
+
+  return { fs: { ...sync, fsync, createReadStream, promises }, promises };
+}

@@ -1,0 +1,190 @@
+// One installation in the world: a machine with a gateway, its configuration and its commands, and
+// the actors around it. The driver calls these from outside, and the world runs until they are done.
+
+import { configOf, type Phase } from "../reconcile/plan.ts";
+import { createDisk } from "./disk.ts";
+import { createNetwork } from "./network.ts";
+import { type Bundle, type Machine, startProcess, type StartedProcess } from "./process.ts";
+import type { World } from "./world.ts";
+import type * as Actors from "./actors.ts";
+
+/** The programs of the world. */
+export interface Bundles {
+  readonly gateway: Bundle;
+  readonly actors: Bundle;
+}
+
+const CONFIG_FILE = "/gateway.json";
+export const DATA_DIR = "/data";
+
+/** A gateway while it runs. */
+export interface RunningGateway {
+  readonly process: StartedProcess;
+  /** Undefined: it does not listen yet. */
+  address: string | undefined;
+  /** The address of the admin listener. */
+  admin: string | undefined;
+  /** Lines of its standard error. */
+  readonly warnings: string[];
+  /** Undefined: it runs, or was killed. */
+  exitCode: number | undefined;
+}
+
+/** The program did not do what it must. */
+export class SimulationFailure extends Error {}
+
+export type Installation = ReturnType<typeof createInstallation>;
+
+export function createInstallation(world: World, bundles: Bundles, phase: Phase) {
+  const disk = createDisk(world);
+  const network = createNetwork(world);
+  /** The process that dies at a change of the disk, and after how many changes. */
+  let dying: { readonly owner: object; changes: number } | undefined;
+  const machine: Machine = {
+    world,
+    network,
+    disk,
+    peers: new Map(),
+    beforeChange(owner, what) {
+      world.note(what);
+      if (dying?.owner !== owner) return;
+      dying.changes -= 1;
+      if (dying.changes > 0) return;
+      dying = undefined;
+      world.end(owner, `kill -9, at a change of the disk: ${what}`);
+      throw new Error("the process was killed");
+    },
+  };
+  const actors = startProcess(machine, bundles.actors, {
+    name: "actors",
+    argv: [],
+    said: () => undefined,
+    warned: (line) => fail(line),
+  });
+  let commands = 0;
+  let starts = 0;
+
+  function fail(message: string): never {
+    throw new SimulationFailure(message);
+  }
+
+  /** Runs the world until something is so. Fails if nothing happens any more, or it takes long. */
+  async function until(isDone: () => boolean, what: string, ms = 600_000): Promise<void> {
+    const deadline = world.time() + ms;
+    const isOver = (): boolean => world.time() > deadline;
+    await world.runUntil(() => isDone() || isOver());
+    if (!isDone()) fail(`${what}: not after ${isOver() ? `${ms} ms` : "everything has happened"}`);
+  }
+
+  /** Calls a function of the actors as one of their events. */
+  async function act<T>(call: (exports: typeof Actors) => T | Promise<T>): Promise<T> {
+    let result: { readonly value: T } | undefined;
+    let error: unknown;
+    world.immediate(actors.owner, "an actor is called", () => {
+      Promise.resolve(call(actors.exports() as unknown as typeof Actors)).then(
+        (value) => {
+          result = { value };
+        },
+        (reason) => {
+          error = reason;
+        },
+      );
+    });
+    await until(() => result !== undefined || error !== undefined, "an actor's answer");
+    if (!result) throw error;
+    return result.value;
+  }
+
+  function writeConfig(provider: string, table: number): void {
+    const text = JSON.stringify(configOf({ phase, dataDir: DATA_DIR, provider, table }));
+    writeText(CONFIG_FILE, text);
+  }
+
+  function writeText(path: string, text: string): void {
+    const inode = disk.create(path, "file", 0o600);
+    disk.write(inode, Buffer.from(text), 0);
+    disk.sync(inode);
+  }
+
+  function launch(): RunningGateway {
+    starts += 1;
+    const warnings: string[] = [];
+    const running: RunningGateway = {
+      process: startProcess(machine, bundles.gateway, {
+        name: `gateway ${starts}`,
+        argv: ["serve", "--config", CONFIG_FILE],
+        said(line) {
+          const [, address] = /listens on (\S+)/.exec(line) ?? [];
+          running.address ??= address;
+          running.admin ??= /admin \S* ?(http\S+?)[;)]/.exec(line)?.[1];
+        },
+        warned: (line) => warnings.push(...line.trimEnd().split("\n")),
+        ended: (code) => {
+          running.exitCode = code;
+        },
+      }),
+      address: undefined,
+      admin: undefined,
+      warnings,
+      exitCode: undefined,
+    };
+    return running;
+  }
+
+  /** Starts a gateway. Fails if it does not listen, unless it was killed meanwhile. */
+  async function start(): Promise<RunningGateway> {
+    const running = launch();
+    const { owner } = running.process;
+    await until(() => running.address !== undefined || !owner.alive, "a gateway listens");
+    return running;
+  }
+
+  async function stop(running: RunningGateway): Promise<void> {
+    running.process.signal("SIGTERM");
+    await until(() => !running.process.owner.alive, "a gateway that was told to stop ends");
+    if (running.exitCode !== 0) fail(`a stopped gateway ends with ${running.exitCode}`);
+  }
+
+  /** Runs a command to its end: what it printed. Fails if it ends with another code than 0. */
+  async function run(...argv: string[]): Promise<string> {
+    commands += 1;
+    let output = "";
+    let errors = "";
+    let code: number | undefined;
+    startProcess(machine, bundles.gateway, {
+      name: `command ${commands}`,
+      argv: [...argv, "--config", CONFIG_FILE],
+      said: (text) => {
+        output += text;
+      },
+      warned: (text) => {
+        errors += text;
+      },
+      ended: (exitCode) => {
+        code = exitCode;
+      },
+    });
+    await until(() => code !== undefined, argv.join(" "));
+    if (code !== 0) fail(`${argv.join(" ")} ended with ${code}: ${errors}${output}`);
+    return output;
+  }
+
+  return {
+    world,
+    machine,
+    until,
+    act,
+    writeConfig,
+    start,
+    stop,
+    run,
+    /** The process dies before one of its next changes of the disk. */
+    killAtDisk(running: RunningGateway, changes: number): void {
+      dying = { owner: running.process.owner, changes };
+    },
+    kill: (running: RunningGateway): void => world.end(running.process.owner, "kill -9"),
+    textOf: (path: string): string => disk.find(path)?.content.toString() ?? "",
+    namesIn: (path: string): readonly string[] => disk.namesIn(path),
+    fail,
+  };
+}

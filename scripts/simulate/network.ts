@@ -1,0 +1,430 @@
+// The network of the world: sockets between processes of one machine, by TCP and by Unix paths.
+// Bytes arrive late and in any portions, but in their order. A process that dies takes its sockets
+// with it, as a kernel does.
+
+import { EventEmitter } from "node:events";
+import type net from "node:net";
+import { resolve } from "node:path";
+import { Duplex } from "node:stream";
+import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
+
+/** A sender is held back while so many bytes have not been read. */
+const WINDOW_BYTES = 64 * 1024;
+
+/** What a server does with connections. Its socket may be a path in the file system. */
+export interface Listener {
+  readonly owner: SimProcess;
+  readonly accept: (socket: SimSocket) => void;
+  /** A socket of a Unix path needs that path, an address its port. */
+  readonly place: string;
+}
+
+/** What may happen to a connection. */
+export interface NetworkFaults {
+  /** The share of connections that are reset at a random byte. */
+  resets: number;
+  /** The share of connections that stall for some seconds at a random byte. */
+  stalls: number;
+}
+
+const systemError = (code: string, call: string): NodeJS.ErrnoException =>
+  Object.assign(new Error(`${call} ${code}`), { code, syscall: call });
+
+/** One end of a connection. */
+export class SimSocket extends Duplex {
+  readonly remoteAddress = "127.0.0.1";
+  readonly remotePort = 50_000;
+  readonly remoteFamily = "IPv4";
+  readonly localAddress = "127.0.0.1";
+  readonly localPort = 8_080;
+  connecting = false;
+  bytesRead = 0;
+  bytesWritten = 0;
+  timeout = 0;
+  readonly owner: SimProcess;
+  readonly #world: World;
+  readonly #onread: { buffer: Buffer; callback(size: number, buffer: Buffer): boolean } | undefined;
+  #peer: SimSocket | undefined;
+  /** Arrived, and not taken by the reader. */
+  #unread: Buffer[] = [];
+  #unreadBytes = 0;
+  #hasEnded = false;
+  #wantsMore = true;
+  /** Bytes on their way to the other end, or not read there. */
+  #underWay = 0;
+  /** The last arrival at the other end: nothing overtakes it. */
+  #arrival = 0;
+  /** The write that waits for the connection, or for room. */
+  #waiting: (() => void) | undefined;
+  #timer: Pending | undefined;
+  /** The connection is reset when so many bytes have been written here. */
+  #resetAt = Infinity;
+  #stallAt = Infinity;
+  /** This end is closed: what arrives is answered by a reset. */
+  #gone = false;
+
+  constructor(world: World, owner: SimProcess, options: Partial<net.TcpNetConnectOpts> = {}) {
+    super({ allowHalfOpen: options.allowHalfOpen ?? false });
+    this.#world = world;
+    this.owner = owner;
+    this.#onread = options.onread as never;
+    countOpen(owner, "socket", 1);
+    owner.atEnd.add(this.#vanish);
+  }
+
+  /** Joins two ends. */
+  static join(client: SimSocket, server: SimSocket, faults: NetworkFaults): void {
+    const { random, between } = client.#world.random;
+    client.#peer = server;
+    server.#peer = client;
+    const end = random() < 0.5 ? client : server;
+    if (random() < faults.resets) end.#resetAt = between(1, 3_000);
+    if (random() < faults.stalls) end.#stallAt = between(1, 3_000);
+  }
+
+  /** The connection is established. */
+  opened(): void {
+    this.connecting = false;
+    this.emit("connect");
+    this.emit("ready");
+    this.#continueWriting();
+  }
+
+  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: () => void): void {
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk, encoding) : Buffer.from(chunk);
+    const write = (): void => {
+      this.#waiting = undefined;
+      this.#send(bytes);
+      if (this.#underWay < WINDOW_BYTES) done();
+      else this.#waiting = done;
+    };
+    if (this.connecting) this.#waiting = write;
+    else write();
+  }
+
+  override _final(done: () => void): void {
+    const finish = (): void => {
+      this.#waiting = undefined;
+      this.#toPeer("the end", (peer) => peer.#receiveEnd());
+      done();
+    };
+    if (this.connecting) this.#waiting = finish;
+    else finish();
+  }
+
+  override _read(): void {
+    this.#wantsMore = true;
+    if (this.#unreadBytes > 0 || this.#hasEnded)
+      this.#world.immediate(this.owner, "reads on", () => this.#deliver());
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.setTimeout(0);
+    this.#close(this.#unreadBytes > 0);
+    this.#world.immediate(this.owner, "socket closed", () => done(error));
+  }
+
+  override resume(): this {
+    super.resume();
+    if (this.#onread) this._read();
+    return this;
+  }
+
+  resetAndDestroy(): this {
+    this.#close(true);
+    return this.destroy();
+  }
+
+  destroySoon(): void {
+    if (this.writable) this.end();
+    if (this.writableFinished) this.destroy();
+    else this.once("finish", () => this.destroy());
+  }
+
+  setTimeout(ms: number, listener?: () => void): this {
+    if (listener) this.once("timeout", listener);
+    this.timeout = ms;
+    this.#refresh();
+    return this;
+  }
+
+  setNoDelay = (): this => this;
+  setKeepAlive = (): this => this;
+  ref = (): this => this;
+  unref = (): this => this;
+  address = (): object => ({ address: this.localAddress, port: this.localPort, family: "IPv4" });
+
+  #refresh(): void {
+    if (this.#timer) this.#timer.isCancelled = true;
+    this.#timer = undefined;
+    if (this.timeout > 0 && !this.destroyed)
+      this.#timer = this.#world.after(this.timeout, this.owner, "socket is idle", () =>
+        this.emit("timeout"),
+      );
+  }
+
+  /** Sends bytes in one portion or two, unless something happens to the connection. */
+  #send(bytes: Buffer): void {
+    const { random, between } = this.#world.random;
+    const from = this.bytesWritten;
+    this.bytesWritten += bytes.length;
+    this.#refresh();
+    if (this.bytesWritten >= this.#resetAt) {
+      const kept = bytes.subarray(0, Math.max(0, this.#resetAt - from));
+      this.#resetAt = Infinity;
+      if (kept.length > 0) this.#portion(kept);
+      this.#world.note("the network resets a connection");
+      this.#toPeer("a reset", (peer) => peer.#reset());
+      this.#world.after(1, this.owner, "a reset", () => this.#reset());
+      return;
+    }
+    if (this.bytesWritten >= this.#stallAt) {
+      this.#stallAt = Infinity;
+      this.#arrival = this.#world.time() + between(1_000, 90_000);
+      this.#world.note("the network stalls a connection");
+    }
+    const cut = random() < 0.3 && bytes.length > 1 ? between(1, bytes.length - 1) : bytes.length;
+    this.#portion(bytes.subarray(0, cut));
+    if (cut < bytes.length) this.#portion(bytes.subarray(cut));
+  }
+
+  #portion(bytes: Buffer): void {
+    this.#underWay += bytes.length;
+    this.#toPeer(`${bytes.length} bytes`, (peer) => peer.#receive(bytes));
+  }
+
+  /** Something happens at the other end, after everything that was sent before. */
+  #toPeer(what: string, act: (peer: SimSocket) => void): void {
+    const peer = this.#peer;
+    if (!peer) return;
+    const { random } = this.#world.random;
+    const latency = random() < 0.02 ? 5 + 40 * random() : 0.05 + 0.5 * random();
+    this.#arrival = Math.max(this.#arrival, this.#world.time() + latency);
+    const ms = this.#arrival - this.#world.time();
+    this.#world.after(ms, peer.owner, `socket: ${what}`, () => act(peer));
+  }
+
+  #receive(bytes: Buffer): void {
+    if (this.#gone) {
+      this.#toPeer("a reset", (peer) => peer.#reset());
+      return;
+    }
+    this.#refresh();
+    this.bytesRead += bytes.length;
+    this.#unread.push(bytes);
+    this.#unreadBytes += bytes.length;
+    this.#deliver();
+  }
+
+  #receiveEnd(): void {
+    this.#hasEnded = true;
+    this.#deliver();
+  }
+
+  #reset(): void {
+    this.#gone = true;
+    if (!this.destroyed) this.destroy(systemError("ECONNRESET", "read"));
+  }
+
+  #deliver(): void {
+    while (this.#unread.length > 0 && this.#canTake() && !this.destroyed) {
+      const bytes = this.#unread.shift()!;
+      this.#unreadBytes -= bytes.length;
+      this.#hand(bytes);
+      const peer = this.#peer!;
+      peer.#underWay -= bytes.length;
+      if (peer.#waiting && peer.owner.alive && peer.#underWay < WINDOW_BYTES)
+        this.#world.immediate(peer.owner, "socket has room", () => peer.#continueWriting());
+    }
+    if (!this.#hasEnded || this.#unread.length > 0 || this.destroyed) return;
+    this.#hasEnded = false;
+    this.push(null);
+    if (this.#onread) this.read(0);
+  }
+
+  #canTake(): boolean {
+    return this.#onread ? !this.isPaused() : this.#wantsMore;
+  }
+
+  #hand(bytes: Buffer): void {
+    if (!this.#onread) {
+      this.#wantsMore = this.push(bytes);
+      return;
+    }
+    const { buffer, callback } = this.#onread;
+    for (let at = 0; at < bytes.length; at += buffer.length) {
+      const size = bytes.copy(buffer, 0, at, at + buffer.length);
+      callback(size, buffer);
+    }
+  }
+
+  #continueWriting(): void {
+    const next = this.#waiting;
+    this.#waiting = undefined;
+    next?.();
+  }
+
+  /** This end takes nothing any more; the other one learns of it. */
+  #close(isReset: boolean): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.owner.atEnd.delete(this.#vanish);
+    countOpen(this.owner, "socket", -1);
+    if (isReset) this.#toPeer("a reset", (peer) => peer.#reset());
+    else if (!this.writableFinished) this.#toPeer("the end", (peer) => peer.#receiveEnd());
+  }
+
+  /** The process has ended: nothing of it may run. */
+  readonly #vanish = (): void => this.#close(this.#unreadBytes > 0);
+}
+
+/** Where a connection leads. */
+export interface Destination {
+  readonly place: string;
+  readonly refusal: string;
+  /** As net.connect() takes them. */
+  readonly options: object;
+}
+
+export interface Network {
+  readonly faults: NetworkFaults;
+  /** Accepts connections at a place until the returned function is called, or the owner ends. */
+  listen(listener: Listener): () => void;
+  /** Whether somebody accepts connections there. */
+  isListening(place: string): boolean;
+  /** A port that nobody has; for the workers of one first process the same. */
+  portOf(owner: SimProcess): number;
+  /** Connects as `owner`. Fails with the code `refusal` if nobody accepts. */
+  connect(owner: SimProcess, to: Destination): SimSocket;
+}
+
+export function createNetwork(world: World): Network {
+  /** Several workers may listen at one place: they take turns. */
+  const listeners = new Map<string, Listener[]>();
+  const faults: NetworkFaults = { resets: 0, stalls: 0 };
+  /** The port that the workers of a first process share, by its name. */
+  const shared = new Map<string, number>();
+  let port = 20_000;
+
+  function stopListening(listener: Listener): void {
+    const others = (listeners.get(listener.place) ?? []).filter((other) => other !== listener);
+    if (others.length === 0) listeners.delete(listener.place);
+    else listeners.set(listener.place, others);
+  }
+
+  function next(place: string): Listener | undefined {
+    const all = listeners.get(place) ?? [];
+    const [first, ...others] = all;
+    if (first) listeners.set(place, [...others, first]);
+    return first;
+  }
+
+  return {
+    faults,
+    listen(listener) {
+      const { place, owner } = listener;
+      listeners.set(place, [...(listeners.get(place) ?? []), listener]);
+      const stop = (): void => {
+        owner.atEnd.delete(stop);
+        stopListening(listener);
+      };
+      owner.atEnd.add(stop);
+      return stop;
+    },
+    isListening: (place) => listeners.has(place),
+    portOf({ name }) {
+      const [first, worker] = name.split(", worker");
+      const known = worker === undefined ? undefined : shared.get(first!);
+      if (known !== undefined) return known;
+      port += 1;
+      shared.set(first!, port);
+      return port;
+    },
+    connect(owner, { place, refusal, options }) {
+      const client = new SimSocket(world, owner, options);
+      client.connecting = true;
+      world.after(0.05 + 0.2 * world.random.random(), owner, `connects to ${place}`, () => {
+        if (client.destroyed) return;
+        const listener = next(place);
+        if (!listener) {
+          client.connecting = false;
+          client.destroy(systemError(refusal, "connect"));
+          return;
+        }
+        const server = new SimSocket(world, listener.owner, { allowHalfOpen: true });
+        SimSocket.join(client, server, isLocal(place) ? { resets: 0, stalls: 0 } : faults);
+        world.immediate(listener.owner, "accepts a connection", () => listener.accept(server));
+        client.opened();
+      });
+      return client;
+    },
+  };
+}
+
+/** Unix sockets do not fail by themselves. */
+const isLocal = (place: string): boolean => place.startsWith("/");
+
+/** What a server of the world needs. */
+export interface ServerOptions {
+  readonly owner: SimProcess;
+  readonly network: Network;
+  /** Makes the socket of a path. Returns its place; throws if something is there. */
+  readonly bindPath: (path: string) => string;
+}
+
+/** Puts the network of the world under a server of node:net or node:http. */
+export function simulateServer<S extends EventEmitter>(
+  server: S,
+  { owner, network, bindPath }: ServerOptions,
+): S {
+  let stop: (() => void) | undefined;
+  let address: object | null = null;
+  const sockets = new Set<SimSocket>();
+  let closed: (() => void) | undefined;
+
+  function accept(socket: SimSocket): void {
+    sockets.add(socket);
+    socket.once("close", () => {
+      sockets.delete(socket);
+      closeIfDrained();
+    });
+    server.emit("connection", socket);
+  }
+
+  function closeIfDrained(): void {
+    if (!closed || sockets.size > 0) return;
+    const listener = closed;
+    closed = undefined;
+    server.emit("close");
+    listener();
+  }
+
+  /** The place of an address: a path, or a port of which 0 is any free one. */
+  function bind(where: number | { readonly path: string }): string {
+    if (typeof where === "object") return bindPath(resolve(where.path));
+    const port = where === 0 ? network.portOf(owner) : where;
+    address = { address: "127.0.0.1", port, family: "IPv4" };
+    return `127.0.0.1:${port}`;
+  }
+
+  return Object.assign(server, {
+    listen(where: number | { readonly path: string }, host?: unknown, then?: () => void) {
+      stop = network.listen({ owner, place: bind(where), accept });
+      const listening = typeof host === "function" ? (host as () => void) : then;
+      if (listening) server.once("listening", listening);
+      queueMicrotask(() => server.emit("listening"));
+      return server;
+    },
+    address: () => address,
+    close(then: () => void = () => undefined) {
+      stop?.();
+      stop = undefined;
+      closed = then;
+      (server as { closeIdleConnections?: () => void }).closeIdleConnections?.();
+      queueMicrotask(closeIfDrained);
+      return server;
+    },
+    unref: () => server,
+    ref: () => server,
+  });
+}

@@ -1,0 +1,165 @@
+// One run of the simulation: a gateway under load in a world of one seed, while processes die, the
+// network and the disk fail and the operator works; then everything is judged that the clients, the
+// provider and the books say of it.
+
+import { judgeRecords, readEntries } from "../reconcile/books.ts";
+import type { Crowd } from "../reconcile/client.ts";
+import { emptyEstate } from "../reconcile/estate.ts";
+import { createFindings } from "../reconcile/findings.ts";
+import type { House, TextFile } from "../reconcile/house.ts";
+import { judgeRequests, matchAll } from "../reconcile/match.ts";
+import { emptyHouse } from "../reconcile/phase.ts";
+import { ACCOUNTS, type Phase } from "../reconcile/plan.ts";
+import type { Provider } from "../reconcile/provider.ts";
+import { judgeAudits, judgeBudgets, judgeStatements } from "../reconcile/sums.ts";
+import {
+  type Bundles,
+  createInstallation,
+  DATA_DIR,
+  type Installation,
+  type RunningGateway,
+} from "./installation.ts";
+import { createWorld, type World } from "./world.ts";
+
+export interface RunOptions {
+  readonly seed: number;
+  readonly requests: number;
+  readonly bundles: Bundles;
+}
+
+/** What came of a run. */
+export interface Outcome {
+  readonly seed: number;
+  readonly requests: number;
+  readonly steps: number;
+  readonly fingerprint: string;
+  readonly violations: readonly string[];
+  /** The last events, for a run with violations. */
+  readonly lastLines: readonly string[];
+}
+
+const DAY_MS = 86_400_000;
+/** A minute before midnight at the end of a month, and of a year. */
+const MIDNIGHTS = [Date.UTC(2026, 3, 1), Date.UTC(2027, 0, 1), Date.UTC(2026, 6, 15)];
+const CLIENTS = 8;
+
+const phaseOf = (requests: number): Phase => ({
+  name: "simulation",
+  requests,
+  gateways: 1,
+  workers: 1,
+  kills: 0,
+  workerKills: 0,
+  databaseKills: 0,
+  changes: 0,
+});
+
+export async function simulate({ seed, requests, bundles }: RunOptions): Promise<Outcome> {
+  const before = createWorld(seed, 0).random;
+  const start = before.pick(MIDNIGHTS) - before.between(0, 20_000);
+  const world = createWorld(seed, before.random() < 0.5 ? start : start + DAY_MS / 3);
+  const phase = phaseOf(requests);
+  const house = emptyHouse(phase);
+  const violations: string[] = [];
+  const installation = createInstallation(world, bundles, phase);
+  try {
+    await live(installation, house, phase);
+    violations.push(...judge(house));
+  } catch (error) {
+    violations.push((error as Error).stack ?? String(error));
+  }
+  const { steps, fingerprint, lastLines } = world;
+  return {
+    seed,
+    requests: house.asked.length,
+    steps: steps(),
+    fingerprint: fingerprint(),
+    violations,
+    lastLines: violations.length > 0 ? lastLines() : [],
+  };
+}
+
+/** The load, with everything that happens meanwhile, and what is collected after it. */
+async function live(installation: Installation, house: House, phase: Phase): Promise<void> {
+  const { world, act, until, start, stop, run } = installation;
+  const { random, between } = world.random;
+  await until(() => true, "the beginning");
+  const provider = await act(({ startProvider }) => startProvider(world.random));
+  installation.writeConfig(provider.url, 0);
+  house.changes.push({ table: 0, from: 0, until: 0 });
+  let gateway = await start();
+  const crowd = await act(({ createCrowds }) => createCrowds(world.random)(1, CLIENTS));
+  await act(() => crowd.turnTo(0, gateway.address));
+  while (crowd.asked.length < phase.requests) {
+    const next = Math.min(phase.requests, crowd.asked.length + between(5, 60));
+    await until(() => crowd.asked.length >= next || !gateway.process.owner.alive, "requests end");
+    if (random() < 0.7) gateway = await killed(installation, house, { gateway, crowd });
+  }
+  await act(() => crowd.stop());
+  house.asked.push(...crowd.asked);
+  for (const { serial } of house.asked) {
+    const calls = provider.ledger.get(serial);
+    if (calls) house.calls.set(serial, [...calls]);
+  }
+  await stop(gateway);
+  await run("usage", "sync", "--once");
+  await collect(installation, house);
+}
+
+async function killed(
+  installation: Installation,
+  house: House,
+  { gateway, crowd }: { readonly gateway: RunningGateway; readonly crowd: Crowd },
+): Promise<RunningGateway> {
+  const { world, act, until, kill, killAtDisk, start } = installation;
+  const { random, between } = world.random;
+  if (random() < 0.5) kill(gateway);
+  else {
+    killAtDisk(gateway, between(1, 30));
+    await until(() => !gateway.process.owner.alive, "it dies at the disk");
+  }
+  house.kills.push({ gateway: 0, worker: false, at: world.wallClock() });
+  await act(() => crowd.turnTo(0, undefined));
+  const next = await start();
+  await act(() => crowd.turnTo(0, next.address));
+  return next;
+}
+
+async function collect(installation: Installation, house: House): Promise<void> {
+  const { run, textOf, namesIn } = installation;
+  const estate = emptyEstate();
+  const filesIn = (folder: string): TextFile[] =>
+    namesIn(folder)
+      .filter((name) => name.endsWith(".jsonl"))
+      .map((name) => ({ name, text: textOf(`${folder}/${name}`) }));
+  estate.audit = JSON.parse(await run("audit", "--json"));
+  const months = [...new Set(house.asked.map(({ endedAt }) => monthOf(endedAt)))];
+  for (const month of months)
+    for (const account of ACCOUNTS) {
+      const args = ["billing", "statement", "--account", account, "--month", month];
+      const json = JSON.parse(await run(...args, "--format", "json"));
+      const csv = await run(...args, "--format", "csv");
+      house.statements.push({ account, month, json, csv, sealedPrefix: "" });
+    }
+  for (const account of ["acme", "beta", "purse"])
+    house.budgets.set(account, JSON.parse(await run("budget", "show", account, "--json")));
+  estate.segments.push(...filesIn(`${DATA_DIR}/spend`));
+  estate.usageFiles.push(...filesIn(`${DATA_DIR}/usage`));
+  estate.days.text = textOf(`${DATA_DIR}/days.jsonl`);
+  house.estates.push(estate);
+}
+
+const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7);
+
+/** The reconciliation of the books with what clients and provider saw. */
+function judge(house: House): readonly string[] {
+  const findings = createFindings("books");
+  const entries = readEntries(house, findings);
+  const matches = matchAll(house, entries, findings);
+  judgeRequests(house, findings);
+  judgeRecords(house, entries, findings);
+  judgeStatements(house, matches, findings);
+  judgeAudits(house, matches, findings);
+  judgeBudgets(house, matches, findings);
+  return findings.violations;
+}

@@ -1,0 +1,254 @@
+// The world of a simulation: one clock, one queue of events, one source of chance. Everything that
+// happens is an event of a process, and one event runs at a time, so the same seed gives the same
+// run, step by step, on any machine.
+
+import { setImmediate as realTurn } from "node:timers/promises";
+import { createRandom } from "../../test/support/random.ts";
+
+export type Random = ReturnType<typeof createRandom>;
+
+/** A process of the world: a gateway, one of its workers, a command, or the actors. */
+export interface SimProcess {
+  /** For traces: "gateway 2". */
+  readonly name: string;
+  /** False once it has ended or was killed. Its events are dropped from then on. */
+  alive: boolean;
+  /** Events before this time wait until then: the process is stopped (SIGSTOP). */
+  stoppedUntil: number;
+  /** Immediates of a process run in their order. */
+  lastImmediate: number;
+  /** Timers, sockets and descriptors that it has open, by kind. */
+  readonly open: Map<string, number>;
+  /** Called once when the process ends, in whatever way. */
+  readonly atEnd: Set<() => void>;
+  /** Called with an error that nothing caught. It has ended by then. */
+  crashed: (error: unknown) => void;
+}
+
+/** An event that waits. */
+export interface Pending {
+  /** When it runs, in milliseconds since the beginning of the world. */
+  readonly at: number;
+  readonly order: number;
+  readonly owner: SimProcess;
+  readonly what: string;
+  readonly run: () => void;
+  isCancelled: boolean;
+}
+
+/** How many events a failure shows. */
+const SHOWN = 50;
+
+export interface World {
+  readonly random: Random;
+  /** Milliseconds since the beginning. */
+  time(): number;
+  /** The wall clock of all processes, in milliseconds since 1970. */
+  wallClock(): number;
+  /** Sets the wall clock forward or back. */
+  shiftWallClock(ms: number): void;
+  createProcess(name: string): SimProcess;
+  /** The process whose event runs. */
+  current(): SimProcess;
+  /** Runs `run` as an event of `owner` after so many milliseconds. */
+  after(ms: number, owner: SimProcess, what: string, run: () => void): Pending;
+  /** Runs `run` soon, after all immediates that `owner` has asked for before. */
+  immediate(owner: SimProcess, what: string, run: () => void): Pending;
+  /** Ends a process at once: nothing of it runs any more. */
+  end(owner: SimProcess, how: string): void;
+  /** Adds a line to the trace. */
+  note(text: string): void;
+  /** Runs events until `isDone`, or until nothing happens any more. Returns whether it is done. */
+  runUntil(isDone: () => boolean): Promise<boolean>;
+  /** How many events have run. */
+  steps(): number;
+  /** Two hashes of all lines of the trace so far. */
+  fingerprint(): string;
+  /** The last lines of the trace. */
+  lastLines(): readonly string[];
+  /** How many events wait. */
+  waiting(): number;
+}
+
+/** A binary heap: the earliest event first, of two at one time that which was asked for first. */
+function createQueue() {
+  const heap: Pending[] = [];
+  const isBefore = (one: Pending, other: Pending): boolean =>
+    one.at < other.at || (one.at === other.at && one.order < other.order);
+
+  function swap(one: number, other: number): void {
+    const kept = heap[one]!;
+    heap[one] = heap[other]!;
+    heap[other] = kept;
+  }
+
+  function sink(): void {
+    for (let at = 0; ; ) {
+      const children = [2 * at + 1, 2 * at + 2].filter((child) => child < heap.length);
+      const first = children.sort((a, b) => (isBefore(heap[a]!, heap[b]!) ? -1 : 1))[0];
+      if (first === undefined || !isBefore(heap[first]!, heap[at]!)) return;
+      swap(at, first);
+      at = first;
+    }
+  }
+
+  return {
+    size: () => heap.length,
+    push(event: Pending): void {
+      heap.push(event);
+      for (let at = heap.length - 1; at > 0; ) {
+        const parent = (at - 1) >> 1;
+        if (!isBefore(heap[at]!, heap[parent]!)) return;
+        swap(at, parent);
+        at = parent;
+      }
+    },
+    pop(): Pending | undefined {
+      const first = heap[0];
+      const last = heap.pop();
+      if (first && last && first !== last) {
+        heap[0] = last;
+        sink();
+      }
+      return first;
+    },
+  };
+}
+
+/** The lines of a run, of which only the last are kept, with a fingerprint of all. */
+function createTrace() {
+  const lines: string[] = [];
+  let [one, other] = [0x811c9dc5, 0x01000193];
+  return {
+    add(line: string): void {
+      lines.push(line);
+      if (lines.length > 4 * SHOWN) lines.splice(0, lines.length - SHOWN);
+      for (let at = 0; at < line.length; at += 1) {
+        const code = line.charCodeAt(at);
+        one = Math.imul(one ^ code, 0x01000193);
+        other = Math.imul(other ^ code, 0x85ebca6b) + 1;
+      }
+    },
+    fingerprint: () => [one, other].map((part) => (part >>> 0).toString(16)).join("-"),
+    last: () => lines.slice(-SHOWN),
+  };
+}
+
+/** A world that begins at `startsAt` of the wall clock, in milliseconds since 1970. */
+export function createWorld(seed: number, startsAt: number): World {
+  const random = createRandom(seed);
+  const queue = createQueue();
+  const trace = createTrace();
+  let time = 0;
+  let shift = startsAt;
+  let order = 0;
+  let steps = 0;
+  const nobody = createProcess("nobody");
+  let current = nobody;
+
+  function createProcess(name: string): SimProcess {
+    return {
+      name,
+      alive: true,
+      stoppedUntil: 0,
+      lastImmediate: 0,
+      open: new Map(),
+      atEnd: new Set(),
+      crashed: (error) => {
+        throw error;
+      },
+    };
+  }
+
+  function at(when: number, owner: SimProcess, what: string, run: () => void): Pending {
+    order += 1;
+    const event = { at: when, order, owner, what, run, isCancelled: false };
+    queue.push(event);
+    return event;
+  }
+
+  const after: World["after"] = (ms, owner, what, run) =>
+    at(time + Math.max(0, ms), owner, what, run);
+
+  const note = (text: string): void =>
+    trace.add(`${time.toFixed(3)} ${current.name}: ${text}`);
+
+  function end(owner: SimProcess, how: string): void {
+    if (!owner.alive) return;
+    note(`${owner.name} ends: ${how}`);
+    owner.alive = false;
+    for (const listener of owner.atEnd) listener();
+    owner.atEnd.clear();
+  }
+
+  /** Nothing caught it, so it ends the process whose event runs. */
+  function crash(error: unknown): void {
+    const owner = current;
+    if (!owner.alive) return;
+    end(owner, `crash: ${(error as Error)?.message}`);
+    owner.crashed(error);
+  }
+
+  async function step(event: Pending): Promise<void> {
+    const { owner } = event;
+    if (owner.stoppedUntil > event.at) {
+      at(owner.stoppedUntil, owner, event.what, event.run);
+      return;
+    }
+    time = event.at;
+    current = owner;
+    steps += 1;
+    trace.add(`${time.toFixed(3)} ${owner.name}: ${event.what}`);
+    try {
+      event.run();
+    } catch (error) {
+      crash(error);
+    }
+    // Everything that follows at once, promises and next ticks, belongs to this event.
+    await realTurn();
+    current = nobody;
+  }
+
+  return {
+    random,
+    time: () => time,
+    wallClock: () => Math.floor(shift + time),
+    shiftWallClock(ms) {
+      note(`the wall clock moves by ${ms} ms`);
+      shift += ms;
+    },
+    createProcess,
+    current: () => current,
+    after,
+    immediate(owner, what, run) {
+      owner.lastImmediate = Math.max(owner.lastImmediate, time + random.random() * 0.05);
+      return at(owner.lastImmediate, owner, what, run);
+    },
+    end,
+    note,
+    async runUntil(isDone) {
+      process.on("uncaughtException", crash);
+      process.on("unhandledRejection", crash);
+      try {
+        while (!isDone()) {
+          const event = queue.pop();
+          if (!event) return false;
+          if (!event.isCancelled && event.owner.alive) await step(event);
+        }
+        return true;
+      } finally {
+        process.off("uncaughtException", crash);
+        process.off("unhandledRejection", crash);
+      }
+    },
+    steps: () => steps,
+    fingerprint: trace.fingerprint,
+    lastLines: trace.last,
+    waiting: queue.size,
+  };
+}
+
+/** Counts one more, or one less, of what a process has open. */
+export function countOpen({ open }: SimProcess, kind: string, by: 1 | -1): void {
+  open.set(kind, (open.get(kind) ?? 0) + by);
+}
