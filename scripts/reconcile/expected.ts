@@ -59,6 +59,12 @@ export function whereLeft(call: Call, asked: Asked): readonly Expected[] {
   return [...failed, least, ...figures, ...early, bounded(call, asked)];
 }
 
+/** What may be billed of a call whose connection the network broke: how much of it came? */
+export const broken = (call: Call, asked: Asked): readonly Expected[] => [
+  NONE,
+  ...whereLeft(call, asked),
+];
+
 /**
  * What else may stand in the record of the reference edition. It bills nothing of a request whose
  * client left before any of the reply came, and Node's fetch may lose what came just before a cut.

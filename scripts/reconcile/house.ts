@@ -63,6 +63,19 @@ export interface Statement {
   verdict?: Line;
 }
 
+/** A failure of the world around the gateway. */
+export interface Disturbance {
+  /**
+   * "power": the machine lost its power, and may have lost what was written in the second before.
+   * "client" and "provider": a connection to one of these was reset, or stood still. "stop": the
+   * gateway was told to stop, and closed connections on which nothing had arrived.
+   */
+  readonly kind: "power" | "client" | "provider" | "stop";
+  /** Milliseconds of the wall clock. */
+  readonly from: number;
+  readonly until: number;
+}
+
 /** The books of a phase. */
 export interface Books {
   /** One a gateway. */
@@ -81,6 +94,8 @@ export interface House extends Books {
   readonly calls: Map<number, Call[]>;
   /** Kills of a gateway or of one of its workers. */
   readonly kills: { readonly gateway: number; readonly worker: boolean; readonly at: number }[];
+  /** Times at which the world failed, in a simulation: what is certain otherwise is not then. */
+  readonly disturbances: Disturbance[];
   /**
    * Changes of prices: `table` is in force for some requests from `from` on and for all from
    * `until` on. The first is the start.

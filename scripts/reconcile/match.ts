@@ -6,7 +6,7 @@ import type { Entry } from "./books.ts";
 import type { Asked } from "./client.ts";
 import type { Findings } from "./findings.ts";
 import type { House } from "./house.ts";
-import { judgeEntry, type Verdict, wasHandedOver, wasKilled } from "./rule.ts";
+import { judgeEntry, type Verdict, wasDisturbed, wasHandedOver, wasKilled } from "./rule.ts";
 
 /** An entry with its request, and what it costs. */
 export interface Match {
@@ -30,6 +30,7 @@ const isRefused = ({ calls }: House, { serial, verdict, code, status }: Asked): 
 
 /** Whether a request must be in the books: the provider was called, or there was an answer. */
 function mustBeThere(house: House, asked: Asked): boolean {
+  if (wasDisturbed(house, "power", asked)) return false;
   if ((house.calls.get(asked.serial)?.length ?? 0) > 0) return true;
   return asked.verdict === "whole" || (asked.verdict === "error" && !isRefused(house, asked));
 }
@@ -109,6 +110,10 @@ export function matchAll(house: House, entries: readonly Entry[], findings: Find
   return matches;
 }
 
+/** Whether the request was on its way to a gateway that was closing its idle connections. */
+const wasTooLate = (house: House, asked: Asked): boolean =>
+  asked.status === 0 && !house.calls.has(asked.serial) && wasDisturbed(house, "stop", asked);
+
 /** Each request for itself: refused ones cost nobody anything, and only kills cut. */
 export function judgeRequests(house: House, findings: Findings): void {
   for (const asked of house.asked) {
@@ -119,7 +124,10 @@ export function judgeRequests(house: House, findings: Findings): void {
         () => `request ${serial} was refused with ${code}, and the provider was called`,
       );
     if (verdict === "cut")
-      findings.check(wasKilled(house, asked), () => `request ${serial} was cut by no kill`);
+      findings.check(
+        wasKilled(house, asked) || wasTooLate(house, asked),
+        () => `request ${serial} was cut by no kill`,
+      );
     // Node's primary never closes a connection that it was handing to a worker when that died.
     if (verdict === "hung")
       findings.check(

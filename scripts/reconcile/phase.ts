@@ -43,6 +43,7 @@ export const emptyHouse = (phase: Phase): House => ({
   asked: [],
   calls: new Map(),
   kills: [],
+  disturbances: [],
   changes: [],
   purse: purseOf(phase),
   estates: [],

@@ -5,8 +5,8 @@ import type { Entry } from "./books.ts";
 import { countsOf } from "./books.ts";
 import type { Asked } from "./client.ts";
 import { continuedParts, type Part } from "./continued.ts";
-import { type Basis, expectations } from "./expected.ts";
-import type { House, Line } from "./house.ts";
+import { type Basis, broken, expectations } from "./expected.ts";
+import type { Disturbance, House, Line } from "./house.ts";
 import { type Counts, costOf, NO_COUNTS, pico, priceSetting, sum } from "./money.ts";
 import { CONTINUED, LEAVE_MS, type ModelName, TABLES } from "./plan.ts";
 import type { Call } from "./provider.ts";
@@ -22,6 +22,8 @@ export interface Verdict {
 const SLACK_MS = 50;
 /** A client finds out late that its connection is dead. */
 const KILL_MS = 1_000;
+/** A power failure takes the last second of the books, and the time that it took to write them. */
+const LOST_MS = 1_200;
 /** What its client left a busy gateway may open, read on and settle so much later. */
 const LEFT_MS = LEAVE_MS + 5_000;
 
@@ -34,6 +36,21 @@ export function wasKilled({ kills }: House, asked: Asked): boolean {
   return kills.some(
     ({ gateway, at }) =>
       gateway === asked.gateway && at > asked.startedAt - KILL_MS && at < asked.endedAt + late,
+  );
+}
+
+/** Whether the world failed in this way while this request was on its way, or just after. */
+export function wasDisturbed(
+  { disturbances }: House,
+  kind: Disturbance["kind"],
+  asked: Asked,
+): boolean {
+  const late = lateOf(asked) + LOST_MS;
+  return disturbances.some(
+    (each) =>
+      each.kind === kind &&
+      each.until + KILL_MS > asked.startedAt &&
+      each.from < asked.endedAt + late,
   );
 }
 
@@ -69,6 +86,8 @@ function againstOpening({ open }: Entry, asked: Asked): string | undefined {
 function againstClient(house: House, settle: Line, asked: Asked): string | undefined {
   const { status, http_status, error_code, model_served } = settle;
   const { verdict } = asked;
+  // A power failure has taken the settle line, and not the open line.
+  if (status === "interrupted" && wasDisturbed(house, "power", asked)) return undefined;
   if (verdict === "whole") {
     const recorded = `${status} ${http_status} ${model_served}`;
     // A stream of messages names its model at its start, and another may go on with it.
@@ -171,12 +190,16 @@ function basisOf(parts: readonly Part[]): Basis {
 function candidates(house: House, entry: Entry, asked: Asked, actual: Counts) {
   const { status, model_served: model } = entry.settle;
   const calls = house.calls.get(asked.serial) ?? [];
+  const isBroken = wasDisturbed(house, "provider", asked);
+  const last = calls.at(-1);
+  const expected = [
+    ...expectations(status, last, asked, house.isReference),
+    ...(isBroken && last && status !== "interrupted" ? broken(last, asked) : []),
+  ];
   const sets =
     asked.model === CONTINUED && asked.stream
       ? continuedParts(status, calls, asked)
-      : expectations(status, calls.at(-1), asked, house.isReference).map((expected) => [
-          { model, expected },
-        ]);
+      : expected.map((each) => [{ model, expected: each }]);
   return sets.map((parts) => settleBounds(parts, actual));
 }
 
@@ -214,7 +237,7 @@ export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | 
     const recorded = `${settle["status"]} with ${source} figures ${JSON.stringify(actual)}`;
     return `${recorded}, and the calls were ${JSON.stringify(calls)}`;
   }
-  if (!states(asked.usage, actual))
+  if (settle["status"] !== "interrupted" && !states(asked.usage, actual))
     return `the client was told ${JSON.stringify(asked.usage)}, recorded ${JSON.stringify(actual)}`;
 
   const stated = JSON.stringify(settle["prices"]);

@@ -144,11 +144,14 @@ export function judgeBudgets(house: House, matches: readonly Match[], findings: 
       judgeBudget(budget, matches, findings, `/status of gateway ${gateway}, budget of ${name}`);
     }
   });
-  const purse = costOf(matches.filter(({ asked }) => asked.account === "purse"));
-  findings.check(
-    purse <= pico(house.purse),
-    () => `the account purse has spent ${purse} pico-units of ${house.purse}`,
-  );
+  const ofPurse = matches.filter(({ asked }) => asked.account === "purse");
+  for (const day of new Set(ofPurse.map(({ entry }) => entry.day))) {
+    const spent = costOf(ofPurse.filter(({ entry }) => entry.day === day));
+    findings.check(
+      spent <= pico(house.purse),
+      () => `the account purse has spent ${spent} pico-units of ${house.purse} on ${day}`,
+    );
+  }
   for (const { entry, asked, verdict } of matches) {
     const { hold, spend_id } = entry.open;
     if (hold === undefined || asked.maxTokens === undefined) continue;

@@ -175,6 +175,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     until,
     act,
     writeConfig,
+    writeText,
     start,
     stop,
     run,

@@ -21,6 +21,8 @@ export interface Listener {
 
 /** What may happen to a connection. */
 export interface NetworkFaults {
+  /** Hears that a connection that `client` has opened is reset or stands still for a time. */
+  broke: (client: SimProcess, ms: number) => void;
   /** The share of connections that are reset at a random byte. */
   resets: number;
   /** The share of connections that stall for some seconds at a random byte. */
@@ -29,6 +31,8 @@ export interface NetworkFaults {
 
 const systemError = (code: string, call: string): NodeJS.ErrnoException =>
   Object.assign(new Error(`${call} ${code}`), { code, syscall: call });
+
+const NO_FAULTS: NetworkFaults = { broke: () => undefined, resets: 0, stalls: 0 };
 
 /** One end of a connection. */
 export class SimSocket extends Duplex {
@@ -60,6 +64,7 @@ export class SimSocket extends Duplex {
   /** The connection is reset when so many bytes have been written here. */
   #resetAt = Infinity;
   #stallAt = Infinity;
+  #broke: (ms: number) => void = () => undefined;
   /** This end is closed: what arrives is answered by a reset. */
   #gone = false;
 
@@ -75,6 +80,8 @@ export class SimSocket extends Duplex {
   /** Joins two ends. */
   static join(client: SimSocket, server: SimSocket, faults: NetworkFaults): void {
     const { random, between } = client.#world.random;
+    client.#broke = (ms) => faults.broke(client.owner, ms);
+    server.#broke = client.#broke;
     client.#peer = server;
     server.#peer = client;
     const end = random() < 0.5 ? client : server;
@@ -174,14 +181,17 @@ export class SimSocket extends Duplex {
       this.#resetAt = Infinity;
       if (kept.length > 0) this.#portion(kept);
       this.#world.note("the network resets a connection");
+      this.#broke(0);
       this.#toPeer("a reset", (peer) => peer.#reset());
       this.#world.after(1, this.owner, "a reset", () => this.#reset());
       return;
     }
     if (this.bytesWritten >= this.#stallAt) {
       this.#stallAt = Infinity;
-      this.#arrival = this.#world.time() + between(1_000, 90_000);
+      const ms = between(1_000, 90_000);
+      this.#arrival = this.#world.time() + ms;
       this.#world.note("the network stalls a connection");
+      this.#broke(ms);
     }
     const cut = random() < 0.3 && bytes.length > 1 ? between(1, bytes.length - 1) : bytes.length;
     this.#portion(bytes.subarray(0, cut));
@@ -301,7 +311,7 @@ export interface Network {
 export function createNetwork(world: World): Network {
   /** Several workers may listen at one place: they take turns. */
   const listeners = new Map<string, Listener[]>();
-  const faults: NetworkFaults = { resets: 0, stalls: 0 };
+  const faults: NetworkFaults = { ...NO_FAULTS };
   /** The port that the workers of a first process share, by its name. */
   const shared = new Map<string, number>();
   let port = 20_000;
@@ -352,7 +362,7 @@ export function createNetwork(world: World): Network {
           return;
         }
         const server = new SimSocket(world, listener.owner, { allowHalfOpen: true });
-        SimSocket.join(client, server, isLocal(place) ? { resets: 0, stalls: 0 } : faults);
+        SimSocket.join(client, server, isLocal(place) ? NO_FAULTS : faults);
         world.immediate(listener.owner, "accepts a connection", () => listener.accept(server));
         client.opened();
       });

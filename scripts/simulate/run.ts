@@ -3,33 +3,33 @@
 // provider and the books say of it.
 
 import { judgeRecords, readEntries } from "../reconcile/books.ts";
-import type { Crowd } from "../reconcile/client.ts";
+import type { Asked } from "../reconcile/client.ts";
 import { emptyEstate } from "../reconcile/estate.ts";
 import { createFindings } from "../reconcile/findings.ts";
 import type { House, TextFile } from "../reconcile/house.ts";
 import { judgeRequests, matchAll } from "../reconcile/match.ts";
 import { emptyHouse } from "../reconcile/phase.ts";
 import { ACCOUNTS, type Phase } from "../reconcile/plan.ts";
-import type { Provider } from "../reconcile/provider.ts";
+import { wasDisturbed } from "../reconcile/rule.ts";
 import { judgeAudits, judgeBudgets, judgeStatements } from "../reconcile/sums.ts";
-import {
-  type Bundles,
-  createInstallation,
-  DATA_DIR,
-  type Installation,
-  type RunningGateway,
-} from "./installation.ts";
-import { createWorld, type World } from "./world.ts";
+import { FAULTS, LASTING, type Scene } from "./faults.ts";
+import { type Bundles, createInstallation, DATA_DIR, type Installation } from "./installation.ts";
+import { createRandom } from "../../test/support/random.ts";
+import { createWorld, type Random } from "./world.ts";
 
 export interface RunOptions {
   readonly seed: number;
   readonly requests: number;
   readonly bundles: Bundles;
+  /** Names of faults. Absent: the seed draws some. */
+  readonly only?: readonly string[] | undefined;
 }
 
 /** What came of a run. */
 export interface Outcome {
   readonly seed: number;
+  /** The faults that could happen. */
+  readonly faults: readonly string[];
   readonly requests: number;
   readonly steps: number;
   readonly fingerprint: string;
@@ -54,16 +54,21 @@ const phaseOf = (requests: number): Phase => ({
   changes: 0,
 });
 
-export async function simulate({ seed, requests, bundles }: RunOptions): Promise<Outcome> {
-  const before = createWorld(seed, 0).random;
+/** About half of all faults. */
+const drawn = ({ random }: Random): readonly string[] =>
+  [...FAULTS.keys(), ...LASTING].filter(() => random() < 0.5);
+
+export async function simulate({ seed, requests, bundles, only }: RunOptions): Promise<Outcome> {
+  const before = createRandom(seed);
   const start = before.pick(MIDNIGHTS) - before.between(0, 20_000);
   const world = createWorld(seed, before.random() < 0.5 ? start : start + DAY_MS / 3);
+  const faults = new Set(only ?? drawn(before));
   const phase = phaseOf(requests);
   const house = emptyHouse(phase);
   const violations: string[] = [];
   const installation = createInstallation(world, bundles, phase);
   try {
-    await live(installation, house, phase);
+    await live(installation, house, { requests, faults });
     violations.push(...judge(house));
   } catch (error) {
     violations.push((error as Error).stack ?? String(error));
@@ -71,6 +76,7 @@ export async function simulate({ seed, requests, bundles }: RunOptions): Promise
   const { steps, fingerprint, lastLines } = world;
   return {
     seed,
+    faults: [...faults],
     requests: house.asked.length,
     steps: steps(),
     fingerprint: fingerprint(),
@@ -80,50 +86,62 @@ export async function simulate({ seed, requests, bundles }: RunOptions): Promise
 }
 
 /** The load, with everything that happens meanwhile, and what is collected after it. */
-async function live(installation: Installation, house: House, phase: Phase): Promise<void> {
+async function live(
+  installation: Installation,
+  house: House,
+  { requests, faults }: { readonly requests: number; readonly faults: ReadonlySet<string> },
+): Promise<void> {
   const { world, act, until, start, stop, run } = installation;
-  const { random, between } = world.random;
-  await until(() => true, "the beginning");
+  const { random, between, pick } = world.random;
   const provider = await act(({ startProvider }) => startProvider(world.random));
   installation.writeConfig(provider.url, 0);
   house.changes.push({ table: 0, from: 0, until: 0 });
-  let gateway = await start();
+  breakConnections(installation, house, faults);
+  const gateway = await start();
   const crowd = await act(({ createCrowds }) => createCrowds(world.random)(1, CLIENTS));
+  const scene: Scene = { installation, house, crowd, provider: provider.url, gateway, table: 0 };
   await act(() => crowd.turnTo(0, gateway.address));
-  while (crowd.asked.length < phase.requests) {
-    const next = Math.min(phase.requests, crowd.asked.length + between(5, 60));
-    await until(() => crowd.asked.length >= next || !gateway.process.owner.alive, "requests end");
-    if (random() < 0.7) gateway = await killed(installation, house, { gateway, crowd });
+  const possible = [...FAULTS].filter(([name]) => faults.has(name));
+  while (crowd.asked.length < requests) {
+    const next = Math.min(requests, crowd.asked.length + between(3, 40));
+    await until(() => crowd.asked.length >= next, "requests end");
+    if (possible.length === 0 || random() < 0.2) continue;
+    const [name, fault] = pick(possible);
+    world.note(`fault: ${name}`);
+    await fault(scene);
   }
   await act(() => crowd.stop());
-  house.asked.push(...crowd.asked);
+  house.asked.push(...crowd.asked.map((asked) => leftByNetwork(house, asked)));
   for (const { serial } of house.asked) {
     const calls = provider.ledger.get(serial);
     if (calls) house.calls.set(serial, [...calls]);
   }
-  await stop(gateway);
+  await stop(scene.gateway);
   await run("usage", "sync", "--once");
   await collect(installation, house);
 }
 
-async function killed(
-  installation: Installation,
+/** Connections break by themselves, and it is known when. */
+function breakConnections(
+  { world, machine }: Installation,
   house: House,
-  { gateway, crowd }: { readonly gateway: RunningGateway; readonly crowd: Crowd },
-): Promise<RunningGateway> {
-  const { world, act, until, kill, killAtDisk, start } = installation;
-  const { random, between } = world.random;
-  if (random() < 0.5) kill(gateway);
-  else {
-    killAtDisk(gateway, between(1, 30));
-    await until(() => !gateway.process.owner.alive, "it dies at the disk");
-  }
-  house.kills.push({ gateway: 0, worker: false, at: world.wallClock() });
-  await act(() => crowd.turnTo(0, undefined));
-  const next = await start();
-  await act(() => crowd.turnTo(0, next.address));
-  return next;
+  faults: ReadonlySet<string>,
+): void {
+  const broken = machine.network.faults;
+  broken.resets = faults.has("resets") ? 0.1 : 0;
+  broken.stalls = faults.has("stalls") ? 0.05 : 0;
+  broken.broke = ({ name }, ms) => {
+    const from = world.wallClock();
+    const kind = name === "actors" ? "client" : "provider";
+    house.disturbances.push({ kind, from, until: from + ms });
+  };
 }
+
+/** To a gateway, a client whose connection breaks has left. */
+const leftByNetwork = (house: House, asked: Asked): Asked =>
+  asked.verdict === "cut" && wasDisturbed(house, "client", asked)
+    ? { ...asked, verdict: "left" }
+    : asked;
 
 async function collect(installation: Installation, house: House): Promise<void> {
   const { run, textOf, namesIn } = installation;

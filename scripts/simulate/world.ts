@@ -28,8 +28,8 @@ export interface SimProcess {
 /** An event that waits. */
 export interface Pending {
   /** When it runs, in milliseconds since the beginning of the world. */
-  readonly at: number;
-  readonly order: number;
+  at: number;
+  order: number;
   readonly owner: SimProcess;
   readonly what: string;
   readonly run: () => void;
@@ -192,7 +192,10 @@ export function createWorld(seed: number, startsAt: number): World {
   async function step(event: Pending): Promise<void> {
     const { owner } = event;
     if (owner.stoppedUntil > event.at) {
-      at(owner.stoppedUntil, owner, event.what, event.run);
+      event.at = owner.stoppedUntil;
+      order += 1;
+      event.order = order;
+      queue.push(event);
       return;
     }
     time = event.at;

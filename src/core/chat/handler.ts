@@ -135,6 +135,8 @@ async function endWithError(
     error instanceof ProviderError
       ? toClientError(chat.model, [{ model: progress.model, error }])
       : toApiError(error);
+  // The ledger states the status before it is sent, so no keep-alive comment may begin a stream now.
+  if (!exchange.res.headersSent) delivery.release();
   await settlement.settle(progress, {
     status: "failed",
     httpStatus: exchange.res.headersSent ? 200 : clientError.status,

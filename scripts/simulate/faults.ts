@@ -1,0 +1,151 @@
+// What happens to an installation while its clients ask: each fault leaves a gateway that serves.
+// A seed draws which of them may happen in its run, so that some runs are quiet and some are wild.
+
+import type { Crowd } from "../reconcile/client.ts";
+import type { House } from "../reconcile/house.ts";
+import type { Installation, RunningGateway } from "./installation.ts";
+
+/** What a fault works on. */
+export interface Scene {
+  readonly installation: Installation;
+  readonly house: House;
+  readonly crowd: Crowd;
+  readonly provider: string;
+  gateway: RunningGateway;
+  /** Which table of prices is in force. */
+  table: number;
+}
+
+type Fault = (scene: Scene) => Promise<void>;
+
+/** After the end of a gateway: another one, and the clients turn to it. */
+async function restart(scene: Scene): Promise<void> {
+  const { installation, crowd } = scene;
+  await installation.act(() => crowd.turnTo(0, undefined));
+  scene.gateway = await installation.start();
+  await installation.act(() => crowd.turnTo(0, scene.gateway.address));
+}
+
+function noteKill({ installation: { world }, house }: Scene): void {
+  house.kills.push({ gateway: 0, worker: false, at: world.wallClock() });
+}
+
+async function kill(scene: Scene): Promise<void> {
+  scene.installation.kill(scene.gateway);
+  noteKill(scene);
+  await restart(scene);
+}
+
+/** The process dies between two changes of the disk, or in the middle of one. */
+async function killAtDisk(scene: Scene): Promise<void> {
+  const { installation, gateway } = scene;
+  installation.killAtDisk(gateway, installation.world.random.between(1, 40));
+  await installation.until(() => !gateway.process.owner.alive, "it dies at the disk");
+  noteKill(scene);
+  await restart(scene);
+}
+
+/** The machine loses its power: what was not synced is lost, and everything starts again. */
+async function losePower(scene: Scene): Promise<void> {
+  const { installation, house } = scene;
+  const { world, machine } = installation;
+  installation.kill(scene.gateway);
+  noteKill(scene);
+  machine.disk.loseUnsynced();
+  const now = world.wallClock();
+  house.disturbances.push({ kind: "power", from: now, until: now });
+  await restart(scene);
+}
+
+/** SIGTERM: requests in flight run on, and the next gateway takes over. */
+async function stop(scene: Scene): Promise<void> {
+  const { installation, house, crowd } = scene;
+  const now = installation.world.wallClock();
+  house.disturbances.push({ kind: "stop", from: now, until: now });
+  await installation.act(() => crowd.turnTo(0, undefined));
+  await installation.stop(scene.gateway);
+  await restart(scene);
+}
+
+/** SIGSTOP and SIGCONT. */
+async function freeze({ installation, gateway }: Scene): Promise<void> {
+  const { world } = installation;
+  const until = world.time() + world.random.between(10, 20_000);
+  world.note(`the gateway is stopped until ${until.toFixed(3)}`);
+  gateway.process.owner.stoppedUntil = until;
+  await installation.until(() => world.time() > until, "it continues");
+}
+
+/** The other table of prices, by a reload. */
+async function changePrices(scene: Scene): Promise<void> {
+  const { installation, house, gateway, provider } = scene;
+  const { world } = installation;
+  scene.table = 1 - scene.table;
+  const from = world.wallClock();
+  const reloads = (): number =>
+    gateway.warnings.filter((line) => line.includes('"event":"reloaded"')).length;
+  const before = reloads();
+  installation.writeConfig(provider, scene.table);
+  if (world.random.random() < 0.5) gateway.process.signal("SIGHUP");
+  await installation.until(() => reloads() > before, "the prices to be in force", 60_000);
+  house.changes.push({ table: scene.table, from, until: world.wallClock() });
+}
+
+/** A configuration that cannot be read: the one before stays in force. */
+async function breakConfig({ installation, gateway, provider, table }: Scene): Promise<void> {
+  const refusals = (): number =>
+    gateway.warnings.filter((line) => line.includes('"event":"reload_failed"')).length;
+  const before = refusals();
+  installation.writeText("/gateway.json", '{ "providers": ');
+  await installation.until(() => refusals() > before, "the reload to be refused", 60_000);
+  installation.writeConfig(provider, table);
+}
+
+/** Nothing can be written for a while. */
+async function fillDisk({ installation }: Scene): Promise<void> {
+  const { world, machine } = installation;
+  machine.disk.faults.isFull = true;
+  const until = world.time() + world.random.between(20, 900);
+  await installation.until(() => world.time() > until, "the disk to be full for a while");
+  machine.disk.faults.isFull = false;
+}
+
+/** fsync() fails now and then for a while. */
+async function failSyncs({ installation }: Scene): Promise<void> {
+  const { world, machine } = installation;
+  machine.disk.faults.failingSyncs = 0.5;
+  const until = world.time() + world.random.between(500, 4_000);
+  await installation.until(() => world.time() > until, "syncs to fail for a while");
+  machine.disk.faults.failingSyncs = 0;
+}
+
+/** The operator looks at the books while the gateway writes them. */
+async function look({ installation }: Scene): Promise<void> {
+  const { pick } = installation.world.random;
+  const commands = [
+    ["usage", "sync", "--once"],
+    ["seal", "head"],
+    ["budget", "show", "acme"],
+    ["billing", "statement", "--account", "beta", "--month", "2026-07"],
+  ];
+  await installation.run(...pick(commands));
+}
+
+/** All faults by their names, for --only. */
+export const FAULTS: ReadonlyMap<string, Fault> = new Map(
+  Object.entries({
+    kill,
+    "kill-at-disk": killAtDisk,
+    power: losePower,
+    stop,
+    freeze,
+    prices: changePrices,
+    "bad-config": breakConfig,
+    "full-disk": fillDisk,
+    "failing-syncs": failSyncs,
+    look,
+  }),
+);
+
+/** Faults that last through a whole run. */
+export const LASTING = ["resets", "stalls"] as const;
