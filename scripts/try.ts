@@ -1,3 +1,4 @@
+(globalThis as any).TRACE = process.env.TRACE;
 import { bundleActors, bundleGateway } from "/work/wt/sim/scripts/simulate/bundles.ts";
 import { simulate } from "/work/wt/sim/scripts/simulate/run.ts";
 const t0=Date.now();

@@ -2,6 +2,7 @@
 // byte now and then, and keeps what it sent and what it saw.
 
 import http from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
 import { type Verdict, verdictOn } from "./verdict.ts";
@@ -57,6 +58,9 @@ interface Plan {
   /** So many bytes of the request are sent, and no more. */
   readonly sendBytes: number;
 }
+
+/** A client waits a little before it asks a gateway again that takes no requests. */
+const OVERLOADED = 503;
 
 const PADDING = "Überall 李 steht etwas anderes. ";
 
@@ -210,13 +214,16 @@ export function createCrowds(random: Random, isReference = false) {
           await target.turned();
           continue;
         }
-        await send(url, agent, plan(gateway));
+        const status = await send(url, agent, plan(gateway));
+        if (status === OVERLOADED) await pause(random.between(20, 300));
       }
     }
-    async function send(url: string, agent: http.Agent, next: Plan): Promise<void> {
+    async function send(url: string, agent: http.Agent, next: Plan): Promise<number> {
       pending.add(next.about);
-      count(await ask(url, agent, next));
+      const asked = await ask(url, agent, next);
+      count(asked);
       pending.delete(next.about);
+      return asked.status;
     }
     const all = targets.flatMap((_, gateway) =>
       Array.from({ length: clients }, () => client(gateway)),

@@ -68,9 +68,10 @@ export interface Disturbance {
   /**
    * "power": the machine lost its power, and may have lost what was written in the second before.
    * "client" and "provider": a connection to one of these was reset, or stood still. "stop": the
-   * gateway was told to stop, and closed connections on which nothing had arrived.
+   * gateway was told to stop, and closed connections on which nothing had arrived. "freeze": the
+   * gateway stood still, so that everything was late.
    */
-  readonly kind: "power" | "client" | "provider" | "stop";
+  readonly kind: "power" | "client" | "provider" | "stop" | "freeze";
   /** Milliseconds of the wall clock. */
   readonly from: number;
   readonly until: number;

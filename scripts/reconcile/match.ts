@@ -126,7 +126,7 @@ export function judgeRequests(house: House, findings: Findings): void {
     if (verdict === "cut")
       findings.check(
         wasKilled(house, asked) || wasTooLate(house, asked),
-        () => `request ${serial} was cut by no kill`,
+        () => `request ${JSON.stringify(asked)} was cut by no kill`,
       );
     // Node's primary never closes a connection that it was handing to a worker when that died.
     if (verdict === "hung")

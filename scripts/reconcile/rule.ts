@@ -28,12 +28,18 @@ const LOST_MS = 1_200;
 const LEFT_MS = LEAVE_MS + 5_000;
 
 /** How long after its end for the client a request may still be at work in the gateway. */
-const lateOf = ({ verdict }: Asked): number => (verdict === "left" ? LEFT_MS : SLACK_MS);
+function lateOf({ disturbances }: House, { verdict, startedAt, endedAt }: Asked): number {
+  const late = verdict === "left" ? LEFT_MS : SLACK_MS;
+  const frozen = disturbances
+    .filter(({ kind, from, until }) => kind === "freeze" && from < endedAt + late && until > startedAt)
+    .map(({ from, until }) => until - from);
+  return late + frozen.reduce((total, ms) => total + ms, 0);
+}
 
 /** Whether a gateway or a worker was killed while this request was on its way. */
-export function wasKilled({ kills }: House, asked: Asked): boolean {
-  const late = lateOf(asked);
-  return kills.some(
+export function wasKilled(house: House, asked: Asked): boolean {
+  const late = lateOf(house, asked);
+  return house.kills.some(
     ({ gateway, at }) =>
       gateway === asked.gateway && at > asked.startedAt - KILL_MS && at < asked.endedAt + late,
   );
@@ -41,12 +47,12 @@ export function wasKilled({ kills }: House, asked: Asked): boolean {
 
 /** Whether the world failed in this way while this request was on its way, or just after. */
 export function wasDisturbed(
-  { disturbances }: House,
+  house: House,
   kind: Disturbance["kind"],
   asked: Asked,
 ): boolean {
-  const late = lateOf(asked) + LOST_MS;
-  return disturbances.some(
+  const late = lateOf(house, asked) + LOST_MS;
+  return house.disturbances.some(
     (each) =>
       each.kind === kind &&
       each.until + KILL_MS > asked.startedAt &&
@@ -72,12 +78,12 @@ function tablesOf({ changes }: House, asked: Asked, calls: readonly Call[]): num
 }
 
 /** Why this request was not opened like this. Undefined: it was. */
-function againstOpening({ open }: Entry, asked: Asked): string | undefined {
+function againstOpening(house: House, { open }: Entry, asked: Asked): string | undefined {
   const same = [open["key_id"], open["model_requested"], open["stream"]].join();
   const own = [asked.keyId, asked.model, asked.stream].join();
   if (same !== own) return `opened for ${same}, asked for ${own}`;
   const openedAt = Date.parse(open["time"]);
-  return openedAt < asked.startedAt - SLACK_MS || openedAt > asked.endedAt + lateOf(asked)
+  return openedAt < asked.startedAt - SLACK_MS || openedAt > asked.endedAt + lateOf(house, asked)
     ? `opened at ${openedAt}, asked from ${asked.startedAt} to ${asked.endedAt}`
     : undefined;
 }
@@ -220,7 +226,7 @@ export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | 
   const calls = house.calls.get(asked.serial) ?? [];
   const { settle } = entry;
   const against =
-    againstOpening(entry, asked) ??
+    againstOpening(house, entry, asked) ??
     againstClient(house, settle, asked) ??
     againstCalls(entry, calls, asked) ??
     againstShares(entry);

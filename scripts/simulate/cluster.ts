@@ -27,7 +27,7 @@ function createChannel(world: World, to: () => SimProcess, hear: (message: unkno
   return (message: unknown, sent?: () => void): boolean => {
     const copy = structuredClone(message);
     arrival = Math.max(arrival, world.time() + 0.02 + 0.3 * world.random.random());
-    world.after(arrival - world.time(), to(), "a message", () => hear(copy));
+    world.at(arrival, to(), "a message", () => hear(copy));
     sent?.();
     return true;
   };

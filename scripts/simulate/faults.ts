@@ -68,9 +68,12 @@ async function stop(scene: Scene): Promise<void> {
 }
 
 /** SIGSTOP and SIGCONT. */
-async function freeze({ installation, gateway }: Scene): Promise<void> {
+async function freeze({ installation, gateway, house }: Scene): Promise<void> {
   const { world } = installation;
-  const until = world.time() + world.random.between(10, 20_000);
+  const ms = world.random.between(10, 20_000);
+  const until = world.time() + ms;
+  const from = world.wallClock();
+  house.disturbances.push({ kind: "freeze", from, until: from + ms });
   world.note(`the gateway is stopped until ${until.toFixed(3)}`);
   gateway.process.owner.stoppedUntil = until;
   await installation.until(() => world.time() > until, "it continues");
@@ -96,7 +99,7 @@ async function breakConfig({ installation, gateway, provider, table }: Scene): P
   const refusals = (): number =>
     gateway.warnings.filter((line) => line.includes('"event":"reload_failed"')).length;
   const before = refusals();
-  installation.writeText("/gateway.json", '{ "providers": ');
+  installation.writeText("/gateway.json", `{ "at": ${installation.world.time()}, `);
   await installation.until(() => refusals() > before, "the reload to be refused", 60_000);
   installation.writeConfig(provider, table);
 }

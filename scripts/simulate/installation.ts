@@ -14,6 +14,9 @@ export interface Bundles {
   readonly actors: Bundle;
 }
 
+/** Each pass of the projection takes some twenty events. */
+const SYNC_MS = 400;
+
 const CONFIG_FILE = "/gateway.json";
 export const DATA_DIR = "/data";
 
@@ -96,8 +99,9 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
   }
 
   function writeConfig(provider: string, table: number): void {
-    const text = JSON.stringify(configOf({ phase, dataDir: DATA_DIR, provider, table }));
-    writeText(CONFIG_FILE, text);
+    const config = configOf({ phase, dataDir: DATA_DIR, provider, table });
+    const usage = { sync_ms: SYNC_MS };
+    writeText(CONFIG_FILE, JSON.stringify({ ...config, usage }));
   }
 
   function writeText(path: string, text: string): void {

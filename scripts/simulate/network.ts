@@ -210,8 +210,7 @@ export class SimSocket extends Duplex {
     const { random } = this.#world.random;
     const latency = random() < 0.02 ? 5 + 40 * random() : 0.05 + 0.5 * random();
     this.#arrival = Math.max(this.#arrival, this.#world.time() + latency);
-    const ms = this.#arrival - this.#world.time();
-    this.#world.after(ms, peer.owner, `socket: ${what}`, () => act(peer));
+    this.#world.at(this.#arrival, peer.owner, `socket: ${what}`, () => act(peer));
   }
 
   #receive(bytes: Buffer): void {

@@ -50,6 +50,8 @@ export interface World {
   createProcess(name: string): SimProcess;
   /** The process whose event runs. */
   current(): SimProcess;
+  /** Runs `run` as an event of `owner` at a time. Of two at one time the first asked for is first. */
+  at(when: number, owner: SimProcess, what: string, run: () => void): Pending;
   /** Runs `run` as an event of `owner` after so many milliseconds. */
   after(ms: number, owner: SimProcess, what: string, run: () => void): Pending;
   /** Runs `run` soon, after all immediates that `owner` has asked for before. */
@@ -170,8 +172,10 @@ export function createWorld(seed: number, startsAt: number): World {
   const after: World["after"] = (ms, owner, what, run) =>
     at(time + Math.max(0, ms), owner, what, run);
 
-  const note = (text: string): void =>
+  function note(text: string): void {
+    if (globalThis.TRACE) console.log(`${time.toFixed(3)} ${current.name}: ${text}`);
     trace.add(`${time.toFixed(3)} ${current.name}: ${text}`);
+  }
 
   function end(owner: SimProcess, how: string): void {
     if (!owner.alive) return;
@@ -201,7 +205,7 @@ export function createWorld(seed: number, startsAt: number): World {
     time = event.at;
     current = owner;
     steps += 1;
-    trace.add(`${time.toFixed(3)} ${owner.name}: ${event.what}`);
+    note(event.what);
     try {
       event.run();
     } catch (error) {
@@ -222,6 +226,7 @@ export function createWorld(seed: number, startsAt: number): World {
     },
     createProcess,
     current: () => current,
+    at,
     after,
     immediate(owner, what, run) {
       owner.lastImmediate = Math.max(owner.lastImmediate, time + random.random() * 0.05);
