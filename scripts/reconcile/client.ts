@@ -7,7 +7,7 @@ import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
 import { type Verdict, verdictOn } from "./verdict.ts";
 import { type Key, KEYS, namesOf } from "./plan.ts";
-import { type Random, UNANSWERED } from "./provider.ts";
+import { markOf, type Random, UNANSWERED } from "./provider.ts";
 
 /** What a client sent, and what came of it. */
 export interface Asked {
@@ -42,6 +42,10 @@ export interface Asked {
   readonly served?: string | undefined;
   /** What a whole reply states of its figures. A stream of chat does so only if it was asked to. */
   readonly usage?: Partial<Counts> | undefined;
+  /** Bytes of the text of a whole reply, thoughts left out. */
+  readonly textBytes?: number | undefined;
+  /** The mark of another request that stood in the answer. Absent: there was none. */
+  readonly foreign?: string | undefined;
   /** `error.code`. Errors of the Messages API have none. */
   readonly code?: string | undefined;
 }
@@ -141,7 +145,7 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
   };
   return new Promise((resolve) => {
     let left: "left" | "hung" | undefined;
-    const end = (more: Verdict & Pick<Asked, "status" | "id">): void => {
+    const end = (more: Verdict & Pick<Asked, "status" | "id" | "foreign">): void => {
       clearTimeout(patience);
       const verdict = (more.verdict === "cut" && left) || more.verdict;
       resolve({ ...about, ...more, verdict, endedAt: Date.now() });
@@ -161,7 +165,9 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
         const text = Buffer.concat(pieces).toString();
         const id = res.headers["x-request-id"] as string;
         const seen = verdictOn(res, text, about);
-        end({ ...seen, status: res.statusCode ?? 0, id });
+        const marks = text.match(/<\d+>/g) ?? [];
+        const foreign = marks.find((mark) => mark !== markOf(about.serial));
+        end({ ...seen, foreign, status: res.statusCode ?? 0, id });
       });
     });
     function leave(): void {
@@ -236,7 +242,8 @@ export function createCrowds(random: Random, isReference = false) {
         const { url, agent } = targets[gateway]!.now();
         // This client stays, and sends everything.
         const stays = { leaveAfterBytes: Infinity, leaveAfterMs: undefined };
-        all.push(send(url!, agent, { ...next, ...stays, sendBytes: Buffer.byteLength(next.body) }));
+        const whole = { ...next, ...stays, sendBytes: Buffer.byteLength(next.body) };
+        all.push(send(url!, agent, whole).then(() => undefined));
         return next.about.serial;
       },
       reached: (requests) =>

@@ -4,7 +4,14 @@
 // so every set of calls that may have been billed is a candidate.
 
 import type { Asked } from "./client.ts";
-import { bounded, type Expected, figuresOf, NONE, whereLeft } from "./expected.ts";
+import {
+  bounded,
+  broken as brokenByNetwork,
+  type Expected,
+  figuresOf,
+  NONE,
+  whereLeft,
+} from "./expected.ts";
 import type { ModelName } from "./plan.ts";
 import type { Call } from "./provider.ts";
 
@@ -39,16 +46,20 @@ function waysOf(status: string, step: Step, asked: Asked): readonly Expected[] {
   return call.finished ? [NONE] : broken(step, asked);
 }
 
-/** The sets of calls that may have been billed. */
+/** The sets of calls that may have been billed. `isBroken`: the network broke a connection. */
 export function continuedParts(
   status: string,
   calls: readonly Call[],
-  asked: Asked,
+  { asked, isBroken }: { readonly asked: Asked; readonly isBroken: boolean },
 ): readonly (readonly Part[])[] {
   let sets: readonly (readonly Part[])[] = [[]];
   calls.forEach((call, index) => {
     const isFirst = calls.slice(0, index).every(({ textBytes }) => textBytes === 0);
-    const ways = waysOf(status, { call, isFirst, isLast: index === calls.length - 1 }, asked);
+    const step = { call, isFirst, isLast: index === calls.length - 1 };
+    const ways = [
+      ...waysOf(status, step, asked),
+      ...(isBroken && status !== "interrupted" ? brokenByNetwork(call, asked) : []),
+    ];
     sets = sets.flatMap((set) =>
       ways.map((expected) =>
         expected.basis === "none" ? set : [...set, { model: call.model, expected }],

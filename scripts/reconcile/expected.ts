@@ -19,7 +19,10 @@ export interface Expected {
 export const NONE: Expected = { basis: "none", counts: NO_COUNTS };
 
 /** The prompt alone by estimate: four bytes a token. */
-const promptAlone = ({ begunBytes }: Call, { promptBytes }: Asked): Counts => ({
+const promptAlone = (
+  { begunBytes }: Pick<Call, "begunBytes">,
+  { promptBytes }: Asked,
+): Counts => ({
   ...NO_COUNTS,
   prompt: Math.max(1, Math.ceil((promptBytes + begunBytes) / 4)),
 });
@@ -59,11 +62,14 @@ export function whereLeft(call: Call, asked: Asked): readonly Expected[] {
   return [...failed, least, ...figures, ...early, bounded(call, asked)];
 }
 
-/** What may be billed of a call whose connection the network broke: how much of it came? */
-export const broken = (call: Call, asked: Asked): readonly Expected[] => [
-  NONE,
-  ...whereLeft(call, asked),
-];
+/**
+ * What may be billed of a call whose connection the network broke: how much of it came? Undefined:
+ * it was sent, and has never reached the provider.
+ */
+export const broken = (call: Call | undefined, asked: Asked): readonly Expected[] =>
+  call
+    ? [NONE, ...whereLeft(call, asked)]
+    : [NONE, { basis: "estimated", counts: promptAlone({ begunBytes: 0 }, asked) }];
 
 /**
  * What else may stand in the record of the reference edition. It bills nothing of a request whose

@@ -21,8 +21,12 @@ const REFUSALS = ["insufficient_balance", "rate_limit_exceeded", "server_overloa
 /** An error of the Messages API has no code, so that only its status tells. */
 const REFUSING = [402, 429, 503, 529];
 
-const isRefused = ({ calls }: House, { serial, verdict, code, status }: Asked): boolean => {
+const isRefused = (house: House, asked: Asked): boolean => {
+  const { calls } = house;
+  const { serial, verdict, code, status } = asked;
   if (verdict !== "error") return false;
+  // A gateway that stops ends what takes too long.
+  if (calls.has(serial) && wasDisturbed(house, "stop", asked)) return false;
   return code === undefined
     ? REFUSING.includes(status) && !calls.has(serial)
     : REFUSALS.includes(code);

@@ -89,6 +89,9 @@ interface Work {
 
 const WORDS = ["one ", "two ", "drei ", "vier, ", "Größe ", "李 ", "\n", "zehntausend "];
 
+/** Stands in every reply, so that nobody gets the reply of another. */
+export const markOf = (serial: number): string => `<${serial}>`;
+
 /** Figures that no honest tokenizer exceeds: a token is at least a byte, and max_tokens holds. */
 function figures({ between, random }: Random, bytes: number, maxTokens: number) {
   const prompt = between(1, bytes);
@@ -249,7 +252,8 @@ export async function startProvider(random: Random, isReference = false): Promis
     const wire = isAnthropic ? anthropicWire : openaiWire;
     // A continuation begins with the blank that was left out, and with no word that was there.
     const other = () => ` ${random.between(100_000, 999_999)} `;
-    const words = begun === "" ? WORDS : Array.from(WORDS, other);
+    const mark = `${markOf(call.serial)} `;
+    const words = begun === "" ? [...WORDS, mark] : Array.from(WORDS, other);
     const work = { call, wire, res, counts, random, words };
     await pause(random.between(0, 4));
     const isUnanswered = found[0].startsWith(UNANSWERED);

@@ -88,13 +88,24 @@ function againstOpening(house: House, { open }: Entry, asked: Asked): string | u
     : undefined;
 }
 
+/** Why the text is not what the provider has written. Undefined: it is, or it was continued. */
+function againstText({ calls }: House, { serial, model, textBytes }: Asked): string | undefined {
+  const written = calls.get(serial)?.at(-1)?.textBytes;
+  return model === CONTINUED || textBytes === written
+    ? undefined
+    : `a text of ${textBytes} bytes, and ${written} were written`;
+}
+
 /** Why this end is not what the client saw. Undefined: it is. */
 function againstClient(house: House, settle: Line, asked: Asked): string | undefined {
   const { status, http_status, error_code, model_served } = settle;
   const { verdict } = asked;
   // A power failure has taken the settle line, and not the open line.
   if (status === "interrupted" && wasDisturbed(house, "power", asked)) return undefined;
+  if (asked.foreign !== undefined) return `it has ${asked.foreign} of another request`;
   if (verdict === "whole") {
+    const text = againstText(house, asked);
+    if (text !== undefined) return text;
     const recorded = `${status} ${http_status} ${model_served}`;
     // A stream of messages names its model at its start, and another may go on with it.
     const isFixed = asked.api === "chat" || asked.model !== CONTINUED;
@@ -112,7 +123,8 @@ function againstClient(house: House, settle: Line, asked: Asked): string | undef
 }
 
 /** Why these attempts are not the calls that the provider saw. Undefined: they are. */
-function againstCalls({ settle }: Entry, calls: readonly Call[], asked: Asked): string | undefined {
+function againstCalls(house: House, { settle }: Entry, asked: Asked): string | undefined {
+  const calls = house.calls.get(asked.serial) ?? [];
   if (settle["status"] === "interrupted") return undefined;
   const models: string[] = settle["attempts"].map(({ model }: Line) => model);
   let at = 0;
@@ -120,7 +132,7 @@ function againstCalls({ settle }: Entry, calls: readonly Call[], asked: Asked): 
   if (at < calls.length)
     return `the provider was called for ${calls.map(({ model }) => model)}, attempts: ${models}`;
   // A continuation that was refused is the last call, and not billed.
-  if (asked.model === CONTINUED) return undefined;
+  if (asked.model === CONTINUED || wasDisturbed(house, "provider", asked)) return undefined;
   const { model_served: served } = settle;
   const last = calls.at(-1)?.model;
   return served !== null && settle["cost"] !== "0" && served !== last
@@ -200,11 +212,11 @@ function candidates(house: House, entry: Entry, asked: Asked, actual: Counts) {
   const last = calls.at(-1);
   const expected = [
     ...expectations(status, last, asked, house.isReference),
-    ...(isBroken && last && status !== "interrupted" ? broken(last, asked) : []),
+    ...(isBroken && status !== "interrupted" ? broken(last, asked) : []),
   ];
   const sets =
     asked.model === CONTINUED && asked.stream
-      ? continuedParts(status, calls, asked)
+      ? continuedParts(status, calls, { asked, isBroken })
       : expected.map((each) => [{ model, expected: each }]);
   return sets.map((parts) => settleBounds(parts, actual));
 }
@@ -228,7 +240,7 @@ export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | 
   const against =
     againstOpening(house, entry, asked) ??
     againstClient(house, settle, asked) ??
-    againstCalls(entry, calls, asked) ??
+    againstCalls(house, entry, asked) ??
     againstShares(entry);
   if (against !== undefined) return against;
 

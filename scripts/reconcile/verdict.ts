@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Asked } from "./client.ts";
 import type { Counts } from "./money.ts";
 
-export type Verdict = Pick<Asked, "verdict" | "served" | "usage" | "code">;
+export type Verdict = Pick<Asked, "verdict" | "served" | "usage" | "code" | "textBytes">;
 
 const CUT: Verdict = { verdict: "cut" };
 
@@ -21,9 +21,10 @@ function chatCounts(usage: any): Counts | undefined {
 }
 
 /** A reply of the Messages API. It does not say how much was thought, or is kept for an hour. */
-const messageVerdict = (served: string, usage: any): Verdict => ({
+const messageVerdict = (served: string, usage: any, text: string): Verdict => ({
   verdict: "whole",
   served,
+  textBytes: Buffer.byteLength(text),
   usage: {
     prompt: usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens,
     hit: usage.cache_read_input_tokens,
@@ -32,18 +33,23 @@ const messageVerdict = (served: string, usage: any): Verdict => ({
   },
 });
 
-const whole = (served: string, usage: any): Verdict => ({
+const whole = (served: string, usage: any, text: string): Verdict => ({
   verdict: "whole",
   served,
+  textBytes: Buffer.byteLength(text),
   usage: chatCounts(usage),
 });
+
+/** The text of blocks or of their deltas. */
+const textIn = (parts: readonly any[]): string => parts.map(({ text }) => text ?? "").join("");
 
 function onDocument(res: IncomingMessage, text: string, { api }: Pick<Asked, "api">): Verdict {
   if (!res.complete) return CUT;
   const reply = JSON.parse(text);
   if (reply.error) return { verdict: "error", code: reply.error.code };
-  const verdict = api === "chat" ? whole : messageVerdict;
-  return verdict(reply.model, reply.usage);
+  return api === "chat"
+    ? whole(reply.model, reply.usage, reply.choices[0].message.content)
+    : messageVerdict(reply.model, reply.usage, textIn(reply.content));
 }
 
 /** The data of the events that have come whole. */
@@ -58,8 +64,10 @@ function onChunks(events: string[]): Verdict {
   if (last?.startsWith('{"error"')) return { verdict: "error", code: JSON.parse(last).error.code };
   if (last !== "[DONE]") return CUT;
   // Each chunk has the model that made it; the last one that of the model that finished.
-  const final = JSON.parse(events.at(-1)!);
-  return whole(final.model, final.usage);
+  const chunks = events.map((event) => JSON.parse(event));
+  const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+  const { model, usage } = chunks.at(-1);
+  return whole(model, usage, text);
 }
 
 function onMessageEvents(texts: readonly string[]): Verdict {
@@ -69,7 +77,8 @@ function onMessageEvents(texts: readonly string[]): Verdict {
   if (last?.type !== "message_stop") return CUT;
   const start = events.find(({ type }) => type === "message_start").message;
   const end = events.findLast(({ type, usage }) => type === "message_delta" && usage);
-  return messageVerdict(start.model, { ...start.usage, ...end?.usage });
+  const text = textIn(events.flatMap(({ delta }) => delta ?? []));
+  return messageVerdict(start.model, { ...start.usage, ...end?.usage }, text);
 }
 
 export function verdictOn(

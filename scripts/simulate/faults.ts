@@ -4,6 +4,7 @@
 import type { Crowd } from "../reconcile/client.ts";
 import type { House } from "../reconcile/house.ts";
 import type { Installation, RunningGateway } from "./installation.ts";
+import type { SimProcess } from "./world.ts";
 
 /** What a fault works on. */
 export interface Scene {
@@ -11,6 +12,7 @@ export interface Scene {
   readonly house: House;
   readonly crowd: Crowd;
   readonly provider: string;
+  readonly workers: number;
   gateway: RunningGateway;
   /** Which table of prices is in force. */
   table: number;
@@ -34,6 +36,20 @@ async function kill(scene: Scene): Promise<void> {
   scene.installation.kill(scene.gateway);
   noteKill(scene);
   await restart(scene);
+}
+
+/** One of several workers dies, and is replaced. With one process: nothing. */
+async function killWorker({ installation, house, workers, gateway }: Scene): Promise<void> {
+  const { world, until } = installation;
+  const living = (): readonly SimProcess[] =>
+    world.processes().filter(({ name }) => name.startsWith(`${gateway.process.owner.name}, `));
+  if (workers === 1 || living().length < workers) return;
+  const victim = world.random.pick(living());
+  house.kills.push({ gateway: 0, worker: true, at: world.wallClock() });
+  world.end(victim, "kill -9");
+  await until(() => living().length === workers, "another worker");
+  const ready = world.time() + 500; // until it listens the others take its turns
+  await until(() => world.time() > ready, "the other worker to begin");
 }
 
 /** The process dies between two changes of the disk, or in the middle of one. */
@@ -138,6 +154,7 @@ async function look({ installation }: Scene): Promise<void> {
 export const FAULTS: ReadonlyMap<string, Fault> = new Map(
   Object.entries({
     kill,
+    "kill-worker": killWorker,
     "kill-at-disk": killAtDisk,
     power: losePower,
     stop,
@@ -151,4 +168,4 @@ export const FAULTS: ReadonlyMap<string, Fault> = new Map(
 );
 
 /** Faults that last through a whole run. */
-export const LASTING = ["resets", "stalls"] as const;
+export const LASTING = ["resets", "stalls", "workers"] as const;

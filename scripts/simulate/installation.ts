@@ -118,9 +118,10 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
         name: `gateway ${starts}`,
         argv: ["serve", "--config", CONFIG_FILE],
         said(line) {
+          world.note(line.trimEnd());
           const [, address] = /listens on (\S+)/.exec(line) ?? [];
           running.address ??= address;
-          running.admin ??= /admin \S* ?(http\S+?)[;)]/.exec(line)?.[1];
+          running.admin ??= /admin on ([^;)\s]+)/.exec(line)?.[1];
         },
         warned: (line) => warnings.push(...line.trimEnd().split("\n")),
         ended: (code) => {

@@ -231,8 +231,9 @@ export class SimSocket extends Duplex {
   }
 
   #reset(): void {
-    this.#gone = true;
-    if (!this.destroyed) this.destroy(systemError("ECONNRESET", "read"));
+    if (this.#gone) return;
+    this.#leave();
+    this.destroy(systemError("ECONNRESET", "read"));
   }
 
   #deliver(): void {
@@ -276,11 +277,15 @@ export class SimSocket extends Duplex {
   /** This end takes nothing any more; the other one learns of it. */
   #close(isReset: boolean): void {
     if (this.#gone) return;
+    this.#leave();
+    if (isReset) this.#toPeer("a reset", (peer) => peer.#reset());
+    else if (!this.writableFinished) this.#toPeer("the end", (peer) => peer.#receiveEnd());
+  }
+
+  #leave(): void {
     this.#gone = true;
     this.owner.atEnd.delete(this.#vanish);
     countOpen(this.owner, "socket", -1);
-    if (isReset) this.#toPeer("a reset", (peer) => peer.#reset());
-    else if (!this.writableFinished) this.#toPeer("the end", (peer) => peer.#receiveEnd());
   }
 
   /** The process has ended: nothing of it may run. */

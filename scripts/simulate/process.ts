@@ -190,6 +190,7 @@ function createHttp({ network, disk }: Machine, owner: SimProcess) {
     http: {
       STATUS_CODES: http.STATUS_CODES,
       request: http.request,
+      get: http.get,
       Agent,
       createServer: (options: object, listener?: http.RequestListener) =>
         under(http.createServer(options, listener)),

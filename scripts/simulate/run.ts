@@ -15,7 +15,7 @@ import { judgeAudits, judgeBudgets, judgeStatements } from "../reconcile/sums.ts
 import { FAULTS, LASTING, type Scene } from "./faults.ts";
 import { type Bundles, createInstallation, DATA_DIR, type Installation } from "./installation.ts";
 import { createRandom } from "../../test/support/random.ts";
-import { createWorld, type Random } from "./world.ts";
+import { createWorld, type Random, type SimProcess } from "./world.ts";
 
 export interface RunOptions {
   readonly seed: number;
@@ -23,6 +23,8 @@ export interface RunOptions {
   readonly bundles: Bundles;
   /** Names of faults. Absent: the seed draws some. */
   readonly only?: readonly string[] | undefined;
+  /** Hears each line of the trace. Absent: nobody does. */
+  readonly hear?: ((line: string) => void) | undefined;
 }
 
 /** What came of a run. */
@@ -42,12 +44,16 @@ const DAY_MS = 86_400_000;
 /** A minute before midnight at the end of a month, and of a year. */
 const MIDNIGHTS = [Date.UTC(2026, 3, 1), Date.UTC(2027, 0, 1), Date.UTC(2026, 6, 15)];
 const CLIENTS = 8;
+/** The share of runs whose gateway is looked at long after its last request. */
+const REST_SHARE = 0.15;
+/** Longer than idle connections are kept, and stalled ones stand still. */
+const REST_MS = 200_000;
 
-const phaseOf = (requests: number): Phase => ({
+const phaseOf = (requests: number, workers: number): Phase => ({
   name: "simulation",
   requests,
   gateways: 1,
-  workers: 1,
+  workers,
   kills: 0,
   workerKills: 0,
   databaseKills: 0,
@@ -58,12 +64,14 @@ const phaseOf = (requests: number): Phase => ({
 const drawn = ({ random }: Random): readonly string[] =>
   [...FAULTS.keys(), ...LASTING].filter(() => random() < 0.5);
 
-export async function simulate({ seed, requests, bundles, only }: RunOptions): Promise<Outcome> {
+export async function simulate(options: RunOptions): Promise<Outcome> {
+  const { seed, requests, bundles, only, hear } = options;
   const before = createRandom(seed);
   const start = before.pick(MIDNIGHTS) - before.between(0, 20_000);
-  const world = createWorld(seed, before.random() < 0.5 ? start : start + DAY_MS / 3);
+  const startsAt = before.random() < 0.5 ? start : start + DAY_MS / 3;
+  const world = createWorld({ seed, startsAt, hear });
   const faults = new Set(only ?? drawn(before));
-  const phase = phaseOf(requests);
+  const phase = phaseOf(requests, faults.has("workers") ? 2 : 1);
   const house = emptyHouse(phase);
   const violations: string[] = [];
   const installation = createInstallation(world, bundles, phase);
@@ -99,7 +107,9 @@ async function live(
   breakConnections(installation, house, faults);
   const gateway = await start();
   const crowd = await act(({ createCrowds }) => createCrowds(world.random)(1, CLIENTS));
-  const scene: Scene = { installation, house, crowd, provider: provider.url, gateway, table: 0 };
+  const workers = faults.has("workers") ? 2 : 1;
+  const place = { installation, house, crowd, provider: provider.url, workers };
+  const scene: Scene = { ...place, gateway, table: 0 };
   await act(() => crowd.turnTo(0, gateway.address));
   const possible = [...FAULTS].filter(([name]) => faults.has(name));
   while (crowd.asked.length < requests) {
@@ -116,9 +126,47 @@ async function live(
     const calls = provider.ledger.get(serial);
     if (calls) house.calls.set(serial, [...calls]);
   }
-  await stop(scene.gateway);
+  if (random() < REST_SHARE) await rest(scene);
+  else await stop(scene.gateway);
   await run("usage", "sync", "--once");
   await collect(installation, house);
+}
+
+/**
+ * Some time after the last request nothing is held, and nothing is open that a gateway does not
+ * have that has served nobody.
+ */
+async function rest({ installation, gateway, workers }: Scene): Promise<void> {
+  const { world, act, until, start, stop, fail } = installation;
+  const idle = async (ms: number): Promise<void> => {
+    const end = world.time() + ms;
+    await until(() => world.time() > end, "some time to pass", 2 * ms);
+  };
+  /** What is open at all of several moments: passes over the books open and close something. */
+  async function alwaysOpen({ open }: SimProcess): Promise<string> {
+    const least = new Map(open);
+    for (let look = 0; look < 20; look += 1) {
+      await idle(57);
+      for (const [kind, count] of open) least.set(kind, Math.min(count, least.get(kind) ?? 0));
+    }
+    return [...least].map(([kind, count]) => `${count} ${kind}s`).sort().join(", ");
+  }
+
+  await idle(REST_MS);
+  const open = await alwaysOpen(gateway.process.owner);
+  const { budgets } = await act(({ getJson }) => getJson(`${gateway.admin}/status`));
+  for (const { account, key_id, held } of budgets)
+    if (held !== "0") fail(`${held} is held at rest for ${account ?? key_id}`);
+  if (workers > 1) {
+    await stop(gateway);
+    return;
+  }
+  await stop(gateway);
+  const fresh = await start();
+  await idle(2_000);
+  const usual = await alwaysOpen(fresh.process.owner);
+  if (open !== usual) fail(`open at rest: ${open}; in a gateway that has just begun: ${usual}`);
+  await stop(fresh);
 }
 
 /** Connections break by themselves, and it is known when. */

@@ -48,8 +48,8 @@ export interface World {
   /** Sets the wall clock forward or back. */
   shiftWallClock(ms: number): void;
   createProcess(name: string): SimProcess;
-  /** The process whose event runs. */
-  current(): SimProcess;
+  /** All processes that have not ended. */
+  processes(): readonly SimProcess[];
   /** Runs `run` as an event of `owner` at a time. Of two at one time the first asked for is first. */
   at(when: number, owner: SimProcess, what: string, run: () => void): Pending;
   /** Runs `run` as an event of `owner` after so many milliseconds. */
@@ -68,8 +68,6 @@ export interface World {
   fingerprint(): string;
   /** The last lines of the trace. */
   lastLines(): readonly string[];
-  /** How many events wait. */
-  waiting(): number;
 }
 
 /** A binary heap: the earliest event first, of two at one time that which was asked for first. */
@@ -95,7 +93,6 @@ function createQueue() {
   }
 
   return {
-    size: () => heap.length,
     push(event: Pending): void {
       heap.push(event);
       for (let at = heap.length - 1; at > 0; ) {
@@ -136,11 +133,20 @@ function createTrace() {
   };
 }
 
-/** A world that begins at `startsAt` of the wall clock, in milliseconds since 1970. */
-export function createWorld(seed: number, startsAt: number): World {
+/** How a world begins. */
+export interface WorldOptions {
+  readonly seed: number;
+  /** Of the wall clock, in milliseconds since 1970. */
+  readonly startsAt: number;
+  /** Hears each line of the trace. Absent: nobody does. */
+  readonly hear?: ((line: string) => void) | undefined;
+}
+
+export function createWorld({ seed, startsAt, hear }: WorldOptions): World {
   const random = createRandom(seed);
   const queue = createQueue();
   const trace = createTrace();
+  const processes = new Set<SimProcess>();
   let time = 0;
   let shift = startsAt;
   let order = 0;
@@ -149,7 +155,7 @@ export function createWorld(seed: number, startsAt: number): World {
   let current = nobody;
 
   function createProcess(name: string): SimProcess {
-    return {
+    const created: SimProcess = {
       name,
       alive: true,
       stoppedUntil: 0,
@@ -160,6 +166,8 @@ export function createWorld(seed: number, startsAt: number): World {
         throw error;
       },
     };
+    processes.add(created);
+    return created;
   }
 
   function at(when: number, owner: SimProcess, what: string, run: () => void): Pending {
@@ -173,14 +181,16 @@ export function createWorld(seed: number, startsAt: number): World {
     at(time + Math.max(0, ms), owner, what, run);
 
   function note(text: string): void {
-    if (globalThis.TRACE) console.log(`${time.toFixed(3)} ${current.name}: ${text}`);
-    trace.add(`${time.toFixed(3)} ${current.name}: ${text}`);
+    const line = `${time.toFixed(3)} ${current.name}: ${text}`;
+    trace.add(line);
+    hear?.(line);
   }
 
   function end(owner: SimProcess, how: string): void {
     if (!owner.alive) return;
     note(`${owner.name} ends: ${how}`);
     owner.alive = false;
+    processes.delete(owner);
     for (const listener of owner.atEnd) listener();
     owner.atEnd.clear();
   }
@@ -225,7 +235,7 @@ export function createWorld(seed: number, startsAt: number): World {
       shift += ms;
     },
     createProcess,
-    current: () => current,
+    processes: () => [...processes],
     at,
     after,
     immediate(owner, what, run) {
@@ -252,7 +262,6 @@ export function createWorld(seed: number, startsAt: number): World {
     steps: () => steps,
     fingerprint: trace.fingerprint,
     lastLines: trace.last,
-    waiting: queue.size,
   };
 }
 

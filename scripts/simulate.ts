@@ -1,0 +1,81 @@
+// Simulates gateways under seeds: clock, network, disk, chance and other processes come from one
+// number, so a run that fails can be repeated step by step.
+//
+//   node --import tsx scripts/simulate.ts --seed 7            one run; --trace prints every event
+//   node --import tsx scripts/simulate.ts --seeds 1000        the runs of seeds 1 to 1000
+//   node --import tsx scripts/simulate.ts --minutes 5 --seed 1   as many seeds as 5 minutes have
+//   --requests 200     requests of a run (100)
+//   --only kill,power  the faults that may happen in each run (the seed draws about half of them)
+//   --self-test        plants bugs in the sources, one at a time, and looks whether they are found
+//
+// It ends with 1 if anything was not as it must be. The manual's page "simulation" says how to find
+// a bug with it.
+
+import { parseArgs } from "node:util";
+import { bundleActors, bundleGateway } from "./simulate/bundles.ts";
+import { FAULTS, LASTING } from "./simulate/faults.ts";
+import { type Outcome, simulate } from "./simulate/run.ts";
+import { selfTest } from "./simulate/self-test.ts";
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string", default: "1" },
+    seeds: { type: "string" },
+    minutes: { type: "string" },
+    requests: { type: "string", default: "100" },
+    only: { type: "string" },
+    trace: { type: "boolean", default: false },
+    "self-test": { type: "boolean", default: false },
+  },
+});
+
+function numberOf(name: "seed" | "seeds" | "minutes" | "requests", least: number): number {
+  const value = Number(values[name]);
+  if (!(value >= least)) throw new Error(`--${name} must be a number from ${least} on`);
+  return value;
+}
+
+function faultsOf(text: string | undefined): readonly string[] | undefined {
+  const names = text?.split(",").filter((name) => name !== "");
+  const known: readonly string[] = [...FAULTS.keys(), ...LASTING];
+  const unknown = names?.find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new Error(`no fault is called ${unknown}: ${known.join(", ")}`);
+  return names;
+}
+
+function report({ seed, faults, requests, steps, fingerprint, violations, lastLines }: Outcome) {
+  const state = violations.length === 0 ? "passed" : "FAILED";
+  const about = `${requests} requests, ${steps} events, ${fingerprint}`;
+  console.log(`seed ${seed} ${state}: ${about}; faults: ${faults.join(", ") || "none"}`);
+  if (violations.length === 0) return;
+  console.log(`\nThe last ${lastLines.length} events of step ${steps}:\n${lastLines.join("\n")}\n`);
+  for (const violation of violations.slice(0, 20)) console.log(`seed ${seed}: ${violation}`);
+}
+
+/** Runs seed after seed. Returns how many have failed. */
+async function runSeeds(): Promise<number> {
+  const bundles = { gateway: await bundleGateway(), actors: await bundleActors() };
+  const first = numberOf("seed", 0);
+  const until = values.minutes ? Date.now() + numberOf("minutes", 0) * 60_000 : undefined;
+  const count = values.seeds ? numberOf("seeds", 1) : until === undefined ? 1 : Infinity;
+  let failed = 0;
+  let requests = 0;
+  let seed = first;
+  for (; seed < first + count && !(until !== undefined && Date.now() > until); seed += 1) {
+    const outcome = await simulate({
+      seed,
+      requests: numberOf("requests", 1),
+      bundles,
+      only: faultsOf(values.only),
+      hear: values.trace ? console.log : undefined,
+    });
+    report(outcome);
+    requests += outcome.requests;
+    if (outcome.violations.length > 0) failed += 1;
+  }
+  console.log(`${requests} requests over ${seed - first} seeds: ${failed} seeds failed`);
+  return failed;
+}
+
+const failed = values["self-test"] ? await selfTest() : await runSeeds();
+process.exitCode = failed === 0 ? 0 : 1;
