@@ -30,10 +30,12 @@ const LEFT_MS = LEAVE_MS + 5_000;
 /** How long after its end for the client a request may still be at work in the gateway. */
 function lateOf({ disturbances }: House, { verdict, startedAt, endedAt }: Asked): number {
   const late = verdict === "left" ? LEFT_MS : SLACK_MS;
-  const frozen = disturbances
-    .filter(({ kind, from, until }) => kind === "freeze" && from < endedAt + late && until > startedAt)
-    .map(({ from, until }) => until - from);
-  return late + frozen.reduce((total, ms) => total + ms, 0);
+  // The gateway stood still, or the request did on its way.
+  const still = disturbances.filter(
+    ({ kind, from, until }) =>
+      (kind === "freeze" || kind === "client") && from < endedAt + late && until > startedAt,
+  );
+  return late + still.reduce((total, { from, until }) => total + until - from, 0);
 }
 
 /** Whether a gateway or a worker was killed while this request was on its way. */

@@ -38,25 +38,37 @@ async function kill(scene: Scene): Promise<void> {
   await restart(scene);
 }
 
-/** One of several workers dies, and is replaced. With one process: nothing. */
-async function killWorker({ installation, house, workers, gateway }: Scene): Promise<void> {
+/** The workers of the gateway that have not ended. */
+const workersOf = ({ installation: { world }, gateway }: Scene): readonly SimProcess[] =>
+  world.processes().filter(({ name }) => name.startsWith(`${gateway.process.owner.name}, `));
+
+/** After the end of a worker: until another one serves in its place. */
+async function replaced(scene: Scene): Promise<void> {
+  const { installation, house, workers } = scene;
   const { world, until } = installation;
-  const living = (): readonly SimProcess[] =>
-    world.processes().filter(({ name }) => name.startsWith(`${gateway.process.owner.name}, `));
-  if (workers === 1 || living().length < workers) return;
-  const victim = world.random.pick(living());
   house.kills.push({ gateway: 0, worker: true, at: world.wallClock() });
-  world.end(victim, "kill -9");
-  await until(() => living().length === workers, "another worker");
+  await until(() => workersOf(scene).length === workers, "another worker");
   const ready = world.time() + 500; // until it listens the others take its turns
   await until(() => world.time() > ready, "the other worker to begin");
 }
 
-/** The process dies between two changes of the disk, or in the middle of one. */
+/** One of several workers dies, and is replaced. With one process: nothing. */
+async function killWorker(scene: Scene): Promise<void> {
+  const { installation, workers } = scene;
+  if (workers === 1 || workersOf(scene).length < workers) return;
+  installation.world.end(installation.world.random.pick(workersOf(scene)), "kill -9");
+  await replaced(scene);
+}
+
+/** The process that writes dies between two changes of the disk, or in the middle of one. */
 async function killAtDisk(scene: Scene): Promise<void> {
   const { installation, gateway } = scene;
-  installation.killAtDisk(gateway, installation.world.random.between(1, 40));
-  await installation.until(() => !gateway.process.owner.alive, "it dies at the disk");
+  const { pick, between } = installation.world.random;
+  const victim = pick([gateway.process.owner, ...workersOf(scene)].slice(-2));
+  if (scene.workers > 1 && victim === gateway.process.owner) return; // it writes nothing
+  installation.killAtDisk(victim, between(1, 40));
+  await installation.until(() => !victim.alive, "it dies at the disk");
+  if (victim !== gateway.process.owner) return await replaced(scene);
   noteKill(scene);
   await restart(scene);
 }

@@ -5,7 +5,7 @@ import { configOf, type Phase } from "../reconcile/plan.ts";
 import { createDisk } from "./disk.ts";
 import { createNetwork } from "./network.ts";
 import { type Bundle, type Machine, startProcess, type StartedProcess } from "./process.ts";
-import type { World } from "./world.ts";
+import type { SimProcess, World } from "./world.ts";
 import type * as Actors from "./actors.ts";
 
 /** The programs of the world. */
@@ -42,7 +42,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
   const disk = createDisk(world);
   const network = createNetwork(world);
   /** The process that dies at a change of the disk, and after how many changes. */
-  let dying: { readonly owner: object; changes: number } | undefined;
+  let dying: { readonly owner: SimProcess; changes: number } | undefined;
   const machine: Machine = {
     world,
     network,
@@ -185,8 +185,8 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     stop,
     run,
     /** The process dies before one of its next changes of the disk. */
-    killAtDisk(running: RunningGateway, changes: number): void {
-      dying = { owner: running.process.owner, changes };
+    killAtDisk(owner: SimProcess, changes: number): void {
+      dying = { owner, changes };
     },
     kill: (running: RunningGateway): void => world.end(running.process.owner, "kill -9"),
     textOf: (path: string): string => disk.find(path)?.content.toString() ?? "",

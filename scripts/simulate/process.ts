@@ -2,6 +2,7 @@
 // Node that lead into the world. So the sources need no seam: whatever they take from Node, time,
 // chance, network, disk or other processes, comes from here, and what is not here does not exist.
 
+import assert from "node:assert/strict";
 import crypto from "node:crypto";
 import { EventEmitter } from "node:events";
 import http from "node:http";
@@ -9,12 +10,13 @@ import { createRequire } from "node:module";
 import net from "node:net";
 import { resolve } from "node:path";
 import { PassThrough, Writable } from "node:stream";
+import { createSecureContext } from "node:tls";
 import vm from "node:vm";
 import { createCluster, type Cluster } from "./cluster.ts";
-import { type Disk, type Inode, systemError } from "./disk.ts";
+import { createDisk, type Disk, type Inode, systemError } from "./disk.ts";
 import { createFiles } from "./files.ts";
-import { type Network, type SimSocket, simulateServer } from "./network.ts";
-import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
+import { createNetwork, type Network, type SimSocket, simulateServer } from "./network.ts";
+import { countOpen, createWorld, type Pending, type SimProcess, type World } from "./world.ts";
 
 /** What one machine of the world has. */
 export interface Machine {
@@ -70,6 +72,36 @@ const HARMLESS = [
   "node:util",
   "node:zlib",
 ];
+
+/** What of node:crypto has no chance in it. Keys are drawn by chance, which their files keep. */
+const {
+  createHash,
+  createHmac,
+  hash,
+  timingSafeEqual,
+  createCipheriv,
+  createDecipheriv,
+  hkdfSync,
+  createPrivateKey,
+  createPublicKey,
+  sign,
+  verify,
+  X509Certificate,
+} = crypto;
+const HASHES = {
+  createHash,
+  createHmac,
+  hash,
+  timingSafeEqual,
+  createCipheriv,
+  createDecipheriv,
+  hkdfSync,
+  createPrivateKey,
+  createPublicKey,
+  sign,
+  verify,
+  X509Certificate,
+};
 
 /** Timers, and a wall clock, of one process. */
 function createTime({ world }: Machine, owner: SimProcess) {
@@ -254,8 +286,8 @@ function createModules(machine: Machine, owner: SimProcess, cluster: Cluster) {
     ["node:net", simNet],
     ["node:http", simHttp],
     ["node:https", {}],
-    ["node:tls", {}],
-    ["node:crypto", { ...crypto, randomBytes: (size: number) => randomBytes(world, size) }],
+    ["node:tls", { createSecureContext }],
+    ["node:crypto", { ...HASHES, randomBytes: (size: number) => randomBytes(world, size) }],
     ["node:timers/promises", time.promises],
     ["node:cluster", cluster],
     ["node:os", { hostname: () => "machine" }],
@@ -264,6 +296,8 @@ function createModules(machine: Machine, owner: SimProcess, cluster: Cluster) {
     ["node:module", { createRequire: () => requirePeer }],
   ]);
 
+  for (const name of HARMLESS) modules.set(name, realRequire(name));
+
   function requirePeer(name: string): unknown {
     const peer = machine.peers.get(name);
     if (!peer) throw Object.assign(new Error(name), { code: "MODULE_NOT_FOUND" });
@@ -271,12 +305,22 @@ function createModules(machine: Machine, owner: SimProcess, cluster: Cluster) {
   }
 
   function require(name: string): unknown {
-    const known = modules.get(name) ?? (HARMLESS.includes(name) ? realRequire(name) : undefined);
+    const known = modules.get(name);
     if (known === undefined) throw new Error(`the world has no ${name}`);
     return known;
   }
 
-  return { time, require };
+  return { time, require, modules };
+}
+
+/** The modules of Node that a process of the world gets, by their names. */
+export function simulatedModules(): ReadonlyMap<string, object> {
+  const world = createWorld({ seed: 1, startsAt: 0 });
+  const [disk, network] = [createDisk(world), createNetwork(world)];
+  const machine = { world, disk, network, peers: new Map(), beforeChange: () => undefined };
+  const owner = world.createProcess("nobody's");
+  const cluster = createCluster(world, owner, () => assert.fail("no workers"));
+  return createModules(machine, owner, cluster).modules as Map<string, object>;
 }
 
 /** Starts the program of a bundle as a process of its own. */

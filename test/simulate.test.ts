@@ -1,0 +1,71 @@
+// The simulation: a few seeds of it, the same seed twice, and that the world has everything that the
+// sources ask of Node. scripts/simulate.ts runs many seeds.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { bundleActors, bundleGateway } from "../scripts/simulate/bundles.ts";
+import { simulatedModules } from "../scripts/simulate/process.ts";
+import { simulate } from "../scripts/simulate/run.ts";
+import { isCode, sourcesIn } from "../scripts/size.ts";
+import { LONG } from "./support/long.ts";
+
+const SEEDS = LONG ? 40 : 6;
+const bundles = { gateway: await bundleGateway(), actors: await bundleActors() };
+
+/** The names that a source imports from modules of Node, types left out. */
+function importsOf(text: string): { readonly module: string; readonly names: readonly string[] }[] {
+  const found = text.matchAll(/^import ((?:(?!\bfrom\b)[^;])*?) from "(node:[^"]+)";/gm);
+  return [...found].flatMap(([, clause, module]) => {
+    if (clause!.startsWith("type ")) return [];
+    const [, list = ""] = /\{([^}]*)\}/.exec(clause!) ?? [];
+    const names = list.split(",").map((name) => name.trim().replace(/ as .*/, ""));
+    return [{ module: module!, names: names.filter((name) => name && !name.startsWith("type ")) }];
+  });
+}
+
+describe("the simulation", () => {
+  const first = Number(process.env["SIMULATE_SEED"] ?? 1);
+
+  for (let seed = first; seed < first + SEEDS; seed += 1)
+    it(`seed ${seed}: nothing is lost, doubled, mixed up or left open`, async (t) => {
+      const { violations, faults, steps } = await simulate({ seed, requests: 60, bundles });
+      t.diagnostic(`${steps} events; ${faults.join(", ")}`);
+      assert.deepEqual(violations, [], `node --import tsx scripts/simulate.ts --seed ${seed}`);
+    });
+
+  it("gives the same run for the same seed, event by event", async () => {
+    const runs: string[][] = [];
+    for (let run = 0; run < 2; run += 1) {
+      const lines: string[] = [];
+      await simulate({ seed: first, requests: 40, bundles, hear: (line) => lines.push(line) });
+      runs.push(lines);
+    }
+    const [one, other] = runs as [string[], string[]];
+    const at = one.findIndex((line, index) => line !== other[index]);
+    assert.equal(at, -1, `event ${at}: ${one[at]}, then ${other[at]}`);
+    assert.equal(one.length, other.length);
+    assert.ok(one.length > 500, `${one.length} events`);
+  });
+
+  it("has everything that the sources take from Node", () => {
+    const known = simulatedModules();
+    for (const name of sourcesIn("src")) {
+      const text = readFileSync(join("src", name), "utf8");
+      for (const { module, names } of importsOf(text)) {
+        const there = known.get(module);
+        assert.ok(there, `${name} imports ${module}, which the world does not have`);
+        for (const each of names)
+          assert.ok(each in there, `${name} imports ${each} of ${module}: the world has none`);
+      }
+    }
+  });
+
+  it("knows every way to the time, to timers and to chance", () => {
+    for (const name of sourcesIn("src")) {
+      const text = readFileSync(join("src", name), "utf8").split("\n").filter(isCode).join("\n");
+      assert.doesNotMatch(text, /\bglobalThis\b|\bcrypto\.(getRandom|random)|\bhrtime\b/, name);
+    }
+  });
+});
