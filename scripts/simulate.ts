@@ -6,7 +6,8 @@
 //   node --import tsx scripts/simulate.ts --minutes 5 --seed 1   as many seeds as 5 minutes have
 //   --requests 200     requests of a run (100)
 //   --only kill,power  the faults that may happen in each run (the seed draws about half of them)
-//   --self-test        plants bugs in the sources, one at a time, and looks whether they are found
+//   --self-test        plants bugs in the sources, one at a time, and looks whether they are found;
+//                      with --bug TEXT those whose names have the text
 //
 // It ends with 1 if anything was not as it must be. The manual's page "simulation" says how to find
 // a bug with it.
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     only: { type: "string" },
     trace: { type: "boolean", default: false },
     "self-test": { type: "boolean", default: false },
+    bug: { type: "string" },
   },
 });
 
@@ -77,5 +79,5 @@ async function runSeeds(): Promise<number> {
   return failed;
 }
 
-const failed = values["self-test"] ? await selfTest() : await runSeeds();
+const failed = values["self-test"] ? await selfTest(values.bug) : await runSeeds();
 process.exitCode = failed === 0 ? 0 : 1;

@@ -63,7 +63,7 @@ interface Plan {
   readonly sendBytes: number;
 }
 
-/** A client waits a little before it asks a gateway again that takes no requests. */
+/** A client waits a little before it asks again a gateway that takes no requests, or is not there. */
 const OVERLOADED = 503;
 
 const PADDING = "Überall 李 steht etwas anderes. ";
@@ -221,7 +221,7 @@ export function createCrowds(random: Random, isReference = false) {
           continue;
         }
         const status = await send(url, agent, plan(gateway));
-        if (status === OVERLOADED) await pause(random.between(20, 300));
+        if (status === OVERLOADED || status === 0) await pause(random.between(20, 300));
       }
     }
     async function send(url: string, agent: http.Agent, next: Plan): Promise<number> {

@@ -19,10 +19,7 @@ export interface Expected {
 export const NONE: Expected = { basis: "none", counts: NO_COUNTS };
 
 /** The prompt alone by estimate: four bytes a token. */
-const promptAlone = (
-  { begunBytes }: Pick<Call, "begunBytes">,
-  { promptBytes }: Asked,
-): Counts => ({
+const promptAlone = ({ begunBytes }: Pick<Call, "begunBytes">, { promptBytes }: Asked): Counts => ({
   ...NO_COUNTS,
   prompt: Math.max(1, Math.ceil((promptBytes + begunBytes) / 4)),
 });

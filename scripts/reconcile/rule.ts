@@ -48,11 +48,7 @@ export function wasKilled(house: House, asked: Asked): boolean {
 }
 
 /** Whether the world failed in this way while this request was on its way, or just after. */
-export function wasDisturbed(
-  house: House,
-  kind: Disturbance["kind"],
-  asked: Asked,
-): boolean {
+export function wasDisturbed(house: House, kind: Disturbance["kind"], asked: Asked): boolean {
   const late = lateOf(house, asked) + LOST_MS;
   return house.disturbances.some(
     (each) =>

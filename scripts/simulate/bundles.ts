@@ -22,8 +22,7 @@ const SRC = resolve(import.meta.dirname, "../../src");
 const END_LATER: Change = {
   file: "main.ts",
   find: "process.exitCode = (await main(process.argv.slice(2))) || 0;",
-  replace:
-    "main(process.argv.slice(2)).then((code) => {\n  process.exitCode = code || 0;\n});",
+  replace: "main(process.argv.slice(2)).then((code) => {\n  process.exitCode = code || 0;\n});",
 };
 
 /** Throws if the place of a change is not there, or not alone. */

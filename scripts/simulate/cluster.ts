@@ -50,7 +50,10 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
 
   function startWorker(id: number): EventEmitter {
     const inside = new EventEmitter();
-    const child = Object.assign(new EventEmitter(), { stdout: new PassThrough(), stderr: new PassThrough() });
+    const child = Object.assign(new EventEmitter(), {
+      stdout: new PassThrough(),
+      stderr: new PassThrough(),
+    });
     const outside = Object.assign(new EventEmitter(), { id, process: child });
     const ownCluster = Object.assign(new EventEmitter(), {
       isPrimary: false,
@@ -63,12 +66,18 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
     });
     const started = start(ownCluster, `${owner.name}, worker ${id}`);
     const isConnected = (): boolean => started.owner.alive && owner.alive;
-    const toFirst = createChannel(world, () => owner, (message) => {
-      outside.emit("message", message);
-      cluster.emit("message", outside, message);
-    });
-    const toWorker = createChannel(world, () => started.owner, (message) =>
-      inside.emit("message", message),
+    const toFirst = createChannel(
+      world,
+      () => owner,
+      (message) => {
+        outside.emit("message", message);
+        cluster.emit("message", outside, message);
+      },
+    );
+    const toWorker = createChannel(
+      world,
+      () => started.owner,
+      (message) => inside.emit("message", message),
     );
     const send = (message: unknown, sent?: () => void) => isConnected() && toFirst(message, sent);
     Object.assign(inside, { id, send, isConnected });

@@ -14,6 +14,8 @@ export interface Bundles {
   readonly actors: Bundle;
 }
 
+/** What the account "limited" may ask in a minute. */
+export const LIMITED_RPM = 3;
 /** Each pass of the projection takes some twenty events. */
 const SYNC_MS = 400;
 
@@ -35,6 +37,15 @@ export interface RunningGateway {
 
 /** The program did not do what it must. */
 export class SimulationFailure extends Error {}
+
+/** A configuration with other members in some of its sections. */
+const merged = (config: object, changes: Readonly<Record<string, object>>): object => {
+  const sections = Object.entries(changes).map(([name, section]) => [
+    name,
+    { ...Reflect.get(config, name), ...section },
+  ]);
+  return { ...config, ...Object.fromEntries(sections) };
+};
 
 export type Installation = ReturnType<typeof createInstallation>;
 
@@ -100,8 +111,8 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
 
   function writeConfig(provider: string, table: number): void {
     const config = configOf({ phase, dataDir: DATA_DIR, provider, table });
-    const usage = { sync_ms: SYNC_MS };
-    writeText(CONFIG_FILE, JSON.stringify({ ...config, usage }));
+    const changes = { usage: { sync_ms: SYNC_MS }, accounts: { limited: { rpm: LIMITED_RPM } } };
+    writeText(CONFIG_FILE, JSON.stringify(merged(config, changes)));
   }
 
   function writeText(path: string, text: string): void {

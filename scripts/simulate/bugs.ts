@@ -1,0 +1,221 @@
+// Bugs that the self-test plants, one at a time: each a change of one source that a hurried change
+// could make, and the faults under which the simulation must notice it.
+
+import type { Change } from "./bundles.ts";
+
+export interface Bug extends Change {
+  readonly name: string;
+  /** The faults that may happen. Absent: none, because it shows by itself. */
+  readonly faults?: readonly string[];
+}
+
+const LEDGER = "extensions/money/ledger";
+const USAGE = "extensions/money/usage";
+const STORE = "extensions/money/file-store";
+const CLIENT = "extensions/providers/pooled-client";
+
+export const BUGS: readonly Bug[] = [
+  {
+    name: "a request is settled twice",
+    file: `${LEDGER}/segment.ts`,
+    find: "return add(line).settled;",
+    replace: "return add(`${line}\\n${line}`).settled;",
+  },
+  {
+    name: "a request is settled only if its client has everything",
+    file: "core/chat/handler.ts",
+    find: "await settlement.settle(progress, CANCELLED);",
+    replace: "",
+  },
+  {
+    name: "a provider is called before the open line is written",
+    file: "core/chat/handler.ts",
+    find: "    await settlement.opened;\n",
+    replace: "",
+    faults: ["kill", "full-disk"],
+  },
+  {
+    name: "the end of a reply leaves before its settle line is written",
+    file: "core/chat/delivery.ts",
+    find: "await settled();",
+    replace: "settled();",
+    faults: ["kill", "kill-at-disk", "full-disk"],
+  },
+  {
+    name: "the status of an error may change after it was recorded",
+    file: "core/chat/handler.ts",
+    find: "if (!exchange.res.headersSent) delivery.release();",
+    replace: "",
+    faults: ["freeze", "full-disk"],
+  },
+  {
+    name: "a hold is never given back",
+    file: "core/chat/settlement.ts",
+    find: "return hold ? isKept.then(() => hold.settle(settlement)) : isKept;",
+    replace: "return isKept;",
+  },
+  {
+    name: "a budget forgets what is held",
+    file: "extensions/money/budgets/accountant.ts",
+    find: "spent + held + room <= amount",
+    replace: "spent + room <= amount",
+  },
+  {
+    name: "a limit admits one request too many",
+    file: "core/accounts/limiter.ts",
+    find: "const remainingIn = ({ rpm, count }: WindowState): number => Math.max(0, rpm - count);",
+    replace:
+      "const remainingIn = ({ rpm, count }: WindowState): number => Math.max(0, rpm + 1 - count);",
+  },
+  {
+    name: "a window is one second shorter than a minute",
+    file: "core/accounts/limiter.ts",
+    find: "times[first]! + WINDOW_MS <= time",
+    replace: "times[first]! + WINDOW_MS - 2_000 <= time",
+    faults: ["freeze"],
+  },
+  {
+    name: "tokens from the cache cost as much as others",
+    file: "core/ledger/price.ts",
+    find: "picoOf(usage.prompt_cache_hit_tokens, hit) +",
+    replace: "picoOf(usage.prompt_cache_hit_tokens, miss) +",
+  },
+  {
+    name: "a price is rounded to five decimals",
+    file: "core/ledger/price.ts",
+    find: "BigInt(Math.round(price * 1e6))",
+    replace: "BigInt(Math.round(price * 1e5) * 10)",
+  },
+  {
+    name: "the figures behind the finish are not read",
+    file: "core/ledger/meter.ts",
+    find: 'if (part.type === "usage") this.#report(part.usage);',
+    replace: 'if (part.type === "usage") this.#finish ?? this.#report(part.usage);',
+  },
+  {
+    name: "early figures count although text came after them",
+    file: "core/ledger/meter.ts",
+    find: "if (figures?.bytesBefore !== this.#bytes) return undefined;",
+    replace: "if (!figures) return undefined;",
+  },
+  {
+    name: "a stream that breaks off counts as finished",
+    file: "core/ledger/meter.ts",
+    find: 'return this.#finish === "stop" && this.#calls > 0 ? "tool_calls" : this.#finish;',
+    replace: 'return this.#finish ?? "stop";',
+  },
+  {
+    name: "each read is decoded by itself",
+    file: "core/http/event-reader.ts",
+    find: "push: (bytes: Uint8Array): string[] => read(decoder.write(bytes)),",
+    replace: 'push: (bytes: Uint8Array): string[] => read(Buffer.from(bytes).toString("utf8")),',
+  },
+  {
+    name: "bytes of a reply are kept in memory that the next read overwrites",
+    file: `${CLIENT}/connection.ts`,
+    find: "exchange?.push(Buffer.from(bytes))",
+    replace: "exchange?.push(bytes)",
+  },
+  {
+    name: "a connection with an unfinished reply is used again",
+    file: `${CLIENT}/connection.ts`,
+    find: "next.detach = stop;",
+    replace: "next.detach = () => complete(false);",
+    faults: ["resets"],
+  },
+  {
+    name: "a client's request id is replaced",
+    file: "core/http/connection.ts",
+    find: "requestId: requestId(req.rawHeaders),",
+    replace: "requestId: requestId([]),",
+  },
+  {
+    name: "what a client left costs nothing",
+    file: "core/chat/settlement.ts",
+    find: "cost: formatMoney(progress.cost),",
+    replace: 'cost: outcome.status === "cancelled" ? "0" : formatMoney(progress.cost),',
+  },
+  {
+    name: "the cursor moves before the records are appended",
+    file: `${STORE}/day-files.ts`,
+    find: "if (!existsSync(cursorFile)) await write(cursor);",
+    replace: "await write({ ...cursor, segments });",
+    faults: ["kill-at-disk"],
+  },
+  {
+    name: "what a dead process has left open stays open",
+    file: `${USAGE}/sync.ts`,
+    find: "if (unsettled.length === 0 && statSync(path).size === end) return false;",
+    replace: "if (statSync(path).size >= end) return false;",
+    faults: ["kill"],
+  },
+  {
+    name: "the log is never brought to the disk",
+    file: `${LEDGER}/segment-file.ts`,
+    find: "if (reached > synced) await promisify(fsync)(fd);",
+    replace: "",
+    faults: ["power"],
+  },
+  {
+    name: "records reach the disk before the log does",
+    file: `${USAGE}/sync.ts`,
+    find: "  await syncToDisk(path);\n",
+    replace: "",
+    faults: ["power"],
+  },
+  {
+    name: "a torn line stays when the disk is full",
+    file: `${LEDGER}/segment-file.ts`,
+    find: "ftruncateSync(fd, size);",
+    replace: "",
+    faults: ["full-disk"],
+  },
+  {
+    name: "records are appended behind a torn one",
+    file: `${STORE}/day-files.ts`,
+    find: "if (size > 0) await truncate(path, size);",
+    replace: "",
+    faults: ["kill-at-disk"],
+  },
+  {
+    name: "a request is booked on the day on which it began",
+    file: `${USAGE}/sync.ts`,
+    find: "coverage.bookedDay(name, log.line, settle.time)",
+    replace:
+      "coverage.bookedDay(name, log.line, new Date(Date.parse(settle.time) - 3_000).toISOString())",
+  },
+  {
+    name: "a reload changes nothing",
+    file: "core/app.ts",
+    find: "snapshots.prepare(config, installation),",
+    replace: "snapshots.prepare(snapshots.current().config, installation),",
+    faults: ["prices"],
+  },
+  {
+    name: "a configuration that cannot be read ends the gateway",
+    file: "reload.ts",
+    find: 'event: "reload_failed"',
+    replace: 'event: process.exit(1) as unknown as "reload_failed"',
+    faults: ["bad-config"],
+  },
+  {
+    name: "the deadlines of an attempt are never stopped",
+    file: "core/routing/deadlines.ts",
+    find: "    clear(): void {\n      pause();",
+    replace: "    clear(): void {",
+  },
+  {
+    name: "a worker that dies keeps what its requests hold",
+    file: "extensions/scale/cluster/calls.ts",
+    find: "      calls.ended(id);\n",
+    replace: "",
+    faults: ["workers", "kill-worker"],
+  },
+  {
+    name: "a stopped gateway cuts what is in flight",
+    file: "core/app.ts",
+    find: "await server.close(drainMs, shuttingDown());",
+    replace: "await server.close(0, shuttingDown());",
+    faults: ["stop"],
+  },
+];
