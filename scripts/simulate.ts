@@ -59,7 +59,8 @@ async function runSeeds(): Promise<number> {
   const bundles = { gateway: await bundleGateway(), actors: await bundleActors() };
   const first = numberOf("seed", 0);
   const until = values.minutes ? Date.now() + numberOf("minutes", 0) * 60_000 : undefined;
-  const count = values.seeds ? numberOf("seeds", 1) : until === undefined ? 1 : Infinity;
+  const most = until === undefined ? 1 : Infinity;
+  const count = values.seeds ? numberOf("seeds", 1) : most;
   let failed = 0;
   let requests = 0;
   let seed = first;

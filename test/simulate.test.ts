@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { bundleActors, bundleGateway } from "../scripts/simulate/bundles.ts";
-import { simulatedModules } from "../scripts/simulate/process.ts";
+import { simulatedModules } from "../scripts/simulate/modules.ts";
 import { simulate } from "../scripts/simulate/run.ts";
 import { isCode, sourcesIn } from "../scripts/size.ts";
 import { LONG } from "./support/long.ts";

@@ -94,22 +94,24 @@ function againstText({ calls }: House, { serial, model, textBytes }: Asked): str
     : `a text of ${textBytes} bytes, and ${written} were written`;
 }
 
+/** Why this is not the end of a whole reply. Undefined: it is. */
+function againstWhole(settle: Line, asked: Asked): string | undefined {
+  const { status, http_status, model_served } = settle;
+  const recorded = `${status} ${http_status} ${model_served}`;
+  // A stream of messages names its model at its start, and another may go on with it.
+  const isFixed = asked.api === "chat" || asked.model !== CONTINUED;
+  const own = `completed 200 ${isFixed ? asked.served : model_served}`;
+  return recorded === own ? undefined : `${own}, and ${recorded}`;
+}
+
 /** Why this end is not what the client saw. Undefined: it is. */
 function againstClient(house: House, settle: Line, asked: Asked): string | undefined {
-  const { status, http_status, error_code, model_served } = settle;
+  const { status, http_status, error_code } = settle;
   const { verdict } = asked;
   // A power failure has taken the settle line, and not the open line.
   if (status === "interrupted" && wasDisturbed(house, "power", asked)) return undefined;
   if (asked.foreign !== undefined) return `it has ${asked.foreign} of another request`;
-  if (verdict === "whole") {
-    const text = againstText(house, asked);
-    if (text !== undefined) return text;
-    const recorded = `${status} ${http_status} ${model_served}`;
-    // A stream of messages names its model at its start, and another may go on with it.
-    const isFixed = asked.api === "chat" || asked.model !== CONTINUED;
-    const own = `completed 200 ${isFixed ? asked.served : model_served}`;
-    return recorded === own ? undefined : `${own}, and ${recorded}`;
-  }
+  if (verdict === "whole") return againstText(house, asked) ?? againstWhole(settle, asked);
   if (verdict === "error") {
     const recorded = `${status} ${http_status} ${asked.code && error_code}`;
     const own = `failed ${asked.status} ${asked.code}`;

@@ -19,7 +19,7 @@ export const BUGS: readonly Bug[] = [
     name: "a request is settled twice",
     file: `${LEDGER}/segment.ts`,
     find: "return add(line).settled;",
-    replace: "return add(`${line}\\n${line}`).settled;",
+    replace: 'return add([line, line].join("\\n")).settled;',
   },
   {
     name: "a request is settled only if its client has everything",

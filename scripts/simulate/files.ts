@@ -24,6 +24,9 @@ export interface FilesOptions {
   readonly beforeChange: (what: string) => void;
 }
 
+/** Where to put bytes, how many, and from where in the file. Null: from where the last read ended. */
+type ReadPlace = readonly [offset: number, length: number, position: number | null];
+
 type Data = string | Uint8Array | Iterable<Uint8Array> | AsyncIterable<string>;
 
 interface WriteOptions {
@@ -189,11 +192,13 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     statSync: stat,
     lstatSync: stat,
     fstatSync: (fd: number) => statsOf(descriptor(fd).inode, false),
-    accessSync: (path: string) => void inodeAt(path, "access"),
+    accessSync(path: string) {
+      inodeAt(path, "access");
+    },
     openSync: open,
     closeSync: close,
     writeSync: write,
-    readSync(fd: number, buffer: Buffer, offset: number, length: number, position: number | null) {
+    readSync(fd: number, buffer: Buffer, ...[offset, length, position]: ReadPlace) {
       const file = descriptor(fd);
       const from = position ?? file.at;
       const size = file.inode.content.copy(buffer, offset, from, from + length);

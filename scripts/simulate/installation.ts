@@ -4,7 +4,8 @@
 import { configOf, type Phase } from "../reconcile/plan.ts";
 import { createDisk } from "./disk.ts";
 import { createNetwork } from "./network.ts";
-import { type Bundle, type Machine, startProcess, type StartedProcess } from "./process.ts";
+import type { Machine } from "./machine.ts";
+import { type Bundle, startProcess, type StartedProcess } from "./process.ts";
 import type { SimProcess, World } from "./world.ts";
 import type * as Actors from "./actors.ts";
 

@@ -1,0 +1,85 @@
+// The clocks and the timers of one process.
+
+import type { Machine } from "./machine.ts";
+import { countOpen, type Pending, type SimProcess } from "./world.ts";
+
+/** Timers, and a wall clock, of one process. */
+export function createTime({ world }: Machine, owner: SimProcess) {
+  type Listener = (...args: unknown[]) => void;
+
+  export function createTimer(ms: number, listener: Listener, args: unknown[], repeats: boolean) {
+    let pending: Pending | undefined;
+    const clear = (): void => {
+      if (!pending) return;
+      pending.isCancelled = true;
+      pending = undefined;
+      countOpen(owner, "timer", -1);
+    };
+    const set = (): void => {
+      clear();
+      countOpen(owner, "timer", 1);
+      pending = world.after(Math.max(1, ms || 0), owner, "a timer", () => {
+        clear();
+        if (repeats) set();
+        listener(...args);
+      });
+    };
+    set();
+    const timer = { refresh, ref: () => timer, unref: () => timer, clear };
+    function refresh(): object {
+      set();
+      return timer;
+    }
+    return timer;
+  }
+
+  const clear = (timer?: { clear(): void }): void => timer?.clear();
+  class SimDate extends Date {
+    constructor(...values: readonly unknown[]) {
+      super(...((values.length === 0 ? [world.wallClock()] : values) as [number]));
+    }
+    static override now(): number {
+      return world.wallClock();
+    }
+  }
+  const immediately = (listener: Listener, ...args: unknown[]): Pending =>
+    world.immediate(owner, "an immediate", () => listener(...args));
+
+  const timers = {
+    setTimeout: (listener: Listener, ms: number, ...args: unknown[]) =>
+      createTimer(ms, listener, args, false),
+    clearTimeout: clear,
+    setInterval: (listener: Listener, ms: number, ...args: unknown[]) =>
+      createTimer(ms, listener, args, true),
+    clearInterval: clear,
+    setImmediate: immediately,
+    clearImmediate(pending?: Pending) {
+      if (pending) pending.isCancelled = true;
+    },
+  };
+  const promises = {
+    setTimeout: (ms: number, value?: unknown, { signal }: { signal?: AbortSignal } = {}) =>
+      new Promise((resolve, reject) => {
+        const timer = createTimer(ms, () => resolve(value), [], false);
+        signal?.addEventListener("abort", () => {
+          timer.clear();
+          reject(signal.reason);
+        });
+      }),
+    setImmediate: (value?: unknown) =>
+      new Promise((resolve) => {
+        immediately(() => resolve(value));
+      }),
+  };
+  const performance = { now: () => world.time() };
+  const signals = {
+    abort: AbortSignal.abort.bind(AbortSignal),
+    any: AbortSignal.any.bind(AbortSignal),
+    timeout(ms: number): AbortSignal {
+      const controller = new AbortController();
+      createTimer(ms, () => controller.abort(new DOMException("late", "TimeoutError")), [], false);
+      return controller.signal;
+    },
+  };
+  return { timers, promises, performance, Date: SimDate, AbortSignal: signals };
+}
