@@ -7,7 +7,7 @@ import { countOpen, type Pending, type SimProcess } from "./world.ts";
 export function createTime({ world }: Machine, owner: SimProcess) {
   type Listener = (...args: unknown[]) => void;
 
-  export function createTimer(ms: number, listener: Listener, args: unknown[], repeats: boolean) {
+  function createTimer(ms: number, listener: Listener, args: unknown[], repeats: boolean) {
     let pending: Pending | undefined;
     const clear = (): void => {
       if (!pending) return;
