@@ -1,8 +1,8 @@
 // Errors in the form of the Messages API, and the header that names a request.
 import type { ApiError } from "../../../core/openai/errors.ts";
 import type { RefusalDetails } from "../../providers/provider-words/index.ts";
+import type { ReplyEvent } from "../client-apis/index.ts";
 import { DetailedError } from "./detailed-errors.ts";
-import type { ReplyEvent } from "./blocks.ts";
 
 /** Where clients of this API look for the request id. */
 export const REQUEST_ID_HEADER = "request-id";

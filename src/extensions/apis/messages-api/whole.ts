@@ -1,91 +1,29 @@
-// A message as a whole and its events: each is made of the other where the client wants that.
-import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
-import { createTextCounter, objectIn, type TextCounter } from "../../providers/turns/index.ts";
-import type { ReplyEvent } from "./blocks.ts";
+// The message that the gateway's own events make.
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import type { ReplyEvent } from "../client-apis/index.ts";
+import { createTextCounter, objectIn } from "../../providers/turns/index.ts";
 
 type Json = Record<string, unknown>;
 
-/**
- * The message that events make. It grows in place: a copy for each piece would take quadratic
- * time.
- */
 export function messageOf(events: readonly ReplyEvent[]): Json {
-  const message: Json = {};
-  const usage: Json = {};
-  const blocks = new Map<unknown, Json>();
-  for (const { type, index, content_block, delta, ...rest } of events) {
-    if (type === "message_start") {
-      Object.assign(message, rest["message"]);
-      Object.assign(usage, message["usage"]);
-    } else if (type === "content_block_start")
-      blocks.set(index, structuredClone(asObject(content_block)));
-    else if (type === "content_block_delta") grow(blocks.get(index) ?? {}, asObject(delta));
-    else if (type === "message_delta") {
-      Object.assign(message, delta, rest);
-      Object.assign(usage, rest["usage"]);
-    }
+  let message: Json = {};
+  const blocks: Json[] = [];
+  for (const { type, delta, ...event } of events) {
+    if (type === "message_start") message = { ...asObject(event["message"]) };
+    if (type === "content_block_start") blocks.push({ ...asObject(event["content_block"]) });
+    if (type === "content_block_delta") grow(blocks.at(-1)!, asObject(delta));
+    if (type === "message_delta") message = { ...message, ...asObject(delta), ...event };
   }
   const texts = createTextCounter();
-  const grown = [...blocks.values()].map((block) => blockOf(block, texts));
-  const content = [...asArray(message["content"]), ...grown];
-  return { ...message, content, usage };
+  const content = blocks.map(({ partial_json: json, ...block }) => {
+    // The arguments of a call come as text, which a model wrote: it need not be JSON.
+    if (typeof json !== "string") return block;
+    return { ...block, input: objectIn(json, texts) ?? { _raw: json } };
+  });
+  return { ...message, content };
 }
 
-/** Texts grow. What else there is of a delta takes its place in the block. */
-function grow(block: Json, { type, citation, ...more }: Json): void {
-  if (type === "citations_delta") {
-    const { citations } = block;
-    if (Array.isArray(citations)) citations.push(citation);
-    else block["citations"] = [citation];
-  }
-  for (const [name, value] of Object.entries(more)) {
-    const before = asString(block[name]);
-    const isMore = before !== undefined && typeof value === "string";
-    block[name] = isMore ? before + value : value;
-  }
-}
-
-/** The arguments of a call come as text, which a model wrote: it need not be JSON. */
-function blockOf({ partial_json, ...block }: Json, texts: TextCounter): Json {
-  const json = asString(partial_json) ?? "";
-  return json === "" ? block : { ...block, input: objectIn(json, texts) ?? { _raw: json } };
-}
-
-/** The events of a message that came whole. */
-export function eventsOf(whole: ReplyEvent): readonly ReplyEvent[] {
-  const { content, stop_reason, stop_sequence, usage } = whole;
-  const ending = { stop_reason: null, stop_sequence: null };
-  const delta = { stop_reason: stop_reason ?? "end_turn", stop_sequence: stop_sequence ?? null };
-  return [
-    { type: "message_start", message: { ...whole, content: [], ...ending } },
-    ...asArray(content).flatMap((block, index) => blockEvents(asObject(block), index)),
-    { type: "message_delta", delta, usage: asObject(usage) },
-    { type: "message_stop" },
-  ];
-}
-
-/** By the type of a block, the texts in it that clients expect to come after its beginning. */
-const GROWING: ReadonlyMap<unknown, readonly string[]> = new Map([
-  ["text", ["text"]],
-  ["thinking", ["thinking", "signature"]],
-]);
-
-/** Arguments grow too. A block of a kind that does not grow is all there when it begins. */
-function blockEvents(block: Json, index: number): readonly ReplyEvent[] {
-  const { type, input } = block;
-  const content_block = { ...block };
-  const deltas: object[] = [];
-  for (const member of GROWING.get(type) ?? []) {
-    content_block[member] = "";
-    deltas.push({ type: `${member}_delta`, [member]: block[member] });
-  }
-  if (input !== undefined) {
-    content_block["input"] = {};
-    deltas.push({ type: "input_json_delta", partial_json: JSON.stringify(input) });
-  }
-  return [
-    { type: "content_block_start", index, content_block },
-    ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
-    { type: "content_block_stop", index },
-  ];
+/** Adds the texts of a delta to those of its block. */
+function grow(block: Json, { type: _, ...texts }: Json): void {
+  for (const [name, text] of Object.entries(texts)) block[name] = `${block[name] ?? ""}${text}`;
 }

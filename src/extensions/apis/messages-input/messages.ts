@@ -12,10 +12,10 @@ import {
 import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
- * Called for what only a provider of the same format can serve, with its place. `what` is the
- * thing, for the client. `value`: the thing itself, if a model reads it.
+ * Called for what only a provider of the same format can serve, with its place. `value`: the thing
+ * itself, if a model reads it.
  */
-export type Note = (path: Path, what: string, value?: unknown) => void;
+export type Note = (path: Path, value?: unknown) => void;
 
 /** A message with all parts of its content, and the client's marks for the provider's cache. */
 export interface MarkedEntry extends Entry {
@@ -101,7 +101,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   if (system.length > 0) addInput("system", system, ["system"]);
   for (const [index, message] of request.messages.entries()) {
     if (message.role === "system" && (message.clear_at ?? "never") !== "never")
-      note(["messages", index, "clear_at"], "an instruction that is cleared");
+      note(["messages", index, "clear_at"]);
     addMessage(message, ["messages", index, "content"]);
     yield;
   }
@@ -152,7 +152,7 @@ function partsOf(block: Block, path: Path, note: Note): Parts {
     case "document":
       return withMark(documentParts(block, path, note), block.cache_control);
     case "unknown":
-      note(path, `a block of the type ${JSON.stringify(block.name)}`, block.value);
+      note(path, block.value);
       return [];
     default:
       return [];
@@ -170,7 +170,7 @@ const dataUrl = (source: { readonly media_type: string; readonly data: string })
 
 function imageParts({ source }: BlockOf<"image">, path: Path, note: Note): Parts {
   if (source.type === "unknown") {
-    note(path, `an image of the source ${JSON.stringify(source.name)}`, source.value);
+    note(path, source.value);
     return [];
   }
   const url = source.type === "url" ? source.url : dataUrl(source);
@@ -179,7 +179,7 @@ function imageParts({ source }: BlockOf<"image">, path: Path, note: Note): Parts
 
 function documentParts(document: BlockOf<"document">, path: Path, note: Note): Parts {
   const { source, title, context, citations } = document;
-  if (citations?.enabled) note([...path, "citations"], "citations", citations);
+  if (citations?.enabled) note([...path, "citations"], citations);
   const head = [title, context].filter((text) => text !== undefined);
   const place = [...path, "source"];
   switch (source.type) {
@@ -189,7 +189,7 @@ function documentParts(document: BlockOf<"document">, path: Path, note: Note): P
     }
     case "url":
       // Only a provider of the same format gets it. The part counts as a file of unknown size.
-      note(place, 'a document of the source "url"', source);
+      note(place, source);
       return [{ type: "file", file: { file_url: source.url } }];
     case "text":
       return [textPart([...head, source.data].join("\n\n"))];
@@ -198,7 +198,7 @@ function documentParts(document: BlockOf<"document">, path: Path, note: Note): P
       return [...head.map((text) => textPart(text)), ...parts];
     }
     case "unknown":
-      note(place, `a document of the source ${JSON.stringify(source.name)}`, source.value);
+      note(place, source.value);
       return [];
   }
 }

@@ -3,8 +3,8 @@
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import type { Path } from "../client-apis/index.ts";
-import type { ChosenTool, ResponsesRequest } from "./schema.ts";
-import { functionName, TOOL_SEARCH, type Declaration, type ToolSet } from "./tools.ts";
+import { TOOL_SEARCH, type ChosenTool, type ResponsesRequest } from "./schema.ts";
+import { functionName, type Declaration, type ToolSet } from "./tools.ts";
 
 interface Choice {
   readonly tool_choice: ChatRequest["tool_choice"];

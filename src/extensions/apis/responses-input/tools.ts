@@ -12,7 +12,7 @@ import { MAX_TOOLS, type Callable, type Tool } from "./schema.ts";
 
 /** What a function stands for. */
 export interface ToolOrigin {
-  readonly type: "function" | "custom" | "tool_search";
+  readonly type: Callable["type"];
   readonly name: string;
   /** Undefined: the tool is in none. */
   readonly namespace: string | undefined;
@@ -40,8 +40,6 @@ export interface ToolSet {
   add(tools: readonly Tool[], path: Path): string[];
 }
 
-/** The name of the function that searches for tools, on the client's side. */
-export const TOOL_SEARCH = "tool_search";
 /** The most characters of a function's name. */
 const MAX_NAME = 64;
 const HASH_DIGITS = 8;
@@ -58,8 +56,9 @@ export function createToolSet(): ToolSet {
   const declarations = new Map<string, Declaration>();
   const leftOut = new Set<string>();
 
-  function declare(origin: ToolOrigin, declared: FunctionTool["function"], path: Path): string {
-    const { name } = declared;
+  function declare(tool: Callable, namespace: string | undefined, path: Path): string {
+    const origin = { type: tool.type, name: tool.name, namespace };
+    const name = functionName(tool.name, namespace);
     const earlier = declarations.get(name);
     if (earlier && !isDeepStrictEqual(earlier.origin, origin))
       fail("invalid_value", `two different tools would be called "${cut(name)}"`, path);
@@ -67,47 +66,33 @@ export function createToolSet(): ToolSet {
       const message = `is one more than the ${MAX_TOOLS} tools that a request may have`;
       fail("invalid_value", message, path);
     }
+    const declared = { name, ...functionFor(tool) };
     declarations.set(name, { origin, tool: { type: "function", function: declared }, path });
     return name;
   }
 
-  function declareCallable(tool: Callable, namespace: string | undefined, path: Path): string {
-    const origin = { type: tool.type, name: tool.name, namespace };
-    return declare(origin, functionFor(tool, functionName(tool.name, namespace)), path);
+  function add(tools: readonly Tool[], path: Path, namespace?: string): string[] {
+    return tools.flatMap((tool, index) => {
+      const place = [...path, index];
+      if (tool.type === "namespace") return add(tool.tools, [...place, "tools"], tool.name);
+      if (tool.type !== "hosted") return declare(tool, namespace, place);
+      leftOut.add(tool.name);
+      return [];
+    });
   }
 
-  function addTool(tool: Tool, path: Path): string[] {
-    if (tool.type === "function" || tool.type === "custom")
-      return [declareCallable(tool, undefined, path)];
-    if (tool.type === "namespace")
-      return tool.tools.map((inner, index) =>
-        declareCallable(inner, tool.name, [...path, "tools", index]),
-      );
-    if (tool.type === TOOL_SEARCH && tool.execution === "client") {
-      const { type, description, parameters } = tool;
-      const origin = { type, name: type, namespace: undefined };
-      return [declare(origin, { name: type, description, parameters, strict: undefined }, path)];
-    }
-    leftOut.add(tool.type === "hosted" ? tool.name : tool.type);
-    return [];
-  }
-
-  return {
-    declarations,
-    leftOut,
-    add: (tools, path) => tools.flatMap((tool, index) => addTool(tool, [...path, index])),
-  };
+  return { declarations, leftOut, add };
 }
 
-function functionFor(tool: Callable, name: string): FunctionTool["function"] {
-  const { description, parameters, strict, format = {} } = tool;
-  if (tool.type === "function") return { name, description, parameters, strict };
+function functionFor(tool: Callable): Omit<FunctionTool["function"], "name"> {
+  const { type, description, parameters, strict, format = {} } = tool;
+  if (type !== "custom") return { description, parameters, strict };
   const { syntax, definition } = format;
   const rule = asString(definition)
     ? `The input is a text that follows this ${asString(syntax) ?? ""} grammar:\n${definition}`
     : "The input is free text.";
   const described = `${description ?? ""}\n\n${rule}`;
-  return { name, description: described, parameters: FREE_FORM, strict: undefined };
+  return { description: described, parameters: FREE_FORM, strict: undefined };
 }
 
 /** The parameters of a function that stands for a free-form tool. */

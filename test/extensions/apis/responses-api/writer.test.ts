@@ -21,18 +21,17 @@ const tools = new Map([
 ] as const);
 
 function writer(stream: boolean, more: object = {}, showsReasoning = true) {
-  const made = createResponseWriter({
+  return createResponseWriter({
     stream,
-    model: "alias",
+    model: "m",
     now: 1_700_000_000_500,
     echo: { tools: [] },
     tools,
+    showsReasoning,
     showsLogprobs: false,
     seal: undefined,
     ...more,
   });
-  made.serve("m", showsReasoning);
-  return made;
 }
 
 type Finish = Parameters<ReturnType<typeof writer>["end"]>[1];
