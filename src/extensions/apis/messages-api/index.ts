@@ -7,8 +7,7 @@ import { countRequest, messagesRequest, readRequest } from "../messages-input/in
 import { modelListForms } from "../model-list/index.ts";
 import { createCountHandler } from "./count-tokens.ts";
 import described from "./description.json" with { type: "json" };
-import { withDetails } from "./detailed-errors.ts";
-import { errorEvent, REQUEST_ID_HEADER } from "./errors.ts";
+import { errorEvent, REQUEST_ID_HEADER, withDetails } from "./errors.ts";
 import { isOwnClient, modelListForm } from "./models.ts";
 import { createWriter, PING } from "./reply.ts";
 

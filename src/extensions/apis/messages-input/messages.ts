@@ -153,10 +153,8 @@ function partsOf(block: Block, path: Path, note: Note): Parts {
       return withMark(documentParts(block, path, note), block.cache_control);
     case "unknown":
       note(path, block.value);
-      return [];
-    default:
-      return [];
   }
+  return [];
 }
 
 /** The parts of one block, with its mark for the provider's cache at their end. */

@@ -8,7 +8,7 @@ import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
 import { apiEnabled, authorization, memberName, serveApi } from "../client-apis/index.ts";
-import { createSeal, fingerprintSecretOf } from "../../scale/data-files/index.ts";
+import { createSeal, secretOf } from "../../scale/data-files/index.ts";
 import { readRequest, responsesRequest, type ReplyFacts } from "../responses-input/index.ts";
 import described from "./description.json" with { type: "json" };
 import { refuseWebSockets } from "./upgrade.ts";
@@ -47,14 +47,12 @@ const known = new WeakMap<NativeRequest, Asked>();
 const askedIn = ({ native }: ChatRequest): Asked | undefined => native && known.get(native);
 
 function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
-  const { seal, open } = createSeal({
-    purpose: "sealed reasoning",
-    readSecret: () => fingerprintSecretOf(config.data_dir),
-    failed({ message }) {
-      const detail = `sealed reasoning cannot be read after the next start: ${message}`;
+  const { seal, open } = createSeal("sealed reasoning", () =>
+    secretOf(config.data_dir, (reason) => {
+      const detail = `sealed reasoning cannot be read after the next start: ${reason}`;
       diagnose({ event: "reasoning_key_unavailable", level: "warn", detail });
-    },
-  });
+    }),
+  );
 
   /** The writer of a reply, which begins now. */
   function begin(chat: ChatRequest, model: string, showsReasoning: boolean): ResponseWriter {

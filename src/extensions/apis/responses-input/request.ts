@@ -8,8 +8,7 @@ import type { Steps } from "../../../core/turns.ts";
 import { checkedBody, requestOf, type Body } from "../client-apis/index.ts";
 import { createConversation, type Open } from "./conversation.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
-import { choiceOf } from "./tool-choice.ts";
-import { createToolSet, type ToolOrigin } from "./tools.ts";
+import { choiceOf, createToolSet, type ToolOrigin } from "./tools.ts";
 
 /** What a reply to the request needs to know of it. */
 export interface ReplyFacts {

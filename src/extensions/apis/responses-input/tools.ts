@@ -1,14 +1,22 @@
 // The tools of a request as functions, which every model knows, and the way back: which tool of the
 // client a function stands for. A free-form tool is a function with one text. The names of a
 // namespace's functions begin with that of the namespace. Tools that the vendor's service runs on
-// its own side are left out.
+// its own side are left out. `tool_choice` is followed exactly or refused: a hosted tool is never
+// taken for the client's own of the same name.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { Tool as FunctionTool } from "../../../core/openai/request.ts";
+import type { ChatRequest, Tool as FunctionTool } from "../../../core/openai/request.ts";
 import { cut, fail } from "../../../core/schema/checker.ts";
-import { asString } from "../../../core/schema/untrusted-json.ts";
+import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import type { Path } from "../client-apis/index.ts";
-import { MAX_TOOLS, type Callable, type Tool } from "./schema.ts";
+import {
+  MAX_TOOLS,
+  TOOL_SEARCH,
+  type Callable,
+  type ChosenTool,
+  type ResponsesRequest,
+  type Tool,
+} from "./schema.ts";
 
 /** What a function stands for. */
 export interface ToolOrigin {
@@ -19,7 +27,7 @@ export interface ToolOrigin {
 }
 
 /** A tool as it is declared to a model. */
-export interface Declaration {
+interface Declaration {
   readonly origin: ToolOrigin;
   readonly tool: FunctionTool;
   /** Where the tool stands in the request. */
@@ -102,3 +110,62 @@ const FREE_FORM = {
   required: ["input"],
   additionalProperties: false,
 };
+
+/**
+ * The arguments of such a function: a model writes the input of the tool as a JSON object with one
+ * text.
+ */
+export const freeFormArguments = (input: string): string => JSON.stringify({ input });
+
+/** The way back. A model that wrote no such arguments meant its text. */
+export const freeFormInput = (text: string): string =>
+  asString(asObject(parseJson(text))["input"]) ?? text;
+
+const CHOICE: Path = ["tool_choice"];
+
+interface Choice {
+  readonly tool_choice: ChatRequest["tool_choice"];
+  /** The tools that the model gets. */
+  readonly declared: readonly Declaration[];
+}
+
+/** Throws a ValidationError for a choice that cannot be followed. */
+export function choiceOf(choice: ResponsesRequest["tool_choice"], tools: ToolSet): Choice {
+  const declared = [...tools.declarations.values()];
+  if (typeof choice === "string") return callable(choice, declared);
+  if ("mode" in choice) {
+    const names = choice.tools.map((tool, index) =>
+      declaredName(tool, tools, [...CHOICE, "tools", index]),
+    );
+    return callable(
+      choice.mode,
+      declared.filter(({ tool }) => names.includes(tool.function.name)),
+    );
+  }
+  const name = declaredName(choice, tools, CHOICE);
+  if (name === undefined)
+    fail("unsupported_value", "forces a tool that only the vendor's own service has", CHOICE);
+  return { tool_choice: { type: "function", function: { name } }, declared };
+}
+
+function callable(mode: "none" | "auto" | "required", declared: Choice["declared"]): Choice {
+  if (mode === "required" && declared.length === 0)
+    fail(
+      "unsupported_value",
+      "demands a call, but there is no tool that the model can call",
+      CHOICE,
+    );
+  return { tool_choice: mode, declared };
+}
+
+/** The name of the function that stands for a tool. Undefined: a hosted tool, which is left out. */
+function declaredName(
+  { type, name = "", namespace }: ChosenTool,
+  { declarations, leftOut }: ToolSet,
+  path: Path,
+): string | undefined {
+  const chosen = type === TOOL_SEARCH ? TOOL_SEARCH : functionName(name, namespace);
+  if (declarations.get(chosen)?.origin.type === type) return chosen;
+  if (leftOut.has(type)) return undefined;
+  return fail("invalid_value", "names a tool that is not among the tools", path);
+}

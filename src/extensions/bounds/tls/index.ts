@@ -6,6 +6,7 @@ import { defineSetting } from "../../../config/setting.ts";
 import { strict } from "../../../config/fields.ts";
 import type { Config } from "../../../core/config.ts";
 import {
+  lenient,
   nonEmpty,
   optional,
   ValidationError,
@@ -14,12 +15,12 @@ import {
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { readCertificate, type CertificateFiles } from "./certificate.ts";
 
+const named = strict({ cert_file: nonEmpty, key_file: nonEmpty });
+const files = lenient(named);
 /** Absent: plain HTTP. */
-const files = () => optional(strict({ cert_file: nonEmpty, key_file: nonEmpty }));
-const SETTINGS = {
-  server: defineSetting<CertificateFiles | undefined>("server.tls", undefined, files),
-  admin: defineSetting<CertificateFiles | undefined>("admin.tls", undefined, files),
-};
+const settingOf = (section: ListenerSection) =>
+  defineSetting<CertificateFiles | undefined>(`${section}.tls`, undefined, () => optional(named));
+const SETTINGS = { server: settingOf("server"), admin: settingOf("admin") };
 
 export const extension: ConfigExtension = {
   name: "tls",
@@ -59,11 +60,10 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
 
 /** The errors in the files that a configuration names, found before anything starts. */
 function issuesIn(json: unknown, section: ListenerSection): readonly ValidationIssue[] {
-  const { cert_file, key_file } = asObject(asObject(asObject(json)[section])["tls"]);
-  if (typeof cert_file !== "string" || typeof key_file !== "string") return [];
-  if (cert_file === "" || key_file === "") return []; // an issue of shape already
+  const configured = files(asObject(asObject(json)[section])["tls"]);
+  if (!configured) return []; // plain HTTP, or an issue of shape already
   try {
-    readCertificate({ cert_file, key_file }, section);
+    readCertificate(configured, section);
     return [];
   } catch (error) {
     if (error instanceof ValidationError) return error.issues;
