@@ -12,7 +12,7 @@ const NAMES: { readonly [api in ApiName]: { readonly [member: string]: Path } } 
 
 /** The name that a member has in the errors of an API. */
 export const memberName = (api: ApiName, member: string): string =>
-  pathText(NAMES[api][member] ?? [member]);
+  pathText(NAMES[api][member] ?? []) || member;
 
 /** ChatRequest.clientPath of one request. `contents`: where the content of each message stands. */
 export const clientPathOf =
