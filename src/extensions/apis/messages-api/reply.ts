@@ -61,10 +61,10 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   let hasCalled = false;
   let hasRefused = false;
 
-  /** A reply passes if the provider has sent it in the way that the client wants it. */
+  /** A reply that came whole passes only if the client wants it so. */
   function begin(native: readonly ReplyEvent[]): void {
-    const beginning = chat.stream ? "message_start" : "message";
-    passes = native.some(({ type }) => type === beginning);
+    const isWhole = !chat.stream && native[0]?.type === "message";
+    passes = isWhole || native.some(({ type }) => type === "message_start");
     if (passes) return;
     emit({ type: "message_start", message: emptyMessage(serving) });
     emit(PING);
@@ -118,7 +118,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
       return chat.stream ? take() : "";
     },
     end(usage, reason) {
-      if (passes && !chat.stream) return JSON.stringify({ ...events[0], model: model.name });
+      if (events[0]?.type === "message") return JSON.stringify({ ...events[0], model: model.name });
       if (passes === undefined) begin([]);
       if (passes) for (const event of last) emit(event);
       else endTranslated(usage, reason);

@@ -448,20 +448,34 @@ describe("a provider of the same format", () => {
     assert.deepEqual([line["prompt_tokens"], line["completion_tokens"]], [20, 7]);
   });
 
-  it("is translated where it answers in another way than its client asked for", async (t) => {
+  it("says the same where it only streams and its client wants the whole", async (t) => {
+    const over = { models: { c: { provider: "claude", stream_only: true } } };
+    const thinking = { type: "thinking", thinking: "", signature: "" };
+    const more = [
+      began(3, thinking),
+      grew(3, { type: "thinking_delta", thinking: "H" }),
+      grew(3, { type: "thinking_delta", thinking: "m." }),
+      grew(3, { type: "signature_delta", signature: "EqQB" }),
+      stopped(3),
+    ];
     const { post } = await start(
       t,
-      { claude: { streams: said([...events]), whole: status(200, whole(blocks)) } },
-      {
-        models: {
-          streams: { provider: "claude", stream_only: true },
-          whole: { provider: "claude" },
-        },
-      },
+      { claude: said([...events.slice(0, -2), ...more, ...ended]) },
+      over,
     );
-    const message = await json(await post({ model: "streams" }));
-    assert.deepEqual(message.content, [{ type: "text", text: "So." }]);
-    const response = await post({ model: "whole", stream: true });
+    const { content, ...message } = await json(await post({ model: "c" }));
+    assert.deepEqual({ ...message, content: [] }, whole([], { model: "c" }));
+    assert.deepEqual(content, [
+      { type: "server_tool_use", id: "s", name: "web_search", input: {} },
+      { type: "web_search_tool_result", tool_use_id: "s", content: [{ type: "x" }] },
+      { type: "text", text: "So.", citations: [{ url: "https://x.example/" }] },
+      { type: "thinking", thinking: "Hm.", signature: "EqQB" },
+    ]);
+  });
+
+  it("is translated where it answers whole although its client wants a stream", async (t) => {
+    const { post } = await start(t, { claude: status(200, whole(blocks)) });
+    const response = await post({ model: "c", stream: true });
     const { content } = messageIn(eventsIn(await response.text()));
     assert.deepEqual(
       content.map(({ type }: Json) => type),
