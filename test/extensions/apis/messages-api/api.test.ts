@@ -334,21 +334,6 @@ describe("a provider of the same format", () => {
     assert.equal("service_tier" in (await claude.nth(0)).body, false);
   });
 
-  it("is another candidate of an alias where that may get what is listed", async (t) => {
-    const { post } = await start(
-      t,
-      { claude: { c: FINE, d: FINE } },
-      {
-        models: { c: { provider: "claude" }, d: { provider: "claude", passes: ["web_search"] } },
-        aliases: { either: { models: ["c", "d"] } },
-      },
-    );
-    const tools = [{ type: "web_search_20250305", name: "web_search" }];
-    const served = async (body: Json) =>
-      (await json(await post({ model: "either", ...body }))).model;
-    assert.deepEqual([await served({}), await served({ tools })], ["c", "d"]);
-  });
-
   it("says in details why it refuses, which SDKs act on, and no more", async (t) => {
     const refusal = (code: number, details: object) =>
       status(code, { type: "error", error: { type: "x", message: "Secret words.", details } });
@@ -489,13 +474,6 @@ describe("a provider of the same format", () => {
     const response = await post({ model: "c", stream: true });
     const types = eventsIn(await response.text()).map(({ type }) => type);
     assert.deepEqual(types, ["message_start", "message_delta", "message_stop"]);
-  });
-
-  it("serves chat completions as before", async (t) => {
-    const { chat, claude } = await start(t, { claude: FINE });
-    const reply = await json(await chat({ model: "c", messages: user("Hi") }));
-    assert.equal(reply.choices[0].message.content, "Fine.");
-    assert.equal(typeof (await claude.nth(0)).body["messages"][0].content, "object");
   });
 });
 

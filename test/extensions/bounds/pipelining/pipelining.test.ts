@@ -12,7 +12,7 @@ import {
   boundPipeline,
   MAX_PIPELINED,
 } from "../../../../src/extensions/bounds/pipelining/bound-pipeline.ts";
-import { configFor, demo, KEY, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, demo, json, KEY, startGateway, user } from "../../../support/gateway.ts";
 import { held, startProvider } from "../../../support/provider.ts";
 import { settled, waitFor, within } from "../../../support/wait.ts";
 import { unhurriedClock } from "../../../support/unhurried-clock.ts";
@@ -242,6 +242,29 @@ describe("answers that nobody reads", () => {
 describe("max_in_flight", () => {
   const ask = (content: string) =>
     `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Length: ${content.length}\r\n\r\n${content}`;
+
+  it("counts a chat request until its exchange is over, and one that was refused not at all", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour });
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, ["m"], { server: { max_in_flight: 1 } }),
+    );
+    assert.equal((await gateway.chat("{}")).status, 400);
+    const socket = connect(t, Number(new URL(gateway.url).port));
+    let text = "";
+    socket.on("data", (bytes) => (text += bytes));
+    socket.write(ask(JSON.stringify({ model: "m", stream: true, messages: user("hi") })));
+    await waitFor(() => text.includes("Fi"), "the stream to begin");
+    const refused = await gateway.chat({ model: "m", messages: user("hi") });
+    assert.equal(refused.status, 503);
+    assert.equal((await json(refused)).error.code, "server_overloaded");
+    finish();
+    await waitFor(() => text.includes("[DONE]"), "the stream to end");
+    await waitFor(() => gateway.gateway.report().inFlight === 0, "the exchange to end");
+    const second = await gateway.chat("{}");
+    assert.equal(second.status, 400);
+  });
 
   it("is free at once when a chat request is refused whose answer waits behind another", async (t) => {
     const { behaviour, finish } = held();

@@ -435,7 +435,6 @@ describe("limits in Redis", { skip: noRedis() }, () => {
       both: 6,
       refused: 3,
       exact: 20_000,
-      sliding: 5,
       expiring: 5,
       back: 3,
       lowered: 10,
@@ -507,14 +506,6 @@ describe("limits in Redis", { skip: noRedis() }, () => {
         );
       }));
 
-    it("a key's window is the same one, whether its account has a limit or not", (t) =>
-      play(t, gateway, async (_, many) => {
-        await gateway.reload({ ...options, accounts: { ...accounts, both: { rpm: null } } });
-        assert.equal(count(await many(5, "both", BOTH), 200), 4);
-        await gateway.reload(options);
-        assert.equal(count(await many(5, "both", BOTH), 200), 0);
-      }));
-
     it("a refused request costs nothing, and holds no key alive", (t) =>
       play(t, gateway, async (_, many) => {
         const times = await seed("refused", [30_000, 20_000, 10_000]);
@@ -545,27 +536,6 @@ describe("limits in Redis", { skip: noRedis() }, () => {
           assert.equal(headers["x-ratelimit-remaining-requests"], String(20_000 - standing.length));
           admitted.push(time);
         }
-      }));
-
-    it("room comes back one by one, when an admission is 60 seconds old and not before", (t) =>
-      play(t, gateway, async (ask) => {
-        const times = await seed("sliding", [59_900, 59_880, 59_860, 59_700, 59_650]);
-        let refused = 0;
-        const standingAt = (time: number) => times.filter((each) => each + WINDOW_MS > time).length;
-        for (let admitted = 0; admitted < 5; ) {
-          const before = await redis.now();
-          const { status } = await ask("sliding");
-          if (status === 429) {
-            refused += 1;
-            assert.equal(standingAt(before), 5, "there was no room just before it was refused");
-            continue;
-          }
-          admitted += 1;
-          const time = (await timesOf(windowKey("sliding"))).at(-1)!;
-          assert.ok(standingAt(time) < 5, "there was room when it was admitted");
-          times.push(time);
-        }
-        t.diagnostic(`${refused} were refused before 5 were admitted`);
       }));
 
     it("a window expires with its last admission", (t) =>
