@@ -8,7 +8,7 @@ import {
   type Check,
   type ValidationIssue,
 } from "../../../core/schema/checker.ts";
-import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
 import type { ChatFields } from "./fields.ts";
 
 type Path = ValidationIssue["path"];
@@ -39,10 +39,9 @@ export function checkWithTools(
   if (functions.length === 0 && call === undefined) return check(json, all);
   const body = asObject(json);
   const { tools: given = null, tool_choice: choice = null } = body;
-  if ((given !== null && asArray(given).length > 0) || choice !== null)
-    fail("invalid_parameter_combination", WITH_TOOLS, [
-      functions.length > 0 ? "functions" : "function_call",
-    ]);
+  const hasTools = Array.isArray(given) ? given.length > 0 : given !== null;
+  const field = functions.length > 0 ? "functions" : "function_call";
+  if (hasTools || choice !== null) fail("invalid_parameter_combination", WITH_TOOLS, [field]);
   const tools = functions.map((declared) => ({ type: "function", function: declared }));
   const tool_choice = typeof call === "object" ? { type: "function", function: call } : call;
   try {

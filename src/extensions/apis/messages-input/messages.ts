@@ -142,26 +142,27 @@ const paragraphs = (parts: Parts): Parts =>
 const allPartsOf = (blocks: readonly Block[], path: Path, note: Note): Parts =>
   blocks.flatMap((block, index) => partsOf(block, [...path, index], note));
 
-/** The parts of one block. */
+/** The parts of one block, with its mark for the provider's cache at their end. */
 function partsOf(block: Block, path: Path, note: Note): Parts {
+  const parts = plainPartsOf(block, path, note);
+  const cache_control = "cache_control" in block ? block.cache_control : undefined;
+  if (!cache_control) return parts;
+  return parts.map((part, at) => (at === parts.length - 1 ? { ...part, cache_control } : part));
+}
+
+function plainPartsOf(block: Block, path: Path, note: Note): Parts {
   switch (block.type) {
     case "text":
-      return [textPart(block.text, block.cache_control)];
+      return [textPart(block.text)];
     case "image":
-      return withMark(imageParts(block, [...path, "source"], note), block.cache_control);
+      return imageParts(block, [...path, "source"], note);
     case "document":
-      return withMark(documentParts(block, path, note), block.cache_control);
+      return documentParts(block, path, note);
     case "unknown":
       note(path, block.value);
   }
   return [];
 }
-
-/** The parts of one block, with its mark for the provider's cache at their end. */
-const withMark = (parts: Parts, cache_control: Mark): Parts =>
-  cache_control
-    ? parts.map((part, index) => (index === parts.length - 1 ? { ...part, cache_control } : part))
-    : parts;
 
 const dataUrl = (source: { readonly media_type: string; readonly data: string }): string =>
   `data:${source.media_type};base64,${source.data}`;

@@ -8,6 +8,7 @@ import type { Config } from "../../../core/config.ts";
 import {
   lenient,
   nonEmpty,
+  object,
   optional,
   ValidationError,
   type ValidationIssue,
@@ -15,11 +16,13 @@ import {
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { readCertificate, type CertificateFiles } from "./certificate.ts";
 
-const named = strict({ cert_file: nonEmpty, key_file: nonEmpty });
-const files = lenient(named);
+const NAMES = { cert_file: nonEmpty, key_file: nonEmpty };
+const files = lenient(object(NAMES));
 /** Absent: plain HTTP. */
 const settingOf = (section: ListenerSection) =>
-  defineSetting<CertificateFiles | undefined>(`${section}.tls`, undefined, () => optional(named));
+  defineSetting<CertificateFiles | undefined>(`${section}.tls`, undefined, () =>
+    optional(strict(NAMES)),
+  );
 const SETTINGS = { server: settingOf("server"), admin: settingOf("admin") };
 
 export const extension: ConfigExtension = {

@@ -267,6 +267,7 @@ describe("functions and function_call", () => {
     const both = { functions, tools, tool_choice: "auto", function_call: "auto" };
     await refusedAll("invalid_parameter_combination", [
       [{ functions, tools }, "functions"],
+      [{ functions, tools: "x" }, "functions"],
       [both, "functions"],
       [{ tools, function_call: "auto" }, "function_call"],
       [{ functions, tool_choice: "none" }, "functions"],
