@@ -19,7 +19,6 @@ const RESULTS =
 const CALLS = "is not supported: send the call in tool_calls, with its id, as the reply had it";
 
 const WITH_TOOLS = "may not be set together with tools or tool_choice";
-const WITHOUT_FUNCTIONS = 'may only be set, other than to "none", together with functions';
 
 /** `index`: the message's place in the list. */
 export function refuseLegacyMessage(message: unknown, index: number): void {
@@ -39,7 +38,10 @@ export function checkWithTools(
   const { functions = [], function_call: call } = fields;
   if (functions.length === 0 && call === undefined) return check(json, all);
   const body = asObject(json);
-  refuseMixture(body, fields);
+  const { tools: given = null, tool_choice: choice = null } = body;
+  const hasTools = Array.isArray(given) ? given.length > 0 : given !== null;
+  const field = functions.length > 0 ? "functions" : "function_call";
+  if (hasTools || choice !== null) fail("invalid_parameter_combination", WITH_TOOLS, [field]);
   const tools = functions.map((declared) => ({ type: "function", function: declared }));
   const tool_choice = typeof call === "object" ? { type: "function", function: call } : call;
   try {
@@ -50,16 +52,6 @@ export function checkWithTools(
       error.issues.map((issue) => ({ ...issue, path: legacyPath(issue.path) })),
     );
   }
-}
-
-function refuseMixture(body: Record<string, unknown>, fields: ChatFields): void {
-  const { tools = null, tool_choice: choice = null } = body;
-  const { functions = [], function_call: call } = fields;
-  const path = [functions.length > 0 ? "functions" : "function_call"];
-  const hasTools = Array.isArray(tools) ? tools.length > 0 : tools !== null;
-  if (hasTools || choice !== null) fail("invalid_parameter_combination", WITH_TOOLS, path);
-  if (functions.length === 0 && call !== "none")
-    fail("invalid_parameter_combination", WITHOUT_FUNCTIONS, path);
 }
 
 /** `tools[2].function.name` is `functions[2].name`; the choice names its function itself. */

@@ -4,9 +4,8 @@ import { pathText, type ValidationIssue } from "../../../core/schema/checker.ts"
 import type { ApiName } from "./settings.ts";
 
 export type Path = ValidationIssue["path"];
-export type Names = Readonly<Record<string, Path>>;
 
-const NAMES: { readonly [api in ApiName]: Names } = {
+const NAMES: { readonly [api in ApiName]: { readonly [member: string]: Path } } = {
   messages: { response_format: ["output_config", "format"], stop: ["stop_sequences"] },
   responses: { messages: ["input"], response_format: ["text", "format"], logprobs: ["include"] },
 };
@@ -15,14 +14,11 @@ const NAMES: { readonly [api in ApiName]: Names } = {
 export const memberName = (api: ApiName, member: string): string =>
   pathText(NAMES[api][member] ?? []) || member;
 
-/**
- * ChatRequest.clientPath of one request. `contents`: where the content of each message stands.
- * `others`: members that stand at another place in this request than the table says.
- */
+/** ChatRequest.clientPath of one request. `contents`: where the content of each message stands. */
 export const clientPathOf =
-  (api: ApiName, contents: readonly Path[], others: Names = {}) =>
+  (api: ApiName, contents: readonly Path[]) =>
   ([first, index]: Path): (string | number)[] => {
     const member = String(first);
     const content = member === "messages" ? contents[Number(index)] : undefined;
-    return [...(content ?? others[member] ?? NAMES[api][member] ?? [member])];
+    return [...(content ?? NAMES[api][member] ?? [member])];
   };

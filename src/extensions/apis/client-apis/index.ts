@@ -3,7 +3,7 @@
 import type { ConfigExtension } from "../../../config/extension.ts";
 import { apis } from "./settings.ts";
 
-export { authorization } from "./authorization.ts";
+export { checkedBody, kind, type Body } from "./bodies.ts";
 export { memberName, type Path } from "./error-paths.ts";
 export {
   inputMessage,
@@ -13,7 +13,8 @@ export {
   type Entry,
   type ToolCall,
 } from "./messages.ts";
-export { apiEnabled, type ApiName } from "./settings.ts";
+export { authorization, eventText, ifEnabled, serveApi, type ReplyEvent } from "./serving.ts";
+export { apiEnabled } from "./settings.ts";
 
 export const extension: ConfigExtension = {
   name: "client-apis",

@@ -12,9 +12,7 @@ export const apis = defineSetting<readonly ApiName[]>(
   "apis",
   [],
   () => withDefault(array(apiName), []),
-  {
-    fixed: true,
-  },
+  { fixed: true },
 );
 
 /** Whether a configuration switches this API on. */

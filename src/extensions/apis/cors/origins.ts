@@ -4,8 +4,9 @@ import {
   array,
   fail,
   makeCheck,
+  nonEmpty,
   refine,
-  string,
+  wrongType,
   type Check,
 } from "../../../core/schema/checker.ts";
 
@@ -16,17 +17,11 @@ export type Origins = readonly string[] | "*";
  * What a scheme other than http and https is followed by, such as that of a browser's extension.
  */
 const OTHER_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+(?::[0-9]{1,5})?$/;
-const EXAMPLE = "https://app.example.com";
 
-const origin = refine(string({ min: 1 }), (text) => {
-  if (text === "*") return fail("invalid_value", 'expected origins, or "*" in the list\'s place');
-  if (text.includes("*"))
-    return fail("invalid_value", "must name one origin exactly: there are no patterns");
-  const sent = originOf(text);
-  if (sent === undefined)
-    return fail("invalid_value", `expected an origin such as ${EXAMPLE}: scheme, host and port`);
-  if (sent === text) return text;
-  return fail("invalid_value", `must be as browsers send it: ${sent}`);
+const origin = refine(nonEmpty, (text) => {
+  if (originOf(text) === text) return text;
+  const example = "scheme, host and port, such as https://app.example.com";
+  return fail("invalid_value", `expected an origin exactly as browsers send it: ${example}`);
 });
 
 /**
@@ -35,23 +30,17 @@ const origin = refine(string({ min: 1 }), (text) => {
  */
 function originOf(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !text.includes("://") || url.protocol === "file:") return undefined;
-  if (/^https?:$/.test(url.protocol)) return url.origin;
-  const other = `${url.protocol}//${url.host}`.toLowerCase();
-  return OTHER_ORIGIN.test(other) ? other : undefined;
+  if (url && /^https?:$/.test(url.protocol)) return url.host.includes("*") ? undefined : url.origin;
+  return OTHER_ORIGIN.test(text) && !text.startsWith("file:") ? text : undefined;
 }
 
-const list = refine(array(origin, { min: 1 }), (origins) => {
-  const repeated = origins.findIndex((text, index) => origins.indexOf(text) !== index);
-  return repeated === -1 ? origins : fail("invalid_value", "stands in the list twice", [repeated]);
-});
-
-const schema = { anyOf: [list.schema, { enum: ["*"] }] };
+const list = array(origin, { min: 1 });
 
 /** A list of exact origins, or `"*"`. */
-export const originsCheck: Check<Origins> = makeCheck(schema, (value, all) => {
-  if (value === "*") return value;
-  if (typeof value === "string")
-    return fail("invalid_type", 'expected a list of origins, or "*" for all of them');
-  return list(value, all);
-});
+export const originsCheck: Check<Origins> = makeCheck(
+  { anyOf: [list.schema, { enum: ["*"] }] },
+  (value, all) => {
+    if (value === "*") return value;
+    return Array.isArray(value) ? list(value, all) : wrongType('a list of origins, or "*"', value);
+  },
+);

@@ -3,16 +3,11 @@ import { randomHex } from "../../../core/ids.ts";
 import type { TextPart, ToolCallPart } from "../../../core/openai/parts.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { isUsableId } from "../../providers/provider-words/index.ts";
+import type { ReplyEvent } from "../client-apis/index.ts";
 import { OWN_SIGNATURE } from "../messages-input/index.ts";
 
-/** An event as it is sent. */
-export interface ReplyEvent {
-  readonly type: string;
-  readonly [member: string]: unknown;
-}
-
 /** Takes an event that may leave now. */
-export type Emit = (event: ReplyEvent) => void;
+type Emit = (event: ReplyEvent) => void;
 
 /** A part that a block begins with, or goes on with. */
 type ContentPart = TextPart | ToolCallPart;

@@ -18,10 +18,10 @@ import { readAll } from "../../../core/upstream/body.ts";
 import { readCountRequest } from "../messages-input/index.ts";
 import { REQUEST_ID_HEADER } from "./errors.ts";
 
-/** How a provider is asked for a count, in terms of the request for a reply. */
-interface Counter {
-  path(reply: ProviderRequest): string;
-  body(reply: ProviderRequest): object;
+/** A request for a count. */
+interface CountRequest {
+  readonly path: string;
+  readonly body: object;
   /** The member of the answer that has the count. */
   readonly member: string;
 }
@@ -30,22 +30,22 @@ interface Counter {
 const REPLY_FIELDS =
   "max_tokens metadata service_tier stop_sequences stream temperature top_k top_p".split(" ");
 
-/** By the provider's dialect. */
-const COUNTERS: { readonly [dialect: string]: Counter } = {
-  anthropic: {
-    path: ({ path }) => `${path}/count_tokens`,
-    body: ({ body }) =>
-      Object.fromEntries(Object.entries(body).filter(([name]) => !REPLY_FIELDS.includes(name))),
-    member: "input_tokens",
+/** By the provider's dialect: how a count is asked for, by the request for the reply. */
+const COUNTERS: { readonly [dialect: string]: (reply: ProviderRequest) => CountRequest } = {
+  anthropic({ path, body }) {
+    const kept = Object.entries(body).filter(([name]) => !REPLY_FIELDS.includes(name));
+    const member = "input_tokens";
+    return { path: `${path}/count_tokens`, body: Object.fromEntries(kept), member };
   },
-  gemini: {
-    path: ({ path }) => path.replace(/:generateContent$/, ":countTokens"),
-    body({ path, body }) {
-      // The path begins with /v1beta/ and the full name of the model.
-      const model = path.replace(/^\/v1beta\/|:generateContent$/g, "");
-      return { generateContentRequest: { model, ...body } };
-    },
-    member: "totalTokens",
+  gemini({ path, body }) {
+    // The path begins with /v1beta/ and the full name of the model.
+    const [, model] = /^\/v1beta\/(.*):generateContent$/.exec(path) ?? [];
+    const member = "totalTokens";
+    return {
+      path: `/v1beta/${model}:countTokens`,
+      body: { generateContentRequest: { model, ...body } },
+      member,
+    };
   },
 };
 
@@ -63,7 +63,8 @@ async function providersCount(
   const counter = COUNTERS[provider.dialect];
   if (!counter) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
-  const response = await provider.transport(provider.baseUrl + counter.path(reply), {
+  const { path, body, member } = counter(reply);
+  const response = await provider.transport(provider.baseUrl + path, {
     method: "POST",
     redirect: "manual",
     headers: {
@@ -74,7 +75,7 @@ async function providersCount(
       ...provider.headers,
       ...reply.headers,
     },
-    body: JSON.stringify(counter.body(reply)),
+    body: JSON.stringify(body),
     cancel,
     connectMs: provider.timeouts.connect_ms,
     sent: () => undefined,
@@ -82,7 +83,7 @@ async function providersCount(
   const pieces = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : [];
   if (response.status !== 200) return undefined;
   const answer = asObject(parseJson(Buffer.concat(pieces).toString()));
-  const input_tokens = asCount(answer[counter.member]);
+  const input_tokens = asCount(answer[member]);
   if (input_tokens === undefined) return undefined;
   const { context_management } = answer;
   return { input_tokens, ...(context_management !== undefined && { context_management }) };

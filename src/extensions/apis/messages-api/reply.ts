@@ -1,35 +1,134 @@
-// Writes a reply of the Messages API: as a stream of events, or as the message that they make.
+// Writes a reply of the Messages API: as a stream of events, or as the message that they make. A
+// provider of the same format has written both: its reply passes, and only the model's name is the
+// gateway's. The parts of any other reply become events.
+import { randomHex } from "../../../core/ids.ts";
+import type { FinishReason, NativePart, Part } from "../../../core/openai/parts.ts";
 import { RECOVERED, type ReplyWriter } from "../../../core/openai/reply.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { Usage } from "../../../core/openai/usage.ts";
 import type { Serving } from "../../../core/routing/attempt.ts";
-import type { ReplyEvent } from "./blocks.ts";
-import { createEventMaker } from "./events.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { eventText, type ReplyEvent } from "../client-apis/index.ts";
+import { createBlocks } from "./blocks.ts";
 import { messageOf } from "./whole.ts";
 
-/** One server-sent event. */
-export const eventText = (event: ReplyEvent): string =>
-  `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+export const PING: ReplyEvent = { type: "ping" };
+
+const STOP: ReplyEvent = { type: "message_stop" };
+
+/** What the client is told of the tokens. What the cache had nothing to do with is the input. */
+function usageFields(usage: Usage) {
+  const { cache_write_tokens = 0 } = usage.prompt_tokens_details;
+  return {
+    input_tokens: usage.prompt_cache_miss_tokens - cache_write_tokens,
+    cache_creation_input_tokens: cache_write_tokens,
+    cache_read_input_tokens: usage.prompt_cache_hit_tokens,
+    output_tokens: usage.completion_tokens,
+  };
+}
+
+/** The message before it has content. The id is the gateway's own. */
+const emptyMessage = ({ model, meter }: Serving) => ({
+  id: `msg_${randomHex(12)}`,
+  type: "message",
+  role: "assistant",
+  model: model.name,
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
+  // Nothing has been put out when the message begins.
+  usage: { ...usageFields(meter.usage().usage), output_tokens: 0 },
+});
+
+const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
+  stop: "end_turn",
+  length: "max_tokens",
+  tool_calls: "tool_use",
+  content_filter: "refusal",
+};
 
 /** As ClientApi.writer. */
 export function createWriter(chat: ChatRequest, serving: Serving): Required<ReplyWriter> {
+  const { model } = serving;
+  const showThinking = chat.showThinking && model.reasoning;
   let events: ReplyEvent[] = [];
-  const maker = createEventMaker(chat, serving, (event) => events.push(event));
+  const emit = (event: ReplyEvent): unknown => events.push(event);
+  const blocks = createBlocks(emit);
+  /** Whether a provider's own reply passes. Undefined: the reply has not begun. */
+  let passes: boolean | undefined;
+  /** The end of its events. It leaves when the request is settled: a client then has its reply. */
+  const last: ReplyEvent[] = [];
+  let hasCalled = false;
+  let hasRefused = false;
+
+  /** A reply that came whole passes only if the client wants it so. */
+  function begin(native: readonly ReplyEvent[]): void {
+    const isWhole = !chat.stream && native[0]?.type === "message";
+    passes = isWhole || native.some(({ type }) => type === "message_start");
+    if (passes) return;
+    emit({ type: "message_start", message: emptyMessage(serving) });
+    emit(PING);
+  }
+
+  /** The id stays: the provider takes it in later requests. */
+  function pass(event: ReplyEvent): void {
+    const isLast = event.type === "message_delta" || event.type === "message_stop";
+    // What comes after an event that is kept must not overtake it.
+    if (isLast || last.length > 0) last.push(event);
+    else if (event.type === "message_start")
+      emit({ ...event, message: { ...asObject(event["message"]), model: model.name } });
+    else emit(event);
+  }
+
+  /** What the client does not see ends no block. */
+  function translate(part: Part): void {
+    if (part.type === "tool_arguments") blocks.addArguments(part.call, part.text);
+    if (part.type === "tool_call") {
+      hasCalled = true;
+      blocks.add(part);
+    } else if (part.type === "text" || part.type === "reasoning" || part.type === "refusal") {
+      if (part.text === "" || (part.type === "reasoning" && !showThinking)) return;
+      if (part.type === "refusal") hasRefused = true;
+      blocks.add(part);
+    }
+  }
+
+  function endTranslated(usage: Usage, reason: FinishReason): void {
+    blocks.end();
+    // Some providers say that a text ends with calls. A client would look for them.
+    const stated = reason === "tool_calls" && !hasCalled ? "stop" : reason;
+    const stop_reason = hasRefused ? "refusal" : STOP_REASONS[stated];
+    const delta = { stop_reason, stop_sequence: null };
+    emit({ type: "message_delta", delta, usage: usageFields(usage) });
+  }
+
   /** The events since the last call. */
   function take(): string {
     const text = events.map(eventText).join("");
     events = [];
     return text;
   }
+
   return {
     add(parts) {
-      maker.add(parts);
+      const native = parts.filter(isNative).map(({ event }) => event as ReplyEvent);
+      if (passes === undefined) begin(native);
+      if (passes) for (const event of native) pass(event);
+      else for (const part of parts) translate(part);
       return chat.stream ? take() : "";
     },
     end(usage, reason) {
-      maker.end(usage, reason);
+      if (events[0]?.type === "message") return JSON.stringify({ ...events[0], model: model.name });
+      if (passes === undefined) begin([]);
+      if (passes) for (const event of last) emit(event);
+      else endTranslated(usage, reason);
+      // A provider of the same format need not have sent it.
+      if (last.at(-1)?.type !== STOP.type) emit(STOP);
       return chat.stream ? take() : JSON.stringify(messageOf(events));
     },
     // The text goes on in the same block: a provider's own events are never continued.
     resumed: () => RECOVERED,
   };
 }
+
+const isNative = (part: Part): part is NativePart => part.type === "native";

@@ -12,10 +12,10 @@ import {
 import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
- * Called for what only a provider of the same format can serve, with its place. `what` is the
- * thing, for the client. `value`: the thing itself, if a model reads it.
+ * Called for what only a provider of the same format can serve, with its place. `value`: the thing
+ * itself, if a model reads it.
  */
-export type Note = (path: Path, what: string, value?: unknown) => void;
+export type Note = (path: Path, value?: unknown) => void;
 
 /** A message with all parts of its content, and the client's marks for the provider's cache. */
 export interface MarkedEntry extends Entry {
@@ -101,7 +101,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   if (system.length > 0) addInput("system", system, ["system"]);
   for (const [index, message] of request.messages.entries()) {
     if (message.role === "system" && (message.clear_at ?? "never") !== "never")
-      note(["messages", index, "clear_at"], "an instruction that is cleared");
+      note(["messages", index, "clear_at"]);
     addMessage(message, ["messages", index, "content"]);
     yield;
   }
@@ -142,35 +142,34 @@ const paragraphs = (parts: Parts): Parts =>
 const allPartsOf = (blocks: readonly Block[], path: Path, note: Note): Parts =>
   blocks.flatMap((block, index) => partsOf(block, [...path, index], note));
 
-/** The parts of one block. */
+/** The parts of one block, with its mark for the provider's cache at their end. */
 function partsOf(block: Block, path: Path, note: Note): Parts {
-  switch (block.type) {
-    case "text":
-      return [textPart(block.text, block.cache_control)];
-    case "image":
-      return withMark(imageParts(block, [...path, "source"], note), block.cache_control);
-    case "document":
-      return withMark(documentParts(block, path, note), block.cache_control);
-    case "unknown":
-      note(path, `a block of the type ${JSON.stringify(block.name)}`, block.value);
-      return [];
-    default:
-      return [];
-  }
+  const parts = plainPartsOf(block, path, note);
+  const cache_control = "cache_control" in block ? block.cache_control : undefined;
+  if (!cache_control) return parts;
+  return parts.map((part, at) => (at === parts.length - 1 ? { ...part, cache_control } : part));
 }
 
-/** The parts of one block, with its mark for the provider's cache at their end. */
-const withMark = (parts: Parts, cache_control: Mark): Parts =>
-  cache_control
-    ? parts.map((part, index) => (index === parts.length - 1 ? { ...part, cache_control } : part))
-    : parts;
+function plainPartsOf(block: Block, path: Path, note: Note): Parts {
+  switch (block.type) {
+    case "text":
+      return [textPart(block.text)];
+    case "image":
+      return imageParts(block, [...path, "source"], note);
+    case "document":
+      return documentParts(block, path, note);
+    case "unknown":
+      note(path, block.value);
+  }
+  return [];
+}
 
 const dataUrl = (source: { readonly media_type: string; readonly data: string }): string =>
   `data:${source.media_type};base64,${source.data}`;
 
 function imageParts({ source }: BlockOf<"image">, path: Path, note: Note): Parts {
   if (source.type === "unknown") {
-    note(path, `an image of the source ${JSON.stringify(source.name)}`, source.value);
+    note(path, source.value);
     return [];
   }
   const url = source.type === "url" ? source.url : dataUrl(source);
@@ -179,7 +178,7 @@ function imageParts({ source }: BlockOf<"image">, path: Path, note: Note): Parts
 
 function documentParts(document: BlockOf<"document">, path: Path, note: Note): Parts {
   const { source, title, context, citations } = document;
-  if (citations?.enabled) note([...path, "citations"], "citations", citations);
+  if (citations?.enabled) note([...path, "citations"], citations);
   const head = [title, context].filter((text) => text !== undefined);
   const place = [...path, "source"];
   switch (source.type) {
@@ -189,7 +188,7 @@ function documentParts(document: BlockOf<"document">, path: Path, note: Note): P
     }
     case "url":
       // Only a provider of the same format gets it. The part counts as a file of unknown size.
-      note(place, 'a document of the source "url"', source);
+      note(place, source);
       return [{ type: "file", file: { file_url: source.url } }];
     case "text":
       return [textPart([...head, source.data].join("\n\n"))];
@@ -198,7 +197,7 @@ function documentParts(document: BlockOf<"document">, path: Path, note: Note): P
       return [...head.map((text) => textPart(text)), ...parts];
     }
     case "unknown":
-      note(place, `a document of the source ${JSON.stringify(source.name)}`, source.value);
+      note(place, source.value);
       return [];
   }
 }

@@ -9,35 +9,27 @@ import {
   type ChatRequest,
   type Tool,
 } from "../../../core/openai/request.ts";
-import { checkInSteps, fail, jsonObject, type Check } from "../../../core/schema/checker.ts";
+import { fail, type Check } from "../../../core/schema/checker.ts";
 import type { Steps } from "../../../core/turns.ts";
 import { withParts } from "../../providers/cache-marks/index.ts";
-import { refuseResult, requestOf } from "../client-apis/index.ts";
+import { checkedBody, refuseResult, requestOf, type Body } from "../client-apis/index.ts";
 import { conversationOf, type MarkedEntry, type Note } from "./messages.ts";
 import { nativeBody } from "./native-body.ts";
 import { countRequest, message, messagesRequest, type MessagesRequest } from "./schema.ts";
 
 /** The dialect of the providers that speak this format. */
 const DIALECT = "anthropic";
+const NEEDED = "needs a model of a provider that speaks the Messages API";
 /** No other provider is given more. */
 const MAX_STOPS = 4;
 const MAX_TOOLS = 128;
 /** The headers that providers of the same format get. */
 const PASSED_HEADERS = ["anthropic-version", "anthropic-beta", "anthropic-user-profile-id"];
 
-type Body = Readonly<Record<string, unknown>>;
-
-/** A body that passes unread is written again for the provider, so its depth is bounded. */
-const anyBody = jsonObject();
-
 /** Reads requests that this check is for. */
 const reader = (check: Check<MessagesRequest>) =>
-  function* read({ json, large }: ParsedBody, headers: IncomingHttpHeaders): Steps<ChatRequest> {
-    const body = anyBody(json);
-    yield;
-    const request = large
-      ? yield* checkInSteps(check, body, body["messages"], message)
-      : check(body);
+  function* read(parsed: ParsedBody, headers: IncomingHttpHeaders): Steps<ChatRequest> {
+    const { request, body } = yield* checkedBody(parsed, check, "messages", message);
     return yield* chatOf(request, body, headers);
   };
 
@@ -54,20 +46,19 @@ function* chatOf(
 ): Steps<ChatRequest> {
   let only: NativeRequest["only"];
   let untranslatedBytes = 0;
-  const note: Note = (path, what, value) => {
-    const needed = `${what} needs a model of a provider that speaks the Messages API`;
-    only ??= { path: [...path], message: needed };
+  const note: Note = (path, value) => {
+    only ??= { path: [...path], message: NEEDED };
     untranslatedBytes += bytesOf(value);
   };
   noteForeignFields(request, note);
   const { entries, orphan } = yield* conversationOf(request, note);
   const { tools, toolMarks } = toolsOf(request, note);
-  const { response_format, place } = replyFormat(request, note);
+  const response_format = replyFormat(request, note);
   if (orphan && !only) refuseResult(orphan);
   yield;
   const { model, stream = false, temperature, top_p, max_tokens, stop_sequences } = request;
   return {
-    ...requestOf("messages", markedIn(entries, toolMarks), { response_format: place }),
+    ...requestOf("messages", markedIn(entries, toolMarks)),
     model,
     stream,
     temperature,
@@ -114,29 +105,18 @@ const passed = (headers: IncomingHttpHeaders): Readonly<Record<string, string>> 
   );
 
 /** Fields that have no meaning to any other provider. */
-const OWN_FIELDS = {
-  top_k: "top_k",
-  container: "a container",
-  mcp_servers: "an MCP server of the provider",
-  thread: "a thread, which the provider keeps,",
-  compaction: "a compaction",
-} as const;
+const OWN_FIELDS = ["top_k", "container", "mcp_servers", "thread", "compaction"] as const;
 
 function noteForeignFields(request: MessagesRequest, note: Note): void {
-  const { thinking, tool_choice, context_management, stop_sequences } = request;
-  for (const name of Object.keys(OWN_FIELDS) as (keyof typeof OWN_FIELDS)[])
-    if (request[name] !== undefined) note([name], OWN_FIELDS[name]);
-  if ((stop_sequences?.length ?? 0) > MAX_STOPS)
-    note(["stop_sequences"], `more than ${MAX_STOPS} stop sequences`);
-  if (request.max_tokens === 0) note(["max_tokens"], "a prompt without a reply");
-  if (thinking?.type === "unknown")
-    note(["thinking", "type"], `thinking of the type ${JSON.stringify(thinking.name)}`);
-  if (tool_choice?.type === "unknown")
-    note(["tool_choice", "type"], `a choice of the type ${JSON.stringify(tool_choice.name)}`);
+  const { thinking, tool_choice, context_management, stop_sequences = [] } = request;
+  for (const name of OWN_FIELDS) if (request[name] !== undefined) note([name]);
+  if (stop_sequences.length > MAX_STOPS) note(["stop_sequences"]);
+  if (request.max_tokens === 0) note(["max_tokens"]);
+  if (thinking?.type === "unknown") note(["thinking", "type"]);
+  if (tool_choice?.type === "unknown") note(["tool_choice", "type"]);
   // What clears old content only spares tokens.
   for (const [index, { type }] of (context_management?.edits ?? []).entries())
-    if (!type.startsWith("clear_"))
-      note(["context_management", "edits", index], `an edit of the type ${JSON.stringify(type)}`);
+    if (!type.startsWith("clear_")) note(["context_management", "edits", index]);
 }
 
 /** The tools that every model knows, and their marks for the provider's cache by their names. */
@@ -144,15 +124,11 @@ function toolsOf(request: MessagesRequest, note: Note) {
   const tools: Tool[] = [];
   const places: number[] = [];
   const toolMarks = new Map<string, object>();
-  if (request.tools.length > MAX_TOOLS) note(["tools"], `more than ${MAX_TOOLS} tools`);
+  if (request.tools.length > MAX_TOOLS) note(["tools"]);
   for (const [index, tool] of request.tools.entries()) {
-    if ("type" in tool) {
-      const what = `a tool of the type ${JSON.stringify(tool.name)}`;
-      note(["tools", index, "type"], what, tool.value);
-    } else if (!TOOL_NAME.pattern.test(tool.name)) {
-      const what = "a name of another form than 1 to 64 of A-Z a-z 0-9 _ -";
-      note(["tools", index, "name"], what, tool);
-    } else {
+    if ("type" in tool) note(["tools", index, "type"], tool.value);
+    else if (!TOOL_NAME.pattern.test(tool.name)) note(["tools", index, "name"], tool);
+    else {
       const { name, description, input_schema: parameters, strict, cache_control } = tool;
       tools.push({ type: "function", function: { name, description, parameters, strict } });
       places.push(index);
@@ -188,16 +164,12 @@ function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isFore
 
 const WITHOUT_TOOLS = 'may only be set, other than to "none", together with tools';
 
-/** The format of the reply, and where the client has put it. */
 function replyFormat({ output_config, output_format }: MessagesRequest, note: Note) {
   const format = output_config?.format ?? output_format;
-  const place = output_config?.format ? ["output_config", "format"] : ["output_format"];
-  if (format?.type === "unknown")
-    note(place, `a format of the type ${JSON.stringify(format.name)}`);
-  if (format?.type !== "json_schema") return { response_format: undefined, place };
+  if (format?.type === "unknown") note(["output_config", "format"]);
+  if (format?.type !== "json_schema") return undefined;
   const { type, schema } = format;
-  const json_schema = { name: "reply", description: undefined, schema, strict: true };
-  return { response_format: { type, json_schema }, place };
+  return { type, json_schema: { name: "reply", description: undefined, schema, strict: true } };
 }
 
 function thinkingOf({ thinking, output_config }: MessagesRequest) {

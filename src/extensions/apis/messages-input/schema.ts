@@ -25,6 +25,7 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 import { mark } from "../../providers/cache-marks/index.ts";
+import { kind } from "../client-apis/index.ts";
 
 /** The most tools of a request: those that the vendor's models search among. */
 const MAX_TOOLS = 10_000;
@@ -32,8 +33,6 @@ const MAX_TOOLS = 10_000;
 /** Something whose `type` is not known here. */
 export interface Unknown {
   readonly type: "unknown";
-  /** Its `type`, as the client wrote it. */
-  readonly name: string;
   /** All of it, as the client wrote it. */
   readonly value: unknown;
 }
@@ -41,17 +40,13 @@ export interface Unknown {
 const typed = object({ type: nonEmpty });
 
 /** A tagged union that is open: a value of another type passes as an Unknown. */
-function openVariant<V extends Fields>(variants: V): Check<Infer<V[keyof V]> | Unknown> {
+function openVariant<V extends Fields>(variants: V) {
   const known = variant("type", variants);
-  return makeCheck({}, (value, all) => {
-    const { type: name } = typed(value, all);
-    return Object.hasOwn(variants, name) ? known(value, all) : { type: "unknown", name, value };
+  return makeCheck<Infer<V[keyof V]> | Unknown>({}, (value, all) => {
+    const { type } = typed(value, all);
+    return Object.hasOwn(variants, type) ? known(value, all) : { type: "unknown", value };
   });
 }
-
-/** An object with this type. */
-const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
-  object({ type: literal(type), ...fields });
 
 /** A text, which is a block, or blocks of these kinds. */
 const content = <V extends Fields>(variants: V) =>
@@ -65,7 +60,10 @@ const source = {
   url: kind("url", { url: nonEmpty }),
 };
 const text = kind("text", { text: string(), cache_control: mark });
-const image = kind("image", { source: openVariant(source), cache_control: mark });
+const image = kind("image", {
+  source: openVariant(source),
+  cache_control: mark,
+});
 const document = kind("document", {
   source: openVariant({
     ...source,

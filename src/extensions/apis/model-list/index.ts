@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { authenticate } from "../../../core/chat/admission.ts";
 import type { Config } from "../../../core/config.ts";
 import { moment, type Extension, type GatewayContext } from "../../../core/extension/installer.ts";
-import type { Exchange } from "../../../core/http/exchange.ts";
+import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { noSuchModel } from "../../../core/routing/catalog.ts";
 import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
@@ -48,39 +48,28 @@ const OWN_FORM: ModelListForm = {
 export const extension: Extension = {
   name: "model-list",
   install(gateway) {
-    gateway.route("GET", "/v1/models", (context) => {
-      const listed = createLister(context);
-      return (exchange) => {
-        const { models, form } = listed(exchange);
-        sendJson(exchange.res, 200, form.list(models));
-      };
-    });
-    gateway.route("GET", "/v1/models/{id}", (context) => {
-      const listed = createLister(context);
-      return (exchange, id) => {
-        const { models, form } = listed(exchange);
-        const model = models.find((each) => each.id === id);
-        if (!model) throw noSuchModel(id);
-        sendJson(exchange.res, 200, form.entry(model));
-      };
-    });
+    gateway.route("GET", "/v1/models", listModels);
+    gateway.route("GET", "/v1/models/{id}", listModels);
   },
 };
 
-/** Finds the models that the key of a request may use, and the form for its client. */
-function createLister({ current, clock, installed }: GatewayContext) {
+/** Answers with the models that the key of a request may use, or with the one of an id. */
+function listModels({ current, clock, installed }: GatewayContext): Handler {
   const forms = installed.listeners(modelListForms).map(({ call }) => call());
   const created = Math.floor(clock.now() / 1000);
-  return (exchange: Exchange) => {
+  return (exchange, asked) => {
+    const { req, res, requestId } = exchange;
     const { config, keyring, catalog } = current();
-    const { headers } = exchange.req;
-    const form = forms.find((each) => each.appliesTo(headers, config)) ?? OWN_FORM;
-    if (form.requestIdHeader) exchange.res.setHeader(form.requestIdHeader, exchange.requestId);
-    const caller = authenticate(exchange, keyring, form.authorization(headers));
+    const form = forms.find((each) => each.appliesTo(req.headers, config)) ?? OWN_FORM;
+    if (form.requestIdHeader) res.setHeader(form.requestIdHeader, requestId);
+    const caller = authenticate(exchange, keyring, form.authorization(req.headers));
     const models = catalog.names(caller).map((id): ListedModel => {
       const capabilities = capabilitiesOf(catalog.behind(id, caller) ?? []);
       return { id, object: "model", created, owned_by: "chat-gateway", ...capabilities };
     });
-    return { models, form };
+    if (asked === "") return sendJson(res, 200, form.list(models));
+    const model = models.find(({ id }) => id === asked);
+    if (!model) throw noSuchModel(asked);
+    return sendJson(res, 200, form.entry(model));
   };
 }

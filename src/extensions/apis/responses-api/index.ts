@@ -2,17 +2,15 @@
 // all others. What the model says becomes items and events.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Around, Extension, GatewayContext } from "../../../core/extension/installer.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
+import { moments } from "../../../core/extension/places.ts";
+import { errorBody, type ApiError } from "../../../core/openai/errors.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
-import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { apiEnabled, authorization } from "../client-apis/index.ts";
-import { createSeal, fingerprintSecretOf } from "../../scale/data-files/index.ts";
-import { descriptions } from "../openapi/index.ts";
-import { readRequest, type ReplyFacts } from "../responses-input/index.ts";
-import { describe } from "./description.ts";
-import { errorBody } from "./errors.ts";
+import { apiEnabled, authorization, memberName, serveApi } from "../client-apis/index.ts";
+import { createSeal, secretOf } from "../../scale/data-files/index.ts";
+import { readRequest, responsesRequest, type ReplyFacts } from "../responses-input/index.ts";
+import described from "./description.json" with { type: "json" };
 import { refuseWebSockets } from "./upgrade.ts";
 import { createResponseWriter, type ResponseWriter } from "./writer.ts";
 
@@ -21,8 +19,12 @@ const PATH = "/v1/responses";
 export const extension: Extension = {
   name: "responses-api",
   install(gateway) {
-    gateway.on(descriptions, describe);
-    gateway.fill(slots.clientApi("responses"), createApi);
+    const { operations, schemas } = described;
+    const ResponsesRequest = responsesRequest.schema;
+    serveApi(gateway, "responses", createApi, {
+      operations,
+      schemas: { ...schemas, ResponsesRequest },
+    });
     gateway.around(() => withNotesOfReading, { outside: ["budgets", "sticky", "recovery"] });
     gateway.on(moments.guards, (config) =>
       apiEnabled(config, "responses") ? refuseWebSockets(PATH) : undefined,
@@ -34,9 +36,9 @@ export const extension: Extension = {
 const DIALECT = "responses";
 
 /** What the reply to a request needs. */
-interface Asked {
-  readonly facts: ReplyFacts;
-  readonly writer: ResponseWriter;
+interface Asked extends ReplyFacts {
+  /** Undefined: the reply has not begun. */
+  writer?: ResponseWriter;
 }
 
 /** By the request as it came. */
@@ -44,48 +46,58 @@ const known = new WeakMap<NativeRequest, Asked>();
 /** Undefined: the request came in another format. */
 const askedIn = ({ native }: ChatRequest): Asked | undefined => native && known.get(native);
 
-function createApi({ config, clock, diagnose }: GatewayContext): ClientApi | undefined {
-  if (!apiEnabled(config, "responses")) return undefined;
-  const { seal, open } = createSeal({
-    purpose: "sealed reasoning",
-    readSecret: () => fingerprintSecretOf(config.data_dir),
-    failed({ message }) {
-      const detail = `sealed reasoning cannot be read after the next start: ${message}`;
+function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
+  const { seal, open } = createSeal("sealed reasoning", () =>
+    secretOf(config.data_dir, (reason) => {
+      const detail = `sealed reasoning cannot be read after the next start: ${reason}`;
       diagnose({ event: "reasoning_key_unavailable", level: "warn", detail });
-    },
-  });
+    }),
+  );
+
+  /** The writer of a reply, which begins now. */
+  function begin(chat: ChatRequest, model: string, showsReasoning: boolean): ResponseWriter {
+    const asked = askedIn(chat)!;
+    asked.writer = createResponseWriter({
+      ...asked,
+      stream: chat.stream,
+      model,
+      now: clock.now(),
+      showsReasoning,
+      showsLogprobs: chat.logprobs,
+      seal: asked.seals ? seal : undefined,
+    });
+    return asked.writer;
+  }
 
   return {
     path: PATH,
     keepAlive: ": keep-alive\n\n",
     authorization,
-    *read(body) {
-      const { chat, facts } = yield* readRequest(body, open);
-      const native = { dialect: DIALECT, body: asObject(body.json), headers: {} };
-      const writer = createResponseWriter({
-        ...facts,
-        stream: chat.stream,
-        model: chat.model,
-        now: clock.now(),
-        showsLogprobs: chat.logprobs,
-        seal: facts.seals ? seal : undefined,
-      });
-      known.set(native, { facts, writer });
+    *read(parsed) {
+      const { chat, facts, body } = yield* readRequest(parsed, open);
+      const native = { dialect: DIALECT, body, headers: {} };
+      known.set(native, facts);
       return { ...chat, native };
     },
-    writer(chat, { model }) {
-      const { writer } = askedIn(chat)!;
-      writer.serve(model.name, chat.showThinking && model.reasoning);
-      return writer;
+    writer: (chat, { model }) => begin(chat, model.name, chat.showThinking && model.reasoning),
+    errorBody: errorWithOwnParam,
+    errorEvents(error, requestId, chat) {
+      const writer = askedIn(chat)!.writer ?? begin(chat, chat.model, false);
+      return writer.fail(error, requestId);
     },
-    errorBody,
-    errorEvents: (error, requestId, chat) => askedIn(chat)!.writer.fail(error, requestId),
   };
+}
+
+/** The vendor's shape is that of chat completions. `param` is the name that this API has for it. */
+function errorWithOwnParam(error: ApiError, requestId: string): object {
+  const { error: detail } = errorBody(error, requestId);
+  const param = detail.param && memberName("responses", detail.param);
+  return { error: { ...detail, param } };
 }
 
 /** Notes in the progress, and for the operator, what of a request could not be used. */
 const withNotesOfReading: Around = (complete) => async (chat, candidates, deliver, context) => {
-  const { leftOut: tools = [], unreadReasoning = 0 } = askedIn(chat)?.facts ?? {};
+  const { leftOut: tools = [], unreadReasoning = 0 } = askedIn(chat) ?? {};
   const notes: string[] = [];
   if (tools.length > 0) {
     context.report("tools_left_out", candidates[0]!, { level: "info", tools });

@@ -1,20 +1,24 @@
-// The output items of a response, as they grow. Texts follow each other: an item ends when another
-// kind of text begins. Calls stay open until the end of the reply, because a provider may mix the
-// arguments of several.
+// The output items of a response. Texts follow each other: an item ends when another kind of text
+// begins. Calls stay open until the end of the reply, because a provider may mix the arguments of
+// several.
 import type { Part, TextPart } from "../../../core/openai/parts.ts";
-import { openCall } from "./calls.ts";
-import type { BeginItem, Emit, ItemStatus, OpenItem } from "./item-events.ts";
-import { openText, type TextOptions } from "./texts.ts";
 import type { ToolOrigin } from "../responses-input/index.ts";
+import {
+  openCall,
+  openText,
+  type BeginItem,
+  type Emit,
+  type ItemStatus,
+  type OpenItem,
+  type TextOptions,
+} from "./items.ts";
 
-export interface OutputOptions extends Omit<TextOptions, "showsReasoning"> {
+export interface OutputOptions extends TextOptions {
   /** As in ReplyFacts. */
   readonly tools: ReadonlyMap<string, ToolOrigin>;
 }
 
 export interface Output {
-  /** Shows reasoning from now on, as its summary, or does not. Before that it does not. */
-  showReasoning(isShown: boolean): void;
   add(part: Part): void;
   /** Ends the items that are open. "incomplete": the reply was cut. */
   end(status: ItemStatus): void;
@@ -23,8 +27,7 @@ export interface Output {
 }
 
 export function createOutput(options: OutputOptions, emit: Emit): Output {
-  const { tools, seal } = options;
-  let showsReasoning = false;
+  const { tools, seal, showsReasoning } = options;
   const ended: (object | undefined)[] = [];
   /** By the call's index in the reply. */
   const calls: OpenItem<string>[] = [];
@@ -35,8 +38,7 @@ export function createOutput(options: OutputOptions, emit: Emit): Output {
     const output_index = ended.push(undefined) - 1;
     emit("response.output_item.added", { output_index, item });
     return {
-      place: { item_id: item.id, output_index },
-      emit,
+      emit: (type, fields) => emit(type, { item_id: item.id, output_index, ...fields }),
       end(whole) {
         ended[output_index] = whole;
         emit("response.output_item.done", { output_index, item: whole });
@@ -54,14 +56,11 @@ export function createOutput(options: OutputOptions, emit: Emit): Output {
     if (isHidden || (part.text === "" && !part.logprobs?.length)) return;
     if (kind !== part.type) endText("completed");
     kind = part.type;
-    text ??= openText(kind, { ...options, showsReasoning }, begin);
+    text ??= openText(kind, options, begin);
     text.add(part);
   }
 
   return {
-    showReasoning(isShown) {
-      showsReasoning = isShown;
-    },
     add(part) {
       if (part.type === "tool_call") {
         endText("completed");

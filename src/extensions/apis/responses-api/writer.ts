@@ -5,11 +5,12 @@ import type { ApiError } from "../../../core/openai/errors.ts";
 import type { FinishReason } from "../../../core/openai/parts.ts";
 import { RECOVERED, type ReplyWriter } from "../../../core/openai/reply.ts";
 import type { Usage } from "../../../core/openai/usage.ts";
+import { eventText } from "../client-apis/index.ts";
 import { createOutput, type OutputOptions } from "./output.ts";
 
 export interface ResponseOptions extends OutputOptions {
   readonly stream: boolean;
-  /** What the client calls the model, which counts until one serves. */
+  /** The canonical name of the model that serves; what the client calls it while none does. */
   readonly model: string;
   /** The wall clock, in milliseconds. */
   readonly now: number;
@@ -18,11 +19,6 @@ export interface ResponseOptions extends OutputOptions {
 }
 
 export interface ResponseWriter extends ReplyWriter {
-  /**
-   * Notes the canonical name of the model that begins the reply, and whether its reasoning is
-   * shown, as its summary. Before that none is.
-   */
-  serve(model: string, showsReasoning: boolean): void;
   /** The last events of a stream that fails. */
   fail(error: ApiError, requestId: string): string;
 }
@@ -46,8 +42,7 @@ export function createResponseWriter(options: ResponseOptions): ResponseWriter {
 
   function emit(type: string, fields: object): void {
     if (!stream) return;
-    const json = JSON.stringify({ type, sequence_number: sequence, ...fields });
-    events += `event: ${type}\ndata: ${json}\n\n`;
+    events += eventText({ type, sequence_number: sequence, ...fields });
     sequence += 1;
   }
   const output = createOutput(options, emit);
@@ -76,10 +71,6 @@ export function createResponseWriter(options: ResponseOptions): ResponseWriter {
   }
 
   return {
-    serve(name, showsReasoning) {
-      model = name;
-      output.showReasoning(showsReasoning);
-    },
     add(parts) {
       begin();
       for (const part of parts) output.add(part);

@@ -3,7 +3,6 @@
 // at once, wherever they stood in the request: providers refuse a message between them. Images and
 // files that tools returned come after these, in a message of the user.
 import type { ContentPart, Message } from "../../../core/openai/request.ts";
-import { fail } from "../../../core/schema/checker.ts";
 import {
   inputMessage,
   refuseResult,
@@ -12,15 +11,11 @@ import {
   type Path,
   type ToolCall,
 } from "../client-apis/index.ts";
-import { freeFormArguments } from "./free-form.ts";
-import type { InputItem } from "./schema.ts";
-import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
+import { TOOL_SEARCH, type InputItem } from "./schema.ts";
+import { freeFormArguments, functionName, type ToolSet } from "./tools.ts";
 
 /** Opens what was sealed. Undefined: this installation did not seal it, or it was changed. */
 export type Open = (sealed: string) => string | undefined;
-
-/** Sealed texts in one request. Each costs a decryption, however short it is. */
-const MAX_SEALED = 10_000;
 
 /** Between texts that were items of their own. */
 const SEPARATOR = "\n\n";
@@ -36,10 +31,8 @@ interface AssistantTurn {
   readonly calls: ToolCall[];
   /** The results of the calls, in the order of the request. */
   readonly results: Entry[];
-  /** What the results show beside their texts. */
-  readonly shown: ContentPart[];
-  /** The place of the first of these outputs. Undefined: there is none. */
-  shownAt: Path | undefined;
+  /** What the results show beside their texts, as messages of the user. */
+  readonly shown: Entry[];
 }
 
 export function createConversation(tools: ToolSet, open: Open) {
@@ -47,12 +40,12 @@ export function createConversation(tools: ToolSet, open: Open) {
   /** By the ids of their calls. A later call takes the id of an earlier one. */
   const callers = new Map<string, AssistantTurn>();
   let turn: AssistantTurn | undefined;
-  const sealed = createSealedTexts(open);
+  let unread = 0;
 
   /** The assistant's turn that goes on, or begins. */
   function assistant(path: Path): AssistantTurn {
     if (turn) return turn;
-    turn = { path, texts: [], thoughts: [], calls: [], results: [], shown: [], shownAt: undefined };
+    turn = { path, texts: [], thoughts: [], calls: [], results: [], shown: [] };
     turns.push(turn);
     return turn;
   }
@@ -65,11 +58,26 @@ export function createConversation(tools: ToolSet, open: Open) {
 
   function addResult(tool_call_id: string, parts: readonly ContentPart[], path: Path): void {
     turn = undefined;
-    const caller = callers.get(tool_call_id) ?? refuseResult([...path, "call_id"]);
-    const { text, shown } = resultOf(tool_call_id, parts, "");
-    caller.results.push({ message: { role: "tool", tool_call_id, content: text }, path });
-    if (shown.length > 0) caller.shownAt ??= [...path, "output"];
-    for (const part of shown) caller.shown.push(part);
+    const { results, shown } = callers.get(tool_call_id) ?? refuseResult([...path, "call_id"]);
+    const result = resultOf(tool_call_id, parts, "");
+    results.push({ message: { role: "tool", tool_call_id, content: result.text }, path });
+    if (result.shown.length === 0) return;
+    const message: Message = { role: "user", content: result.shown };
+    shown.push({ message, path: [...path, "output"] });
+  }
+
+  function addCall(item: Item<`${string}_call`>, path: Path): void {
+    const caller = assistant(path);
+    caller.calls.push({ id: item.call_id, type: "function", function: calledFunction(item) });
+    callers.set(item.call_id, caller);
+  }
+
+  /** The reasoning itself if the item has it, sealed or plain; else its summary. */
+  function addReasoning({ encrypted_content, content, summary }: Item<"reasoning">, path: Path) {
+    const opened = encrypted_content ? open(encrypted_content) : undefined;
+    if (encrypted_content && opened === undefined) unread += 1;
+    const thought = opened || content || summary;
+    if (thought) assistant(path).thoughts.push(thought);
   }
 
   /**
@@ -85,11 +93,9 @@ export function createConversation(tools: ToolSet, open: Open) {
       case "agent_message":
         addInput("user", item.content, path);
         break;
-      case "reasoning": {
-        const thought = thoughtIn(item, path, sealed);
-        if (thought) assistant(path).thoughts.push(thought);
+      case "reasoning":
+        addReasoning(item, path);
         break;
-      }
       case "additional_tools":
         tools.add(item.tools, [...path, "tools"]);
         break;
@@ -100,11 +106,8 @@ export function createConversation(tools: ToolSet, open: Open) {
       case "custom_tool_call_output":
         addResult(item.call_id, item.output, path);
         break;
-      default: {
-        const caller = assistant(path);
-        caller.calls.push({ id: item.call_id, type: "function", function: calledFunction(item) });
-        callers.set(item.call_id, caller);
-      }
+      default:
+        addCall(item, path);
     }
   }
 
@@ -114,7 +117,7 @@ export function createConversation(tools: ToolSet, open: Open) {
     /** All messages. Nothing is added after that. */
     entries: () => turns.flatMap((each) => ("message" in each ? [each] : entriesOf(each))),
     /** How many sealed texts could not be read here. The conversation goes on without them. */
-    unread: sealed.unread,
+    unread: (): number => unread,
   };
 }
 
@@ -134,7 +137,7 @@ function foundTools(names: readonly string[]): ContentPart[] {
 
 /** The messages of a turn: none, or the assistant's, and what has to follow it at once. */
 function entriesOf(turn: AssistantTurn): readonly Entry[] {
-  const { path, texts, thoughts, calls, results, shown, shownAt } = turn;
+  const { path, texts, thoughts, calls, results, shown } = turn;
   // Reasoning alone, of a reply that was interrupted, is nothing that could be continued.
   if (texts.length + calls.length === 0) return [];
   const message: Message = {
@@ -143,35 +146,5 @@ function entriesOf(turn: AssistantTurn): readonly Entry[] {
     reasoning_content: thoughts.length > 0 ? thoughts.join(SEPARATOR) : undefined,
     tool_calls: calls,
   };
-  const own = [{ message, path }, ...results];
-  if (!shownAt) return own;
-  return [...own, { message: { role: "user", content: shown }, path: shownAt }];
-}
-
-/** The reasoning itself if the item has it, sealed or plain; else its summary. */
-function thoughtIn(
-  { encrypted_content, content, summary }: Item<"reasoning">,
-  path: Path,
-  sealed: ReturnType<typeof createSealedTexts>,
-): string | undefined {
-  const own = encrypted_content && sealed.opened(encrypted_content, [...path, "encrypted_content"]);
-  return own || content || summary;
-}
-
-/** Opens the sealed texts of one conversation. */
-function createSealedTexts(open: Open) {
-  let count = 0;
-  let unread = 0;
-  return {
-    /** Undefined: it cannot be read here. Throws a ValidationError if there are too many. */
-    opened(text: string, path: Path): string | undefined {
-      count += 1;
-      if (count > MAX_SEALED)
-        fail("invalid_value", `is one more than the ${MAX_SEALED} sealed texts allowed`, path);
-      const thought = open(text);
-      if (thought === undefined) unread += 1;
-      return thought;
-    },
-    unread: (): number => unread,
-  };
+  return [{ message, path }, ...results, ...shown];
 }

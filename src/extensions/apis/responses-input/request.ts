@@ -3,14 +3,12 @@
 import type { ParsedBody } from "../../../core/chat/client-api.ts";
 import { withinBounds, type ChatRequest } from "../../../core/openai/request.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
-import { checkInSteps, jsonObject } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../../core/turns.ts";
-import { requestOf } from "../client-apis/index.ts";
+import { checkedBody, requestOf, type Body } from "../client-apis/index.ts";
 import { createConversation, type Open } from "./conversation.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
-import { choiceOf } from "./tool-choice.ts";
-import { createToolSet, type ToolOrigin } from "./tools.ts";
+import { choiceOf, createToolSet, type ToolOrigin } from "./tools.ts";
 
 /** What a reply to the request needs to know of it. */
 export interface ReplyFacts {
@@ -26,19 +24,16 @@ export interface ReplyFacts {
   readonly echo: object;
 }
 
-/** Parts of a body are repeated in the response as they came, so its depth is bounded. */
-const anyBody = jsonObject();
+interface ReadRequest {
+  readonly chat: ChatRequest;
+  readonly facts: ReplyFacts;
+  /** The request as the client wrote it. */
+  readonly body: Body;
+}
 
 /** Throws a ValidationError whose path is that in the client's request. */
-export function* readRequest(
-  { json, large }: ParsedBody,
-  open: Open,
-): Steps<{ readonly chat: ChatRequest; readonly facts: ReplyFacts }> {
-  const body = anyBody(json);
-  yield;
-  const request = large
-    ? yield* checkInSteps(responsesRequest, body, body["input"], item)
-    : responsesRequest(body);
+export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest> {
+  const { request, body } = yield* checkedBody(parsed, responsesRequest, "input", item);
   const { input, include } = request;
   const tools = createToolSet();
   tools.add(request.tools, ["tools"]);
@@ -81,8 +76,9 @@ export function* readRequest(
       leftOut: [...tools.leftOut],
       unreadReasoning: conversation.unread(),
       seals: include.includes("reasoning.encrypted_content"),
-      echo: echoOf(request, asObject(json)),
+      echo: echoOf(request, body),
     },
+    body,
   };
 }
 
@@ -102,21 +98,20 @@ const furtherOf = (request: ResponsesRequest) => ({
   safety_identifier: request.safety_identifier && pseudonymOf(request.safety_identifier),
 });
 
-/** `json`: the request as the client wrote it. */
-const echoOf = (request: ResponsesRequest, json: Record<string, unknown>): object => ({
+const echoOf = (request: ResponsesRequest, body: Body): object => ({
   background: false,
   instructions: request.instructions ?? null,
   max_output_tokens: request.max_output_tokens ?? null,
   metadata: request.metadata ?? {},
   parallel_tool_calls: request.parallel_tool_calls ?? true,
   previous_response_id: null,
-  reasoning: { effort: null, summary: null, ...asObject(json["reasoning"]) },
+  reasoning: { effort: null, summary: null, ...asObject(body["reasoning"]) },
   service_tier: "default",
   store: false,
   temperature: request.temperature ?? 1,
-  text: { format: { type: "text" }, ...asObject(json["text"]) },
-  tool_choice: json["tool_choice"] ?? "auto",
-  tools: json["tools"] ?? [],
+  text: { format: { type: "text" }, ...asObject(body["text"]) },
+  tool_choice: body["tool_choice"] ?? "auto",
+  tools: body["tools"] ?? [],
   top_p: request.top_p ?? 1,
   truncation: "disabled",
   user: request.user ?? null,

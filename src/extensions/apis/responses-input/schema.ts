@@ -27,10 +27,10 @@ import {
   variant,
   withDefault,
   type Check,
-  type Fields,
   type Infer,
 } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { kind } from "../client-apis/index.ts";
 
 /** Only absent or null passes. */
 const absent = (message: string) =>
@@ -40,10 +40,6 @@ const absent = (message: string) =>
 /** Only absent, null or false passes. */
 const off = (message: string) =>
   refine(optional(boolean()), (on) => (on ? fail("unsupported_value", message) : undefined));
-
-/** An object with this type. */
-const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
-  object({ type: literal(type), ...fields });
 
 /** Names are joined and hashed, and a namespace's for each of its functions. */
 const toolName = string({
@@ -67,27 +63,42 @@ const toolFields = {
   format: lenient(jsonObject()),
 };
 const callable = object({ type: literal("function", "custom"), name: toolName, ...toolFields });
-export type Callable = Infer<typeof callable>;
-const callables = withDefault(listOf(callable), []);
-const hosted = (name: string) =>
-  refine(object({ type: literal(name) }), () => ({ type: "hosted" as const, name }));
-/** The tools that run inside the vendor's service. */
-const HOSTED = {
-  web_search: hosted("web_search"),
-  web_search_2025_08_26: hosted("web_search_2025_08_26"),
-  web_search_preview: hosted("web_search_preview"),
-  web_search_preview_2025_03_11: hosted("web_search_preview_2025_03_11"),
-  file_search: hosted("file_search"),
-  code_interpreter: hosted("code_interpreter"),
-  image_generation: hosted("image_generation"),
-  mcp: hosted("mcp"),
+/** The name of the function that searches for tools, on the client's side. */
+export const TOOL_SEARCH = "tool_search";
+/** A tool that a function stands for. */
+export type Callable = Omit<Infer<typeof callable>, "type"> & {
+  readonly type: "function" | "custom" | "tool_search";
 };
+const hosted = (name: string) => ({ type: "hosted" as const, name });
+/** The service may run a search, or the client. */
+const toolSearch = refine(
+  kind(TOOL_SEARCH, { execution: text, ...toolFields }),
+  ({ execution, ...tool }): Callable | ReturnType<typeof hosted> =>
+    execution === "client"
+      ? { ...tool, name: TOOL_SEARCH, strict: undefined }
+      : hosted(TOOL_SEARCH),
+);
+/** The tools that run inside the vendor's service. */
+const HOSTED = [
+  "web_search",
+  "web_search_2025_08_26",
+  "web_search_preview",
+  "web_search_preview_2025_03_11",
+  "file_search",
+  "code_interpreter",
+  "image_generation",
+  "mcp",
+].map((name) => [name, refine(kind(name, {}), () => hosted(name))] as const);
 const tool = variant("type", {
   function: callable,
   custom: callable,
-  namespace: kind("namespace", { name: toolName, description: text, tools: callables }),
-  tool_search: kind("tool_search", { execution: text, ...toolFields }),
-  ...HOSTED,
+  namespace: kind("namespace", {
+    name: toolName,
+    description: text,
+    tools: withDefault(listOf(callable), []),
+  }),
+  tool_search: toolSearch,
+  ...Object.fromEntries(HOSTED),
 });
 export type Tool = Infer<typeof tool>;
 const tools = withDefault(listOf(tool), []);

@@ -1,25 +1,33 @@
 // The tools of a request as functions, which every model knows, and the way back: which tool of the
 // client a function stands for. A free-form tool is a function with one text. The names of a
 // namespace's functions begin with that of the namespace. Tools that the vendor's service runs on
-// its own side are left out.
+// its own side are left out. `tool_choice` is followed exactly or refused: a hosted tool is never
+// taken for the client's own of the same name.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { Tool as FunctionTool } from "../../../core/openai/request.ts";
+import type { ChatRequest, Tool as FunctionTool } from "../../../core/openai/request.ts";
 import { cut, fail } from "../../../core/schema/checker.ts";
-import { asString } from "../../../core/schema/untrusted-json.ts";
+import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import type { Path } from "../client-apis/index.ts";
-import { MAX_TOOLS, type Callable, type Tool } from "./schema.ts";
+import {
+  MAX_TOOLS,
+  TOOL_SEARCH,
+  type Callable,
+  type ChosenTool,
+  type ResponsesRequest,
+  type Tool,
+} from "./schema.ts";
 
 /** What a function stands for. */
 export interface ToolOrigin {
-  readonly type: "function" | "custom" | "tool_search";
+  readonly type: Callable["type"];
   readonly name: string;
   /** Undefined: the tool is in none. */
   readonly namespace: string | undefined;
 }
 
 /** A tool as it is declared to a model. */
-export interface Declaration {
+interface Declaration {
   readonly origin: ToolOrigin;
   readonly tool: FunctionTool;
   /** Where the tool stands in the request. */
@@ -40,8 +48,6 @@ export interface ToolSet {
   add(tools: readonly Tool[], path: Path): string[];
 }
 
-/** The name of the function that searches for tools, on the client's side. */
-export const TOOL_SEARCH = "tool_search";
 /** The most characters of a function's name. */
 const MAX_NAME = 64;
 const HASH_DIGITS = 8;
@@ -58,8 +64,9 @@ export function createToolSet(): ToolSet {
   const declarations = new Map<string, Declaration>();
   const leftOut = new Set<string>();
 
-  function declare(origin: ToolOrigin, declared: FunctionTool["function"], path: Path): string {
-    const { name } = declared;
+  function declare(tool: Callable, namespace: string | undefined, path: Path): string {
+    const origin = { type: tool.type, name: tool.name, namespace };
+    const name = functionName(tool.name, namespace);
     const earlier = declarations.get(name);
     if (earlier && !isDeepStrictEqual(earlier.origin, origin))
       fail("invalid_value", `two different tools would be called "${cut(name)}"`, path);
@@ -67,47 +74,33 @@ export function createToolSet(): ToolSet {
       const message = `is one more than the ${MAX_TOOLS} tools that a request may have`;
       fail("invalid_value", message, path);
     }
+    const declared = { name, ...functionFor(tool) };
     declarations.set(name, { origin, tool: { type: "function", function: declared }, path });
     return name;
   }
 
-  function declareCallable(tool: Callable, namespace: string | undefined, path: Path): string {
-    const origin = { type: tool.type, name: tool.name, namespace };
-    return declare(origin, functionFor(tool, functionName(tool.name, namespace)), path);
+  function add(tools: readonly Tool[], path: Path, namespace?: string): string[] {
+    return tools.flatMap((tool, index) => {
+      const place = [...path, index];
+      if (tool.type === "namespace") return add(tool.tools, [...place, "tools"], tool.name);
+      if (tool.type !== "hosted") return declare(tool, namespace, place);
+      leftOut.add(tool.name);
+      return [];
+    });
   }
 
-  function addTool(tool: Tool, path: Path): string[] {
-    if (tool.type === "function" || tool.type === "custom")
-      return [declareCallable(tool, undefined, path)];
-    if (tool.type === "namespace")
-      return tool.tools.map((inner, index) =>
-        declareCallable(inner, tool.name, [...path, "tools", index]),
-      );
-    if (tool.type === TOOL_SEARCH && tool.execution === "client") {
-      const { type, description, parameters } = tool;
-      const origin = { type, name: type, namespace: undefined };
-      return [declare(origin, { name: type, description, parameters, strict: undefined }, path)];
-    }
-    leftOut.add(tool.type === "hosted" ? tool.name : tool.type);
-    return [];
-  }
-
-  return {
-    declarations,
-    leftOut,
-    add: (tools, path) => tools.flatMap((tool, index) => addTool(tool, [...path, index])),
-  };
+  return { declarations, leftOut, add };
 }
 
-function functionFor(tool: Callable, name: string): FunctionTool["function"] {
-  const { description, parameters, strict, format = {} } = tool;
-  if (tool.type === "function") return { name, description, parameters, strict };
+function functionFor(tool: Callable): Omit<FunctionTool["function"], "name"> {
+  const { type, description, parameters, strict, format = {} } = tool;
+  if (type !== "custom") return { description, parameters, strict };
   const { syntax, definition } = format;
   const rule = asString(definition)
     ? `The input is a text that follows this ${asString(syntax) ?? ""} grammar:\n${definition}`
     : "The input is free text.";
   const described = `${description ?? ""}\n\n${rule}`;
-  return { name, description: described, parameters: FREE_FORM, strict: undefined };
+  return { description: described, parameters: FREE_FORM, strict: undefined };
 }
 
 /** The parameters of a function that stands for a free-form tool. */
@@ -117,3 +110,62 @@ const FREE_FORM = {
   required: ["input"],
   additionalProperties: false,
 };
+
+/**
+ * The arguments of such a function: a model writes the input of the tool as a JSON object with one
+ * text.
+ */
+export const freeFormArguments = (input: string): string => JSON.stringify({ input });
+
+/** The way back. A model that wrote no such arguments meant its text. */
+export const freeFormInput = (text: string): string =>
+  asString(asObject(parseJson(text))["input"]) ?? text;
+
+const CHOICE: Path = ["tool_choice"];
+
+interface Choice {
+  readonly tool_choice: ChatRequest["tool_choice"];
+  /** The tools that the model gets. */
+  readonly declared: readonly Declaration[];
+}
+
+/** Throws a ValidationError for a choice that cannot be followed. */
+export function choiceOf(choice: ResponsesRequest["tool_choice"], tools: ToolSet): Choice {
+  const declared = [...tools.declarations.values()];
+  if (typeof choice === "string") return callable(choice, declared);
+  if ("mode" in choice) {
+    const names = choice.tools.map((tool, index) =>
+      declaredName(tool, tools, [...CHOICE, "tools", index]),
+    );
+    return callable(
+      choice.mode,
+      declared.filter(({ tool }) => names.includes(tool.function.name)),
+    );
+  }
+  const name = declaredName(choice, tools, CHOICE);
+  if (name === undefined)
+    fail("unsupported_value", "forces a tool that only the vendor's own service has", CHOICE);
+  return { tool_choice: { type: "function", function: { name } }, declared };
+}
+
+function callable(mode: "none" | "auto" | "required", declared: Choice["declared"]): Choice {
+  if (mode === "required" && declared.length === 0)
+    fail(
+      "unsupported_value",
+      "demands a call, but there is no tool that the model can call",
+      CHOICE,
+    );
+  return { tool_choice: mode, declared };
+}
+
+/** The name of the function that stands for a tool. Undefined: a hosted tool, which is left out. */
+function declaredName(
+  { type, name = "", namespace }: ChosenTool,
+  { declarations, leftOut }: ToolSet,
+  path: Path,
+): string | undefined {
+  const chosen = type === TOOL_SEARCH ? TOOL_SEARCH : functionName(name, namespace);
+  if (declarations.get(chosen)?.origin.type === type) return chosen;
+  if (leftOut.has(type)) return undefined;
+  return fail("invalid_value", "names a tool that is not among the tools", path);
+}

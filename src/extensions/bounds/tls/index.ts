@@ -6,7 +6,9 @@ import { defineSetting } from "../../../config/setting.ts";
 import { strict } from "../../../config/fields.ts";
 import type { Config } from "../../../core/config.ts";
 import {
+  lenient,
   nonEmpty,
+  object,
   optional,
   ValidationError,
   type ValidationIssue,
@@ -14,12 +16,14 @@ import {
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { readCertificate, type CertificateFiles } from "./certificate.ts";
 
+const NAMES = { cert_file: nonEmpty, key_file: nonEmpty };
+const files = lenient(object(NAMES));
 /** Absent: plain HTTP. */
-const files = () => optional(strict({ cert_file: nonEmpty, key_file: nonEmpty }));
-const SETTINGS = {
-  server: defineSetting<CertificateFiles | undefined>("server.tls", undefined, files),
-  admin: defineSetting<CertificateFiles | undefined>("admin.tls", undefined, files),
-};
+const settingOf = (section: ListenerSection) =>
+  defineSetting<CertificateFiles | undefined>(`${section}.tls`, undefined, () =>
+    optional(strict(NAMES)),
+  );
+const SETTINGS = { server: settingOf("server"), admin: settingOf("admin") };
 
 export const extension: ConfigExtension = {
   name: "tls",
@@ -59,11 +63,10 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
 
 /** The errors in the files that a configuration names, found before anything starts. */
 function issuesIn(json: unknown, section: ListenerSection): readonly ValidationIssue[] {
-  const { cert_file, key_file } = asObject(asObject(asObject(json)[section])["tls"]);
-  if (typeof cert_file !== "string" || typeof key_file !== "string") return [];
-  if (cert_file === "" || key_file === "") return []; // an issue of shape already
+  const configured = files(asObject(asObject(json)[section])["tls"]);
+  if (!configured) return []; // plain HTTP, or an issue of shape already
   try {
-    readCertificate({ cert_file, key_file }, section);
+    readCertificate(configured, section);
     return [];
   } catch (error) {
     if (error instanceof ValidationError) return error.issues;

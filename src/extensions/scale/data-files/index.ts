@@ -12,5 +12,5 @@ export {
 } from "./process-lock.ts";
 export { replaceFile, syncToDisk } from "./replace-file.ts";
 export { createSeal, type Seal } from "./sealed-text.ts";
-export { fingerprintSecretOf, readOrCreateHex } from "./secret-file.ts";
+export { readOrCreateHex, secretOf } from "./secret-file.ts";
 export { watchFile, type Found } from "./watch.ts";

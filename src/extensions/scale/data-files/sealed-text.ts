@@ -11,35 +11,18 @@ export interface Seal {
   open(sealed: string): string | undefined;
 }
 
-export interface SealOptions {
-  /** The purpose of the text. A text that was sealed for another purpose cannot be opened. */
-  readonly purpose: string;
-  /** Returns hexadecimal digits. Called when the first text is sealed or opened. */
-  readonly readSecret: () => string;
-  /**
-   * Called with the error if the secret cannot be had. A random key then stands in for the life of
-   * this process.
-   */
-  readonly failed: (error: Error) => void;
-}
-
 /** Names the format of what follows it. */
 const PREFIX = "sealed1.";
 const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-export function createSeal({ purpose, readSecret, failed }: SealOptions): Seal {
+/**
+ * `purpose`: a text that was sealed for another purpose cannot be opened. `secret` is called when
+ * the first text is sealed or opened.
+ */
+export function createSeal(purpose: string, secret: () => Buffer): Seal {
   let derived: Buffer | undefined;
-
-  function secret(): Buffer {
-    try {
-      return Buffer.from(readSecret(), "hex");
-    } catch (error) {
-      failed(error as Error);
-      return randomBytes(32);
-    }
-  }
 
   function key(): Buffer {
     derived ??= Buffer.from(hkdfSync("sha256", secret(), "", `chat-gateway ${purpose}`, 32));

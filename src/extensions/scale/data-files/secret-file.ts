@@ -25,11 +25,17 @@ export function readOrCreateHex(path: string, bytes: number, lastKnown?: string)
 }
 
 /**
- * Reads the key of system_fingerprint, 64 hex digits, and makes it if it is not there. Throws if
- * the file cannot be read, or holds anything else.
+ * The secret of data_dir, from which the keys of an installation follow: 64 hex digits in the file
+ * `fingerprint-secret`, which is made if it is not there. If it cannot be had, `failed` is called
+ * with the reason, and a random one stands in: there is never a hash or a seal without a key.
  */
-export function fingerprintSecretOf(dataDir: string): string {
-  const secret = readOrCreateHex(join(dataDir, "fingerprint-secret"), 32);
-  if (!/^[0-9a-f]{64}$/.test(secret)) throw new Error("fingerprint-secret is not 64 hex digits");
-  return secret;
+export function secretOf(dataDir: string, failed: (reason: string) => void): Buffer {
+  try {
+    const secret = readOrCreateHex(join(dataDir, "fingerprint-secret"), 32);
+    if (/^[0-9a-f]{64}$/.test(secret)) return Buffer.from(secret, "hex");
+    failed("fingerprint-secret is not 64 hex digits");
+  } catch (error) {
+    failed((error as Error).message);
+  }
+  return randomBytes(32);
 }

@@ -1,11 +1,7 @@
 // The installation as other extensions see it: the reports of all processes that serve, and what
 // exists once.
-import type { AccountLimits } from "../../../core/accounts/keyring.ts";
-import type { Clock } from "../../../core/clock.ts";
-import type { Config } from "../../../core/config.ts";
-import type { Diagnose } from "../../../core/diagnose.ts";
-import { moment, type Installed } from "../../../core/extension/installer.ts";
-import type { DroppedLines } from "../../../core/extension/places.ts";
+import { moment } from "../../../core/extension/installer.ts";
+import type { HostSources } from "../../../core/extension/places.ts";
 import type { Report } from "../../../core/extension/report.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import type { BreakerStatus } from "../../../core/routing/breaker.ts";
@@ -65,27 +61,11 @@ export const reportsOf = <T>({ extensions }: InstallationStatus, name: string): 
   extensions.flatMap((reports) => (reports[name] as T | undefined) ?? []);
 
 /** The installation, as extensions that exist once in it see it. */
-export interface Host {
-  /** The configuration at the start. */
-  readonly config: Config;
-  /** The configuration in force. */
-  current(): Config;
-  /** What all extensions have installed. */
-  readonly installed: Installed;
-  /** To be used in the place of the machine's clocks and timers. */
-  readonly clock: Clock;
-  /** Tells the operator of events, on standard error. */
-  readonly diagnose: Diagnose;
+export interface Host extends Omit<HostSources, "reports"> {
   /** Takes a snapshot of all processes. Rejects with an ApiError while none serves. */
   look(): Promise<InstallationStatus>;
   /** Calls `listener` with each snapshot, also with those that other extensions took. */
   onLook(listener: (look: InstallationStatus) => void): void;
-  /** Lines of the logs that their readers were too slow for. */
-  droppedLines(): DroppedLines;
-  /** Every account that has a key, with its limit. */
-  accounts(): AccountLimits;
-  /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
-  used(limit: string): number;
   /** The address of the public listener; empty before it listens. */
   publicAddress(): string;
   /** The paths of the admin listener that extensions have added. */

@@ -1,8 +1,6 @@
 // One installation, however many processes serve: it adds their reports up, and starts the
 // extensions that exist once.
-import type { Config } from "../../../core/config.ts";
 import { hasDemoKey } from "../../../config/demo-key.ts";
-import type { Installed } from "../../../core/extension/installer.ts";
 import { moments, type HostRunner, type HostSources } from "../../../core/extension/places.ts";
 import type { Report } from "../../../core/extension/report.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
@@ -13,43 +11,40 @@ import {
   type Host,
   type HostPart,
   type InstallationStatus,
+  type ModelStatus,
   type Status,
 } from "./contracts.ts";
-import type { Delays } from "./loop-delay.ts";
-import type { ModelReport, ProcessReport } from "./process-report.ts";
+import type { Delays, ProcessReport } from "./process-report.ts";
 
 /** Names this extension, and what each process reports for it: a ProcessReport. */
 export const NAME = "installation";
 
 export function createHost(sources: HostSources): HostRunner {
   const listeners: ((look: InstallationStatus) => void)[] = [];
-  const parts: HostPart[] = [];
-  const partOf = new Map<string, HostPart>();
+  /** By the names of their extensions. */
+  const parts = new Map<string, HostPart>();
   let publicAddress = "";
   const host: Host = {
     ...sources,
     async look() {
       const reports = await sources.reports();
-      const reported = (name: string): unknown => partOf.get(name)?.report?.();
-      const status = statusOf(sources.current(), reports, sources.installed, reported);
+      const status = statusOf(sources, reports, parts);
       const look = { status, extensions: reports.map((report) => report.extensions) };
       for (const listener of listeners) listener(look);
       return look;
     },
     onLook: (listener) => listeners.push(listener),
     publicAddress: () => publicAddress,
-    adminRoutes: (): Routes => Object.assign({}, ...parts.map((part) => part.adminRoutes)),
+    adminRoutes: (): Routes =>
+      Object.assign({}, ...[...parts.values()].map((part) => part.adminRoutes)),
   };
   async function close(): Promise<void> {
-    for (const part of parts.toReversed()) await part.close?.();
+    for (const part of [...parts.values()].reverse()) await part.close?.();
   }
 
   try {
-    for (const { extension, call } of sources.installed.listeners(once)) {
-      const part = call(host);
-      parts.push(part);
-      partOf.set(extension, part);
-    }
+    for (const { extension, call } of sources.installed.listeners(once))
+      parts.set(extension, call(host));
   } catch (error) {
     // A part with a timer would keep a process alive that serves nothing.
     close().catch(() => undefined);
@@ -59,32 +54,30 @@ export function createHost(sources: HostSources): HostRunner {
   return {
     async listen(address) {
       publicAddress = address;
-      for (const part of parts) await part.listen?.(address);
+      for (const part of parts.values()) await part.listen?.(address);
     },
-    announcements: () =>
-      parts.map((part) => part.announcement?.()).filter((text) => text !== undefined),
+    announcements: () => [...parts.values()].flatMap((part) => part.announcement?.() ?? []),
     close,
   };
 }
 
 /**
  * The status of several processes together: requests in flight are those of all, a breaker is as
- * open as in the process where it is most open, and a fault is that of any. `reported`:
- * as HostPart.report, by the name of the extension.
+ * open as in the process where it is most open, and a fault is that of any.
  */
-export function statusOf(
-  config: Config,
+function statusOf(
+  { current, installed }: HostSources,
   reports: readonly Report[],
-  installed: Installed,
-  reported: (name: string) => unknown = () => undefined,
+  parts: ReadonlyMap<string, HostPart>,
 ): Status {
+  const config = current();
   const processReports = reports.map((report) => report.extensions[NAME] as ProcessReport);
   const [first] = processReports;
   if (!first) throw new ApiError("server_overloaded", "No process serves at the moment.");
   const worst = worstBreakers(processReports);
   const added = installed.listeners(moments.status).map(({ extension, call }) => {
     const ofProcesses = reports.map((report) => report.extensions[extension]);
-    const ofHost = reported(extension);
+    const ofHost = parts.get(extension)?.report?.();
     return call(ofHost === undefined ? ofProcesses : [...ofProcesses, ofHost], config);
   });
   const core: Status = {
@@ -94,11 +87,11 @@ export function statusOf(
     workers: reports.length,
     in_flight: reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
     event_loop_delay: longestDelays(processReports),
-    models: first.models.map(({ model }) => modelStatus(worst.get(model)!)),
-    aliases: [...first.ranking].map(([alias, candidates]) => ({
+    models: first.models.map(({ model }) => worst.get(model)!),
+    aliases: [...config.aliases].map(([alias, { enabled, ranking }]) => ({
       alias,
-      enabled: config.aliases.get(alias)?.enabled ?? false,
-      candidates: candidates.map(({ model, rank, why }) => ({
+      enabled,
+      candidates: ranking.map(({ model, rank, why }) => ({
         rank,
         model,
         why,
@@ -111,28 +104,14 @@ export function statusOf(
 }
 
 /** Of each model the report of the process in which its breaker is most open. */
-function worstBreakers(reports: readonly ProcessReport[]): ReadonlyMap<string, ModelReport> {
-  const openness = ({ breaker }: ModelReport): number => BREAKER_STATES.indexOf(breaker.state);
-  const worst = new Map<string, ModelReport>();
+function worstBreakers(reports: readonly ProcessReport[]): ReadonlyMap<string, ModelStatus> {
+  const openness = ({ breaker }: ModelStatus): number => BREAKER_STATES.indexOf(breaker.state);
+  const worst = new Map<string, ModelStatus>();
   for (const model of reports.flatMap(({ models }) => models)) {
     const known = worst.get(model.model);
     if (!known || openness(model) >= openness(known)) worst.set(model.model, model);
   }
   return worst;
-}
-
-function modelStatus({ breaker, ...model }: ModelReport): Status["models"][number] {
-  const { state, failures, retryMs, lastFault, lastAnswer } = breaker;
-  return {
-    ...model,
-    breaker: {
-      state,
-      failures,
-      retry_ms: Math.ceil(retryMs),
-      last_fault: lastFault,
-      last_answer: lastAnswer,
-    },
-  };
 }
 
 /** By quantile, the delay of the process that is latest. */

@@ -1,10 +1,10 @@
 // The parts that exist once, however many processes serve. The admin listener and everything that
 // it shows stand on this.
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { start, type Extension } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { createHost, NAME } from "./host.ts";
-import { createLoopDelay } from "./loop-delay.ts";
-import { processReport, type ProcessReport } from "./process-report.ts";
+import { processReport, RESOLUTION_MS } from "./process-report.ts";
 
 export {
   once,
@@ -22,10 +22,14 @@ export const extension: Extension = {
   install(gateway) {
     gateway.fill(slots.host, createHost);
     gateway.on(start, ({ current, on }) => {
-      const loop = createLoopDelay();
-      on("open", async () => loop.start());
-      on("report", (): ProcessReport => processReport(current(), loop.take()));
-      on("close", loop.stop);
+      const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+      on("open", async () => {
+        histogram.enable();
+      });
+      on("report", () => processReport(current(), histogram));
+      on("close", () => {
+        histogram.disable();
+      });
     });
   },
 };

@@ -1,42 +1,55 @@
 // The report of one process that serves, as this extension makes it: data that can be sent to
 // another process.
-import type { BreakerStatus } from "../../../core/routing/breaker.ts";
-import type { RankedModel } from "../../../core/routing/model.ts";
+import type { IntervalHistogram } from "node:perf_hooks";
 import type { Snapshot } from "../../../core/chat/context.ts";
-import type { Delays } from "./loop-delay.ts";
+import type { ModelStatus } from "./contracts.ts";
+
+/** How often the delay of the event loop is measured, in milliseconds. */
+export const RESOLUTION_MS = 20;
+
+/** In seconds, by quantile: "0.5", "0.99" and "1". */
+export type Delays = Readonly<Record<string, number>>;
 
 export interface ProcessReport {
-  /** How late the event loop was since the report before. */
+  /** How late the event loop was since the report before: the first sign of too much work. */
   readonly delays: Delays;
-  /** All of the configuration in force, in its order. */
-  readonly models: readonly ModelReport[];
-  /** By alias, enabled or not: its models with their ranks. */
-  readonly ranking: ReadonlyMap<string, readonly RankedModel[]>;
+  /** All of the configuration in force, in its order, with the breakers of this process. */
+  readonly models: readonly ModelStatus[];
   /** When the configuration in force was loaded, in ISO 8601. */
   readonly loadedAt: string;
 }
 
-export interface ModelReport {
-  /** Its canonical name. */
-  readonly model: string;
-  /** The name of the provider in the configuration. */
-  readonly provider: string;
-  /** The provider's name for the model. */
-  readonly upstream_model: string;
-  /** As it is in this process. Each process has its own. */
-  readonly breaker: BreakerStatus;
+export function processReport(
+  { catalog, loadedAt }: Snapshot,
+  histogram: IntervalHistogram,
+): ProcessReport {
+  const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => {
+    const { state, failures, retryMs, lastFault, lastAnswer } = status();
+    return {
+      model: name,
+      provider: provider.name,
+      upstream_model: upstreamModel,
+      breaker: {
+        state,
+        failures,
+        retry_ms: Math.ceil(retryMs),
+        last_fault: lastFault,
+        last_answer: lastAnswer,
+      },
+    };
+  });
+  return { delays: delaysIn(histogram), models, loadedAt };
 }
 
-export function processReport(
-  { catalog, config, loadedAt }: Snapshot,
-  delays: Delays,
-): ProcessReport {
-  const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => ({
-    model: name,
-    provider: provider.name,
-    upstream_model: upstreamModel,
-    breaker: status(),
-  }));
-  const ranking = [...config.aliases].map(([name, alias]) => [name, alias.ranking] as const);
-  return { delays, models, ranking: new Map(ranking), loadedAt };
+/** What is measured is longer by the resolution. The histogram begins anew. */
+function delaysIn(histogram: IntervalHistogram): Delays {
+  const late = (nanoseconds: number): number =>
+    Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1000);
+  const delays = {
+    0.5: late(histogram.percentile(50)),
+    0.99: late(histogram.percentile(99)),
+    1: late(histogram.max),
+  };
+  histogram.reset();
+  return delays;
 }

@@ -1,8 +1,9 @@
-// What /openapi.json says of the two further APIs: the schemas that are enforced, and replies as
-// they come.
+// The setting `apis`, and what /openapi.json says of the two further APIs: the schemas that are
+// enforced, and replies as they come.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { checkConfig } from "../../../support/config.ts";
 import { demo, json, startGateway, user } from "../../../support/gateway.ts";
 
 const HEADERS = { authorization: "Bearer sk-demo", "content-type": "application/json" };
@@ -24,10 +25,21 @@ function assertHas(value: any, schema: any, path: string): void {
   }
 }
 
+describe("apis", () => {
+  it("has none by default, and refuses an unknown name at its place", () => {
+    for (const apis of [undefined, null, []]) checkConfig({ ...demo(), apis });
+    assert.throws(
+      () => checkConfig({ ...demo(), apis: ["messages", "completions"] }),
+      /apis\[1\]: expected one of "messages", "responses", got "completions"/,
+    );
+  });
+});
+
 describe("/openapi.json and further APIs", () => {
   it("has the paths, whose schemas are all there, only where the APIs are switched on", async (t) => {
     for (const apis of [[], ["messages"], ["responses"], ["messages", "responses"]]) {
-      const gateway = await startGateway(t, demo({ apis }));
+      // The demo configuration has both.
+      const gateway = await startGateway(t, demo(apis.length === 2 ? {} : { apis }));
       const document = await json(await fetch(`${gateway.url}/openapi.json`));
       const has = (path: string) => path in document.paths;
       const messages = apis.includes("messages");

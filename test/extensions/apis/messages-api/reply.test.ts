@@ -8,7 +8,6 @@ import type { FinishReason, Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import type { Serving } from "../../../../src/core/routing/attempt.ts";
 import { atOnce } from "../../../../src/core/turns.ts";
-import { messageOf as ownMessageOf } from "../../../../src/extensions/apis/messages-api/whole.ts";
 import { createWriter } from "../../../../src/extensions/apis/messages-api/reply.ts";
 import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { eventsIn, messageIn } from "../../../support/messages-events.ts";
@@ -101,12 +100,9 @@ describe("a reply", () => {
   });
 
   it("has no thoughts that were not asked for", () => {
-    const message = messageOf(
-      [[{ type: "reasoning", text: "Hm." }, text("A")]],
-      "stop",
-      "disabled",
-    );
-    assert.deepEqual(message["content"], [{ type: "text", text: "A" }]);
+    const parts: Part[] = [{ type: "reasoning", text: "Hm." }, text("A")];
+    const { content } = messageOf([parts], "stop", "disabled");
+    assert.deepEqual(content, [{ type: "text", text: "A" }]);
   });
 
   it("says why it ends", () => {
@@ -136,20 +132,13 @@ describe("a reply", () => {
     );
   });
 
-  it("has ids that every provider takes back", () => {
-    const ids = ["functions.f:0", "call_0", "", "Zx9Yw8Vu7", "toolu_01ABCDEFGH"];
+  it("has ids that every provider takes back, and none twice", () => {
+    const ids = ["Zx9Yw8Vu7", "toolu_01ABCDEFGH", "functions.f:0", "call_0", "", "Zx9Yw8Vu7"];
     const given = messageOf(ids.map((id, index) => [call(index, id), args(index, "{}")]));
-    const [first, second, third, ...kept] = given["content"].map(({ id }: Json) => id);
-    for (const id of [first, second, third]) assert.match(id, /^toolu_[0-9a-f]{24}$/);
-    assert.equal(new Set([first, second, third]).size, 3);
-    assert.deepEqual(kept, ["Zx9Yw8Vu7", "toolu_01ABCDEFGH"]);
-  });
-
-  it("has no id twice", () => {
-    const message = messageOf([[call(0, "call_same"), args(0, "{}"), call(1, "call_same")]]);
-    const [first, second] = message["content"].map(({ id }: Json) => id);
-    assert.equal(first, "call_same");
-    assert.match(second, /^toolu_[0-9a-f]{24}$/);
+    const [first, second, ...others] = given["content"].map(({ id }: Json) => id);
+    assert.deepEqual([first, second], ids.slice(0, 2));
+    for (const id of others) assert.match(id, /^toolu_[0-9a-f]{24}$/);
+    assert.equal(new Set(others).size, 4);
   });
 
   it("ends with calls only if there are some", () => {
@@ -173,12 +162,12 @@ describe("a reply", () => {
     );
   });
 
-  it("keeps arguments that are no object", () => {
+  it("keeps arguments that begin as an object and break off", () => {
     const chat = chatFor(false);
     const writer = createWriter(chat, servingOf("m", chat));
     writer.add([call(0), args(0, "{oops")]);
-    const message: Json = JSON.parse(writer.end(USAGE, "tool_calls"));
-    assert.deepEqual(message["content"][0].input, { _raw: "{oops" });
+    const { content } = JSON.parse(writer.end(USAGE, "tool_calls"));
+    assert.deepEqual(content[0].input, { _raw: "{oops" });
   });
 });
 
@@ -218,83 +207,25 @@ describe("events that pass", () => {
 });
 
 describe("the work on a reply", () => {
-  it("parses the arguments of a call once, whatever thoughts and texts follow them", (t) => {
+  it("parses the arguments of a call at most once, whatever follows them", (t) => {
+    const whole = JSON.stringify({ text: "x".repeat(10_000) });
     const parse = t.mock.method(JSON, "parse");
-    for (const thinking of ["disabled", "adaptive"]) {
-      const chat = chatFor(true, thinking);
-      const writer = createWriter(chat, servingOf("m", chat));
-      const json = JSON.stringify({ text: "x".repeat(10_000) });
-      parse.mock.resetCalls();
-      writer.add([call(0), args(0, json)]);
-      for (let piece = 0; piece < 100; piece += 1) {
-        writer.add([{ type: "reasoning", text: "Hm." }]);
-        writer.add([text("")]);
+    for (const [json, ...pieces] of [
+      [whole, { type: "reasoning", text: "Hm." }, text("")],
+      [whole.slice(0, -2), text("And "), args(0, "x")],
+    ] as [string, ...Part[]][])
+      for (const thinking of ["disabled", "adaptive"]) {
+        const chat = chatFor(true, thinking);
+        const writer = createWriter(chat, servingOf("m", chat));
+        parse.mock.resetCalls();
+        writer.add([call(0), args(0, json)]);
+        for (let round = 0; round < 100; round += 1)
+          for (const piece of pieces) writer.add([piece]);
+        const parsed = parse.mock.calls.reduce(
+          (sum, { arguments: [text] }) => sum + text.length,
+          0,
+        );
+        assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
       }
-      const parsed = parse.mock.calls.reduce((sum, { arguments: [text] }) => sum + text.length, 0);
-      assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
-    }
-  });
-
-  it("parses arguments that are not complete once, whatever waits for their end", (t) => {
-    const chat = chatFor(true);
-    const writer = createWriter(chat, servingOf("m", chat));
-    const json = `{"text":"${"x".repeat(10_000)}`;
-    const parse = t.mock.method(JSON, "parse");
-    writer.add([call(0), args(0, json)]);
-    for (let piece = 0; piece < 100; piece += 1) writer.add([text("And "), args(0, "x")]);
-    const parsed = parse.mock.calls.reduce((sum, { arguments: [text] }) => sum + text.length, 0);
-    assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
-    const events = eventsIn(writer.end(USAGE, "tool_calls"));
-    const texts = events.map(({ delta }) => delta?.text ?? "").join("");
-    assert.equal(texts, "And ".repeat(100));
-  });
-
-  it("looks at each of a provider's own events a few times, however many there are", () => {
-    const chat = chatFor(false);
-    const writer = createWriter(chat, servingOf("m", chat));
-    let reads = 0;
-    const native = (type: string, event: Json): Part => ({
-      type: "native",
-      content: true,
-      event: {
-        get type() {
-          reads += 1;
-          return type;
-        },
-        ...event,
-      },
-    });
-    writer.add([native("message_start", { message: { content: [] } })]);
-    writer.add([native("content_block_start", { index: 0, content_block: { type: "text" } })]);
-    const delta = { type: "text_delta", text: "a" };
-    for (let piece = 0; piece < 1_000; piece += 1)
-      writer.add([native("content_block_delta", { index: 0, delta })]);
-    const { content } = JSON.parse(writer.end(USAGE, "stop"));
-    assert.deepEqual(content, [{ type: "text", text: "a".repeat(1_000) }]);
-    assert.ok(reads < 10_000, `${reads} reads of 1,002 events`);
-  });
-
-  // A copy of the list for each of them would be minutes of work.
-  it("adds citations and members one by one to those before them", () => {
-    const pieces = 100_000;
-    const events = [
-      { type: "message_start", message: { content: [] } },
-      { type: "content_block_start", index: 0, content_block: { type: "text", citations: [-1] } },
-    ];
-    const deltas = Array.from({ length: pieces }, (_, place) => [
-      {
-        type: "content_block_delta",
-        index: 0,
-        delta: { type: "citations_delta", citation: place },
-      },
-      { type: "content_block_delta", index: 0, delta: { type: "new", [`member_${place}`]: place } },
-      { type: "message_delta", delta: {}, [`member_${place}`]: place, usage: { [place]: place } },
-    ]);
-    const message: Json = ownMessageOf([...events, ...deltas.flat()])!;
-    const [{ citations, ...members }] = message["content"];
-    assert.deepEqual([citations.length, citations[0], citations.at(-1)], [100_001, -1, 99_999]);
-    assert.equal(members["member_99999"], 99_999);
-    assert.equal(message["member_99999"], 99_999);
-    assert.equal(Object.keys(message["usage"]).length, pieces);
   });
 });

@@ -115,8 +115,11 @@ describe("GET /v1/models/{id}", () => {
   });
 
   it("is in the published document, with the schema that its answers fit", async (t) => {
-    const { url } = await startGateway(t, config);
-    const { paths, components } = await json(await fetch(`${url}/openapi.json`));
+    const { url, gateway } = await startGateway(t, config);
+    const published = await (await fetch(`${url}/openapi.json`)).text();
+    const atAdmin = await fetch(`${gateway.adminAddress()}/openapi.json`);
+    assert.equal(await atAdmin.text(), published);
+    const { paths, components } = JSON.parse(published);
     assert.deepEqual(Object.keys(paths["/v1/models/{id}"].get.responses), ["200", "401", "404"]);
     const { required, properties } = components.schemas.Model;
     const { data } = await json(
@@ -126,17 +129,6 @@ describe("GET /v1/models/{id}", () => {
       assert.deepEqual(Object.keys(entry), required);
       assert.deepEqual(Object.keys(entry), Object.keys(properties));
     }
-  });
-});
-
-describe("GET /openapi.json", () => {
-  it("is the same on both listeners", async (t) => {
-    const { url, gateway } = await startGateway(t, demo());
-    const [atPublic, atAdmin] = await Promise.all(
-      [url, gateway.adminAddress()].map((address) => fetch(`${address}/openapi.json`)),
-    );
-    assert.equal(atAdmin!.status, 200);
-    assert.equal(await atAdmin!.text(), await atPublic!.text());
   });
 });
 

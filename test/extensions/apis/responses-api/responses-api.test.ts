@@ -110,7 +110,7 @@ describe("POST /v1/responses", () => {
     );
   });
 
-  it("takes a key from x-api-key", async (t) => {
+  it("takes a key from x-api-key, and is unknown where the configuration does not name it", async (t) => {
     const { url } = await start(t);
     const answer = await fetch(`${url}/v1/responses`, {
       method: "POST",
@@ -118,11 +118,8 @@ describe("POST /v1/responses", () => {
       body: JSON.stringify({ model: "model", input: "hi" }),
     });
     assert.equal(answer.status, 200);
-  });
-
-  it("is unknown where the configuration does not name it", async (t) => {
-    const { ask } = await start(t, { apis: [] });
-    assert.equal((await json(await ask({}))).error.code, "unknown_url");
+    const off = await start(t, { apis: [] });
+    assert.equal((await json(await off.ask({}))).error.code, "unknown_url");
   });
 
   it("names the tools that it leaves out in the log, and calls the others", async (t) => {
@@ -220,12 +217,15 @@ describe("POST /v1/responses", () => {
       return { res, text: await text(res) };
     };
 
-    it("answers 426, with the protocol that it serves", async (t) => {
-      const { url, accessOf } = await start(t);
+    it("answers 426, with the protocol that it serves, also to pages that may call", async (t) => {
+      const origin = "https://app.example.org";
+      const over = { server: { port: 0, cors: { origins: [origin] } } };
+      const { url, accessOf } = await start(t, over);
       for (const path of ["/v1/responses", "/v1/responses?model=model"]) {
-        const { res, text } = await get(`${url}${path}`, handshake);
+        const { res, text } = await get(`${url}${path}`, { ...handshake, origin });
         assert.equal(res.statusCode, 426);
         assert.deepEqual([res.headers.upgrade, res.headers.connection], ["HTTP/1.1", "Upgrade"]);
+        assert.equal(res.headers["access-control-allow-origin"], origin);
         const { error } = JSON.parse(text);
         assert.deepEqual(
           [error.type, error.code, error.param],
@@ -238,30 +238,18 @@ describe("POST /v1/responses", () => {
       }
     });
 
-    it("is as before for all other requests", async (t) => {
+    it("is as before for all other requests, and without the API", async (t) => {
       const { url } = await start(t);
-      const plain = await get(`${url}/v1/responses`, {});
-      assert.deepEqual([plain.res.statusCode, plain.res.headers.allow], [405, "POST"]);
-      const other = await get(`${url}/v1/responses`, { connection: "Upgrade", upgrade: "h2c" });
-      assert.equal(other.res.statusCode, 405);
-      const chat = await get(`${url}/v1/chat/completions`, handshake);
-      assert.equal(chat.res.statusCode, 405);
       const type = { "content-type": "application/json" };
-      const posted = await get(`${url}/v1/responses`, { ...handshake, ...type }, "POST");
-      assert.equal(posted.res.statusCode, 200);
-    });
-
-    it("is an unknown path where the configuration does not name the API", async (t) => {
-      const { url } = await start(t, { apis: [] });
-      assert.equal((await get(`${url}/v1/responses`, handshake)).res.statusCode, 404);
-    });
-
-    it("lets pages of other origins read the answer, where they may call", async (t) => {
-      const origin = "https://app.example.org";
-      const { url } = await start(t, { server: { port: 0, cors: { origins: [origin] } } });
-      const { res } = await get(`${url}/v1/responses`, { ...handshake, origin });
-      assert.equal(res.statusCode, 426);
-      assert.equal(res.headers["access-control-allow-origin"], origin);
+      const statusOf = async (...args: Parameters<typeof get>) =>
+        (await get(...args)).res.statusCode;
+      assert.equal(await statusOf(`${url}/v1/responses`, {}), 405);
+      const h2c = { connection: "Upgrade", upgrade: "h2c" };
+      assert.equal(await statusOf(`${url}/v1/responses`, h2c), 405);
+      assert.equal(await statusOf(`${url}/v1/chat/completions`, handshake), 405);
+      assert.equal(await statusOf(`${url}/v1/responses`, { ...handshake, ...type }, "POST"), 200);
+      const off = await start(t, { apis: [] });
+      assert.equal(await statusOf(`${off.url}/v1/responses`, handshake), 404);
     });
   });
 

@@ -37,6 +37,14 @@ const result = (id: string, output: unknown = "14:05") => ({
   call_id: id,
   output,
 });
+/** Requests that are refused, each with the code and the place. */
+function assertRefused(...cases: [more: object, code: string, place: string, input?: unknown][]) {
+  for (const [more, code, place, input] of cases)
+    assert.deepEqual(refused(more, input), [code, place], JSON.stringify(more).slice(0, 200));
+}
+const MISSING = "missing_required_parameter";
+const INVALID = "invalid_value";
+const UNSUPPORTED = "unsupported_value";
 const asked = { role: "user", content: "What time is it?" };
 const get_time = { type: "function", name: "get_time", parameters: { type: "object" } };
 const PIXEL = "data:image/png;base64,iVBORw0KGgo=";
@@ -116,75 +124,37 @@ describe("a request of the Responses API", () => {
     ]);
   });
 
-  it("takes reasoning from where it stands: sealed, plain, or as a summary", () => {
-    const thought = (more: object) => {
-      const item = { type: "reasoning", summary: [{ type: "summary_text", text: "S" }], ...more };
-      const made = messages([asked, item, { role: "assistant", content: "A" }]).at(-1)!;
-      return "reasoning_content" in made ? made.reasoning_content : undefined;
-    };
-    const content = [{ type: "reasoning_text", text: "R" }];
-    assert.equal(thought({ content, encrypted_content: "ok:E" }), "E");
-    assert.equal(thought({ content, encrypted_content: null }), "R");
-    assert.equal(thought({ content: null }), "S");
-    assert.equal(messages([asked, { type: "reasoning", summary: [] }]).length, 1, "interrupted");
-  });
-
-  it("leaves reasoning out that was sealed elsewhere, but for what of it is plain", () => {
-    const sealed = (encrypted_content: string, more: object = {}) => ({
-      type: "reasoning",
-      summary: [],
-      encrypted_content,
-      ...more,
-    });
-    const said = { role: "assistant", content: "A" };
-    const thoughts = (...items: object[]) => {
-      const { chat, facts } = read({}, [asked, ...items, said]);
-      const message = chat.messages.at(-1)!;
-      assert.equal(message.role, "assistant");
-      const thought = "reasoning_content" in message ? message.reasoning_content : undefined;
-      return [thought, facts.unreadReasoning];
-    };
-    assert.deepEqual(thoughts(sealed("gAAAA")), [undefined, 1]);
-    assert.deepEqual(thoughts(sealed("gAAAA"), sealed("ok:E"), sealed("gAAAB")), ["E", 2]);
+  it("takes reasoning from where it stands: sealed here, plain, or as a summary", () => {
     const summary = [{ type: "summary_text", text: "S" }];
-    assert.deepEqual(thoughts(sealed("gAAAA", { summary })), ["S", 1]);
     const content = [{ type: "reasoning_text", text: "R" }];
-    assert.deepEqual(thoughts(sealed("gAAAA", { summary, content })), ["R", 1]);
-    assert.deepEqual(thoughts(sealed("ok:E", { summary })), ["E", 0]);
-  });
-
-  it("may have 10,000 sealed texts, and opens no more", () => {
-    let opened = 0;
-    const of = (count: number) => {
-      const items = Array.from({ length: count }, () => ({
-        type: "reasoning",
-        encrypted_content: "x",
-      }));
-      const json = { model: "m", input: [asked, ...items] };
-      const steps = readRequest({ json, large: false }, () => {
-        opened += 1;
-        return undefined;
-      });
-      return atOnce(steps);
-    };
-    assert.equal(of(10_000).facts.unreadReasoning, 10_000);
-    opened = 0;
-    assert.throws(() => of(10_001), /input\[10001\]\.encrypted_content: is one more than/);
-    assert.equal(opened, 10_000);
-  });
-
-  it("joins the texts of a summary, and may have none", () => {
-    const thought = (summary: unknown) => {
-      const item = { type: "reasoning", summary };
-      const message = messages([asked, item, { role: "assistant", content: "A" }]).at(-1)!;
-      return "reasoning_content" in message ? message.reasoning_content : undefined;
-    };
-    for (const summary of [[], null]) assert.equal(thought(summary), undefined);
-    const part = { type: "summary_text", text: "S" };
-    assert.equal(thought([part, part]), "SS");
-    assert.deepEqual(refused({}, [asked, { type: "reasoning", summary: [1] }]), [
+    const elsewhere = { encrypted_content: "gAAAA" };
+    const here = { encrypted_content: "ok:E" };
+    const cases: [items: object[], thought: string | undefined, unread: number][] = [
+      [[{ summary, content, ...here }], "E", 0],
+      [[{ summary, content, encrypted_content: null }], "R", 0],
+      [[{ summary, content: null }], "S", 0],
+      [[{ summary: [...summary, ...summary] }], "SS", 0],
+      [[{ summary: [] }], undefined, 0],
+      [[{ summary: null }], undefined, 0],
+      [[elsewhere], undefined, 1],
+      [[elsewhere, here, elsewhere], "E", 2],
+      [[{ ...elsewhere, summary }], "S", 1],
+      [[{ ...elsewhere, summary, content }], "R", 1],
+    ];
+    const said = { role: "assistant", content: "A" };
+    for (const [items, thought, unread] of cases) {
+      const thoughts = items.map((item) => ({ type: "reasoning", ...item }));
+      const { chat, facts } = read({}, [asked, ...thoughts, said]);
+      const message = chat.messages.at(-1)!;
+      assert.ok(message.role === "assistant");
+      assert.deepEqual([message.reasoning_content, facts.unreadReasoning], [thought, unread]);
+    }
+    assert.equal(messages([asked, { type: "reasoning", summary: [] }]).length, 1, "interrupted");
+    assertRefused([
+      {},
       "invalid_type",
       "input[1].summary[0]",
+      [asked, { type: "reasoning", summary: [1] }],
     ]);
   });
 
@@ -207,7 +177,8 @@ describe("a request of the Responses API", () => {
       { role: "tool", tool_call_id: "a", content: `see\n${follows}` },
       { role: "tool", tool_call_id: "b", content: "14:05" },
       { role: "tool", tool_call_id: "c", content: follows },
-      { role: "user", content: [heading("a"), part, heading("c"), part] },
+      { role: "user", content: [heading("a"), part] },
+      { role: "user", content: [heading("c"), part] },
       { role: "user", content: [part, { type: "text", text: "more" }] },
     ]);
   });
@@ -225,35 +196,16 @@ describe("a request of the Responses API", () => {
     const note = { role: "developer", content: "note" };
     const said = { role: "assistant", content: "Well." };
     const [c, d, e] = [call("c"), call("d"), call("e")];
-    assert.deepEqual(order(c, hurry, result("c")), ["call c", "= c", "user: hurry"]);
-    assert.deepEqual(order(c, note, result("c")), ["call c", "= c", "system: note"]);
-    assert.deepEqual(order(c, d, result("c"), hurry, result("d")), [
-      "call c d",
-      "= c",
-      "= d",
-      "user: hurry",
-    ]);
-    assert.deepEqual(order(c, d, result("d"), e, result("c"), result("e")), [
-      "call c d",
-      "= d",
-      "= c",
-      "call e",
-      "= e",
-    ]);
-    assert.deepEqual(order(c, d, result("c"), said, result("d")), [
-      "call c d",
-      "= c",
-      "= d",
-      "call",
-    ]);
-    assert.deepEqual(order(c, result("c"), hurry, c, result("c")), [
-      "call c",
-      "= c",
-      "user: hurry",
-      "call c",
-      "= c",
-    ]);
-    assert.deepEqual(refused({}, [asked, result("c"), c]), ["invalid_value", "input[1].call_id"]);
+    const orders: [object[], string][] = [
+      [[c, hurry, result("c")], "call c, = c, user: hurry"],
+      [[c, note, result("c")], "call c, = c, system: note"],
+      [[c, d, result("c"), hurry, result("d")], "call c d, = c, = d, user: hurry"],
+      [[c, d, result("d"), e, result("c"), result("e")], "call c d, = d, = c, call e, = e"],
+      [[c, d, result("c"), said, result("d")], "call c d, = c, = d, call"],
+      [[c, result("c"), hurry, c, result("c")], "call c, = c, user: hurry, call c, = c"],
+    ];
+    for (const [items, expected] of orders) assert.equal(order(...items).join(", "), expected);
+    assertRefused([{}, INVALID, "input[1].call_id", [asked, result("c"), c]]);
   });
 
   it("takes work in proportion to the images that one call returned", (t) => {
@@ -359,45 +311,32 @@ describe("a request of the Responses API", () => {
     );
   });
 
-  it("shortens names of namespaces so that they stay different", () => {
-    const inner = (end: string) => ({ ...get_time, name: `${"n".repeat(50)}${end}` });
-    const { chat } = read({
-      tools: [{ type: "namespace", name: "mcp__a_long_server", tools: [inner("1"), inner("2")] }],
-    });
-    const names = chat.tools!.map((tool) => tool.function.name);
-    assert.equal(new Set(names).size, 2);
-    for (const name of names) assert.match(name, /^mcp__a_long_server__n+_[0-9a-f]{8}$/);
-    for (const name of names) assert.equal(name.length, 64);
-  });
-
-  it("may have names of 256 characters, of tools and of namespaces", () => {
-    const long = (length: number) => "n".repeat(length);
-    const namespace = (name: string, inner: string) => ({
-      type: "namespace",
-      name,
-      tools: [get_time, { ...get_time, name: inner }],
-    });
-    const names = read({ tools: [namespace(long(256), long(256))] }).chat.tools!.map(
-      (tool) => tool.function.name,
-    );
-    assert.deepEqual(
-      names.map((name) => name.length),
-      [64, 64],
-    );
-    assert.equal(new Set(names).size, 2);
-    const [plain] = read({ tools: [{ ...get_time, name: long(256) }] }).chat.tools!;
-    assert.equal(plain!.function.name.length, 64);
-    const of = (...tools: object[]) => refused({ tools });
-    assert.deepEqual(of(get_time, namespace(long(257), "f")), ["invalid_value", "tools[1].name"]);
-    assert.deepEqual(of(namespace("n", long(257))), ["invalid_value", "tools[0].tools[1].name"]);
-    assert.deepEqual(of({ ...get_time, name: long(257) }), ["invalid_value", "tools[0].name"]);
-    const called = { ...call("a"), namespace: long(257) };
-    assert.deepEqual(refused({}, [asked, called]), ["invalid_value", "input[1].namespace"]);
+  it("shortens names of at most 256 characters so that they stay different", () => {
+    const long = (length: number, end = "") => "n".repeat(length) + end;
+    const tool = (name: string) => ({ ...get_time, name });
+    const namespace = (name: string, ...tools: object[]) => ({ type: "namespace", name, tools });
+    for (const [declared, count] of [
+      [namespace("mcp__a_long_server", tool(long(50, "1")), tool(long(50, "2"))), 2],
+      [namespace(long(256), get_time, tool(long(256))), 2],
+      [tool(long(256)), 1],
+    ] as const) {
+      const names = read({ tools: [declared] }).chat.tools!.map((each) => each.function.name);
+      assert.deepEqual(
+        names.map((name) => name.length),
+        Array(count).fill(64),
+      );
+      assert.equal(new Set(names).size, count);
+    }
+    const tools = [get_time];
     const tool_choice = { type: "function", name: "f", namespace: long(257) };
-    assert.deepEqual(refused({ tools: [get_time], tool_choice }), [
-      "invalid_value",
-      "tool_choice.namespace",
-    ]);
+    const called = { ...call("a"), namespace: long(257) };
+    assertRefused(
+      [{ tools: [get_time, namespace(long(257), get_time)] }, INVALID, "tools[1].name"],
+      [{ tools: [namespace("n", tool(long(257)))] }, INVALID, "tools[0].tools[0].name"],
+      [{ tools: [tool(long(257))] }, INVALID, "tools[0].name"],
+      [{ tools, tool_choice }, INVALID, "tool_choice.namespace"],
+      [{}, INVALID, "input[1].namespace", [asked, called]],
+    );
   });
 
   it("may have 128 tools, in whatever lists and namespaces they stand", () => {
@@ -420,30 +359,19 @@ describe("a request of the Responses API", () => {
   });
 
   it("counts the tools of a list before it looks at one of them", () => {
-    const untouched = new Proxy(
-      {},
-      {
-        get: () => assert.fail("a tool was read"),
-        has: () => assert.fail("a tool was looked at"),
-        getOwnPropertyDescriptor: () => assert.fail("a tool was inspected"),
-      },
-    );
-    const list = Array.from({ length: 129 }, () => untouched);
-    assert.deepEqual(refused({ tools: list }), ["invalid_value", "tools"]);
-    assert.deepEqual(refused({ tools: [{ type: "namespace", name: "ns", tools: list }] }), [
-      "invalid_value",
-      "tools[0].tools",
-    ]);
-    for (const type of ["additional_tools", "tool_search_output"])
-      assert.deepEqual(refused({}, [asked, { type, call_id: "a", tools: list }]), [
-        "invalid_value",
-        "input[1].tools",
-      ]);
-    const tool_choice = { type: "allowed_tools", mode: "auto", tools: list };
-    assert.deepEqual(refused({ tools: [get_time], tool_choice }), [
-      "invalid_value",
-      "tool_choice.tools",
-    ]);
+    const look = () => assert.fail("a tool was looked at");
+    const untouched = new Proxy({}, { get: look, has: look, getOwnPropertyDescriptor: look });
+    const tools = Array.from({ length: 129 }, () => untouched);
+    const tool_choice = { type: "allowed_tools", mode: "auto", tools };
+    const places: [object, string, unknown?][] = [
+      [{ tools }, "tools"],
+      [{ tools: [{ type: "namespace", name: "ns", tools }] }, "tools[0].tools"],
+      [{}, "input[1].tools", [asked, { type: "additional_tools", tools }]],
+      [{}, "input[1].tools", [asked, { type: "tool_search_output", call_id: "a", tools }]],
+      [{ tools: [get_time], tool_choice }, "tool_choice.tools"],
+    ];
+    for (const [more, place, input] of places)
+      assert.deepEqual(refused(more, input), [INVALID, place]);
   });
 
   it("follows tool_choice as far as its tools are here", () => {
@@ -460,40 +388,40 @@ describe("a request of the Responses API", () => {
       [narrowed.tool_choice, narrowed.tools!.map((tool) => tool.function.name)],
       ["required", ["other"]],
     );
-    const hosted = ["unsupported_value", "tool_choice"];
-    assert.deepEqual(refused({ tools, tool_choice: { type: "web_search" } }), hosted);
-    assert.deepEqual(
-      refused({ tools, tool_choice: { ...allowed, tools: [{ type: "web_search" }] } }),
-      hosted,
+    const hosted = { type: "web_search" };
+    const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
+    const atService = { ...search, execution: "server" };
+    assertRefused(
+      [{ tools, tool_choice: hosted }, UNSUPPORTED, "tool_choice"],
+      [{ tools, tool_choice: { ...allowed, tools: [hosted] } }, UNSUPPORTED, "tool_choice"],
+      [{ tools: [hosted], tool_choice: "required" }, UNSUPPORTED, "tool_choice"],
+      [{ tools: [], tool_choice: "required" }, UNSUPPORTED, "tool_choice"],
+      [{ tools, tool_choice: { type: "function", name: "x" } }, INVALID, "tool_choice"],
+      [{ tools: [atService], tool_choice: search }, UNSUPPORTED, "tool_choice"],
     );
-    assert.deepEqual(refused({ tools: [tools[2]], tool_choice: "required" }), hosted);
-    assert.deepEqual(refused({ tools: [], tool_choice: "required" }), hosted);
-    assert.deepEqual(refused({ tools, tool_choice: { type: "function", name: "x" } }), [
-      "invalid_value",
-      "tool_choice",
-    ]);
-    assert.equal(read({ tools: [tools[2]] }).chat.tools, undefined);
+    assert.equal(read({ tools: [hosted] }).chat.tools, undefined);
+    const searched = read({ tools: [search], tool_choice: { type: "tool_search" } }).chat;
+    assert.deepEqual(searched.tool_choice, { type: "function", function: { name: "tool_search" } });
   });
 
   it("never takes a choice of another tool for the function of the same name", () => {
-    const f = { ...get_time, name: "f" };
-    const mcp = { type: "mcp", server_label: "s", server_url: "http://x" };
     const named = { type: "mcp", server_label: "s", name: "f" };
-    const tools = [mcp, f];
-    const of = (tool_choice: object) => refused({ tools, tool_choice });
-    assert.deepEqual(of(named), ["unsupported_value", "tool_choice"]);
-    assert.deepEqual(of({ type: "custom", name: "f" }), ["invalid_value", "tool_choice"]);
-    const allowed = { type: "allowed_tools", mode: "auto", tools: [named] };
-    assert.equal(read({ tools, tool_choice: allowed }).chat.tools, undefined);
-    assert.deepEqual(of({ ...allowed, mode: "required" }), ["unsupported_value", "tool_choice"]);
-    const custom = { ...allowed, tools: [{ type: "custom", name: "f" }] };
-    assert.deepEqual(of(custom), ["invalid_value", "tool_choice.tools[0]"]);
-    const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
-    const searched = read({ tools: [search], tool_choice: { type: "tool_search" } }).chat;
-    assert.deepEqual(searched.tool_choice, { type: "function", function: { name: "tool_search" } });
-    assert.deepEqual(
-      refused({ tools: [{ ...search, execution: "server" }], tool_choice: search }),
-      ["unsupported_value", "tool_choice"],
+    const tools = [
+      { type: "mcp", server_label: "s", server_url: "http://x" },
+      { ...get_time, name: "f" },
+    ];
+    const custom = { type: "custom", name: "f" };
+    const allowed = (tool: object, mode = "auto") => ({
+      type: "allowed_tools",
+      mode,
+      tools: [tool],
+    });
+    assert.equal(read({ tools, tool_choice: allowed(named) }).chat.tools, undefined);
+    assertRefused(
+      [{ tools, tool_choice: named }, UNSUPPORTED, "tool_choice"],
+      [{ tools, tool_choice: custom }, INVALID, "tool_choice"],
+      [{ tools, tool_choice: allowed(named, "required") }, UNSUPPORTED, "tool_choice"],
+      [{ tools, tool_choice: allowed(custom) }, INVALID, "tool_choice.tools[0]"],
     );
   });
 
@@ -503,19 +431,15 @@ describe("a request of the Responses API", () => {
     const tools = [get_time];
     const of = (more: object) => refused({ tools, tool_choice: { type, mode: "auto", ...more } });
     const place = "tool_choice.tools";
-    assert.deepEqual(of({}), ["missing_required_parameter", place]);
-    assert.deepEqual(of({ tools: [] }), ["invalid_value", place]);
-    assert.deepEqual(of({ tools: [{ name: "get_time" }] }), [
-      "missing_required_parameter",
-      `${place}[0].type`,
-    ]);
-    const undeclared = [...list, { type: "function", name: "zz" }];
-    assert.deepEqual(of({ tools: undeclared }), ["invalid_value", `${place}[1]`]);
-    assert.deepEqual(of({ tools: [{ type: "web_search" }] }), ["invalid_value", `${place}[0]`]);
-    assert.deepEqual(of({ tools: list, mode: undefined }), [
-      "missing_required_parameter",
-      "tool_choice.mode",
-    ]);
+    const cases: [object, [string, string]][] = [
+      [{}, [MISSING, place]],
+      [{ tools: [] }, [INVALID, place]],
+      [{ tools: [{ name: "get_time" }] }, [MISSING, `${place}[0].type`]],
+      [{ tools: [...list, { type: "function", name: "zz" }] }, [INVALID, `${place}[1]`]],
+      [{ tools: [{ type: "web_search" }] }, [INVALID, `${place}[0]`]],
+      [{ tools: list, mode: undefined }, [MISSING, "tool_choice.mode"]],
+    ];
+    for (const [more, expected] of cases) assert.deepEqual(of(more), expected);
     const chosen = read({ tools, tool_choice: { type, mode: "auto", tools: list } });
     assert.equal(chosen.chat.tools!.length, 1);
   });
@@ -526,17 +450,15 @@ describe("a request of the Responses API", () => {
     const namespace = { type: "namespace", name: "ns", tools: [get_time, f] };
     const flat = { ...get_time, name: "ns__f" };
     const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
-    const of = (...tools: object[]) => refused({ tools });
-    assert.deepEqual(of(flat, namespace), ["invalid_value", "tools[1].tools[1]"]);
-    assert.deepEqual(of(namespace, flat), ["invalid_value", "tools[1]"]);
-    assert.deepEqual(of(f, custom), ["invalid_value", "tools[1]"]);
     const named = { ...get_time, name: "tool_search" };
-    assert.deepEqual(of(named, search), ["invalid_value", "tools[1]"]);
     const more = { type: "additional_tools", role: "developer", tools: [custom] };
-    assert.deepEqual(refused({ tools: [f] }, [more, asked]), [
-      "invalid_value",
-      "input[0].tools[0]",
-    ]);
+    assertRefused(
+      [{ tools: [flat, namespace] }, INVALID, "tools[1].tools[1]"],
+      [{ tools: [namespace, flat] }, INVALID, "tools[1]"],
+      [{ tools: [f, custom] }, INVALID, "tools[1]"],
+      [{ tools: [named, search] }, INVALID, "tools[1]"],
+      [{ tools: [f] }, INVALID, "input[0].tools[0]", [more, asked]],
+    );
     assert.equal(read({ tools: [namespace, namespace, search, search] }).chat.tools!.length, 3);
   });
 
@@ -563,92 +485,65 @@ describe("a request of the Responses API", () => {
   });
 
   it("is refused where it needs what is stored, or what only the service has", () => {
-    const stored = ["previous_response_id", "conversation", "prompt"];
-    for (const field of stored)
-      assert.deepEqual(refused({ [field]: "x" }), ["unsupported_value", field]);
-    for (const field of ["store", "background"]) {
-      assert.deepEqual(refused({ [field]: true }), ["unsupported_value", field]);
-      assert.equal(read({ [field]: false }).chat.stream, false);
+    const hint = /: nothing is stored here; set store: false, and send the items$/;
+    const references: [object, string, unknown?][] = [
+      [{ previous_response_id: "resp_1" }, "previous_response_id"],
+      [{ conversation: "conv_1" }, "conversation"],
+      [{}, "input[1]", [asked, { type: "item_reference", id: "msg_1" }]],
+      [{}, "input[1]", [asked, { id: "msg_1" }]],
+      [{}, "input[1]", [asked, { type: null, id: "msg_1" }]],
+    ];
+    for (const [more, place, input] of references) {
+      assert.deepEqual(refused(more, input), [UNSUPPORTED, place]);
+      assert.throws(() => read(more, input), hint);
     }
-    assert.deepEqual(refused({}, [asked, { type: "item_reference", id: "msg_1" }]), [
-      "unsupported_value",
-      "input[1]",
-    ]);
-    const file = { type: "input_image", file_id: "file_1" };
-    assert.deepEqual(refused({}, [{ role: "user", content: [file] }]), [
-      "unsupported_value",
-      "input[0].content[0].file_id",
-    ]);
-    for (const [more, input] of [
-      [{ previous_response_id: "resp_1" }, "hi"],
-      [{ conversation: "conv_1" }, "hi"],
-      [{}, [asked, { type: "item_reference", id: "msg_1" }]],
-      [{}, [asked, { id: "msg_1" }]],
-      [{}, [asked, { type: null, id: "msg_1" }]],
-    ] as const)
-      assert.throws(
-        () => read(more, input),
-        /: nothing is stored here; set store: false, and send the items$/,
-      );
+    const stored = [{ role: "user", content: [{ type: "input_image", file_id: "file_1" }] }];
+    assertRefused(
+      [{ prompt: "x" }, UNSUPPORTED, "prompt"],
+      [{ store: true }, UNSUPPORTED, "store"],
+      [{ background: true }, UNSUPPORTED, "background"],
+      [{}, UNSUPPORTED, "input[0].content[0].file_id", stored],
+    );
+    assert.equal(read({ store: false, background: false }).chat.stream, false);
   });
 
   it("names the place of what is wrong in the client's own words", () => {
-    assert.deepEqual(refused({}, [{ type: "web_search_call" }]), [
-      "invalid_value",
-      "input[0].type",
-    ]);
-    assert.deepEqual(refused({}, [{ role: "user" }]), [
-      "missing_required_parameter",
-      "input[0].content",
-    ]);
-    assert.deepEqual(refused({}, [asked, { ...call("a"), name: undefined }]), [
-      "missing_required_parameter",
-      "input[1].name",
-    ]);
-    assert.deepEqual(refused({}, [asked, result("nobody")]), ["invalid_value", "input[1].call_id"]);
-    assert.deepEqual(refused({ tools: [{ ...get_time, name: "no spaces" }] }), [
-      "invalid_value",
-      "tools[0].name",
-    ]);
-    assert.deepEqual(refused({ tools: [{ type: "local_shell" }] }), [
-      "invalid_value",
-      "tools[0].type",
-    ]);
-    assert.deepEqual(refused({ reasoning: { effort: "ultra" } }), [
-      "invalid_value",
-      "reasoning.effort",
-    ]);
     const clip = { type: "input_audio", input_audio: { data: "", format: "wav" } };
-    assert.deepEqual(refused({}, [{ role: "system", content: [clip] }]), [
-      "invalid_value",
-      "input[0].content[0].type",
-    ]);
+    const spaced = { ...get_time, name: "no spaces" };
+    assertRefused(
+      [{}, INVALID, "input[0].type", [{ type: "web_search_call" }]],
+      [{}, MISSING, "input[0].content", [{ role: "user" }]],
+      [{}, MISSING, "input[1].name", [asked, { ...call("a"), name: undefined }]],
+      [{}, INVALID, "input[1].call_id", [asked, result("nobody")]],
+      [{}, INVALID, "input[0].content[0].type", [{ role: "system", content: [clip] }]],
+      [{ tools: [spaced] }, INVALID, "tools[0].name"],
+      [{ tools: [{ type: "local_shell" }] }, INVALID, "tools[0].type"],
+      [{ reasoning: { effort: "ultra" } }, INVALID, "reasoning.effort"],
+    );
   });
 
   it("is refused where a text part lacks its text, or where only texts can stand", () => {
-    const user = (part: object) => refused({}, [{ role: "user", content: [part] }]);
-    const place = "input[0].content[0]";
-    const missing = "missing_required_parameter";
-    assert.deepEqual(user({ type: "input_text" }), [missing, `${place}.text`]);
-    assert.deepEqual(user({ type: "input_text", text: null }), ["invalid_type", `${place}.text`]);
-    assert.deepEqual(user({ type: "refusal" }), [missing, `${place}.refusal`]);
-    const encrypted = user({ type: "encrypted_content", text: "x" });
-    assert.deepEqual(encrypted, [missing, `${place}.encrypted_content`]);
-
+    const parts: [object, string, string][] = [
+      [{ type: "input_text" }, MISSING, "text"],
+      [{ type: "input_text", text: null }, "invalid_type", "text"],
+      [{ type: "refusal" }, MISSING, "refusal"],
+      [{ type: "encrypted_content", text: "x" }, MISSING, "encrypted_content"],
+    ];
+    for (const [part, code, member] of parts)
+      assertRefused([
+        {},
+        code,
+        `input[0].content[0].${member}`,
+        [{ role: "user", content: [part] }],
+      ]);
     const content = [
       { type: "output_text", text: "b" },
       { type: "input_image", image_url: PIXEL },
     ];
     for (const kind of [{ role: "assistant" }, { type: "agent_message" }, { type: "reasoning" }])
-      assert.deepEqual(refused({}, [asked, { ...kind, content }]), [
-        "invalid_value",
-        "input[1].content[1].type",
-      ]);
-    const summary = [{ type: "input_image", image_url: PIXEL }];
-    assert.deepEqual(refused({}, [asked, { type: "reasoning", summary }]), [
-      "invalid_value",
-      "input[1].summary[0].type",
-    ]);
+      assertRefused([{}, INVALID, "input[1].content[1].type", [asked, { ...kind, content }]]);
+    const item = { type: "reasoning", summary: content };
+    assertRefused([{}, INVALID, "input[1].summary[1].type", [asked, item]]);
   });
 
   it("names the part of a tool's output that is refused after it was moved", () => {

@@ -3,13 +3,20 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import net from "node:net";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import tls from "node:tls";
 import { createCapacity } from "../../../../src/extensions/bounds/capacity/index.ts";
 import { connectionShare, heapShare } from "../../../../src/extensions/bounds/capacity/shares.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
-import { chunk, held, speak, startProvider, stream } from "../../../support/provider.ts";
+import {
+  chunk,
+  held,
+  speak,
+  startProvider,
+  stream,
+  type Behaviour,
+} from "../../../support/provider.ts";
 import { assertError, parseAnswer } from "../../../support/raw.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 
@@ -39,6 +46,26 @@ describe("bytes in hand", () => {
     JSON.stringify({ model: "m", messages: user("x".repeat(size)), stream: true });
   const bound = { server: { max_bytes_in_flight: 100 * KB } };
 
+  /** A gateway with 60 of 100 KB in hand: those of a request that is answered at `release`. */
+  async function crowded(t: TestContext, behaviours: Record<string, Behaviour> = {}, over = {}) {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour, ...behaviours });
+    const models = ["m", ...Object.keys(behaviours)];
+    const gateway = await startGateway(t, configFor(provider.url, models, { ...bound, ...over }));
+    const first = gateway.chat(body(60 * KB));
+    await provider.nth(0);
+    const release = async (): Promise<void> => {
+      finish();
+      assert.match(await within((await first).text(), "the first reply"), /\[DONE\]/);
+    };
+    return { ...gateway, provider, finish, release };
+  }
+
+  const refusedAsOverload = async (answer: Response): Promise<void> => {
+    assert.equal(answer.status, 503);
+    assert.match(await answer.text(), /"server_overloaded"/);
+  };
+
   /** A connection, and all that came on it. */
   async function connect(url: string) {
     const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
@@ -50,13 +77,8 @@ describe("bytes in hand", () => {
   }
 
   it("refuse a request by its stated length, before its body has come: 503 with Retry-After", async (t) => {
-    const { behaviour, finish } = held();
-    const provider = await startProvider(t, { m: behaviour });
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], bound));
-    const first = gateway.chat(body(60 * KB));
-    await provider.nth(0);
-
-    const second = await connect(gateway.url);
+    const { url, chat, provider, accessOf, finish, release } = await crowded(t);
+    const second = await connect(url);
     second.socket.write(post(60 * KB, "Expect: 100-continue\r\nX-Request-Id: crowded\r\n"));
     await waitFor(() => second.text().includes("}}"), "the refusal");
     const refused = parseAnswer(second.text());
@@ -64,47 +86,36 @@ describe("bytes in hand", () => {
     assert.equal(refused.headers["retry-after"], "1");
     assert.equal(refused.headers["x-request-id"], "crowded");
     second.socket.destroy();
-    assert.equal((await gateway.accessOf("crowded"))["status"], 503);
+    assert.equal((await accessOf("crowded"))["status"], 503);
 
-    finish();
-    assert.match(await within((await first).text(), "the first reply"), /\[DONE\]/);
-    const third = gateway.chat(body(60 * KB));
+    await release();
+    const third = chat(body(60 * KB));
     await provider.nth(1);
     finish();
     assert.match(await within((await third).text(), "the third reply"), /\[DONE\]/);
   });
 
   it("lose nothing of their count by a refusal that waits behind another response", async (t) => {
-    const [one, two] = [held(), held()];
-    const provider = await startProvider(t, { m: one.behaviour, n: two.behaviour });
-    const gateway = await startGateway(t, configFor(provider.url, ["m", "n"], bound));
-    const first = gateway.chat(body(60 * KB));
-    await provider.nth(0);
+    const two = held();
+    const { url, chat, provider, release } = await crowded(t, { n: two.behaviour });
     const small = JSON.stringify({ model: "n", messages: user("hi"), stream: true });
-    const pipelined = await connect(gateway.url);
+    const pipelined = await connect(url);
     pipelined.socket.write(`${post(small.length)}${small}${post(1000 * KB)}`);
     await provider.nth(1);
-    const third = await within(gateway.chat(body(60 * KB)), "the refusal");
-    assert.equal(third.status, 503);
+    await refusedAsOverload(await within(chat(body(60 * KB)), "the refusal"));
     pipelined.socket.destroy();
     two.finish();
-    one.finish();
-    await within((await first).text(), "the first reply");
+    await release();
   });
 
-  it("are those of streams that are held back", async (t) => {
-    const { behaviour, finish } = held();
-    const large = speak("y".repeat(60 * KB));
-    const provider = await startProvider(t, { m: behaviour, large });
-    const over = { ...bound, aliases: { held: { models: ["large"], recovery: "hold" } } };
-    const gateway = await startGateway(t, configFor(provider.url, ["m", "large"], over));
-    const first = gateway.chat(body(60 * KB));
-    await provider.nth(0);
-    const second = await gateway.chat({ model: "held", messages: user("hi"), stream: true });
-    assert.equal(second.status, 503);
-    assert.match(await second.text(), /server_overloaded/);
-    finish();
-    await (await first).text();
+  it("are those of streams that are held back, and of whole replies; the breaker hears nothing", async (t) => {
+    const over = { aliases: { held: { models: ["large"], recovery: "hold" } } };
+    const { chat, release } = await crowded(t, { large: speak("y".repeat(60 * KB)) }, over);
+    await refusedAsOverload(await chat({ model: "held", messages: user("hi"), stream: true }));
+    const ask = () => chat({ model: "large", messages: user("hi") });
+    await refusedAsOverload(await ask());
+    await release();
+    assert.equal((await ask()).status, 200);
   });
 
   it("count what has come, not what is announced: who sends nothing keeps nobody out", async (t) => {
@@ -118,12 +129,8 @@ describe("bytes in hand", () => {
   });
 
   it("refuse a body in chunks when it has become too large", async (t) => {
-    const { behaviour, finish } = held();
-    const provider = await startProvider(t, { m: behaviour });
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], bound));
-    const first = gateway.chat(body(60 * KB));
-    await provider.nth(0);
-    const chunked = await connect(gateway.url);
+    const { url, release } = await crowded(t);
+    const chunked = await connect(url);
     chunked.socket.write(
       post(0).replace("Content-Length: 0", "Transfer-Encoding: chunked") +
         `f000\r\n${" ".repeat(0xf000)}\r\n`,
@@ -131,26 +138,7 @@ describe("bytes in hand", () => {
     await waitFor(() => chunked.text().includes("}}"), "the refusal");
     assert.equal(parseAnswer(chunked.text()).status, 503);
     chunked.socket.destroy();
-    finish();
-    await (await first).text();
-  });
-
-  it("are those of whole replies too: the request that finds no room gets 503, and the model's breaker hears nothing", async (t) => {
-    const { behaviour, finish } = held();
-    const provider = await startProvider(t, { m: behaviour, large: speak("y".repeat(60 * KB)) });
-    const gateway = await startGateway(t, configFor(provider.url, ["m", "large"], bound));
-    const first = gateway.chat(body(60 * KB));
-    await provider.nth(0);
-    const second = await gateway.chat({ model: "large", messages: user("hi") });
-    assert.equal(second.status, 503);
-    assert.equal(
-      ((await second.json()) as { error: { code: string } }).error.code,
-      "server_overloaded",
-    );
-    finish();
-    await (await first).text();
-    const third = await gateway.chat({ model: "large", messages: user("hi") });
-    assert.equal(third.status, 200);
+    await release();
   });
 });
 
@@ -197,10 +185,7 @@ describe("what a stream keeps", () => {
     const [first, second] = [ask(), ask()];
     const refused = await within(Promise.race([first, second]), "a refusal");
     assert.equal(refused.status, 503);
-    assert.equal(
-      ((await refused.json()) as { error: { code: string } }).error.code,
-      "server_overloaded",
-    );
+    assert.match(await refused.text(), /"server_overloaded"/);
   });
 });
 

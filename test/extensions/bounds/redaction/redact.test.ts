@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { installed, checkConfig } from "../../../support/config.ts";
-import { secretsIn } from "../../../../src/extensions/bounds/redaction/secrets.ts";
+import { secretsIn } from "../../../../src/extensions/bounds/redaction/index.ts";
 import { createRedact } from "../../../../src/extensions/bounds/redaction/redact.ts";
 import { configFor } from "../../../support/gateway.ts";
 import { startEffort } from "../../../support/effort.ts";
@@ -47,10 +47,9 @@ describe("what looks like a key", () => {
     ["a key that a control character divides", "sk-CAN\u0000ARY", "[redacted]"],
     ["a key that an invisible character divides", "sk-\u200bCANARY", "[redacted]"],
   ];
-  for (const [name, text, shown] of HIDDEN)
-    it(`is hidden: ${name}`, () => {
-      assert.equal(redact(text), shown);
-    });
+  it("is hidden", () => {
+    for (const [name, text, shown] of HIDDEN) assert.equal(redact(text), shown, name);
+  });
 
   const KEPT = [
     "The model `claude-sonnet-4-5-20250929` does not exist",
@@ -64,10 +63,9 @@ describe("what looks like a key", () => {
     "A task-based risk-free plan 🙂",
     "",
   ];
-  for (const text of KEPT)
-    it(`is not there, and nothing is lost: ${text}`, () => {
-      assert.equal(redact(text), text);
-    });
+  it("is not there, and nothing is lost", () => {
+    for (const text of KEPT) assert.equal(redact(text), text);
+  });
 });
 
 describe("secrets of the configuration", () => {
@@ -84,8 +82,8 @@ describe("secrets of the configuration", () => {
     }),
     {},
   );
-  const { texts, digests } = secretsIn(config, installed);
-  const own = createRedact(texts, digests);
+  const digests = new Set(config.keys.map(({ digest }) => digest));
+  const own = createRedact(secretsIn(config, installed), digests);
   const CASES: [name: string, text: string, shown: string][] = [
     ["a provider's key", "no horse here", "no [redacted] here"],
     ["inside a word", "seahorses", "sea[redacted]s"],
@@ -97,10 +95,9 @@ describe("secrets of the configuration", () => {
     ["a database's password, as written and as meant", "p%40ss p@ss", "[redacted] [redacted]"],
     ["no placeholder", "x marks the text", "x marks the text"],
   ];
-  for (const [name, text, shown] of CASES)
-    it(`are hidden: ${name}`, () => {
-      assert.equal(own(text), shown);
-    });
+  it("are hidden", () => {
+    for (const [name, text, shown] of CASES) assert.equal(own(text), shown, name);
+  });
 });
 
 describe("the form of what is shown", () => {
@@ -126,24 +123,11 @@ describe("the form of what is shown", () => {
   it("takes time in proportion to what is read, whatever is in it", () => {
     const digests = new Set(["0".repeat(64)]);
     const busy = createRedact(["secret-of-ours"], digests);
-    const hostile = [
-      "a",
-      " ",
-      ".",
-      "://",
-      "://a@",
-      "key=",
-      "token : ",
-      "Bearer ",
-      "sk-",
-      "a-",
-      "!",
-      "\u0000",
-      "a1",
-    ];
+    const words = "a,.,://,://a@,key=,token :,Bearer,sk-,a-,!,\u0000,a1".split(",");
+    const hostile = [" ", ...words, ...words.map((word) => `${word} `)];
     const effort = startEffort();
     for (const piece of hostile) busy(piece.repeat(1_000_000));
     const took = effort();
-    assert.ok(took < 800, `${hostile.length} texts of a million pieces took ${took} units`);
+    assert.ok(took < 1_600, `${hostile.length} texts of a million pieces took ${took} units`);
   });
 });

@@ -5,8 +5,8 @@ import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import {
-  fingerprintSecretOf,
   readOrCreateHex,
+  secretOf,
 } from "../../../../src/extensions/scale/data-files/secret-file.ts";
 import { folder } from "../../../support/folder.ts";
 
@@ -31,22 +31,25 @@ describe("readOrCreateHex", () => {
   });
 });
 
-describe("fingerprintSecretOf", () => {
-  it("returns 64 hex digits, and others once the file is gone", () => {
+describe("secretOf", () => {
+  it("is 32 bytes, the same ones while the file is there", () => {
     const dir = folder();
-    const secret = fingerprintSecretOf(dir);
-    assert.match(secret, /^[0-9a-f]{64}$/);
+    const secret = secretOf(dir, assert.fail);
+    assert.equal(secret.length, 32);
+    assert.deepEqual(secretOf(dir, assert.fail), secret);
     rmSync(join(dir, "fingerprint-secret"));
-    assert.notEqual(fingerprintSecretOf(dir), secret);
+    assert.notDeepEqual(secretOf(dir, assert.fail), secret);
   });
 
-  it("throws if the file holds anything else, without repeating it", () => {
+  it("is a random one if the file holds anything else or cannot be had, and says why", () => {
     const dir = folder();
+    const reasons: string[] = [];
     for (const text of ["", "secret", "A".repeat(64)]) {
       writeFileSync(join(dir, "fingerprint-secret"), text);
-      assert.throws(() => fingerprintSecretOf(dir), {
-        message: "fingerprint-secret is not 64 hex digits",
-      });
+      assert.equal(secretOf(dir, (reason) => reasons.push(reason)).length, 32);
     }
+    assert.deepEqual(reasons, Array(3).fill("fingerprint-secret is not 64 hex digits"));
+    assert.equal(secretOf(join(dir, "none"), (reason) => reasons.push(reason)).length, 32);
+    assert.match(reasons.at(-1)!, /ENOENT/);
   });
 });

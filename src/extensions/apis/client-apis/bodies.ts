@@ -1,0 +1,36 @@
+// The bodies of requests in further APIs: how they are checked.
+import type { ParsedBody } from "../../../core/chat/client-api.ts";
+import {
+  checkInSteps,
+  jsonObject,
+  literal,
+  object,
+  type Check,
+  type Fields,
+} from "../../../core/schema/checker.ts";
+import type { Steps } from "../../../core/turns.ts";
+
+export type Body = Readonly<Record<string, unknown>>;
+
+/** Parts of a body are written again as they came, so its depth is bounded. */
+const anyBody = jsonObject();
+
+/**
+ * Checks a body; a large one in steps, of which each has some elements of its member `list`. Throws
+ * a ValidationError.
+ */
+export function* checkedBody<T>(
+  { json, large }: ParsedBody,
+  check: Check<T>,
+  list: string,
+  element: Check<unknown>,
+): Steps<{ readonly request: T; readonly body: Body }> {
+  const body = anyBody(json);
+  yield;
+  const request = large ? yield* checkInSteps(check, body, body[list], element) : check(body);
+  return { request, body };
+}
+
+/** The check of an object with this type. */
+export const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
+  object({ type: literal(type), ...fields });
