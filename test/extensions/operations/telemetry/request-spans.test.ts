@@ -80,34 +80,27 @@ describe("the span of a request", () => {
     assert.equal(attempts.length, 1);
   });
 
-  for (const [code, http, body, headers] of [
-    ["invalid_api_key", 401, {}, { authorization: "Bearer sk-nobody" }],
-    ["model_not_found", 404, { model: "nowhere" }, {}],
-    ["invalid_type", 400, { messages: 1 }, {}],
+  const cut = stream([chunk({ content: "Fi" })], "cut");
+  for (const [code, http, failed, behaviour, body, headers] of [
+    ["invalid_api_key", 401, [0], speak("Fine."), {}, { authorization: "Bearer sk-nobody" }],
+    ["model_not_found", 404, [0], speak("Fine."), { model: "nowhere" }, {}],
+    ["invalid_type", 400, [0], speak("Fine."), { messages: 1 }, {}],
+    ["upstream_error", 503, [ERROR, ERROR], status(500), {}, {}],
+    // The client saw the status 200 of the stream that broke off.
+    ["upstream_error", 200, [ERROR, ERROR], cut, { stream: true }, {}],
   ] as const)
-    it(`of one that is refused with ${code} has that as its error, and no failure of the server`, async (t) => {
-      const { ask } = bench(t, speak("Fine."));
-      const { request, attempts } = await ask(body, headers);
+    it(`of ${code} with status ${http} is ${failed[0] === ERROR ? "a" : "no"} failure`, async (t) => {
+      const { ask } = bench(t, behaviour);
+      const { spans, request } = await ask(body, headers);
       assert.equal(request.attributes["error.type"], code);
       assert.equal(request.attributes["http.response.status_code"], http);
-      assert.deepEqual([request.status, attempts], [0, []]);
-      assert.equal("gen_ai.usage.input_tokens" in request.attributes, false);
+      assert.deepEqual(
+        spans.map((span) => span.status),
+        failed,
+      );
+      const isUsed = "gen_ai.usage.output_tokens" in request.attributes;
+      assert.equal(isUsed, http === 200);
     });
-
-  it("of one that failed at the provider is an error", async (t) => {
-    const { ask } = bench(t, status(500));
-    const { request, attempts } = await ask();
-    assert.equal(request.attributes["error.type"], "upstream_error");
-    assert.deepEqual([request.status, attempts.map((span) => span.status)], [ERROR, [ERROR]]);
-  });
-
-  it("of a stream that broke off says 200, which the client saw, and that it failed", async (t) => {
-    const { ask } = bench(t, stream([chunk({ content: "Fi" })], "cut"));
-    const { request } = await ask({ stream: true });
-    assert.equal(request.attributes["http.response.status_code"], 200);
-    assert.equal(request.attributes["error.type"], "upstream_error");
-    assert.equal(request.status, ERROR);
-  });
 
   it("cuts what clients can make long, and repairs what is no text", async (t) => {
     const { ask } = bench(t, speak("Fine."));
@@ -195,23 +188,16 @@ describe("the content of a request", () => {
 describe("a trace that the client began", () => {
   const traceparent = `00-${TRACE}-${PARENT}-01`;
 
-  it("has the request as its part, and is handed on with its state", async (t) => {
+  it("has the request as its part, also a refused one, and is handed on with its state", async (t) => {
     const { ask, provider } = bench(t, speak("Fine."));
     const { request, attempts } = await ask({}, { traceparent, tracestate: "vendor=opaque" });
-    assert.deepEqual(
-      [request.traceId, request.parentSpanId, request.traceState],
-      [TRACE, PARENT, "vendor=opaque"],
-    );
-    assert.deepEqual([request.flags, attempts[0]!.flags], [1, 1]);
+    const { request: refused } = await ask({ model: "nowhere" }, { traceparent });
+    for (const { traceId, parentSpanId, flags } of [request, refused])
+      assert.deepEqual([traceId, parentSpanId, flags], [TRACE, PARENT, 1]);
+    assert.equal(request.traceState, "vendor=opaque");
     const { headers } = provider.asked[0]!;
     assert.equal(headers["traceparent"], `00-${TRACE}-${attempts[0]!.spanId}-01`);
     assert.equal(headers["tracestate"], "vendor=opaque");
-  });
-
-  it("has a refused request as its part too", async (t) => {
-    const { ask } = bench(t, speak("Fine."));
-    const { request } = await ask({ model: "nowhere" }, { traceparent });
-    assert.deepEqual([request.traceId, request.parentSpanId], [TRACE, PARENT]);
   });
 
   it("and does not record gets no span, and is handed on with the same flags", async (t) => {
