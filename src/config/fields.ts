@@ -54,7 +54,7 @@ export const url = refine(nonEmpty, (text) => {
   if (!parsed || !/^https?:$/.test(parsed.protocol))
     return fail("invalid_value", "expected an http:// or https:// address");
   if (parsed.username || parsed.password)
-    return fail("invalid_value", "must not hold a user name or password; use api_key");
+    return fail("invalid_value", "must not hold a user name or password");
   if (parsed.search || parsed.hash)
     return fail("invalid_value", "must not have a query or fragment");
   return parsed.href.replace(/\/+$/, "");

@@ -307,7 +307,11 @@ export function createMemoryGateway(
     jsonExcess,
     complete: aroundBreaks(() => config)(aroundLeft(aroundRoom(completeWithFallback))),
   });
-  const log = createResponseLog((record) => access.push(asLine(record)), clock);
+  const log = createResponseLog((record, exchange) => {
+    access.push(asLine(record));
+    for (const observer of exchange?.observers ?? [])
+      observer.responded?.("/v1/chat/completions", record);
+  }, clock);
   const connections = createConnections(clock, (_, exchange, status) =>
     log.ended(exchange, status),
   );

@@ -8,7 +8,7 @@ import { describe, it } from "node:test";
 import { loadConfig } from "../../support/config.ts";
 import { createGateway } from "../../support/config.ts";
 import { startCounting } from "../../../src/extensions/operations/metrics/counting.ts";
-import { merge } from "../../../src/extensions/operations/metrics/samples.ts";
+import { merge, type Tally } from "../../../src/extensions/operations/metrics/tally.ts";
 import { ended } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
 import { json, readStream, user } from "../../support/gateway.ts";
@@ -108,12 +108,13 @@ describe("names such as __proto__, constructor and toString", () => {
   });
 
   it("have figures of their own where the name alone is the label, also added up over processes", () => {
-    const { observer, samples } = startCounting();
+    const tally: Tally = new Map();
+    const observer = startCounting(tally);
     for (const name of NAMES) observer.chunkSent?.(name, 5);
-    const sums = merge([samples, structuredClone(samples)]);
+    const sums = merge([tally, structuredClone(tally)]);
     const pieces = sums.get("chat_gateway_time_between_chunks_seconds");
     assert.deepEqual([...(pieces?.keys() ?? [])], NAMES);
-    for (const figures of pieces?.values() ?? []) assert.equal(figures.at(-1), 0.01);
+    for (const { sum } of pieces?.values() ?? []) assert.equal(sum, 0.01);
     assert.deepEqual([Object.keys(Object.prototype), Object.keys(Object)], [[], []]);
   });
 });

@@ -7,7 +7,6 @@ import {
   type CommandArguments,
   type Terminal,
 } from "../../../command-line/command.ts";
-import { createFormats } from "../../../config/formats.ts";
 import { pathText } from "../../../core/schema/checker.ts";
 import { callProviders, liveText } from "./live.ts";
 import { warningsOf } from "./warnings.ts";
@@ -16,12 +15,10 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
   const { config, installed, source } = await terminal.load(args, { here: true });
   for (const { call } of installed.listeners(configMoments.assertReady)) call(config, installed);
   const found = installed.listeners(configMoments.warnings).flatMap(({ call }) => call(config));
-  const warnings = [...warningsOf(config, createFormats(installed)), ...found].map(
-    ({ path, message }) => ({
-      path: pathText(path),
-      message,
-    }),
-  );
+  const warnings = [...warningsOf(config), ...found].map(({ path, message }) => ({
+    path: pathText(path),
+    message,
+  }));
   for (const { path, message } of warnings) terminal.warn(`warning: ${path} ${message}`);
   const counts = {
     models: config.models.size,

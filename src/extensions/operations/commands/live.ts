@@ -55,44 +55,48 @@ export function callProviders(
     clock: systemClock,
   });
   const all = [...models.values()];
-  const calls = [...config.providers.keys()].map(async (name) => {
-    const model = all.find(({ provider }) => provider.name === name);
-    return model ? await call(model, deadlineMs) : notCalled(name);
-  });
+  const calls = [...config.providers.keys()].map((name) =>
+    call(
+      name,
+      all.find(({ provider }) => provider.name === name),
+      deadlineMs,
+    ),
+  );
   return Promise.all(calls);
 }
 
-const notCalled = (provider: string): LiveAnswer => ({
-  provider,
-  model: null,
-  result: "skipped",
-  ms: null,
-  code: null,
-  status: null,
-  detail: null,
-});
-
-async function call(model: Model, deadlineMs: number): Promise<LiveAnswer> {
+/** `model` undefined: no model uses the provider. */
+async function call(
+  provider: string,
+  model: Model | undefined,
+  deadlineMs: number,
+): Promise<LiveAnswer> {
+  const none = { model: null, ms: null, code: null, status: null, detail: null };
+  if (!model) return { provider, ...none, result: "skipped" };
   const cancel = new Cancel();
   const tooLate = `no whole answer within ${deadlineMs / 1000} seconds`;
   const timer = systemClock.after(deadlineMs, () =>
     cancel.abort(new ProviderError("upstream_timeout", tooLate)),
   );
   const startedAt = systemClock.monotonic();
-  let error: unknown;
+  const called = () => ({
+    ...none,
+    provider,
+    model: model.name,
+    ms: Math.round(systemClock.monotonic() - startedAt),
+  });
   try {
     await ask(model, cancel, startedAt + deadlineMs);
-  } catch (caught) {
-    error = caught;
+    return { ...called(), result: "ok" };
+  } catch (error) {
+    if (!(error instanceof ProviderError))
+      return { ...called(), result: "failed", code: "internal_error", detail: String(error) };
+    const { code, answer, message } = error;
+    const status = answer?.status ?? null;
+    return { ...called(), result: "failed", code, status, detail: answer?.message ?? message };
   } finally {
     timer.cancel();
   }
-  return {
-    provider: model.provider.name,
-    model: model.name,
-    ms: Math.round(systemClock.monotonic() - startedAt),
-    ...outcomeOf(error),
-  };
 }
 
 /** Makes one attempt, whose reply is thrown away. */
@@ -114,16 +118,6 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
     observers: [],
     inFlight: () => 1,
   });
-}
-
-/** `error` undefined: the provider has answered. */
-function outcomeOf(error: unknown): Pick<LiveAnswer, "result" | "code" | "status" | "detail"> {
-  if (error === undefined) return { result: "ok", code: null, status: null, detail: null };
-  if (!(error instanceof ProviderError))
-    return { result: "failed", code: "internal_error", status: null, detail: String(error) };
-  const { code, answer, message } = error;
-  const status = answer?.status ?? null;
-  return { result: "failed", code, status, detail: answer?.message ?? message };
 }
 
 /** For people: a line for each provider. */

@@ -5,8 +5,6 @@ import type { Extension } from "../../../core/extension/installer.ts";
 import { repeatedMembers } from "./duplicates.ts";
 import { ruleIssues } from "./rules.ts";
 
-export { lacksKey, usesVendorsAddress } from "./rules.ts";
-
 export const extension: Extension = {
   name: "config-checks",
   install(gateway) {

@@ -6,7 +6,7 @@ import type { Host, Status } from "../../scale/installation/index.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";
 
 /** Others look too. More events than one in so many milliseconds tell a person nothing. */
-const LEAST_MS = 2_500;
+const LEAST_MS = 2_000;
 
 export interface Live {
   /** Opens the stream of a page. */

@@ -3,8 +3,7 @@
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import type { Opening, Settlement } from "../../../core/ledger/ledger.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import type { Usage } from "../../../core/openai/usage.ts";
-import type { Outcome } from "./figures.ts";
+import { isRefused, outcomeOf, type Outcome } from "../metrics/index.ts";
 
 /** A request that was opened in the books, and how far it has come. */
 export interface LiveRequest {
@@ -16,8 +15,6 @@ export interface LiveRequest {
   readonly startedAt: number;
   /** Undefined: it runs. */
   settlement: Settlement | undefined;
-  /** Undefined: its response has not left, or the handler was faster than the response. */
-  record: AccessRecord | undefined;
 }
 
 /** Everything of a request that is no content. */
@@ -42,18 +39,18 @@ export const runningEntry = (live: LiveRequest): RequestEntry => {
 
 /** A request whose response has left. `live` is undefined if it was refused before the books. */
 export const endedEntry = (record: AccessRecord, live: LiveRequest | undefined): RequestEntry =>
-  entryOf(record, live, outcomeIn(record, live?.settlement));
+  entryOf(record, live, outcomeOf(record));
 
 function entryOf(
   record: Partial<AccessRecord> & Pick<AccessRecord, "request_id">,
   live: LiveRequest | undefined,
   outcome: Outcome | null,
 ) {
-  const { time, duration_ms: duration = 0 } = record;
-  const ended = time === undefined ? null : Date.parse(time);
+  const { opening, asked, startedAt, settlement } = live ?? {};
+  const ended = record.time === undefined ? null : Date.parse(record.time);
   return {
     id: record.request_id,
-    started: live?.startedAt ?? (ended ?? 0) - duration,
+    started: startedAt ?? (ended ?? 0) - (record.duration_ms ?? 0),
     ended,
     outcome,
     status: record.status ?? null,
@@ -61,26 +58,30 @@ function entryOf(
     account: record.account ?? null,
     key: record.key_id ?? null,
     asked_model: record.model_requested ?? null,
-    stream: live?.opening.stream ?? null,
-    code: record.error_code ?? live?.settlement?.errorCode ?? null,
+    stream: opening?.stream ?? null,
+    code: record.error_code ?? settlement?.errorCode ?? null,
     param: record.param ?? null,
-    asked: live?.asked ?? null,
+    asked: asked ?? null,
     duration_ms: record.duration_ms ?? null,
-    ...workOf(live?.settlement),
+    ...workOf(settlement),
   };
 }
 
 /** What the providers did for a request. */
 function workOf(settlement: Settlement | undefined) {
   const { attempts = [], usage } = settlement ?? {};
-  const last = attempts.at(-1);
+  const { cache_write_tokens: written = 0 } = usage?.prompt_tokens_details ?? {};
   return {
     /** The model that served, or the last that was asked. */
-    model: settlement?.modelServed ?? last?.model ?? null,
-    provider: settlement?.provider ?? last?.provider ?? null,
+    model: settlement?.modelServed ?? attempts.at(-1)?.model ?? null,
+    provider: settlement?.provider ?? attempts.at(-1)?.provider ?? null,
     first_token_ms: settlement?.firstTokenMs ?? null,
     finish_reason: settlement?.finishReason ?? null,
-    ...tokensOf(usage),
+    prompt_tokens: usage?.prompt_tokens ?? null,
+    cached_tokens: usage?.prompt_cache_hit_tokens ?? null,
+    cache_write_tokens: usage ? written : null,
+    completion_tokens: usage?.completion_tokens ?? null,
+    reasoning_tokens: usage?.completion_tokens_details.reasoning_tokens ?? null,
     usage_source: settlement?.usageSource ?? null,
     cost: settlement?.cost ?? null,
     currency: settlement?.currency ?? null,
@@ -88,34 +89,15 @@ function workOf(settlement: Settlement | undefined) {
   };
 }
 
-const tokensOf = (usage: Usage | undefined) => ({
-  prompt_tokens: usage?.prompt_tokens ?? null,
-  cached_tokens: usage?.prompt_cache_hit_tokens ?? null,
-  cache_write_tokens: usage ? (usage.prompt_tokens_details.cache_write_tokens ?? 0) : null,
-  completion_tokens: usage?.completion_tokens ?? null,
-  reasoning_tokens: usage?.completion_tokens_details.reasoning_tokens ?? null,
-});
-
-/** A stream that fails after its first event has the status 200, and is a failure all the same. */
-export function outcomeIn({ status }: AccessRecord, settlement: Settlement | undefined): Outcome {
-  if (settlement?.status === "cancelled" || status === 499) return "cancelled";
-  if (status >= 500) return "5xx";
-  if (status >= 400) return NAMED.find((name) => name === String(status)) ?? "4xx";
-  return settlement?.status === "failed" ? "5xx" : "ok";
-}
-
-const NAMED = ["401", "402", "429"] as const;
-
 /**
  * The kinds of requests that are kept apart, so that a flood of one kind does not push out the
  * others.
  */
-export const KINDS = ["fine", "refused", "failed"] as const;
-export type Kind = (typeof KINDS)[number];
+export type Kind = "fine" | "refused" | "failed";
 
-export function kindOf(outcome: Outcome): Kind {
+export function kindOf({ outcome }: RequestEntry): Kind {
   if (outcome === "5xx") return "failed";
-  return outcome === "ok" || outcome === "cancelled" ? "fine" : "refused";
+  return outcome !== null && isRefused(outcome) ? "refused" : "fine";
 }
 
 /** A list of each kind. */

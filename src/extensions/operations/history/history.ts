@@ -1,75 +1,79 @@
-// The history of the installation: the slices of all processes, put together. Everything in it is
-// bounded.
+// The history of the installation: what the tallies of all processes grow by from look to look, and
+// the requests that they report. Everything in it is bounded.
 import type { Clock } from "../../../core/clock.ts";
-import { emptyCounts } from "./counts.ts";
+import { reportsOf, type InstallationStatus } from "../../scale/installation/index.ts";
+import { growth, merge, talliesOf, type ProcessTally, type Tally } from "../metrics/index.ts";
 import type { RequestEntry } from "./entries.ts";
-import { count } from "./figures.ts";
-import { addLast, nothingYet, putLast } from "./last.ts";
-import { SLICE_MS, type ProcessReport } from "./recorder.ts";
+import { figuresIn } from "./figures.ts";
+import { createLast, putLast } from "./last.ts";
+import type { ProcessReport } from "./recorder.ts";
 import { createRequests, type RequestFilter } from "./requests.ts";
-import type { Slice } from "./slice.ts";
 import { createTimeline, type RangeName } from "./timeline.ts";
 
-/** Processes whose last slice is remembered. */
+/** Processes whose last report is remembered. */
 const MAX_PROCESSES = 200;
 
-/** How the installation is at the moment of a look. */
-export interface Moment {
-  /** Requests that have not had their whole answer, of all processes. */
-  readonly inFlight: number;
-  /** Seconds by which the event loop was late, at the 99th percentile. */
-  readonly loopDelay: number;
-}
+/** The name of this extension, and of the reports that its part in each process makes. */
+export const NAME = "history";
 
 export function createHistory(clock: Clock) {
   const timeline = createTimeline();
-  const last = nothingYet();
+  const last = createLast();
   const ended = createRequests();
-  /** The number of the last slice that was taken, by process. */
+  /** The last report of each process, with a copy of its tally. */
+  const tallies = new Map<string, ProcessTally>();
+  /** The number of the last request that was taken, by process. */
   const taken = new Map<string, number>();
   let running: readonly RequestEntry[] = [];
   let runningCount = 0;
   let since = clock.now();
-  let until = since;
+  let lookedAt = since;
 
-  function takeSlice(slice: Slice): void {
-    timeline.add(slice.at, slice.counts);
-    addLast(last, slice.last);
-    ended.add(slice.ended);
+  function grownBy(report: ProcessTally): Tally {
+    const { process, number, tally } = report;
+    const before = tallies.get(process);
+    if (before && before.number >= number) return new Map();
+    putLast(tallies, process, { ...report, tally: merge([tally]) }, MAX_PROCESSES);
+    return growth(tally, before?.tally);
   }
 
-  function takeReport({ process, slices }: ProcessReport): void {
+  function takeEnded({ process, ended: reported }: ProcessReport): void {
     const before = taken.get(process) ?? 0;
-    for (const slice of slices) if (slice.seq > before) takeSlice(slice);
-    putLast(taken, process, slices.at(-1)?.seq ?? before, MAX_PROCESSES);
+    const news = reported.filter(([number]) => number > before);
+    for (const [, entry] of news) {
+      ended.add(entry);
+      last.takeFaults(entry);
+    }
+    const number = Math.max(before, ...news.map(([number]) => number));
+    putLast(taken, process, number, MAX_PROCESSES);
   }
 
   return {
-    /** Takes in what all processes have reported. */
-    take(reports: readonly ProcessReport[], { inFlight, loopDelay }: Moment): void {
+    /** Takes in what has happened since the last look. */
+    take(look: InstallationStatus): void {
       const now = clock.now();
-      since = Math.min(since, now, ...reports.map((report) => report.since));
-      until = Math.floor(now / SLICE_MS) * SLICE_MS;
-      for (const report of reports) takeReport(report);
-      const sampled = emptyCounts();
-      count([sampled.total], "in_flight", inFlight);
-      count([sampled.total], "loop_delay", loopDelay);
-      timeline.add(now, sampled);
+      // A clock that was set back begins anew where it stands.
+      const from = Math.min(lookedAt, now);
+      since = Math.min(since, now);
+      lookedAt = now;
+      const grown = merge(talliesOf(look).map(grownBy));
+      const reports = reportsOf<ProcessReport>(look, NAME);
+      timeline.add({
+        at: (from + now) / 2,
+        seconds: (now - from) / 1000,
+        inFlight: look.status.in_flight,
+        figures: figuresIn(grown),
+      });
+      last.takeGrowth(grown, now);
+      for (const report of reports) takeEnded(report);
       running = reports.flatMap((report) => report.running);
       runningCount = reports.reduce((sum, report) => sum + report.runningCount, 0);
     },
-    /**
-     * What is known of a range of time that ends now. Refusals are the most frequent first; an
-     * episode that is not over is reported whole, also from before the range. Faults and keys are
-     * those since the start.
-     */
+    /** What is known of a range of time that ends now. `since`: before it nothing is known. */
     range(name: RangeName) {
-      const figures = timeline.range(name, clock.now(), { since, until });
-      const refusals = [...last.refusals.values()]
-        .filter((episode) => episode.last >= figures.from)
-        .sort((a, b) => b.count - a.count || b.last - a.last);
-      const faults = [...last.faults.values()];
-      return { ...figures, refusals, faults, keys: [...last.keys.values()] };
+      const figures = timeline.range(name, clock.now());
+      const refusals = last.refusals(figures.from);
+      return { ...figures, since, refusals, faults: last.faults(), keys: last.keys() };
     },
     /**
      * A page of the requests that fit: `skip` of them stand on the pages before. `count`: those on

@@ -2,21 +2,17 @@
 // Each process records its own; the admin listener shows them as one.
 import type { Extension } from "../../../core/extension/installer.ts";
 import { object, string, withDefault } from "../../../core/schema/checker.ts";
-import {
-  answering,
-  once,
-  reportsOf,
-  type Host,
-  type HostPart,
-} from "../../scale/installation/index.ts";
-import { createHistory } from "./history.ts";
-import { startRecorder, type ProcessReport } from "./recorder.ts";
+import { answering, once, type Host, type HostPart } from "../../scale/installation/index.ts";
+import { createHistory, NAME } from "./history.ts";
+import { startRecorder } from "./recorder.ts";
 import { requestsQuery } from "./requests.ts";
 import { RANGES, type RangeName } from "./timeline.ts";
 
-const NAME = "history";
-/** How often all processes are looked at, in milliseconds. */
-const LOOK_MS = 3_000;
+/**
+ * All processes are looked at whenever the clock is a multiple of it, in milliseconds: every bin of
+ * the history is one too, so that nothing is counted in its neighbour.
+ */
+const LOOK_MS = 2_500;
 
 const RANGE = new RegExp(`^(${Object.keys(RANGES).join("|")})$`);
 const rangeQuery = object(
@@ -44,14 +40,17 @@ function keepHistory(host: Host): HostPart {
     const { rpm = limits.rpm } = accounts.get(account) ?? {};
     return rpm;
   };
-  host.onLook((look) => {
-    const { in_flight: inFlight, event_loop_delay: delay } = look.status;
-    const reports = reportsOf<ProcessReport>(look, NAME);
-    history.take(reports, { inFlight, loopDelay: delay["0.99"] ?? 0 });
-  });
-  // While no process serves there is nothing to look at.
-  const look = () => host.look().catch(() => undefined);
-  const timer = setInterval(look, LOOK_MS).unref();
+  host.onLook(history.take);
+  let timer: NodeJS.Timeout;
+  function waitAndLook(): void {
+    const wait = LOOK_MS - (host.clock.now() % LOOK_MS);
+    timer = setTimeout(() => {
+      waitAndLook();
+      // While no process serves there is nothing to look at.
+      host.look().catch(() => undefined);
+    }, wait).unref();
+  }
+  waitAndLook();
   return {
     adminRoutes: {
       "/history": answering(rangeQuery, ({ range }) => {
@@ -66,6 +65,6 @@ function keepHistory(host: Host): HostPart {
         history.find(filter, { skip, limit }),
       ),
     },
-    close: () => clearInterval(timer),
+    close: () => clearTimeout(timer),
   };
 }

@@ -7,7 +7,7 @@ import {
   string,
   withDefault,
 } from "../../../core/schema/checker.ts";
-import { byKind, KINDS, pushBounded, type Kind, type RequestEntry } from "./entries.ts";
+import { byKind, kindOf, pushBounded, type RequestEntry } from "./entries.ts";
 
 /** Requests that are kept of each kind: 2,000 in all. */
 const KEPT = { fine: 800, refused: 600, failed: 600 } as const;
@@ -44,17 +44,17 @@ export type RequestFilter = Partial<Omit<ReturnType<typeof requestsQuery>, "skip
 export function createRequests() {
   const kept = byKind<RequestEntry>();
   return {
-    /** Adds requests that have ended. */
-    add(ended: Readonly<Record<Kind, readonly RequestEntry[]>>): void {
-      for (const kind of KINDS)
-        for (const entry of ended[kind]) pushBounded(kept[kind], entry, KEPT[kind]);
+    /** Adds a request that has ended. */
+    add(entry: RequestEntry): void {
+      const kind = kindOf(entry);
+      pushBounded(kept[kind], entry, KEPT[kind]);
     },
     /** Requests that fit, the newest first: those that run, then those that ended. */
     find(filter: RequestFilter, running: readonly RequestEntry[], now: number): RequestEntry[] {
       const fitting = (entries: readonly RequestEntry[]) =>
         entries.filter((entry) => fits(entry, filter, now));
       // The last added first, also of those that ended in the same millisecond.
-      const ended = KINDS.flatMap((kind) => fitting(kept[kind]).reverse());
+      const ended = Object.values(kept).flatMap((entries) => fitting(entries).reverse());
       ended.sort((a, b) => b.ended! - a.ended!);
       const live = fitting(running).sort((a, b) => b.started - a.started);
       // The request with exactly this id comes before those of which it is a part.

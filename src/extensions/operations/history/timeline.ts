@@ -1,18 +1,23 @@
-// Time as the history keeps it: bins of falling resolution. A slice counts in a bin of each range.
-import { addCounts, emptyCounts, OTHER, type Counts } from "./counts.ts";
+// Time as the history keeps it: bins of falling resolution. What happened between two looks is in
+// a bin of each range.
+import { OUTCOMES } from "../metrics/index.ts";
 import {
   ACCOUNT_FIGURES,
-  addTally,
-  emptyTally,
+  addRow,
+  addRows,
   MODEL_FIGURES,
-  OUTCOMES,
+  noFigures,
+  OTHER,
   shown,
-  sumOf,
   TOTAL_FIGURES,
-  type Figure,
-  type Tally,
+  totalOf,
+  type Figures,
+  type Row,
+  type Rows,
 } from "./figures.ts";
 
+/** Accounts, and models, with rows of their own in a bin: the first, and busy ones come early. */
+const MAX_NAMES = 100;
 /** Accounts, and models, with rows of their own in the figures of a range. */
 const MAX_ROWS = 50;
 
@@ -29,101 +34,102 @@ export const RANGES = {
 
 export type RangeName = keyof typeof RANGES;
 
-/** Of what time everything is known, in milliseconds since 1970. */
-export interface Known {
-  /** When recording began. */
-  readonly since: number;
-  /** What began before this moment is known. */
-  readonly until: number;
+/** What happened between two looks. */
+export interface Interval {
+  /** The middle of its time, in milliseconds since 1970. */
+  readonly at: number;
+  /** How long it was. */
+  readonly seconds: number;
+  /** Requests without their whole answer at the second look, of all processes. */
+  readonly inFlight: number;
+  readonly figures: Figures;
 }
 
+interface Bin extends Figures {
+  /** Those of which everything is known. */
+  seconds: number;
+  /** The most that was seen. */
+  inFlight: number;
+}
+
+const emptyBin = (): Bin => ({ ...noFigures(), seconds: 0, inFlight: 0 });
+
+/** Looks are not exact to the millisecond, and bins should say that they are whole. */
+const wholeTenths = (seconds: number): number => Number(seconds.toFixed(1));
+
 export function createTimeline() {
-  /** By range, and by their numbers counted from 1970. One without events is absent. */
-  const kept = new Map(Object.keys(RANGES).map((name) => [name, new Map<number, Counts>()]));
+  /** By range, and by their numbers counted from 1970. */
+  const kept = new Map(Object.keys(RANGES).map((name) => [name, new Map<number, Bin>()]));
 
   return {
-    /** Counts what happened at `time`, in milliseconds since 1970. */
-    add(time: number, counts: Counts): void {
+    add({ at, seconds, inFlight, figures }: Interval): void {
       for (const [name, { step, bins }] of Object.entries(RANGES)) {
-        const number = Math.floor(time / step);
+        const number = Math.floor(at / step);
         const level = kept.get(name)!;
-        const bin = level.get(number) ?? emptyCounts();
+        const bin = level.get(number) ?? emptyBin();
         level.set(number, bin);
-        addCounts(bin, counts);
+        bin.seconds += seconds;
+        bin.inFlight = Math.max(bin.inFlight, inFlight);
+        addRows(bin.accounts, figures.accounts, MAX_NAMES);
+        addRows(bin.models, figures.models, MAX_NAMES);
         // Those ahead are of a time before the clock was set back.
         for (const other of level.keys()) if (Math.abs(number - other) >= bins) level.delete(other);
       }
     },
     /** The figures of a range that ends at `now`. */
-    range: (name: RangeName, now: number, known: Known) =>
-      figuresOf(name, kept.get(name)!, now, known),
+    range: (name: RangeName, now: number) => figuresOf(name, kept.get(name)!, now),
   };
 }
 
-function figuresOf(
-  range: RangeName,
-  kept: ReadonlyMap<number, Counts>,
-  now: number,
-  { since, until }: Known,
-) {
+function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number) {
   const { step, bins: count } = RANGES[range];
   const first = Math.floor(now / step) - count + 1;
   const numbers = Array.from({ length: count }, (_, index) => first + index);
-  const secondsOf = (number: number): number => {
-    const at = number * step;
-    return Math.max(0, Math.min(at + step, until) - Math.max(at, since)) / SECOND;
-  };
-  const sum = emptyCounts();
-  for (const number of numbers) addCounts(sum, kept.get(number) ?? emptyCounts(), Infinity);
-
+  const sum = emptyBin();
+  for (const bin of numbers.map((number) => kept.get(number) ?? emptyBin())) {
+    sum.seconds += bin.seconds;
+    addRows(sum.accounts, bin.accounts, Infinity);
+    addRows(sum.models, bin.models, Infinity);
+  }
   return {
-    range,
     /** Milliseconds of a bin. */
     step,
-    /** When the range begins and ends, in milliseconds since 1970. */
+    /** When the range begins, in milliseconds since 1970. It ends now. */
     from: first * step,
-    to: now,
-    /** When recording began. Before it nothing is known. */
-    since,
     /** Seconds of the range for which the data is complete. */
-    seconds: numbers.reduce((sum, number) => sum + secondsOf(number), 0),
-    /**
-     * The oldest first. Null: nothing is known of that time. `seconds`: those of which everything
-     * is known; less than `step`: the bin is not over, or the gateway began in it.
-     */
+    seconds: wholeTenths(sum.seconds),
+    /** The oldest first. Null: nothing is known of that time. */
     bins: numbers.map((number) => {
-      const seconds = secondsOf(number);
-      const tally = kept.get(number)?.total ?? emptyTally();
-      return seconds === 0 ? null : { at: number * step, seconds, ...shown(tally, TOTAL_FIGURES) };
+      const bin = kept.get(number) ?? emptyBin();
+      const seconds = wholeTenths(bin.seconds);
+      if (seconds === 0) return null;
+      const total = shown(totalOf(bin), TOTAL_FIGURES);
+      return { at: number * step, seconds, in_flight: bin.inFlight, ...total };
     }),
     /** The whole range as one. */
-    total: shown(sum.total, TOTAL_FIGURES),
+    total: shown(totalOf(sum), TOTAL_FIGURES),
     /** Null: the caller was not authenticated. */
-    accounts: busiest(sum.accounts, OUTCOMES).map(([account, tally]) => ({
+    accounts: busiest(sum.accounts, OUTCOMES).map(([account, row]) => ({
       account: account === "" ? null : account,
       other: account === OTHER,
-      ...shown(tally, ACCOUNT_FIGURES),
+      ...shown(row, ACCOUNT_FIGURES),
     })),
-    models: busiest(sum.models, ["attempts"]).map(([model, tally]) => ({
+    models: busiest(sum.models, ["attempts"]).map(([model, row]) => ({
       model,
       other: model === OTHER,
-      ...shown(tally, MODEL_FIGURES),
+      ...shown(row, MODEL_FIGURES),
     })),
   };
 }
 
-/** The tallies of those with most of these figures, and one of all others together. */
-function busiest(
-  tallies: ReadonlyMap<string, Tally>,
-  figures: readonly Figure[],
-): readonly (readonly [string, Tally])[] {
-  const ranked = [...tallies]
+/** The rows of those with most of these figures, and one of all others together. */
+function busiest(rows: Rows, figures: readonly string[]): readonly (readonly [string, Row])[] {
+  const weight = (row: Row): number => figures.reduce((sum, name) => sum + (row[name] ?? 0), 0);
+  const ranked = [...rows]
     .filter(([name]) => name !== OTHER)
-    .sort(([, one], [, other]) => sumOf(other, figures) - sumOf(one, figures));
-  const other = tallies.get(OTHER);
-  const others = [...(other ? [other] : []), ...ranked.slice(MAX_ROWS).map(([, tally]) => tally)];
-  const [first, ...more] = others;
-  if (!first) return ranked;
-  for (const tally of more) addTally(first, tally);
-  return [...ranked.slice(0, MAX_ROWS), [OTHER, first]];
+    .sort(([, one], [, other]) => weight(other) - weight(one));
+  const others = [rows.get(OTHER) ?? {}, ...ranked.slice(MAX_ROWS).map(([, row]) => row)];
+  const other = others.reduce<Row>(addRow, {});
+  const named = ranked.slice(0, MAX_ROWS);
+  return Object.keys(other).length === 0 ? named : [...named, [OTHER, other]];
 }

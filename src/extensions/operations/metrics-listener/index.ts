@@ -1,7 +1,7 @@
 // A listener of its own for what watches the gateway from another machine: Prometheus, and the
 // probes of an orchestrator. It serves figures and no secrets, so it needs no password, and nothing
 // can be changed through it.
-import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import type { ConfigExtension } from "../../../config/extension.ts";
 import { port, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
@@ -9,36 +9,23 @@ import { slots } from "../../../core/extension/places.ts";
 import type { Handler, Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { createServer, type Server } from "../../../core/http/server.ts";
-import {
-  nonEmpty,
-  optional,
-  withDefault,
-  type ValidationIssue,
-} from "../../../core/schema/checker.ts";
+import { ledgerUnavailable } from "../../../core/ledger/ledger.ts";
+import { ApiError } from "../../../core/openai/errors.ts";
+import { nonEmpty, optional, withDefault } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { DEFAULT_ADDRESS as ADMIN_ADDRESS, sharePort } from "../admin/index.ts";
-import { once, type Host, type HostPart } from "../../scale/installation/index.ts";
-import { assertReady } from "./readiness.ts";
+import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 
 interface Address {
   readonly host: string;
   readonly port: number;
 }
 
-const DEFAULT_ADDRESS: Address = { host: "127.0.0.1", port: 9464 };
-const PUBLIC_ADDRESS: Address = { host: "127.0.0.1", port: 8080 };
-
 /** Absent: metrics are on the admin listener only. */
 const setting = defineSetting<Address | undefined>(
   "admin.metrics",
   undefined,
   () =>
-    optional(
-      strict({
-        host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
-        port: withDefault(port, DEFAULT_ADDRESS.port),
-      }),
-    ),
+    optional(strict({ host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 9464) })),
   { fixed: true },
 );
 
@@ -46,7 +33,6 @@ export const extension: ConfigExtension = {
   name: "metrics-listener",
   settings: [setting],
   install(gateway) {
-    gateway.on(configMoments.issues, portIssues);
     gateway.on(once, (host) => {
       const address = setting.of(host.config);
       return address === undefined ? {} : startListener(host, address);
@@ -54,47 +40,24 @@ export const extension: ConfigExtension = {
   },
 };
 
-/** A port that another listener of the same configuration has. */
-function portIssues(json: unknown): ValidationIssue[] {
-  const { server, admin } = asObject(json);
-  const { metrics } = asObject(admin);
-  if (metrics === undefined || metrics === null) return [];
-  const metricsAddress = { ...DEFAULT_ADDRESS, ...asObject(metrics) };
-  const others = [
-    { name: "server.port", address: { ...PUBLIC_ADDRESS, ...asObject(server) } },
-    { name: "admin.port", address: { ...ADMIN_ADDRESS, ...asObject(admin) } },
-  ];
-  return others
-    .filter(({ address }) => sharePort(metricsAddress, address))
-    .map(({ name }) => ({
-      path: ["admin", "metrics", "port"],
-      code: "invalid_value",
-      message: `is ${name} too, on the same host`,
-    }));
-}
-
-function startListener(host: Host, { host: name, port: number }: Address): HostPart {
-  const { config, clock, diagnose } = host;
-  let address: string | undefined;
+function startListener(host: Host, address: Address): HostPart {
+  const { config, clock, diagnose, installed } = host;
+  const { receive_ms: receiveMs, send_ms: sendMs } = config.server;
+  const boundPipeline = installed.filled(slots.boundPipeline);
   let server: Server | undefined;
+  let url: string | undefined;
   return {
     async listen() {
-      const options = {
-        host: name,
-        port: number,
-        receiveMs: config.server.receive_ms,
-        sendMs: config.server.send_ms,
-        boundPipeline: host.installed.filled(slots.boundPipeline),
-      };
+      const options = { ...address, receiveMs, sendMs, boundPipeline };
       server = createServer(routesOf(host), options, {
         clock,
         access: () => undefined,
         renderError,
         failed: internalErrorReporter(diagnose),
       });
-      address = await server.listen();
+      url = await server.listen();
     },
-    announcement: () => (address === undefined ? undefined : `metrics on ${address}`),
+    announcement: () => (url === undefined ? undefined : `metrics on ${url}`),
     close: () => server?.close(0, shuttingDown()),
   };
 }
@@ -106,15 +69,25 @@ function routesOf(host: Host): Routes {
     ...(metrics && { "/metrics": metrics }),
     "/healthz": { GET: alive },
     "/health": { GET: alive },
-    "/readyz": {
-      async GET({ res }) {
-        const { status } = await host.look();
-        assertReady(status);
-        sendJson(res, 200, { status: "ready" }, NO_STORE);
-      },
-    },
+    "/readyz": { GET: readiness(host) },
   };
 }
 
-const NO_STORE = { "Cache-Control": "no-store" };
 const alive: Handler = ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE);
+
+/**
+ * Whether the installation can take requests. With several processes the worst counts: one that
+ * drains, one whose spend log cannot be written, and of each model the one where its breaker is
+ * most open.
+ */
+const readiness =
+  (host: Host): Handler =>
+  async ({ res }) => {
+    const { status } = await host.look();
+    const { fault = null } = asObject(status["spend"]);
+    if (status.status === "draining") throw shuttingDown();
+    if (fault !== null) throw ledgerUnavailable();
+    if (status.models.every(({ breaker }) => breaker.retry_ms > 0))
+      throw new ApiError("model_unavailable", "No model can serve at the moment.");
+    sendJson(res, 200, { status: "ready" }, NO_STORE);
+  };

@@ -1,23 +1,18 @@
 // Counts the gateway's work in one process.
-import type { Settlement } from "../../../core/ledger/ledger.ts";
+import type { AccessRecord } from "../../../core/http/exchange.ts";
+import type { Opening, Settlement } from "../../../core/ledger/ledger.ts";
 import type { RequestObserver } from "../../../core/observer.ts";
 import { faultKind } from "./faults.ts";
-import { count, type Samples } from "./samples.ts";
+import { isCounted, isRefused, outcomeOf } from "./outcome.ts";
+import { count, type ConsoleFamily, type Tally } from "./tally.ts";
 
 /** The most accounts with errors that have series of their own. */
 const MAX_ACCOUNTS = 1_000;
 /** Stands for all further accounts. */
 const OTHER = "other";
 
-export interface Counting {
-  /** Hears of all requests: it keeps nothing of any. */
-  readonly observer: RequestObserver;
-  /** Counted since the start. */
-  readonly samples: Samples;
-}
-
-export function startCounting(): Counting {
-  const samples: Samples = new Map();
+/** Returns what hears of all requests: it keeps nothing of any. */
+export function startCounting(tally: Tally): RequestObserver {
   const accounts = new Set<string>();
 
   /** The account, or OTHER if too many have had errors before it. */
@@ -27,68 +22,78 @@ export function startCounting(): Counting {
   }
 
   return {
-    observer: {
-      responded(route, { status, model, account, error_code }) {
-        count(samples, "chat_gateway_requests_total", [route, String(status), model ?? ""]);
-        if (error_code === undefined) return;
-        count(samples, "chat_gateway_refusals_total", [knownAccount(account ?? ""), error_code]);
-      },
-      chunkSent: (model, ms) =>
-        count(samples, "chat_gateway_time_between_chunks_seconds", [model], ms / 1000),
-      settled({ modelRequested }, settlement, durationMs) {
-        countAttempts(samples, settlement);
-        const { recovery } = settlement;
-        if (recovery !== undefined)
-          count(samples, "chat_gateway_recoveries_total", [modelRequested, recovery]);
-        countTimes(samples, modelRequested, settlement, durationMs);
-        countCharge(samples, settlement);
-      },
+    responded(route, record) {
+      const { status, model, account, error_code } = record;
+      count(tally, "chat_gateway_requests_total", [route, String(status), model ?? ""]);
+      if (error_code !== undefined)
+        count(tally, "chat_gateway_refusals_total", [knownAccount(account ?? ""), error_code]);
+      if (isCounted(route, record)) countOutcome(tally, record);
     },
-    samples,
+    chunkSent: (model, ms) =>
+      count(tally, "chat_gateway_time_between_chunks_seconds", [model], ms / 1000),
+    settled: (...settled) => countSettlement(tally, ...settled),
   };
 }
 
-function countAttempts(samples: Samples, { attempts }: Settlement): void {
-  for (const attempt of attempts) {
-    const { provider, model, outcome } = attempt;
-    count(samples, "chat_gateway_attempts_total", [provider, model, outcome]);
-    const kind = faultKind(attempt);
-    if (kind !== undefined)
-      count(samples, "chat_gateway_upstream_faults_total", [provider, model, kind]);
-  }
+/** The account is "" without an authenticated caller, and so is the key. */
+function countOutcome(tally: Tally, record: AccessRecord): void {
+  const { status, error_code } = record;
+  const account = record.account ?? "";
+  const key = record.key_id ?? "";
+  const outcome = outcomeOf(record);
+  count(tally, "account", [outcome, account]);
+  if (key !== "") count(tally, "key", ["requests", key]);
+  if (key !== "" && isRefused(outcome)) count(tally, "key", ["refused", key]);
+  if (isRefused(outcome) || outcome === "5xx")
+    count(tally, "refusal", [String(status), error_code ?? String(status), key, account]);
 }
 
-/** The labels of the model and the provider that served; empty if none did. */
-const servedBy = ({ provider, modelServed }: Settlement): readonly [string, string] => [
-  provider ?? "",
-  modelServed ?? "",
-];
-
-function countTimes(
-  samples: Samples,
-  modelRequested: string,
+function countSettlement(
+  tally: Tally,
+  { account, modelRequested, stream }: Opening,
   settlement: Settlement,
   durationMs: number,
 ): void {
-  const served = servedBy(settlement);
-  const { errorCode, firstTokenMs } = settlement;
+  const { attempts, cost, currency, errorCode, firstTokenMs, recovery, usage } = settlement;
+  const model = settlement.modelServed ?? "";
+  const served = [settlement.provider ?? "", model];
+  for (const attempt of attempts) {
+    const asked = [attempt.provider, attempt.model];
+    count(tally, "chat_gateway_attempts_total", [...asked, attempt.outcome]);
+    const kind = faultKind(attempt);
+    if (kind !== undefined) count(tally, "chat_gateway_upstream_faults_total", [...asked, kind]);
+  }
+  if (recovery !== undefined)
+    count(tally, "chat_gateway_recoveries_total", [modelRequested, recovery]);
   const labels = [...served, modelRequested, errorCode ?? ""];
-  count(samples, "gen_ai_server_request_duration_seconds", labels, durationMs / 1000);
+  count(tally, "gen_ai_server_request_duration_seconds", labels, durationMs / 1000);
   if (firstTokenMs !== null)
-    count(samples, "gen_ai_server_time_to_first_token_seconds", served, firstTokenMs / 1000);
+    count(tally, "gen_ai_server_time_to_first_token_seconds", served, firstTokenMs / 1000);
+  if (cost !== "0") count(tally, "chat_gateway_cost_total", [model, currency], Number(cost));
+
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = usage;
+  if (settlement.usageSource !== "none") {
+    count(tally, "gen_ai_client_token_usage", ["input", ...served], prompt_tokens);
+    count(tally, "gen_ai_client_token_usage", ["output", ...served], completion_tokens);
+    const { cache_write_tokens: written = 0 } = prompt_tokens_details;
+    // A part of "input": only providers that state it have it.
+    if (written > 0) count(tally, "gen_ai_client_token_usage", ["cache_write", ...served], written);
+  }
+  const charge = { prompt_tokens, completion_tokens, cost: Number(cost) };
+  countFigures(tally, "account", account, charge);
+  if (model === "") return;
+  countFigures(tally, "model", model, { requests: 1, ...charge });
+  if (firstTokenMs === null || !stream) return;
+  const stream_ms = Math.max(0, durationMs - firstTokenMs);
+  countFigures(tally, "model", model, { stream_ms, stream_tokens: completion_tokens });
 }
 
-function countCharge(samples: Samples, settlement: Settlement): void {
-  const { usage, usageSource, cost, currency, modelServed } = settlement;
-  const served = servedBy(settlement);
-  if (usageSource !== "none") {
-    count(samples, "gen_ai_client_token_usage", ["input", ...served], usage.prompt_tokens);
-    count(samples, "gen_ai_client_token_usage", ["output", ...served], usage.completion_tokens);
-    const { cache_write_tokens: written = 0 } = usage.prompt_tokens_details;
-    // A part of "input": only providers that state it have it.
-    if (written > 0)
-      count(samples, "gen_ai_client_token_usage", ["cache_write", ...served], written);
-  }
-  if (cost !== "0")
-    count(samples, "chat_gateway_cost_total", [modelServed ?? "", currency], Number(cost));
+function countFigures(
+  tally: Tally,
+  family: ConsoleFamily,
+  name: string,
+  figures: Readonly<Record<string, number>>,
+): void {
+  for (const [figure, value] of Object.entries(figures))
+    if (value > 0) count(tally, family, [figure, name], value);
 }

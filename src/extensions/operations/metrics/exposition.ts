@@ -1,107 +1,112 @@
 // Prometheus's text format: what was counted, and how the gateway is at the moment.
-import type { Status } from "../../scale/installation/index.ts";
+import type { DroppedLines } from "../../../core/extension/places.ts";
 import { BREAKER_STATES } from "../../../core/routing/breaker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
+import type { Status } from "../../scale/installation/index.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
-import type { Samples } from "./samples.ts";
+import { rowsIn, type Counted, type Tally } from "./tally.ts";
 
-/** Figures of a family, by the values of its labels, as Samples has them. */
-type Figures = ReadonlyMap<string, readonly number[]>;
+/** A value, and those of its labels. */
+type Sample = readonly [labels: readonly string[], value: number];
 
-export function expose(samples: Samples, status: Status, delays: Status["event_loop_delay"]) {
-  const all = new Map<string, Figures>([...samples, ...Object.entries(gaugesOf(status, delays))]);
-  return Object.entries<Family>(FAMILIES)
+/** `delays`: in seconds, by quantile. */
+export function expose(
+  tally: Tally,
+  status: Status,
+  delays: Status["event_loop_delay"],
+  droppedLines: DroppedLines,
+): string {
+  const moment: Samples = {
+    ...samplesOf(status),
+    chat_gateway_event_loop_delay_seconds: byName(delays),
+    chat_gateway_log_lines_dropped_total: byName(droppedLines).filter(([, lines]) => lines > 0),
+  };
+  const families = Object.entries(FAMILIES) as [FamilyName, Family][];
+  return families
     .map(([name, family]) => {
-      const head = [`# HELP ${name} ${family.help}`, `# TYPE ${name} ${family.type}`];
-      const lines = [...(all.get(name) ?? [])].flatMap((sample) => linesOf(name, family, sample));
-      return `${[...head, ...lines].join("\n")}\n`;
+      const lines = [`# HELP ${name} ${family.help}`, `# TYPE ${name} ${family.type}`];
+      for (const [labels, row] of rowsIn(tally, name))
+        lines.push(...countedLines(name, family, labelsOf(family, labels), row));
+      for (const [labels, value] of moment[name] ?? [])
+        lines.push(lineOf(name, labelsOf(family, labels), value));
+      return `${lines.join("\n")}\n`;
     })
     .join("");
 }
 
-/** Samples from the status. A member of an extension that is not loaded has none. */
-function gaugesOf(
-  status: Status,
-  delays: Status["event_loop_delay"],
-): { readonly [name in FamilyName]?: Figures } {
+type Samples = { readonly [name in FamilyName]?: readonly Sample[] };
+
+/** What is so at the moment. A member of an extension that is not loaded has no samples. */
+function samplesOf(status: Status): Samples {
   const { budgets, config_fault, keys, limits, spend, telemetry, usage } = status;
+  // Budgets of keys are too many for labels.
   const ofAccounts = asArray(budgets)
     .map(asObject)
     .filter(({ account }) => typeof account === "string");
-  // Keys are too many for labels.
-  const ofBudgets = (member: string): Figures =>
-    new Map(
-      ofAccounts.map((row) => [`${row["account"]}\0${row["period"]}`, [Number(row[member])]]),
-    );
-  const { lag_seconds: lag } = asObject(usage);
+  const ofBudgets = (member: string): Sample[] =>
+    ofAccounts.map((row) => [[String(row["account"]), String(row["period"])], Number(row[member])]);
+  const spans = asObject(telemetry);
+  const loadedAt = Date.parse(status.config_loaded_at) / 1000;
   return {
-    chat_gateway_in_flight_requests: single(status.in_flight),
-    chat_gateway_workers: single(status.workers),
-    chat_gateway_breaker_state: new Map(
-      status.models.map(({ model, breaker }) => [model, [BREAKER_STATES.indexOf(breaker.state)]]),
-    ),
-    chat_gateway_event_loop_delay_seconds: new Map(
-      Object.entries(delays).map(([quantile, seconds]) => [quantile, [seconds]]),
-    ),
+    chat_gateway_in_flight_requests: figure(status.in_flight),
+    chat_gateway_workers: figure(status.workers),
+    chat_gateway_breaker_state: status.models.map(({ model, breaker }) => [
+      [model],
+      BREAKER_STATES.indexOf(breaker.state),
+    ]),
     chat_gateway_limits_store_up: flag(limits.fault),
-    chat_gateway_config_last_reload_success_timestamp_seconds: single(
-      Date.parse(status.config_loaded_at) / 1000,
-    ),
+    chat_gateway_config_last_reload_success_timestamp_seconds: figure(loadedAt),
     chat_gateway_config_last_reload_successful: flag(config_fault),
     chat_gateway_keys_readable: flag(asObject(keys)["fault"]),
     chat_gateway_spend_log_writable: flag(asObject(spend)["fault"]),
-    chat_gateway_telemetry_spans_total: spanCounts(asObject(telemetry)),
+    chat_gateway_telemetry_spans_total: [
+      ...figure(spans["spans_sent"], "sent"),
+      ...figure(spans["spans_dropped"], "dropped"),
+    ],
     chat_gateway_budget_spent: ofBudgets("spent"),
     chat_gateway_budget_held: ofBudgets("held"),
     chat_gateway_budget_limit: ofBudgets("amount"),
-    chat_gateway_usage_sync_lag_seconds: typeof lag === "number" ? single(lag) : NONE,
+    chat_gateway_usage_sync_lag_seconds: figure(asObject(usage)["lag_seconds"]),
   };
 }
 
-const NONE: Figures = new Map();
-const single = (value: number): Figures => new Map([["", [value]]]);
+const figure = (value: unknown, ...labels: string[]): Sample[] =>
+  typeof value === "number" ? [[labels, value]] : [];
+
+const byName = (figures: Readonly<Record<string, number>>): Sample[] =>
+  Object.entries(figures).map(([name, value]) => [[name], value]);
 
 /** 1 where there is no fault. */
-const flag = (fault: unknown): Figures =>
-  fault === undefined ? NONE : single(fault === null ? 1 : 0);
+const flag = (fault: unknown): Sample[] =>
+  fault === undefined ? [] : [[[], fault === null ? 1 : 0]];
 
-const spanCounts = ({ spans_sent, spans_dropped }: Readonly<Record<string, unknown>>): Figures =>
-  spans_sent === undefined
-    ? NONE
-    : new Map([
-        ["sent", [Number(spans_sent)]],
-        ["dropped", [Number(spans_dropped)]],
-      ]);
-
-function linesOf(
+function countedLines(
   name: string,
-  family: Family,
-  [values, figures]: readonly [string, readonly number[]],
+  { buckets: bounds }: Family,
+  labels: readonly string[],
+  { buckets, count, sum }: Counted,
 ): string[] {
-  const labels = labelsOf(family, values);
-  if (!family.buckets) return [lineOf(name, labels, figures.at(-1)!)];
-  const bounds = [...family.buckets, Infinity];
+  if (bounds.length === 0) return [lineOf(name, labels, sum)];
+  const bucketLine = (bound: number | string, values: number): string =>
+    lineOf(`${name}_bucket`, [...labels, `le="${bound}"`], values);
   // Buckets of the format are cumulative.
   let total = 0;
-  const buckets = bounds.map((bound, at) => {
-    total += figures[at]!;
-    return lineOf(`${name}_bucket`, [...labels, `le="${numberText(bound)}"`], total);
+  const lines = bounds.map((bound, at) => {
+    total += buckets[at]!;
+    return bucketLine(bound, total);
   });
   return [
-    ...buckets,
-    lineOf(`${name}_sum`, labels, figures.at(-1)!),
-    lineOf(`${name}_count`, labels, total),
+    ...lines,
+    bucketLine("+Inf", count),
+    lineOf(`${name}_sum`, labels, sum),
+    lineOf(`${name}_count`, labels, count),
   ];
 }
 
-function labelsOf({ labels = [] }: Family, values: string): string[] {
-  const list = values.split("\0");
-  return labels.map((label, at) => `${label}="${escaped(list[at] ?? "")}"`);
-}
+const labelsOf = ({ labels }: Family, values: readonly string[]): string[] =>
+  labels.map((label, at) => `${label}="${escaped(values[at] ?? "")}"`);
 
 const escaped = (value: string): string => value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n");
 
 const lineOf = (name: string, labels: readonly string[], value: number): string =>
-  `${name}${labels.length > 0 ? `{${labels.join()}}` : ""} ${numberText(value)}`;
-
-const numberText = (value: number): string => (value === Infinity ? "+Inf" : String(value));
+  `${name}${labels.length > 0 ? `{${labels.join()}}` : ""} ${value}`;

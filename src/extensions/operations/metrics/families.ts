@@ -8,147 +8,121 @@ export interface Family {
   readonly type: "counter" | "histogram" | "gauge" | "summary";
   /** The text of its HELP line. */
   readonly help: string;
-  /** The names of its labels. Absent: none. */
-  readonly labels?: readonly string[];
-  /** The upper bounds of a histogram, the last one below infinity. Absent: it is no histogram. */
-  readonly buckets?: readonly number[];
+  /** The names of its labels. Empty: none. */
+  readonly labels: readonly string[];
+  /** The upper bounds of a histogram, the last one below infinity. Empty: it is no histogram. */
+  readonly buckets: readonly number[];
 }
 
+const family =
+  (type: Family["type"]) =>
+  (help: string, labels: readonly string[] = [], buckets: readonly number[] = []): Family => ({
+    type,
+    help,
+    labels,
+    buckets,
+  });
+const counter = family("counter");
+const histogram = family("histogram");
+const gauge = family("gauge");
+const summary = family("summary");
+
+const SERVED_BY = ["gen_ai_provider_name", "gen_ai_response_model"];
+const BUDGET = ["account", "period"];
+
 export const FAMILIES = {
-  chat_gateway_requests_total: {
-    type: "counter",
-    help: "Responses by path, status and, where it was known by then, model.",
-    labels: ["path", "status", "model"],
-  },
-  chat_gateway_attempts_total: {
-    type: "counter",
-    help: "Attempts at a provider by how they ended: completed, cancelled, or the error code.",
-    labels: ["provider", "model", "outcome"],
-  },
-  chat_gateway_refusals_total: {
-    type: "counter",
-    help:
-      "Requests that ended with an error, refused or failed, by account and error code; " +
+  chat_gateway_requests_total: counter(
+    "Responses by path, status and, where it was known by then, model.",
+    ["path", "status", "model"],
+  ),
+  chat_gateway_attempts_total: counter(
+    "Attempts at a provider by how they ended: completed, cancelled, or the error code.",
+    ["provider", "model", "outcome"],
+  ),
+  chat_gateway_refusals_total: counter(
+    "Requests that ended with an error, refused or failed, by account and error code; " +
       "the account is empty without a valid key.",
-    labels: ["account", "code"],
-  },
-  chat_gateway_upstream_faults_total: {
-    type: "counter",
-    help: "Attempts at a provider that it, or the way to it, made fail, by kind of fault.",
-    labels: ["provider", "model", "kind"],
-  },
-  chat_gateway_recoveries_total: {
-    type: "counter",
-    help:
-      "Broken streams that another attempt was asked to continue, by what came of it: " +
+    ["account", "code"],
+  ),
+  chat_gateway_upstream_faults_total: counter(
+    "Attempts at a provider that it, or the way to it, made fail, by kind of fault.",
+    ["provider", "model", "kind"],
+  ),
+  chat_gateway_recoveries_total: counter(
+    "Broken streams that another attempt was asked to continue, by what came of it: " +
       "continued or failed. Only where recovery is configured.",
-    labels: ["gen_ai_request_model", "outcome"],
-  },
-  gen_ai_server_request_duration_seconds: {
-    type: "histogram",
-    help: "From a chat request's being opened in the books to its end.",
-    labels: ["gen_ai_provider_name", "gen_ai_response_model", "gen_ai_request_model", "error_type"],
-    buckets: [
+    ["gen_ai_request_model", "outcome"],
+  ),
+  gen_ai_server_request_duration_seconds: histogram(
+    "From a chat request's being opened in the books to its end.",
+    [...SERVED_BY, "gen_ai_request_model", "error_type"],
+    [
       0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
       163.84, 327.68, 655.36,
     ],
-  },
-  gen_ai_server_time_to_first_token_seconds: {
-    type: "histogram",
-    help: "Until the first text, thinking or tool call; of a whole reply, until it is there.",
-    labels: ["gen_ai_provider_name", "gen_ai_response_model"],
-    buckets: [0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120],
-  },
-  chat_gateway_time_between_chunks_seconds: {
-    type: "histogram",
-    help: "Between two pieces of a streamed reply.",
-    labels: ["gen_ai_response_model"],
-    buckets: [
-      0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 10, 30,
-    ],
-  },
-  gen_ai_client_token_usage: {
-    type: "histogram",
-    help:
-      "Tokens of a request: input, output; " +
-      "cache_write is the part of the input that was cached.",
-    labels: ["gen_ai_token_type", "gen_ai_provider_name", "gen_ai_response_model"],
-    buckets: [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304],
-  },
-  chat_gateway_cost_total: {
-    type: "counter",
-    help: "What was settled; the exact sums are in the books.",
-    labels: ["model", "currency"],
-  },
-  chat_gateway_budget_spent: {
-    type: "gauge",
-    help: "What an account has spent in the period of its budget; the exact sums are in the books.",
-    labels: ["account", "period"],
-  },
-  chat_gateway_budget_held: {
-    type: "gauge",
-    help: "What is held of an account's budget for requests that run.",
-    labels: ["account", "period"],
-  },
-  chat_gateway_budget_limit: {
-    type: "gauge",
-    help: "What an account may spend in a period.",
-    labels: ["account", "period"],
-  },
-  chat_gateway_log_lines_dropped_total: {
-    type: "counter",
-    help: "Lines that were not written because the reader of the log was behind.",
-    labels: ["log"],
-  },
-  chat_gateway_telemetry_spans_total: {
-    type: "counter",
-    help: "Spans of traces: sent to the collector, and dropped because it did not take them.",
-    labels: ["result"],
-  },
-  chat_gateway_in_flight_requests: {
-    type: "gauge",
-    help: "Requests that have not had their whole answer.",
-  },
-  chat_gateway_workers: {
-    type: "gauge",
-    help: "Processes that serve.",
-  },
-  chat_gateway_breaker_state: {
-    type: "gauge",
-    help: "0 closed, 1 probing, 2 open.",
-    labels: ["model"],
-  },
-  chat_gateway_event_loop_delay_seconds: {
-    type: "summary",
-    help:
-      "By how much the event loop was late, in the worst few seconds " +
+  ),
+  gen_ai_server_time_to_first_token_seconds: histogram(
+    "Until the first text, thinking or tool call; of a whole reply, until it is there.",
+    SERVED_BY,
+    [0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120],
+  ),
+  chat_gateway_time_between_chunks_seconds: histogram(
+    "Between two pieces of a streamed reply.",
+    ["gen_ai_response_model"],
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 10, 30],
+  ),
+  gen_ai_client_token_usage: histogram(
+    "Tokens of a request: input, output; cache_write is the part of the input that was cached.",
+    ["gen_ai_token_type", ...SERVED_BY],
+    [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304],
+  ),
+  chat_gateway_cost_total: counter("What was settled; the exact sums are in the books.", [
+    "model",
+    "currency",
+  ]),
+  chat_gateway_budget_spent: gauge(
+    "What an account has spent in the period of its budget; the exact sums are in the books.",
+    BUDGET,
+  ),
+  chat_gateway_budget_held: gauge(
+    "What is held of an account's budget for requests that run.",
+    BUDGET,
+  ),
+  chat_gateway_budget_limit: gauge("What an account may spend in a period.", BUDGET),
+  chat_gateway_log_lines_dropped_total: counter(
+    "Lines that were not written because the reader of the log was behind.",
+    ["log"],
+  ),
+  chat_gateway_telemetry_spans_total: counter(
+    "Spans of traces: sent to the collector, and dropped because it did not take them.",
+    ["result"],
+  ),
+  chat_gateway_in_flight_requests: gauge("Requests that have not had their whole answer."),
+  chat_gateway_workers: gauge("Processes that serve."),
+  chat_gateway_breaker_state: gauge("0 closed, 1 probing, 2 open.", ["model"]),
+  chat_gateway_event_loop_delay_seconds: summary(
+    "By how much the event loop was late, in the worst few seconds " +
       "since these figures were last looked at.",
-    labels: ["quantile"],
-  },
-  chat_gateway_limits_store_up: {
-    type: "gauge",
-    help: "1 if the store of the limits can be asked; 0: limits.on_error is in force.",
-  },
-  chat_gateway_spend_log_writable: {
-    type: "gauge",
-    help: "1 if the spend log can be written; 0: requests are refused.",
-  },
-  chat_gateway_config_last_reload_successful: {
-    type: "gauge",
-    help: "0 if the last reload failed: the configuration before it stays in force.",
-  },
-  chat_gateway_config_last_reload_success_timestamp_seconds: {
-    type: "gauge",
-    help: "When the configuration in force was loaded, in seconds since 1970.",
-  },
-  chat_gateway_keys_readable: {
-    type: "gauge",
-    help: "0 if keys.json has changed and cannot be read: the keys before it stay in force.",
-  },
-  chat_gateway_usage_sync_lag_seconds: {
-    type: "gauge",
-    help: "All that was settled longer ago than this is in the usage records.",
-  },
-} as const satisfies Readonly<Record<string, Family>>;
+    ["quantile"],
+  ),
+  chat_gateway_limits_store_up: gauge(
+    "1 if the store of the limits can be asked; 0: limits.on_error is in force.",
+  ),
+  chat_gateway_spend_log_writable: gauge(
+    "1 if the spend log can be written; 0: requests are refused.",
+  ),
+  chat_gateway_config_last_reload_successful: gauge(
+    "0 if the last reload failed: the configuration before it stays in force.",
+  ),
+  chat_gateway_config_last_reload_success_timestamp_seconds: gauge(
+    "When the configuration in force was loaded, in seconds since 1970.",
+  ),
+  chat_gateway_keys_readable: gauge(
+    "0 if keys.json has changed and cannot be read: the keys before it stay in force.",
+  ),
+  chat_gateway_usage_sync_lag_seconds: gauge(
+    "All that was settled longer ago than this is in the usage records.",
+  ),
+};
 
 export type FamilyName = keyof typeof FAMILIES;

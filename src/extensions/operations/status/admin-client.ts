@@ -2,9 +2,9 @@
 // certificate and password.
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import http, { type RequestOptions } from "node:http";
+import http, { type IncomingMessage } from "node:http";
 import net, { type Socket } from "node:net";
-import tls from "node:tls";
+import tls, { type TLSSocket } from "node:tls";
 import type { CommandArguments, Terminal } from "../../../command-line/command.ts";
 import type { Config } from "../../../core/config.ts";
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
@@ -17,15 +17,13 @@ import { admin, DEFAULT_ADDRESS } from "../admin/index.ts";
 
 /** Milliseconds within which the listener must have answered. */
 const DEADLINE_MS = 5_000;
-/** Characters of an answer; more are no status and no metrics. */
+/** Characters of an answer; more are none of a gateway. */
 const MAX_CHARS = 64 * 1024 * 1024;
 
 export interface AdminClient {
   /** Where the listener is: `http://127.0.0.1:8081`. */
   readonly address: string;
-  /**
-   * The text of a path. Rejects with an Error that says for the operator why there is none.
-   */
+  /** The text of a path. Rejects with an Error that says for the operator why there is none. */
   get(path: string): Promise<string>;
 }
 
@@ -58,10 +56,16 @@ interface Place {
 
 /** Throws an Error if the configuration does not say where the listener is. */
 export function createAdminClient(config: Config): AdminClient {
-  const place = placeOf(config);
-  const { host, port, certFile } = place;
+  const settings = admin.of(config);
+  const { host: name, port } = { ...DEFAULT_ADDRESS, ...settings };
+  if (port === 0)
+    throw new Error("admin.port is 0, any that is free: state one, or nobody can find the gateway");
+  // An address for "all interfaces" cannot be connected to; loopback is one of them.
+  const host = { "0.0.0.0": "127.0.0.1", "::": "::1" }[name] ?? name;
+  const certFile = asString(asObject(asObject(settings)["tls"])["cert_file"]);
   const scheme = certFile === undefined ? "http" : "https";
   const address = `${scheme}://${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
+  const place = { host, port, password: settings?.password, certFile };
   return {
     address,
     async get(path) {
@@ -79,33 +83,26 @@ export function createAdminClient(config: Config): AdminClient {
 /** An answer that is no good one. */
 class Refused extends Error {}
 
-function placeOf(config: Config): Place {
-  const settings = admin.of(config);
-  const { host, port } = { ...DEFAULT_ADDRESS, ...settings };
-  if (port === 0)
-    throw new Error("admin.port is 0, any that is free: state one, or nobody can find the gateway");
-  const certFile = asString(asObject(asObject(settings)["tls"])["cert_file"]);
-  return { host: reachable(host), port, password: settings?.password, certFile };
-}
-
-/** An address for "all interfaces" cannot be connected to; loopback is one of them. */
-function reachable(host: string): string {
-  if (host === "0.0.0.0") return "127.0.0.1";
-  return host === "::" ? "::1" : host;
-}
-
 async function ask(place: Place, path: string): Promise<string> {
   const { host, port, password } = place;
   const socket = await connect(place);
-  const options: RequestOptions = {
-    host,
-    port,
-    path,
-    createConnection: () => socket,
-    ...(password !== undefined && { auth: `admin:${password}` }),
-  };
   try {
-    return await answerTo(options);
+    const request = http.get({
+      host,
+      port,
+      path,
+      createConnection: () => socket,
+      ...(password !== undefined && { auth: `admin:${password}` }),
+    });
+    request.on("error", () => undefined); // also after the response, when `once` has ended
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    let text = "";
+    for await (const piece of response.setEncoding("utf8")) {
+      text += piece;
+      if (text.length > MAX_CHARS) throw new Refused("answers without an end");
+    }
+    if (response.statusCode === 200) return text;
+    throw refusal(response.statusCode, text);
   } finally {
     socket.destroy();
   }
@@ -120,7 +117,8 @@ async function connect({ host, port, certFile }: Place): Promise<Socket> {
     : net.connect({ host, port });
   socket.setTimeout(DEADLINE_MS, () => socket.destroy(new Error("no answer in time")));
   await once(socket, expected ? "secureConnect" : "connect");
-  if (!expected || isHolder(socket, expected)) return socket;
+  if (!expected) return socket;
+  if ((socket as TLSSocket).getPeerX509Certificate()?.raw.equals(expected)) return socket;
   socket.destroy();
   throw new Refused("has another certificate than admin.tls.cert_file: it gets no password");
 }
@@ -131,28 +129,6 @@ function certificateIn(file: string): Buffer {
   } catch (error) {
     throw new Refused(`cannot be trusted: admin.tls.cert_file: ${whyUnreadable(error)}`);
   }
-}
-
-const isHolder = (socket: Socket, certificate: Buffer): boolean =>
-  (socket as tls.TLSSocket).getPeerX509Certificate()?.raw.equals(certificate) === true;
-
-function answerTo(options: RequestOptions): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const request = http.get(options, (response) => {
-      let text = "";
-      response.setEncoding("utf8");
-      response.on("error", reject);
-      response.on("data", (piece: string) => {
-        text += piece;
-        if (text.length > MAX_CHARS) response.destroy(new Refused("answers without an end"));
-      });
-      response.on("end", () => {
-        if (response.statusCode === 200) resolve(text);
-        else reject(refusal(response.statusCode, text));
-      });
-    });
-    request.on("error", reject);
-  });
 }
 
 function refusal(status: number | undefined, text: string): Refused {

@@ -1,13 +1,94 @@
 // How a running gateway is, for its operator in a terminal: the commands `status` and `top`.
-import { programSlots } from "../../../command-line/command.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  JSON_OPTION,
+  programSlots,
+  type Command,
+  type CommandArguments,
+  type Terminal,
+} from "../../../command-line/command.ts";
 import type { Extension } from "../../../core/extension/installer.ts";
-import { statusCommand } from "./status-command.ts";
-import { topCommand } from "./top-command.ts";
+import { createAdminClient, loadForAdmin, type AdminClient } from "./admin-client.ts";
+import { healthOf } from "./health.ts";
+import { lookAt, type Look } from "./look.ts";
+import { openScreen } from "./screen.ts";
+import { linesOf } from "./view.ts";
 
 export const extension: Extension = {
   name: "status",
   install(gateway) {
-    gateway.fill(programSlots.command("status"), statusCommand);
-    gateway.fill(programSlots.command("top"), topCommand);
+    gateway.fill(programSlots.command("status"), status);
+    gateway.fill(programSlots.command("top"), top);
   },
 };
+
+const status: Command = {
+  summary: "how the running gateway is: healthy or not, its models, breakers and limits",
+  example: "status --config gateway.json",
+  options: { json: JSON_OPTION },
+  run: runStatus,
+};
+
+async function runStatus(args: CommandArguments, terminal: Terminal): Promise<number> {
+  const client = createAdminClient(await loadForAdmin(args, terminal));
+  const { address } = client;
+  let look: Look;
+  try {
+    look = await lookAt(client);
+  } catch (error) {
+    const sentence = `not healthy: ${(error as Error).message}`;
+    await terminal.answer(args, { healthy: false, sentence, address }, `${sentence}\n`);
+    return 1;
+  }
+  const health = healthOf(look.status);
+  const refusals = (look.history?.refusals ?? []).map(({ account, code, count }) => ({
+    account: account ?? "",
+    code,
+    count,
+  }));
+  const data = { ...health, address, ...look.status, refusals };
+  await terminal.answer(args, data, `${linesOf(look).join("\n")}\n`);
+  return health.healthy ? 0 : 1;
+}
+
+const top: Command = {
+  summary: "the running gateway live, until q is pressed; plain text once where it is piped",
+  example: "top --config gateway.json",
+  options: { once: { meaning: "print once, as plain text, and end" } },
+  stopsBySignal: true,
+  run: runTop,
+};
+
+/** Milliseconds between two looks. */
+const STEP_MS = 1_000;
+const END_KEYS = ["q", "Q", "\u0003"];
+
+async function runTop(args: CommandArguments, terminal: Terminal): Promise<void> {
+  const client = createAdminClient(await loadForAdmin(args, terminal));
+  if (terminal.stdout.isTTY && args.values["once"] === undefined) {
+    await showLive(client, terminal);
+    return;
+  }
+  const lines = [titleOf(client), ...linesOf(await lookAt(client))];
+  await terminal.print(`${lines.join("\n")}\n`);
+}
+
+const titleOf = ({ address }: AdminClient): string => `chat-gateway at ${address}`;
+
+/** Resolves when a key or `terminal.stopped` ends it. */
+async function showLive(client: AdminClient, terminal: Terminal): Promise<void> {
+  const end = new AbortController();
+  const signal = AbortSignal.any([end.signal, terminal.stopped]);
+  const screen = openScreen(terminal.stdout, terminal.stdin?.(), (key) => {
+    if (END_KEYS.includes(key)) end.abort();
+  });
+  try {
+    while (!signal.aborted) {
+      const lines = await lookAt(client).then(linesOf, (error: Error) => [error.message]);
+      screen.show([titleOf(client), ...lines, "", "q: end"]);
+      await sleep(STEP_MS, undefined, { signal }).catch(() => undefined);
+    }
+  } finally {
+    screen.close();
+  }
+}

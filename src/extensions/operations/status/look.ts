@@ -1,45 +1,54 @@
-// A snapshot of a running gateway: its status and its metrics.
+// A look at a running gateway: its status, and what it has done in the last 15 minutes.
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import type { Status } from "../../scale/installation/index.ts";
 import type { AdminClient } from "./admin-client.ts";
-import { samplesIn, type Sample } from "./metrics-text.ts";
-
-export interface AccountUse {
-  /** The account's name. Only accounts that have a key are listed. */
-  readonly account: string;
-  /** Requests per minute; null: unlimited. */
-  readonly rpm: number | null;
-  /** Requests of the last 60 seconds. */
-  readonly used: number;
-}
 
 /** What GET /status says. */
 export interface ShownStatus extends Status {
-  /** With what each account has used of its limit. */
-  readonly limits: Status["limits"] & { readonly accounts: readonly AccountUse[] };
+  readonly limits: Status["limits"] & {
+    /**
+     * Those that have a key. `rpm`: requests per minute; null: unlimited. `used`: the requests of
+     * the last 60 seconds.
+     */
+    readonly accounts: readonly {
+      readonly account: string;
+      readonly rpm: number | null;
+      readonly used: number;
+    }[];
+  };
 }
 
-export interface Snapshot {
-  /** When it was taken, in milliseconds of the monotonic clock. */
-  readonly at: number;
-  /** What GET /status answered. */
+/** Figures by their names. */
+type Row = Readonly<Record<string, number>>;
+
+/** What GET /history says, as far as it is shown. */
+export interface ShownHistory {
+  /** Of 10 seconds each, the oldest first; null: nothing is known. `seconds`: those of them. */
+  readonly bins: readonly (Row | null)[];
+  /** Requests by outcome. Times to the first token are in seconds; null: there was none. */
+  readonly total: Row & { readonly first_token: Readonly<Record<"p50" | "p95", number | null>> };
+  readonly accounts: readonly Row[];
+  readonly models: readonly ({ readonly model: string } & Omit<Row, "model">)[];
+  /** The commonest first. `account` null: there was no valid key. */
+  readonly refusals: readonly {
+    readonly account: string | null;
+    readonly code: string;
+    readonly count: number;
+  }[];
+}
+
+export interface Look {
   readonly status: ShownStatus;
-  /** What GET /metrics answered. Empty: there are no metrics. */
-  readonly samples: readonly Sample[];
+  /** Undefined: the gateway has no history. */
+  readonly history: ShownHistory | undefined;
 }
 
 /** Rejects with an Error that says for the operator why there is no status. */
-export async function statusOf(client: AdminClient): Promise<ShownStatus> {
+export async function lookAt(client: AdminClient): Promise<Look> {
   const status = parseJson(await client.get("/status"));
   const { models, limits } = asObject(status);
   if (!Array.isArray(models) || !Array.isArray(asObject(limits)["accounts"]))
     throw new Error(`what answers at ${client.address} is no chat-gateway`);
-  return status as ShownStatus;
-}
-
-/** Rejects as statusOf. Without metrics nothing was counted. */
-export async function lookAt(client: AdminClient): Promise<Snapshot> {
-  const status = await statusOf(client);
-  const text = await client.get("/metrics").catch(() => "");
-  return { at: performance.now(), status, samples: samplesIn(text) };
+  const history = await client.get("/history?range=15m").then(parseJson, () => undefined);
+  return { status: status as ShownStatus, history: history as ShownHistory | undefined };
 }

@@ -2,30 +2,8 @@
 import type { Readable, Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
 
-/** In characters and lines. */
-export interface ScreenSize {
-  /** Characters of a line. */
-  readonly columns: number;
-  /** Lines. */
-  readonly rows: number;
-}
-
-export interface Screen {
-  /** At this moment. 80 by 24 if the terminal does not say. */
-  size(): ScreenSize;
-  /** Takes the screen over until it is closed. Its earlier content comes back then. */
-  open(events: ScreenEvents): OpenScreen;
-}
-
-export interface ScreenEvents {
-  /** A key was pressed: its character. Control and C together are "\u0003". */
-  key(character: string): void;
-  /** The screen has another size. */
-  resized(): void;
-}
-
 export interface OpenScreen {
-  /** Replaces what is shown. Lines beyond the screen's size are cut. */
+  /** Replaces what is shown, also when the size changes. Lines beyond the size are cut. */
   show(lines: readonly string[]): void;
   /** Brings back what was on the screen before. Keys are not heard any more. */
   close(): void;
@@ -38,54 +16,47 @@ const HOME = "\u001b[H";
 const CLEAR_LINE = "\u001b[K";
 const CLEAR_BELOW = "\u001b[J";
 
-/** The size that most terminals have at least, for one that does not state its own. */
-const USUAL: ScreenSize = { columns: 80, rows: 24 };
-
-/** Undefined: the output is no terminal. Without an input no keys are heard. */
-export function createScreen(stdout: Writable, stdin?: () => Readable): Screen | undefined {
+/**
+ * Takes the screen over until it is closed. `key` is called with the character of each key; control
+ * and C together are "\u0003". Without an input no keys are heard.
+ */
+export function openScreen(
+  stdout: Writable,
+  stdin: Readable | undefined,
+  key: (character: string) => void,
+): OpenScreen {
   const output = stdout as Partial<WriteStream> & Writable;
-  if (output.isTTY !== true) return undefined;
-  const size = (): ScreenSize => ({
-    columns: output.columns || USUAL.columns,
-    rows: output.rows || USUAL.rows,
-  });
-  return {
-    size,
-    open({ key, resized }) {
-      const stopListening = listen(stdin?.() as Partial<ReadStream> & Readable, key);
-      output.on("resize", resized);
-      output.write(ENTER);
-      return {
-        show(lines) {
-          const { columns, rows } = size();
-          const shown = lines.slice(0, rows).map((line) => line.slice(0, columns) + CLEAR_LINE);
-          output.write(`${HOME}${shown.join("\r\n")}${CLEAR_BELOW}`);
-        },
-        close() {
-          output.write(LEAVE);
-          output.removeListener("resize", resized);
-          stopListening();
-        },
-      };
-    },
-  };
-}
+  const input = stdin as (Partial<ReadStream> & Readable) | undefined;
+  const isHeard = input?.isTTY === true;
+  let shown: readonly string[] = [];
 
-/** Calls `key` for each key until the function that it returns is called. */
-function listen(
-  input: (Partial<ReadStream> & Readable) | undefined,
-  key: ScreenEvents["key"],
-): () => void {
-  if (input?.isTTY !== true) return () => undefined;
-  const heard = (bytes: Buffer | string): void => {
+  function draw(): void {
+    // The size that most terminals have at least, for one that does not state its own.
+    const { columns, rows } = { columns: output.columns || 80, rows: output.rows || 24 };
+    const lines = shown.slice(0, rows).map((line) => line.slice(0, columns) + CLEAR_LINE);
+    output.write(`${HOME}${lines.join("\r\n")}${CLEAR_BELOW}`);
+  }
+  function heard(bytes: Buffer | string): void {
     for (const character of String(bytes)) key(character);
-  };
-  input.setRawMode?.(true);
-  input.on("data", heard);
-  input.resume();
-  return () => {
-    input.setRawMode?.(false);
-    input.removeListener("data", heard);
-    input.pause();
+  }
+
+  output.on("resize", draw);
+  output.write(ENTER);
+  if (isHeard) {
+    input.setRawMode?.(true);
+    input.on("data", heard).resume();
+  }
+  return {
+    show(lines) {
+      shown = lines;
+      draw();
+    },
+    close() {
+      output.write(LEAVE);
+      output.removeListener("resize", draw);
+      if (!isHeard) return;
+      input.setRawMode?.(false);
+      input.removeListener("data", heard).pause();
+    },
   };
 }

@@ -31,15 +31,12 @@ export interface Span {
   readonly endedAt: number;
   /** By the names of OpenTelemetry's conventions where these have one. */
   readonly attributes: Values;
-  /** Milliseconds since 1970; between its start and its end. Undefined: it has no such event. */
+  /** Milliseconds since 1970. Undefined: it has no such event. */
   readonly firstTokenAt?: number | undefined;
   /** It failed. A request that was refused for its client's mistake did not. */
   readonly isError: boolean;
 }
 
-/** Whether the parent is remote is known, and is. */
-const HAS_IS_REMOTE = 0x100;
-const IS_REMOTE = 0x200;
 const STATUS_ERROR = 2;
 
 /** Nanoseconds of milliseconds, exact to the microsecond. */
@@ -64,20 +61,23 @@ function keyValues(values: Values): object[] {
 
 /** A span as JSON. */
 export function spanText(span: Span): string {
-  const { context, parentId, firstTokenAt } = span;
-  const remote = span.kind === SERVER && parentId !== undefined ? IS_REMOTE : 0;
-  const events =
-    firstTokenAt === undefined ? [] : [{ name: "first_token", timeUnixNano: nanos(firstTokenAt) }];
+  const { context, parentId, startedAt, endedAt, firstTokenAt } = span;
+  const events = [];
+  if (firstTokenAt !== undefined) {
+    // It is known to the millisecond, and an event lies within its span.
+    const time = Math.min(endedAt, Math.max(startedAt, firstTokenAt));
+    events.push({ name: "first_token", timeUnixNano: nanos(time) });
+  }
   return JSON.stringify({
     traceId: context.traceId,
     spanId: span.spanId,
     traceState: context.state || undefined,
     parentSpanId: parentId,
-    flags: context.flags | HAS_IS_REMOTE | remote,
+    flags: context.flags,
     name: clean(span.name),
     kind: span.kind,
-    startTimeUnixNano: nanos(span.startedAt),
-    endTimeUnixNano: nanos(Math.max(span.startedAt, span.endedAt)),
+    startTimeUnixNano: nanos(startedAt),
+    endTimeUnixNano: nanos(endedAt),
     attributes: keyValues(span.attributes),
     events,
     status: span.isError ? { code: STATUS_ERROR } : {},

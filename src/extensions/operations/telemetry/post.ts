@@ -1,16 +1,11 @@
 // One batch over HTTP: POST /v1/traces, and what the collector's answer means.
-import type { Clock } from "../../../core/clock.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import type { SpanSender, SendResult } from "./exporter.ts";
 import type { CollectorSettings } from "./settings.ts";
 
-/** Appended to the endpoint, as the protocol says. */
-export const PATH = "/v1/traces";
-
 /** Answers after which the same batch may be sent again. */
 const RETRYABLE = [429, 502, 503, 504];
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 /** An answer is a few words; more of it is not read. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
@@ -18,35 +13,34 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 export function createSend(
   { endpoint, headers }: CollectorSettings,
   envelope: (spans: readonly string[]) => string,
-  clock: Clock,
 ): SpanSender {
   const allHeaders = { ...Object.fromEntries(headers), "content-type": "application/json" };
   return async (spans, signal) => {
     try {
-      const response = await fetch(endpoint + PATH, {
+      const response = await fetch(`${endpoint}/v1/traces`, {
         method: "POST",
         headers: allHeaders,
         body: envelope(spans),
         redirect: "manual", // it would carry the headers to another address
         signal,
       });
-      return resultOf(response, await textOf(response), clock.now());
+      const pieces = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : [];
+      return resultOf(response, Buffer.concat(pieces).toString());
     } catch (error) {
-      return { kind: "later", detail: failureText(error, signal) };
+      return { rejected: Infinity, detail: failureText(error, signal), isTemporary: true };
     }
   };
 }
 
-async function textOf({ body }: Response): Promise<string> {
-  if (!body) return "";
-  return Buffer.concat(await readAll(body, MAX_ANSWER_BYTES)).toString();
-}
-
-function resultOf({ status, headers }: Response, text: string, now: number): SendResult {
-  if (status >= 200 && status < 300) return { kind: "sent", rejected: rejectedIn(text) };
-  const detail = `the collector answered with status ${status}`;
-  if (!RETRYABLE.includes(status)) return { kind: "refused", detail };
-  return { kind: "later", detail, afterMs: retryAfterMs(headers.get("retry-after"), now) };
+function resultOf({ status, headers, ok }: Response, text: string): SendResult {
+  if (ok) return { rejected: rejectedIn(text), detail: "the collector rejected them" };
+  const seconds = /^\d{1,9}$/.exec(headers.get("retry-after") ?? "")?.[0];
+  return {
+    rejected: Infinity,
+    detail: `the collector answered with status ${status}`,
+    isTemporary: RETRYABLE.includes(status),
+    afterMs: seconds === undefined ? undefined : Number(seconds) * 1_000,
+  };
 }
 
 /** Of a partial success: how many spans the collector has not taken. A number or its digits. */
@@ -54,14 +48,6 @@ function rejectedIn(text: string): number {
   const { rejectedSpans } = asObject(asObject(parseJson(text))["partialSuccess"]);
   const rejected = Number(rejectedSpans ?? 0);
   return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
-}
-
-/** Retry-After, in seconds or as an HTTP date. Undefined if it is neither. */
-export function retryAfterMs(text: string | null, now: number): number | undefined {
-  if (text === null) return undefined;
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
-  const date = HTTP_DATE.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
 /** Why there is no answer. The address is not repeated. */

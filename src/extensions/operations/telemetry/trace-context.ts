@@ -24,9 +24,8 @@ const ZEROS = /^0+$/;
 
 /** Members of a tracestate. */
 const MAX_MEMBERS = 32;
-const KEY = /^[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13}$|^[a-z][a-z0-9_\-*/]{0,255}$/;
-/** Printable ASCII without comma and equals sign; no blank at the end. */
-const VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
+/** A key, and a value of printable ASCII without comma and equals sign. */
+const MEMBER = /^([a-z0-9][a-z0-9_\-*/@]{0,255})=[ -+\--<>-~]{1,256}$/;
 
 export const isSampled = ({ flags }: TraceContext): boolean => (flags & SAMPLED) === SAMPLED;
 
@@ -53,18 +52,13 @@ export function readContext(headers: IncomingHttpHeaders): TraceContext | undefi
   return { traceId, parentId, flags: Number.parseInt(flags, 16) & KNOWN_FLAGS, state };
 }
 
-/** The list as it came, or the empty string if it is not valid. */
+/** The list as it came, without blanks around its members; empty if it is not valid. */
 function validState(text: string): string {
-  const members = text.split(",").map((member) => member.replace(/^[ \t]+|[ \t]+$/g, ""));
+  const members = text.split(",").map((member) => member.trim());
   const filled = members.filter((member) => member !== "");
-  if (filled.length > MAX_MEMBERS || !filled.every(isMember)) return "";
-  const keys = new Set(filled.map((member) => member.slice(0, member.indexOf("="))));
-  return keys.size === filled.length ? filled.join(",") : "";
-}
-
-function isMember(member: string): boolean {
-  const at = member.indexOf("=");
-  return at > 0 && KEY.test(member.slice(0, at)) && VALUE.test(member.slice(at + 1));
+  const keys = new Set(filled.map((member) => MEMBER.exec(member)?.[1]));
+  const isValid = filled.length <= MAX_MEMBERS && keys.size === filled.length;
+  return isValid && !keys.has(undefined) ? filled.join(",") : "";
 }
 
 /** The headers for a provider, whose parent is the span with this id. */

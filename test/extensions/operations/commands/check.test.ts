@@ -45,6 +45,9 @@ function faults(over: object): string[] {
   }
 }
 
+/** Without its undefined members. */
+const defined = (json: object): object => JSON.parse(JSON.stringify(json));
+
 /** A configuration in a file of its own; its data_dir is not made. */
 function written(over: object = {}): { file: string; data: string } {
   const dir = folder();
@@ -110,38 +113,25 @@ describe("base_url", () => {
 });
 
 describe("the two listeners", () => {
-  const ports = (host: string, adminHost: string, port = 9000, adminPort = 9000) =>
-    faults({
-      server: { host, port },
-      admin: { host: adminHost, port: adminPort, ...(adminHost.includes(".0.") ? BEYOND : {}) },
-    });
   const BEYOND = { password: "p", tls: { cert_file: "c", key_file: "k" } };
-
-  it("cannot have one port on the same host", () => {
-    for (const [host, adminHost] of [
-      ["127.0.0.1", "127.0.0.1"],
-      ["0.0.0.0", "127.0.0.1"],
-      ["::", "127.0.0.1"],
-      ["127.0.0.1", "0.0.0.0"],
-      ["localhost", "127.0.0.1"],
-      ["::1", "localhost"],
-    ] as const)
-      assert.deepEqual(
-        ports(host, adminHost),
-        ["admin.port: is server.port too, on the same host"],
-        `${host} and ${adminHost}`,
-      );
-  });
-
-  it("can have one port on different hosts, and any free port each", () => {
-    assert.deepEqual(ports("127.0.0.2", "127.0.0.1"), []);
-    assert.deepEqual(ports("0.0.0.0", "::1"), []);
-    assert.deepEqual(ports("127.0.0.1", "127.0.0.1", 0, 0), []);
-    assert.deepEqual(ports("127.0.0.1", "127.0.0.1", 9000, 9001), []);
-  });
-
-  it("have defaults that are compared too", () =>
-    assert.deepEqual(faults({ server: { port: 8081 }, admin: {} }).length, 1));
+  for (const [host, port, adminHost, adminPort, isShared] of [
+    ["127.0.0.1", 9000, "127.0.0.1", 9000, true],
+    ["0.0.0.0", 9000, "127.0.0.1", 9000, true],
+    ["::", 9000, "127.0.0.1", 9000, true],
+    ["127.0.0.1", 9000, "0.0.0.0", 9000, true],
+    ["localhost", 9000, "127.0.0.1", 9000, true],
+    ["::1", 9000, "localhost", 9000, true],
+    [undefined, 8081, undefined, undefined, true],
+    ["127.0.0.2", 9000, "127.0.0.1", 9000, false],
+    ["0.0.0.0", 9000, "::1", 9000, false],
+    ["127.0.0.1", 0, "127.0.0.1", 0, false],
+    ["127.0.0.1", 9000, "127.0.0.1", 9001, false],
+  ] as const)
+    it(`${isShared ? "cannot" : "can"} be ${host}:${port} and ${adminHost}:${adminPort}`, () => {
+      const admin = { host: adminHost, port: adminPort, ...(adminHost === "0.0.0.0" && BEYOND) };
+      const expected = isShared ? ["admin.port: is server.port too, on the same host"] : [];
+      assert.deepEqual(faults(defined({ server: { host, port }, admin })), expected);
+    });
 });
 
 describe("a member that stands twice", () => {
@@ -196,28 +186,46 @@ const NOBODY = { uid: 65_534, gid: 65_534 };
 const canActAs = (user: typeof NOBODY): boolean =>
   process.getuid?.() === 0 && spawnSync(process.execPath, ["--version"], user).status === 0;
 
-describe("a data_dir that cannot be made", () => {
+/** `check` and `serve` end with exit 1 and this line. */
+async function assertFault(t: TestContext, file: string, fault: string | RegExp): Promise<void> {
+  for (const command of ["check", "serve"]) {
+    const { code, stdout, stderr } = await outcome(t, command, file);
+    assert.deepEqual([code, stdout, lines(stderr).length], [1, "", 1]);
+    if (typeof fault === "string") assert.equal(stderr, `chat-gateway: data_dir: ${fault}\n`);
+    else assert.match(stderr, fault);
+  }
+}
+
+describe("a data_dir that cannot be made is told by check and by serve, exit 1", () => {
   for (const [what, obstacle, path] of [
     ["a file in its place", "data", "data"],
     ["a file in the place of a folder above it", "above", "above/there/data"],
     ["a file in the place of its spend folder", "data/spend", "data"],
-  ] as const) {
-    it(`(${what}) is told by check and by serve, exit 1`, async (t) => {
+  ] as const)
+    it(what, async (t) => {
       const dir = folder();
       if (obstacle.includes("/")) mkdirSync(join(dir, "data"));
       writeFileSync(join(dir, obstacle), "in the way");
       const { file } = written({ data_dir: join(dir, path) });
-      for (const command of ["check", "serve"]) {
-        const { code, stdout, stderr } = await outcome(t, command, file);
-        assert.deepEqual(
-          [code, stdout, stderr],
-          [1, "", `chat-gateway: data_dir: ${join(dir, obstacle)} is not a folder\n`],
-        );
-      }
+      await assertFault(t, file, `${join(dir, obstacle)} is not a folder`);
     });
-  }
 
-  it("(no permission) is told by check and by serve, exit 1", {
+  for (const path of ["link", "link/data"])
+    it(`a link to nothing: ${path}`, async (t) => {
+      const link = join(folder(), "link");
+      symlinkSync(`${link}-unmounted`, link);
+      const { file } = written({ data_dir: link + path.slice("link".length) });
+      await assertFault(t, file, `${link} is a link to something that is not there`);
+    });
+
+  const skip = !existsSync("/proc/self") && "this takes Linux's /proc";
+  for (const path of ["/proc/nope", "/proc/nope/data"])
+    it(`where the system itself makes the folders: ${path}`, { skip }, async (t) => {
+      const { file } = written({ data_dir: path });
+      await assertFault(t, file, /data_dir: cannot be made in \/proc: E[A-Z]+\n$/);
+    });
+
+  it("no permission", {
     skip:
       !canActAs(NOBODY) &&
       "this takes root, to become another user, who must be able to run this Node",
@@ -290,15 +298,11 @@ describe("certificates", () => {
   });
 });
 
-describe("aliases", () => {
-  it("may be absent", async () => {
-    const { file } = written();
-    const json = { providers: { d: { dialect: "demo" } }, models: { m: { provider: "d" } } };
-    writeFileSync(file, JSON.stringify(json));
-    const { code, stdout } = await runHere(["check", "--json", "--config", file]);
-    assert.deepEqual([code, JSON.parse(stdout).aliases], [0, 0]);
-  });
-});
+it("aliases may be absent", () =>
+  assert.deepEqual(
+    faults({ providers: { d: { dialect: "demo" } }, models: { m: { provider: "d" } } }),
+    [],
+  ));
 
 describe("warnings", () => {
   it("are given of deadlines of a model and an alias that total_ms ends before", async () => {
@@ -323,21 +327,18 @@ describe("warnings", () => {
   it("are lines on stderr and a list with --json; exit 0", async () => {
     const { file } = written({
       accounts: { quiet: { rpm: 1 }, demo: {} },
-      timeouts: { connect_ms: 9_000, first_token_ms: 8_000, idle_ms: 70_000, total_ms: 7_000 },
+      timeouts: { first_token_ms: 8_000, idle_ms: 70_000, total_ms: 7_000 },
       providers: {
         demo: { dialect: "demo" },
-        proxied: { vendor: "openai", base_url: "http://127.0.0.1:9/v1" },
         hasty: { dialect: "demo", timeouts: { total_ms: 75_000, first_token_ms: 80_000 } },
       },
       aliases: { thinkers: { policy: "reasoning" }, empty: { policy: "value" } },
     });
     const expected = [
-      ["providers.proxied", /^has no api_key: OpenAI answers nobody without one/],
       [
         "aliases.empty",
         /^falls back as far as demo-reasoner, which scores less than half of demo-chat: max_price/,
       ],
-      ["timeouts.connect_ms", /^is 9000, longer than first_token_ms, which is 8000$/],
       ["timeouts.first_token_ms", /^is 8000, longer than total_ms, which is 7000$/],
       ["timeouts.idle_ms", /^is 70000, longer than total_ms, which is 7000$/],
       ["providers.hasty.timeouts.first_token_ms", /^is 80000, longer than total_ms, .* 75000$/],

@@ -6,7 +6,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { assertOneLine, ended, lines, run } from "../../../support/command.ts";
 import { folder, replace } from "../../../support/folder.ts";
 import { demo, merge } from "../../../support/gateway.ts";
@@ -69,208 +69,114 @@ describe("the sources", () => {
   });
 });
 
-describe("arguments", { concurrency: 4 }, () => {
-  it("that are wrong end the process with exit 2, and one line on stderr", async (t) => {
+describe("a process", () => {
+  it("with wrong arguments ends with exit 2, and one line on stderr", async (t) => {
     const end = await ended(t, ["frobnicate"]);
     assertOneLine(end, /no command 'frobnicate'/);
     assert.equal(end.code, 2);
   });
 
-  for (const [args, words] of [
-    [["frobnicate"], /no command 'frobnicate'; commands: serve, init, check/],
-    [["toString"], /no command 'toString'/],
-    [["serve", "now"], /unexpected argument 'now'/],
-    [["--colour"], /--colour/],
-    [["serve", "--json"], /Unknown option '--json'/],
-    [["--port"], /--port/],
-    [["--port", "http"], /--port must be a number from 0 to 65535/],
-    [["--port", "-1"], /--port/],
-    [["--port", "65536"], /--port must be a number from 0 to 65535/],
-  ] as const) {
-    it(`${args.join(" ")}: one line, exit 2`, async () => {
-      const end = await runHere(args);
-      assertOneLine(end, words);
-      assert.equal(end.code, 2);
-    });
-  }
-
-  for (const args of [["--help"], ["help"]]) {
-    it(`${args.join(" ")}: the usage on stdout, exit 0`, async () => {
-      const { code, stdout, stderr } = await runHere(args);
-      assert.deepEqual([code, stderr], [0, ""]);
-      for (const word of [
-        "serve [--config FILE] [--host H] [--port N]",
-        "check [--config FILE]",
-        "gateway.json",
-      ])
-        assert.ok(stdout.includes(word), stdout);
-    });
-  }
+  it("finds ./gateway.json, and looks its secrets up in the environment; else it has the demo", async (t) => {
+    const cwd = folder();
+    const keys = [{ account: "a", key: "$A_KEY" }];
+    const none = await ended(t, ["check"], { cwd });
+    writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo({ keys })));
+    const unset = await ended(t, ["check"], { cwd });
+    const set = await ended(t, ["check"], { cwd, env: { A_KEY: "CANARY" } });
+    const valid = "is valid: 2 models, 2 aliases, 1 keys\n";
+    const missing = "chat-gateway: keys[0].key: the environment variable A_KEY is not set\n";
+    assert.deepEqual(
+      [none, unset, set].map(({ code, stdout, stderr }) => [code, stdout, stderr]),
+      [
+        [0, `the demo configuration ${valid}`, ""],
+        [1, "", missing],
+        [0, `gateway.json ${valid}`, ""],
+      ],
+    );
+  });
 });
 
-describe("check", { concurrency: 4 }, () => {
-  it("a good file: one line that counts, exit 0", async () => {
+describe("check", () => {
+  const report = { models: 2, aliases: 2, keys: 1, warnings: [] };
+
+  it("a good file: one line that counts, exit 0, also for programs", async () => {
     const file = configFile();
+    const people = await runHere(["check", "--config", file]);
+    const valid = `${file} is valid: 2 models, 2 aliases, 1 keys\n`;
+    assert.deepEqual([people.code, people.stdout, people.stderr], [0, valid, ""]);
+    const programs = await runHere(["check", "--json", "--config", file]);
+    assert.deepEqual([programs.code, programs.stderr], [0, ""]);
+    assert.deepEqual(JSON.parse(programs.stdout), { ok: true, source: file, ...report });
+    const ofDemo = await runHere(["check", "--json"]);
+    assert.deepEqual(JSON.parse(ofDemo.stdout), { ok: true, source: null, ...report });
+  });
+
+  it("faults: each with its path, on a line of its own, or on stdout for programs; exit 1", async () => {
+    const file = configFile({
+      server: { port: "x", prot: 1 },
+      limits: { rpm: -1 },
+      keys: [{ account: "a", sha256: "CANARY" }],
+    });
+    const paths = ["server.port", "server.prot", "keys[0].sha256", "limits.rpm"];
     const { code, stdout, stderr } = await runHere(["check", "--config", file]);
-    assert.deepEqual(
-      [code, stdout, stderr],
-      [0, `${file} is valid: 2 models, 2 aliases, 1 keys\n`, ""],
-    );
-  });
-
-  it("a good file, for programs", async () => {
-    const file = configFile();
-    const { code, stdout, stderr } = await runHere(["check", "--json", "--config", file]);
-    assert.deepEqual([code, stderr], [0, ""]);
-    assert.deepEqual(JSON.parse(stdout), {
-      ok: true,
-      source: file,
-      models: 2,
-      aliases: 2,
-      keys: 1,
-      warnings: [],
-    });
-  });
-
-  it("no file: the demo", async (t) => {
-    const { code, stdout } = await ended(t, ["check", "--json"]);
-    assert.equal(code, 0);
-    assert.deepEqual(JSON.parse(stdout), {
-      ok: true,
-      source: null,
-      models: 2,
-      aliases: 2,
-      keys: 1,
-      warnings: [],
-    });
-  });
-
-  it("./gateway.json is found, and its secrets are looked up in the environment", async (t) => {
-    const cwd = folder();
-    writeFileSync(
-      join(cwd, "gateway.json"),
-      JSON.stringify(demo({ keys: [{ account: "a", key: "$A_KEY" }] })),
-    );
-    const unset = await ended(t, ["check"], { cwd });
-    assert.deepEqual(
-      [unset.code, unset.stdout, unset.stderr],
-      [1, "", "chat-gateway: keys[0].key: the environment variable A_KEY is not set\n"],
-    );
-    const set = await ended(t, ["check"], { cwd, env: { A_KEY: "CANARY" } });
-    assert.deepEqual(
-      [set.code, set.stdout, set.stderr],
-      [0, "gateway.json is valid: 2 models, 2 aliases, 1 keys\n", ""],
-    );
-  });
-
-  const faulty = {
-    server: { port: "x", prot: 1 },
-    limits: { rpm: -1 },
-    keys: [{ account: "a", sha256: "CANARY" }],
-  };
-  const paths = ["server.port", "server.prot", "keys[0].sha256", "limits.rpm"];
-
-  it("faults: each on a line of its own with its path, exit 1", async () => {
-    const { code, stdout, stderr } = await runHere(["check", "--config", configFile(faulty)]);
     assert.deepEqual([code, stdout], [1, ""]);
     const found = lines(stderr).map((line) => /^chat-gateway: (\S+): \S/.exec(line)?.[1]);
     assert.deepEqual(found, paths);
-    assert.doesNotMatch(stderr, /CANARY/);
-  });
-
-  it("faults, for programs: on stdout, exit 1", async () => {
-    const { code, stdout, stderr } = await runHere([
-      "check",
-      "--json",
-      "--config",
-      configFile(faulty),
-    ]);
-    assert.deepEqual([code, stderr], [1, ""]);
-    const report = JSON.parse(stdout) as {
+    const programs = await runHere(["check", "--json", "--config", file]);
+    assert.deepEqual([programs.code, programs.stderr], [1, ""]);
+    const { ok, faults } = JSON.parse(programs.stdout) as {
       ok: boolean;
       faults: { path: string; message: string }[];
     };
-    assert.equal(report.ok, false);
-    assert.deepEqual(
-      report.faults.map(({ path }) => path),
-      paths,
-    );
-    assert.ok(report.faults.every(({ message }) => message !== ""));
-    assert.doesNotMatch(stdout, /CANARY/);
+    assert.deepEqual([ok, faults.map(({ path }) => path)], [false, paths]);
+    assert.ok(faults.every(({ message }) => message !== ""));
+    assert.doesNotMatch(stderr + programs.stdout, /CANARY/);
   });
 
-  const broken = "broken.json is not JSON: the fault is at line 3, column 3";
-  for (const [args, stdout, stderr] of [
-    [["--config", "nowhere.json"], "", "chat-gateway: cannot read nowhere.json: ENOENT\n"],
-    [["--config", "broken.json"], "", `chat-gateway: ${broken}\n`],
-    [
-      ["--config", "broken.json", "--json"],
-      `{"ok":false,"faults":[{"path":"","message":"${broken}"}]}\n`,
-      "",
-    ],
-  ] as const) {
-    it(`${args.join(" ")}: a file that is missing, or no JSON: exit 1`, async (t) => {
-      const cwd = folder();
-      writeFileSync(join(cwd, "broken.json"), '{\n  "api_key": "CANARY"\n  "x": 1\n}');
-      assert.deepEqual(await ended(t, ["check", ...args], { cwd }), {
-        code: 1,
-        signal: null,
-        stdout,
-        stderr,
-      });
-    });
-  }
+  it("a file that is missing, or no JSON: exit 1", async () => {
+    const file = join(folder(), "broken.json");
+    writeFileSync(file, '{\n  "api_key": "CANARY"\n  "x": 1\n}');
+    const broken = `${file} is not JSON: the fault is at line 3, column 3`;
+    const faults = [{ path: "", message: broken }];
+    for (const [args, stdout, stderr] of [
+      [["--config", "nowhere.json"], "", "chat-gateway: cannot read nowhere.json: ENOENT\n"],
+      [["--config", file], "", `chat-gateway: ${broken}\n`],
+      [["--config", file, "--json"], `${JSON.stringify({ ok: false, faults })}\n`, ""],
+    ] as const) {
+      const end = await runHere(["check", ...args]);
+      assert.deepEqual([end.code, end.stdout, end.stderr], [1, stdout, stderr]);
+    }
+  });
 });
 
-describe("serve that cannot", { concurrency: 4 }, () => {
-  it("with a port in use: one line, exit 1", async (t) => {
+describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 }, () => {
+  const tls = { cert_file: "nowhere.pem", key_file: "nowhere.pem" };
+  const foreign = { server: { host: "192.0.2.1" }, keys: [{ account: "a", key: "k" }] };
+  for (const [situation, args, ...words] of [
+    ["the demo on an open address", ["--host", "0.0.0.0"], /server\.host: must be a loopback/],
+    ["a faulty file", ["--config", configFile({ server: { drain_ms: -1 } })], /server\.drain_ms: /],
+    ["a file that is missing", ["--config", "nowhere.json"], /cannot read nowhere\.json: ENOENT/],
+    [
+      "certificate and key that are missing",
+      ["--config", configFile({ server: { tls } })],
+      /server\.tls\.cert_file: cannot be read: ENOENT$/,
+      /server\.tls\.key_file: cannot be read: ENOENT$/,
+    ],
+    ["a host that is not its own", ["--config", configFile(foreign)], /EADDRNOTAVAIL/],
+  ] as readonly (readonly [string, readonly string[], ...RegExp[]])[])
+    it(situation, async (t) => {
+      const { code, stdout, stderr } = await ended(t, args);
+      assert.deepEqual([code, stdout, lines(stderr).length], [1, "", words.length]);
+      for (const [at, word] of words.entries()) assert.match(lines(stderr)[at]!, word);
+    });
+
+  it("a port in use", async (t) => {
     const holder = createServer().listen(0, "127.0.0.1");
     await once(holder, "listening");
     t.after(() => holder.close());
     const { port } = holder.address() as AddressInfo;
     const end = await ended(t, ["serve", "--port", String(port)]);
     assertOneLine(end, new RegExp(`EADDRINUSE.*${port}`));
-    assert.equal(end.code, 1);
-  });
-
-  it("with the demo on an open address: one line, exit 1", async (t) => {
-    const end = await ended(t, ["serve", "--host", "0.0.0.0", "--port", "0"]);
-    assertOneLine(end, /server\.host: must be a loopback address/);
-    assert.equal(end.code, 1);
-  });
-
-  it("with a faulty file: its faults, exit 1", async (t) => {
-    const end = await ended(t, ["--config", configFile({ server: { drain_ms: -1 } })]);
-    assertOneLine(end, /server\.drain_ms: /);
-    assert.equal(end.code, 1);
-  });
-
-  it("with a file that is missing: one line, exit 1", async (t) => {
-    const end = await ended(t, ["--config", "nowhere.json"]);
-    assertOneLine(end, /cannot read nowhere\.json: ENOENT/);
-    assert.equal(end.code, 1);
-  });
-
-  it("with certificate and key that are missing: one line each, exit 1", async (t) => {
-    const end = await ended(t, [
-      "--config",
-      configFile({ server: { tls: { cert_file: "nowhere.pem", key_file: "nowhere.pem" } } }),
-    ]);
-    assert.deepEqual(
-      [end.stdout, ...lines(end.stderr)],
-      [
-        "",
-        "chat-gateway: server.tls.cert_file: cannot be read: ENOENT",
-        "chat-gateway: server.tls.key_file: cannot be read: ENOENT",
-      ],
-    );
-    assert.equal(end.code, 1);
-  });
-
-  it("with a host that is not its own: one line, exit 1", async (t) => {
-    const over = { server: { host: "192.0.2.1" }, keys: [{ account: "a", key: "k" }] };
-    const end = await ended(t, ["--config", configFile(over)]);
-    assertOneLine(end, /EADDRNOTAVAIL/);
     assert.equal(end.code, 1);
   });
 });
@@ -427,41 +333,29 @@ describe("reload", () => {
 });
 
 describe("explain", () => {
-  const file = () => {
-    const name = join(folder(), "some.json");
-    writeFileSync(
-      name,
-      JSON.stringify({
-        providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:1" } },
-        models: {
-          cheap: {
-            provider: "lab",
-            quality_score: 50,
-            price: { input_cache_miss: 0.4, output: 0.8 },
-            supports: ["tools"],
-            context_tokens: 8_000,
-          },
-          good: {
-            provider: "lab",
-            reasoning: true,
-            reasoning_score: 80,
-            quality_score: 90,
-            price: { input_cache_miss: 1, output: 1 },
-          },
-          odd: { provider: "lab", reasoning: true, supports: [] },
-        },
-        aliases: {
-          think: { policy: "reasoning" },
-          value: { policy: "value" },
-          mine: { models: ["odd", "cheap"], enabled: false },
-        },
-      }),
-    );
-    return name;
+  const written = (config: object): string => {
+    const file = join(folder(), "some.json");
+    writeFileSync(file, JSON.stringify(config));
+    return file;
   };
+  const price = (input_cache_miss: number, output: number) => ({ input_cache_miss, output });
+  const lab = { provider: "lab", quality_score: 50, price: price(0.4, 0.8) };
+  const config = written({
+    providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:1" } },
+    models: {
+      cheap: { ...lab, context_tokens: 8_000 },
+      good: { ...lab, reasoning: true, reasoning_score: 80, quality_score: 90, price: price(1, 1) },
+      odd: { provider: "lab", reasoning: true, supports: [] },
+    },
+    aliases: {
+      think: { policy: "reasoning" },
+      value: { policy: "value" },
+      mine: { models: ["odd", "cheap"], enabled: false },
+    },
+  });
 
   it("prints the candidates in order, why, and why the others are out", async () => {
-    const { code, stdout, stderr } = await runHere(["explain", "value", "--config", file()]);
+    const { code, stdout, stderr } = await runHere(["explain", "value", "--config", config]);
     assert.deepEqual([code, stderr], [0, ""]);
     assert.deepEqual(lines(stdout), [
       "value: the highest quality_score per blended price (3 parts input, 1 part output) first",
@@ -474,75 +368,71 @@ describe("explain", () => {
     ]);
   });
 
-  it("--json for programs; policies and lists", async () => {
-    const config = file();
-    const candidates = async (alias: string) => {
-      const explained = JSON.parse(
-        (await runHere(["explain", alias, "--json", "--config", config])).stdout,
-      );
-      return [
-        explained.policy,
-        explained.enabled,
-        ...explained.candidates.map(({ rank, model, why }: any) => [rank, model, why]),
-      ];
-    };
-    assert.deepEqual(await candidates("think"), [
-      "reasoning",
-      true,
+  for (const [alias, ...expected] of [
+    [
+      "think",
+      ["reasoning", true],
       [1, "good", "reasoning_score 80"],
       [2, "odd", "thinks, but has no reasoning_score"],
       [null, "cheap", "out: it does not think (reasoning is not true)"],
-    ]);
-    assert.deepEqual(await candidates("mine"), [
-      "list",
-      false,
+    ],
+    [
+      "mine",
+      ["list", false],
       [1, "odd", "number 1 of the alias's own list"],
       [2, "cheap", "number 2 of the alias's own list"],
-    ]);
-  });
+    ],
+  ] as const)
+    it(`${alias} --json, for programs`, async () => {
+      const { stdout } = await runHere(["explain", alias, "--json", "--config", config]);
+      const { policy, enabled, candidates } = JSON.parse(stdout);
+      const rows = candidates.map(({ rank, model, why }: any) => [rank, model, why]);
+      assert.deepEqual([[policy, enabled], ...rows], expected);
+    });
 
   it("an alias without a candidate: explain says what becomes of it, check warns", async () => {
-    const config = join(folder(), "none.json");
-    writeFileSync(
-      config,
-      JSON.stringify({
-        providers: { demo: { dialect: "demo" } },
-        models: { m: { provider: "demo" } },
-        aliases: { empty: { policy: "value" } },
-      }),
-    );
-    assert.match(
-      (await runHere(["explain", "empty", "--config", config])).stdout,
-      /No model is a candidate: every request gets 503/,
-    );
-    const checked = await runHere(["check", "--config", config]);
-    assert.deepEqual(
-      [checked.code, checked.stderr],
-      [
-        0,
-        "chat-gateway: warning: aliases.empty has no candidate: every request for it would get 503\n",
-      ],
-    );
+    const none = written({
+      providers: { demo: { dialect: "demo" } },
+      models: { m: { provider: "demo" } },
+      aliases: { empty: { policy: "value" } },
+    });
+    const { stdout } = await runHere(["explain", "empty", "--config", none]);
+    assert.match(stdout, /No model is a candidate: every request gets 503/);
+    const { code, stderr } = await runHere(["check", "--config", none]);
+    assert.deepEqual([code, lines(stderr).length], [0, 1]);
+    assert.match(stderr, /warning: aliases\.empty has no candidate: every request/);
   });
 
-  it("a name that is no alias: one line, exit 1; no name: exit 2", async () => {
-    const config = file();
-    const model = await runHere(["explain", "good", "--config", config]);
-    assert.deepEqual(
-      [model.code, model.stderr],
-      [
-        1,
-        "chat-gateway: 'good' is a model, and is served by itself or not at all; aliases: think, value, mine\n",
-      ],
-    );
-    assert.match(
-      (await runHere(["explain", "ghost", "--config", config])).stderr,
-      /'ghost' is not an alias here/,
-    );
-    const nothing = await runHere(["explain"]);
-    assert.deepEqual([nothing.code, nothing.stderr], [2, "chat-gateway: explain needs ALIAS\n"]);
-  });
+  for (const [name, words] of [
+    ["good", "is a model, and is served by itself or not at all; aliases: think, value, mine"],
+    ["ghost", "is not an alias here; aliases: think, value, mine"],
+  ] as const)
+    it(`${name}, which is no alias: one line, exit 1`, async () => {
+      const { code, stderr } = await runHere(["explain", name, "--config", config]);
+      assert.deepEqual([code, stderr], [1, `chat-gateway: '${name}' ${words}\n`]);
+    });
 });
+
+/** A gateway whose demo model takes its time, and a stream of which the first text has come. */
+async function streaming(t: TestContext, drain_ms: number, pace_ms: number) {
+  const file = configFile({ server: { drain_ms }, providers: { demo: { pace_ms } } });
+  const gw = run(t, ["--config", file]);
+  const address = await gw.address();
+  const reply = await ask(address, { stream: true });
+  await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+  return { gw, address, reply };
+}
+
+/** Resolves when no new connection is taken. */
+const untilClosed = (address: string): Promise<unknown> =>
+  until(
+    () =>
+      fetch(`${address}/healthz`).then(
+        () => false,
+        () => true,
+      ),
+    "new connections to be refused",
+  );
 
 describe("signals", { concurrency: 4 }, () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
@@ -560,20 +450,9 @@ describe("signals", { concurrency: 4 }, () => {
   }
 
   it("SIGTERM: a stream in flight is finished; no new connection is taken; then exit 0", async (t) => {
-    const gw = run(t, [
-      "--config",
-      configFile({ server: { drain_ms: 600_000 }, providers: { demo: { pace_ms: 10 } } }),
-    ]);
-    const address = await gw.address();
-    const reply = await ask(address, { stream: true });
-    await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+    const { gw, address, reply } = await streaming(t, 600_000, 10);
     gw.child.kill("SIGTERM");
-    const refused = async (): Promise<boolean> =>
-      fetch(`${address}/healthz`).then(
-        () => false,
-        () => true,
-      );
-    await until(refused, "new connections to be refused");
+    await untilClosed(address);
     assert.doesNotMatch(
       reply.text(),
       /\[DONE\]/,
@@ -592,13 +471,7 @@ describe("signals", { concurrency: 4 }, () => {
   });
 
   it("SIGTERM: at drain_ms a stream gets an error in its band and no [DONE]; then exit 0", async (t) => {
-    const gw = run(t, [
-      "--config",
-      configFile({ server: { drain_ms: 100 }, providers: { demo: { pace_ms: 10_000 } } }),
-    ]);
-    const address = await gw.address();
-    const reply = await ask(address, { stream: true });
-    await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+    const { gw, reply } = await streaming(t, 100, 10_000);
     gw.child.kill("SIGTERM");
     const text = await within(reply.whole, "the end of the stream");
     const last = lines(text).at(-1) ?? "";
@@ -648,20 +521,9 @@ describe("signals", { concurrency: 4 }, () => {
   });
 
   it("a second signal: exit at once", async (t) => {
-    const gw = run(t, [
-      "--config",
-      configFile({ server: { drain_ms: 600_000 }, providers: { demo: { pace_ms: 10_000 } } }),
-    ]);
-    const address = await gw.address();
-    const reply = await ask(address, { stream: true });
-    await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+    const { gw, address } = await streaming(t, 600_000, 10_000);
     gw.child.kill("SIGTERM");
-    const closed = async (): Promise<boolean> =>
-      fetch(`${address}/healthz`).then(
-        () => false,
-        () => true,
-      );
-    await until(closed, "the first signal to do something");
+    await untilClosed(address);
     assert.equal(gw.child.exitCode, null, "it is draining");
     gw.child.kill("SIGINT");
     const { code, signal } = await within(gw.ended, "the end after the second signal");

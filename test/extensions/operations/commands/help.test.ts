@@ -1,4 +1,4 @@
-// What `help` and `--version` print of the program itself.
+// What `help` and `--version` print of the program itself, and what it suggests for misspelt words.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -6,6 +6,7 @@ import { describe, it } from "node:test";
 import { readCommandLine } from "../../../../src/command-line/arguments.ts";
 import { serveCommand } from "../../../../src/program.ts";
 import { programSlots, type Command } from "../../../../src/command-line/command.ts";
+import { assertOneLine } from "../../../support/command.ts";
 import { installed } from "../../../support/config.ts";
 import { runHere } from "../../../support/run-here.ts";
 
@@ -14,64 +15,49 @@ const COMMANDS = new Map<string, Command>([
   ["serve", { ...serveCommand, run: doNothing }],
   ...installed.family(programSlots.command),
 ]);
-
 const TABLE = { names: [...COMMANDS.keys()], load: async () => COMMANDS };
 
-describe("--version", () => {
-  const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+const VERSION = `chat-gateway ${version} (Node ${process.versions.node}, `;
+const USAGE = [
+  "serve [--config FILE] [--host H] [--port N]",
+  "check [--config FILE]",
+  "gateway.json",
+];
+const KEYS_CREATE = [
+  /^keys create: make a key; it is shown this once\n\n {2}keys create \[--config FILE\] --acc/,
+  /^ {2}--account A +the account that pays for the key \(required\)$/m,
+  /^ {2}--models a,b +the models .* \(default: all\)$/m,
+  /^ {2}--json +print one line of JSON$/m,
+  /^ {2}--config FILE +the configuration \(default: \.\/gateway\.json /m,
+  /\nExample:\n\n {2}keys create --account acme .*\n$/,
+];
+const KEYS = [/^ {2}keys create [\s\S]*^ {2}keys list [\s\S]*^ {2}keys revoke /m];
 
-  for (const args of [["--version"], ["check", "--version"]]) {
-    it(`${args.join(" ")}: the version of package.json and that of Node, exit 0`, async () => {
+describe("what is printed on stdout, exit 0, by", () => {
+  for (const [args, expected] of [
+    [["--version"], [VERSION]],
+    [["check", "--version"], [VERSION]],
+    [["--help"], USAGE],
+    [["help"], USAGE],
+    [["help", "keys", "create"], KEYS_CREATE],
+    [["keys", "create", "--help"], KEYS_CREATE],
+    [["keys", "create", "-h"], KEYS_CREATE],
+    [["--help", "keys", "create"], KEYS_CREATE],
+    [["help", "keys"], KEYS],
+    [["keys", "--help"], KEYS],
+    [["help", "explain"], [/^ {2}ALIAS +an alias of the configuration \(required\)$/m]],
+  ] as readonly (readonly [readonly string[], readonly (string | RegExp)[]])[])
+    it(args.join(" "), async () => {
       const { code, stdout, stderr } = await runHere(args);
       assert.deepEqual([code, stderr], [0, ""]);
-      assert.ok(stdout.startsWith(`chat-gateway ${version} (Node ${process.versions.node}, `));
-      assert.equal(stdout.split("\n").length, 2);
+      for (const words of expected)
+        assert.ok(typeof words === "string" ? stdout.includes(words) : words.test(stdout), stdout);
     });
-  }
 });
 
-describe("help of one command", () => {
-  for (const args of [
-    ["help", "keys", "create"],
-    ["keys", "create", "--help"],
-    ["keys", "create", "-h"],
-    ["--help", "keys", "create"],
-  ]) {
-    it(`${args.join(" ")}: its form, its options with their defaults, an example`, async () => {
-      const { code, stdout, stderr } = await runHere(args);
-      assert.deepEqual([code, stderr], [0, ""]);
-      assert.match(
-        stdout,
-        /^keys create: make a key; it is shown this once\n\n {2}keys create \[--config FILE\] --acc/,
-      );
-      assert.match(stdout, /^ {2}--account A +the account that pays for the key \(required\)$/m);
-      assert.match(stdout, /^ {2}--models a,b +the models .* \(default: all\)$/m);
-      assert.match(stdout, /^ {2}--json +print one line of JSON$/m);
-      assert.match(stdout, /^ {2}--config FILE +the configuration \(default: \.\/gateway\.json /m);
-      assert.match(stdout, /\nExample:\n\n {2}keys create --account acme .*\n$/);
-    });
-  }
-
-  it("of a group: its commands", async () => {
-    for (const args of [
-      ["help", "keys"],
-      ["keys", "--help"],
-    ]) {
-      const { code, stdout } = await runHere(args);
-      assert.equal(code, 0);
-      assert.deepEqual(
-        [...stdout.matchAll(/^ {2}(\w+ \w+) /gm)].map(([, name]) => name),
-        ["keys create", "keys list", "keys revoke"],
-      );
-    }
-  });
-
-  it("tells an operand", async () => {
-    const { stdout } = await runHere(["help", "explain"]);
-    assert.match(stdout, /^ {2}ALIAS +an alias of the configuration \(required\)$/m);
-  });
-
-  for (const [name, command] of COMMANDS) {
+describe("the help of each command", () => {
+  for (const [name, command] of COMMANDS)
     it(`${name} says what each of its options means, and has an example that is right`, async () => {
       const { options = {}, operand, operandMeaning, example } = command;
       for (const [option, { meaning }] of Object.entries(options))
@@ -80,5 +66,36 @@ describe("help of one command", () => {
       const read = await readCommandLine(example.split(" "), TABLE);
       assert.equal(read.name, name);
     });
-  }
+});
+
+describe("a mistake in the arguments is one line on stderr, exit 2", () => {
+  for (const [args, words] of [
+    [["chek"], /no command 'chek'; did you mean "check"\?$/m],
+    [["explian", "auto/chat"], /; did you mean "explain"\?$/m],
+    [["keys", "lits"], /no command 'keys lits'; did you mean "keys list"\?/],
+    [["key", "create"], /no command 'key create'; did you mean "keys create"\?/],
+    [["check", "--jsn"], /Unknown option '--jsn'; did you mean "--json"\?$/m],
+    [["audit", "--confg", "x"], /; did you mean "--config"\?$/m],
+    [["--prot", "1"], /; did you mean "--port"\?$/m],
+    [["check", "my.json"], /'my\.json'; did you mean --config my\.json\?$/m],
+    [["help", "routng"], /no topic "routng"; did you mean "routing"\?$/m],
+    [["frobnicate"], /no command 'frobnicate'; commands: serve, init, check/],
+    [["toString"], /no command 'toString'/],
+    [["keys"], /no command 'keys'; commands: keys create, keys list/],
+    [["check", "--colour"], /Unknown option '--colour'$/m],
+    [["help", "nonsense"], /no topic "nonsense"; topics: api, /],
+    [["serve", "now"], /unexpected argument 'now'/],
+    [["--colour"], /--colour/],
+    [["serve", "--json"], /Unknown option '--json'/],
+    [["--port"], /--port/],
+    [["--port", "http"], /--port must be a number from 0 to 65535/],
+    [["--port", "-1"], /--port/],
+    [["--port", "65536"], /--port must be a number from 0 to 65535/],
+    [["explain"], /explain needs ALIAS$/m],
+  ] as const)
+    it(args.join(" "), async () => {
+      const end = await runHere(args);
+      assertOneLine(end, words);
+      assert.equal(end.code, 2);
+    });
 });

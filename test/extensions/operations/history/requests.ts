@@ -1,13 +1,17 @@
-// Requests as the gateway tells an observer of them, for the tests of the history.
+// A history of one process, and requests as the gateway tells its observers of them.
 
 import type { RequestObserver } from "../../../../src/core/observer.ts";
 import type { AccessRecord } from "../../../../src/core/http/exchange.ts";
 import type { AttemptRecord, Opening, Settlement } from "../../../../src/core/ledger/ledger.ts";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
-import type { Recorder } from "../../../../src/extensions/operations/history/recorder.ts";
-import type { FakeClock } from "../../../support/fake-clock.ts";
+import { createHistory } from "../../../../src/extensions/operations/history/history.ts";
+import { startRecorder } from "../../../../src/extensions/operations/history/recorder.ts";
+import { startCounting } from "../../../../src/extensions/operations/metrics/counting.ts";
+import type { Tally } from "../../../../src/extensions/operations/metrics/tally.ts";
+import type { InstallationStatus } from "../../../../src/extensions/scale/installation/index.ts";
+import { createFakeClock, type FakeClock } from "../../../support/fake-clock.ts";
 
-export const chat = chatRequest({
+const chat = chatRequest({
   model: "m",
   messages: [{ role: "user", content: "secret words" }],
   max_tokens: 77,
@@ -47,11 +51,66 @@ const settlementOf = (over: Partial<Settlement>): Settlement => ({
 
 const CHAT = "/v1/chat/completions";
 
-/** What tells a recorder of requests, at the time of a clock. */
-export function teller({ observe }: Recorder, clock: FakeClock) {
+/** What counts and records the requests of a process. */
+export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
+  const tally: Tally = new Map();
+  const counting = startCounting(tally);
+  const recorder = startRecorder(clock as FakeClock);
+  let number = 0;
+  return {
+    observers: (): readonly RequestObserver[] => [counting, recorder.observe()],
+    // As a copy, which is what comes from another process.
+    report() {
+      number += 1;
+      const metrics = { process: name, number, tally };
+      return structuredClone({ metrics, history: recorder.report() });
+    },
+  };
+}
+
+/** A look at some processes. */
+export const lookOf = (
+  extensions: readonly Readonly<Record<string, unknown>>[],
+  in_flight = 0,
+): InstallationStatus => ({ status: { in_flight } as InstallationStatus["status"], extensions });
+
+/** A quarter of an hour, so that bins of all levels begin here. */
+export const START = Date.parse("2026-11-22T09:00:00Z");
+export const MINUTE = 60_000;
+/** Milliseconds between two looks. */
+const LOOK_MS = 2_500;
+
+export function bench(start = START) {
+  const clock = createFakeClock(start);
+  let setBack = 0;
+  const shifted = { ...clock, now: () => clock.now() - setBack };
+  const process = startProcess(shifted);
+  const history = createHistory(shifted);
+  const look = (inFlight = 0): void => history.take(lookOf([process.report()], inFlight));
+  return {
+    ...history,
+    clock,
+    process,
+    look,
+    tell: teller(process.observers, clock),
+    /** Lets time pass, with looks, as a running gateway does. */
+    pass(ms = LOOK_MS): void {
+      for (let left = ms; left > 0; left -= LOOK_MS) {
+        clock.advance(Math.min(left, LOOK_MS));
+        look();
+      }
+    },
+    setBack(ms: number): void {
+      setBack = ms;
+    },
+  };
+}
+
+/** What tells the observers of a process of requests, at the time of a clock. */
+export function teller(observersOf: () => readonly RequestObserver[], clock: FakeClock) {
   let serial = 0;
   /** By their openings. */
-  const observers = new Map<Opening, RequestObserver>();
+  const observers = new Map<Opening, readonly RequestObserver[]>();
 
   const record = (over: Partial<AccessRecord>): AccessRecord => ({
     time: new Date(clock.now()).toISOString(),
@@ -76,22 +135,27 @@ export function teller({ observe }: Recorder, clock: FakeClock) {
       stream: true,
       ...over,
     };
-    const observer = observe();
-    observers.set(opening, observer);
-    observer.opened?.(opening, chat);
+    const all = observersOf();
+    observers.set(opening, all);
+    for (const observer of all) observer.opened?.(opening, chat);
     return opening;
   }
 
   function settle(opening: Opening, over: Partial<Settlement> = {}): Settlement {
     const settlement = settlementOf(over);
-    observers.get(opening)?.settled?.(opening, settlement, 500);
+    for (const observer of observers.get(opening)!) observer.settled?.(opening, settlement, 500);
     return settlement;
   }
 
   function leave(opening: Opening, over: Partial<AccessRecord> = {}): void {
     const { requestId: request_id, account, keyId: key_id } = opening;
     const left = record({ request_id, account, key_id, provider: "lab", ...over });
-    observers.get(opening)?.responded?.(CHAT, left);
+    for (const observer of observers.get(opening)!) observer.responded?.(CHAT, left);
+  }
+
+  /** A response at any route. */
+  function respond(route: string, over: Partial<AccessRecord> = {}): void {
+    for (const observer of observersOf()) observer.responded?.(route, record(over));
   }
 
   return {
@@ -108,10 +172,8 @@ export function teller({ observe }: Recorder, clock: FakeClock) {
     refuse(over: Partial<AccessRecord> = {}): void {
       serial += 1;
       const limited = { status: 429, error_code: "rate_limit_exceeded", duration_ms: 1 };
-      observe().responded?.(CHAT, record({ ...limited, ...over }));
+      respond(CHAT, { ...limited, ...over });
     },
-    /** A response at another route. */
-    respond: (route: string, over: Partial<AccessRecord> = {}) =>
-      observe().responded?.(route, record(over)),
+    respond,
   };
 }

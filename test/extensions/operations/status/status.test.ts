@@ -7,9 +7,8 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { certificate } from "../../../support/certificate.ts";
-import { lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
-import { configFor, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, merge, startGateway, user } from "../../../support/gateway.ts";
 import { freePort } from "../../../support/port.ts";
 import { completion, startProvider, status as answers } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -42,24 +41,37 @@ async function running(t: Scope, over: object = {}, env: Record<string, string> 
 
 const status = (file: string, ...more: string[]) => runHere(["status", "--config", file, ...more]);
 
+/** The file of a configuration whose admin listener would be at this port. */
+function fileFor(port: number, over: object = {}): string {
+  const file = join(folder(), "gateway.json");
+  writeFileSync(file, JSON.stringify({ providers: {}, models: {}, admin: { port, ...over } }));
+  return file;
+}
+
 describe("status", () => {
-  it("of a healthy gateway: a sentence, models and accounts, exit 0", async (t) => {
+  it("of a healthy gateway: a sentence, figures, models and accounts, exit 0", async (t) => {
     const { file, ask } = await running(t);
     await ask("good");
     const { code, stdout, stderr } = await status(file);
     assert.deepEqual([code, stderr], [0, ""]);
-    const [sentence, facts, refused, head, good, bad, accounts, acme] = lines(stdout);
-    assert.equal(sentence, "healthy: 2 models can serve, 0 requests in flight");
-    assert.match(
-      facts!,
-      /^requests in flight: 0; processes: 1; limits in memory; configuration of 20\d\d-.*Z$/,
-    );
-    assert.equal(refused, "refused or failed since the start: none");
-    assert.match(head!, /^ {2}model +provider +state +failures +last fault$/);
-    assert.match(good!, /^ {2}good +lab +is healthy +0 +-$/);
-    assert.match(bad!, /^ {2}bad +lab +is healthy +0 +-$/);
-    assert.match(accounts!, /^ {2}account +requests a minute +of at most$/);
-    assert.match(acme!, /^ {2}acme +1 +100$/);
+    const expected = [
+      /^healthy: 2 models can serve, 0 requests in flight$/,
+      /^$/,
+      /^requests in the last 15 minutes: 1; ok 1, 429 0, other 4xx 0, 5xx 0; in the last minute [\d.]+\/s$/,
+      /^tokens in 20, out 7; first token: half [\d.]+ s, 95 % [\d.]+ s$/,
+      /^refused or failed: none$/,
+      /^requests in flight: 0; processes: 1; event loop late by \d+ ms; limits in memory; configuration of 20\d\d-.*Z$/,
+      /^$/,
+      /^ {2}model +provider +state +asked +failed +tokens out +last fault$/,
+      /^ {2}good +lab +is healthy +1 +0 +7 +-$/,
+      /^ {2}bad +lab +is healthy +0 +0 +0 +-$/,
+      /^$/,
+      /^ {2}account +requests a minute +of at most$/,
+      /^ {2}acme +1 +100$/,
+    ];
+    const printed = stdout.trimEnd().split("\n");
+    assert.equal(printed.length, expected.length, stdout);
+    for (const [at, line] of expected.entries()) assert.match(printed[at]!, line);
   });
 
   it("of one with a failing model: which, until when, in the provider's words, exit 1", async (t) => {
@@ -67,11 +79,10 @@ describe("status", () => {
     await ask("bad");
     const { code, stdout } = await status(file);
     assert.equal(code, 1);
-    const [sentence] = lines(stdout);
-    assert.match(sentence!, /^not healthy: bad fails: next try in (60|59) s$/);
+    assert.match(stdout, /^not healthy: bad fails: next try in (60|59) s$/m);
     assert.match(
       stdout,
-      /^ {2}bad +lab +fails: next .* 1 .*status 500: the model's machine is on/m,
+      /^ {2}bad +lab +fails: .* 1 +1 +0 +.*status 500: the model's machine is on/m,
     );
   });
 
@@ -79,11 +90,10 @@ describe("status", () => {
     const { file, ask } = await running(t, { accounts: { acme: { rpm: 1 } } });
     for (const model of ["good", "good", "good"]) await ask(model);
     const refusals = [{ account: "acme", code: "rate_limit_exceeded", count: 2 }];
-    const { stdout } = await status(file);
-    assert.match(stdout, /^refused or failed since the start: acme 2 \(rate_limit_exceeded\)$/m);
+    const line = /^refused or failed: acme 2 \(rate_limit_exceeded\)$/m;
+    assert.match((await status(file)).stdout, line);
     assert.deepEqual(JSON.parse((await status(file, "--json")).stdout).refusals, refusals);
-    const { stdout: top } = await runHere(["top", "--once", "--config", file]);
-    assert.match(top, /^refused or failed since the start: acme 2 \(rate_limit_exceeded\)$/m);
+    assert.match((await runHere(["top", "--once", "--config", file])).stdout, line);
   });
 
   it("for programs: one line of JSON with all that the listener says", async (t) => {
@@ -98,25 +108,18 @@ describe("status", () => {
   });
 
   it("where no gateway runs: says so, exit 1, also for programs", async () => {
-    const file = join(folder(), "gateway.json");
     const port = await freePort();
-    writeFileSync(file, JSON.stringify({ providers: {}, models: {}, admin: { port } }));
-    const sentence = `not healthy: no gateway answers at http://127.0.0.1:${port}: ECONNREFUSED`;
-    assert.deepEqual(await status(file), {
-      code: 1,
-      signal: null,
-      stdout: `${sentence}\n`,
-      stderr: "",
-    });
-    const { stdout } = await status(file, "--json");
+    const file = fileFor(port);
     const address = `http://127.0.0.1:${port}`;
-    assert.deepEqual(JSON.parse(stdout), { healthy: false, sentence, address });
+    const sentence = `not healthy: no gateway answers at ${address}: ECONNREFUSED`;
+    const { code, stdout, stderr } = await status(file);
+    assert.deepEqual([code, stdout, stderr], [1, `${sentence}\n`, ""]);
+    const forPrograms = JSON.parse((await status(file, "--json")).stdout);
+    assert.deepEqual(forPrograms, { healthy: false, sentence, address });
   });
 
   it("with admin.port 0 cannot find a gateway, and says why", async () => {
-    const file = join(folder(), "gateway.json");
-    writeFileSync(file, JSON.stringify({ providers: {}, models: {}, admin: { port: 0 } }));
-    const { code, stderr } = await status(file);
+    const { code, stderr } = await status(fileFor(0));
     assert.equal(code, 1);
     assert.match(stderr, /^chat-gateway: admin\.port is 0, any that is free: state one/);
   });
@@ -125,10 +128,7 @@ describe("status", () => {
     const server = http.createServer((_, res) => res.end("hello")).listen(0, "127.0.0.1");
     await waitFor(() => server.listening, "the server to listen");
     t.after(() => server.close());
-    const { port } = server.address() as { port: number };
-    const file = join(folder(), "gateway.json");
-    writeFileSync(file, JSON.stringify({ providers: {}, models: {}, admin: { port } }));
-    const { code, stdout } = await status(file);
+    const { code, stdout } = await status(fileFor((server.address() as { port: number }).port));
     assert.deepEqual([code, /is no chat-gateway$/m.test(stdout)], [1, true]);
   });
 });
@@ -153,76 +153,60 @@ describe("the admin listener with a password", () => {
     const { file, port } = await running(t, { admin });
     const right = await status(file);
     assert.deepEqual([right.code, right.stderr], [0, ""]);
-    const other = join(folder(), "gateway.json");
-    const config = { admin: { ...admin, port, tls: certificate() }, providers: {}, models: {} };
-    writeFileSync(other, JSON.stringify(config));
-    const wrong = await status(other);
+    const wrong = await status(fileFor(port, { ...admin, tls: certificate() }));
     assert.equal(wrong.code, 1);
     assert.match(wrong.stdout, /^not healthy: https:\S+ has another certificate than /);
   });
 });
 
+/** `top` on a terminal, and what it has printed so far. */
+function onTerminal(file: string) {
+  const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => stdin });
+  let screen = "";
+  const printed = (text: string): void => {
+    screen = text;
+  };
+  const end = runHere(["top", "--config", file], { isTerminal: true, stdin, printed });
+  return { stdin, end, screen: () => screen };
+}
+
 describe("top", () => {
-  it("that is piped, or with --once: plain text once, the sums since the start", async (t) => {
+  it("that is piped, or with --once: what status says, once, as plain text", async (t) => {
     const { file, ask } = await running(t);
     await ask("good");
-    await ask("good");
     await ask("bad");
-    for (const isTerminal of [false, true]) {
-      const { code, stdout } = await runHere(["top", "--once", "--config", file], { isTerminal });
+    for (const [isTerminal, more] of [
+      [false, []],
+      [false, ["--once"]],
+      [true, ["--once"]],
+    ] as const) {
+      const { code, stdout } = await runHere(["top", ...more, "--config", file], { isTerminal });
       assert.equal(code, 0);
       assert.match(stdout, /^chat-gateway at http:\/\/127\.0\.0\.1:\d+\nnot healthy: bad fails/);
-      assert.match(stdout, /since the start: 3; ok 2, 429 0, other 4xx 0, 5xx 1$/m);
-      assert.match(stdout, /^tokens in 40, out 14; first token: half within [\d.]+ s/m);
-      assert.match(stdout, /^ {2}good +lab +is healthy +2 +0 +14 +-$/m);
-      assert.match(stdout, /^ {2}bad +lab +fails: .* 1 +1 +0 +.*on fire$/m);
-      assert.match(stdout, /^ {2}acme +3 +100$/m);
+      assert.match(stdout, /15 minutes: 2; ok 1, 429 0, other 4xx 0, 5xx 1;/);
       // biome-ignore lint/suspicious/noControlCharactersInRegex: that there is none is the point
       assert.doesNotMatch(stdout, /\u001b/);
     }
-    const piped = await runHere(["top", "--config", file]);
-    assert.match(piped.stdout, /since the start: 3/);
   });
 
   it("on a terminal: takes the screen, goes on by itself, ends with q and gives the screen back", async (t) => {
-    const { file, chat } = await running(t);
-    const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => stdin });
-    let screen = "";
-    const end = runHere(["top", "--config", file], {
-      isTerminal: true,
-      stdin,
-      printed: (text) => {
-        screen = text;
-      },
-    });
-    await waitFor(() => screen.includes("healthy: 2 models"), "the first view");
-    assert.match(screen, /chat requests since the start: 0;/);
-    await (
-      await chat({ model: "good", messages: user("hi") }, { authorization: `Bearer ${KEY}` })
-    ).text();
-    await waitFor(() => /in the last \d s: [\d.]+\/s/.test(screen), "the second view, with rates");
+    const { file, ask } = await running(t);
+    const { stdin, end, screen } = onTerminal(file);
+    await waitFor(() => screen().includes("healthy: 2 models"), "the first view");
+    assert.match(screen(), /last 15 minutes: 0;/);
+    await ask("good");
+    await waitFor(() => screen().includes("last 15 minutes: 1;"), "the second view");
     stdin.write("x"); // which is no key of it
     stdin.write("q");
-    const { code } = await within(end, "the end after q");
-    assert.equal(code, 0);
-    assert.ok(screen.startsWith("\u001b[?1049h\u001b[?25l"));
-    assert.ok(screen.endsWith("\u001b[?25h\u001b[?1049l"));
+    assert.equal((await within(end, "the end after q")).code, 0);
+    assert.ok(screen().startsWith("\u001b[?1049h\u001b[?25l"));
+    assert.ok(screen().endsWith("\u001b[?25h\u001b[?1049l"));
   });
 
   it("goes on while no gateway answers, and says so", async () => {
-    const file = join(folder(), "gateway.json");
-    const port = await freePort();
-    writeFileSync(file, JSON.stringify({ providers: {}, models: {}, admin: { port } }));
-    const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => stdin });
-    let screen = "";
-    const end = runHere(["top", "--config", file], {
-      isTerminal: true,
-      stdin,
-      printed: (text) => {
-        screen = text;
-      },
-    });
-    await waitFor(() => screen.includes("no gateway answers at"), "the fault");
+    const file = fileFor(await freePort());
+    const { stdin, end, screen } = onTerminal(file);
+    await waitFor(() => screen().includes("no gateway answers at"), "the fault");
     stdin.write("\u0003");
     assert.equal((await within(end, "the end after control and C")).code, 0);
     const piped = await runHere(["top", "--config", file]);

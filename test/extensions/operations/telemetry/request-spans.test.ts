@@ -1,13 +1,10 @@
 // The spans of chat requests, read by the strict reader of the protocol: one a request, one an
 // attempt, what they say, and what they never say.
 
-import type { Opening } from "../../../../src/core/ledger/ledger.ts";
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import type { Exchange } from "../../../../src/core/http/exchange.ts";
 import { createRequestSpans } from "../../../../src/extensions/operations/telemetry/request-spans.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
-import { NO_USAGE } from "../../../../src/core/ledger/meter.ts";
 import { configFor, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { readSpans, type ReadSpan } from "../../../support/otlp-reader.ts";
@@ -29,7 +26,7 @@ function bench(t: TestContext, behaviours: Behaviours, over: object = {}) {
   const trace = createRequestSpans({
     clock: systemClock,
     emit: (span) => texts.push(span),
-    addressOf: (name) => (name === "lab" ? { address: "lab.example", port: 8443 } : undefined),
+    providerOf: () => ({ baseUrl: "https://lab.example:8443/v1", redact: (text) => text }),
   });
   const models = ["m", "bad", "slow"];
   const gateway = createMemoryGateway(configFor(provider.url, models, over), {}, trace);
@@ -83,34 +80,27 @@ describe("the span of a request", () => {
     assert.equal(attempts.length, 1);
   });
 
-  for (const [code, http, body, headers] of [
-    ["invalid_api_key", 401, {}, { authorization: "Bearer sk-nobody" }],
-    ["model_not_found", 404, { model: "nowhere" }, {}],
-    ["invalid_type", 400, { messages: 1 }, {}],
+  const cut = stream([chunk({ content: "Fi" })], "cut");
+  for (const [code, http, failed, behaviour, body, headers] of [
+    ["invalid_api_key", 401, [0], speak("Fine."), {}, { authorization: "Bearer sk-nobody" }],
+    ["model_not_found", 404, [0], speak("Fine."), { model: "nowhere" }, {}],
+    ["invalid_type", 400, [0], speak("Fine."), { messages: 1 }, {}],
+    ["upstream_error", 503, [ERROR, ERROR], status(500), {}, {}],
+    // The client saw the status 200 of the stream that broke off.
+    ["upstream_error", 200, [ERROR, ERROR], cut, { stream: true }, {}],
   ] as const)
-    it(`of one that is refused with ${code} has that as its error, and no failure of the server`, async (t) => {
-      const { ask } = bench(t, speak("Fine."));
-      const { request, attempts } = await ask(body, headers);
+    it(`of ${code} with status ${http} is ${failed[0] === ERROR ? "a" : "no"} failure`, async (t) => {
+      const { ask } = bench(t, behaviour);
+      const { spans, request } = await ask(body, headers);
       assert.equal(request.attributes["error.type"], code);
       assert.equal(request.attributes["http.response.status_code"], http);
-      assert.deepEqual([request.status, attempts], [0, []]);
-      assert.equal("gen_ai.usage.input_tokens" in request.attributes, false);
+      assert.deepEqual(
+        spans.map((span) => span.status),
+        failed,
+      );
+      const isUsed = "gen_ai.usage.output_tokens" in request.attributes;
+      assert.equal(isUsed, http === 200);
     });
-
-  it("of one that failed at the provider is an error", async (t) => {
-    const { ask } = bench(t, status(500));
-    const { request, attempts } = await ask();
-    assert.equal(request.attributes["error.type"], "upstream_error");
-    assert.deepEqual([request.status, attempts.map((span) => span.status)], [ERROR, [ERROR]]);
-  });
-
-  it("of a stream that broke off says 200, which the client saw, and that it failed", async (t) => {
-    const { ask } = bench(t, stream([chunk({ content: "Fi" })], "cut"));
-    const { request } = await ask({ stream: true });
-    assert.equal(request.attributes["http.response.status_code"], 200);
-    assert.equal(request.attributes["error.type"], "upstream_error");
-    assert.equal(request.status, ERROR);
-  });
 
   it("cuts what clients can make long, and repairs what is no text", async (t) => {
     const { ask } = bench(t, speak("Fine."));
@@ -198,23 +188,16 @@ describe("the content of a request", () => {
 describe("a trace that the client began", () => {
   const traceparent = `00-${TRACE}-${PARENT}-01`;
 
-  it("has the request as its part, and is handed on with its state", async (t) => {
+  it("has the request as its part, also a refused one, and is handed on with its state", async (t) => {
     const { ask, provider } = bench(t, speak("Fine."));
     const { request, attempts } = await ask({}, { traceparent, tracestate: "vendor=opaque" });
-    assert.deepEqual(
-      [request.traceId, request.parentSpanId, request.traceState],
-      [TRACE, PARENT, "vendor=opaque"],
-    );
-    assert.deepEqual([request.flags, attempts[0]!.flags], [0x301, 0x101], "one parent is remote");
+    const { request: refused } = await ask({ model: "nowhere" }, { traceparent });
+    for (const { traceId, parentSpanId, flags } of [request, refused])
+      assert.deepEqual([traceId, parentSpanId, flags], [TRACE, PARENT, 1]);
+    assert.equal(request.traceState, "vendor=opaque");
     const { headers } = provider.asked[0]!;
     assert.equal(headers["traceparent"], `00-${TRACE}-${attempts[0]!.spanId}-01`);
     assert.equal(headers["tracestate"], "vendor=opaque");
-  });
-
-  it("has a refused request as its part too", async (t) => {
-    const { ask } = bench(t, speak("Fine."));
-    const { request } = await ask({ model: "nowhere" }, { traceparent });
-    assert.deepEqual([request.traceId, request.parentSpanId], [TRACE, PARENT]);
   });
 
   it("and does not record gets no span, and is handed on with the same flags", async (t) => {
@@ -235,55 +218,5 @@ describe("a trace that the client began", () => {
     assert.notEqual(request.traceId, TRACE);
     assert.deepEqual([request.parentSpanId, request.traceState], ["", ""]);
     assert.equal("tracestate" in provider.asked[0]!.headers, false);
-  });
-});
-
-describe("a request that was sent twice, because its pooled connection was closed", () => {
-  it("has the id that the provider was told at the second sending", () => {
-    const texts: string[] = [];
-    let close = (): void => undefined;
-    const res = {
-      headersSent: true,
-      statusCode: 200,
-      once: (_: string, listener: () => void) => {
-        close = listener;
-      },
-    };
-    const req = { headers: {}, url: "/v1/chat/completions", socket: {} };
-    const exchange = { req, res, log: {}, cancel: {}, requestId: "r" } as unknown as Exchange;
-    const begin = createRequestSpans({
-      clock: systemClock,
-      emit: (span) => texts.push(span),
-      addressOf: () => undefined,
-    });
-    const trace = begin(exchange)!;
-    trace.asked?.();
-    const told = trace.headers!()["traceparent"]!.split("-")[2];
-    const attempt = { model: "m", provider: "p", duration_ms: 1 };
-    trace.attempted?.({ ...attempt, outcome: "upstream_error" });
-    trace.attempted?.({ ...attempt, outcome: "completed" });
-    close();
-    assert.deepEqual(texts, [], "it is not over before it is settled");
-    trace.settled?.(
-      {} as Opening,
-      {
-        status: "completed",
-        httpStatus: 200,
-        errorCode: null,
-        finishReason: "stop",
-        attempts: [],
-        firstTokenMs: 1,
-        modelServed: "m",
-        provider: "p",
-        usage: NO_USAGE.usage,
-        usageSource: "provider",
-        cost: "0",
-        currency: "USD",
-      },
-      2,
-    );
-    const [, first, second] = readSpans(envelope(texts)) as [ReadSpan, ReadSpan, ReadSpan];
-    assert.notEqual(first.spanId, told);
-    assert.equal(second.spanId, told);
   });
 });

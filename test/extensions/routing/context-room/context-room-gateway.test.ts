@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { checkConfig, formats } from "../../../support/config.ts";
+import { checkConfig } from "../../../support/config.ts";
 import { warningsOf } from "../../../../src/extensions/operations/commands/warnings.ts";
 import { ended } from "../../../support/command.ts";
 import { configFor, json, user } from "../../../support/gateway.ts";
@@ -134,10 +134,7 @@ describe("check, of aliases with candidates of unknown size", () => {
 
   it("warns where one of several candidates has no context_tokens, and only there", () => {
     const warned = (given: object) =>
-      warningsOf(checkConfig(given, {}), formats).map(({ path, message }) => [
-        path.join("."),
-        message,
-      ]);
+      warningsOf(checkConfig(given, {})).map(({ path, message }) => [path.join("."), message]);
     const told = (names: string) => [
       [
         "aliases.x",

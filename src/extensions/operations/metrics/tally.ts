@@ -1,0 +1,93 @@
+// The one tally of a process: what it has counted of its requests since its start. GET /metrics
+// prints the families of families.ts. The history takes what was added between two looks.
+import { FAMILIES, type Family, type FamilyName } from "./families.ts";
+
+/**
+ * Counted for the console alone, because their labels have too many values for Prometheus:
+ * figures of an account, of the model that served and of a key (labels: figure, name), and requests
+ * that ended with an error (labels: status, code, key, account).
+ */
+export type ConsoleFamily = "account" | "model" | "key" | "refusal";
+
+/** The values of one set of labels. */
+export interface Counted {
+  /** How many values. */
+  count: number;
+  /** Their sum. */
+  sum: number;
+  /** Of a histogram: the values in each bucket that no smaller bucket has. Empty: none. */
+  readonly buckets: number[];
+}
+
+/** By family, and by the values of its labels with "\0" between them. It can be cloned. */
+export type Tally = Map<string, Map<string, Counted>>;
+
+/**
+ * Rows of a console family. Beyond it the oldest is dropped. If it returns it begins at zero, which
+ * growth() expects.
+ */
+const MAX_CONSOLE_ROWS = 5_000;
+
+const families: { readonly [name: string]: Family | undefined } = FAMILIES;
+
+/** Counts `value` in a family, under the values of its labels. */
+export function count(
+  tally: Tally,
+  name: FamilyName | ConsoleFamily,
+  labels: readonly string[],
+  value = 1,
+): void {
+  const bounds = families[name]?.buckets ?? [];
+  const rows = tally.get(name) ?? new Map<string, Counted>();
+  tally.set(name, rows);
+  const key = labels.join("\0");
+  let row = rows.get(key);
+  if (!row) {
+    row = { count: 0, sum: 0, buckets: bounds.map(() => 0) };
+    rows.set(key, row);
+    if (!families[name] && rows.size > MAX_CONSOLE_ROWS) rows.delete(rows.keys().next().value!);
+  }
+  row.count += 1;
+  row.sum += value;
+  const bucket = bounds.findIndex((bound) => value <= bound);
+  if (bucket !== -1) row.buckets[bucket]! += 1;
+}
+
+/** The rows of a family, with the values of their labels. */
+export const rowsIn = (tally: Tally, name: FamilyName | ConsoleFamily) =>
+  [...(tally.get(name) ?? [])].map(([labels, row]) => [labels.split("\0"), row] as const);
+
+const plus = (one: Counted, other: Counted, sign = 1): Counted => ({
+  count: one.count + sign * other.count,
+  sum: one.sum + sign * other.sum,
+  buckets: one.buckets.map((values, at) => values + sign * other.buckets[at]!),
+});
+
+/** A copy: the sums of the tallies of several processes. */
+export function merge(all: readonly Tally[]): Tally {
+  const sums: Tally = new Map();
+  for (const [name, rows] of all.flatMap((tally) => [...tally])) {
+    const sum = sums.get(name) ?? new Map<string, Counted>();
+    sums.set(name, sum);
+    for (const [labels, row] of rows) {
+      const before = sum.get(labels);
+      sum.set(labels, before ? plus(before, row) : { ...row, buckets: [...row.buckets] });
+    }
+  }
+  return sums;
+}
+
+/** What was added to a tally since an earlier copy. `before` undefined: since its start. */
+export function growth(now: Tally, before: Tally | undefined): Tally {
+  const grown: Tally = new Map();
+  for (const [name, rows] of now) {
+    const added = new Map<string, Counted>();
+    for (const [labels, row] of rows) {
+      const known = before?.get(name)?.get(labels);
+      if (!known || row.count < known.count) added.set(labels, row);
+      else if (row.count > known.count) added.set(labels, plus(row, known, -1));
+    }
+    grown.set(name, added);
+  }
+  return grown;
+}
