@@ -3,16 +3,9 @@
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { BooksFault, copySettled } from "../usage/index.ts";
-import {
-  bookSizes,
-  hasSpendLog,
-  withBooks,
-  withProgress,
-  type BooksContext,
-} from "../books/index.ts";
+import { hasSpendLog, withBooks, type BooksContext } from "../books/index.ts";
 import {
   AMOUNT,
-  costsByCurrency,
   DIMENSIONS,
   parseMoney,
   sumsText,
@@ -22,98 +15,88 @@ import {
 } from "../records/index.ts";
 import {
   booksToProve,
+  costsOf,
   createFindings,
   proveBooks,
+  totalIn,
   type DayProof,
   type Findings,
-  type RecordSpan,
 } from "../proof/index.ts";
 
 const run = withBooks(async (context) => {
   const { books, args, terminal } = context;
   const findings = createFindings();
   try {
-    if (hasSpendLog(context)) await copySettled(context.books);
+    if (hasSpendLog(context)) await copySettled(books);
   } catch (error) {
     if (!(error instanceof BooksFault)) throw error;
     findings.add("the books", error.message);
   }
-  const sizes = bookSizes(context);
-  const { result, text } = await withProgress(
-    context,
-    "audit",
-    () => 2 * (sizes.spend + sizes.usage()),
-    () => books.locked(() => auditBooks(context, findings)),
-  );
-  await terminal.answer(args, result, text);
+  const result = await books.locked(() => auditBooks(context, findings));
+  await terminal.answer(args, result, textOf(result));
   return result.ok ? 0 : 1;
 });
 
-/** What an audit found, for programs and for people. */
+/** What an audit found, as `audit --json` prints it. */
 async function auditBooks(context: BooksContext, findings: Findings) {
   const { store } = context.books;
   for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
   const { segments, days = [] } = await proveBooks(booksToProve(context), findings);
   await checkKeptSums(store, days, findings);
-  const holds = [...segments.values()].flatMap(({ unsettled }) => unsettled.map(heldFor));
-  const settled = days.flatMap((day) => day.settled.sums());
-  const recorded = days.flatMap((day) => day.recorded.sums());
+  const requests = [...segments.values()].flatMap(({ unsettled }) => unsettled);
+  const held = requests.reduce((sum, { hold }) => sum + amountOf(hold), 0n);
+  const settled = totalIn(days, "unchanged", "changed", "added");
+  const recorded = totalIn(days, "unchanged", "altered", "removed");
   const isRetired = ({ closed, isProved }: DayProof): boolean => closed !== undefined && isProved;
+  const rest = days.filter((day) => !isRetired(day));
+  const { records: proved, ...span } = spanOf(days, "unchanged");
   const differences = findings.list();
-  const { records: requests, from, to } = spanOver(days.map((day) => day.unchanged));
-  const result = {
+  return {
     ok: differences.length === 0,
     // Requests in the spend log, and usage records that they are compared with.
-    settled: countOf(settled),
-    recorded: countOf(recorded),
-    in_flight: holds.length,
-    held: formatMoney(holds.reduce((sum, hold) => sum + hold, 0n)),
-    cost_settled: costsByCurrency(settled),
-    cost_recorded: costsByCurrency(recorded),
+    settled: settled.records,
+    recorded: recorded.records,
+    in_flight: requests.length,
+    held: formatMoney(held),
+    cost_settled: costsOf(settled),
+    cost_recorded: costsOf(recorded),
     // Requests that are in the usage records once, as they were settled.
-    proved: { requests, from, to },
+    proved: { requests: proved, ...span },
     // Usage records without lines in the spend log: those that the lines of closed days prove, and
     // those that nothing proves.
-    retired: spanOver(days.filter(isRetired).map((day) => day.left)),
-    not_proved: spanOver(days.filter((day) => !isRetired(day)).map((day) => day.left)),
+    retired: spanOf(days.filter(isRetired), "left"),
+    not_proved: spanOf(rest, "left"),
     differences,
   };
-  const { retired, not_proved: rest, held } = result;
+}
+
+/** What is held for a request, in pico-units. 0: nothing, or what is no amount. */
+const amountOf = (hold = "0"): bigint => (AMOUNT.test(hold) ? parseMoney(hold) : 0n);
+
+/** How many records were found so, and when the first and the last of them ended. */
+function spanOf(days: readonly DayProof[], verdict: "unchanged" | "left") {
+  const { records, from, to } = totalIn(days, verdict);
+  return { records, from, to };
+}
+
+/** What an audit found, for people. */
+function textOf(result: Awaited<ReturnType<typeof auditBooks>>): string {
+  const { proved, retired, not_proved: rest, held } = result;
   const lines = [
     `settled ${result.settled} for ${costText(result.cost_settled)}; ` +
       `recorded ${result.recorded} for ${costText(result.cost_recorded)}; ` +
       `in flight ${result.in_flight}${held === "0" ? "" : `, with ${held} held`}`,
-    requests > 0
-      ? `proved: ${requests} requests settled from ${from} to ${to}`
-      : "proved: nothing, the spend log has no settled request that is in the usage records",
+    `proved: ${proved.requests} requests settled from ${proved.from ?? "-"} to ${proved.to ?? "-"}`,
   ];
-  if (retired.records > 0)
-    lines.push(
-      `proved by the lines of closed days: ${retired.records} records ` +
-        `from ${retired.from} to ${retired.to}, whose segments are deleted`,
-    );
-  if (rest.records > 0)
-    lines.push(
-      `not proved: ${rest.records} usage records that ended from ${rest.from} to ${rest.to}: ` +
-        "the spend log has nothing of them any more, and no line of a closed day proves them",
-    );
-  const verdict = result.ok
-    ? "the books are right"
-    : ["the books are wrong:", ...differences].join("\n  ");
-  return { result, text: [...lines, verdict, ""].join("\n") };
-}
-
-/** What is held for a request, in pico-units. 0: nothing, or what is no amount. */
-const heldFor = ({ hold = "0" }): bigint => (AMOUNT.test(hold) ? parseMoney(hold) : 0n);
-
-const countOf = (sums: readonly SumBy<"currency">[]): number =>
-  sums.reduce((count, { requests }) => count + requests, 0);
-
-function spanOver(spans: readonly RecordSpan[]): RecordSpan {
-  const times = spans.flatMap(({ from, to }) => [from, to]).filter((time) => time !== null);
-  times.sort();
-  const records = spans.reduce((sum, span) => sum + span.records, 0);
-  return { records, from: times[0] ?? null, to: times.at(-1) ?? null };
+  // Without lines in the spend log: their segments are deleted or lost.
+  const others = [
+    ["proved by the lines of closed days", retired],
+    ["not proved", rest],
+  ] as const;
+  for (const [what, { records, from, to }] of others)
+    if (records > 0) lines.push(`${what}: ${records} records from ${from} to ${to}`);
+  const verdict = result.ok ? "the books are right" : "the books are wrong:";
+  return `${[...lines, [verdict, ...result.differences].join("\n  ")].join("\n")}\n`;
 }
 
 /**
@@ -129,7 +112,7 @@ async function checkKeptSums(
     if (!closed || closed.records === 0) continue;
     try {
       const kept = await store.sums({ day, ownOnly: true }, DIMENSIONS);
-      if (textOf(kept) === textOf(sums)) continue;
+      if (inOrder(kept) === inOrder(sums)) continue;
       const what = "are not those of its usage records: 'books rebuild' makes them anew";
       findings.add(`the sums of ${day}`, what);
     } catch (error) {
@@ -138,7 +121,7 @@ async function checkKeptSums(
   }
 }
 
-const textOf = (sums: readonly SumBy<Dimension>[]): string =>
+const inOrder = (sums: readonly SumBy<Dimension>[]): string =>
   sums
     .map((sum) => sumsText([sum]))
     .sort()

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { syncToDisk } from "../../scale/data-files/index.ts";
-import { bookSizes, withBooks, withProgress, type BooksContext } from "../books/index.ts";
+import { withBooks, type BooksContext } from "../books/index.ts";
 import {
   booksToProve,
   createFindings,
@@ -19,13 +19,7 @@ const run = withBooks(async (context) => {
   const { books, config, args, terminal } = context;
   if (!existsSync(books.spendDir))
     throw new Error(`there is no spend log in ${config.data_dir} to make usage records from`);
-  const sizes = bookSizes(context);
-  const result = await withProgress(
-    context,
-    "rebuild",
-    () => 2 * sizes.spend + sizes.usage(),
-    () => books.locked(() => rebuildBooks(context)),
-  );
+  const result = await books.locked(() => rebuildBooks(context));
   const { added, changed, removed, unchanged, left, not_rebuilt } = result;
   for (const fault of not_rebuilt) terminal.warn(`warning: ${fault}`);
   const text =
@@ -53,8 +47,9 @@ async function rebuildBooks(context: BooksContext) {
   const not_rebuilt: string[] = [];
   const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt };
   for (const day of proof.days ?? []) {
-    const added = day.added + day.awaited;
-    const isRight = added + day.changed + day.removed === 0 && day.isProved;
+    const { changed, removed, unchanged, left } = day.totals;
+    const added = day.totals.added.records + day.totals.awaited.records;
+    const isRight = added + changed.records + removed.records === 0 && day.isProved;
     const unequal = isRight ? [] : await differencesAnew(day);
     if (unequal.length > 0) {
       result.left += day.lines;
@@ -68,10 +63,10 @@ async function rebuildBooks(context: BooksContext) {
     // The stored sums and index of a closed day may be lost or wrong.
     else if (day.closed) await store.finish(day.day);
     result.added += added;
-    result.changed += day.changed;
-    result.removed += day.removed;
-    result.unchanged += day.unchanged.records;
-    result.left += day.left.records;
+    result.changed += changed.records;
+    result.removed += removed.records;
+    result.unchanged += unchanged.records;
+    result.left += left.records;
   }
   await store.setCursor(cursorOf(proof, 0));
   return result;

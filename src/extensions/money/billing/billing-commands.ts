@@ -2,35 +2,13 @@
 import { JSON_OPTION, UsageError, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import { receiptsOf } from "../receipts/index.ts";
-import { withoutDetails } from "../records/index.ts";
-import { bookSizes, withCopiedBooks, withProgress } from "../books/index.ts";
+import { SUMMED_COUNTS, withoutDetails } from "../records/index.ts";
+import { withCopiedBooks } from "../books/index.ts";
 import { statementSealerSlot } from "../usage/index.ts";
 import { MONTH, statement, statementCsv } from "./statement.ts";
 
-const STATEMENT_COLUMNS = [
-  "model",
-  "requests",
-  "prompt_cache_hit_tokens",
-  "prompt_cache_miss_tokens",
-  "cache_write_tokens",
-  "completion_tokens",
-  "cost",
-] as const;
-
-const TRACE_COLUMNS = [
-  "account",
-  "key_id",
-  "model",
-  "provider",
-  "status",
-  "prompt_tokens",
-  "cache_write_tokens",
-  "completion_tokens",
-  "cost",
-  "currency",
-  "ended_at",
-  "usage_id",
-] as const;
+const STATEMENT_COLUMNS = ["model", "requests", ...SUMMED_COUNTS, "cost"] as const;
+const TRACED = ["account", "model", "provider", "status", "cost", "currency", "usage_id"] as const;
 
 /** How many records a trace has at most: those of the requests that ended last. */
 const MOST_TRACED = 10_000;
@@ -45,25 +23,21 @@ const runStatement = withCopiedBooks(async (context) => {
     throw new UsageError(
       "a sealed statement is JSON: --sealed and --format csv exclude each other",
     );
-  const reading = <T>(work: () => Promise<T>): Promise<T> =>
-    withProgress(context, "statement", () => bookSizes(context).usage(month), work);
-  if (format === "csv") {
-    const filter = { account, month };
-    return await reading(() => statementCsv(books.store, filter, terminal.print, asked));
-  }
+  if (format === "csv")
+    return await statementCsv(books.store, { account, month }, terminal.print, asked);
   const sealer = books.signer && installed.filled(statementSealerSlot);
   if (isSealed && !sealer)
     throw new UsageError("--sealed needs seals.enabled in the configuration");
   const currency = asked ?? books.currency;
   // A gateway vouches for what it has served itself.
-  const bill = await reading(() => statement(books.store, { account, month, currency }, isSealed));
+  const bill = await statement(books.store, { account, month, currency }, isSealed);
   if (bill.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
   for (const [other, requests] of Object.entries(bill.other_currencies))
     terminal.warn(
       `warning: ${requests} requests were billed in ${other} and are not in these sums: ` +
         `--currency ${other} has them`,
     );
-  if (isSealed && sealer) return await reading(() => sealer(books, bill, terminal.print));
+  if (isSealed && sealer) return await sealer(books, bill, terminal.print);
   if (format === "json") return await terminal.print(`${JSON.stringify(bill)}\n`);
   const rows = table(STATEMENT_COLUMNS, [...bill.lines, { model: "total", ...bill.total }]);
   return await terminal.print(`${account}, ${month}, in ${currency}\n${rows}`);
@@ -80,7 +54,7 @@ const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
     );
   const records = found.map(withoutDetails);
   const trace = { gateway_request_id: requestId, records, receipts: receiptsOf(books, found) };
-  await terminal.answer(args, trace, table(TRACE_COLUMNS, records));
+  await terminal.answer(args, trace, table(TRACED, records));
 });
 
 export const statementCommand: Command = {

@@ -4,13 +4,6 @@
 import type { Config } from "../../../core/config.ts";
 import type { Offer } from "../estimates/index.ts";
 import {
-  createOpening,
-  type BooksContext,
-  createPurses,
-  type Budget,
-  type Figures,
-} from "../spent/index.ts";
-import {
   REFUSED_BY_STORE,
   sharedBudgetsSlot,
   type Accountant,
@@ -18,6 +11,8 @@ import {
   type ReserveRequest,
 } from "./contracts.ts";
 import { budgetsIn } from "./limits.ts";
+import { createPurses, type Budget, type Figures } from "./purses.ts";
+import { createOpening, type BooksContext } from "./read-books.ts";
 import { createTokenWindows, type Admission } from "./token-windows.ts";
 import { createWarnings } from "./warnings.ts";
 
@@ -33,32 +28,27 @@ interface Running {
 const hasRoom = ({ amount, spent, held }: Figures, { cost, room }: Offer): boolean =>
   cost === 0n || spent + held + room <= amount;
 
-/** The first offer for which all budgets have room; else the refusal of the last, by the first. */
-function firstWithRoom(budgets: readonly Figures[], offers: readonly Offer[]): Decision {
-  const offer = offers.find((each) => budgets.every((figures) => hasRoom(figures, each)));
-  if (offer) return { offer };
-  const least = offers.at(-1)!;
-  const figures = budgets.find((each) => !hasRoom(each, least))!;
-  return { refusal: { by: "budget", figures, cost: least.cost } };
-}
-
 /** Throws as sharedBudgetsSlot. */
 export function createAccountant(context: BooksContext): Accountant {
   const { clock, installed } = context;
   const purses = createPurses(clock.now);
   const windows = createTokenWindows(clock.monotonic);
-  const opening = createOpening(context, purses);
   const warn = createWarnings(context.diagnose);
   const shared = installed.filled(sharedBudgetsSlot)?.({ ...context, purses, warn });
   /** By the tokens of the requests. */
   const running = new Map<string, Running>();
   let config: Config | undefined;
   /** By their names: those of the configuration, and of other keys that have asked since. */
-  let budgets = new Map<string, Budget | undefined>();
+  let budgets = new Map<string, Budget>();
+  const shown = (): readonly Budget[] => [...budgets.values()];
+  const opening = createOpening(context, async (spent) => {
+    for (const each of spent) purses.spend(each);
+    await shared?.open(shown());
+  });
 
   /** How they stand. The operator is warned where much of one is spent. */
-  function look(budgets: readonly Budget[]): readonly Figures[] {
-    const figures = budgets.map(purses.figures);
+  function look(asked: readonly Budget[]): readonly Figures[] {
+    const figures = asked.map(purses.figures);
     for (const each of figures) warn(each);
     return figures;
   }
@@ -66,42 +56,39 @@ export function createAccountant(context: BooksContext): Accountant {
   /** Decides at once, by the figures in memory. */
   function reserveHere({ spender, offers, tokens }: ReserveRequest): Decision {
     // Warns of levels that were reached before this request.
-    const decision = firstWithRoom(look(spender.budgets), offers);
-    if (!decision.offer) return decision;
+    const figures = look(spender.budgets);
+    const offer = offers.find((each) => figures.every((budget) => hasRoom(budget, each)));
+    if (!offer) {
+      const least = offers.at(-1)!;
+      const short = figures.find((budget) => !hasRoom(budget, least))!;
+      return { refusal: { by: "budget", figures: short, cost: least.cost } };
+    }
     const resetMs = windows.roomIn(spender.windows, tokens);
     if (resetMs > 0) return { refusal: { by: "tokens", resetMs } };
-    purses.hold(spender, decision.offer.cost);
-    return decision;
+    purses.hold(spender, offer.cost);
+    return { offer };
   }
-
-  const shown = (): readonly Budget[] =>
-    [...budgets.values()].filter((budget) => budget !== undefined);
 
   return {
     async open(next) {
+      const isFirst = config === undefined;
       if (next !== config) budgets = budgetsIn(next);
       config = next;
-      if (await opening.need(shown())) await shared?.open(shown());
+      if (opening.isKnown()) await shared?.open(shown());
+      else if (budgets.size > 0) await opening.know(isFirst);
     },
     async reserve(request) {
       const { spender, token, tokens } = request;
       for (const budget of spender.budgets)
         if (!budgets.has(budget.name)) budgets.set(budget.name, budget);
-      const wasKnown = opening.isKnown();
-      if (!(await opening.need(spender.budgets))) return REFUSED_BY_STORE;
-      // What could not be told at the start, of all budgets.
-      if (!wasKnown && opening.isKnown()) await shared?.open(shown());
-      const decision = await shared?.reserve(request);
-      const { offer, refusal } = decision ?? reserveHere(request);
+      if (spender.budgets.length > 0 && !(await opening.know())) return REFUSED_BY_STORE;
+      const decision = (await shared?.reserve(request)) ?? reserveHere(request);
+      const { offer } = decision;
       if (offer) {
         const admission = windows.admit(spender.windows, tokens);
         running.set(token, { request, cost: offer.cost, admission });
       }
-      return {
-        offer,
-        refusal,
-        tokens: decision ? decision.tokens : windows.state(spender.windows),
-      };
+      return { tokens: windows.state(spender.windows), ...decision };
     },
     settle(token = "", outcome) {
       if (outcome) purses.spend(outcome);

@@ -3,7 +3,8 @@
 import type { Config } from "../../../core/config.ts";
 import { slot } from "../../../core/extension/installer.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";
-import type { BooksContext, Outcome, Budget, Figures, Owner, Purses } from "../spent/index.ts";
+import type { Budget, Figures, Owner, Purses } from "./purses.ts";
+import type { BooksContext, Outcome } from "./read-books.ts";
 import type { TokenLimit, TokenState } from "./token-windows.ts";
 
 /** The account and the key that pay for a request. */

@@ -7,7 +7,7 @@ import type { Config } from "../../../core/config.ts";
 import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import type { Spender } from "./contracts.ts";
-import { PERIODS, type Budget } from "../spent/index.ts";
+import { PERIODS, type Budget } from "./purses.ts";
 
 /** The largest amount of a budget, in whole units of the currency: Redis counts that exactly. */
 const MAX_AMOUNT = 1_000_000_000;
@@ -55,14 +55,12 @@ export function keyBudget({ key_id: keyId, account, ...row }: KeyTerms): Budget 
   return { name, account, keyId, ...terms, amount: parseMoney(terms.amount) };
 }
 
-/** Of all accounts and keys in a configuration, by their names. Undefined: as above. */
-export function budgetsIn(config: Config): Map<string, Budget | undefined> {
-  const budgets = new Map<string, Budget | undefined>();
-  for (const account of config.accounts.keys())
-    budgets.set(accountLimitName(account), accountBudget(account, config));
-  for (const terms of configuredKeys(config).values())
-    budgets.set(keyLimitName(terms.key_id), keyBudget(terms));
-  return budgets;
+/** Of all accounts and keys in a configuration, by their names. */
+export function budgetsIn(config: Config): Map<string, Budget> {
+  const accounts = [...config.accounts.keys()].map((account) => accountBudget(account, config));
+  const keys = [...configuredKeys(config).values()].map(keyBudget);
+  const budgets = [...accounts, ...keys].filter((budget) => budget !== undefined);
+  return new Map(budgets.map((budget) => [budget.name, budget]));
 }
 
 /** Whose money a caller spends, and what bounds that. */

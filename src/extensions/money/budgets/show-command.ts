@@ -1,18 +1,18 @@
 // `budget show`: how the budgets of an account and its keys stand, by the books alone. It needs no
 // running gateway; what one holds is in the open lines of its spend log.
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import { configuredKeys } from "../../../core/accounts/keyring.ts";
 import type { Config } from "../../../core/config.ts";
 import { createdKeysIn } from "../../operations/keys/index.ts";
-import { hasWriter, segmentsIn } from "../ledger/index.ts";
+import { hasWriter } from "../ledger/index.ts";
 import { parseMoney } from "../records/index.ts";
-import { createSegmentReader, type BooksFiles } from "../usage/index.ts";
+import type { BooksFiles } from "../usage/index.ts";
 import { withCopiedBooks } from "../books/index.ts";
 import { accountBudget, keyBudget } from "./limits.ts";
-import { createPurses, type Budget, type Purses, readSpent } from "../spent/index.ts";
+import { createPurses, type Budget, type Purses } from "./purses.ts";
+import { readSpent } from "./read-books.ts";
 import { printed } from "./status.ts";
 
 const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;
@@ -27,14 +27,10 @@ function budgetsOf(account: string, config: Config): readonly Budget[] {
 }
 
 /** Adds what is held for requests that run. */
-async function addHeld({ spendDir }: BooksFiles, purses: Purses): Promise<void> {
-  const segments = existsSync(spendDir) ? segmentsIn(spendDir) : [];
-  for (const name of segments) {
-    const path = join(spendDir, name);
+async function addHeld({ spendDir, openSegments }: BooksFiles, purses: Purses): Promise<void> {
+  for (const [name, reader] of openSegments) {
     // Nothing runs whose process is dead.
-    if (!(await hasWriter(path))) continue;
-    const reader = createSegmentReader(path, name);
-    for await (const _batch of reader.read(Infinity));
+    if (!(await hasWriter(join(spendDir, name)))) continue;
     for (const record of reader.unsettled()) purses.hold(record, parseMoney(record.hold ?? "0"));
   }
 }

@@ -1,6 +1,6 @@
 // How the budgets stand, for people and for other programs: of the accounts and keys that have one.
 import { formatMoney } from "../../../core/ledger/price.ts";
-import type { Figures } from "../spent/index.ts";
+import type { Figures } from "./purses.ts";
 
 /** A budget, as GET /status and `budget show` have it. Amounts are exact decimals. */
 export function printed(figures: Figures, currency: string) {

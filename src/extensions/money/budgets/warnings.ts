@@ -1,7 +1,7 @@
 // Tells the operator when half, four fifths and all of a budget are spent, each once in a period.
 import type { Diagnose } from "../../../core/diagnose.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
-import type { Figures } from "../spent/index.ts";
+import type { Figures } from "./purses.ts";
 
 /** In per cent of the amount, highest first. */
 const LEVELS = [100, 80, 50];

@@ -10,7 +10,7 @@ import {
   type Decision,
   type ReserveRequest,
 } from "./contracts.ts";
-import { readOutcomes, withBooks, type Outcome } from "../spent/index.ts";
+import { readOutcomes, withBooks, type Outcome } from "./read-books.ts";
 
 /** Names these calls among those of other extensions. */
 const SUBJECT = "budgets";
@@ -30,11 +30,11 @@ type Note = (readonly [token: string | undefined, outcome: Outcome | undefined])
 export function createRemoteAccountant(): Accountant {
   const first = callFirstProcess<Question, Note, Answer>(SUBJECT);
   /** What the first process is told at the end of this turn. */
-  let unbounded: Note = [];
+  let note: Note = [];
 
-  function tellUnbounded(): void {
-    if (unbounded.length > 0) first.tell(unbounded);
-    unbounded = [];
+  function send(): void {
+    if (note.length > 0) first.tell(note);
+    note = [];
   }
 
   return {
@@ -43,17 +43,14 @@ export function createRemoteAccountant(): Accountant {
     },
     reserve: async (request) => (await first.ask(request)) ?? REFUSED_BY_STORE,
     settle(token, outcome) {
-      if (token === undefined) {
-        if (unbounded.length === 0) setImmediate(tellUnbounded);
-        unbounded.push([token, outcome]);
-        return;
-      }
-      // At once: the first process must have it before the client sees the end of the answer.
-      first.tell([[token, outcome]]);
+      if (note.length === 0) setImmediate(send);
+      note.push([token, outcome]);
+      // The first process must have it before the client sees the end of the answer.
+      if (token !== undefined) send();
     },
     standing: () => undefined,
     close() {
-      tellUnbounded();
+      send();
       first.close();
     },
   };

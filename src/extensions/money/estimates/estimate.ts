@@ -9,12 +9,7 @@ import type { AcceptedRequest } from "../../../core/chat/context.ts";
 import type { Config } from "../../../core/config.ts";
 import { estimatePrompt } from "../../../core/ledger/meter.ts";
 import { picoOf, type Price } from "../../../core/ledger/price.ts";
-import {
-  textOf,
-  type ChatRequest,
-  type ContentPart,
-  type Message,
-} from "../../../core/openai/request.ts";
+import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { withDefault } from "../../../core/schema/checker.ts";
 import { asArray, asCount, asObject, asString } from "../../../core/schema/untrusted-json.ts";
@@ -46,8 +41,6 @@ export const assumedOutputTokens = defineSetting("limits.assumed_output_tokens",
   withDefault(integer(1, 10_000_000), 1_000),
 );
 
-/** What a provider puts around each message: its role and marks. In tokens. */
-const TOKENS_A_MESSAGE = 16;
 /** What a provider writes into the prompt so that a model can call tools. In tokens. */
 const TOKENS_FOR_TOOLS = 600;
 /** The most that a tool takes that a provider describes itself, by its documents. In tokens. */
@@ -79,13 +72,11 @@ type Estimated = Pick<AcceptedRequest, "chat" | "candidates" | "config"> & {
 };
 
 /** `hasBudget`: the reply is bounded by a budget. */
-export function estimateOf(
-  { chat, candidates, config, caller }: Estimated,
-  hasBudget: boolean,
-): Estimate {
-  const bytes = Math.max(promptBytes(chat), nativeBytes(chat));
+export function estimateOf(request: Estimated, hasBudget: boolean): Estimate {
+  const { chat, candidates, config, caller } = request;
   const assumed = assumedOutputTokens.of(config);
   const recoveries = recoveriesOf(chat, config);
+  const written = promptBytes(chat);
   let tokens = 0;
   const costs = candidates.map((model) => {
     const media = model.provider.countMedia(chat);
@@ -94,7 +85,7 @@ export function estimateOf(
     const counted = chat.maxTokens === undefined ? Math.min(most, assumed) : most;
     tokens = Math.max(tokens, estimatePrompt(chat, () => media) + counted + thinking);
     const remembered = hasBudget ? rememberedBytes(chat, model, caller.account) : 0;
-    const prompt = Math.min(MAX_TOKENS, Math.max(bytes, remembered) + media);
+    const prompt = Math.min(MAX_TOKENS, Math.max(written, remembered) + media);
     const { output = 0, ...inputPrices }: Partial<Price> = model.price ?? {};
     // Each prompt token at the dearest price of a class.
     const input = Math.max(0, ...Object.values(inputPrices).map((price) => price ?? 0));
@@ -158,39 +149,20 @@ function recoveriesOf(chat: ChatRequest, { aliases, models, retry }: Config): nu
   return asCount(asObject(retry)["max_recoveries"]) ?? MAX_RECOVERIES;
 }
 
-/** The bytes of everything in a request that a model reads, and what providers add. */
+/** The most tokens of a prompt in the format of the gateway or in that of its client. */
 function promptBytes(chat: ChatRequest): number {
-  const { tools, response_format: format } = chat;
-  let bytes = tools ? TOKENS_FOR_TOOLS + sizeOf(tools) : 0;
-  if (format) bytes += sizeOf(format);
-  for (const message of chat.messages) {
-    bytes += TOKENS_A_MESSAGE + Buffer.byteLength(textOf(message.content ?? ""));
-    if (message.role !== "assistant") continue;
-    bytes += Buffer.byteLength(message.reasoning_content ?? "");
-    if (message.tool_calls.length > 0) bytes += sizeOf(message.tool_calls);
-  }
-  return bytes + TOKENS_A_MESSAGE;
+  const { messages, tools, response_format, native } = chat;
+  // `marked` has the content once more.
+  const unmarked = messages.map((message) => ({ ...message, marked: undefined }));
+  const own = bytesOf({ messages: unmarked, tools, response_format }, chat);
+  return native ? Math.max(own, bytesOf(native.body, chat)) : own;
 }
 
 /**
- * The bytes of a request in another client API, as a provider of that format gets it, and what that
- * adds. Of its media only those are left out that are counted as such: the same base64 text in any
- * other place is a part of the prompt.
- */
-function nativeBytes({ native, messages, tools }: ChatRequest): number {
-  if (!native) return 0;
-  const declared = asArray(native.body["tools"]);
-  let bytes = sizeOf(native.body) + TOKENS_A_MESSAGE * (messages.length + 1);
-  if (tools || declared.length > 0) bytes += TOKENS_FOR_TOOLS;
-  bytes += TOKENS_FOR_KNOWN_TOOL * declared.filter(isKnownTool).length;
-  return bytes - mediaIn(messages);
-}
-
-/**
- * The bytes of a request with calls as a model that thinks gets it. A dialect may remember the
- * thoughts before a call and send them back with it: they are a part of the prompt that the client
- * did not send. 0 where there is nothing to remember, and where the dialect has no words for the
- * request: then the model is not asked.
+ * The bytes of a request as a model that thinks gets it. A dialect may remember the thoughts before
+ * a call and send them back with it: they are a part of the prompt that the client did not send. 0
+ * where there is nothing to remember, and where the dialect has no words for the request: then the
+ * model is not asked.
  */
 function rememberedBytes(
   chat: ChatRequest,
@@ -201,39 +173,45 @@ function rememberedBytes(
     message.role === "assistant" && message.tool_calls.length > 0;
   if (!model.reasoning || !chat.messages.some(isCall)) return 0;
   try {
-    const { body } = provider.dialectFor(account).request(chat, model);
-    const around = TOKENS_A_MESSAGE * (chat.messages.length + 1) + TOKENS_FOR_TOOLS;
-    return sizeOf(body) + around - mediaIn(chat.messages);
+    return bytesOf(provider.dialectFor(account).request(chat, model).body, chat);
   } catch {
     return 0;
   }
 }
 
-/** The characters of base64 in a conversation. */
-function mediaIn(messages: ChatRequest["messages"]): number {
-  const parts = messages.flatMap(({ content }) =>
-    typeof content === "string" ? [] : (content ?? []),
-  );
-  return parts.reduce((length, part) => length + mediaLength(part), 0);
+/**
+ * The most tokens of a prompt: a token of the tokenizers in use is at least one byte, so each byte
+ * of the JSON counts as one. The names and marks of the JSON are more than what a provider puts
+ * around each message. Of media, only those are left out that are counted as such: the same base64
+ * text in any other place is a part of the prompt.
+ */
+function bytesOf(body: object, { messages, tools, native }: ChatRequest): number {
+  const declared = native ? asArray(native.body["tools"]) : (tools ?? []);
+  const known = declared.filter(isKnownTool).length * TOKENS_FOR_KNOWN_TOOL;
+  const forTools = declared.length > 0 ? TOKENS_FOR_TOOLS + known : 0;
+  return Buffer.byteLength(JSON.stringify(body)) - mediaIn(messages) + forTools;
 }
 
 /** Whether the provider describes a tool itself, and its version names it: `bash_20250124`. */
 const isKnownTool = (tool: unknown): boolean =>
   /_\d{8}$/.test(asString(asObject(tool)["type"]) ?? "");
 
-/** The characters of base64 in a part. 0: it has none, or is somewhere else. */
-function mediaLength(part: ContentPart): number {
-  if (part.type === "text") return 0;
-  if (part.type === "image_url") return base64Length(part.image_url.url);
+/** The characters of base64 in a conversation. */
+function mediaIn(messages: readonly Message[]): number {
+  const parts = messages.flatMap(({ content }) =>
+    typeof content === "string" ? [] : (content ?? []),
+  );
+  return parts.reduce((length, part) => length + base64Length(mediaText(part)), 0);
+}
+
+/** The data of a part, or where they are. Empty: it has none. */
+function mediaText(part: ContentPart): string {
+  if (part.type === "text") return "";
+  if (part.type === "image_url") return part.image_url.url;
   const { data, file_data } = asObject(part.type === "file" ? part.file : part.input_audio);
-  return base64Length(asString(data) ?? asString(file_data) ?? "");
+  return asString(data) ?? asString(file_data) ?? "";
 }
 
 /** Without the head of a data URI, which a request in another API has not. */
-function base64Length(text: string): number {
-  const head = /^data:[^,]{0,200},/.exec(text);
-  if (head) return text.length - head[0].length;
-  return text.startsWith("http") ? 0 : text.length;
-}
-
-const sizeOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
+const base64Length = (text: string): number =>
+  text.startsWith("http") ? 0 : text.length - text.indexOf(",") - 1;

@@ -1,6 +1,6 @@
 // What the fronts of the proof use of it.
 export { readDayLines, type DayLine } from "./day-lines.ts";
 export { createFindings, type Findings } from "./findings.ts";
-export type { RecordSpan } from "./judge.ts";
 export { booksToProve, proveBooks, type BooksProof, type BooksToProve } from "./prove.ts";
 export type { DayProof } from "./prove-day.ts";
+export { costsOf, totalIn } from "./totals.ts";

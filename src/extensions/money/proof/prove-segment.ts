@@ -3,22 +3,23 @@
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { brokenFile, type ClosedDay, type Coverage, type Listing } from "../days/index.ts";
+import { brokenFile, type Coverage, type Listing } from "../days/index.ts";
 import type { LogCursor, SegmentCursor } from "../records/index.ts";
 import { createSegmentReader, type UnsettledRequest } from "../usage/index.ts";
 import type { Findings } from "./findings.ts";
-import { headListings } from "./heads.ts";
 
-/** What all parts of a proof share. */
-export interface ProofContext {
-  /** The folder of the spend log. */
+/** The spend log, and what is known of it. */
+export interface Log {
+  /** The folder of the segments. */
   readonly spendDir: string;
   /** What the lines of closed days say of segments. */
   readonly coverage: Coverage;
-  /** Heads that were kept. */
-  readonly heads: readonly ClosedDay[];
+  /** The same, and what heads say that were kept. The fewest bytes first. */
+  listings(segment: string): readonly Listing[];
   /** How far the segments were copied. */
   readonly cursor: LogCursor;
+  /** The segments that were read, by name, in their order. */
+  readonly segments: ReadonlyMap<string, ProvedSegment>;
   /** Receives everything that is wrong. */
   readonly findings: Findings;
 }
@@ -52,9 +53,9 @@ export interface ProvedSegment {
 }
 
 /** Reads a segment to its end, and reports what is wrong with it. */
-export async function proveSegment(name: string, context: ProofContext): Promise<ProvedSegment> {
-  const { spendDir, coverage, heads, findings } = context;
-  const cursor = context.cursor[name];
+export async function proveSegment(name: string, log: Log): Promise<ProvedSegment> {
+  const { spendDir, coverage, findings } = log;
+  const cursor = log.cursor[name];
   const file = `spend/${name}`;
   const path = join(spendDir, name);
   const { size } = statSync(path);
@@ -66,16 +67,15 @@ export async function proveSegment(name: string, context: ProofContext): Promise
     for await (const batch of reader.read(to)) {
       hash.update(batch.bytes);
       for (const { line, what } of batch.problems) findings.add(`${file}, line ${line}`, what);
-      for (const { settle, log } of batch.settled)
-        days.set(coverage.bookedDay(name, log.line, settle.time), batch.cursor.bytes);
+      for (const { settle, log: place } of batch.settled)
+        days.set(coverage.bookedDay(name, place.line, settle.time), batch.cursor.bytes);
     }
     return reader.cursor();
   }
 
-  const listed = coverage.of(name);
-  const listings = [...listed, ...headListings(heads, name)];
+  const listings = log.listings(name);
   let good: Listing | undefined;
-  for (const listing of listings.sort((one, other) => one.bytes - other.bytes)) {
+  for (const listing of listings) {
     const { bytes } = await readTo(listing.bytes);
     if (bytes !== listing.bytes || hash.copy().digest("hex") !== listing.sha256) {
       findings.add(
@@ -100,7 +100,7 @@ export async function proveSegment(name: string, context: ProofContext): Promise
   return {
     proof: { file, lines: end.lines, proved, by, torn_bytes: size - end.bytes },
     end,
-    dueLines: Math.max(cursor?.lines ?? 0, listed.at(-1)?.lines ?? 0),
+    dueLines: Math.max(cursor?.lines ?? 0, listings.at(-1)?.lines ?? 0),
     days,
     unsettled,
   };

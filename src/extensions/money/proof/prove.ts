@@ -4,21 +4,20 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { BooksContext } from "../books/index.ts";
-import { createCoverage, type ClosedDay } from "../days/index.ts";
+import { createCoverage, type ClosedDay, type Coverage, type Listing } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
 import type { UsageStore } from "../records/index.ts";
-import { hasFileStore } from "../usage/index.ts";
+import { createRecordAdder, differencesFrom, hasFileStore } from "../usage/index.ts";
 import { readDayLines } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
-import { proveHead } from "./heads.ts";
 import { proveDay, type DayProof } from "./prove-day.ts";
+import { proveSegment, type Log, type ProvedSegment, type SegmentProof } from "./prove-segment.ts";
 import {
-  proveSegment,
-  type ProofContext,
-  type ProvedSegment,
-  type SegmentProof,
-} from "./prove-segment.ts";
-import { sourceOfFiles, sourceOfStore } from "./record-source.ts";
+  sourceOfFiles,
+  sourceOfStore,
+  type RecordLine,
+  type RecordSource,
+} from "./record-source.ts";
 
 /** The books to prove. */
 export interface BooksToProve {
@@ -45,14 +44,15 @@ type GoneSegment = Pick<SegmentProof, "file" | "lines" | "by">;
 
 export interface BooksProof {
   /** Those that are there, by name, in their order. */
-  readonly segments: Segments;
+  readonly segments: ReadonlyMap<string, ProvedSegment>;
   /** Those that are not. */
   readonly gone: readonly GoneSegment[];
   /** In their order. Undefined: the records are elsewhere. */
   readonly days: readonly DayProof[] | undefined;
 }
 
-type Segments = ReadonlyMap<string, ProvedSegment>;
+/** A head, for the auditor. */
+const nameOf = ({ made_at }: ClosedDay): string => `the head that was kept, of ${made_at}`;
 
 /** Proves books, and reports what is wrong. `heads`: those that were kept. */
 export async function proveBooks(
@@ -70,12 +70,18 @@ export async function proveBooks(
     records === "files"
       ? sourceOfFiles(dataDir, closedDays, findings)
       : records && (await sourceOfStore(records));
-  const context = { spendDir, coverage, heads, cursor: source?.cursor ?? {}, findings };
   const segments = new Map<string, ProvedSegment>();
-  const hasLog = existsSync(spendDir);
-  for (const name of hasLog ? segmentsIn(spendDir) : [])
-    segments.set(name, await proveSegment(name, context));
-  const gone = findGone(context, segments, mayBeGone);
+  const log: Log = {
+    spendDir,
+    coverage,
+    listings: (name) => listingsOf(name, coverage, heads),
+    cursor: source?.cursor ?? {},
+    findings,
+    segments,
+  };
+  for (const name of existsSync(spendDir) ? segmentsIn(spendDir) : [])
+    segments.set(name, await proveSegment(name, log));
+  const gone = findGone(log, mayBeGone);
   if (!source) return { segments, gone, days: undefined };
   const settled = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);
   const all = [...closedDays.map(({ day }) => day), ...source.days, ...settled];
@@ -83,10 +89,49 @@ export async function proveBooks(
   const days: DayProof[] = [];
   for (const day of names) {
     const closed = closedDays.find((line) => line.day === day);
-    days.push(await proveDay(day, closed, { ...context, segments, source }));
+    days.push(await proveDay(day, closed, log, source));
   }
-  for (const head of heads) await proveHead(head, closedDays, names, { source, findings });
+  for (const head of heads) {
+    const before = closedDays.filter(({ number }) => number < head.number);
+    const after = before.at(-1)?.day ?? "";
+    const since = names.filter((day) => day > after);
+    const unequal = await differencesFromHead(head, before, since, source);
+    const what = `are not those of ${nameOf(head)}: ${unequal.join(", ")}`;
+    if (unequal.length > 0)
+      findings.add(`the usage records after ${after || "the beginning"}`, what);
+  }
   return { segments, gone, days };
+}
+
+/** What closed days and heads have of a segment. */
+function listingsOf(
+  name: string,
+  coverage: Coverage,
+  heads: readonly ClosedDay[],
+): readonly Listing[] {
+  const kept = heads.flatMap((head) =>
+    createCoverage([head])
+      .of(name)
+      .map((listing) => ({ ...listing, by: `${nameOf(head)},` })),
+  );
+  return [...coverage.of(name), ...kept].sort((one, other) => one.bytes - other.bytes);
+}
+
+/** Compares the records that a head has: of lines that it or a line before it names. */
+async function differencesFromHead(
+  head: ClosedDay,
+  before: readonly ClosedDay[],
+  days: readonly string[],
+  source: RecordSource,
+): Promise<readonly string[]> {
+  const coverage = createCoverage([...before, head]);
+  const isCovered = ({ record }: RecordLine): boolean =>
+    record?.log !== undefined &&
+    (coverage.of(record.log.segment).at(-1)?.lines ?? 0) >= record.log.line;
+  const adder = createRecordAdder();
+  for (const day of days)
+    for await (const { lines } of source.linesOf(day)) adder.add(lines.filter(isCovered));
+  return differencesFrom(head, adder.result());
 }
 
 /**
@@ -94,8 +139,7 @@ export async function proveBooks(
  * that names them, and the cursor does not name them any more.
  */
 function findGone(
-  { coverage, cursor, findings }: ProofContext,
-  segments: Segments,
+  { coverage, cursor, findings, segments }: Log,
   mayBeGone = (_day: string): boolean => true,
 ): readonly GoneSegment[] {
   const listed = coverage.segments().map((name) => coverage.of(name).at(-1)!);

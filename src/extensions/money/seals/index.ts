@@ -4,8 +4,7 @@ import type { ConfigExtension } from "../../../config/extension.ts";
 import { signerSlot, statementSealerSlot } from "../usage/index.ts";
 import { printSealedStatement } from "./print-statement.ts";
 import { headCommand, publicKeyCommand } from "./seal-commands.ts";
-import { seals } from "./settings.ts";
-import { openSigner } from "./sign.ts";
+import { openSigner, seals } from "./sign.ts";
 import { verifyCommand } from "./verify-command.ts";
 
 export const extension: ConfigExtension = {

@@ -5,8 +5,7 @@ import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { dayOf, isCalendarDay } from "../records/index.ts";
 import { lineOf, syncUsage, type BooksFiles } from "../usage/index.ts";
 import { hasSpendLog, withBooks } from "../books/index.ts";
-import { seals } from "./settings.ts";
-import { createSigner, keyFile, publicPem } from "./sign.ts";
+import { createSigner, keyFile, publicPem, seals } from "./sign.ts";
 
 const runHead = withBooks(async (context) => {
   const { books, args, terminal } = context;

@@ -10,10 +10,20 @@ import {
   type KeyObject,
 } from "node:crypto";
 import { join } from "node:path";
+import { section } from "../../../config/fields.ts";
+import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
+import { boolean, withDefault } from "../../../core/schema/checker.ts";
 import { readOrCreateHex } from "../../scale/data-files/index.ts";
 import type { Signer } from "../usage/index.ts";
-import { seals } from "./settings.ts";
+
+/** `enabled`: whether the lines of closed days are signed. */
+export const seals = defineSetting<{ readonly enabled: boolean }>(
+  "seals",
+  { enabled: false },
+  () => section({ enabled: withDefault(boolean(), false) }),
+  { fixed: true },
+);
 
 /** What stands before the secret bytes of an Ed25519 key in PKCS #8 (RFC 8410). */
 const PRIVATE_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");

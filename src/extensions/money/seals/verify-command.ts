@@ -8,12 +8,10 @@ import {
   type CommandArguments,
   type Terminal,
 } from "../../../command-line/command.ts";
-import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { withBooks } from "../books/index.ts";
 import { booksToProve } from "../proof/index.ts";
-import { keptTexts, type Trust, type Verified } from "./kept.ts";
 import { publicHexOf } from "./sign.ts";
-import { verifyBooks } from "./verify.ts";
+import { keptTexts, verifyBooks, type Trust } from "./verify.ts";
 import { isStatement, verifyStatement } from "./verify-statement.ts";
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<number | void> {
@@ -72,13 +70,12 @@ function readStatement(path: string): string {
       `${path} is neither a data_dir nor a sealed statement; ` +
         "segments and usage records are verified with their data_dir",
     );
-  if (!parseJson(text)) throw new Error(`${path} cannot be read: it was cut off or damaged`);
   return text;
 }
 
 /** Without findings nothing was changed, unless there is nothing that could show a change. */
 async function answer(
-  { result, lines }: { readonly result: Verified; readonly lines: readonly string[] },
+  { result, lines }: Awaited<ReturnType<typeof verifyPath>>,
   args: CommandArguments,
   terminal: Terminal,
 ): Promise<number> {
@@ -87,10 +84,10 @@ async function answer(
     ? "as stated by --public-key"
     : "as the files state it: whoever can write them can replace it";
   const keyLine = key === null ? "key: none; nothing is signed" : `key: ${key}, ${source}`;
-  const verdict = ok ? "nothing was changed" : "nothing is proved: no day is closed";
+  const nothing = ok ? "nothing was changed" : "nothing is proved: no day is closed";
   const wrong = ["something was changed, removed or damaged:", ...findings].join("\n  ");
-  const text = [keyLine, ...lines, findings.length > 0 ? wrong : verdict, ""].join("\n");
-  await terminal.answer(args, result, text);
+  const verdict = findings.length > 0 ? wrong : nothing;
+  await terminal.answer(args, result, `${[keyLine, ...lines, verdict].join("\n")}\n`);
   return ok ? 0 : 1;
 }
 

@@ -12,8 +12,8 @@ import {
 } from "../records/index.ts";
 import { leafOf, parseClosedDay, rootFrom } from "../days/index.ts";
 import { createFindings, type Findings } from "../proof/index.ts";
-import { isHead, readKept, type Trust } from "./kept.ts";
 import { isSignedBy } from "./sign.ts";
+import { isHead, readKept, type Trust } from "./verify.ts";
 
 /** A JSON object of which nothing is known. */
 type Json = Readonly<Record<string, unknown>>;
@@ -47,10 +47,11 @@ export function verifyStatement(text: string, trust: Trust) {
     if (same.line !== own)
       findings.add(`the line of ${same.day} in the statement`, "is not the one that was kept");
   }
-  checkRecords(bill, days, findings);
   const records = days.flatMap((day) => day.records);
+  checkRecords(bill, days, findings);
   checkSums(bill, records, findings);
-  const by_head = days.flatMap((day) => (day.line === undefined ? [] : day.records)).length;
+  // Records of days that were open when the statement was made: its own signature alone has them.
+  const open = days.filter((day) => day.line === undefined).flatMap((day) => day.records);
   const list = findings.list();
   const result = {
     ok: list.length === 0,
@@ -59,25 +60,19 @@ export function verifyStatement(text: string, trust: Trust) {
     account: String(bill["account"]),
     month: String(bill["month"]),
     records: records.length,
-    // Records that the signed lines of closed days prove. The others are of days that were open
-    // when the statement was made: its own signature alone has them.
-    by_head,
-    not_proved: records.length - by_head,
+    // Records that the signed lines of closed days prove.
+    by_head: records.length - open.length,
+    not_proved: open.length,
     // The days whose lines in the statement were compared with lines that were kept.
     compared,
     findings: list,
   };
-  const { account, month, not_proved } = result;
-  return {
-    result,
-    lines: [
-      `statement of ${account} for ${month}: ${records.length} records: ${by_head} proved by the ` +
-        `lines of closed days, ${not_proved} of days that were open`,
-      compared.length > 0
-        ? `compared with heads that were kept: ${compared.join(", ")}`
-        : "compared with no head that was kept elsewhere",
-    ],
-  };
+  const lines = [
+    `statement of ${result.account} for ${result.month}: ${result.records} records: ` +
+      `${result.by_head} proved by the lines of closed days, ${open.length} of days that were open`,
+    `compared with heads that were kept: ${compared.join(", ") || "none"}`,
+  ];
+  return { result, lines };
 }
 
 /** Reads a day. If it was closed, its line is signed and its records lead to the root in it. */

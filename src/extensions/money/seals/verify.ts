@@ -1,20 +1,60 @@
-// Verifies a data_dir by its files alone, the public key, and what was kept elsewhere.
+// Verifies a data_dir by its files alone, and by what comes from elsewhere: the public key, lines
+// of closed days, and heads that `seal head` made between two of them.
+import { table } from "../../../command-line/table.ts";
 import { sha256 } from "../../../core/hash.ts";
-import type { DaysLine } from "../days/index.ts";
+import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { parseClosedDay, type ClosedDay, type DaysLine } from "../days/index.ts";
 import {
   createFindings,
   proveBooks,
   readDayLines,
-  type BooksProof,
   type BooksToProve,
   type DayLine,
   type DayProof,
   type Findings,
 } from "../proof/index.ts";
-import { isHead, readKept, type Trust } from "./kept.ts";
 import { isSignedBy } from "./sign.ts";
 
-/** Verifies books with what comes from elsewhere. */
+export interface Trust {
+  /** The public key, 64 hex digits. Undefined: that of the files. */
+  readonly publicKey: string | undefined;
+  /** Lines of closed days, and heads, as they were printed. */
+  readonly kept: readonly string[];
+}
+
+/** The lines in a file of what was kept: they alone, or a log with events that name them. */
+export function keptTexts(text: string): readonly string[] {
+  return text.split("\n").flatMap((line) => {
+    const json = asObject(parseJson(line));
+    const event = json["event"] === "day_closed" ? asString(json["line"]) : undefined;
+    if (event !== undefined) return [event];
+    return "event" in json || line.trim() === "" ? [] : [line];
+  });
+}
+
+/** Reads what was kept. `publicKey` undefined: nothing else is signed. */
+export function readKept(
+  { kept }: Trust,
+  publicKey: string | undefined,
+  findings: Findings,
+): readonly DaysLine[] {
+  return kept.flatMap((text) => {
+    const closed = parseClosedDay(text);
+    const key = publicKey ?? closed?.public_key ?? "";
+    if (closed && (closed.signature === undefined || isSignedBy(text, key)))
+      return [{ text, closed }];
+    const what = closed
+      ? `of ${closed.day}: was changed, or signed by another key`
+      : `is no line of a closed day: ${text.slice(0, 80)}`;
+    findings.add("the head that was kept", what);
+    return [];
+  });
+}
+
+/** Whether it is a head. The line of a day is made when the day is over. */
+export const isHead = ({ day, made_at }: ClosedDay): boolean => made_at.slice(0, 10) <= day;
+
+/** Verifies books with what comes from elsewhere. `lines`: what is proved, for people. */
 export async function verifyBooks(books: BooksToProve, trust: Trust) {
   const findings = createFindings();
   const dayLines = readDayLines(books.dataDir, findings);
@@ -22,61 +62,43 @@ export async function verifyBooks(books: BooksToProve, trust: Trust) {
   const kept = readKept(trust, publicKey, findings);
   for (const line of kept) compareKept(line, dayLines, findings);
   const heads = kept.map(({ closed }) => closed).filter(isHead);
-  const proof = await proveBooks(books, findings, dayLines, heads);
-  const { segments, gone, days } = proof;
-  const list = findings.list();
+  const { gone, ...proof } = await proveBooks(books, findings, dayLines, heads);
+  const segments = [...proof.segments.values()].map((segment) => segment.proof);
+  const days = proof.days?.map(dayResult) ?? null;
+  // Settled requests that the projection had not copied when the verification began.
+  const awaited = proof.days?.reduce((sum, { totals }) => sum + totals.awaited.records, 0) ?? 0;
   const [from = null, to = null] = [dayLines[0], dayLines.at(-1)].map((line) => line?.closed.day);
+  const list = findings.list();
   const result = {
     ok: list.length === 0 && dayLines.length + kept.length > 0,
     public_key: publicKey ?? null,
     key_stated: trust.publicKey !== undefined,
     heads: { count: dayLines.length, from, to },
-    segments: [...segments.values()].map((segment) => segment.proof),
+    segments,
     gone,
-    days: days?.map(dayResult) ?? null,
-    // Settled requests that the projection had not copied when the verification began.
-    awaited: days?.reduce((sum, { awaited }) => sum + awaited, 0) ?? 0,
+    days,
+    awaited,
     findings: list,
   };
-  const closed =
-    dayLines.length > 0
-      ? `days.jsonl: ${dayLines.length} closed days, from ${from} to ${to}`
-      : "days.jsonl: no day was closed";
-  const way = `on the way into the usage records: ${result.awaited} requests`;
-  const lines = [closed, ...proofLines(proof), ...(result.awaited > 0 ? [way] : [])];
+  const files = [...gone.map((file) => ({ ...file, proved: "gone", torn_bytes: 0 })), ...segments];
+  const lines = [
+    `days.jsonl: ${dayLines.length} closed days, from ${from} to ${to}`,
+    table(["file", "lines", "proved", "by", "torn_bytes"], files),
+    days
+      ? table(["day", "records", "by_line", "by_log"], days)
+      : "usage records: there are none in files here, and nothing is said of others",
+    `on the way into the usage records: ${awaited} requests`,
+  ];
   return { result, lines };
 }
 
 /** `by_line`: days.jsonl has exactly these records. `by_log`: how many the spend log has so. */
-const dayResult = ({ day, closed, lines, unchanged, isProved }: DayProof) => ({
+const dayResult = ({ day, closed, lines, totals, isProved }: DayProof) => ({
   day,
   records: lines,
   by_line: isProved && closed !== undefined,
-  by_log: unchanged.records,
+  by_log: totals.unchanged.records,
 });
-
-/** What is proved of segments and days, for people. */
-function proofLines({ segments, gone, days }: BooksProof): readonly string[] {
-  const lines = gone.map(
-    ({ file, lines: count, by }) =>
-      `${file}: gone; ${count} lines were proved by ${by} until it was deleted`,
-  );
-  for (const { proof } of segments.values()) {
-    const { file, lines: count, proved, by, torn_bytes: torn } = proof;
-    const state = by === null ? "none proved yet" : `${proved} proved by ${by}`;
-    const end = `; its last line is torn: ${torn} bytes that count for nothing`;
-    lines.push(`${file}: ${count} lines, ${state}${torn > 0 ? end : ""}`);
-  }
-  for (const { day, records, by_line, by_log } of days?.map(dayResult) ?? []) {
-    const state = by_line
-      ? "proved by the line of the day"
-      : `${by_log} of them as the spend log has them`;
-    lines.push(`usage records of ${day}: ${records}, ${state}`);
-  }
-  if (!days)
-    lines.push("usage records: there are none in files here, and nothing is said of others");
-  return lines;
-}
 
 /** Returns the key of the signed lines, or the stated one. Undefined: nothing is signed. */
 function checkSignatures(

@@ -58,31 +58,33 @@ type RawResult = readonly [
 ];
 
 /**
- * The words of an ask: the number of its keys, the keys, and the rest. `gateway` names the rows,
- * `rowOf` says what they are, and `now` is the wall clock. All tasks are of one account.
+ * The words of a task: the number of its keys, the keys, and the rest. `gateway` names the rows,
+ * `rowOf` says what they are, and `now` is the wall clock.
  */
 export function wordsOf(
   gateway: string,
-  tasks: readonly Task[],
+  task: Task,
   rowOf: (budget: Budget) => OwnFigures,
   now: number,
 ): readonly string[] {
-  const stated = ({ period, amount, spent, held, writes }: OwnFigures) => ({
-    period: periodName(period, now),
-    amount: parts(amount),
-    spent: parts(spent),
-    held: parts(held),
-    writes,
-  });
-  const plain = tasks.map(({ spender, token, tokens, offers }) => ({
+  const { spender, token, tokens, offers } = task;
+  const ask = {
+    gateway,
+    window: WINDOW_MS,
+    lease: LEASE_MS,
     token,
     tokens,
     offers: offers.map(({ room, cost }) => [parts(room), parts(cost)]),
-    budgets: spender.budgets.map((budget) => stated(rowOf(budget))),
+    budgets: spender.budgets.map(rowOf).map(({ period, amount, spent, held, writes }) => ({
+      period: periodName(period, now),
+      amount: parts(amount),
+      spent: parts(spent),
+      held: parts(held),
+      writes,
+    })),
     limits: spender.windows.map(({ limit }) => limit),
-  }));
-  const ask = { gateway, window: WINDOW_MS, lease: LEASE_MS, tasks: plain };
-  const keys = tasks.flatMap(keysOf);
+  };
+  const keys = keysOf(task);
   return [String(keys.length), ...keys, JSON.stringify(ask)];
 }
 
@@ -95,15 +97,9 @@ function keysOf({ spender: { account, budgets, windows } }: Task): readonly stri
   ];
 }
 
-/** What the script has answered to an ask. */
-export const readAnswers = (raw: unknown, tasks: readonly Task[], purses: Purses) =>
-  (raw as readonly RawResult[]).map((result, index) => answerOf(tasks[index]!, result, purses));
-
-function answerOf(
-  { spender, offers }: Task,
-  [granted, short, resetMs, rows, windows]: RawResult,
-  purses: Purses,
-): Answer {
+/** What the script has answered. */
+export function readAnswer(raw: unknown, { spender, offers }: Task, purses: Purses): Answer {
+  const [granted, short, resetMs, rows, windows] = raw as RawResult;
   const all = spender.budgets.map((budget, index) => {
     const [born, writes, spent, held] = rows[index]!;
     return { ...purses.figures(budget), spent: whole(spent), held: whole(held), born, writes };

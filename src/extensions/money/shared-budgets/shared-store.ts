@@ -2,7 +2,13 @@
 // gateway has a row in each budget there, which it writes from what its books and memory tell: so a
 // store that has forgotten everything learns it again.
 import type { Timer } from "../../../core/clock.ts";
-import { REFUSED_BY_STORE, type Budget, type Figures, type SharedStore } from "../budgets/index.ts";
+import {
+  REFUSED_BY_STORE,
+  type Budget,
+  type Figures,
+  type Purses,
+  type SharedStore,
+} from "../budgets/index.ts";
 import type { OnError } from "../../scale/redis/index.ts";
 import { createAsk, type AskOptions } from "./asks.ts";
 import { LEASE_MS, type Answer, type SharedFigures, type Task } from "./protocol.ts";
@@ -65,7 +71,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     const all = [...budgets.values()];
     const inTurn = all.slice(next, next + ROWS_A_BEAT);
     next = next + ROWS_A_BEAT < all.length ? next + ROWS_A_BEAT : 0;
-    for (const budget of new Set([...all.filter(purses.isHeld), ...inTurn])) write(budget);
+    for (const budget of new Set([...all.filter(isHeldIn(purses)), ...inTurn])) write(budget);
   }
 
   /** Whether rows may be missing of gateways that are not dead. */
@@ -114,6 +120,11 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     },
   };
 }
+
+const isHeldIn =
+  (purses: Purses) =>
+  (budget: Budget): boolean =>
+    purses.figures(budget).held > 0n;
 
 /** Those of all gateways; its own if nobody has asked since the period ended. Empty: none ever. */
 const standingOf = (own: Figures, all: SharedFigures | undefined): readonly Figures[] =>

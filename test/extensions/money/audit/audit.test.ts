@@ -35,21 +35,6 @@ async function audit(spoil: (dir: string) => void, over: object = {}) {
   return { code, found: JSON.parse(stdout), stderr };
 }
 
-/** The audit fails, and each of these is among its differences. */
-async function assertDifferences(
-  spoil: (dir: string) => void,
-  ...expected: readonly RegExp[]
-): Promise<Record<string, any>> {
-  const { code, found } = await audit(spoil);
-  assert.deepEqual([code, found.ok], [1, false]);
-  for (const words of expected)
-    assert.ok(
-      found.differences.some((text: string) => words.test(text)),
-      `${words}: ${JSON.stringify(found.differences, null, 1)}`,
-    );
-  return found;
-}
-
 const change =
   (file: string, at: number, from: string | RegExp, to: string) =>
   (dir: string): void =>
@@ -101,97 +86,100 @@ describe("an audit of right books", { concurrency: 2 }, () => {
   });
 });
 
+/** What is spoiled, how, and differences that name it. */
+const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] = [
+  [
+    "altered records, with both values",
+    change(CLOSED, 2, '"cost":"0.', '"cost":"9.'),
+    /^usage\/2026-01-31.jsonl, line 3, and spend\/.*, line 8 \(opened in line 3\): sp_0+3: in the usage records cost is "9.*", settled as "0.*"$/,
+    /^usage\/2026-01-31.jsonl, lines 1 to 13: are not those that line 1 of days.jsonl has: cost /,
+  ],
+  [
+    "missing and doubled records of an open day",
+    (dir) => edit(dir, OPEN, ([_first, second, ...lines]) => [second!, second!, ...lines]),
+    /line 4 \(opened in line 1\): sp_0+29: settled, and not in usage\/2026-02-02.jsonl, line \d+$/,
+    /^usage\/2026-02-02.jsonl, line 2: sp_0+2a: in the usage records, without lines of its own/,
+  ],
+  [
+    "lines of the log that cannot be read",
+    (dir) => appendFileSync(join(dir, "spend", E), "nonsense\n"),
+    /^spend\/2026-02-02.0002.jsonl, line 15: is no line of the spend log$/,
+  ],
+  [
+    "second settle lines",
+    (dir) => edit(dir, `spend/${E}`, (lines) => [...lines, lines.at(-1)!]),
+    /^spend\/2026-02-02.0002.jsonl, line 15: settles sp_0+2f a second time, and does not count$/,
+  ],
+  [
+    "records that cannot be read",
+    (dir) => edit(dir, CLOSED, (lines) => ["{}", ...lines]),
+    /^usage\/2026-01-31.jsonl, line 1: is no usage record$/,
+  ],
+  [
+    "requests of closed days that were never settled",
+    (dir) => edit(dir, `spend/${A}`, (lines) => lines.slice(0, -1)),
+    /^spend\/2026-01-31.0001.jsonl, line 15: sp_0+8: opened on 2026-01-31, never settled$/,
+  ],
+  [
+    "records whose lines are gone, and the segment",
+    (dir) => rmSync(join(dir, "spend", D)),
+    /^spend\/2026-02-02.0001.jsonl: is not there: the cursor of the usage records has it$/,
+    /^usage\/2026-02-02.jsonl, line 7: sp_0+1f: its lines are gone: spend\/\S+, line \d+ is not there/,
+  ],
+  [
+    "a segment that was cut",
+    (dir) => truncateSync(join(dir, "spend", A), 2_000),
+    /^spend\/2026-01-31.0001.jsonl, line \d+: .* has 2000 bytes, although 7148 bytes of it were/,
+    /^usage\/2026-01-31.jsonl, line 7: sp_0+7: its lines are gone: spend\/\S+, line 14 is not there/,
+  ],
+  [
+    "a segment that is too young to be deleted",
+    (dir) => retire(dir, [A]),
+    /^spend\/2026-01-31.0001.jsonl: is not there: line 1 of days.jsonl has it$/,
+  ],
+  [
+    "a lost cursor",
+    (dir) => rmSync(join(dir, "usage/cursor.json")),
+    /^the usage records: .*cursor.json is not there/,
+  ],
+  [
+    "a closed day whose kept sums are not those of its records",
+    change("usage/2026-01-31.sums", 0, '"cost":"0.', '"cost":"9.'),
+    /^the sums of 2026-01-31: are not those of its usage records: 'books rebuild' makes them anew$/,
+  ],
+  [
+    "lines of days that do not continue each other",
+    change("days.jsonl", 0, /(?<="made_at":")..../, "2027"),
+    /^days.jsonl, line 2: does not follow line 1: one of them was changed or moved$/,
+  ],
+  [
+    "the line of a day that cannot be read",
+    (dir) => writeFileSync(join(dir, "days.jsonl"), "{}\n"),
+    /^days.jsonl, line 1: is no line of a closed day$/,
+  ],
+];
+
 describe("an audit of wrong books", { concurrency: 2 }, () => {
-  it("names altered records with both values", async () => {
-    const found = await assertDifferences(
-      change(CLOSED, 2, '"cost":"0.', '"cost":"9.'),
-      /^usage\/2026-01-31.jsonl, line 3, and spend\/.*, line 8 \(opened in line 3\): sp_0+3: in the usage records cost is "9.*", settled as "0.*"$/,
-      /^usage\/2026-01-31.jsonl, lines 1 to 13: are not those that line 1 of days.jsonl has: cost /,
-    );
-    assert.deepEqual([found["proved"].requests, found["settled"], found["recorded"]], [33, 34, 34]);
-    assert.notDeepEqual(found["cost_settled"], found["cost_recorded"]);
-  });
+  for (const [what, spoil, ...expected] of WRONG)
+    it(`names ${what}`, async () => {
+      const { code, found } = await audit(spoil);
+      assert.deepEqual([code, found.ok], [1, false]);
+      for (const words of expected)
+        assert.ok(
+          found.differences.some((text: string) => words.test(text)),
+          `${words}: ${JSON.stringify(found.differences, null, 1)}`,
+        );
+    });
 
-  it("names missing and doubled records of an open day", async () => {
-    const found = await assertDifferences(
-      (dir) => edit(dir, OPEN, ([_first, second, ...lines]) => [second!, second!, ...lines]),
-      /line 4 \(opened in line 1\): sp_0+29: settled, and not in usage\/2026-02-02.jsonl, line \d+$/,
-      /^usage\/2026-02-02.jsonl, line 2: sp_0+2a: in the usage records, without lines of its own/,
-    );
-    assert.equal(found["settled"], 34);
-  });
-
-  it("names lines that cannot be read, and second settle lines", async () => {
-    await assertDifferences(
-      (dir) => appendFileSync(join(dir, "spend", E), "nonsense\n"),
-      /^spend\/2026-02-02.0002.jsonl, line 15: is no line of the spend log$/,
-    );
-    await assertDifferences(
-      (dir) => edit(dir, `spend/${E}`, (lines) => [...lines, lines.at(-1)!]),
-      /^spend\/2026-02-02.0002.jsonl, line 15: settles sp_0+2f a second time, and does not count$/,
-    );
-    await assertDifferences(
-      (dir) => edit(dir, CLOSED, (lines) => ["{}", ...lines]),
-      /^usage\/2026-01-31.jsonl, line 1: is no usage record$/,
-    );
-  });
-
-  it("names requests of closed days that were never settled", async () => {
-    await assertDifferences(
-      (dir) => edit(dir, `spend/${A}`, (lines) => lines.slice(0, -1)),
-      /^spend\/2026-01-31.0001.jsonl, line 15: sp_0+8: opened on 2026-01-31, never settled$/,
-    );
-  });
-
-  it("names records whose lines are gone, and the segments", async () => {
-    const lost = await assertDifferences(
-      (dir) => rmSync(join(dir, "spend", D)),
-      /^spend\/2026-02-02.0001.jsonl: is not there: the cursor of the usage records has it$/,
-      /^usage\/2026-02-02.jsonl, line 7: sp_0+1f: its lines are gone: there is no spend\//,
-    );
-    assert.equal(lost["not_proved"].records, 6);
-    await assertDifferences(
-      (dir) => truncateSync(join(dir, "spend", A), 2_000),
-      /^spend\/2026-01-31.0001.jsonl, line \d+: .* has 2000 bytes, although 7148 bytes of it were/,
-      /^usage\/2026-01-31.jsonl, line 7: sp_0+7: its lines are gone: .* ends after line \d+, before/,
-    );
-    await assertDifferences(
-      (dir) => retire(dir, [A]),
-      /^spend\/2026-01-31.0001.jsonl: is not there: line 1 of days.jsonl has it$/,
-    );
-  });
-
-  it("names a lost cursor, and a lost line of a day", async () => {
-    await assertDifferences(
-      (dir) => rmSync(join(dir, "usage/cursor.json")),
-      /^the usage records: .*cursor.json is not there/,
-    );
-  });
-
-  it("names a closed day whose kept sums are not those of its records", async () => {
-    await assertDifferences(
-      (dir) => change("usage/2026-01-31.sums", 0, '"cost":"0.', '"cost":"9.')(dir),
-      /^the sums of 2026-01-31: are not those of its usage records: 'books rebuild' makes them anew$/,
-    );
-  });
-
-  it("names lines of days that do not continue each other", async () => {
-    await assertDifferences(
-      change("days.jsonl", 0, /(?<="made_at":")..../, "2027"),
-      /^days.jsonl, line 2: does not follow line 1: one of them was changed or moved$/,
-    );
-  });
-
-  it("names the line of a day that cannot be read", async () => {
-    await assertDifferences(
-      (dir) => writeFileSync(join(dir, "days.jsonl"), "{}\n"),
-      /^days.jsonl, line 1: is no line of a closed day$/,
-    );
-  });
-
-  it("exits with 1 and prints the differences for people", async () => {
+  it("counts both sides, and prints the differences for people", async () => {
+    const spoil = change(CLOSED, 2, '"cost":"0.', '"cost":"9.');
+    const { found } = await audit(spoil);
+    assert.deepEqual([found.proved.requests, found.settled, found.recorded], [33, 34, 34]);
+    assert.notDeepEqual(found.cost_settled, found.cost_recorded);
+    const lost = await audit((dir) => rmSync(join(dir, "spend", D)));
+    assert.equal(lost.found.not_proved.records, 6);
     const dir = copyOf(scene.dir);
-    change(CLOSED, 2, '"cost":"0.', '"cost":"9.')(dir);
+    spoil(dir);
     const { code, stdout } = await command(dir, ["audit"]);
     assert.equal(code, 1);
     assert.match(stdout, /\nthe books are wrong:\n {2}usage\/2026-01-31.jsonl, line 3, and /);

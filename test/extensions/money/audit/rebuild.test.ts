@@ -85,6 +85,15 @@ const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = 
     (dir) => edit(dir, CLOSED, (lines) => [...lines.slice(1), lines[0]!]),
     [0, 0, 0, 34, 0],
   ],
+  [
+    "requests were settled since",
+    (dir) => {
+      const cursor = JSON.parse(textOfFile(dir, "usage/cursor.json"));
+      delete cursor.segments[E];
+      writeFileSync(join(dir, "usage/cursor.json"), JSON.stringify({ ...cursor, days: {} }));
+    },
+    [13, 0, 0, 21, 0],
+  ],
   ["a file was cut", (dir) => truncateSync(join(dir, OPEN), 3_000), [10, 0, 0, 24, 0]],
   ["the cursor is lost", (dir) => rmSync(join(dir, "usage/cursor.json")), [13, 0, 0, 21, 0]],
   [
@@ -101,7 +110,6 @@ describe("books rebuild", { concurrency: 2 }, () => {
       assert.deepEqual([end.code, end.counts, end.not_rebuilt], [0, counts, []], end.stderr);
       assertAsBefore(end.dir);
       assert.deepEqual(await findingsIn(end.dir), []);
-      assert.deepEqual((await rebuilt(spoil)).counts, counts);
       const { code, stdout } = await command(end.dir, ["audit"]);
       assert.equal(code, 0, stdout);
     });
@@ -153,17 +161,6 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assert.deepEqual([ids.length, new Set(ids).size], [13, 13]);
   });
 
-  it("copies what was settled since", async () => {
-    const end = await rebuilt((dir) => {
-      const cursor = JSON.parse(textOfFile(dir, "usage/cursor.json"));
-      delete cursor.segments[E];
-      cursor.days = {};
-      writeFileSync(join(dir, "usage/cursor.json"), JSON.stringify(cursor));
-    });
-    assert.deepEqual(end.counts, [13, 0, 0, 21, 0]);
-    assertAsBefore(end.dir);
-  });
-
   it("that dies leaves books into which nothing is copied before the next one", async () => {
     const dir = copyOf(scene.dir);
     rmSync(join(dir, "usage/cursor.json"));
@@ -178,31 +175,26 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assertAsBefore(dir);
   });
 
-  it("prints what it changed", async () => {
-    const { stdout } = await command(copyOf(scene.dir), ["books", "rebuild"]);
-    assert.equal(
-      stdout,
-      "usage records: 0 added, 0 changed, 0 removed, 34 as the spend log has them; " +
-        "0 have no lines there and were left as they were\n",
-    );
-  });
-
-  it("needs lines of days that can be read", async () => {
-    const dir = copyOf(scene.dir);
-    writeFileSync(join(dir, "days.jsonl"), "{}\n");
-    const { code, stderr } = await command(dir, ["books", "rebuild"]);
-    assert.equal(code, 1);
-    assert.match(stderr, /days.jsonl: line 1 is no line of a closed day/);
-    assertAsBefore(dir);
-  });
-
-  it("needs a spend log", async () => {
-    const dir = copyOf(scene.dir);
-    rmSync(join(dir, "spend"), { recursive: true });
-    const { code, stderr } = await command(dir, ["books", "rebuild"]);
-    assert.equal(code, 1);
-    assert.match(stderr, /there is no spend log in /);
-  });
+  for (const [what, spoil, expected] of [
+    [
+      "lines of days that can be read",
+      (dir: string) => writeFileSync(join(dir, "days.jsonl"), "{}\n"),
+      /days.jsonl: line 1 is no line of a closed day/,
+    ],
+    [
+      "a spend log",
+      (dir: string) => rmSync(join(dir, "spend"), { recursive: true }),
+      /there is no spend log in /,
+    ],
+  ] as const)
+    it(`needs ${what}`, async () => {
+      const dir = copyOf(scene.dir);
+      spoil(dir);
+      const { code, stderr } = await command(dir, ["books", "rebuild"]);
+      assert.equal(code, 1);
+      assert.match(stderr, expected);
+      assertAsBefore(dir);
+    });
 
   it("makes anew what is kept of closed days beside their records", async () => {
     const kept = ["usage/2026-01-31.sums", "usage/2026-01.ids"];

@@ -32,11 +32,11 @@ describe("budget show", () => {
       ],
     );
     assert.deepEqual(await standing(), shown);
-    assert.match((await command(file, "audit")).stdout, /in flight 1, with 0\.000116 held/);
+    assert.match((await command(file, "audit")).stdout, /in flight 1, with 0\.000127 held/);
     const metrics = await (await fetch(`${running.admin()}/metrics`)).text();
-    assert.match(metrics, /^chat_gateway_budget_held\{account="acme",period="day"\} 0\.000116$/m);
+    assert.match(metrics, /^chat_gateway_budget_held\{account="acme",period="day"\} 0\.000127$/m);
     assert.match(metrics, /^chat_gateway_budget_spent\{account="acme",period="day"\} 0\.00009$/m);
-    assert.match(metrics, /^chat_gateway_budget_limit\{account="acme",period="day"\} 0\.00116$/m);
+    assert.match(metrics, /^chat_gateway_budget_limit\{account="acme",period="day"\} 0\.00127$/m);
     open.destroy();
     await untilStanding(standing, { held: "0" });
     assert.deepEqual(

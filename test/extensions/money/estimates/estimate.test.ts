@@ -42,8 +42,15 @@ const offersFor = (...models: readonly object[]): readonly (readonly (number | u
     Number(cost / 1_000_000n),
     maxTokens,
   ]);
-/** What stands around one message. */
-const MARKS = 32;
+/** The JSON around the text of one message. */
+const MARKS = 43;
+
+const CALLED = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+const ANSWERED = [
+  { role: "user", content: "" },
+  { role: "assistant", content: null, tool_calls: [CALLED] },
+  { role: "tool", tool_call_id: "c", content: "1" },
+];
 
 describe("the estimate of a request", () => {
   it("counts every byte of the prompt as a token, and the bound of the reply", () => {
@@ -57,13 +64,7 @@ describe("the estimate of a request", () => {
     const tools = [{ type: "function", function: fn }];
     const plain = costOf({ max_tokens: 1 });
     assert.ok(costOf({ max_tokens: 1, tools }) >= plain + 600 + JSON.stringify(fn).length);
-    const called = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
-    const messages = [
-      { role: "user", content: "" },
-      { role: "assistant", content: null, tool_calls: [called] },
-      { role: "tool", tool_call_id: "c", content: "12345" },
-    ];
-    assert.ok(costOf({ max_tokens: 1, messages }) > plain + 2 * 16 + 5);
+    assert.ok(costOf({ max_tokens: 1, messages: ANSWERED }) > plain + 100);
   });
 
   it("counts the thoughts that a dialect remembers and sends back with a call", () => {
@@ -80,18 +81,12 @@ describe("the estimate of a request", () => {
         }),
       },
     };
-    const called = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
-    const answered = [
-      { role: "user", content: "" },
-      { role: "assistant", content: null, tool_calls: [called] },
-      { role: "tool", tool_call_id: "c", content: "1" },
-    ];
     const costWith = (messages: readonly object[]) => {
       const { offers } = wish(requestOf({ max_tokens: 1, messages }), [remembering]);
       return Number(offers[0]!.cost / 1_000_000n);
     };
-    assert.ok(costWith(answered) > 10_000, `${costWith(answered)}`);
-    assert.ok(costWith(answered.slice(0, 1)) < 1_000, "without a call nothing is sent back");
+    assert.ok(costWith(ANSWERED) > 10_000, `${costWith(ANSWERED)}`);
+    assert.ok(costWith(ANSWERED.slice(0, 1)) < 1_000, "without a call nothing is sent back");
   });
 
   it("takes the client's bound, or the model's if that is less", () => {

@@ -176,21 +176,14 @@ describe("lookups of receipts", { concurrency: 2 }, () => {
     });
     const codes = (await Promise.all(lookups.begun)).map(({ status: code }) => code);
     assert.deepEqual(codes.sort(), [...Array.from({ length: count - 1 }, () => 404), 503]);
-    const again = await Promise.all(Array.from({ length: count - 1 }, () => receipt("nobody's")));
-    assert.ok(
-      again.every(({ status: code }) => code === 404),
-      "no place is lost",
-    );
+    assert.equal((await receipt("nobody's")).status, 404);
   });
 
   it("of an account are 600 in a minute; another account has its own", async (t) => {
     const { receipt } = await site(t);
     for (let round = 0; round < 12; round += 1) {
       const answers = await Promise.all(Array.from({ length: 50 }, () => receipt("nobody's")));
-      assert.ok(
-        answers.every(({ status: code }) => code === 404),
-        `round ${round}`,
-      );
+      assert.deepEqual(new Set(answers.map(({ status: code }) => code)), new Set([404]));
     }
     const { status: code, headers, body } = await receipt("nobody's");
     assert.deepEqual([code, body.error.code], [429, "rate_limit_exceeded"]);

@@ -196,20 +196,14 @@ describe("seal verify", () => {
   it("prints what is proved, for people and for programs", async () => {
     const { code, stdout } = await verify(scene.dir, head);
     assert.equal(code, 0);
-    assert.match(
-      stdout,
+    for (const expected of [
       /^key: [0-9a-f]{64}, as stated by --public-key\ndays.jsonl: 2 closed days, from 2026-01-31 to 2026-02-01\n/,
-    );
-    assert.match(
-      stdout,
-      /\nspend\/2026-01-31.0002.jsonl: 14 lines, 14 proved by line 2 of days.jsonl\n/,
-    );
-    assert.match(
-      stdout,
-      /\nspend\/2026-02-02.0002.jsonl: 14 lines, 14 proved by the head that was kept/,
-    );
-    assert.match(stdout, /\nusage records of 2026-01-31: 13, proved by the line of the day\n/);
-    assert.match(stdout, /\nnothing was changed\n$/);
+      /\n {2}spend\/2026-01-31.0002.jsonl +14 +14 +line 2 of days.jsonl +0\n/,
+      /\n {2}spend\/2026-02-02.0002.jsonl +14 +14 +the head that was kept/,
+      /\n {2}2026-01-31 +13 +true +13\n/,
+      /\nnothing was changed\n$/,
+    ])
+      assert.match(stdout, expected);
     const json = JSON.parse((await verify(scene.dir, head, "--json")).stdout);
     assert.deepEqual([json.ok, json.key_stated, json.heads.count], [true, true, 2]);
     assert.deepEqual(json.days[0], { day: "2026-01-31", records: 13, by_line: true, by_log: 13 });
@@ -218,27 +212,16 @@ describe("seal verify", () => {
   it("names deleted segments, and what waits to be copied", async () => {
     const dir = copyOf(scene.dir);
     retire(dir, [A, B, C]);
+    assert.equal((await command(dir, ["seal", "verify"])).code, 1, "too young to be deleted");
     scene.other({ dir }).write(E, ...request(60, NOON));
     const { stdout } = await runHere(["seal", "verify", dir]);
-    assert.match(
-      stdout,
-      /\nspend\/2026-01-31.0001.jsonl: gone; 16 lines were proved by line 1 of days.jsonl/,
-    );
+    assert.match(stdout, /\n {2}spend\/2026-01-31.0001.jsonl +16 +gone +line 1 of days.jsonl/);
     assert.match(stdout, /\non the way into the usage records: 1 requests\nnothing was changed\n$/);
   });
 
   it("reads the books of the configuration", async () => {
     const { code, stdout } = await command(scene.dir, ["seal", "verify"]);
     assert.equal(code, 0, stdout);
-    const young = await command(copyOf(scene.dir), ["seal", "verify"]);
-    assert.equal(young.code, 0);
-    const dir = copyOf(scene.dir);
-    retire(dir, [A, B, C]);
-    assert.equal(
-      (await command(dir, ["seal", "verify"])).code,
-      1,
-      "they are too young to be deleted",
-    );
   });
 
   it("says what is no books, and that nothing is proved", async () => {

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { settles } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
-import { quickest } from "../../../support/program.ts";
+import { quickest, type Running } from "../../../support/program.ts";
 import { noRedis, REDIS_FOLDER, startRedis, type Redis } from "../../../support/redis.ts";
 import { until } from "../../../support/wait.ts";
 import {
@@ -40,13 +40,17 @@ async function untilServed(url: string): Promise<number[]> {
 /** Asks until the store answers in time; the status. */
 async function answerOf(url: string): Promise<number> {
   let status = 503;
-  async function isAnswered(): Promise<boolean> {
+  const isAnswered = async () => {
     status = await ask(url);
     return status !== 503;
-  }
+  };
   await until(isAnswered, `an answer of ${url} that is the store's`, LONG_MS);
   return status;
 }
+
+/** Waits until a gateway has told of an event. */
+const untilTold = ({ running }: { readonly running: Running }, event: string) =>
+  until(async () => running.stderr().includes(event), event, LONG_MS);
 
 describe("budgets of several gateways", { skip: noRedis() }, () => {
   let redis: Redis;
@@ -107,18 +111,6 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
       await untilStanding(standing, { spent: text(spent), held: "0" });
   });
 
-  it("are shown as all have spent them, also by a gateway that has no requests any more", async (t) => {
-    const { one, other } = await two(t, 40n * COST);
-    const open = await begin(other.url);
-    assert.equal(await answerOf(one.url), 200);
-    open.destroy();
-    assert.equal(await answerOf(other.url), 200);
-    await untilStanding(other.standing, { held: "0" });
-    const [{ spent } = {}] = await other.standing();
-    assert.ok(spent !== undefined && spent !== text(COST));
-    await untilStanding(one.standing, { spent, held: "0" });
-  });
-
   it("count amounts beyond what a double holds", async (t) => {
     const amount = 999_999_999n * 1_000_000_000_000n + 1n;
     const { one } = await two(t, amount);
@@ -157,11 +149,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     const { one, other } = await two(t, 3n * COST + HOLD);
     for (const { url } of [one, other, one]) assert.equal(await answerOf(url), 200);
     await redis.command("FLUSHALL");
-    await until(
-      async () => one.running.stderr().includes("budgets_store_forgot"),
-      "the loss to be noticed",
-      LONG_MS,
-    );
+    await untilTold(one, "budgets_store_forgot");
     await until(async () => (await ask(one.url)) === 200, "the rows of both", LONG_MS);
     assert.equal(await answerOf(other.url), 402);
     await untilStanding(one.standing, { spent: text(4n * COST), held: "0" });
@@ -175,11 +163,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     redis.pause();
     assert.equal(await ask(one.url), 503);
     redis.resume(); // the script has run meanwhile, and has written a row
-    await until(
-      async () => one.running.stderr().includes("budgets_store_recovered"),
-      "the store to be back",
-      LONG_MS,
-    );
+    await untilTold(one, "budgets_store_recovered");
     assert.equal(await ask(one.url), 503);
     other.running.child.kill("SIGCONT");
     assert.equal(await answerOf(one.url), 402);
@@ -197,11 +181,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     other.running.child.kill("SIGSTOP");
     await redis.kill();
     await redis.start();
-    await until(
-      async () => one.running.stderr().includes("budgets_store_recovered"),
-      "the store to be back",
-      LONG_MS,
-    );
+    await untilTold(one, "budgets_store_recovered");
     assert.equal(await ask(one.url), 503);
     other.running.child.kill("SIGCONT");
     assert.equal(await answerOf(one.url), 402);
@@ -214,8 +194,8 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     async function write(writes: number): Promise<readonly [born: number, writes: number]> {
       const row = { period: "2026-01", amount: [9, 0], spent: zero, held: zero, writes };
       const task = { token: "", tokens: 0, offers: [], budgets: [row], limits: [] };
-      const words = JSON.stringify({ gateway: "g", window: 60_000, lease: 15_000, tasks: [task] });
-      const [[, , , [figures]]] = await redis.command("EVAL", script, 1, "old-rows", words);
+      const words = JSON.stringify({ gateway: "g", window: 60_000, lease: 15_000, ...task });
+      const [, , , [figures]] = await redis.command("EVAL", script, 1, "old-rows", words);
       return figures.slice(0, 2);
     }
     const [born] = await write(0);

@@ -1,16 +1,12 @@
 // What the books tell: what was spent before this process began to count, and what requests came to
-// that a dead worker had in flight. They are read when the first budget is in force: before the
-// first request, or later, and then only what had ended when the process began. What has ended
-// since is counted in memory, with a budget or without.
+// that a dead worker had in flight.
 import { DAY_MS } from "../../../config/fields.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
 import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
-import type { Budget, Purses, Spent } from "./purses.ts";
+import type { Spent } from "./purses.ts";
 
 const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
-/** How long after a failure the books are not read again, in milliseconds. */
-const RETRY_MS = 1_000;
 /** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
 const TOKEN_AT = "sp_".length + 8;
 
@@ -74,52 +70,48 @@ export async function readOutcomes(
   return outcomes;
 }
 
+/** What was spent before this process began to count. */
 export interface Opening {
-  /** Whether it is known what was spent before. */
+  /** Whether it is known. */
   isKnown(): boolean;
   /**
-   * Whether it is known by then, or there are no budgets that have to know. The books are read if
-   * that is needed, and again after a failure. From the first call on requests are counted.
+   * Reads the books if that is needed, and again after a failure. Resolves with whether it is known
+   * then. `isFirst`: nothing has been counted yet, so they are read whole.
    */
-  need(budgets: readonly Budget[]): Promise<boolean>;
+  know(isFirst?: boolean): Promise<boolean>;
 }
 
-/** `diagnose` is told once that the books cannot be read, and once that they can again. */
-export function createOpening(context: BooksContext, purses: Purses): Opening {
+/** `learn` is given what was spent. `diagnose` is told of a failure, and of its end. */
+export function createOpening(
+  context: BooksContext,
+  learn: (spent: readonly Spent[]) => Promise<void>,
+): Opening {
   const { clock, diagnose } = context;
   const startedAt = new Date(clock.now()).toISOString();
-  /** Until when the books have to be read. Undefined: nothing has been counted yet. */
-  let before: string | undefined;
   let isKnown = false;
   let isFailing = false;
-  let loading: Promise<boolean> | undefined;
-  let retryAt = -Infinity;
+  let reading: Promise<void> | undefined;
 
-  async function load(until: string | undefined): Promise<boolean> {
+  async function read(before: string | undefined): Promise<void> {
     try {
-      const spent = await withBooks(context, (books) => readSpent(books, true, until));
-      for (const each of spent) purses.spend(each);
+      const spent = await withBooks(context, (books) => readSpent(books, true, before));
       isKnown = true;
+      await learn(spent);
       if (isFailing) diagnose({ event: "budgets_known", level: "info" });
     } catch (error) {
       const detail = `requests with a budget are refused: ${(error as Error).message}`;
       if (!isFailing) diagnose({ event: "budgets_unknown", level: "error", detail });
       isFailing = true;
-      retryAt = clock.monotonic() + RETRY_MS;
     }
-    loading = undefined;
-    return isKnown;
+    reading = undefined;
   }
 
   return {
     isKnown: () => isKnown,
-    async need(budgets) {
-      const until = before;
-      before = startedAt;
-      if (isKnown || budgets.length === 0) return true;
-      if (!loading && clock.monotonic() < retryAt) return false;
-      loading ??= load(until);
-      return loading;
+    async know(isFirst = false) {
+      if (!isKnown) reading ??= read(isFirst ? undefined : startedAt);
+      await reading;
+      return isKnown;
     },
   };
 }

@@ -54,16 +54,20 @@ export interface Purses {
   spend(spent: Spent): void;
   /** Adds to the amount held. A negative amount releases. */
   hold(owner: Owner, amount: bigint): void;
-  /** Whether something is held of a budget. */
-  isHeld(budget: Budget): boolean;
   /** How a budget stands at this moment. */
   figures(budget: Budget): Figures;
 }
 
+/** What was spent in one period. */
+interface PeriodSum {
+  /** Names the period. Empty, which is before all: nothing was spent. */
+  name: string;
+  sum: bigint;
+}
+
 /** One account or one key. */
 interface Purse {
-  /** `name`: of the period that `sum` was spent in. */
-  readonly spent: Readonly<Record<Period, { name: string; sum: bigint }>>;
+  readonly spent: Readonly<Record<Period, PeriodSum>>;
   held: bigint;
 }
 
@@ -77,11 +81,10 @@ export const periodName = (period: Period, now: number): string => periodOf(peri
 /** As Figures.ends, of the period that a moment is in. */
 function periodEnd(period: Period, now: number): string | null {
   if (period === "total") return null;
-  const time = new Date(now);
-  const [year, month] = [time.getUTCFullYear(), time.getUTCMonth()];
-  const isDay = period === "day";
-  const end = isDay ? Date.UTC(year, month, time.getUTCDate() + 1) : Date.UTC(year, month + 1);
-  return new Date(end).toISOString();
+  const end = new Date(dayOf(now));
+  if (period === "day") end.setUTCDate(end.getUTCDate() + 1);
+  else end.setUTCMonth(end.getUTCMonth() + 1, 1);
+  return end.toISOString();
 }
 
 /** `now` is the wall clock, in milliseconds since 1970. */
@@ -89,10 +92,11 @@ export function createPurses(now: () => number): Purses {
   const purses = new Map<string, Purse>();
 
   function purseOf(name: string): Purse {
-    const known = purses.get(name);
-    if (known) return known;
-    const empty = () => ({ name: "", sum: 0n });
-    const purse = { spent: { day: empty(), month: empty(), total: empty() }, held: 0n };
+    const empty = (): PeriodSum => ({ name: "", sum: 0n });
+    const purse = purses.get(name) ?? {
+      spent: { day: empty(), month: empty(), total: empty() },
+      held: 0n,
+    };
     purses.set(name, purse);
     return purse;
   }
@@ -106,7 +110,7 @@ export function createPurses(now: () => number): Purses {
    * The sum of the period of a day, or of a later one if there is one already: a clock that is set
    * back does not renew a budget.
    */
-  function sumOf({ spent }: Pick<Purse, "spent">, period: Period, day: string) {
+  function sumOf({ spent }: Purse, period: Period, day: string): PeriodSum {
     const current = spent[period];
     const name = periodOf(period, day);
     if (name > current.name) {
@@ -128,11 +132,10 @@ export function createPurses(now: () => number): Purses {
     hold(owner, amount) {
       for (const purse of pursesOf(owner)) purse.held += amount;
     },
-    isHeld: ({ name }) => purseOf(name).held > 0n,
     figures(budget) {
-      const { held, ...purse } = purseOf(budget.name);
+      const purse = purseOf(budget.name);
       const { sum: spent } = sumOf(purse, budget.period, dayOf(now()));
-      return { ...budget, spent, held, ends: periodEnd(budget.period, now()) };
+      return { ...budget, spent, held: purse.held, ends: periodEnd(budget.period, now()) };
     },
   };
 }

@@ -6,13 +6,14 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { createPurses } from "../../../../src/extensions/money/spent/purses.ts";
+import { createAccountant } from "../../../../src/extensions/money/budgets/accountant.ts";
+import type { Accountant, Budget } from "../../../../src/extensions/money/budgets/index.ts";
+import { createPurses } from "../../../../src/extensions/money/budgets/purses.ts";
 import {
-  createOpening,
   readOutcomes,
   readSpent,
   withBooks,
-} from "../../../../src/extensions/money/spent/read-books.ts";
+} from "../../../../src/extensions/money/budgets/read-books.ts";
 import { handMade, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -27,6 +28,13 @@ const budgetOf = (period: "day" | "month" | "total") => ({
   keyId: null,
   amount: 9n,
   period,
+});
+
+const requestOf = (budgets: readonly Budget[]) => ({
+  spender: { account: "acme", key_id: "key_1", budgets, windows: [] },
+  token: TOKENS[0]!,
+  tokens: 1,
+  offers: [{ room: 1n, cost: 1n }],
 });
 
 /** The books of a process that has died, with these lines. */
@@ -72,24 +80,24 @@ describe("what was spent before", () => {
     });
 
   it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
-    const { clock, context, dir } = bench(lines);
+    const { context, dir } = bench(lines);
     const events: unknown[] = [];
     const diagnose = ({ event }: { readonly event?: unknown }) => events.push(event);
-    const purses = createPurses(clock.now);
-    const opening = createOpening({ ...context, diagnose }, purses);
-    const budgets = [budgetOf("total")];
+    const accounts = { acme: { budget: { amount: "1", period: "total" } } };
+    const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], { accounts }));
+    const spent = (accountant: Accountant) => accountant.standing()?.map((each) => each.spent);
+    const later = createAccountant({ ...context, diagnose });
     writeFileSync(join(dir, "usage"), "no folder");
-    assert.equal(await opening.need(budgets), false);
-    assert.equal(await opening.need([]), true);
-    assert.equal(await opening.need(budgets), false);
-    clock.advance(1_000);
+    await later.open(config);
+    assert.deepEqual(spent(later), []);
+    assert.equal((await later.reserve(requestOf([budgetOf("total")]))).refusal?.by, "store");
+    assert.ok((await later.reserve(requestOf([]))).offer, "it has no budget");
     rmSync(join(dir, "usage"));
-    assert.equal(await opening.need(budgets), true);
-    assert.equal(await opening.need(budgets), true);
-    assert.equal(purses.figures(budgetOf("total")).spent, 3n);
-    const atStart = createPurses(clock.now);
-    assert.equal(await createOpening(context, atStart).need(budgets), true);
-    assert.equal(atStart.figures(budgetOf("total")).spent, 4n);
+    assert.ok((await later.reserve(requestOf([{ ...budgetOf("total"), amount: 9_999n }]))).offer);
+    assert.deepEqual(spent(later), [3n]);
+    const first = createAccountant(context);
+    await first.open(config);
+    assert.deepEqual(spent(first), [4n]);
     const told = events.filter((event) => String(event).startsWith("budgets_"));
     assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
   });
