@@ -14,23 +14,24 @@ const ABOUT =
   "Put a provider into gateway.json for a real one.";
 
 export function composeReply(request: DemoRequest): DemoReply {
-  const { messages, max_tokens: limit = Infinity } = request;
+  const { messages, thinking, max_tokens: limit = Infinity } = request;
   const question = quoted(textOf(messages.findLast(({ role }) => role === "user")?.content ?? ""));
   const tool = toolFor(request);
-  const allReasoning = tokensOf(reasoningFor(request, tool, question));
+  const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
+  const thoughts = `The question is: “${question}”. ${plan}, and I will keep it short.`;
+  const allReasoning = tokensOf(thinking?.type === "enabled" ? thoughts : "");
   const allAnswer = tokensOf(tool ? argumentsFor(tool, question) : textFor(request, question));
   const reasoning = allReasoning.slice(0, limit);
   const answer = allAnswer.slice(0, limit - reasoning.length);
   const isCut = allReasoning.length + allAnswer.length > limit;
   const finish = tool ? "tool_calls" : "stop";
-  // Where the reasoning took all tokens there is no call.
-  const isCalled = tool !== undefined && answer.length > 0;
   // The id differs from conversation to conversation.
   const id = () => `call_${sha256(JSON.stringify(messages)).slice(0, 24)}`;
   return {
     reasoning,
     answer,
-    call: isCalled ? { id: id(), name: tool.name } : undefined,
+    // Where the reasoning took all tokens there is no call.
+    call: tool && answer.length > 0 ? { id: id(), name: tool.name } : undefined,
     finish: isCut ? "length" : finish,
   };
 }
@@ -44,12 +45,6 @@ function toolFor({ messages, tools = [], tool_choice: choice }: DemoRequest): To
   if (choice === "auto" && messages.at(-1)?.role === "tool") return undefined;
   const name = typeof choice === "object" ? choice.function.name : undefined;
   return tools.find((tool) => name === undefined || tool.function.name === name)?.function;
-}
-
-function reasoningFor({ thinking }: DemoRequest, tool: Tool | undefined, question: string): string {
-  if (thinking?.type !== "enabled") return "";
-  const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
-  return `The question is: “${question}”. ${plan}, and I will keep it short.`;
 }
 
 const argumentsFor = ({ parameters }: Tool, question: string): string =>
@@ -72,8 +67,6 @@ function fullTextFor({ messages, response_format: format }: DemoRequest, questio
   return `You said: “${question}”.\n\n${ABOUT}`;
 }
 
-/**
- * The first 120 characters in one line, none of them cut in half. At most 100,000 are looked at.
- */
+/** The beginning in one line, with no character cut in half. */
 const quoted = (text: string): string =>
-  [...text.trim().slice(0, 100_000).replace(/\s+/g, " ").slice(0, 240)].slice(0, 120).join("");
+  [...text.slice(0, 1_000).trim().replace(/\s+/g, " ")].slice(0, 120).join("");
