@@ -18,21 +18,22 @@ export const buffering =
   async (chat, serving, deliver, options) => {
     const batches: (readonly Part[])[] = [];
     const { maxReplyBytes } = serving.model.provider;
-    const tooLong = unusable(`a reply of more than ${maxReplyBytes} bytes cannot be held`);
     let bytes = 0;
-    const keep = (parts: readonly Part[]): undefined => {
-      const before = bytes;
-      for (const part of parts) bytes += PART_BYTES + sizeOf(part);
-      options.retain(bytes - before);
-      if (bytes > maxReplyBytes) throw tooLong;
+    function requireRoom(): void {
+      if (bytes > maxReplyBytes)
+        throw unusable(`a reply of more than ${maxReplyBytes} bytes cannot be held`);
+    }
+    function keep(parts: readonly Part[]): undefined {
+      const size = parts.reduce((sum, part) => sum + PART_BYTES + sizeOf(part), 0);
+      bytes += size;
+      options.retain(size);
+      requireRoom();
       batches.push(parts);
       if (options.cancel.aborted) throw options.cancel.reason; // the parts did not fit into memory
-      return undefined;
-    };
+    }
     try {
       await attempt(chat, serving, keep, options);
-      // attempt() ignores what deliver() throws once the reply has finished, so check again.
-      if (bytes > maxReplyBytes) throw tooLong;
+      requireRoom(); // attempt() ignores what keep() throws once the reply has finished
       for (const parts of batches) await deliver(parts);
     } catch (error) {
       throw bytes === 0 ? error : withoutBreakerBlame(error, options.cancel);
