@@ -3,7 +3,7 @@
 import { systemClock } from "../../../core/clock.ts";
 import { ProviderError, retryAfterMs } from "../../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, asTokenCount } from "../../../core/schema/untrusted-json.ts";
-import { ERROR_RULES, MINIMAX_CODES, STATUS_BY_NAME, type ErrorRule } from "./error-rules.ts";
+import { ERROR_RULES, STATUS_BY_NAME, type ErrorRule } from "./error-rules.ts";
 
 /**
  * The most characters of an error's texts that are searched: a dozen patterns are applied to them.
@@ -83,16 +83,14 @@ function httpStatus(value: unknown): number | undefined {
 /** Some of Gemini's answers are a list of one error. */
 const firstOf = (json: unknown): unknown => (Array.isArray(json) ? json[0] : json);
 
-/** The error in a field of a body. Undefined: the body has no such field. */
-const statedError = ({ error, base_resp }: Record<string, unknown>): unknown =>
-  error ?? minimaxError(asObject(base_resp));
-
-/** MiniMax states an error beside the reply. 0 is success. */
-function minimaxError({ status_code, status_msg: message }: Record<string, unknown>): unknown {
-  const number = asTokenCount(status_code) ?? 0;
-  if (number === 0) return undefined;
-  const { status, code } = MINIMAX_CODES.get(number) ?? { status: 500 };
-  return { code: code ?? `base_resp ${number}`, status, message };
+/**
+ * The error in a field of a body. MiniMax states one beside the reply, by a number of its own; 0 is
+ * success. Undefined: there is none.
+ */
+function statedError({ error, base_resp }: Record<string, unknown>): unknown {
+  const { status_code, status_msg: message } = asObject(base_resp);
+  const isMinimax = (asTokenCount(status_code) ?? 0) > 0;
+  return error ?? (isMinimax ? { code: `base_resp ${String(status_code)}`, message } : undefined);
 }
 
 /** The error in a field of the body, or the body itself. */

@@ -1,6 +1,7 @@
 // A conversation as the native formats want it: the system texts apart, the rest in turns of user
 // and assistant. Neighbours of one role are merged, the user comes first, and each tool call is
 // answered at the beginning of the very next turn.
+import { sha256 } from "../../../core/hash.ts";
 import type { ContentPart, Message } from "../../../core/openai/request.ts";
 import { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 
@@ -145,27 +146,17 @@ export function turnsOf(
 const textPart = (text: string) => ({ type: "text" as const, text });
 
 /**
- * Some clients count anew in each turn. An id that was used before gets a number: `call_0`, the
- * second time `call_0_7`.
+ * Some clients count anew in each turn. An id that was used before becomes another one, the same in
+ * each request of the conversation.
  */
 function createIdMaker(): (clientId: string) => string {
   const used = new Set<string>();
-  /**
-   * By the client's id, the number after the last one that was tried. Those before it are taken,
-   * and trying them again would cost quadratic time.
-   */
-  const nextNumbers = new Map<string, number>();
   return (clientId) => {
-    let id = clientId;
-    if (used.has(id)) {
-      let number = Math.max(used.size, nextNumbers.get(clientId) ?? 0);
-      while (used.has(id)) {
-        id = `${clientId}_${number}`;
-        number += 1;
-      }
-      nextNumbers.set(clientId, number);
-    }
+    const id = used.has(clientId) ? hashedId(`${used.size} ${clientId}`) : clientId;
     used.add(id);
     return id;
   };
 }
+
+/** An id in characters that every provider takes. */
+export const hashedId = (text: string): string => `call_${sha256(text).slice(0, 24)}`;

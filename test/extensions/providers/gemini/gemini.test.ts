@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { hashedId } from "../../../../src/extensions/providers/turns/index.ts";
 import { OWN_WORDS } from "../../../support/fake-provider.ts";
 import {
   assemble,
@@ -328,8 +329,8 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
         says("user", answered("a", { result: "" }), { text: "no" }),
         says("model", called("a_2", "g")),
         says("user", answered("a_2", { result: "2" }, "g")),
-        says("model", called("a_3", "g")),
-        says("user", answered("a_3", { result: "1" }, "g")),
+        says("model", called(hashedId("2 a"), "g")),
+        says("user", answered(hashedId("2 a"), { result: "1" }, "g")),
       ],
     ],
   ];
