@@ -196,42 +196,10 @@ describe("tool calls in a vendor's answer", () => {
     args?: readonly [string, string],
   ][] = [
     [
-      "in fragments",
-      "openai",
-      { content: null, tool_calls: wholeTwo },
-      deltas(
-        call({ index: 0, id: "a" }, "f", ""),
-        call({ index: 0 }, undefined, ARGS.slice(0, 9)),
-        call({ index: 0 }, undefined, ARGS.slice(9)),
-        call({ index: 1, id: "b" }, "g", "{}"),
-      ),
-      known,
-    ],
-    [
       "each whole in one delta",
       "ollama",
       { content: "", tool_calls: wholeTwo.map((each, index) => ({ index, ...each })) },
       deltas(call({ index: 0, id: "a" }, "f", ARGS), call({ index: 1, id: "b" }, "g", "{}")),
-      known,
-    ],
-    [
-      "all in one delta",
-      "ollama",
-      { content: "", tool_calls: wholeTwo },
-      [
-        chunk({
-          role: "assistant",
-          content: "",
-          tool_calls: wholeTwo.map((each, index) => ({ index, ...each })),
-        }),
-      ],
-      known,
-    ],
-    [
-      "all with index 0",
-      "ollama",
-      { content: "", tool_calls: wholeTwo.map((each) => ({ index: 0, ...each })) },
-      deltas(call({ index: 0, id: "a" }, "f", ARGS), call({ index: 0, id: "b" }, "g", "{}")),
       known,
     ],
     [
@@ -259,13 +227,6 @@ describe("tool calls in a vendor's answer", () => {
       { content: "", tool_calls: wholeTwo },
       [chunk({ content: "", tool_calls: wholeTwo })],
       known,
-    ],
-    [
-      "without ids",
-      "sglang",
-      { content: null, tool_calls: idless },
-      deltas(call({ index: 0 }, "f", ARGS), call({ index: 1 }, "g", "{}")),
-      unknown,
     ],
     [
       "with ids that are null",
@@ -325,311 +286,58 @@ describe("tool calls in a vendor's answer", () => {
 });
 
 describe("a vendor's errors", () => {
-  const FORBIDDEN = "The caller does not have permission to execute the specified operation";
+  const LONG = "context_length_exceeded";
+  const FILTERED = "content_filter";
+  const REJECTED = "upstream_rejected";
+  const CLOSED = "model_unavailable";
+  const BROKEN = "upstream_error";
+  const BUSY = "model_overloaded";
+  const forbidden = (error: string) => ({
+    code: "The caller does not have permission to execute the specified operation",
+    error,
+  });
+  const invalid = (error: string) => ({ code: "Client specified an invalid argument", error });
+  const flat = (code: number | string, message: unknown) => ({ object: "error", message, code });
+  const nested = (code: unknown, message: unknown, type?: string) => ({
+    error: { code, message, type },
+  });
+  /** Status 200: an event of a stream. */
   const CASES: [vendor: string, status: number, body: object, expected: string][] = [
-    [
-      "openrouter",
-      200,
-      { error: { code: 429, message: "Rate limited" }, user_id: "u" },
-      "model_overloaded",
-    ],
-    [
-      "openrouter",
-      200,
-      {
-        error: { code: 502, message: "Provider returned error", metadata: { provider_name: "x" } },
-      },
-      "upstream_error",
-    ],
-    [
-      "openrouter",
-      200,
-      { error: { code: 402, message: "Insufficient credits" } },
-      "model_unavailable",
-    ],
-    [
-      "vllm",
-      200,
-      {
-        error: {
-          code: 400,
-          message: "This model's maximum context length is 8 tokens",
-          type: "BadRequestError",
-          param: null,
-        },
-      },
-      "context_length_exceeded",
-    ],
-    [
-      "vllm",
-      200,
-      {
-        object: "error",
-        message: "engine is dead",
-        type: "InternalServerError",
-        param: null,
-        code: 500,
-      },
-      "upstream_error",
-    ],
-    [
-      "sglang",
-      200,
-      {
-        object: "error",
-        message: "The input (9 tokens) is longer than the model's context length (8 tokens).",
-        type: "BadRequestError",
-        param: null,
-        code: 400,
-      },
-      "context_length_exceeded",
-    ],
-    ["zhipu", 200, { error: { code: "1234", message: "Network error" } }, "upstream_error"],
-    ["xai", 200, { code: "internal", error: "Something broke" }, "upstream_error"],
-    ["generic", 200, { error: "out of memory" }, "upstream_error"],
-    [
-      "groq",
-      200,
-      { error: { message: "no", type: "invalid_request_error", code: "context_length_exceeded" } },
-      "context_length_exceeded",
-    ],
-
-    [
-      "mistral",
-      400,
-      {
-        object: "error",
-        message: "Prompt contains 9 tokens, too large for model with 8 maximum context length",
-        type: "invalid_request_error",
-        param: null,
-        code: "3051",
-      },
-      "context_length_exceeded",
-    ],
-    [
-      "mistral",
-      429,
-      {
-        object: "error",
-        message: "Service tier capacity exceeded for this model.",
-        type: "service_tier_capacity_exceeded",
-        param: null,
-        code: "3505",
-      },
-      "model_overloaded",
-    ],
-    [
-      "mistral",
-      422,
-      {
-        detail: [
-          { type: "extra_forbidden", loc: ["body", "x"], msg: "Extra inputs are not permitted" },
-        ],
-      },
-      "upstream_rejected",
-    ],
-    [
-      "mistral",
-      422,
-      {
-        object: "error",
-        message: { detail: [{ loc: ["body"], msg: "no" }] },
-        type: "invalid_request_error",
-        param: null,
-        code: null,
-      },
-      "upstream_rejected",
-    ],
-    ["mistral", 401, { message: "Unauthorized", request_id: "x" }, "model_unavailable"],
-    [
-      "zhipu",
-      429,
-      { error: { code: "1113", message: "\u4f59\u989d\u4e0d\u8db3" } },
-      "model_unavailable",
-    ],
-    [
-      "zhipu",
-      429,
-      {
-        error: {
-          code: "1113",
-          message: "Insufficient balance or no resource package. Please recharge.",
-        },
-      },
-      "model_unavailable",
-    ],
-    [
-      "zhipu",
-      429,
-      { error: { code: "1302", message: "High concurrency usage of this API" } },
-      "model_overloaded",
-    ],
-    [
-      "zhipu",
-      400,
-      { error: { code: "1210", message: "API call parameter error" } },
-      "upstream_rejected",
-    ],
-    [
-      "xai",
-      400,
-      {
-        code: "Client specified an invalid argument",
-        error: "Argument not supported on this model: stop",
-      },
-      "upstream_rejected",
-    ],
-    ["xai", 400, { code: "context_length_exceeded", error: "no" }, "context_length_exceeded"],
-    [
-      "xai",
-      400,
-      {
-        code: "Client specified an invalid argument",
-        error:
-          "Incorrect API key provided: sk-***. You can obtain an API key from https://console.x.ai.",
-      },
-      "model_unavailable",
-    ],
-    [
-      "xai",
-      403,
-      { code: FORBIDDEN, error: "Your team doesn't have any credits yet." },
-      "model_unavailable",
-    ],
-    [
-      "deepseek",
-      402,
-      {
-        error: {
-          message: "Insufficient Balance",
-          type: "unknown_error",
-          param: null,
-          code: "invalid_request_error",
-        },
-      },
-      "model_unavailable",
-    ],
-    [
-      "llama.cpp",
-      400,
-      {
-        error: {
-          code: 400,
-          message: "the request exceeds the available context size",
-          type: "exceed_context_size_error",
-          n_prompt_tokens: 9,
-          n_ctx: 8,
-        },
-      },
-      "context_length_exceeded",
-    ],
-    [
-      "llama.cpp",
-      503,
-      { error: { code: 503, message: "Loading model", type: "unavailable_error" } },
-      "model_overloaded",
-    ],
-    [
-      "openrouter",
-      429,
-      { error: { code: 429, message: "Rate limit exceeded" } },
-      "model_overloaded",
-    ],
-    [
-      "openai",
-      429,
-      {
-        error: {
-          code: "insufficient_quota",
-          type: "insufficient_quota",
-          message: "You exceeded your current quota",
-        },
-      },
-      "model_unavailable",
-    ],
-    [
-      "qwen",
-      400,
-      {
-        error: {
-          code: "data_inspection_failed",
-          type: "data_inspection_failed",
-          message: "Input data may contain inappropriate content.",
-        },
-      },
-      "content_filter",
-    ],
-
-    [
-      "xai",
-      400,
-      {
-        code: "Client specified an invalid argument",
-        error:
-          "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
-      },
-      "context_length_exceeded",
-    ],
-    [
-      "zhipu",
-      400,
-      { error: { code: "1261", message: "Prompt exceeds max length" } },
-      "context_length_exceeded",
-    ],
-    [
-      "zhipu",
-      400,
-      { error: { code: "1210", message: "tokens in request more than max tokens allowed" } },
-      "context_length_exceeded",
-    ],
-    [
-      "moonshot",
-      400,
-      {
-        error: {
-          message:
-            "Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)",
-          type: "invalid_request_error",
-        },
-      },
-      "context_length_exceeded",
-    ],
-    [
-      "qwen",
-      400,
-      {
-        error: {
-          code: "invalid_parameter_error",
-          message:
-            "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 983616]",
-          param: null,
-          type: "invalid_request_error",
-        },
-      },
-      "context_length_exceeded",
-    ],
-    [
-      "xai",
-      403,
-      {
-        code: FORBIDDEN,
-        error:
-          "Content violates usage guidelines. Team: t, API key ID: k, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO",
-      },
-      "content_filter",
-    ],
-    [
-      "openrouter",
-      403,
-      {
-        error: {
-          code: 403,
-          message: "Your chosen model requires moderation and your input was flagged",
-          metadata: { reasons: ["violence"], flagged_input: "x" },
-        },
-      },
-      "content_filter",
-    ],
+    ["openrouter", 200, nested(429, "Rate limited"), BUSY],
+    ["openrouter", 200, nested(502, "Provider returned error"), BROKEN],
+    ["openrouter", 200, nested(402, "Insufficient credits"), CLOSED],
+    ["openrouter", 403, nested(403, "Your chosen model requires moderation"), FILTERED],
+    ["vllm", 200, nested(400, "This model's maximum context length is 8 tokens"), LONG],
+    ["vllm", 200, flat(500, "engine is dead"), BROKEN],
+    ["sglang", 200, flat(400, "The input is longer than the model's context length."), LONG],
+    ["zhipu", 200, nested("1234", "Network error"), BROKEN],
+    ["zhipu", 429, nested("1113", "余额不足"), CLOSED],
+    ["zhipu", 429, nested("1113", "Insufficient balance or no resource package."), CLOSED],
+    ["zhipu", 429, nested("1302", "High concurrency usage of this API"), BUSY],
+    ["zhipu", 400, nested("1210", "API call parameter error"), REJECTED],
+    ["zhipu", 400, nested("1261", "Prompt exceeds max length"), LONG],
+    ["zhipu", 400, nested("1210", "tokens in request more than max tokens allowed"), LONG],
+    ["xai", 200, { code: "internal", error: "Something broke" }, BROKEN],
+    ["xai", 400, invalid("Argument not supported on this model: stop"), REJECTED],
+    ["xai", 400, { code: "context_length_exceeded", error: "no" }, LONG],
+    ["xai", 400, invalid("Incorrect API key provided: sk-***."), CLOSED],
+    ["xai", 400, invalid("This model's maximum prompt length is 8 tokens."), LONG],
+    ["xai", 403, forbidden("Your team doesn't have any credits yet."), CLOSED],
+    ["xai", 403, forbidden("Content violates usage guidelines. Team: t"), FILTERED],
+    ["generic", 200, { error: "out of memory" }, BROKEN],
+    ["groq", 200, nested("context_length_exceeded", "no", "invalid_request_error"), LONG],
+    ["mistral", 400, flat("3051", "too large for model with 8 maximum context length"), LONG],
+    ["mistral", 429, flat("3505", "Service tier capacity exceeded for this model."), BUSY],
+    ["mistral", 422, { detail: [{ msg: "Extra inputs are not permitted" }] }, REJECTED],
+    ["mistral", 422, flat("1", { detail: [{ loc: ["body"], msg: "no" }] }), REJECTED],
+    ["mistral", 401, { message: "Unauthorized", request_id: "x" }, CLOSED],
+    ["deepseek", 402, nested("invalid_request_error", "Insufficient Balance"), CLOSED],
+    ["llama.cpp", 400, nested(400, "no", "exceed_context_size_error"), LONG],
+    ["llama.cpp", 503, nested(503, "Loading model", "unavailable_error"), BUSY],
+    ["openai", 429, nested("insufficient_quota", "You exceeded your current quota"), CLOSED],
+    ["qwen", 400, nested("data_inspection_failed", "inappropriate content"), FILTERED],
+    ["qwen", 400, nested("x", "Range of input length should be [1, 983616]"), LONG],
+    ["moonshot", 400, nested("x", "Your request exceeded model token limit: 262144"), LONG],
   ];
   for (const [vendor, status, body, expected] of CASES)
     it(`${vendor}: ${status} ${JSON.stringify(body)} is ${expected}`.slice(0, 150), () => {

@@ -135,8 +135,6 @@ describe("content", () => {
       { content: [{ type: "cat" }, { type: "dog" }] },
       { text: '[{"type":"cat"},{"type":"dog"}]' },
     ],
-    ["a number", { content: 7 }, { text: "7" }],
-    ["false", { content: false }, { text: "false" }],
     ["an empty list", { content: [] }, {}],
     ["null", { content: null, refusal: null }, {}],
     ["a refusal as a part", { content: [{ type: "refusal", refusal: "No." }] }, { refusal: "No." }],
@@ -199,11 +197,6 @@ describe("content", () => {
         ],
       },
       { reasoning: "Hm.", text: "Hi." },
-    ],
-    [
-      "thoughts under two names",
-      { reasoning: "Hm.", reasoning_details: [{ type: "reasoning.text", text: "Hm." }] },
-      { reasoning: "Hm." },
     ],
     [
       "thoughts in reasoning_text",
