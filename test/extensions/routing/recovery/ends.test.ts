@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
-import { buffering } from "../../../../src/extensions/routing/recovery/buffered.ts";
+import { holding } from "../../../../src/extensions/routing/recovery/hold.ts";
 import { recovering } from "../../../../src/extensions/routing/recovery/recover.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import type { RequestContext } from "../../../../src/core/routing/attempt.ts";
@@ -102,11 +102,12 @@ describe("the end of the request's time", () => {
 
   const timeout = new ProviderError("upstream_timeout", "not finished within total_ms");
   const text = { type: "text", text: "The quick brown fox" } as const;
-  const serving = { model: { provider: { maxReplyBytes: 1_000 } } } as never;
+  const meter = { usage: () => ({ source: "estimated" }) };
+  const serving = { model: { provider: {} }, meter } as never;
 
   it("is said of a held reply whose client reads slowly", async () => {
     const cancel = new Cancel();
-    const attempt = buffering(async (_chat, _serving, deliver) => {
+    const attempt = holding(async (_chat, _serving, deliver) => {
       await deliver([text]);
     });
     const deliver = (): Promise<never> => {
