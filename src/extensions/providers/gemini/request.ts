@@ -17,11 +17,7 @@ const CHOICE_MODES = { none: "NONE", auto: "AUTO", required: "ANY" } as const;
 
 export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
   const texts = createTextCounter();
-  // In chat completions system texts all come first (wire.md "Turns"). Clients of the Messages API
-  // send instructions where they come up, and what comes before them is to be in the provider's
-  // cache.
-  const keepsPlaces = chat.native !== undefined;
-  const { system, turns } = turnsOf(chat.messages, texts, { keepsPlaces });
+  const { system, turns } = turnsOf(chat, texts);
   const text = system.map(({ content }) => content).join("\n\n");
   // Such models demand signatures whether they think or not.
   const mustSign = target.traits.thinking === "level";

@@ -2,7 +2,7 @@
 // and assistant. Neighbours of one role are merged, the user comes first, and each tool call is
 // answered at the beginning of the very next turn.
 import { sha256 } from "../../../core/hash.ts";
-import type { ContentPart, Message } from "../../../core/openai/request.ts";
+import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 
 export interface Call {
@@ -38,8 +38,7 @@ type ToolMessage = Extract<Message, { readonly role: "tool" }>;
 
 export interface Conversation {
   /**
-   * The system messages that have a text, in their order: all of them, or with `keepsPlaces` those
-   * at the beginning.
+   * The system messages that have a text, in their order: all of them, or those at the beginning.
    */
   readonly system: SystemMessage[];
   /** At least one, the user's first. */
@@ -55,23 +54,15 @@ const OPENING: Turn = {
 /** Comes before a system text among the user's, who has not written it. */
 const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
 
-export interface TurnOptions {
-  /** The client's marks for the provider's cache stay at the parts of messages. Absent: false. */
-  readonly keepsMarks?: boolean;
-  /**
-   * System texts that come up after the first turn stay at their place, as texts of the user, so
-   * that what comes before them is the same as without them. Absent: false, all come first.
-   */
-  readonly keepsPlaces?: boolean;
-}
-
 /**
- * `texts` counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
+ * In chat completions system texts all come first (wire.md "Turns"). Clients of the other APIs send
+ * instructions where they come up: such a text stays at its place, as a text of the user, so that
+ * what comes before it is the same as without it, and is found in the provider's cache. `texts`
+ * counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
  */
 export function turnsOf(
-  messages: readonly Message[],
+  { messages, native }: Pick<ChatRequest, "messages" | "native">,
   texts: TextCounter = createTextCounter(),
-  { keepsMarks = false, keepsPlaces = false }: TurnOptions = {},
 ): Conversation {
   const system: SystemMessage[] = [];
   const turns: Turn[] = [];
@@ -93,12 +84,11 @@ export function turnsOf(
 
   function addSystem(message: SystemMessage): void {
     if (message.content.trim() === "") return;
-    if (keepsPlaces && turns.length > 0) add("user", textPart(SYSTEM_HEADING + message.content));
+    if (native && turns.length > 0) add("user", textPart(SYSTEM_HEADING + message.content));
     else system.push(message);
   }
 
-  const contentOf = ({ content, marked }: Message) =>
-    (keepsMarks ? marked : undefined) ?? content ?? "";
+  const contentOf = ({ content, marked }: Message) => marked ?? content ?? "";
 
   function addAssistant(message: AssistantMessage): void {
     const { tool_calls } = message;
@@ -122,7 +112,7 @@ export function turnsOf(
     if (!result) return;
     result.content += result.content === "" ? content : `\n${content}`;
     const mark = marked?.findLast(({ cache_control }) => cache_control)?.cache_control;
-    if (keepsMarks && mark) result.cache_control = mark;
+    if (mark) result.cache_control = mark;
   }
 
   for (const message of messages) {

@@ -19,7 +19,7 @@ const calls = (ids: readonly string[], args = "{}"): Message => ({
   tool_calls: ids.map((id) => ({ id, type: "function", function: { name: "f", arguments: args } })),
 });
 const items = (messages: readonly Message[]) =>
-  turnsOf(messages).turns.flatMap(({ role, items }) => (role === "assistant" ? items : []));
+  turnsOf({ messages }).turns.flatMap(({ role, items }) => (role === "assistant" ? items : []));
 const idsOf = (given: readonly string[]): string[] =>
   items([calls(given)]).map((item) => (item.type === "call" ? item.id : ""));
 
@@ -50,8 +50,9 @@ describe("system texts", () => {
     { role: "tool", tool_call_id: "b", content: "2" } as const,
   ];
   /** The system texts, and the turns with what they hold. */
-  const outline = (keepsPlaces: boolean) => {
-    const { system, turns } = turnsOf(messages, undefined, { keepsPlaces });
+  const outline = (isNative: boolean) => {
+    const native = { dialect: "anthropic", body: {}, headers: {} };
+    const { system, turns } = turnsOf({ messages, ...(isNative && { native }) });
     const words = turns.map(({ role, items }) => [
       role,
       ...items.map((item) => (item.type === "text" ? item.text : item.type)),
