@@ -4,37 +4,20 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { describe, it, type TestContext } from "node:test";
-import { checkConfig, VENDORS } from "../../../support/config.ts";
+import { describe, it } from "node:test";
+import { formats } from "../../../support/config.ts";
 import { ApiError } from "../../../../src/core/openai/errors.ts";
+import type { Dialect } from "../../../../src/core/providers/dialect.ts";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
 import {
   createSignatureStore,
   hashedId,
 } from "../../../../src/extensions/providers/turns/index.ts";
-import { traitsOf } from "../../../../src/config/vendors.ts";
 import { costOf, PRICE, priced, settled } from "../../../support/books.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
-import {
-  assemble,
-  configFor,
-  json,
-  merge,
-  readStream,
-  startGateway,
-  user,
-  type RunningGateway,
-} from "../../../support/gateway.ts";
-import {
-  event,
-  rawStream,
-  speak,
-  startProvider,
-  status,
-  type Asked,
-  type Behaviour,
-} from "../../../support/provider.ts";
+import { merge, user } from "../../../support/gateway.ts";
+import { event } from "../../../support/provider.ts";
 import { within } from "../../../support/wait.ts";
 import { askedBy, errorOf, replyTo, targetOf } from "../dialect-bench.ts";
 
@@ -626,7 +609,6 @@ const message = (
   stop_sequence: null,
   usage,
 });
-const whole = (...reply: Parameters<typeof message>): Behaviour => status(200, message(...reply));
 const start = (
   content: readonly object[] = [],
   usage: object = { ...USAGE, output_tokens: 1 },
@@ -661,26 +643,6 @@ const say = (text: string) => ({ type: "text_delta", text });
 const think = (thinking: string) => ({ type: "thinking_delta", thinking });
 const sign = (signature: string) => ({ type: "signature_delta", signature });
 const input = (partial_json: string) => ({ type: "input_json_delta", partial_json });
-
-/** A stream of these events. */
-const spoken = (events: readonly Json[]): Behaviour => rawStream(events.map(event).join(""));
-
-/**
- * The model "m" of a provider that does what it is told, and "both": an alias for it and then "ok",
- * which has no more room.
- */
-async function serving(t: TestContext, behaviour: Behaviour, settings: object = {}) {
-  const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
-  const config = configFor(provider.url, ["ok"], {
-    providers: { claude: { dialect: "anthropic", base_url: provider.url, api_key: "sk-claude" } },
-    models: {
-      m: { provider: "claude", reasoning: true, context_tokens: 9_000, ...settings },
-      ok: { context_tokens: 9_000 },
-    },
-    aliases: { both: { models: ["m", "ok"] } },
-  });
-  return { ...provider, config, gw: await startGateway(t, config) };
-}
 
 const DECODED = targetOf({ dialect: "anthropic" }, { reasoning: true });
 const answers = (reply: object, events: readonly object[]) =>
@@ -1003,7 +965,7 @@ describe("failures", () => {
   });
 });
 
-describe("thoughts that come back", { concurrency: 2 }, () => {
+describe("thoughts that come back", () => {
   const CALLED = [
     thought("The weather, ", "c2lnMQ=="),
     REDACTED,
@@ -1023,95 +985,69 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
     ended("tool_use"),
     STOP,
   ];
-  const isAnswer = ({ body }: Asked) =>
-    body["messages"].at(-1).content.some(({ type }: Json) => type === "tool_result");
-  const model: Behaviour = (asked) => {
-    const [content, events] = isAnswer(asked)
-      ? [[textBlock("Fine.")], [start(), ...block(0, textBlock("Fine.")), ended(), STOP]]
-      : [CALLED, STREAMED];
-    return (
-      asked.body["stream"]
-        ? spoken(events)
-        : whole(content, isAnswer(asked) ? "end_turn" : "tool_use")
-    )(asked);
-  };
-  const REQUEST = {
-    model: "m",
-    ...ON,
-    tools: [{ type: "function", function: { name: "f" } }],
-    tool_choice: "auto",
-  };
-  const results = (ids: readonly string[]) =>
-    ids.map((tool_call_id) => ({ role: "tool", tool_call_id, content: "1" }));
+  const REQUEST = { ...ON, tools: [{ type: "function", function: { name: "f" } }] };
   const ADAPTIVE = { type: "adaptive", display: "summarized" };
-
-  /** A first turn, its calls answered by its client; what the provider is asked then. */
-  async function loop(gw: RunningGateway, stream: boolean): Promise<Json[]> {
-    const response = await gw.chat({ ...REQUEST, stream, messages: user("hi") });
-    const said = stream
-      ? assemble((await readStream(response)).chunks).message
-      : (await json(response)).choices[0].message;
-    assert.deepEqual(
-      [said["reasoning_content"], said["tool_calls"].length],
-      ["The weather, then.", 2],
-    );
-    delete said["reasoning_content"]; // as most clients do
-    return [...user("hi"), said, ...results(["toolu_1", "toolu_2"])];
-  }
-  const ask = async (
-    { gw, asked }: { gw: RunningGateway; asked: readonly Asked[] },
-    messages: readonly Json[],
-    more: object = {},
-  ) => {
-    assert.equal((await gw.chat({ ...REQUEST, messages, ...more })).status, 200);
-    const { thinking, messages: sent, temperature } = asked.at(-1)!.body;
-    return { thinking, temperature, turns: sent.map(({ content }: Json) => content) };
-  };
-
-  for (const stream of [false, true]) {
-    it(`as they came, redacted ones too, ${stream ? "streamed" : "whole"}`, async (t) => {
-      const served = await serving(t, model);
-      const messages = await loop(served.gw, stream);
-      const { thinking, turns } = await ask(served, messages, { stream });
-      assert.deepEqual([thinking, turns[1]], [ADAPTIVE, CALLED]);
-      const later = await ask(served, [
-        ...messages,
-        { role: "assistant", content: "Fine." },
-        ...user("and?"),
-      ]);
-      assert.deepEqual(
-        [later.thinking, later.turns[1]],
-        [ADAPTIVE, CALLED],
-        "in the turns before too",
-      );
-    });
-  }
-
-  it("before the calls that they came before", async (t) => {
-    const between = [
-      thought("First.", "c2lnMQ=="),
-      toolUse("toolu_1", "f", {}),
-      thought("Then.", "c2lnMg=="),
-      toolUse("toolu_2", "f", {}),
+  /** What is asked when the client has answered these calls; it does not send thoughts back. */
+  function askedAfter(dialect: Dialect, ids: readonly string[], later: readonly Json[] = []) {
+    const tool_calls = ids.map((id) => ({
+      id,
+      type: "function",
+      function: { name: "f", arguments: id === "toolu_1" ? '{"a":1}' : "{}" },
+    }));
+    const messages = [
+      ...user("hi"),
+      { role: "assistant", content: "I look.", tool_calls },
+      ...ids.map((tool_call_id) => ({ role: "tool", tool_call_id, content: "1" })),
+      ...later,
     ];
-    const served = await serving(t, (asked) =>
-      whole(
-        isAnswer(asked) ? [textBlock("Fine.")] : between,
-        isAnswer(asked) ? "end_turn" : "tool_use",
-      )(asked),
-    );
-    const said = (await json(await served.gw.chat({ ...REQUEST, messages: user("hi") }))).choices[0]
-      .message;
-    const { turns } = await ask(served, [...user("hi"), said, ...results(["toolu_1", "toolu_2"])]);
-    assert.deepEqual(turns[1], between);
+    const { thinking, messages: sent } = askedBy(dialect, { ...REQUEST, messages }, DECODED).body;
+    return { thinking, content: sent[1].content };
+  }
+  const BOTH = ["toolu_1", "toolu_2"];
+
+  for (const [name, events] of [
+    ["whole", [message(CALLED, "tool_use")]],
+    ["streamed", STREAMED],
+  ] as const)
+    it(`as they came, redacted ones too, ${name}, and in the turns before too`, () => {
+      const dialect = createAnthropicDialect(createSignatureStore());
+      const { push } = dialect.decoder(DECODED);
+      for (const event of events) push(event);
+      const later = [{ role: "assistant", content: "Fine." }, ...user("and?")];
+      for (const more of [[], later])
+        assert.deepEqual(askedAfter(dialect, BOTH, more), { thinking: ADAPTIVE, content: CALLED });
+    });
+
+  it("before the calls that they came before, but the first at the beginning", () => {
+    const dialect = createAnthropicDialect(createSignatureStore());
+    const [first, second] = [thought("First.", "c2lnMQ=="), thought("Then.", "c2lnMg==")];
+    const uses = [toolUse("toolu_1", "f", { a: 1 }), toolUse("toolu_2", "f", {})];
+    const content = [textBlock("I look."), first, uses[0]!, second, uses[1]!];
+    dialect.decoder(DECODED).push(message(content, "tool_use"));
+    assert.deepEqual(askedAfter(dialect, BOTH).content, [
+      first,
+      textBlock("I look."),
+      uses[0],
+      second,
+      uses[1],
+    ]);
+  });
+
+  it("to the provider and the account that have them, also after a reload, and to no other", () => {
+    const scope = { baseUrl: "https://a.test", account: "one" };
+    const inScope = (over: object) =>
+      formats.dialects.get("anthropic")!.create({ ...scope, ...over });
+    inScope({}).decoder(DECODED).push(message(CALLED, "tool_use"));
+    assert.deepEqual(askedAfter(inScope({}), BOTH).content, CALLED);
+    for (const other of [{ account: "two" }, { baseUrl: "https://b.test" }])
+      assert.deepEqual(askedAfter(inScope(other), BOTH), {
+        thinking: { type: "disabled" },
+        content: CALLED.slice(3),
+      });
   });
 
   it("the end of a message is the end of the stream, although the connection stays", () => {
-    const { push, ended } = createAnthropicDialect(createSignatureStore()).decoder({
-      upstreamModel: "m",
-      reasoning: false,
-      traits: traitsOf(VENDORS, { vendor: "anthropic" }, { reasoning: false }),
-    });
+    const { push, ended } = createAnthropicDialect(createSignatureStore()).decoder(DECODED);
     const over = [
       { type: "message_start", message: {} },
       { type: "message_delta", delta: { stop_reason: "end_turn" } },
@@ -1125,12 +1061,7 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
   });
 
   it("a whole message after its events passes to a client of this format as their end alone", () => {
-    const target = {
-      upstreamModel: "m",
-      reasoning: false,
-      traits: traitsOf(VENDORS, { vendor: "anthropic" }, { reasoning: false }),
-    };
-    const { push } = createAnthropicDialect(createSignatureStore()).decoder(target, {
+    const { push } = createAnthropicDialect(createSignatureStore()).decoder(DECODED, {
       dialect: "anthropic",
       body: {},
       headers: {},
@@ -1145,39 +1076,5 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
         { type: "finish", reason: "stop" },
       ],
     );
-  });
-
-  it("kept while the configuration changes", async (t) => {
-    const served = await serving(t, model);
-    const messages = await loop(served.gw, true);
-    served.gw.gateway.reload(
-      checkConfig(merge(served.config, { models: { m: { max_output_tokens: 4_000 } } }), {}),
-    );
-    const { thinking, turns } = await ask(served, messages);
-    assert.deepEqual(
-      [thinking, turns[1], served.asked.at(-1)!.body["max_tokens"]],
-      [ADAPTIVE, CALLED, 4_000],
-    );
-  });
-
-  it("not to another provider, which has not signed them", async (t) => {
-    const { gw, config } = await serving(t, model);
-    const other = await startProvider(t, { n: model });
-    const to = (dialect: string) => ({ dialect, base_url: other.url });
-    gw.gateway.reload(
-      checkConfig(
-        merge(config, {
-          providers: { a: to("anthropic"), g: to("gemini") },
-          models: { n: { provider: "a", reasoning: true }, g: { provider: "g", reasoning: true } },
-        }),
-        {},
-      ),
-    );
-    const messages = await loop(gw, false);
-    const off = await ask({ gw, asked: other.asked }, messages, { model: "n" });
-    assert.deepEqual([off.thinking, off.turns[1]], [{ type: "disabled" }, CALLED.slice(3)]);
-    await gw.chat({ ...REQUEST, model: "g", messages });
-    const sent = JSON.stringify(other.asked.at(-1)!.body["contents"]);
-    assert.deepEqual([sent.includes("toolu_1"), sent.includes("c2ln")], [true, false]);
   });
 });
