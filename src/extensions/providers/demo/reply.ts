@@ -2,10 +2,30 @@
 // lists of tokens that end where `stop` and `max_tokens` demand. All of it follows from the
 // request: the same request gets the same reply.
 import { sha256 } from "../../../core/hash.ts";
+import type { FinishReason } from "../../../core/openai/parts.ts";
 import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
-import type { DemoReply, DemoRequest } from "./conversation.ts";
 import { exampleOf } from "./example.ts";
-import { tokensOf } from "./tokens.ts";
+
+/**
+ * The request that the gateway sends. Most of its fields are as the check of the client's request
+ * left them.
+ */
+export type DemoRequest = Omit<ChatRequest, "thinking"> & {
+  max_tokens?: number;
+  thinking?: { type: string };
+};
+
+/** Its answer, as tokens. */
+export interface DemoReply {
+  /** The tokens of the reasoning. */
+  readonly reasoning: readonly string[];
+  /** The tokens of the text or, if there is a call, of its arguments. */
+  readonly answer: readonly string[];
+  /** Undefined: the answer is a text. */
+  readonly call: { readonly id: string; readonly name: string } | undefined;
+  /** "length" where max_tokens cut it off, whatever it was to be. */
+  readonly finish: FinishReason;
+}
 
 type Tool = NonNullable<ChatRequest["tools"]>[number]["function"];
 
@@ -70,3 +90,7 @@ function fullTextFor({ messages, response_format: format }: DemoRequest, questio
 /** The beginning in one line, with no character cut in half. */
 const quoted = (text: string): string =>
   [...text.slice(0, 1_000).trim().replace(/\s+/g, " ")].slice(0, 120).join("");
+
+/** Pieces of up to eight letters with the blanks before them. Joined they are the text again. */
+const tokensOf = (text: string): string[] =>
+  text.match(/\s*(?:[\p{L}\p{M}\p{N}_]{1,8}|\S)|\s+/gu) ?? [];

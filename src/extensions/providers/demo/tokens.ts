@@ -1,17 +1,12 @@
-// The demo model's tokens: how a text is cut into them, what they are counted as, and how probable
-// they are said to be.
+// The demo model's tokens: what they are counted as, and how probable they are said to be.
 import type { TokenLogprob } from "../../../core/openai/parts.ts";
 import { textOf } from "../../../core/openai/request.ts";
 import { makeUsage, type Usage } from "../../../core/openai/usage.ts";
-import type { DemoReply, DemoRequest } from "./conversation.ts";
+import type { DemoReply, DemoRequest } from "./reply.ts";
 
 /** The tokens of a message's role and borders. */
 const TOKENS_A_MESSAGE = 4;
 const CHARS_A_TOKEN = 4;
-
-/** Pieces of up to eight letters with the blanks before them. Joined they are the text again. */
-export const tokensOf = (text: string): string[] =>
-  text.match(/\s*(?:[\p{L}\p{M}\p{N}_]{1,8}|\S)|\s+/gu) ?? [];
 
 /**
  * The repeated part of a conversation, all before its last question, counts as cached, as it does
