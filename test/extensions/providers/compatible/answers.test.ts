@@ -3,43 +3,23 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { traitsOf } from "../../../../src/config/vendors.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import { wholeReply } from "../../../../src/core/providers/decoding.ts";
-import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
-import { VENDORS } from "../../../support/config.ts";
 import { chunk, completion } from "../../../support/provider.ts";
+import { errorOf, replyOf, targetOf } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 
-const targetOf = (vendor: string, settings: object = {}) => ({
-  upstreamModel: "m",
-  reasoning: true,
-  traits: traitsOf(VENDORS, { vendor }, { reasoning: true, ...settings }),
-});
+const targetAt = (vendor: string) => targetOf({ vendor }, { reasoning: true });
 
-const read = (vendor: string, events: readonly object[], settings?: object): Part[] => {
-  const { push } = compatibleDialect.decoder(targetOf(vendor, settings));
+const read = (vendor: string, events: readonly object[]): Part[] => {
+  const { push } = compatibleDialect.decoder(targetAt(vendor));
   return events.flatMap((event) => push(event));
 };
 const readWhole = (vendor: string, message: object, finish = "stop"): Part[] =>
-  wholeReply(compatibleDialect, completion(message, finish), targetOf(vendor));
-
-/** The texts and calls of these parts. Ids that were made up are "generated". */
-function summary(parts: readonly Part[]) {
-  const joined = (type: "text" | "reasoning") =>
-    parts.map((part) => (part.type === type ? part.text : "")).join("");
-  const argumentsOf = (call: number) =>
-    parts.map((part) => (part.type === "tool_arguments" && part.call === call ? part.text : ""));
-  const calls = parts.flatMap((part) => {
-    if (part.type !== "tool_call") return [];
-    const id = /^call_[0-9a-f]{24}$/.test(part.id) ? "generated" : part.id;
-    return [[id, part.name, argumentsOf(part.call).join("")]];
-  });
-  return { text: joined("text"), reasoning: joined("reasoning"), calls };
-}
+  wholeReply(compatibleDialect, completion(message, finish), targetAt(vendor));
 
 describe("thinking in a vendor's answer", () => {
   const piece = (type: string, text: string) =>
@@ -102,16 +82,17 @@ describe("thinking in a vendor's answer", () => {
   ];
   for (const [vendor, name, message, deltas] of CASES)
     it(`${vendor}: ${name}`, () => {
-      const expected = { text: "Hello.", reasoning: "Let me see.", calls: [] };
-      assert.deepEqual(summary(readWhole(vendor, message)), expected);
       const events = deltas.map((delta) => chunk(delta));
-      assert.deepEqual(summary(read(vendor, events)), expected);
+      for (const parts of [readWhole(vendor, message), read(vendor, events)]) {
+        const { text, reasoning } = replyOf(parts);
+        assert.deepEqual([text, reasoning], ["Hello.", "Let me see."]);
+      }
     });
 
   it("elsewhere, and in texts, what comes twice is meant twice", () => {
     const twice = (name: string) => [chunk({ [name]: "ha" }), chunk({ [name]: "ha" })];
-    assert.equal(summary(read("deepseek", twice("reasoning_content"))).reasoning, "haha");
-    assert.equal(summary(read("xai", twice("content"))).text, "haha");
+    assert.equal(replyOf(read("deepseek", twice("reasoning_content"))).reasoning, "haha");
+    assert.equal(replyOf(read("xai", twice("content"))).text, "haha");
   });
 });
 
@@ -164,13 +145,8 @@ describe("token counts in a vendor's answer", () => {
   for (const [vendor, stated, counts] of CASES)
     it(`${vendor}: ${JSON.stringify(stated)}`, () => {
       const event = { choices: [], usage: { ...base, ...stated } };
-      const usage = read(vendor, [event]).flatMap((part) =>
-        part.type === "usage" ? [part.usage] : [],
-      );
-      assert.equal(usage.length, 1);
-      const { prompt = 0, completion = 0, ...shares } = usage[0]!;
       const expected = { prompt: 20, completion: 7, cacheHit: 0, reasoning: 0, ...counts };
-      assert.deepEqual(makeUsage({ prompt, completion, ...shares }), makeUsage(expected));
+      assert.deepEqual(replyOf(read(vendor, [event])).usage, makeUsage(expected));
     });
 });
 
@@ -275,13 +251,10 @@ describe("tool calls in a vendor's answer", () => {
         readWhole(vendor, message, "tool_calls"),
         read(vendor, [...events, chunk({}, "tool_calls")]),
       ])
-        assert.deepEqual(
-          summary(parts).calls.map(([id, called, text]) => [id, called, text || "{}"]),
-          [
-            [ids[0], "f", args[0]],
-            [ids[1], "g", args[1]],
-          ],
-        );
+        assert.deepEqual(replyOf(parts).calls, [
+          [ids[0], "f", args[0]],
+          [ids[1], "g", args[1]],
+        ]);
     });
 });
 
@@ -343,7 +316,7 @@ describe("a vendor's errors", () => {
     it(`${vendor}: ${status} ${JSON.stringify(body)} is ${expected}`.slice(0, 150), () => {
       const error =
         status === 200
-          ? thrownBy(() => read(vendor, [body]))
+          ? errorOf(() => read(vendor, [body]))
           : compatibleDialect.refusal(status, { get: () => null }, body);
       assert.equal(error.code, expected);
     });
@@ -351,16 +324,6 @@ describe("a vendor's errors", () => {
   it("openrouter: an error in a choice of a 200", () => {
     const choice = { index: 0, message: { content: "" }, finish_reason: "error" };
     const body = { choices: [{ ...choice, error: { code: 503, message: "overloaded" } }] };
-    assert.equal(thrownBy(() => read("openrouter", [body])).code, "model_overloaded");
+    assert.equal(errorOf(() => read("openrouter", [body])).code, "model_overloaded");
   });
-
-  function thrownBy(work: () => unknown): ProviderError {
-    try {
-      work();
-    } catch (error) {
-      assert.ok(error instanceof ProviderError);
-      return error;
-    }
-    assert.fail("nothing was thrown");
-  }
 });
