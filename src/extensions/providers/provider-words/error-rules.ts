@@ -55,7 +55,8 @@ const CONTEXT = [
 const FILTER = [
   /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
-  /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines|^1301 |^base_resp 102[67] /i,
+  /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
+  /^1301 |^base_resp 102[67] /i,
 ];
 const NO_FILE = [/permission to access the file|^no such file object/i];
 /** A firewall in front of the provider rejects the content with a page of its own. */
