@@ -38,8 +38,9 @@ export function imageSize(base64: string, reads: ReadsLeft): ImageSize {
 /** Undefined: another format, or no read is left. */
 function statedSize(base64: string, reads: ReadsLeft): ImageSize | undefined {
   reads.left -= 1;
-  const head = bytesAt(base64, 0, 30);
-  if (reads.left < 0 || head.length < 30) return undefined;
+  if (reads.left < 0) return undefined;
+  const head = Buffer.alloc(30);
+  bytesAt(base64, 0, 30).copy(head);
   const ascii = head.toString("latin1");
   if (ascii.startsWith("\xff\xd8")) return jpegSize(base64, reads);
   if (ascii.startsWith("\x89PNG"))
