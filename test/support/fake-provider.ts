@@ -3,8 +3,7 @@
 // the provider's published rules.
 
 import type { TestContext } from "node:test";
-import type { DemoRequest } from "../../src/extensions/providers/demo/conversation.ts";
-import { composeReply } from "../../src/extensions/providers/demo/reply.ts";
+import { composeReply, type DemoRequest } from "../../src/extensions/providers/demo/reply.ts";
 import { startProvider, status, type Asked, type Provider } from "./provider.ts";
 
 export const PROVIDER_KEY = "sk-provider-secret";

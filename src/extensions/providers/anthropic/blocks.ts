@@ -1,10 +1,10 @@
 // The content blocks of a turn.
-import { createHash } from "node:crypto";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import { asArray, parseJson } from "../../../core/schema/untrusted-json.ts";
 import {
   type Call,
+  hashedId,
   type Item,
   type Media,
   mediaOf,
@@ -81,5 +81,4 @@ function fileSource({ mediaType = "", data }: Media): object {
 }
 
 /** Another provider's ids may have characters that Anthropic refuses. */
-const safeId = (id: string): string =>
-  /^[\w-]+$/.test(id) ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 24)}`;
+const safeId = (id: string): string => (/^[\w-]+$/.test(id) ? id : hashedId(id));

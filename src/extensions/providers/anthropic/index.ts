@@ -3,12 +3,12 @@ import type { Extension } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import type { Complete } from "../../../core/routing/fallback.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { detailedRefusal, refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
-import { refuseUnlisted, withoutUnlisted } from "./passes.ts";
-import { amongPermitted } from "./permitting.ts";
+import { firstUnlisted, refuseUnlisted, withoutUnlisted } from "./passes.ts";
 import { nativeBody, requestBody } from "./request.ts";
 
 /** The signed reasoning of all providers of this format since the process started. */
@@ -48,10 +48,25 @@ const anthropicDialectDefinition: DialectDefinition = {
   create: (scope) => createAnthropicDialect(scopedStore(allSignatures, scope)),
 };
 
+/**
+ * Of the candidates that speak the Messages API those are asked to which all of a client's own
+ * request may pass. Where there is none, the refusal of the first candidate is the answer.
+ */
+const amongPermitted =
+  (complete: Complete): Complete =>
+  (chat, candidates, deliver, context) => {
+    const native = ownFormat(chat.native);
+    const permitted = candidates.filter(
+      ({ provider, traits }) =>
+        !native || provider.dialect !== NAME || !firstUnlisted(native.body, traits.passes),
+    );
+    return complete(chat, permitted.length > 0 ? permitted : candidates, deliver, context);
+  };
+
 export const extension: Extension = {
   name: NAME,
   install(gateway) {
     gateway.fill(slots.dialect(NAME), anthropicDialectDefinition);
-    gateway.around(() => amongPermitted(NAME));
+    gateway.around(() => amongPermitted);
   },
 };

@@ -12,11 +12,7 @@ const JSON_ONLY =
   "Answer with one JSON object and nothing else: no prose around it, no code fence.";
 
 export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
-  // In chat completions system texts all come first (wire.md "Turns"). Clients of the Messages API
-  // send instructions where they come up, and what comes before them is to be in the provider's
-  // cache.
-  const keepsPlaces = chat.native !== undefined;
-  const { system, turns } = turnsOf(chat.messages, undefined, { keepsMarks: true, keepsPlaces });
+  const { system, turns } = turnsOf(chat);
   const parameters = parametersOf(chat, target.traits);
   const mayThink = hasNeededThoughts(turns, signatures, target.traits);
   const { thinks, field, effort, maxTokens } = thinkingPlan(chat, target, mayThink);

@@ -22,10 +22,10 @@ const DEFAULT_SHARE = 0.5;
 interface ThinkingPlan {
   /** Whether the model thinks, asked or not. */
   readonly thinks: boolean;
-  /** The field `thinking`. Undefined: it is not sent. */
-  readonly field: object | undefined;
-  /** Undefined: it is not sent. */
-  readonly effort: string | undefined;
+  /** The field `thinking`. Absent: it is not sent. */
+  readonly field?: object;
+  /** Absent: it is not sent. */
+  readonly effort?: string | undefined;
   /** The most tokens of the reply, thinking included. */
   readonly maxTokens: number;
 }
@@ -40,15 +40,10 @@ export function thinkingPlan(
   const stated = Math.min(chat.maxTokens ?? Infinity, max_output_tokens);
   // The API demands a limit.
   const limit = stated === Infinity ? default_output_tokens : stated;
-  const isSwitchable = reasoning && traits.thinking !== "none";
-  if (!isSwitchable || !chat.wantsThinking || !mayThink) {
-    const canStop = isSwitchable && traits.thinking_off;
-    return {
-      thinks: isSwitchable && !traits.thinking_off,
-      field: canStop ? { type: "disabled" } : undefined,
-      effort: undefined,
-      maxTokens: limit,
-    };
+  if (!reasoning || traits.thinking === "none") return { thinks: false, maxTokens: limit };
+  if (!chat.wantsThinking || !mayThink) {
+    if (!traits.thinking_off) return { thinks: true, maxTokens: limit };
+    return { thinks: false, field: { type: "disabled" }, maxTokens: limit };
   }
   const effort = effortOf(chat.effort, traits);
   if (traits.thinking !== "budget") {
@@ -60,7 +55,6 @@ export function thinkingPlan(
   return {
     thinks: true,
     field: { type: "enabled", budget_tokens },
-    effort: undefined,
     // So that the client's tokens are left for the answer.
     maxTokens: limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit,
   };

@@ -23,18 +23,13 @@ export function createThoughtCollector() {
   return {
     /** Reads a content block or a delta. Ignores what is no thought. */
     read(piece: Record<string, unknown>): void {
-      switch (piece["type"]) {
-        case "thinking":
-        case "redacted_thinking":
-          thoughts.push({ ...piece });
-          chars += JSON.stringify(piece).length;
-          break;
-        case "thinking_delta":
-          extend("thinking", asString(piece["thinking"]) ?? "");
-          break;
-        case "signature_delta":
-          extend("signature", asString(piece["signature"]) ?? "");
+      const { type, thinking, signature } = piece;
+      if (type === "thinking" || type === "redacted_thinking") {
+        thoughts.push({ ...piece });
+        chars += JSON.stringify(piece).length;
       }
+      if (type === "thinking_delta") extend("thinking", asString(thinking) ?? "");
+      if (type === "signature_delta") extend("signature", asString(signature) ?? "");
       if (chars > MAX_CHARS) thoughts = [];
     },
     /** Returns the thoughts so far, and begins anew. Undefined: they were more than is kept. */

@@ -13,9 +13,10 @@ const MAX_HELD_CHARS = 1024 * 1024;
 
 interface OpenCall {
   readonly id: string;
-  name?: string;
-  /** The call's index in the reply. Absent until its name has arrived. */
-  index?: number;
+  /** Undefined: it has not arrived. */
+  name: string | undefined;
+  /** The call's index in the reply. It means nothing before the name has arrived. */
+  index: number;
   /** Arguments that have not become a part: all of them until the name has arrived. */
   held: string;
 }
@@ -32,15 +33,13 @@ export function createToolCallReader() {
   let lastKey: unknown;
 
   /** The call that a fragment with this key belongs to. */
-  function callOf(key: unknown, id: string | undefined, name: string | undefined) {
+  function callOf(key: unknown, id: string | undefined, name: string | undefined): OpenCall {
     lastKey = key ?? (name === undefined ? lastKey : Symbol());
     const current = openCalls.get(lastKey);
     if (current && !startsAnother(current, id, name)) return current;
-    const started: OpenCall = { id: id ?? `call_${randomHex(12)}`, held: "" };
+    const started = { id: id ?? `call_${randomHex(12)}`, name: undefined, index: 0, held: "" };
     openCalls.set(lastKey, started);
     nameless += 1;
-    if (nameless > MAX_NAMELESS)
-      throw new ProviderError("upstream_error", `more than ${MAX_NAMELESS} calls without a name`);
     return started;
   }
 
@@ -49,23 +48,22 @@ export function createToolCallReader() {
     const { name: statedName, arguments: piece } = asObject(fragment["function"]);
     const id = asString(fragment["id"]) || undefined;
     const name = asString(statedName) || undefined;
-    const current = callOf(keyIn(choice, asCount(fragment["index"]) ?? id), id, name);
-    current.held += textOf(piece); // some servers send the arguments as an object
+    const call = callOf(keyIn(choice, asCount(fragment["index"]) ?? id), id, name);
+    call.held += textOf(piece); // some servers send the arguments as an object
     const parts: Part[] = [];
-    if (name !== undefined && current.index === undefined) {
-      current.name = name;
-      current.index = named;
+    if (call.name === undefined && name !== undefined) {
+      call.name = name;
+      call.index = named;
       named += 1;
       nameless -= 1;
-      parts.push({ type: "tool_call", call: current.index, id: current.id, name });
+      parts.push({ type: "tool_call", call: call.index, id: call.id, name });
     }
-    if (current.index === undefined) {
-      if (current.held.length <= MAX_HELD_CHARS) return parts;
-      throw new ProviderError("upstream_error", "arguments without end before a call's name");
-    }
-    if (current.held !== "") {
-      parts.push({ type: "tool_arguments", call: current.index, text: current.held });
-      current.held = "";
+    if (call.name === undefined) {
+      if (nameless > MAX_NAMELESS || call.held.length > MAX_HELD_CHARS)
+        throw new ProviderError("upstream_error", "too much without a call's name");
+    } else if (call.held !== "") {
+      parts.push({ type: "tool_arguments", call: call.index, text: call.held });
+      call.held = "";
     }
     return parts;
   }

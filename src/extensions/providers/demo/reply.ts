@@ -2,10 +2,30 @@
 // lists of tokens that end where `stop` and `max_tokens` demand. All of it follows from the
 // request: the same request gets the same reply.
 import { sha256 } from "../../../core/hash.ts";
+import type { FinishReason } from "../../../core/openai/parts.ts";
 import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
-import type { DemoReply, DemoRequest } from "./conversation.ts";
 import { exampleOf } from "./example.ts";
-import { tokensOf } from "./tokens.ts";
+
+/**
+ * The request that the gateway sends. Most of its fields are as the check of the client's request
+ * left them.
+ */
+export type DemoRequest = Omit<ChatRequest, "thinking"> & {
+  max_tokens?: number;
+  thinking?: { type: string };
+};
+
+/** Its answer, as tokens. */
+export interface DemoReply {
+  /** The tokens of the reasoning. */
+  readonly reasoning: readonly string[];
+  /** The tokens of the text or, if there is a call, of its arguments. */
+  readonly answer: readonly string[];
+  /** Undefined: the answer is a text. */
+  readonly call: { readonly id: string; readonly name: string } | undefined;
+  /** "length" where max_tokens cut it off, whatever it was to be. */
+  readonly finish: FinishReason;
+}
 
 type Tool = NonNullable<ChatRequest["tools"]>[number]["function"];
 
@@ -14,23 +34,24 @@ const ABOUT =
   "Put a provider into gateway.json for a real one.";
 
 export function composeReply(request: DemoRequest): DemoReply {
-  const { messages, max_tokens: limit = Infinity } = request;
+  const { messages, thinking, max_tokens: limit = Infinity } = request;
   const question = quoted(textOf(messages.findLast(({ role }) => role === "user")?.content ?? ""));
   const tool = toolFor(request);
-  const allReasoning = tokensOf(reasoningFor(request, tool, question));
+  const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
+  const thoughts = `The question is: “${question}”. ${plan}, and I will keep it short.`;
+  const allReasoning = tokensOf(thinking?.type === "enabled" ? thoughts : "");
   const allAnswer = tokensOf(tool ? argumentsFor(tool, question) : textFor(request, question));
   const reasoning = allReasoning.slice(0, limit);
   const answer = allAnswer.slice(0, limit - reasoning.length);
   const isCut = allReasoning.length + allAnswer.length > limit;
   const finish = tool ? "tool_calls" : "stop";
-  // Where the reasoning took all tokens there is no call.
-  const isCalled = tool !== undefined && answer.length > 0;
   // The id differs from conversation to conversation.
   const id = () => `call_${sha256(JSON.stringify(messages)).slice(0, 24)}`;
   return {
     reasoning,
     answer,
-    call: isCalled ? { id: id(), name: tool.name } : undefined,
+    // Where the reasoning took all tokens there is no call.
+    call: tool && answer.length > 0 ? { id: id(), name: tool.name } : undefined,
     finish: isCut ? "length" : finish,
   };
 }
@@ -44,12 +65,6 @@ function toolFor({ messages, tools = [], tool_choice: choice }: DemoRequest): To
   if (choice === "auto" && messages.at(-1)?.role === "tool") return undefined;
   const name = typeof choice === "object" ? choice.function.name : undefined;
   return tools.find((tool) => name === undefined || tool.function.name === name)?.function;
-}
-
-function reasoningFor({ thinking }: DemoRequest, tool: Tool | undefined, question: string): string {
-  if (thinking?.type !== "enabled") return "";
-  const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
-  return `The question is: “${question}”. ${plan}, and I will keep it short.`;
 }
 
 const argumentsFor = ({ parameters }: Tool, question: string): string =>
@@ -72,8 +87,10 @@ function fullTextFor({ messages, response_format: format }: DemoRequest, questio
   return `You said: “${question}”.\n\n${ABOUT}`;
 }
 
-/**
- * The first 120 characters in one line, none of them cut in half. At most 100,000 are looked at.
- */
+/** The beginning in one line, with no character cut in half. */
 const quoted = (text: string): string =>
-  [...text.trim().slice(0, 100_000).replace(/\s+/g, " ").slice(0, 240)].slice(0, 120).join("");
+  [...text.slice(0, 1_000).trim().replace(/\s+/g, " ")].slice(0, 120).join("");
+
+/** Pieces of up to eight letters with the blanks before them. Joined they are the text again. */
+const tokensOf = (text: string): string[] =>
+  text.match(/\s*(?:[\p{L}\p{M}\p{N}_]{1,8}|\S)|\s+/gu) ?? [];

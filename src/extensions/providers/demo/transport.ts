@@ -4,8 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { createChunkWriter, createWholeWriter, replyHead } from "../../../core/openai/reply.ts";
 import type { Part } from "../../../core/openai/parts.ts";
 import type { Transport } from "../../../core/upstream/transport.ts";
-import type { DemoReply, DemoRequest } from "./conversation.ts";
-import { composeReply } from "./reply.ts";
+import { composeReply, type DemoReply, type DemoRequest } from "./reply.ts";
 import { logprobsOf, usageOf } from "./tokens.ts";
 
 /** `paceMs`: the time between two tokens of a stream, in milliseconds. */

@@ -3,8 +3,17 @@ import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { createTextCounter, type SignatureStore, turnsOf } from "../turns/index.ts";
-import { contentParts } from "./contents.ts";
+import { asString } from "../../../core/schema/untrusted-json.ts";
+import {
+  createTextCounter,
+  type Item,
+  mediaOf,
+  objectIn,
+  type SignatureStore,
+  type TextCounter,
+  type Turn,
+  turnsOf,
+} from "../turns/index.ts";
 
 /** Tokens to think with, by effort. */
 const BUDGETS: { readonly [effort: string]: number } = { low: 1_024, medium: 8_192, high: 24_576 };
@@ -17,11 +26,7 @@ const CHOICE_MODES = { none: "NONE", auto: "AUTO", required: "ANY" } as const;
 
 export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
   const texts = createTextCounter();
-  // In chat completions system texts all come first (wire.md "Turns"). Clients of the Messages API
-  // send instructions where they come up, and what comes before them is to be in the provider's
-  // cache.
-  const keepsPlaces = chat.native !== undefined;
-  const { system, turns } = turnsOf(chat.messages, texts, { keepsPlaces });
+  const { system, turns } = turnsOf(chat, texts);
   const text = system.map(({ content }) => content).join("\n\n");
   // Such models demand signatures whether they think or not.
   const mustSign = target.traits.thinking === "level";
@@ -34,6 +39,52 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
     ...toolFields(chat),
     generationConfig: generationConfig(chat, target),
   };
+}
+
+/** Takes the place of a forgotten signature. */
+const NO_SIGNATURE = "skip_thought_signature_validator";
+
+interface ContentOptions {
+  readonly signatures: SignatureStore;
+  /** Whether the first tool call of a turn must carry a signature. */
+  readonly mustSign: boolean;
+  /** Counts the texts that are parsed. */
+  readonly texts: TextCounter;
+}
+
+function contentParts({ items }: Turn, { signatures, mustSign, texts }: ContentOptions): object[] {
+  const firstCall = items.find(({ type }) => type === "call");
+  return items.map((item) => {
+    if (item.type !== "call") return partOf(item, texts);
+    const placeholder = mustSign && item === firstCall ? NO_SIGNATURE : undefined;
+    return {
+      functionCall: { id: item.id, name: item.name, args: item.args },
+      thoughtSignature: signatures.get(item.id) ?? placeholder,
+    };
+  });
+}
+
+type OtherItem = Exclude<Item, { readonly type: "call" }>;
+
+function partOf(item: OtherItem, texts: TextCounter): object {
+  if (item.type === "text") return { text: item.text };
+  if (item.type === "input_audio") {
+    const { format, data } = item.input_audio;
+    return { inlineData: { mimeType: `audio/${asString(format) ?? "wav"}`, data } };
+  }
+  if (item.type === "result") {
+    const response = objectIn(item.content, texts) ?? { result: item.content };
+    return { functionResponse: { id: item.id, name: item.name, response } };
+  }
+  const { url, mediaType, data } = mediaOf(item);
+  if (mediaType) return { inlineData: { mimeType: mediaType, data } };
+  return { fileData: { fileUri: url, mimeType: imageTypeOf(url) } };
+}
+
+/** Gemini demands a media type beside an address. */
+function imageTypeOf(url: string): string {
+  const [, extension = "jpeg"] = /\.(png|webp|gif|heic)\b/i.exec(url) ?? [];
+  return `image/${extension.toLowerCase()}`;
 }
 
 function toolFields({ tools, tool_choice: choice = "none", response_format }: ChatRequest): object {

@@ -67,18 +67,19 @@ export function parseHead(text: string): ResponseHead {
   if (!match) throw new MalformedResponse("a malformed status line or header");
   const isVersion10 = match[1] === "0";
   const status = Number(match[2]);
-  const headers = createHeaders(text);
+  const fields = fieldsIn(text);
   if (text.includes("\t") && FRAMING_WITH_TAB.test(text))
     throw new MalformedResponse("a tab in Content-Length or Transfer-Encoding");
-  const body = framing(status, isVersion10, headers);
-  const connection = headers.get("connection") ?? "";
+  const body = framing(status, isVersion10, fields);
+  const connection = fields.get("connection") ?? "";
   // Section 9.3: HTTP/1.0 has to ask for what is usual in HTTP/1.1.
   const isKept = !CLOSE.test(connection) && (!isVersion10 || KEEP_ALIVE.test(connection));
-  return { status, headers, body, idleMs: isKept && body !== Infinity ? idleTime(headers) : 0 };
+  const headers = { get: (name: string) => fields.get(name.toLowerCase()) ?? null };
+  return { status, headers, body, idleMs: isKept && body !== Infinity ? idleTime(fields) : 0 };
 }
 
-function idleTime(headers: UpstreamHeaders): number {
-  const hint = /\btimeout=([0-9]{1,6})\b/i.exec(headers.get("keep-alive") ?? "");
+function idleTime(fields: ReadonlyMap<string, string>): number {
+  const hint = /\btimeout=([0-9]{1,6})\b/i.exec(fields.get("keep-alive") ?? "");
   if (!hint) return IDLE_MS;
   return Math.max(0, Math.min(Number(hint[1]) * 1_000 - EARLIER_MS, MAX_IDLE_MS));
 }
@@ -87,49 +88,43 @@ function idleTime(headers: UpstreamHeaders): number {
 function framing(
   status: number,
   isVersion10: boolean,
-  headers: UpstreamHeaders,
+  fields: ReadonlyMap<string, string>,
 ): ResponseHead["body"] {
-  const coding = headers.get("transfer-encoding");
-  const length = headers.get("content-length");
-  if (coding !== null) {
-    if (length !== null) throw new MalformedResponse("both Transfer-Encoding and Content-Length");
+  const coding = fields.get("transfer-encoding");
+  const length = fields.get("content-length");
+  if (coding !== undefined) {
+    if (length !== undefined)
+      throw new MalformedResponse("both Transfer-Encoding and Content-Length");
     if (isVersion10) throw new MalformedResponse("Transfer-Encoding in HTTP/1.0 (section 6.1)");
     // No other coding was asked for, and this client could not undo it.
     if (coding.toLowerCase() !== "chunked") throw new MalformedResponse("a transfer coding");
   }
   // Two lengths are a list by now, and no number. More digits could not be counted exactly.
-  if (length !== null && !/^[0-9]{1,15}$/.test(length))
+  if (length !== undefined && !/^[0-9]{1,15}$/.test(length))
     throw new MalformedResponse("a malformed Content-Length");
   if (status < 200 || status === 204 || status === 304) return null;
-  if (coding !== null) return "chunked";
-  return length === null ? Infinity : Number(length);
+  if (coding !== undefined) return "chunked";
+  return length === undefined ? Infinity : Number(length);
 }
 
-/** Looks for a field only when it is asked for: most are never read. */
-function createHeaders(text: string): UpstreamHeaders {
-  const lowerCase = text.toLowerCase(); // as long as the text: it has characters of Latin-1 only
-  return {
-    get(name) {
-      const wanted = name.toLowerCase();
-      const start = `\r\n${wanted}:`;
-      let at = lowerCase.indexOf(start);
-      if (at === -1) return null;
-      let value = valueAt(text, at + start.length);
-      if (SINGLE_FIELDS.has(wanted)) return value;
-      // RFC 9110, section 5.3: several lines are one list.
-      for (;;) {
-        at = lowerCase.indexOf(start, at + start.length);
-        if (at === -1) return value;
-        value += `, ${valueAt(text, at + start.length)}`;
-      }
-    },
-  };
+/** The fields by their names in lower case. RFC 9110, section 5.3: several lines are one list. */
+function fieldsIn(text: string): ReadonlyMap<string, string> {
+  const fields = new Map<string, string>();
+  for (const line of text.split("\r\n").slice(1, -1)) {
+    const colon = line.indexOf(":");
+    const name = line.slice(0, colon).toLowerCase();
+    const value = trimmed(line.slice(colon + 1));
+    const before = fields.get(name);
+    if (before === undefined) fields.set(name, value);
+    else if (!SINGLE_FIELDS.has(name)) fields.set(name, `${before}, ${value}`);
+  }
+  return fields;
 }
 
-/** The value that begins at an index, without the blanks and tabs around it (section 5.1). */
-function valueAt(text: string, index: number): string {
-  let start = index;
-  let end = text.indexOf("\r", index);
+/** Without the blanks and tabs around it (section 5.1), and no other characters that are blank. */
+function trimmed(text: string): string {
+  let start = 0;
+  let end = text.length;
   while (start < end && isBlank(text.charCodeAt(start))) start += 1;
   while (end > start && isBlank(text.charCodeAt(end - 1))) end -= 1;
   return text.slice(start, end);

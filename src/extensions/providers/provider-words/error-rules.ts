@@ -55,7 +55,8 @@ const CONTEXT = [
 const FILTER = [
   /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
-  /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines|^1301 /i,
+  /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
+  /^1301 |^base_resp 102[67] /i,
 ];
 const NO_FILE = [/permission to access the file|^no such file object/i];
 /** A firewall in front of the provider rejects the content with a page of its own. */
@@ -99,26 +100,9 @@ export const STATUS_BY_NAME: readonly { readonly status: number; readonly names:
   { status: 429, names: /^(1113|130[2-48]|1310) / },
   { status: 529, names: /^(1305|1312) / },
   { status: 400, names: /^(1261|1301) / },
+  // MiniMax: requests, tokens, connections, growth, plan; key; balance; parameters and content.
+  { status: 429, names: /^base_resp (1002|1039|1041|2045|2056) / },
+  { status: 401, names: /^base_resp (1004|2049) / },
+  { status: 402, names: /^base_resp 1008 / },
+  { status: 400, names: /^base_resp (102[67]|1042|2013) / },
 ];
-
-/**
- * What MiniMax's own codes stand for. They differ from the numbers that others use, so they are not
- * looked for elsewhere. Any other code is a failure at MiniMax.
- */
-export const MINIMAX_CODES: ReadonlyMap<
-  number,
-  { readonly status: number; readonly code?: string }
-> = new Map([
-  [1002, { status: 429 }], // requests a minute
-  [1004, { status: 401 }], // not authorized
-  [1008, { status: 402 }], // insufficient balance
-  [1026, { status: 400, code: "content_filter" }], // of the prompt
-  [1027, { status: 400, code: "content_filter" }], // of the reply
-  [1039, { status: 429 }], // tokens a minute
-  [1041, { status: 429 }], // connections
-  [1042, { status: 400 }], // too many invisible characters
-  [2013, { status: 400 }], // invalid parameters; the message says if the prompt is too long
-  [2045, { status: 429 }], // too sudden a growth
-  [2049, { status: 401 }], // invalid key
-  [2056, { status: 429 }], // usage limit of a plan
-]);

@@ -3,7 +3,7 @@
 import { systemClock } from "../../../core/clock.ts";
 import { ProviderError, retryAfterMs } from "../../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, asTokenCount } from "../../../core/schema/untrusted-json.ts";
-import { ERROR_RULES, MINIMAX_CODES, STATUS_BY_NAME, type ErrorRule } from "./error-rules.ts";
+import { ERROR_RULES, STATUS_BY_NAME, type ErrorRule } from "./error-rules.ts";
 
 /**
  * The most characters of an error's texts that are searched: a dozen patterns are applied to them.
@@ -42,13 +42,12 @@ export function refusal(
 
 /** Throws the ProviderError of an error inside a 200. Does nothing if there is none. */
 export function throwErrorIn(json: unknown): void {
-  const body = asObject(firstOf(json));
-  const error = statedError(body) ?? (body["object"] === "error" ? body : undefined);
-  if (error === undefined || error === "") return;
+  const error = statedError(json);
+  if (error === undefined) return;
   const { code, status, http_code } = asObject(error);
   // The code may be an HTTP status (OpenRouter, vLLM, Gemini) or a name.
   const stated = httpStatus(code) ?? httpStatus(status) ?? httpStatus(http_code);
-  throw refusal(stated ?? impliedStatus(errorTexts(body)), { get: () => null }, body);
+  throw refusal(stated ?? impliedStatus(errorTexts(json)), { get: () => null }, json);
 }
 
 function matchesTexts({ names, messages }: ErrorRule, { name, message }: ErrorTexts): boolean {
@@ -83,23 +82,20 @@ function httpStatus(value: unknown): number | undefined {
 /** Some of Gemini's answers are a list of one error. */
 const firstOf = (json: unknown): unknown => (Array.isArray(json) ? json[0] : json);
 
-/** The error in a field of a body. Undefined: the body has no such field. */
-const statedError = ({ error, base_resp }: Record<string, unknown>): unknown =>
-  error ?? minimaxError(asObject(base_resp));
-
-/** MiniMax states an error beside the reply. 0 is success. */
-function minimaxError({ status_code, status_msg: message }: Record<string, unknown>): unknown {
-  const number = asTokenCount(status_code) ?? 0;
-  if (number === 0) return undefined;
-  const { status, code } = MINIMAX_CODES.get(number) ?? { status: 500 };
-  return { code: code ?? `base_resp ${number}`, status, message };
+/**
+ * The error that a body says it is, or has in a field. MiniMax states one beside the reply, by a
+ * number of its own; 0 is success. Undefined: there is none.
+ */
+function statedError(json: unknown): unknown {
+  const body = asObject(firstOf(json));
+  const { status_code, status_msg: message } = asObject(body["base_resp"]);
+  if ((asTokenCount(status_code) ?? 0) > 0)
+    return { code: `base_resp ${String(status_code)}`, message };
+  return body["error"] || (body["object"] === "error" ? body : undefined);
 }
 
-/** The error in a field of the body, or the body itself. */
-function errorIn(body: unknown): unknown {
-  const first = firstOf(body);
-  return statedError(asObject(first)) ?? first;
-}
+/** The error that a body states, else the body itself. */
+const errorIn = (body: unknown): unknown => statedError(body) ?? firstOf(body);
 
 /**
  * Reads `{message, type, code}`, Gemini's `{message, status}`, and the flat and bare forms that

@@ -11,23 +11,20 @@ export interface Media {
   readonly data: string;
 }
 
+type MediaPart = Exclude<ContentPart, { readonly type: "text" }>;
+
 /** Throws a ProviderError if the media have neither data nor an address. */
-export function mediaOf(item: Exclude<ContentPart, { readonly type: "text" }>): Media {
-  const url = urlOf(item);
+export function mediaOf(item: MediaPart): Media {
+  const file = item.type === "file" ? asString(item.file["file_data"]) : undefined;
+  const url = item.type === "image_url" ? item.image_url.url : (file ?? "");
   const comma = url.indexOf(",");
   const mediaType = comma === -1 ? undefined : mediaTypeIn(url.slice(0, comma));
-  const isImageAddress = item.type === "image_url" && !isDataUrl(url);
-  if (mediaType === undefined && !isImageAddress)
+  if (mediaType === undefined && (item.type !== "image_url" || isDataUrl(url)))
     throw new ProviderError(
       "upstream_rejected",
       `the ${item.type} is without data that can be said in this format`,
     );
   return { url, mediaType, data: url.slice(comma + 1) };
-}
-
-function urlOf(item: Exclude<ContentPart, { readonly type: "text" }>): string {
-  if (item.type === "image_url") return item.image_url.url;
-  return item.type === "file" ? (asString(item.file["file_data"]) ?? "") : "";
 }
 
 const DATA = "data:";

@@ -1,7 +1,8 @@
 // A conversation as the native formats want it: the system texts apart, the rest in turns of user
 // and assistant. Neighbours of one role are merged, the user comes first, and each tool call is
 // answered at the beginning of the very next turn.
-import type { ContentPart, Message } from "../../../core/openai/request.ts";
+import { sha256 } from "../../../core/hash.ts";
+import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 
 export interface Call {
@@ -37,8 +38,7 @@ type ToolMessage = Extract<Message, { readonly role: "tool" }>;
 
 export interface Conversation {
   /**
-   * The system messages that have a text, in their order: all of them, or with `keepsPlaces` those
-   * at the beginning.
+   * The system messages that have a text, in their order: all of them, or those at the beginning.
    */
   readonly system: SystemMessage[];
   /** At least one, the user's first. */
@@ -54,23 +54,15 @@ const OPENING: Turn = {
 /** Comes before a system text among the user's, who has not written it. */
 const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
 
-export interface TurnOptions {
-  /** The client's marks for the provider's cache stay at the parts of messages. Absent: false. */
-  readonly keepsMarks?: boolean;
-  /**
-   * System texts that come up after the first turn stay at their place, as texts of the user, so
-   * that what comes before them is the same as without them. Absent: false, all come first.
-   */
-  readonly keepsPlaces?: boolean;
-}
-
 /**
- * `texts` counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
+ * In chat completions system texts all come first (wire.md "Turns"). Clients of the other APIs send
+ * instructions where they come up: such a text stays at its place, as a text of the user, so that
+ * what comes before it is the same as without it, and is found in the provider's cache. `texts`
+ * counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
  */
 export function turnsOf(
-  messages: readonly Message[],
+  { messages, native }: Pick<ChatRequest, "messages" | "native">,
   texts: TextCounter = createTextCounter(),
-  { keepsMarks = false, keepsPlaces = false }: TurnOptions = {},
 ): Conversation {
   const system: SystemMessage[] = [];
   const turns: Turn[] = [];
@@ -92,12 +84,11 @@ export function turnsOf(
 
   function addSystem(message: SystemMessage): void {
     if (message.content.trim() === "") return;
-    if (keepsPlaces && turns.length > 0) add("user", textPart(SYSTEM_HEADING + message.content));
+    if (native && turns.length > 0) add("user", textPart(SYSTEM_HEADING + message.content));
     else system.push(message);
   }
 
-  const contentOf = ({ content, marked }: Message) =>
-    (keepsMarks ? marked : undefined) ?? content ?? "";
+  const contentOf = ({ content, marked }: Message) => marked ?? content ?? "";
 
   function addAssistant(message: AssistantMessage): void {
     const { tool_calls } = message;
@@ -121,7 +112,7 @@ export function turnsOf(
     if (!result) return;
     result.content += result.content === "" ? content : `\n${content}`;
     const mark = marked?.findLast(({ cache_control }) => cache_control)?.cache_control;
-    if (keepsMarks && mark) result.cache_control = mark;
+    if (mark) result.cache_control = mark;
   }
 
   for (const message of messages) {
@@ -145,27 +136,17 @@ export function turnsOf(
 const textPart = (text: string) => ({ type: "text" as const, text });
 
 /**
- * Some clients count anew in each turn. An id that was used before gets a number: `call_0`, the
- * second time `call_0_7`.
+ * Some clients count anew in each turn. An id that was used before becomes another one, the same in
+ * each request of the conversation.
  */
 function createIdMaker(): (clientId: string) => string {
   const used = new Set<string>();
-  /**
-   * By the client's id, the number after the last one that was tried. Those before it are taken,
-   * and trying them again would cost quadratic time.
-   */
-  const nextNumbers = new Map<string, number>();
   return (clientId) => {
-    let id = clientId;
-    if (used.has(id)) {
-      let number = Math.max(used.size, nextNumbers.get(clientId) ?? 0);
-      while (used.has(id)) {
-        id = `${clientId}_${number}`;
-        number += 1;
-      }
-      nextNumbers.set(clientId, number);
-    }
+    const id = used.has(clientId) ? hashedId(`${used.size} ${clientId}`) : clientId;
     used.add(id);
     return id;
   };
 }
+
+/** An id in characters that every provider takes. */
+export const hashedId = (text: string): string => `call_${sha256(text).slice(0, 24)}`;

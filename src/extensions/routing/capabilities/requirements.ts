@@ -1,5 +1,5 @@
 // The requirements of a request for its model.
-import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { ChatRequest, ContentPart } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { pathText } from "../../../core/schema/checker.ts";
 import type { Model } from "../../../core/routing/model.ts";
@@ -19,7 +19,6 @@ export interface Requirement {
  */
 const MEANINGFUL = ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const;
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
-type MediaKind = (typeof MEDIA)[keyof typeof MEDIA];
 
 /** The requirements of a request, in the order in which they are reported to the client. */
 export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
@@ -53,34 +52,24 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   const { dialect, only } = chat.native ?? {};
   if (only)
     requirements.push({ ...only, satisfiedBy: ({ provider }) => provider.dialect === dialect });
-  for (const [kind, index] of mediaIn(chat.messages))
+  const media = mediaIn(chat.messages);
+  for (const kind of new Set(media.map(({ part }) => MEDIA[part.type])))
     add(
-      ["messages", index, "content"],
+      ["messages", media.find(({ part }) => MEDIA[part.type] === kind)!.index, "content"],
       ({ traits }) => traits.supports.includes(kind),
       `this model does not take ${kind}`,
     );
-  const stored = storedFileIn(chat.messages);
+  // A file that is named by an id is stored under the operator's key, and any customer of the
+  // gateway may have stored it.
+  const stored = media.find(({ part }) => part.type === "file" && "file_id" in part.file);
   if (stored)
     add(
-      stored,
+      ["messages", stored.index, "content", stored.at, "file", "file_id"],
       ({ traits }) => traits.passes.includes("files"),
       "this gateway does not pass on what is stored at the provider; send file_data, or its " +
         "operator can allow it: 'passes' with \"files\" in the provider's settings",
     );
   return requirements;
-}
-
-/**
- * The first file that is named by an id: it is stored under the operator's key, and any customer of
- * the gateway may have stored it.
- */
-function storedFileIn(messages: ChatRequest["messages"]): (string | number)[] | undefined {
-  for (const [index, { content }] of messages.entries()) {
-    if (typeof content === "string" || !content) continue;
-    const part = content.findIndex((each) => each.type === "file" && "file_id" in each.file);
-    if (part !== -1) return ["messages", index, "content", part, "file", "file_id"];
-  }
-  return undefined;
 }
 
 /**
@@ -90,13 +79,15 @@ function storedFileIn(messages: ChatRequest["messages"]): (string | number)[] | 
 const supportsLogprobs = ({ traits }: { readonly traits: Traits }): boolean =>
   traits.supports.includes("logprobs") && !traits.think_tags;
 
-/** The kinds of media in a conversation, each with the index of the first message that has it. */
-function mediaIn(messages: ChatRequest["messages"]): ReadonlyMap<MediaKind, number> {
-  const kinds = new Map<MediaKind, number>();
+type MediaPart = Exclude<ContentPart, { readonly type: "text" }>;
+
+/** The media of a conversation, each with the indexes of its message and of its part. */
+function mediaIn(messages: ChatRequest["messages"]) {
+  const media: { part: MediaPart; index: number; at: number }[] = [];
   for (const [index, { content }] of messages.entries()) {
     if (typeof content === "string" || !content) continue;
-    for (const { type } of content)
-      if (type !== "text" && !kinds.has(MEDIA[type])) kinds.set(MEDIA[type], index);
+    for (const [at, part] of content.entries())
+      if (part.type !== "text") media.push({ part, index, at });
   }
-  return kinds;
+  return media;
 }

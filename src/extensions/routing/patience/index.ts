@@ -16,19 +16,13 @@ interface Patience {
   readonly idle_ms?: number | undefined;
 }
 
-const ms = optional(integer(1, DAY_MS));
-const patience = optional(strict({ first_token_ms: ms, idle_ms: ms }));
+type Own = Patience | undefined;
 
-const ofAliases = defineSetting<Patience | undefined>(
-  "aliases.*.timeouts",
-  undefined,
-  () => patience,
-);
-const ofModels = defineSetting<Patience | undefined>(
-  "models.*.timeouts",
-  undefined,
-  () => patience,
-);
+const ms = optional(integer(1, DAY_MS));
+const check = () => optional(strict({ first_token_ms: ms, idle_ms: ms }));
+
+const ofAliases = defineSetting<Own>("aliases.*.timeouts", undefined, check);
+const ofModels = defineSetting<Own>("models.*.timeouts", undefined, check);
 
 export const extension: ConfigExtension = {
   name: "patience",
@@ -69,20 +63,15 @@ export const aroundSilence =
       ...context,
       attempt(attemptChat, serving, take, options) {
         const settings = models.get(serving.model.name);
-        const overrides = [settings && ofModels.of(settings), ofAlias];
-        const model = overrides.reduce<Model>(withPatience, serving.model);
-        return attempt(
-          attemptChat,
-          model === serving.model ? serving : { ...serving, model },
-          take,
-          options,
-        );
+        const ofModel = settings && ofModels.of(settings);
+        const model = withPatience(withPatience(serving.model, ofModel), ofAlias);
+        return attempt(attemptChat, { ...serving, model }, take, options);
       },
     });
   };
 
-function withPatience(model: Model, overrides: Patience | undefined): Model {
-  if (!overrides) return model;
-  const timeouts = withOverrides(model.provider.timeouts, overrides);
+function withPatience(model: Model, own: Own): Model {
+  if (!own) return model;
+  const timeouts = withOverrides(model.provider.timeouts, own);
   return { ...model, provider: { ...model.provider, timeouts } };
 }

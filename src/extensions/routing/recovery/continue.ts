@@ -29,19 +29,19 @@ export const withBeginning = (chat: ChatRequest, content: string, used: number):
   native: undefined,
 });
 
+/** With `prefill: "continue_final_message"` the body has the marks, and not the last message. */
+const BODY_MARKS = { continue_final_message: true, add_generation_prompt: false };
+
 /** Adds the marks of the trait to the last message of the request, or to the body. */
 function marked(chat: ChatRequest, model: Model) {
   const { traits } = model;
+  if (traits.prefill === "plain") return { chat, model };
   if (traits.prefill === "continue_final_message") {
-    const marks = { continue_final_message: true, add_generation_prompt: false };
-    return {
-      chat,
-      model: { ...model, traits: { ...traits, extra: { ...traits.extra, ...marks } } },
-    };
+    const extra = { ...traits.extra, ...BODY_MARKS };
+    return { chat, model: { ...model, traits: { ...traits, extra } } };
   }
-  const marks = traits.prefill === "plain" ? undefined : { [traits.prefill]: true };
-  const last = { ...chat.messages.at(-1)!, marks };
-  return { chat: { ...chat, messages: [...chat.messages.slice(0, -1), last] }, model };
+  const last = { ...chat.messages.at(-1)!, marks: { [traits.prefill]: true } };
+  return { chat: { ...chat, messages: chat.messages.with(-1, last) }, model };
 }
 
 /** The same attempt, asked to continue `text`. Delivers only what comes after it. */

@@ -13,21 +13,21 @@ export interface Leg {
   readonly failure?: CompletionFailed;
 }
 
-const isStated = ({ reading }: RequestProgress): boolean => reading.source === "provider";
 const isBilled = ({ progress }: Leg): boolean => progress.reading.source !== "none";
 
 /** The progress of all legs together, with the outcome `recovery`. A single leg stays as it is. */
 export function progressOf(legs: readonly Leg[], recovery: string): RequestProgress {
-  const [first, ...others] = legs;
-  if (others.length === 0) return first!.progress;
+  const first = legs[0]!.progress;
+  if (legs.length === 1) return first;
   const billed = legs.filter(isBilled).map(({ progress }) => progress);
+  const isStated = billed.every(({ reading }) => reading.source === "provider");
   return {
     ...billed.at(-1)!,
     attempts: legs.flatMap(attemptsOf),
-    begunAt: first!.progress.begunAt,
+    begunAt: first.begunAt,
     reading: {
-      usage: sumOfUsage(billed.map(({ reading }) => reading.usage)),
-      source: billed.every(isStated) ? "provider" : "estimated",
+      usage: sumOf(billed.map(({ reading }) => countsOf(reading.usage))),
+      source: isStated ? "provider" : "estimated",
     },
     cost: billed.reduce((total, { cost }) => total + cost, 0n),
     recovery,
@@ -46,24 +46,23 @@ function attemptsOf(leg: Leg): readonly AttemptRecord[] {
   return [...attempts.slice(0, -1), { ...attempts.at(-1)!, share }];
 }
 
+type Counts = ReturnType<typeof countsOf>;
+
 /** The tokens of an attempt by class, in the form that the books have for a request. */
 function countsOf({ prompt_tokens_details, completion_tokens_details, ...counts }: Usage) {
-  const { cache_write_tokens = 0, cache_write_1h_tokens: hour } = prompt_tokens_details;
+  const { cache_write_tokens = 0, cache_write_1h_tokens } = prompt_tokens_details;
   const { reasoning_tokens } = completion_tokens_details;
-  const written = { cache_write_tokens, ...(hour && { cache_write_1h_tokens: hour }) };
-  return { ...counts, ...written, reasoning_tokens };
+  return { ...counts, cache_write_tokens, cache_write_1h_tokens, reasoning_tokens };
 }
 
-/** The sum of the usage of several replies. */
-function sumOfUsage(usages: readonly Usage[]): Usage {
-  const sumOf = (count: (usage: Usage) => number | undefined): number =>
-    usages.reduce((sum, usage) => sum + (count(usage) ?? 0), 0);
+function sumOf(all: readonly Counts[]): Usage {
+  const total = (name: keyof Counts) => all.reduce((sum, counts) => sum + (counts[name] ?? 0), 0);
   return makeUsage({
-    prompt: sumOf((usage) => usage.prompt_tokens),
-    completion: sumOf((usage) => usage.completion_tokens),
-    cacheHit: sumOf((usage) => usage.prompt_cache_hit_tokens),
-    cacheWrite: sumOf((usage) => usage.prompt_tokens_details.cache_write_tokens),
-    cacheWrite1h: sumOf((usage) => usage.prompt_tokens_details.cache_write_1h_tokens),
-    reasoning: sumOf((usage) => usage.completion_tokens_details.reasoning_tokens),
+    prompt: total("prompt_tokens"),
+    completion: total("completion_tokens"),
+    cacheHit: total("prompt_cache_hit_tokens"),
+    cacheWrite: total("cache_write_tokens"),
+    cacheWrite1h: total("cache_write_1h_tokens"),
+    reasoning: total("reasoning_tokens"),
   });
 }

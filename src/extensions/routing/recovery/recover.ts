@@ -12,16 +12,17 @@
 //       │ continues
 //       v
 //   streaming (at most max_recoveries times)
-import { ClientGone } from "../../../core/http/cancel.ts";
+import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import { attempt as plainAttempt, type RequestContext } from "../../../core/routing/attempt.ts";
 import { errorFields } from "../../../core/routing/failure.ts";
-import { CompletionFailed, type Complete } from "../../../core/routing/fallback.ts";
+import { CompletionFailed, type Complete, type Deliver } from "../../../core/routing/fallback.ts";
+import type { Model } from "../../../core/routing/model.ts";
+import { asArray } from "../../../core/schema/untrusted-json.ts";
 import { continuing, takesBeginning, withBeginning } from "./continue.ts";
 import { beginningOf } from "./joint.ts";
 import { progressOf, type Leg } from "./legs.ts";
-import { watchShown } from "./shown.ts";
 
 /** Completes a stream. If it breaks, continues it, at most `maxRecoveries` times. */
 export const recovering =
@@ -41,9 +42,9 @@ export const recovering =
       const text = shown.text() ?? "";
       const canContinue =
         legs.length <= maxRecoveries &&
-        isBreak(leg.failure, context) &&
         capable.length > 0 &&
         beginningOf(text) !== "" &&
+        isBreak(leg.failure, context) &&
         isContinuable(chat);
       // If no continuation was ever made, the core reports this failure as the end of the reply.
       if (canContinue || legs.length > 1) report(leg.failure, context);
@@ -53,6 +54,32 @@ export const recovering =
       completion = complete(longer, capable, shown.deliver, { ...context, attempt });
     }
   };
+
+/**
+ * `text` is all text that was shown. Undefined: it is too long to keep, or the client has seen
+ * something else too.
+ */
+function watchShown({ native, showThinking }: ChatRequest, deliver: Deliver) {
+  // A client of the Responses API can ask for the reasoning in sealed form.
+  const include = native?.dialect === "responses" ? asArray(native.body["include"]) : [];
+  const isSealed = include.includes("reasoning.encrypted_content");
+  let shown: string | undefined = "";
+
+  function note(part: Part, { reasoning, provider }: Model): void {
+    const isCall = part.type === "tool_call" || part.type === "native";
+    const isText = "text" in part && part.text !== "" && part.type !== "tool_arguments";
+    const isHidden = part.type === "reasoning" && !isSealed && !(showThinking && reasoning);
+    if (isHidden || !(isCall || isText)) return;
+    shown = part.type === "text" && shown !== undefined ? shown + part.text : undefined;
+    if (shown && shown.length > provider.maxReplyBytes) shown = undefined;
+  }
+
+  const recorded: Deliver = (parts, serving) => {
+    for (const part of parts) note(part, serving.model);
+    return deliver(parts, serving);
+  };
+  return { deliver: recorded, text: () => shown };
+}
 
 /** The leg of a failed completion. Throws any other error. */
 function failedLeg(failure: unknown): Leg {
@@ -86,17 +113,11 @@ function report({ progress, error }: CompletionFailed, context: RequestContext):
 
 /**
  * The failure of a stream that no attempt could continue: the error that broke it first, with the
- * model that was streaming then. If the client left during a continuation, the outcome is
- * "continued".
+ * model that was streaming then, unless the request was cancelled.
  */
 function givenUp(legs: readonly Leg[], { cancel }: RequestContext): CompletionFailed {
-  const first = legs[0]!;
-  const last = legs.at(-1)!;
-  if (cancel.aborted) {
-    const wasContinued = last.progress.begunAt !== undefined && cancel.reason instanceof ClientGone;
-    const progress = progressOf(legs, wasContinued ? "continued" : "failed");
-    return new CompletionFailed(progress, last.failure!.error);
-  }
-  const { model } = first.progress;
-  return new CompletionFailed({ ...progressOf(legs, "failed"), model }, first.failure!.error);
+  const progress = progressOf(legs, "failed");
+  if (cancel.aborted) return new CompletionFailed(progress, legs.at(-1)!.failure!.error);
+  const { model } = legs[0]!.progress;
+  return new CompletionFailed({ ...progress, model }, legs[0]!.failure!.error);
 }

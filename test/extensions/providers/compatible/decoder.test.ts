@@ -138,26 +138,4 @@ describe("usage", () => {
 
   it("of nothing but zeros is none", () =>
     assert.equal(usageIn({ usage: { prompt_tokens: 0, completion_tokens: 0 } }, false), undefined));
-
-  for (const cached of [
-    { prompt_cache_hit_tokens: 4 },
-    { num_cached_tokens: "4" },
-    { prompt_tokens_details: { cached_tokens: 4 } },
-    { prompt_token_details: { cached_tokens: 4 } },
-    { cached_tokens: 4 },
-  ])
-    it(`reads cached tokens from ${JSON.stringify(cached)}`, () =>
-      assert.equal(usageIn({ usage: { ...usage, ...cached } }, false)?.cacheHit, 4));
-
-  it("adds reasoning that the total shows beside the completion", () => {
-    const beside = { ...usage, completion_tokens_details: { reasoning_tokens: 7 } };
-    assert.equal(usageIn({ usage: { ...beside, total_tokens: 22 } }, false)?.completion, 12);
-    assert.equal(usageIn({ usage: { ...beside, total_tokens: 15 } }, false)?.completion, 5);
-  });
-
-  it("adds hidden thinking that only the total has, where the trait says so", () => {
-    const hidden = { usage: { ...usage, total_tokens: 40 } };
-    assert.deepEqual(usageIn(hidden, true), { ...report, completion: 30, reasoning: 25 });
-    assert.deepEqual(usageIn(hidden, false), report);
-  });
 });

@@ -5,87 +5,87 @@ import { describe, it } from "node:test";
 import { exampleOf } from "../../../../src/extensions/providers/demo/example.ts";
 import { startEffort } from "../../../support/effort.ts";
 
-const example = (schema: Record<string, unknown>) => exampleOf(schema, "Why?");
+const example = (schema: object) => exampleOf({ ...schema }, "Why?");
 const named = (count: number, make: (index: number) => unknown) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, make(index)]));
+/** An object with all of these properties, each of which is required. */
+const all = (properties: object) => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties),
+});
+const NODE = { $ref: "#/$defs/node" };
 
 describe("an example", () => {
   for (const [schema, value] of [
     [{ const: 7 }, 7],
+    [{ const: null }, null],
     [{ enum: ["a", "b"] }, "a"],
     [{ type: "integer", minimum: 5 }, 5],
+    [{ type: "integer", minimum: -10, maximum: -2 }, -2],
+    [{ type: "number", minimum: 0, maximum: 1 }, 1],
     [{ type: "number", maximum: -1 }, -1],
     [{ type: "string" }, "Why?"],
     [{ type: "string", format: "date" }, "2026-01-01"],
     [{ type: ["null", "boolean"] }, true],
+    [{ type: ["null"] }, null],
     [{ type: "array", items: { type: "null" }, minItems: 2 }, [null, null]],
+    [{ type: "array", items: { type: "array", items: { const: 1 }, minItems: 2 } }, [[1, 1]]],
     [{ anyOf: [{ type: "null" }, { type: "integer" }] }, 1],
+    [
+      { oneOf: [all({ kind: { const: "circle" } }), all({ kind: { const: "square" } })] },
+      { kind: "circle" },
+    ],
     [{ properties: { city: { type: "string" } } }, { city: "Oslo" }],
     [{ type: "object", properties: { a: { const: 1 }, b: {} }, required: ["a"] }, { a: 1 }],
-    [{ $ref: "#/$defs/a", $defs: { a: { const: 1 } } }, 1],
+    [{ ...all({ a: { const: 1 } }), anyOf: [{ required: ["b"] }] }, { a: 1 }],
+    [{ ...all({ a: { allOf: [NODE] } }), $defs: { node: { const: 1 } } }, { a: 1 }],
+    [{ ...NODE, $defs: { node: { $ref: "#/$defs/b" }, b: { type: "integer", minimum: 7 } } }, 7],
+    [all({ a: { const: 1 }, b: { $ref: "#/properties/a" } }), { a: 1, b: 1 }],
     [{ type: "object", required: ["absent"] }, { absent: null }],
+    [
+      all({ label: { const: "x" }, children: { type: "array", items: { $ref: "#" } } }),
+      {
+        label: "x",
+        children: [{ label: "x", children: [] }],
+      },
+    ],
+    [{ enum: {}, type: 5, properties: "x", required: 1, anyOf: "x", oneOf: null, $ref: 1 }, "Why?"],
   ] as const)
     it(`of ${JSON.stringify(schema)} is ${JSON.stringify(value)}`, () =>
       assert.deepEqual(example(schema), value));
 
   it("ends where a schema that refers to itself allows it", () => {
     const node = { anyOf: [{ $ref: "#" }, { type: "null" }] };
-    const schema = {
-      type: "object",
-      required: ["left", "right"],
-      properties: { left: node, right: node },
-    };
-    assert.ok(JSON.stringify(example(schema)).length < 200);
+    assert.ok(JSON.stringify(example(all({ left: node, right: node }))).length < 200);
   });
 });
 
 describe("a hostile schema", () => {
   const self = { $ref: "#" };
-  const ten = named(10, () => self);
+  const long = "x".repeat(250_000);
+  const list = (items: object) => ({ type: "array", minItems: 1e15, items });
+  const next = (index: number) => ({ $ref: `#/$defs/p${index + 1}` });
   for (const [name, schema] of [
+    ["itself", self],
+    ["ten required properties of itself", all(named(10, () => self))],
+    ["ten lists of itself", all(named(10, () => list(self)))],
     [
-      "ten required properties of itself",
-      { type: "object", properties: ten, required: Object.keys(ten) },
+      "doubling references",
+      { ...next(-1), $defs: named(40, (at) => all({ a: next(at), b: next(at) })) },
     ],
-    [
-      "ten lists of itself",
-      {
-        type: "object",
-        properties: named(10, () => ({ type: "array", minItems: 1_000, items: self })),
-        required: Object.keys(ten),
-      },
-    ],
-    [
-      "a large constant in a long list",
-      { type: "array", minItems: 1_000, items: { const: "x".repeat(250_000) } },
-    ],
-    [
-      "a long reference in a long list",
-      { type: "array", minItems: 1_000, items: { $ref: `#/${"a/".repeat(120_000)}` } },
-    ],
-    [
-      "many choices in a long list",
-      {
-        type: "array",
-        minItems: 1_000,
-        items: { anyOf: Array.from({ length: 9_000 }, () => ({ type: "null" })) },
-      },
-    ],
-    [
-      "a long name in a long list",
-      {
-        type: "array",
-        minItems: 1_000,
-        items: { type: "object", required: ["x".repeat(250_000)] },
-      },
-    ],
+    ["a large constant in a long list", list({ const: long })],
+    ["a long reference in a long list", list({ $ref: `#/${"a/".repeat(120_000)}` })],
+    ["many choices in a long list", list({ anyOf: Array(9_000).fill({ type: "null" }) })],
+    ["a long name in a long list", list({ type: "object", required: [long] })],
     [
       "many required names in a long list",
-      {
-        type: "array",
-        minItems: 1_000,
-        items: { type: "object", required: Object.keys(named(5_000, () => 0)) },
-      },
+      list({ type: "object", required: Object.keys(named(5_000, () => 0)) }),
+    ],
+    ["lists of lists", list(list(list({ type: "string" })))],
+    [
+      "names that every object has",
+      { ...all({ constructor: self }), $ref: "#/__proto__/toString" },
     ],
   ] as const)
     it(`${name}: is made at once, and is short`, () => {

@@ -11,8 +11,6 @@ import {
   turnsOf,
 } from "../../../../src/extensions/providers/turns/index.ts";
 import type { Message } from "../../../../src/core/openai/request.ts";
-import { createRandom } from "../../../support/random.ts";
-import { startEffort } from "../../../support/effort.ts";
 
 const calls = (ids: readonly string[], args = "{}"): Message => ({
   role: "assistant",
@@ -21,43 +19,17 @@ const calls = (ids: readonly string[], args = "{}"): Message => ({
   tool_calls: ids.map((id) => ({ id, type: "function", function: { name: "f", arguments: args } })),
 });
 const items = (messages: readonly Message[]) =>
-  turnsOf(messages).turns.flatMap(({ role, items }) => (role === "assistant" ? items : []));
+  turnsOf({ messages }).turns.flatMap(({ role, items }) => (role === "assistant" ? items : []));
 const idsOf = (given: readonly string[]): string[] =>
   items([calls(given)]).map((item) => (item.type === "call" ? item.id : ""));
 
-/** The rule as it reads: the first number from the count of ids so far on that makes a new one. */
-function plainly(given: readonly string[]): string[] {
-  const ids = new Set<string>();
-  for (const each of given) {
-    let id = each;
-    for (let number = ids.size; ids.has(id); number += 1) id = `${each}_${number}`;
-    ids.add(id);
-  }
-  return [...ids];
-}
-
 describe("ids of tool calls that are used again", () => {
-  it("get a number, the same as by trying one after the other", () => {
-    assert.deepEqual(idsOf(["a", "b", "a", "a"]), ["a", "b", "a_2", "a_3"]);
-    const { pick, between } = createRandom(7);
-    const names = ["a", "b", "a_1", "a_2", "a_3", "a_7", "b_5", "a_1_4", "_", "a_"];
-    for (let round = 0; round < 500; round += 1) {
-      const given = Array.from({ length: between(1, 40) }, () => pick(names));
-      assert.deepEqual(idsOf(given), plainly(given));
-    }
-  });
-
-  it("30,000 that all run into the numbers that the client has taken cost no quadratic time", () => {
-    const count = 30_000;
-    const given = [
-      ...Array.from({ length: count }, (_, index) => `a_${count + 1 + index}`),
-      ...Array.from({ length: count }, () => "a"),
-    ];
-    const effort = startEffort();
-    const ids = idsOf(given);
-    const took = effort();
-    assert.equal(new Set(ids).size, 2 * count);
-    assert.ok(took < 1_300, `it took ${took.toFixed(0)} units`); // one after the other: 10,000 and more
+  it("become others, the same ones in each request of the conversation", () => {
+    const ids = idsOf(["a", "b", "a", "a"]);
+    assert.deepEqual(ids.slice(0, 2), ["a", "b"]);
+    for (const id of ids.slice(2)) assert.match(id, /^call_[0-9a-f]{24}$/);
+    assert.equal(new Set(ids).size, 4);
+    assert.deepEqual(idsOf(["a", "b", "a", "a", "a"]).slice(0, 4), ids);
   });
 });
 
@@ -78,8 +50,9 @@ describe("system texts", () => {
     { role: "tool", tool_call_id: "b", content: "2" } as const,
   ];
   /** The system texts, and the turns with what they hold. */
-  const outline = (keepsPlaces: boolean) => {
-    const { system, turns } = turnsOf(messages, undefined, { keepsPlaces });
+  const outline = (isNative: boolean) => {
+    const native = { dialect: "anthropic", body: {}, headers: {} };
+    const { system, turns } = turnsOf({ messages, ...(isNative && { native }) });
     const words = turns.map(({ role, items }) => [
       role,
       ...items.map((item) => (item.type === "text" ? item.text : item.type)),

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
-import { buffering } from "../../../../src/extensions/routing/recovery/buffered.ts";
+import { holding } from "../../../../src/extensions/routing/recovery/hold.ts";
 import { recovering } from "../../../../src/extensions/routing/recovery/recover.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import type { RequestContext } from "../../../../src/core/routing/attempt.ts";
@@ -15,28 +15,18 @@ import {
   type Complete,
 } from "../../../../src/core/routing/fallback.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
 import {
   askScene,
   broken,
   goesOn,
   inTurn,
   passed,
-  REST,
   seen,
   SHOWN,
   texts,
   WHOLE,
 } from "../../../support/recovered.ts";
-import {
-  chunk,
-  silent,
-  startProvider,
-  status,
-  stream,
-  type Behaviour,
-} from "../../../support/provider.ts";
-import { waitFor } from "../../../support/wait.ts";
+import { silent, status, stream, type Behaviour } from "../../../support/provider.ts";
 
 const refuses = status(500, { error: { message: "no" } });
 const two = (over: object = {}) => ({
@@ -112,11 +102,12 @@ describe("the end of the request's time", () => {
 
   const timeout = new ProviderError("upstream_timeout", "not finished within total_ms");
   const text = { type: "text", text: "The quick brown fox" } as const;
-  const serving = { model: { provider: { maxReplyBytes: 1_000 } } } as never;
+  const meter = { usage: () => ({ source: "estimated" }) };
+  const serving = { model: { provider: {} }, meter } as never;
 
   it("is said of a held reply whose client reads slowly", async () => {
     const cancel = new Cancel();
-    const attempt = buffering(async (_chat, _serving, deliver) => {
+    const attempt = holding(async (_chat, _serving, deliver) => {
       await deliver([text]);
     });
     const deliver = (): Promise<never> => {
@@ -191,38 +182,5 @@ describe("a recovery that ends in an error", () => {
     ]);
     assert.equal(scene.settlement.modelServed, "m");
     assert.equal(scene.settlement.recovery, "failed");
-  });
-
-  it("is said to have gone on where the client left in the middle of it", async (t) => {
-    const rest = stream([chunk({ content: REST })], "open");
-    for (const [leaves, outcome] of [
-      [REST, "continued"],
-      [SHOWN.slice(-5), "failed"],
-    ] as const) {
-      const second = outcome === "continued" ? rest : silent;
-      const provider = await startProvider(t, { m: inTurn(broken(texts(SHOWN)), second) });
-      const gateway = await startGateway(
-        t,
-        configFor(provider.url, ["m"], {
-          models: { m: { recovery: "continue", prefill: "plain" } },
-          timeouts: { leave_ms: 0 },
-        }),
-      );
-      const leaving = new AbortController();
-      const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "m", stream: true, messages: user("hi") }),
-        signal: leaving.signal,
-      });
-      const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
-      for (let text = ""; !text.includes(leaves); ) text += (await reader.read()).value;
-      await waitFor(() => provider.asked.length === 2, "the second attempt");
-      leaving.abort();
-      await reader.closed.catch(() => undefined);
-      await waitFor(() => gateway.access.length > 0, "the access log's line");
-      const { status: code, recovery } = gateway.access[0]!;
-      assert.deepEqual([code, recovery], [499, outcome]);
-    }
   });
 });

@@ -1,0 +1,85 @@
+// A dialect without a gateway: what it writes as its provider sees it, and what its replies come to,
+// whole and streamed.
+
+import assert from "node:assert/strict";
+import { traitsOf } from "../../../src/config/vendors.ts";
+import { Meter } from "../../../src/core/ledger/meter.ts";
+import { chatRequest } from "../../../src/core/openai/request.ts";
+import type { Part } from "../../../src/core/openai/parts.ts";
+import { wholeReply } from "../../../src/core/providers/decoding.ts";
+import type { Dialect, Target } from "../../../src/core/providers/dialect.ts";
+import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import { VENDORS } from "../../support/config.ts";
+import { PROVIDER_KEY } from "../../support/fake-provider.ts";
+import { user } from "../../support/gateway.ts";
+import type { Asked } from "../../support/provider.ts";
+
+/** A model with these settings, at a provider of this row. */
+export function targetOf(
+  provider: object,
+  model: { readonly upstream_model?: string; readonly reasoning?: boolean } = {},
+): Target {
+  const { upstream_model: upstreamModel = "m", reasoning = false, ...traits } = model;
+  return {
+    upstreamModel,
+    reasoning,
+    traits: traitsOf(VENDORS, provider, { reasoning, ...traits }),
+  };
+}
+
+/** The request that goes out for these fields of the client's. */
+export function askedBy(dialect: Dialect, fields: object, target: Target): Asked {
+  const { tool_choice = "none", ...chat } = chatRequest({
+    model: "x",
+    messages: user("hi"),
+    ...fields,
+  });
+  const { path, headers, body } = dialect.request({ ...chat, tool_choice }, target);
+  const all = Object.entries({ ...headers, ...dialect.auth(PROVIDER_KEY) });
+  const sent: unknown = JSON.parse(JSON.stringify(body));
+  const lower = Object.fromEntries(all.map(([name, value]) => [name.toLowerCase(), value]));
+  return { path, headers: lower, body: sent } as Asked;
+}
+
+/** What the parts of a reply come to. Ids that were made up are "generated". */
+export function replyOf(parts: readonly Part[]) {
+  const chat = { ...chatRequest({ model: "x", messages: user("hi") }) };
+  const meter = new Meter(chat, () => 0);
+  for (const part of parts) meter.observe(part);
+  const joined = (type: "text" | "reasoning") =>
+    parts.map((part) => (part.type === type ? part.text : "")).join("");
+  const argumentsOf = (call: number) =>
+    parts.map((part) => (part.type === "tool_arguments" && part.call === call ? part.text : ""));
+  const calls = parts.flatMap((part) => {
+    if (part.type !== "tool_call") return [];
+    const id = /^call_[0-9a-f]{24}$/.test(part.id) ? "generated" : part.id;
+    return [[id, part.name, argumentsOf(part.call).join("") || "{}"]];
+  });
+  const { usage } = meter.usage();
+  const finish = meter.finishReason();
+  return { text: joined("text"), reasoning: joined("reasoning"), calls, finish, usage };
+}
+
+/** The reply of a provider, which must be the same whole and as these events. */
+export function replyTo(
+  createDialect: () => Dialect,
+  whole: object,
+  events: readonly object[],
+  target: Target,
+) {
+  const reply = replyOf(wholeReply(createDialect(), whole, target));
+  const { push } = createDialect().decoder(target);
+  assert.deepEqual(replyOf(events.flatMap((event) => push(event))), reply);
+  return reply;
+}
+
+/** The ProviderError that this must throw. */
+export function errorOf(work: () => unknown): ProviderError {
+  try {
+    work();
+  } catch (error) {
+    assert.ok(error instanceof ProviderError, String(error));
+    return error;
+  }
+  return assert.fail("nothing was thrown");
+}
