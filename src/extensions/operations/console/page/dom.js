@@ -1,4 +1,5 @@
 // Elements: made of text and other elements only, so nothing that comes from outside becomes markup.
+import { number } from "./words.js";
 
 export const $ = (id) => document.getElementById(id);
 
@@ -53,8 +54,6 @@ export const link = (href, ...children) => h("a", { href }, ...children);
 export const button = (text, click, attributes = {}) =>
   h("button", { type: "button", click, ...attributes }, text);
 
-export const options = (values) => values.map((value) => h("option", { value }, value));
-
 /** A state in a word and a colour: ok, warn, bad, idle. */
 export const tone = ({ tone: name, text }) => h("span", { class: "tone", "data-tone": name }, text);
 
@@ -62,21 +61,22 @@ export const tone = ({ tone: name, text }) => h("span", { class: "tone", "data-t
 export const meter = (value) => h("meter", { value, "aria-hidden": "true" });
 
 /**
- * A table with a row for each item. A column is `[name, cell, kind]`: `cell(item)` is the content
- * of a cell, and the kind is "n" for figures and "wide" for texts. On a narrow screen rows are
- * blocks.
+ * A table with a row for each item. A column is `[name, cell, kind]`: the cell is the name of a
+ * member or a function of the item, and the kind is "n" for figures and "wide" for texts. On a
+ * narrow screen rows are blocks.
  */
 export function table(columns, items, empty) {
   if (items.length === 0) return h("p", { class: "empty" }, empty);
   const head = columns.map(([name, , kind]) => h("th", { scope: "col", class: kind }, name));
-  const cells = (item) =>
-    columns.map(([name, cell, kind]) => h("td", { class: kind, "data-name": name }, cell(item)));
-  return h(
-    "table",
-    h("thead", h("tr", head)),
+  const cellOf = (item, [name, cell, kind]) => {
+    const value = typeof cell === "string" ? item[cell] : cell(item);
+    const text = typeof value === "number" ? number(value) : (value ?? "–");
+    return h("td", { class: kind, "data-name": name }, text);
+  };
+  const row = (item) =>
     h(
-      "tbody",
-      items.map((item) => h("tr", cells(item))),
-    ),
-  );
+      "tr",
+      columns.map((column) => cellOf(item, column)),
+    );
+  return h("table", h("thead", h("tr", head)), h("tbody", items.map(row)));
 }

@@ -1,7 +1,7 @@
 // Keys: who has one, when it was last used and for how much, made anew (shown once) and revoked.
 import { $, button, fill, h, id, link, soft, table, tell, tone } from "./dom.js";
 import { addView, getJson, now, refresh, withQuery } from "./views.js";
-import { ago, known, money, number } from "./words.js";
+import { ago, money, number } from "./words.js";
 
 /** How often the list is asked for again, in milliseconds: the listener reads a file for it. */
 const KEYS_MS = 60_000;
@@ -26,7 +26,7 @@ function limitsText({ rpm, tokens_per_minute: tokens, budget, models }) {
     budget && `a budget of ${budget.amount} ${PERIODS[budget.period]}`,
     models?.join(", "),
   ];
-  return limits.filter(Boolean).join("; ") || "–";
+  return limits.filter(Boolean).join("; ") || null;
 }
 
 /** Sends a change of the keys, and shows how that ended, and all keys. */
@@ -62,19 +62,22 @@ const KEYS = [
       name !== null && soft(name),
     ],
   ],
-  ["Account", ({ account }) => account],
+  ["Account", "account"],
   ["State", (key) => tone(stateOf(key))],
   ["Limits", limitsText],
-  ["Last use", ({ use }) => known(use, ({ last }) => ago(now() - last))],
-  ["Requests*", ({ use }) => number(use?.requests ?? 0), "n"],
-  ["Refused*", ({ use }) => number(use?.refused ?? 0), "n"],
+  ["Last use", ({ last }) => (last > 0 ? ago(now() - last) : null)],
+  ["Requests*", "requests", "n"],
+  ["Refused*", "refused", "n"],
   [
     "Spend this month",
-    ({ spend }) => spend.map(({ cost, currency }) => money(cost, currency)).join(" + ") || "–",
+    ({ spend }) => spend.map(({ cost, currency }) => money(cost, currency)).join(" + "),
     "n",
   ],
   ["Revoke", revocation],
 ];
+
+/** The use of a key that nobody has used. */
+const UNUSED_KEY = { last: 0, requests: 0, refused: 0 };
 
 /** The costs of this month by key; none where there are no books. */
 async function monthSpends() {
@@ -88,13 +91,14 @@ addView("keys", {
   load: () => Promise.all([getJson("/keys"), getJson("/history?range=24h"), monthSpends()]),
   draw([{ keys }, history, spends], { query: { find = "" } }) {
     const rows = keys.map((key) => ({
+      ...UNUSED_KEY,
+      ...history.keys.find((use) => use.key === key.key_id),
       ...key,
-      use: history.keys.find((use) => use.key === key.key_id),
       spend: spends.filter((row) => row.key_id === key.key_id),
     }));
     const fits = ({ key_id: key, account, name }) =>
       `${key} ${account} ${name}`.toLowerCase().includes(find.toLowerCase());
-    const weight = ({ revoked, use }) => (revoked === null ? 1e15 : 0) + (use?.last ?? 0);
+    const weight = ({ revoked, last }) => (revoked === null ? 1e15 : 0) + last;
     const found = rows.filter(fits).sort((a, b) => weight(b) - weight(a));
     fill($("key-list"), table(KEYS, found, "There is no such key."));
     return KEYS_MS;

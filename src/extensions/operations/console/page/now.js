@@ -78,72 +78,68 @@ const REFUSED = [
 ];
 
 function faultText({ fault, breaker }) {
-  if (!fault) return breaker?.last_fault ?? "none";
-  const { request_id: request, time, status, code, detail } = fault;
-  const what = status === null ? code : `${code} (${status})`;
+  if (!fault) return breaker.last_fault;
+  const { request_id: request, time, code, detail } = fault;
   return [
-    link(storyOf(request), `${ago(now() - time)}: ${what}`),
-    detail !== null && soft(`“${detail}”`),
+    link(storyOf(request), `${ago(now() - time)}: ${code} (${known(fault.status)})`),
+    detail && soft(`“${detail}”`),
   ];
 }
 
-function stateElement(row) {
-  if (!row.breaker) return "–";
-  const state = tone(modelState(row));
-  state.dataset.model = row.model;
-  return state;
-}
-
-/** A figure of a model, which has none if nobody asked for it. */
-const ofModel = (name, figure) => [name, ({ figures }) => known(figures, figure), "n"];
+const tokensOf = ({ prompt_tokens: prompt, completion_tokens: completion }) => prompt + completion;
+const costOf = ({ cost }) => money(cost, live.currency);
 
 const MODELS = [
-  [
-    "Model",
-    ({ model, provider }) =>
-      provider ? [link(withQuery("#requests", { model }), model), soft(provider)] : "other models",
-  ],
-  ["State", stateElement],
-  ofModel("Requests", ({ requests }) => number(requests)),
-  ofModel("Faults", ({ faults, attempts }) => percent(faults, attempts)),
-  ofModel("First token, p50", ({ first_token: { p50 } }) => inSeconds(p50)),
-  ofModel("p95", ({ first_token: { p95 } }) => inSeconds(p95)),
-  ofModel("Tokens a second", (row) => rate(streamRate(row))),
-  ofModel("Tokens", (row) => number(row.prompt_tokens + row.completion_tokens)),
-  ofModel("Cost", ({ cost }) => money(cost, live.currency)),
+  ["Model", ({ model }) => link(withQuery("#requests", { model }), model)],
+  ["Provider", "provider"],
+  ["State", (row) => tone(modelState(row))],
+  ["Requests", "requests", "n"],
+  ["Faults", ({ faults, attempts }) => percent(faults, attempts), "n"],
+  ["First token, p50", (row) => inSeconds(row.first_token.p50), "n"],
+  ["p95", (row) => inSeconds(row.first_token.p95), "n"],
+  ["Tokens a second", streamRate, "n"],
+  ["Tokens", tokensOf, "n"],
+  ["Cost", costOf, "n"],
   ["Last fault", faultText, "wide"],
 ];
 
-/** Failing models first, then the busiest; last those that the history counts together. */
+/** The figures of a model that nobody has asked for. */
+const UNUSED = {
+  requests: 0,
+  attempts: 0,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  cost: 0,
+  first_token: {},
+};
+
+/** Failing models first, then the busiest. */
 function modelRows({ models, faults }) {
   const rows = live.status.models.map((row) => ({
+    ...UNUSED,
+    ...models.find(({ model }) => model === row.model),
     ...row,
-    figures: models.find(({ model }) => model === row.model),
     fault: faults.findLast(({ model }) => model === row.model),
   }));
-  const weight = ({ breaker, figures }) =>
-    (breaker.state === "closed" ? 0 : 1e12) + (figures?.attempts ?? 0);
-  rows.sort((a, b) => weight(b) - weight(a));
-  const others = models.filter(({ other }) => other);
-  return [...rows, ...others.map((figures) => ({ figures }))];
-}
-
-function accountName({ account, other }) {
-  if (other) return "all others";
-  const query = account === null ? { status: "401" } : { account };
-  return link(withQuery("#requests", query), account ?? "nobody (no valid key)");
+  const weight = ({ breaker, attempts }) => (breaker.state === "closed" ? 0 : 1e12) + attempts;
+  return rows.sort((a, b) => weight(b) - weight(a));
 }
 
 function accountTable({ accounts }) {
   const rows = accounts.toSorted((a, b) => requestsIn(b) - requestsIn(a));
   const most = Math.max(...rows.map(requestsIn));
+  const nameOf = ({ account, other }) => {
+    if (other) return "all others";
+    const query = account === null ? { status: "401" } : { account };
+    return link(withQuery("#requests", query), account ?? "nobody (no valid key)");
+  };
   const columns = [
-    ["Account", (row) => [accountName(row), meter(requestsIn(row) / most)]],
-    ["Requests", (row) => number(requestsIn(row)), "n"],
+    ["Account", (row) => [nameOf(row), meter(requestsIn(row) / most)]],
+    ["Requests", requestsIn, "n"],
     ["Refused", (row) => percent(refusedIn(row), requestsIn(row)), "n"],
-    ["Failed", (row) => number(row["5xx"]), "n"],
-    ["Tokens", (row) => number(row.prompt_tokens + row.completion_tokens), "n"],
-    ["Cost", ({ cost }) => money(cost, live.currency), "n"],
+    ["Failed", "5xx", "n"],
+    ["Tokens", tokensOf, "n"],
+    ["Cost", costOf, "n"],
   ];
   return table(columns, rows, "No account has asked for anything.");
 }

@@ -4,31 +4,25 @@ import { $, fill, h, id, link, soft, table, tell, tone } from "./dom.js";
 import { findInBooks } from "./from-books.js";
 import { storyElement } from "./story.js";
 import { addView, getJson, now, storyOf, withQuery } from "./views.js";
-import { known, money, number, plural, requestState, span, when } from "./words.js";
+import { money, number, plural, requestState, span, when } from "./words.js";
 
 /** Requests of a page. */
 const REQUESTS_PAGE = 25;
 
 /** A model as it was asked for, and the one that served. */
 const modelText = ({ asked_model: asked, model }) =>
-  model === null || asked === null || model === asked
-    ? known(asked ?? model)
-    : [asked, soft(`→ ${model}`)];
+  asked && model && model !== asked ? [asked, soft(`→ ${model}`)] : (asked ?? model);
 
 const REQUESTS = [
   ["Time", ({ ended, started }) => when(ended ?? started)],
   ["Request", ({ id: request }) => link(storyOf(request), id(request.slice(0, 60)))],
   ["Status", (entry) => tone(requestState(entry))],
-  ["Account", ({ account }) => known(account)],
+  ["Account", "account"],
   ["Model", modelText],
   ["Took", ({ started, duration_ms: ms }) => span(ms ?? now() - started), "n"],
-  [
-    "Tokens",
-    (row) =>
-      known(row.prompt_tokens, (prompt) => `${number(prompt)} + ${number(row.completion_tokens)}`),
-    "n",
-  ],
-  ["Cost", ({ cost, currency }) => known(cost, () => money(cost, currency)), "n"],
+  ["Prompt tokens", "prompt_tokens", "n"],
+  ["Completion", "completion_tokens", "n"],
+  ["Cost", ({ cost, currency }) => cost && money(cost, currency), "n"],
 ];
 
 /** Links to the neighbours of the page of a list that begins after `skip` of `count` items. */

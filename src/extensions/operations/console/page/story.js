@@ -1,5 +1,5 @@
-// The whole story of a request: what was asked (no content), how it ended, each attempt, and what it
-// cost.
+// The whole story of a request: what was asked (no content), how it ended, what it cost, and each
+// attempt.
 import { h, id, link, meter, table, tone } from "./dom.js";
 import { now, withQuery } from "./views.js";
 import { exactMoney, known, number, plural, reason, requestState, span, when } from "./words.js";
@@ -16,51 +16,68 @@ function sentence({ started, ended, outcome, code, model, provider, duration_ms:
   return sentences[outcome] ?? `It was refused${why}.`;
 }
 
-function askedText({ messages, tools, thinking, format, max_tokens: most, temperature }) {
-  const parts = [
-    plural(messages, "message"),
-    tools > 0 && plural(tools, "tool"),
-    thinking && "thinking",
-    format,
-    most !== null && `at most ${number(most)} tokens`,
-    temperature !== null && `temperature ${number(temperature, 2)}`,
-  ];
-  return parts.filter(Boolean).join(", ");
-}
-
-/** Names and what is known by them: null and undefined are not shown. */
-function facts(rows) {
-  const isKnown = ([, value]) => value !== null && value !== undefined;
-  const item = ([name, value, shown = String]) =>
-    h("div", h("dt", name), h("dd", { "data-figure": name }, shown(value)));
-  return h("dl", { class: "facts" }, rows.filter(isKnown).map(item));
-}
-
-const card = (title, ...children) => h("section", { class: "card" }, h("h2", title), children);
-
-const filtered = (name) => (value) => link(withQuery("#requests", { [name]: value }), value);
-
-/** How fast tokens came after the first; of a whole reply all come at once. */
-function tokenRate({ stream, completion_tokens: tokens, duration_ms: ms, first_token_ms: first }) {
-  const rest = stream === false ? ms : ms - first;
-  return tokens > 0 && rest > 0 ? number((1000 * tokens) / rest, 1) : null;
-}
-
-const manageable = (key) => [
-  filtered("key")(key),
-  " ",
-  link(withQuery("#keys", { find: key }), "manage"),
+/** What is shown of a request, if it is known. */
+const FACTS = [
+  "account",
+  "key",
+  "asked_model",
+  "model",
+  "provider",
+  "asked",
+  "stream",
+  "path",
+  "started",
+  "ended",
+  "first_token_ms",
+  "finish_reason",
+  "code",
+  "param",
+  "prompt_tokens",
+  "cached_tokens",
+  "cache_write_tokens",
+  "completion_tokens",
+  "reasoning_tokens",
+  "usage_source",
+  "cost",
+  "prices",
+  "usage_id",
 ];
+/** A click on these leads to the requests that have the same. */
+const FILTERS = { account: "account", key: "key", asked_model: "model", code: "code" };
+
+/** The members of an object that are not null, in words. */
+const membersText = (object) =>
+  Object.entries(object)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${reason(name)} ${value}`)
+    .join(", ");
+
+function factText(name, value, { currency }) {
+  if (name in FILTERS) return link(withQuery("#requests", { [FILTERS[name]]: value }), value);
+  if (name === "started" || name === "ended") return when(value);
+  if (name === "cost") return exactMoney(value, currency);
+  if (name.endsWith("_ms")) return span(value);
+  if (typeof value === "number") return number(value);
+  return typeof value === "object" ? membersText(value) : String(value);
+}
+
+function factsOf(entry) {
+  const names = FACTS.filter((name) => (entry[name] ?? null) !== null);
+  const item = (name) =>
+    h(
+      "div",
+      h("dt", reason(name)),
+      h("dd", { "data-figure": name }, factText(name, entry[name], entry)),
+    );
+  return h("dl", { class: "facts" }, names.map(item));
+}
+
+const OUTCOMES = { completed: "ok", ok: "ok", cancelled: "idle" };
 
 const ATTEMPTS = [
-  ["Model", ({ model, provider }) => (provider ? `${model} (${provider})` : model)],
-  [
-    "Outcome",
-    ({ outcome }) => {
-      const tones = { completed: "ok", ok: "ok", cancelled: "idle" };
-      return tone({ tone: tones[outcome] ?? "bad", text: reason(outcome) });
-    },
-  ],
+  ["Model", "model"],
+  ["Provider", "provider"],
+  ["Outcome", ({ outcome }) => tone({ tone: OUTCOMES[outcome] ?? "bad", text: reason(outcome) })],
   [
     "Answer",
     ({ status, path, detail }) => [status, path, detail].filter(Boolean).join(" "),
@@ -69,72 +86,26 @@ const ATTEMPTS = [
   ["Took", ({ duration_ms: ms, share }) => [span(ms), meter(share)], "n"],
 ];
 
-function attemptsOf({ attempts, asked, outcome, duration_ms: duration }) {
-  if (attempts.length === 0) {
-    if (!asked || outcome !== "5xx") return null;
-    const text = "No provider was asked: every model that could serve was failing, and left alone.";
-    return card("No attempt", h("p", text));
-  }
-  const rows = attempts.map((attempt) => ({ ...attempt, share: attempt.duration_ms / duration }));
-  return card(plural(attempts.length, "attempt"), table(ATTEMPTS, rows, ""));
-}
-
-/** Per million tokens, as they were when the request began. */
-const pricesText = (prices) =>
-  Object.entries(prices)
-    .filter(([, price]) => price !== null)
-    .map(([name, price]) => `${name} ${price}`)
-    .join(", ");
-
-function receiptOf(entry) {
-  const { prompt_tokens: prompt, cached_tokens: cached, cache_write_tokens: written } = entry;
-  const { completion_tokens: tokens, reasoning_tokens: reasoning } = entry;
-  const writes = written > 0 ? `, ${number(written)} of the new written to the cache` : "";
-  const estimated = entry.usage_source === "estimated" ? " (estimated)" : "";
-  const promptText = `${number(prompt - cached)} new, ${number(cached)} cached${writes}`;
-  const tokensText = `${number(tokens)}, ${number(reasoning)} of them reasoning`;
-  return card(
-    "Receipt",
-    facts([
-      ["Prompt tokens", promptText + estimated],
-      ["Completion tokens", tokensText + estimated],
-      ["Cost", exactMoney(entry.cost, entry.currency)],
-      ["Prices", entry.prices, pricesText],
-      ["Usage record", entry.usage_id],
-    ]),
-  );
-}
+const NO_ATTEMPT = "No provider was asked.";
 
 /** The story of a request, from memory or of the books. */
-export const storyElement = (entry) =>
-  h(
+export function storyElement(entry) {
+  const attempts = entry.attempts.map((attempt) => ({
+    ...attempt,
+    share: attempt.duration_ms / entry.duration_ms,
+  }));
+  const title = h("h2", { class: "title", "data-figure": "id" }, id(entry.id));
+  const end = h("p", tone(requestState(entry)), " · ", sentence(entry));
+  return h(
     "article",
     { class: "story" },
+    h("div", { class: "card" }, title, end),
+    h("div", { class: "card" }, factsOf(entry)),
     h(
       "div",
       { class: "card" },
-      h("h2", { class: "title", "data-figure": "Request id" }, id(entry.id)),
-      h("p", tone(requestState(entry)), " · ", sentence(entry)),
+      h("h2", plural(attempts.length, "attempt")),
+      table(ATTEMPTS, attempts, NO_ATTEMPT),
     ),
-    card(
-      "Request",
-      facts([
-        ["Account", entry.account, filtered("account")],
-        ["Key", entry.key, manageable],
-        ["Asked for", entry.asked_model, filtered("model")],
-        ["Served by", entry.model, (model) => `${model} (${known(entry.provider)})`],
-        ["What was asked", entry.asked, askedText],
-        ["Streamed", entry.stream, (stream) => (stream ? "yes" : "no")],
-        ["Path", entry.path],
-        ["Began", entry.started, when],
-        ["Ended", entry.ended, when],
-        ["First token after", entry.first_token_ms, span],
-        ["Tokens a second", tokenRate(entry)],
-        ["Finish reason", entry.finish_reason],
-        ["Error code", entry.code, filtered("code")],
-        ["Field to blame", entry.param],
-      ]),
-    ),
-    attemptsOf(entry),
-    entry.cost && receiptOf(entry),
   );
+}

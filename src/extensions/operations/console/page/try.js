@@ -1,5 +1,5 @@
 // Try it: a chat request of the page, its reply as it arrives, and its story.
-import { $, fill, h, link, options, tell } from "./dom.js";
+import { $, fill, h, link, tell } from "./dom.js";
 import { findInBooks } from "./from-books.js";
 import { storyElement } from "./story.js";
 import { addView, ask, live, refresh, storyOf } from "./views.js";
@@ -20,12 +20,6 @@ function requestOf() {
 /** Says how far the request is. */
 function report(text, tone = "idle") {
   tell($("outcome"), text, tone);
-}
-
-/** An id of the page's own: it is known also of a request that is stopped before anything came. */
-function newRequestId() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `req_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /** The events of a stream as their data, as they come. */
@@ -73,7 +67,8 @@ async function send() {
   const headers = {
     "Content-Type": "application/json",
     "X-API-Key": $("key").value,
-    "X-Request-Id": newRequestId(),
+    // It is known also of a request that is stopped before anything came.
+    "X-Request-Id": `console_${Date.now()}`,
   };
   for (const place of ["reply", "thoughts"]) $(place).replaceChildren();
   report("Waiting for the first token …");
@@ -94,28 +89,14 @@ async function send() {
   refresh();
 }
 
-/** The request as a program for a shell. The key is read from the environment. */
-function showCurl() {
-  // A listener on all addresses is reached by the one by which this page was found.
-  const address = live.address.replace(/\/\/(0\.0\.0\.0|\[::\])(?=:)/, `//${location.hostname}`);
-  const body = JSON.stringify(requestOf(), null, 2).replaceAll("'", "'\\''");
-  $("curl").textContent = `curl -sN ${address}/v1/chat/completions \\
-  -H "Authorization: Bearer $CHAT_GATEWAY_KEY" -H 'Content-Type: application/json' \\
-  -d '${body}'`;
-}
-
 /** What can be asked for. A menu that somebody may have opened is left as it is. */
-function offerModels() {
-  const { aliases, models } = live.status;
-  const names = [
-    ...aliases.filter(({ enabled }) => enabled).map(({ alias }) => alias),
-    ...models.map(({ model }) => model),
-  ];
+function offerModels({ aliases, models }) {
+  const names = aliases.filter(({ enabled }) => enabled).map(({ alias }) => alias);
+  names.push(...models.map(({ model }) => model));
   const menu = $("model");
-  if ([...menu.options].map(({ value }) => value).join("\n") === names.join("\n")) return;
-  const before = menu.value;
-  menu.replaceChildren(...options(names));
-  if (names.includes(before)) menu.value = before;
+  if (menu.dataset.names === names.join()) return;
+  menu.dataset.names = names.join();
+  menu.replaceChildren(...names.map((name) => h("option", name)));
 }
 
 askForm.addEventListener("submit", (event) => {
@@ -123,12 +104,11 @@ askForm.addEventListener("submit", (event) => {
   if (running) running.abort();
   else send();
 });
-$("show-curl").addEventListener("click", showCurl);
 
 addView("try", {
   load: async () => (tried === "" ? [] : await findInBooks(tried)),
   draw(entries) {
-    offerModels();
+    offerModels(live.status);
     const title = tried !== "" && h("p", link(storyOf(tried), tried));
     fill($("tried"), title, entries.map(storyElement));
     return 0;
