@@ -4,7 +4,9 @@ import { $ } from "./dom.js";
 import { follow, live, start } from "./views.js";
 
 start(() => {
-  if (live.status.demo_key) $("key").value ||= "sk-demo";
-  if (live.status.demo_key && location.hash === "") location.replace("#try");
+  const isDemo = live.status.demo_key;
+  if (isDemo) $("key").value ||= "sk-demo";
+  if (isDemo && location.hash === "") history.replaceState(null, "", "#try");
   follow();
+  if (isDemo) $("send").focus();
 });
