@@ -179,7 +179,7 @@ describe("the console in a browser", {
     await page.getByText("Further fields of the request").click();
     const more = page.getByLabel(/^A JSON object/);
     await more.fill(
-      '{"tools":[{"type":"function","function":{"name":"get_time","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}]}',
+      '{"tool_choice":"required","tools":[{"type":"function","function":{"name":"get_time","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}]}',
     );
     await page.locator("#message").fill("And what is the time in Oslo?");
     await send();
