@@ -132,7 +132,7 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
     await page.keyboard.press("Enter");
     await page.locator("#key-made code").waitFor();
     assert.match(await textOf("#key-made code"), /^sk-[\w-]{32}$/);
-    await shown("#key-list tr", /careful.*20,000 tokens a minute; a budget of 5.50 a month/);
+    await shown("#key-list tr", /careful.*tokens per minute 20000, budget 5.50\/month/);
     await page.reload();
     await shown("#key-list td", "careful");
     assert.equal(await page.locator("#key-made code").count(), 0);

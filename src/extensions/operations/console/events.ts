@@ -1,5 +1,5 @@
-// GET /events: what is so at the moment, to every open page as a server-sent event. Figures over time
-// are asked for at GET /history, as often as a page shows them.
+// GET /events: what is so at the moment, to every open page as a server-sent event. Figures over
+// time are asked for at GET /history, as often as a page shows them.
 import type { ServerResponse } from "node:http";
 import type { Handler } from "../../../core/http/exchange.ts";
 import type { Host, Status } from "../../scale/installation/index.ts";

@@ -8,7 +8,6 @@ import {
   type CommandArguments,
   type Terminal,
 } from "../../../command-line/command.ts";
-import { table } from "../../../command-line/table.ts";
 import { url } from "../../../config/fields.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 import { didYouMean } from "../../../config/nearest.ts";
@@ -18,6 +17,8 @@ import { VENDOR_ROWS, type VendorRow } from "./vendors.ts";
 /** The environment variable of the clients' key, and the account that it belongs to. */
 const CLIENT_VARIABLE = "GATEWAY_KEY";
 const ACCOUNT = "main";
+
+const VENDORS = `vendors: ${[...VENDOR_ROWS.keys()].join(", ")}`;
 
 /** What `init` is to write. */
 interface Wanted {
@@ -49,7 +50,8 @@ const areNames = (list: string): boolean => {
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { vendor } = args.values;
-  if (vendor === undefined && terminal.stdout.isTTY) return await terminal.print(vendorList());
+  if (vendor === undefined && terminal.stdout.isTTY)
+    return await terminal.print(`init --vendor V writes a first ${DEFAULT_FILE}; ${VENDORS}\n`);
   const wanted = wantedBy(args);
   const { file, row, models } = wanted;
   const config = firstConfig(wanted);
@@ -58,20 +60,18 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const aliases = Object.keys(config.aliases);
   const variables = variable === undefined ? [CLIENT_VARIABLE] : [variable, CLIENT_VARIABLE];
   const result = { file, vendor, models, aliases, as_of, prices, variables };
-  const count = `${models.length} model${models.length === 1 ? "" : "s"} of ${wanted.title}`;
-  const written = `${file} is written: ${count}, aliases ${aliases.join(", ")}, account ${ACCOUNT}.`;
+  const names = `models ${models.join(", ")}; aliases ${aliases.join(", ")}; account ${ACCOUNT}`;
+  const written = `${file} is written: ${names}.\n`;
   await terminal.answer(args, result, [written, figuresText(wanted), nextText(wanted)].join("\n"));
 }
 
 /** Throws a UsageError for what is missing. */
 function wantedBy({ values }: CommandArguments): Wanted {
   const { vendor, models: listed, config: file = DEFAULT_FILE, "base-url": baseUrl } = values;
-  const vendors = [...VENDOR_ROWS.keys()];
-  const list = `vendors: ${vendors.join(", ")}`;
-  if (vendor === undefined) throw new UsageError(`init needs --vendor; ${list}`);
+  if (vendor === undefined) throw new UsageError(`init needs --vendor; ${VENDORS}`);
   const row = VENDOR_ROWS.get(vendor);
   if (!row) {
-    const advice = didYouMean(vendor, vendors) ?? list;
+    const advice = didYouMean(vendor, [...VENDOR_ROWS.keys()]) ?? VENDORS;
     throw new UsageError(`--vendor: there is no vendor ${JSON.stringify(vendor)}; ${advice}`);
   }
   const models = listed === undefined ? Object.keys(row.models) : namesIn(listed);
@@ -116,50 +116,25 @@ async function writeNew(file: string, text: string): Promise<void> {
   }
 }
 
-function vendorList(): string {
-  const rows = [...VENDOR_ROWS].map(([vendor, { models }]) => ({
-    vendor,
-    models: Object.keys(models).join(", ") || "those that --models names",
-  }));
-  const vendors = table(["vendor", "models"], rows);
-  return `init --vendor V writes a first ${DEFAULT_FILE}. Vendors:\n\n${vendors}`;
-}
-
-const COLUMNS = [
-  "model",
-  "context_tokens",
-  "input_cache_hit",
-  "input_cache_miss",
-  "input_cache_write",
-  "output",
-] as const;
-
-/** The figures, how old they are, and what is not known. */
+/** How old the figures are, and what is not known. */
 function figuresText({ title, row, models }: Wanted): string {
-  const rows = models.map((model) => {
-    const { context_tokens, price = null } = row.models[model] ?? {};
-    const { input_cache_hit, input_cache_miss, input_cache_write, output } = price ?? {};
-    return { model, context_tokens, input_cache_hit, input_cache_miss, input_cache_write, output };
-  });
+  const { as_of, prices } = row;
   const figures =
-    row.as_of === undefined
-      ? `Nothing is known here of the models of ${title}: state their context_tokens.\n`
-      : `Prices in USD per million tokens, as they were on ${row.as_of}: compare them with\n` +
-        `${row.prices}\n\n${table(COLUMNS, rows)}`;
-  const unpriced = rows.filter(({ output }) => output === undefined).map(({ model }) => model);
-  if (unpriced.length === 0) return figures;
-  return (
-    `${figures}Without a price: ${unpriced.join(", ")}. A request to such a model costs 0 until ` +
-    "models.M.price states one.\n"
-  );
+    as_of === undefined
+      ? `Nothing is known here of the models of ${title}: state their context_tokens.`
+      : `Prices, in USD per million tokens, are of ${as_of}: compare them with ${prices}`;
+  const unpriced = models.filter((model) => !row.models[model]?.price);
+  if (unpriced.length === 0) return `${figures}\n`;
+  const names = unpriced.join(", ");
+  return `${figures}\nWithout a price: ${names}. They cost 0 until models.M.price states one.\n`;
 }
 
 function nextText({ file, title, row }: Wanted): string {
   const config = file === DEFAULT_FILE ? "" : ` --config ${file}`;
-  const own = row.variable && `  export ${row.variable}=...   # your key at ${title}\n`;
+  const own = row.variable ? `  export ${row.variable}=...   # your key at ${title}\n` : "";
   return `Next, with this program's name in front (npm start --, or node chat-gateway.mjs):
 
-${own ?? ""}  export ${CLIENT_VARIABLE}=...   # the key that your clients send; make one up and keep it secret
+${own}  export ${CLIENT_VARIABLE}=...   # the key of your clients, a secret that you make up
 
   check${config}   # is the configuration valid?
   check --live${config}   # does the provider answer?

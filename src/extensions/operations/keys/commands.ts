@@ -53,8 +53,9 @@ function termsOf({ values }: CommandArguments, config: Config): NewKey {
 async function create(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { config } = await terminal.load(args, NO_SECRETS);
   const { key, stored } = await createKey(config.data_dir, termsOf(args, config), Date.now());
+  const { key_id: id, account } = stored;
   terminal.warn(
-    `${stored.key_id} of account ${stored.account}: the key is shown this once, only its SHA-256 is kept`,
+    `${id} of account ${account}: the key is shown this once, only its SHA-256 is kept`,
   );
   await terminal.answer(args, { key, ...stored }, `${key}\n`);
 }

@@ -72,7 +72,7 @@ describe("the page", () => {
     const [configuration, keys] = reloadFaults(faulty);
     assert.match(
       configuration,
-      /^A changed configuration was refused at .*: limits\.rpm: expected an integer \(2 faults/,
+      /^A changed configuration was refused at .*: limits\.rpm: expected an integer \(2 in all/,
     );
     assert.match(keys, /^keys\.json cannot be read.*: it is empty$/);
     assert.deepEqual(reloadFaults({ config_fault: null, keys: { fault: null } }), []);

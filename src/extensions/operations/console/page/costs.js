@@ -68,7 +68,7 @@ const BUDGETS = [
   ["Renewed", "ends"],
 ];
 
-/** A page of the billed requests. They come in the order in which they ended: the last are shown. */
+/** A page of the billed requests, the last first: they come in the order in which they ended. */
 async function loadBilled({ skip = 0, by: _, ...filter }, count) {
   const end = Math.max(0, count - skip);
   const first = Math.max(0, end - RECORDS);

@@ -1,4 +1,4 @@
-// Elements: made of text and other elements only, so nothing that comes from outside becomes markup.
+// Elements: made of text and other elements only, so nothing from outside becomes markup.
 import { number } from "./words.js";
 
 export const $ = (id) => document.getElementById(id);

@@ -1,11 +1,10 @@
 // Keys: who has one, when it was last used and for how much, made anew (shown once) and revoked.
 import { $, button, fill, h, id, link, soft, table, tell, tone } from "./dom.js";
 import { addView, getJson, now, refresh, withQuery } from "./views.js";
-import { ago, money, number } from "./words.js";
+import { ago, membersText, money } from "./words.js";
 
 /** How often the list is asked for again, in milliseconds: the listener reads a file for it. */
 const KEYS_MS = 60_000;
-const PERIODS = { day: "a day", month: "a month", total: "in total" };
 
 const newKey = $("new-key");
 
@@ -19,15 +18,13 @@ function stateOf({ revoked, expires }) {
 }
 
 /** What a key may take, in words. Nothing: whatever its account may. */
-function limitsText({ rpm, tokens_per_minute: tokens, budget, models }) {
-  const limits = [
-    rpm !== null && `${number(rpm)} requests a minute`,
-    tokens !== undefined && `${number(tokens)} tokens a minute`,
-    budget && `a budget of ${budget.amount} ${PERIODS[budget.period]}`,
-    models?.join(", "),
-  ];
-  return limits.filter(Boolean).join("; ") || null;
-}
+const limitsText = ({ rpm, tokens_per_minute, budget, models }) =>
+  membersText({
+    rpm,
+    tokens_per_minute,
+    budget: budget && `${budget.amount}/${budget.period}`,
+    models,
+  });
 
 /** Sends a change of the keys, and shows how that ended, and all keys. */
 async function change(path, method, body) {

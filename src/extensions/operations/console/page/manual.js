@@ -1,33 +1,24 @@
 // The manual's pages, as the gateway has them: #manual/TOPIC. The Markdown that they use becomes
 // elements: headings, paragraphs, lists, tables, blocks of code, and within a line code, bold and
 // links. A blank line parts the blocks.
-import { $, h, table } from "./dom.js";
+import { $, h, link, table } from "./dom.js";
 import { addView, ask, markCurrent } from "./views.js";
 
 const TOPIC = /^- \[(.+)\]\((.+)\.md\): (.*)$/gm;
 const BLOCK = /^```.*\n([\s\S]*?)\n```$|^.+(?:\n.+)*/gm;
-const INLINE = /`([^`]+)`|\*\*([^*]+)\*\*|!?\[([^\]]+)\]\(([^)\s]+)\)/g;
-
-/** A link to another page of the manual or to a site; pictures and other files are not here. */
-function linked(label, target) {
-  const topic = /^([a-z]+)\.md(#.*)?$/.exec(target)?.[1];
-  if (topic) return h("a", { href: `#manual/${topic}` }, inline(label));
-  const isSite = target.startsWith("https://");
-  return isSite ? h("a", { href: target, rel: "noreferrer" }, inline(label)) : inline(label);
-}
+const INLINE = /(`[^`]+`|\*\*[^*]+\*\*|!?\[[^\]]+\]\([^)\s]+\))/;
 
 /** The text of a line as elements. */
-function inline(text) {
-  const parts = [];
-  let end = 0;
-  for (const { 0: whole, 1: code, 2: bold, 3: label, 4: target, index } of text.matchAll(INLINE)) {
-    parts.push(text.slice(end, index));
-    end = index + whole.length;
-    if (code) parts.push(h("code", code));
-    else if (bold) parts.push(h("strong", inline(bold)));
-    else parts.push(linked(label, target));
-  }
-  return [...parts, text.slice(end)];
+const inline = (text) => text.split(INLINE).map(inlineElement);
+
+function inlineElement(text) {
+  if (/^`.+`$/s.test(text)) return h("code", text.slice(1, -1));
+  if (text.startsWith("**")) return h("strong", inline(text.slice(2, -2)));
+  const [, label, target] = /^!?\[(.+)\]\((.+)\)$/s.exec(text) ?? [];
+  if (label === undefined) return text;
+  // Pictures and files of the sources are not here.
+  const href = target.replace(/^([a-z]+)\.md(#.*)?$/, "#manual/$1");
+  return /^(#|https:)/.test(href) ? link(href, inline(label)) : inline(label);
 }
 
 /** A table's cells are parted by bars; one within a cell is written with a backslash. */

@@ -44,7 +44,7 @@ async function findRequests(request) {
 }
 
 function drawStory(entries, request) {
-  const nothing = `Nothing is known of ${request}. It is neither among the last requests nor in the books; one that was refused long ago is in the access log only.`;
+  const nothing = `Nothing is known of ${request}. The access log may have it.`;
   fill(
     $("story"),
     h("p", link("#requests", "← All requests")),

@@ -2,7 +2,17 @@
 // attempt.
 import { h, id, link, meter, table, tone } from "./dom.js";
 import { now, withQuery } from "./views.js";
-import { exactMoney, known, number, plural, reason, requestState, span, when } from "./words.js";
+import {
+  exactMoney,
+  known,
+  membersText,
+  number,
+  plural,
+  reason,
+  requestState,
+  span,
+  when,
+} from "./words.js";
 
 /** How it ended, in a sentence. */
 function sentence({ started, ended, outcome, code, model, provider, duration_ms: ms }) {
@@ -44,13 +54,6 @@ const FACTS = [
 ];
 /** A click on these leads to the requests that have the same. */
 const FILTERS = { account: "account", key: "key", asked_model: "model", code: "code" };
-
-/** The members of an object that are not null, in words. */
-const membersText = (object) =>
-  Object.entries(object)
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${reason(name)} ${value}`)
-    .join(", ");
 
 function factText(name, value, { currency }) {
   if (name in FILTERS) return link(withQuery("#requests", { [FILTERS[name]]: value }), value);

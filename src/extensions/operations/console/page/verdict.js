@@ -33,21 +33,17 @@ export const whyOf = ({ code, account_rpm: rpm }) =>
 
 function aboutGateway({ status, spend, usage, limits, event_loop_delay: delay }) {
   const late = delay["0.99"] ?? 0;
-  const bad = [
+  const sentences = [
     spend?.fault && "The spend log cannot be written, so requests are refused.",
     usage?.fault && "Usage records wait: the usage sync fails.",
     limits.fault && "The store of the limits cannot be asked.",
-  ];
-  const warnings = [
     status !== "serving" && "The gateway is stopping: it takes no new requests.",
-    ...reloadFaults(live.status),
     late > LATE_LOOP &&
       `The gateway has too much to do: its event loop is ${number(1000 * late)} ms late.`,
+    ...reloadFaults(live.status),
   ];
-  return [
-    ...bad.filter(Boolean).map((text) => ({ tone: "bad", text })),
-    ...warnings.filter(Boolean).map((text) => ({ tone: "warn", text })),
-  ];
+  const tone = spend?.fault ? "bad" : "warn";
+  return sentences.filter(Boolean).map((text) => ({ tone, text }));
 }
 
 function aboutModels({ models }, { faults }) {
@@ -98,7 +94,7 @@ function healthy({ total }) {
   const models = plural(live.status.models.length, "model");
   const requests = plural(requestsIn(total), "request");
   const refused = number(refusedIn(total));
-  const text = `Healthy: ${models} can be asked; ${requests} in the last 15 minutes, ${refused} refused.`;
+  const text = `Healthy: ${models}; ${requests} in the last 15 minutes, ${refused} refused.`;
   return { tone: "ok", text };
 }
 

@@ -74,19 +74,12 @@ export async function refresh() {
   }
 }
 
-function decoded(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
 function placeOf(hash) {
   const [, word = "", path = "", query = ""] = /^#?([a-z]*)\/?([^?]*)\??(.*)$/s.exec(hash) ?? [];
   const name = Object.hasOwn(views, word) ? word : "now";
   const given = Object.fromEntries(new URLSearchParams(query));
-  return { name, id: decoded(path), query: { ...views[name].defaults?.(), ...given } };
+  const id = new URLSearchParams(`id=${path}`).get("id");
+  return { name, id, query: { ...views[name].defaults?.(), ...given } };
 }
 
 /** Marks the link to what is shown among those of a list. */
@@ -124,14 +117,11 @@ function applyForm(event) {
 
 /** The line in the head of the page. */
 function tellState() {
+  if (live.status === null) return;
   const { status, workers } = live.status;
-  const silence = Date.now() - live.heardAt;
-  if (silence > STALE_MS) {
-    tell($("state"), `stale: last heard ${10 * Math.floor(silence / STALE_MS)} s ago`, "bad");
-    return;
-  }
-  const processes = workers > 1 ? `, ${plural(workers, "process")}es` : "";
-  tell($("state"), `${status}${processes}`, status === "serving" ? "ok" : "bad");
+  const isStale = Date.now() - live.heardAt > STALE_MS;
+  const text = isStale ? "the gateway does not answer" : `${status}, ${plural(workers, "worker")}`;
+  tell($("state"), text, isStale || status !== "serving" ? "bad" : "ok");
 }
 
 let source;
@@ -169,6 +159,6 @@ export function start(onFirst) {
     if (document.hidden) source.close();
     else listen(onFirst);
   });
-  setInterval(() => live.status && tellState(), 1_000);
+  setInterval(tellState, 1_000);
   listen(onFirst);
 }

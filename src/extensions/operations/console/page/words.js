@@ -14,7 +14,9 @@ export const rate = (value) => number(value, value < 10 ? 2 : 0);
 
 export const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-export const percent = (part, whole) => (whole > 0 ? `${number((100 * part) / whole, 1)} %` : "–");
+export function percent(part, whole) {
+  return whole > 0 ? `${number((100 * part) / whole, 1)} %` : "–";
+}
 
 /** `cost` is a decimal string, never a floating-point number, where all digits are shown. */
 export const money = (cost, currency, digits = 6) =>
@@ -54,6 +56,13 @@ export function when(time) {
 /** An error code in words. The manual's page Errors says what each means. */
 export const reason = (code) => code.replaceAll("_", " ");
 
+/** The members of an object that are known, in words. */
+export const membersText = (object) =>
+  Object.entries(object)
+    .filter(([, value]) => value !== null && value !== undefined)
+    .map(([name, value]) => `${reason(name)} ${value}`)
+    .join(", ");
+
 /** A model's state: its words, and its tone. */
 export function modelState({ breaker: { state, failures, retry_ms: retryMs } }) {
   if (state === "probing") return { tone: "warn", text: "being tried again" };
@@ -83,12 +92,10 @@ export function configurationText({ config_file: file, config_loaded_at: loadedA
 export function reloadFaults({ config_fault: fault, keys }) {
   const sentences = [];
   if (fault) {
-    const where = fault.path === "" ? "" : `${fault.path}: `;
-    const more = fault.count > 1 ? ` (${fault.count} faults in all)` : "";
-    const time = when(Date.parse(fault.time));
-    sentences.push(
-      `A changed configuration was refused at ${time}, the one before it stays in force: ${where}${fault.message}${more}`,
-    );
+    const { time, path, message, count } = fault;
+    const refused = `A changed configuration was refused at ${when(Date.parse(time))}`;
+    const why = [path, message].filter(Boolean).join(": ");
+    sentences.push(`${refused}, the one before it stays in force: ${why} (${count} in all)`);
   }
   if (keys?.fault)
     sentences.push(`keys.json cannot be read, the keys before it stay in force: ${keys.fault}`);
