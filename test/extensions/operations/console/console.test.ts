@@ -17,7 +17,7 @@ import { folder } from "../../../support/folder.ts";
 import { demo, KEY, startGateway, user } from "../../../support/gateway.ts";
 import { bundled, launch } from "../../../support/program.ts";
 import { held, silent, status } from "../../../support/provider.ts";
-import { now } from "../../../support/today.ts";
+import { now, thisMonth } from "../../../support/today.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 
 /** A script of the page, by its name. Its functions have no types. */
@@ -60,21 +60,15 @@ describe("the page", () => {
   it("says which configuration is in force, and what could not be read again", async () => {
     const { configurationText, reloadFaults } = await moduleOf("words");
     const time = "2026-11-22T12:00:00.000Z";
-    const at = (ms: number) => Date.parse(time) + ms;
-    const inForce = { config_file: "/etc/gateway.json", config_loaded_at: time };
-    assert.equal(configurationText(inForce, at(30_000)), "/etc/gateway.json, loaded 30 s ago.");
-    assert.equal(
-      configurationText({ ...inForce, config_file: null }, at(0)),
-      "The built-in configuration, loaded just now.",
-    );
+    const at = Date.parse(time) + 30_000;
+    const textOf = (file: string | null) =>
+      configurationText({ config_file: file, config_loaded_at: time }, at);
+    assert.equal(textOf("/etc/gateway.json"), "/etc/gateway.json, loaded 30 s ago.");
+    assert.equal(textOf(null), "The built-in configuration, loaded 30 s ago.");
     const fault = { time, path: "limits.rpm", message: "expected an integer", count: 2 };
-    const faulty = { config_fault: fault, keys: { fault: "it is empty" } };
-    const [configuration, keys] = reloadFaults(faulty);
-    assert.match(
-      configuration,
-      /^A changed configuration was refused at .*: limits\.rpm: expected an integer \(2 in all/,
-    );
-    assert.match(keys, /^keys\.json cannot be read.*: it is empty$/);
+    const faults = reloadFaults({ config_fault: fault, keys: { fault: "it is empty" } });
+    assert.match(faults[0], /^A changed configuration was refused at .*: limits\.rpm: expected/);
+    assert.match(faults[1], /^keys\.json cannot be read.*: it is empty$/);
     assert.deepEqual(reloadFaults({ config_fault: null, keys: { fault: null } }), []);
     assert.deepEqual(reloadFaults({}), [], "without these extensions");
   });
@@ -84,12 +78,8 @@ describe("the page", () => {
     assert.equal(status, 200);
     assert.equal(headers["content-type"], "text/html; charset=utf-8");
     assert.equal(text, source);
-    assert.deepEqual(
-      source
-        .match(/\b(?:https?:)?\/\/[a-z][^\s"'`]*/gi)
-        ?.filter((url) => !url.startsWith("http://www.w3.org/2000/svg")) ?? [],
-      [],
-    );
+    const addresses = source.match(/\b(?:https?:)?\/\/[a-z][^\s"'`]*/gi) ?? [];
+    assert.deepEqual(new Set(addresses), new Set(["http://www.w3.org/2000/svg"]));
     assert.doesNotMatch(
       source,
       /innerHTML|insertAdjacent|document\.write|\beval\b|localStorage|sessionStorage|cookie/,
@@ -102,21 +92,11 @@ describe("the page", () => {
       createHash("sha256")
         .update(new RegExp(`<${tag}>(.*)</${tag}>`, "s").exec(source)![1]!)
         .digest("base64");
-    const policy = new Map(
-      String(headers["content-security-policy"])
-        .split("; ")
-        .map((part) => [part.split(" ")[0]!, part.split(" ").slice(1).join(" ")]),
+    assert.equal(
+      headers["content-security-policy"],
+      `default-src 'none'; script-src 'sha256-${digest("script")}'; style-src 'sha256-${digest("style")}'; ` +
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     );
-    assert.deepEqual(Object.fromEntries(policy), {
-      "default-src": "'none'",
-      "script-src": `'sha256-${digest("script")}'`,
-      "style-src": `'sha256-${digest("style")}'`,
-      "connect-src": "'self'",
-      "img-src": "data:",
-      "base-uri": "'none'",
-      "form-action": "'none'",
-      "frame-ancestors": "'none'",
-    });
     assert.doesNotMatch(source, / (?:style|on[a-z]+)="/, "neither of which it would let in");
   });
 
@@ -180,23 +160,13 @@ describe("what is so at the moment", () => {
     );
     assert.match(changed.status.models[1].breaker.last_fault, /500/);
     const [{ candidates }] = changed.status.aliases;
-    assert.deepEqual(
-      candidates.map(({ model, breaker }: any) => [model, breaker]),
-      [
-        ["bad", "open"],
-        ["fine", "closed"],
-      ],
-    );
+    assert.deepEqual([candidates[0].model, candidates[0].breaker], ["bad", "open"]);
   });
 
   it("a page that goes is forgotten, and one that is open does not hold up the end", async (t) => {
     const gw = await startGateway(t, demo());
     const [gone, open] = [await openEvents(t, adminOf(gw)), await openEvents(t, adminOf(gw))];
-    assert.equal(
-      (await ask(adminOf(gw), "/events", {}, { method: "HEAD" })).text,
-      "",
-      "and has no end to wait for",
-    );
+    assert.equal((await ask(adminOf(gw), "/events", {}, { method: "HEAD" })).text, "");
     gone.req.destroy();
     await open.nth(1);
     await within(gw.gateway.close(0), "the gateway to close");
@@ -215,31 +185,13 @@ describe("what is so at the moment", () => {
     while ((await opened.nth(looks)).status.workers < 2) looks += 1;
     assert.equal((await opened.nth(0)).address, url);
     const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
-    const answers = await Promise.all(
-      Array.from({ length: 8 }, () =>
-        ask(
-          gw.admin(),
-          "/try",
-          { origin: gw.admin(), "x-api-key": "sk-demo" },
-          { method: "POST", body },
-        ),
-      ),
-    );
-    assert.deepEqual(
-      answers.map((answer) => answer.status),
-      Array(8).fill(200),
-    );
-    await until(async () => {
-      const { body: history } = await ask(gw.admin(), "/history");
-      return history.total.ok === 8;
-    }, "all eight to be in the history");
-    const spend = await until(async () => {
-      const { rows } = (
-        await ask(gw.admin(), `/costs?month=${new Date().toISOString().slice(0, 7)}&by=model`)
-      ).body;
-      return rows[0]?.requests === 8 && rows;
-    }, "the sums of both");
-    assert.equal(spend[0].model, "demo-chat");
+    const from = { origin: gw.admin(), "x-api-key": "sk-demo" };
+    for (let n = 0; n < 8; n += 1)
+      assert.equal((await ask(gw.admin(), "/try", from, { method: "POST", body })).status, 200);
+    const answers = async (path: string) => (await ask(gw.admin(), path)).body;
+    await until(async () => (await answers("/history")).total.ok === 8, "the history of both");
+    const costs = `/costs?month=${thisMonth()}`;
+    await until(async () => (await answers(costs)).rows[0]?.requests === 8, "the sums of both");
   });
 });
 
@@ -249,51 +201,27 @@ describe("trying it", () => {
     body: JSON.stringify({ messages: user("Say something."), ...body }),
   });
 
+  const tryAt = (admin: string, body: object, headers: Record<string, string> = {}) =>
+    ask(admin, "/try", { origin: admin, "x-api-key": "sk-demo", ...headers }, request(body));
+
   it("the answer is the public listener's: a stream, an error, with the request id of the page", async (t) => {
     const gw = await startGateway(t, demo());
-    const from = { origin: adminOf(gw), "x-api-key": "sk-demo" };
-    const streamed = await ask(
-      adminOf(gw),
-      "/try",
-      { ...from, "x-request-id": "tried once" },
-      request({ model: "auto/chat", stream: true }),
-    );
+    const admin = adminOf(gw);
+    const id = { "x-request-id": "tried once" };
+    const streamed = await tryAt(admin, { model: "auto/chat", stream: true }, id);
     assert.match(streamed.text, /\ndata: \[DONE\]\n\n$/);
     assert.deepEqual(
       [streamed.status, streamed.headers["x-request-id"], streamed.headers["content-type"]],
       [200, "tried once", "text/event-stream; charset=utf-8"],
     );
-    const line = await gw.accessOf("tried once");
-    assert.deepEqual(
-      [line["path"], line["account"], line["status"]],
-      ["/v1/chat/completions", "demo", 200],
-    );
-    assertRefused(
-      await ask(
-        adminOf(gw),
-        "/try",
-        { ...from, "x-api-key": "sk-other" },
-        request({ model: "auto/chat" }),
-      ),
-      401,
-      "invalid_api_key",
-    );
-    assertRefused(
-      await ask(adminOf(gw), "/try", { origin: adminOf(gw) }, request({ model: "auto/chat" })),
-      401,
-      "invalid_api_key",
-    );
-    assertRefused(
-      await ask(adminOf(gw), "/try", from, request({ model: "nobody" })),
-      404,
-      "model_not_found",
-    );
-    assertRefused(
-      await ask(adminOf(gw), "/try", from, { method: "POST", body: "{" }),
-      400,
-      "invalid_json",
-    );
-    assertRefused(await ask(adminOf(gw), "/try"), 405, "method_not_allowed");
+    const { path, account } = await gw.accessOf("tried once");
+    assert.deepEqual([path, account], ["/v1/chat/completions", "demo"]);
+    const wrongKey = { "x-api-key": "sk-other" };
+    assertRefused(await tryAt(admin, { model: "m" }, wrongKey), 401, "invalid_api_key");
+    const noKey = await ask(admin, "/try", { origin: admin }, request({ model: "m" }));
+    assertRefused(noKey, 401, "invalid_api_key");
+    assertRefused(await tryAt(admin, { model: "nobody" }), 404, "model_not_found");
+    assertRefused(await ask(admin, "/try"), 405, "method_not_allowed");
   });
 
   it("whoever stops it stops the provider, and pays for what had come", async (t) => {
@@ -315,22 +243,13 @@ describe("trying it", () => {
       (await settled(dir, 2)).map(({ status }) => status),
       ["cancelled", "cancelled"],
     );
-    assert.deepEqual(
-      gw.diagnostics.filter(({ event }) => event === "internal_error"),
-      [],
-    );
+    assert.ok(!gw.diagnostics.some(({ event }) => event === "internal_error"));
   });
 
   it("also where the public listener has a certificate of its own", async (t) => {
     const gw = await startGateway(t, demo({ server: { tls: certificate() } }));
     assert.match(gw.url, /^https:/);
-    const { status, body } = await ask(
-      adminOf(gw),
-      "/try",
-      { origin: adminOf(gw), "x-api-key": "sk-demo" },
-      request({ model: "demo-chat" }),
-    );
-    assert.deepEqual([status, body.model], [200, "demo-chat"]);
+    assert.equal((await tryAt(adminOf(gw), { model: "demo-chat" })).status, 200);
   });
 });
 
@@ -339,32 +258,18 @@ describe("the OpenAPI document", () => {
     const gw = await startGateway(t, demo());
     const { paths } = (await ask(gw.url, "/openapi.json")).body;
     const admin = Object.entries<any>(paths).filter(([, { servers }]) => servers !== undefined);
-    assert.deepEqual(admin.map(([path]) => path).sort(), [
-      "/",
-      "/costs",
-      "/events",
-      "/history",
-      "/keys",
-      "/keys/{id}",
-      "/manual",
-      "/manual/{topic}",
-      "/metrics",
-      "/requests",
-      "/status",
-      "/trace",
-      "/try",
-      "/usage",
-      "/usage.csv",
-    ]);
+    assert.equal(
+      admin
+        .map(([path]) => path)
+        .sort()
+        .join(" "),
+      "/ /costs /events /history /keys /keys/{id} /manual /manual/{topic} /metrics /requests /status /trace /try /usage /usage.csv",
+    );
     for (const [path, methods] of admin) {
-      const allow = (await ask(adminOf(gw), path, { origin: adminOf(gw) }, { method: "PUT" }))
-        .headers.allow;
-      const expected = [
-        methods.get ? "GET, HEAD" : [],
-        methods.post ? "POST" : [],
-        methods.delete ? "DELETE" : [],
-      ];
-      assert.equal(allow, expected.flat().join(", "), path);
+      const put = await ask(adminOf(gw), path, { origin: adminOf(gw) }, { method: "PUT" });
+      const texts = { get: "GET, HEAD", post: "POST", delete: "DELETE" };
+      const expected = Object.entries(texts).filter(([method]) => method in methods);
+      assert.equal(put.headers.allow, expected.map(([, text]) => text).join(", "), path);
     }
   });
 });
