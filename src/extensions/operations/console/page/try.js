@@ -111,6 +111,6 @@ addView("try", {
     offerModels(live.status);
     const title = tried !== "" && h("p", link(storyOf(tried), tried));
     fill($("tried"), title, entries.map(storyElement));
-    return 0;
+    return entries.some(({ ended }) => ended === null) ? 0 : undefined;
   },
 });
