@@ -21,14 +21,11 @@ export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 /** Error codes of a file that is not there. */
 const ABSENT = ["ENOENT", "ENOTDIR"];
 
-interface LoadedKeys {
-  readonly keys: CreatedKey[];
-  /** Of the content of the file; null if there is no file. */
-  readonly digest: string | null;
-}
-
-/** Reads the file at once. Throws a ValidationError if it holds something else than keys. */
-function loadKeys(file: string): LoadedKeys {
+/**
+ * Reads the file at once. `digest` is that of its content, null if there is no file. Throws a
+ * ValidationError if it holds something else than keys.
+ */
+function loadKeys(file: string): { keys: CreatedKey[]; digest: string | null } {
   let content: FileContent;
   try {
     content = readRegularFile(file, MAX_KEYS_BYTES);

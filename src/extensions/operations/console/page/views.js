@@ -13,7 +13,7 @@ const RETRY_MS = 10_000;
  * What the last event said, and when it came; by how many milliseconds this browser's clock is
  * ahead of the gateway's.
  */
-export const live = { status: null, address: "", currency: "USD", heardAt: 0, skew: 0 };
+export const live = { status: null, currency: "USD", heardAt: 0, skew: 0 };
 
 /** The gateway's clock, in milliseconds since 1970. */
 export const now = () => Date.now() - live.skew;
@@ -126,14 +126,13 @@ function tellState() {
 
 let source;
 /** Listens to events, and calls `onFirst` after the first one. A page that nobody sees does not. */
-export function listen(onFirst) {
+function listen(onFirst) {
   source?.close();
   source = new EventSource("/events");
   source.onmessage = ({ data }) => {
-    const { time, status, address, currency } = JSON.parse(data);
+    const { time, status, currency } = JSON.parse(data);
     const isFirst = live.status === null;
     live.status = status;
-    live.address = address;
     live.currency = currency;
     live.heardAt = Date.now();
     live.skew = live.heardAt - time;
