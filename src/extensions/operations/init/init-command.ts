@@ -60,8 +60,8 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const aliases = Object.keys(config.aliases);
   const variables = variable === undefined ? [CLIENT_VARIABLE] : [variable, CLIENT_VARIABLE];
   const result = { file, vendor, models, aliases, as_of, prices, variables };
-  const names = `models ${models.join(", ")}; aliases ${aliases.join(", ")}; account ${ACCOUNT}`;
-  const written = `${file} is written: ${names}.\n`;
+  const made = `${models.join(", ")} of ${wanted.title}; aliases ${aliases.join(", ")}`;
+  const written = `${file} is written: ${made}; account ${ACCOUNT}.\n`;
   await terminal.answer(args, result, [written, figuresText(wanted), nextText(wanted)].join("\n"));
 }
 
