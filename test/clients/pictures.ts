@@ -34,7 +34,7 @@ const SHOTS: Readonly<Record<string, Shot>> = {
   },
   costs: at("costs", "#sums tbody td"),
   keys: at("keys", "#key-list tbody td"),
-  try: at("try", "#messages textarea"),
+  try: at("try", "#model option"),
   manual: at("manual/routing", "#page h2"),
 };
 
@@ -42,7 +42,7 @@ async function picture(page: Page, busy: Busy, { name, file }: { name: string; f
   const { address, ready } = SHOTS[name]!;
   await page.goto(`${busy.admin}/#${await address(busy)}`);
   await page.locator("#state", { hasText: /^serving/ }).waitFor({ timeout: 20_000 });
-  await page.locator(ready).first().waitFor({ timeout: 20_000 });
+  await page.locator(ready).first().waitFor({ state: "attached", timeout: 20_000 });
   await page.waitForLoadState("networkidle").catch(() => undefined);
   await page.waitForTimeout(300);
   await page.screenshot({ path: file, fullPage: true });

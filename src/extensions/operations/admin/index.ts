@@ -1,15 +1,15 @@
 // The admin listener: what the gateway does, for its operator. It stands on a loopback address by
 // default. Other extensions add the paths that it serves.
+import type { ServerResponse } from "node:http";
 import { configMoments, type ConfigExtension, type Warning } from "../../../config/extension.ts";
 import { port, strict } from "../../../config/fields.ts";
 import { isLoopback } from "../../../config/demo-key.ts";
-import { once, type Host, type HostPart } from "../../scale/installation/index.ts";
+import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 import { accountLimitName } from "../../../core/accounts/limiter.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
-import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { createServer, type Server } from "../../../core/http/server.ts";
 import { openapiHandler } from "../../apis/openapi/index.ts";
@@ -96,28 +96,27 @@ export const extension: ConfigExtension = {
 
 function warningsOf(config: Config): readonly Warning[] {
   const configured = admin.of(config);
-  const warnings = portWarnings(config, configured !== undefined);
-  if (!configured || !isPlain(configured)) return warnings;
-  return [...warnings, { path: ["admin", "plain"], message: PLAIN_WARNING }];
+  if (!configured) return portWarnings(config);
+  return isPlain(configured) ? [{ path: ["admin", "plain"], message: PLAIN_WARNING }] : [];
 }
 
 function startListener(host: Host): HostPart {
-  const { config, diagnose } = host;
+  const { config, diagnose, installed } = host;
   const configured = admin.of(config);
   const options = {
     receiveMs: config.server.receive_ms,
     sendMs: config.server.send_ms,
     ...DEFAULT_ADDRESS,
     ...configured,
-    secure: host.installed.filled(slots.secure)?.(config, "admin"),
-    boundPipeline: host.installed.filled(slots.boundPipeline),
+    secure: installed.filled(slots.secure)?.(config, "admin"),
+    boundPipeline: installed.filled(slots.boundPipeline),
   };
   let address: string | undefined;
   let server: Server | undefined;
   return {
     adminRoutes: {
-      "/status": { GET: statusHandler(host) },
-      "/openapi.json": { GET: openapiHandler(config, host.installed) },
+      "/status": { GET: ({ res }) => sendStatus(host, res) },
+      "/openapi.json": { GET: openapiHandler(config, installed) },
     },
     async listen() {
       if (configured && isPlain(configured))
@@ -143,15 +142,12 @@ function startListener(host: Host): HostPart {
   };
 }
 
-const statusHandler =
-  (host: Host): Handler =>
-  async ({ res }) => {
-    const { status } = await host.look();
-    const accounts = [...host.accounts()].map(([account, rpm]) => ({
-      account,
-      rpm,
-      used: host.used(accountLimitName(account)),
-    }));
-    const shown = { ...status, limits: { ...status.limits, accounts } };
-    sendJson(res, 200, shown, { "Cache-Control": "no-store" });
-  };
+async function sendStatus(host: Host, res: ServerResponse): Promise<void> {
+  const { status } = await host.look();
+  const accounts = [...host.accounts()].map(([account, rpm]) => ({
+    account,
+    rpm,
+    used: host.used(accountLimitName(account)),
+  }));
+  sendJson(res, 200, { ...status, limits: { ...status.limits, accounts } }, NO_STORE);
+}

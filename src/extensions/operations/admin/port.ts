@@ -22,9 +22,9 @@ export function portIssues(json: unknown): ValidationIssue[] {
   return [{ path: ["admin", "port"], code: "invalid_value", message }];
 }
 
-/** `isConfigured`: there is an admin section. */
-export function portWarnings({ server }: Config, isConfigured: boolean): Warning[] {
-  if (isConfigured || !sharePort(server, DEFAULT_ADDRESS)) return [];
+/** Where no admin section says another place. */
+export function portWarnings({ server }: Config): Warning[] {
+  if (!sharePort(server, DEFAULT_ADDRESS)) return [];
   const message =
     "is the port of the admin listener where no admin section says another: there will be none";
   return [{ path: ["server", "port"], message }];
@@ -33,11 +33,8 @@ export function portWarnings({ server }: Config, isConfigured: boolean): Warning
 /** Whether two listeners would have the same port of one host. Port 0 is any that is free. */
 export function sharePort(one: Address, other: Address): boolean {
   if (one.port !== other.port || one.port === 0) return false;
-  const names = [nameOf(one), nameOf(other)];
+  const names = [one, other].map(({ host }) => String(host).toLowerCase());
   if (names[0] === names[1] || names.includes("::")) return true;
-  const isIpv6 = names.some((name) => name.includes(":"));
-  if (names.includes("0.0.0.0")) return !isIpv6;
+  if (names.includes("0.0.0.0")) return !names.some((name) => name.includes(":"));
   return names.includes("localhost") && names.some((name) => ["127.0.0.1", "::1"].includes(name));
 }
-
-const nameOf = ({ host }: Address): string => String(host).toLowerCase();

@@ -1,15 +1,123 @@
-// What requests cost, for the operator's page: paths of the admin listener about the usage records.
+// What requests cost, for the operator's page: paths of the admin listener about the usage records,
+// added up, one by one, as a file, and all that is known of one request id. Long answers are cut
+// into pages, or streamed.
+import { once as onceEmitted } from "node:events";
+import { DAY_MS, strict } from "../../../config/fields.ts";
 import type { Extension } from "../../../core/extension/installer.ts";
-import { shareBooks } from "../../money/usage/index.ts";
-import { once } from "../../scale/installation/index.ts";
-import { costRoutes } from "./cost-routes.ts";
+import type { Exchange, Routes } from "../../../core/http/exchange.ts";
+import {
+  fail,
+  nonEmpty,
+  optional,
+  refine,
+  string,
+  withDefault,
+} from "../../../core/schema/checker.ts";
+import { answering, NO_STORE, once, queryOf } from "../../scale/installation/index.ts";
+import { MONTH, printed, statementCsv, traceRequest } from "../../money/billing/index.ts";
+import {
+  isCalendarDay,
+  type Dimension,
+  type UsageRecord,
+  type UsageStore,
+} from "../../money/records/index.ts";
+import { shareBooks, type SharedBooks } from "../../money/usage/index.ts";
+
+/** How many sums a page has. */
+const ROWS = 500;
+/** How many records a page has. */
+const RECORDS = 100;
+/** Days of a span at most: what is added up is held in memory. */
+const MAX_SPAN_DAYS = 800;
 
 export const extension: Extension = {
   name: "costs",
   install(gateway) {
     gateway.on(once, (host) => {
       const books = shareBooks(host.config, host);
-      return { adminRoutes: costRoutes(books), close: books.close };
+      return { adminRoutes: routes(books), close: books.close };
     });
   },
 };
+
+const day = refine(nonEmpty, (text) =>
+  isCalendarDay(text) ? text : fail("invalid_value", "expected a day such as 2026-11-30"),
+);
+const name = string({ min: 1, pattern: /^[^\0]+$/, expected: "a name" });
+const by = string({
+  pattern: /^(day|account|key|model|provider|currency)(,(day|account|key|model|provider))*$/,
+  expected: "a list of day, account, key, model and provider",
+});
+
+const fields = strict({
+  month: optional(string({ pattern: MONTH, expected: "a month such as 2026-11" })),
+  day: optional(day),
+  from: optional(day),
+  to: optional(day),
+  account: optional(name),
+  key: optional(name),
+  model: optional(name),
+  provider: optional(string({ pattern: /^[^\0]*$/, expected: "a name" })),
+  /** Sums are told apart by the currency too; `currency` alone: by nothing else. */
+  by: withDefault(by, "model"),
+  skip: withDefault(string({ pattern: /^\d{1,12}$/, expected: "a number" }), "0"),
+});
+
+/** Which records are asked for: those of a month, or of a span of days. */
+const recordsQuery = refine(fields, ({ key: key_id, by: names, skip, ...rest }) => {
+  const { month, from, to } = rest;
+  if (month === undefined) assertSpan(from, to);
+  else if ((from ?? to) !== undefined)
+    fail("invalid_value", "is a month or a span, not both", ["month"]);
+  const dimensions = [...names.replaceAll("key", "key_id").split(","), "currency"];
+  const filter = { ...rest, key_id };
+  return { filter, by: [...new Set(dimensions)] as Dimension[], skip: Number(skip) };
+});
+
+function assertSpan(from: string | undefined, to: string | undefined): void {
+  if ((from ?? to) === undefined)
+    fail("missing_required_parameter", "is required, unless there are from and to", ["month"]);
+  if (from === undefined) fail("missing_required_parameter", "is required with to", ["from"]);
+  if (to === undefined) fail("missing_required_parameter", "is required with from", ["to"]);
+  const length = (Date.parse(to) - Date.parse(from)) / DAY_MS;
+  if (length < 0) fail("invalid_value", "is before from", ["to"]);
+  if (length >= MAX_SPAN_DAYS)
+    fail("invalid_value", `a span has at most ${MAX_SPAN_DAYS} days`, ["to"]);
+}
+
+const routes = (books: SharedBooks): Routes => ({
+  "/costs": answering(recordsQuery, async ({ filter, by: dimensions, skip }) => {
+    const sums = [...(await books.files.store.sums(filter, dimensions))];
+    sums.sort((one, other) => Number(other.cost - one.cost));
+    return { rows: sums.slice(skip, skip + ROWS).map(printed), count: sums.length };
+  }),
+  "/usage": answering(recordsQuery, async ({ filter, skip }, cancel) => {
+    const records: UsageRecord[] = [];
+    for await (const batch of books.files.store.records(filter, skip)) {
+      if (cancel.aborted) throw cancel.reason;
+      records.push(...batch);
+      if (records.length >= RECORDS) break;
+    }
+    return { records: records.slice(0, RECORDS) };
+  }),
+  "/usage.csv": { GET: (exchange) => sendCsv(books.files.store, exchange) },
+  "/trace": answering(strict({ request_id: name }), ({ request_id }, cancel) =>
+    traceRequest(books, request_id, cancel),
+  ),
+});
+
+async function sendCsv(store: UsageStore, { req, res, cancel }: Exchange): Promise<void> {
+  // Awaiting lets Node parse the rest of the packet first: a fault in it is answered before the
+  // head is sent.
+  const { filter } = await queryOf(req, recordsQuery);
+  const days = filter.day ?? filter.month ?? `${filter.from}-to-${filter.to}`;
+  res.writeHead(200, {
+    "Content-Type": "text/csv; charset=utf-8",
+    "Content-Disposition": `attachment; filename="usage-${days}.csv"`,
+    ...NO_STORE,
+  });
+  await statementCsv(store, filter, async (lines) => {
+    if (!res.write(lines)) await onceEmitted(res, "drain", { signal: cancel.signal });
+  });
+  res.end();
+}

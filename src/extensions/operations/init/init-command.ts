@@ -8,21 +8,28 @@ import {
   type CommandArguments,
   type Terminal,
 } from "../../../command-line/command.ts";
-import { table } from "../../../command-line/table.ts";
 import { url } from "../../../config/fields.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 import { didYouMean } from "../../../config/nearest.ts";
 import { vendorFacts } from "../../../config/vendors.ts";
-import { ACCOUNT, CLIENT_VARIABLE, firstConfig } from "./first-config.ts";
 import { VENDOR_ROWS, type VendorRow } from "./vendors.ts";
+
+/** The environment variable of the clients' key, and the account that it belongs to. */
+const CLIENT_VARIABLE = "GATEWAY_KEY";
+const ACCOUNT = "main";
+
+const VENDORS = `vendors: ${[...VENDOR_ROWS.keys()].join(", ")}`;
 
 /** What `init` is to write. */
 interface Wanted {
   readonly file: string;
   readonly vendor: string;
+  /** What a person calls the vendor. */
+  readonly title: string;
   readonly row: VendorRow;
-  /** At least one, each once. */
+  /** By the vendor's names: at least one, each once. */
   readonly models: readonly string[];
+  /** Undefined: the vendor's own. */
   readonly baseUrl: string | undefined;
 }
 
@@ -43,39 +50,58 @@ const areNames = (list: string): boolean => {
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { vendor } = args.values;
-  if (vendor === undefined && terminal.stdout.isTTY) return await terminal.print(vendorList());
+  if (vendor === undefined && terminal.stdout.isTTY)
+    return await terminal.print(`init --vendor V writes a first ${DEFAULT_FILE}; ${VENDORS}\n`);
   const wanted = wantedBy(args);
+  const { file, row, models } = wanted;
   const config = firstConfig(wanted);
-  await writeNew(wanted.file, `${JSON.stringify(config, null, 2)}\n`);
-  const { file, row } = wanted;
-  const variables = [...(row.variable === undefined ? [] : [row.variable]), CLIENT_VARIABLE];
-  const { as_of = null, prices = null } = row;
+  await writeNew(file, `${JSON.stringify(config, null, 2)}\n`);
+  const { as_of = null, prices = null, variable } = row;
   const aliases = Object.keys(config.aliases);
-  const result = { file, vendor, models: wanted.models, aliases, as_of, prices, variables };
-  const text = [writtenText(wanted, aliases), figuresText(wanted), nextText(wanted)].join("\n");
-  await terminal.answer(args, result, text);
+  const variables = variable === undefined ? [CLIENT_VARIABLE] : [variable, CLIENT_VARIABLE];
+  const result = { file, vendor, models, aliases, as_of, prices, variables };
+  const made = `${models.join(", ")} of ${wanted.title}; aliases ${aliases.join(", ")}`;
+  const written = `${file} is written: ${made}; account ${ACCOUNT}.\n`;
+  await terminal.answer(args, result, [written, figuresText(wanted), nextText(wanted)].join("\n"));
 }
 
 /** Throws a UsageError for what is missing. */
 function wantedBy({ values }: CommandArguments): Wanted {
-  const { vendor, models: listed, config: file = DEFAULT_FILE } = values;
-  const baseUrl = values["base-url"];
-  const vendors = [...VENDOR_ROWS.keys()];
-  const list = `vendors: ${vendors.join(", ")}`;
-  if (vendor === undefined) throw new UsageError(`init needs --vendor; ${list}`);
+  const { vendor, models: listed, config: file = DEFAULT_FILE, "base-url": baseUrl } = values;
+  if (vendor === undefined) throw new UsageError(`init needs --vendor; ${VENDORS}`);
   const row = VENDOR_ROWS.get(vendor);
   if (!row) {
-    const advice = didYouMean(vendor, vendors) ?? list;
+    const advice = didYouMean(vendor, [...VENDOR_ROWS.keys()]) ?? VENDORS;
     throw new UsageError(`--vendor: there is no vendor ${JSON.stringify(vendor)}; ${advice}`);
   }
   const models = listed === undefined ? Object.keys(row.models) : namesIn(listed);
+  const needs = `init --vendor ${vendor} needs`;
   if (models.length === 0)
-    throw new UsageError(
-      `init --vendor ${vendor} needs --models: the names under which the server has them`,
-    );
-  if (baseUrl === undefined && vendorFacts(vendor)?.base_url === undefined)
-    throw new UsageError(`init --vendor ${vendor} needs --base-url: the address of the server`);
-  return { file, vendor, row, models, baseUrl };
+    throw new UsageError(`${needs} --models: the names under which the server has them`);
+  const { title = vendor, base_url: ownUrl } = vendorFacts(vendor) ?? {};
+  if (baseUrl === undefined && ownUrl === undefined)
+    throw new UsageError(`${needs} --base-url: the address of the server`);
+  return { file, vendor, title, row, models, baseUrl };
+}
+
+/** The configuration. A model that the row does not have gets neither context length nor price. */
+function firstConfig({ vendor, row, models, baseUrl }: Wanted) {
+  const { variable } = row;
+  const key = variable === undefined ? undefined : `$${variable}`;
+  const known = models.map((name) => [name, { provider: vendor, ...row.models[name] }] as const);
+  // Models that the row does not have come last: nothing is known of their abilities.
+  const others = models.filter((name) => !Object.hasOwn(row.models, name));
+  const lists = {
+    "auto/chat": [...row.chat.filter((name) => models.includes(name)), ...others],
+    "auto/reasoning": row.reasoning.filter((name) => models.includes(name)),
+  };
+  const aliases = Object.entries(lists).filter(([, names]) => names.length > 0);
+  return {
+    providers: { [vendor]: { vendor, base_url: baseUrl, api_key: key } },
+    models: Object.fromEntries(known),
+    aliases: Object.fromEntries(aliases.map(([name, names]) => [name, { models: names }])),
+    keys: [{ account: ACCOUNT, key: `$${CLIENT_VARIABLE}` }],
+  };
 }
 
 /** Throws if there is something of this name already. */
@@ -90,63 +116,26 @@ async function writeNew(file: string, text: string): Promise<void> {
   }
 }
 
-const titleOf = (vendor: string): string => vendorFacts(vendor)?.title ?? vendor;
-
-function vendorList(): string {
-  const rows = [...VENDOR_ROWS].map(([vendor, { models }]) => ({
-    vendor,
-    name: titleOf(vendor),
-    models: Object.keys(models).join(", ") || "those that --models names",
-  }));
-  return `init --vendor V writes a first ${DEFAULT_FILE}. Vendors:\n\n${table(
-    ["vendor", "name", "models"],
-    rows,
-  )}`;
-}
-
-function writtenText({ file, vendor, models }: Wanted, aliases: readonly string[]): string {
-  const counts = `${models.length} model${models.length === 1 ? "" : "s"} of ${titleOf(vendor)}`;
-  return `${file} is written: ${counts}, aliases ${aliases.join(", ")}, account ${ACCOUNT}.\n`;
-}
-
-const COLUMNS = [
-  "model",
-  "context_tokens",
-  "input_cache_hit",
-  "input_cache_miss",
-  "input_cache_write",
-  "output",
-] as const;
-
-/** The figures, how old they are, and what is not known. */
-function figuresText({ vendor, row, models }: Wanted): string {
-  const rows = models.map((model) => {
-    const { context_tokens, price = null } = row.models[model] ?? {};
-    const { input_cache_hit, input_cache_miss, input_cache_write, output } = price ?? {};
-    return { model, context_tokens, input_cache_hit, input_cache_miss, input_cache_write, output };
-  });
+/** How old the figures are, and what is not known. */
+function figuresText({ title, row, models }: Wanted): string {
+  const { as_of, prices } = row;
   const figures =
-    row.as_of === undefined
-      ? `Nothing is known here of the models of ${titleOf(vendor)}: state their context_tokens.\n`
-      : `Prices in USD per million tokens, as they were on ${row.as_of}: compare them with\n` +
-        `${row.prices}\n\n${table(COLUMNS, rows)}`;
-  const unpriced = rows.filter(({ output }) => output === undefined).map(({ model }) => model);
-  if (unpriced.length === 0) return figures;
-  return (
-    `${figures}Without a price: ${unpriced.join(", ")}. A request to such a model costs 0 until ` +
-    "models.M.price states one.\n"
-  );
+    as_of === undefined
+      ? `Nothing is known here of the models of ${title}: state their context_tokens.`
+      : `Prices, in USD per million tokens, are of ${as_of}: compare them with ${prices}`;
+  const unpriced = models.filter((model) => !row.models[model]?.price);
+  if (unpriced.length === 0) return `${figures}\n`;
+  const names = unpriced.join(", ");
+  return `${figures}\nWithout a price: ${names}. They cost 0 until models.M.price states one.\n`;
 }
 
-function nextText({ file, vendor, row }: Wanted): string {
+function nextText({ file, title, row }: Wanted): string {
   const config = file === DEFAULT_FILE ? "" : ` --config ${file}`;
-  const exports = [
-    [CLIENT_VARIABLE, "the key that your clients send; make one up and keep it secret"],
-  ];
-  if (row.variable !== undefined) exports.unshift([row.variable, `your key at ${titleOf(vendor)}`]);
+  const own = row.variable ? `  export ${row.variable}=...   # your key at ${title}\n` : "";
   return `Next, with this program's name in front (npm start --, or node chat-gateway.mjs):
 
-${exports.map(([name, meaning]) => `  export ${name}=...   # ${meaning}\n`).join("")}
+${own}  export ${CLIENT_VARIABLE}=...   # the key of your clients, a secret that you make up
+
   check${config}   # is the configuration valid?
   check --live${config}   # does the provider answer?
   serve${config}

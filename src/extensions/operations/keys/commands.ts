@@ -7,8 +7,10 @@ import {
   type Terminal,
 } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
+import type { Config } from "../../../core/config.ts";
+import { ValidationError } from "../../../core/schema/checker.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
-import { budgetIn, isDateToCome, isShownText, keysInConfig, SHOWN_TEXT } from "./terms.ts";
+import { checkedTerms, keysInConfig, listed, whyNoKey, type NewKey } from "./schema.ts";
 
 /** The name of a key that has none: where it stands. */
 const IN_CONFIG = "(in the configuration)";
@@ -26,37 +28,44 @@ const COLUMNS = [
   "revoked",
 ] as const;
 
-async function create(args: CommandArguments, terminal: Terminal): Promise<void> {
-  const { account = "", name = null, rpm, models, expires, budget } = args.values;
-  const tokens = args.values["tokens-per-minute"];
-  const { config } = await terminal.load(args, NO_SECRETS);
-  const names = models?.split(",").map((model) => model.trim()) ?? null;
-  const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
-  if (unknown !== undefined)
-    throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
-  const terms = {
+/** The terms that the options state. Throws a UsageError that names the option. */
+function termsOf({ values }: CommandArguments, config: Config): NewKey {
+  const { rpm, budget, models, "tokens-per-minute": tokens, account, name, expires } = values;
+  const [amount, period] = budget?.split("/") ?? [];
+  const json = {
     account,
     name,
-    rpm: rpm === undefined ? null : Number(rpm),
-    models: names,
-    budget: budget === undefined ? undefined : budgetIn(budget),
-    tokens_per_minute: tokens === undefined ? undefined : Number(tokens),
-    expires: expires === undefined ? null : new Date(expires).toISOString(),
+    rpm: rpm && Number(rpm),
+    budget: budget && { amount, period },
+    tokens_per_minute: tokens && Number(tokens),
+    models: models?.split(",").map((model) => model.trim()),
+    expires,
   };
-  const { key, stored } = await createKey(config.data_dir, terms, Date.now());
+  try {
+    return checkedTerms(json, config);
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    const { path, message } = error.issues[0]!;
+    throw new UsageError(`--${String(path[0]).replaceAll("_", "-")}: ${message}`);
+  }
+}
+
+async function create(args: CommandArguments, terminal: Terminal): Promise<void> {
+  const { config } = await terminal.load(args, NO_SECRETS);
+  const { key, stored } = await createKey(config.data_dir, termsOf(args, config), Date.now());
+  const { key_id: id, account } = stored;
   terminal.warn(
-    `${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`,
+    `${id} of account ${account}: the key is shown this once, only its SHA-256 is kept`,
   );
   await terminal.answer(args, { key, ...stored }, `${key}\n`);
 }
 
 async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { config } = await terminal.load(args, NO_SECRETS);
-  const created = readKeys(keyFile(config.data_dir)).map(({ sha256: _, ...key }) => key);
+  const created = readKeys(keyFile(config.data_dir)).map(listed);
   const configured = keysInConfig(config).map((key) => ({ ...key, name: IN_CONFIG }));
   const keys = [...configured, ...created];
   const rows = keys.map(({ budget, ...key }) => ({
-    tokens_per_minute: null,
     ...key,
     budget: budget ? `${budget.amount}/${budget.period}` : null,
   }));
@@ -67,14 +76,7 @@ async function revoke(args: CommandArguments, terminal: Terminal): Promise<void>
   const { config } = await terminal.load(args, NO_SECRETS);
   const { operand: id } = args;
   const revoked = await revokeKey(config.data_dir, id, Date.now());
-  if (!revoked) {
-    const isConfigured = keysInConfig(config).some(({ key_id }) => key_id === id);
-    throw new Error(
-      isConfigured
-        ? `${id} stands in the configuration: take it out there`
-        : `there is no key ${id}; 'keys list' shows them`,
-    );
-  }
+  if (!revoked) throw new Error(whyNoKey(config, id));
   const data = { key_id: revoked.key_id, revoked: revoked.revoked };
   await terminal.answer(args, data, `${id} of account ${revoked.account} is revoked\n`);
 }
@@ -88,30 +90,22 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       name: {
         value: "N",
         meaning: "a name that `keys list` shows",
-        test: isShownText,
-        expected: SHOWN_TEXT,
       },
       rpm: {
         value: "N",
         meaning: "requests per minute of the key, beside its account's limit",
         fallback: "no limit of its own",
-        test: (text) => /^\d{1,7}$/.test(text),
-        expected: "a number of requests per minute",
       },
       budget: {
         value: "AMOUNT/PERIOD",
         meaning:
           "what the key may spend in a day, a month or in total, beside its account's budget",
         fallback: "no budget of its own",
-        test: (text) => budgetIn(text) !== undefined,
-        expected: "an amount and a period such as 5.00/day, 100/month or 20/total",
       },
       "tokens-per-minute": {
         value: "N",
         meaning: "tokens per minute of the key, beside its account's limit",
         fallback: "no limit of its own",
-        test: (text) => /^\d{1,9}$/.test(text),
-        expected: "a number of tokens per minute",
       },
       models: {
         value: "a,b",
@@ -122,8 +116,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         value: "DATE",
         meaning: "when the key ends: a date such as 2027-01-31, or a time in ISO 8601",
         fallback: "never",
-        test: isDateToCome,
-        expected: "a date to come such as 2027-01-31, or a time in ISO 8601",
       },
       json: JSON_OPTION,
     },

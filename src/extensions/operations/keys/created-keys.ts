@@ -14,102 +14,18 @@ import {
 import { replaceFile, watchFile, withLock, type Found } from "../../scale/data-files/index.ts";
 import type { KeySource, KeySourceOptions } from "../../../core/extension/places.ts";
 import { sha256 } from "../../../core/hash.ts";
-import { nullable } from "../../../config/fields.ts";
-import {
-  array,
-  fail,
-  nonEmpty,
-  literal,
-  number,
-  object,
-  optional,
-  refine,
-  string,
-} from "../../../core/schema/checker.ts";
-
-const time = refine(nonEmpty, (text) =>
-  Number.isNaN(Date.parse(text)) ? fail("invalid_value", "expected a time in ISO 8601") : text,
-);
-
-/** When a budget is renewed: each day, each month, never. */
-const PERIODS = ["day", "month", "total"] as const;
-
-/** A budget, as the extension that has budgets reads it. */
-export interface KeyBudget {
-  /** An exact decimal number. */
-  amount: string;
-  /** When it is renewed. */
-  period: (typeof PERIODS)[number];
-}
-
-/** A key as keys.json has it. */
-export interface CreatedKey {
-  /** As keyIdOf() makes it of `sha256`. */
-  key_id: string;
-  /** The account that the key was issued for. */
-  account: string;
-  /** Null: it was not given one. */
-  name: string | null;
-  /** 64 lower-case hexadecimal digits. */
-  sha256: string;
-  /** Requests per minute of this key alone; null: only its account's limit. */
-  rpm: number | null;
-  /** The names that it may send as `model`; null: all. */
-  models: string[] | null;
-  /** The budget of this key alone. Absent: only its account's budget. */
-  budget?: KeyBudget | undefined;
-  /** Tokens per minute of this key alone. Absent: only its account's limit. */
-  tokens_per_minute?: number | undefined;
-  /** When `keys create` made it, in ISO 8601. */
-  created: string;
-  /** Null: never. */
-  expires: string | null;
-  /** Null: it was not. */
-  revoked: string | null;
-}
-
-/** The budget of a key, as it is written. */
-export const keyBudget = object(
-  {
-    amount: refine(string(), (text) =>
-      /^\d{1,9}(\.\d{1,12})?$/.test(text)
-        ? text
-        : fail("invalid_value", "expected a decimal number such as 5.00"),
-    ),
-    period: literal(...PERIODS),
-  },
-  { strict: true },
-);
-
-const createdKeys = array<CreatedKey>(
-  object({
-    key_id: nonEmpty,
-    account: nonEmpty,
-    name: nullable(string()),
-    sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
-    rpm: nullable(number({ min: 0, integer: true })),
-    models: nullable(array(nonEmpty)),
-    budget: optional(keyBudget),
-    tokens_per_minute: optional(number({ min: 0, integer: true })),
-    created: time,
-    expires: nullable(time),
-    revoked: nullable(time),
-  }),
-);
+import { createdKeys, type CreatedKey, type NewKey } from "./schema.ts";
 
 export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 
 /** Error codes of a file that is not there. */
 const ABSENT = ["ENOENT", "ENOTDIR"];
 
-interface LoadedKeys {
-  readonly keys: CreatedKey[];
-  /** Of the content of the file; null if there is no file. */
-  readonly digest: string | null;
-}
-
-/** Reads the file at once. Throws a ValidationError if it holds something else than keys. */
-function loadKeys(file: string): LoadedKeys {
+/**
+ * Reads the file at once. `digest` is that of its content, null if there is no file. Throws a
+ * ValidationError if it holds something else than keys.
+ */
+function loadKeys(file: string): { keys: CreatedKey[]; digest: string | null } {
   let content: FileContent;
   try {
     content = readRegularFile(file, MAX_KEYS_BYTES);
@@ -159,26 +75,16 @@ async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
   return indexed(keys);
 }
 
-/** Ids of a line of the log; of further ones only the number. */
+/** Ids of a line of the log. */
 const MAX_LOGGED = 20;
 
-/** The ids of the keys that have come, and of those that were revoked, by whatever program. */
-function changeOf(before: CreatedKeys, after: CreatedKeys): object {
-  const changed = [...after.byDigest].filter(
-    ([digest, { revoked }]) => before.byDigest.get(digest)?.revoked !== revoked,
-  );
-  const ids = (isRevoked: boolean) =>
-    changed
-      .filter(([, { revoked }]) => (revoked !== null) === isRevoked)
-      .map(([, { key_id }]) => key_id);
-  const [created, revoked] = [ids(false), ids(true)];
-  const counts = { created_count: created.length, revoked_count: revoked.length };
-  return {
-    created: created.slice(0, MAX_LOGGED),
-    revoked: revoked.slice(0, MAX_LOGGED),
-    ...counts,
-  };
-}
+/** The ids of keys that were made (or revoked, if `isRevoked`) between two readings. */
+const changedIds = (before: CreatedKeys, after: CreatedKeys, isRevoked: boolean): string[] =>
+  [...after.byDigest]
+    .filter(([, { revoked }]) => (revoked !== null) === isRevoked)
+    .filter(([digest, { revoked }]) => before.byDigest.get(digest)?.revoked !== revoked)
+    .slice(0, MAX_LOGGED)
+    .map(([, { key_id }]) => key_id);
 
 /** Why a file of keys could not be read again, by its path. Those that can be are not in it. */
 const faults = new Map<string, string>();
@@ -202,7 +108,9 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
       current = await keysFound(file, found);
       faults.delete(file);
       changed();
-      diagnose({ event: "keys_changed", level: "info", ...changeOf(before, current) });
+      const created = changedIds(before, current, false);
+      const revoked = changedIds(before, current, true);
+      diagnose({ event: "keys_changed", level: "info", created, revoked });
     } catch (error) {
       const { message } = error as Error;
       faults.set(file, message);
@@ -221,60 +129,51 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
   };
 }
 
-const writeKeys = (file: string, keys: readonly CreatedKey[]): Promise<void> =>
-  replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
-
-/** The terms of a key before it is made. */
-export type NewKey = Pick<
-  CreatedKey,
-  "account" | "name" | "rpm" | "models" | "budget" | "tokens_per_minute" | "expires"
->;
-
-/** Keeps other processes from writing keys.json. */
-const withKeys = <T>(dataDir: string, write: (file: string) => Promise<T>): Promise<T> =>
-  withLock({ dir: join(dataDir, "spend"), name: "keys" }, () => write(keyFile(dataDir)));
+/**
+ * Changes keys.json, while no other process does. `change` returns the keys to write, or undefined
+ * to leave the file as it is.
+ */
+function updateKeys(
+  dataDir: string,
+  change: (keys: CreatedKey[]) => CreatedKey[] | undefined,
+): Promise<void> {
+  const file = keyFile(dataDir);
+  return withLock({ dir: join(dataDir, "spend"), name: "keys" }, async () => {
+    const keys = change(readKeys(file));
+    if (keys) await replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
+  });
+}
 
 /**
  * Makes a key and stores what is known of it. The key itself is in the result and nowhere else.
  * `now`: milliseconds since 1970.
  */
-export function createKey(
+export async function createKey(
   dataDir: string,
-  terms: NewKey,
+  { account, name, rpm, models, expires, ...limits }: NewKey,
   now: number,
 ): Promise<{ readonly key: string; readonly stored: CreatedKey }> {
   const key = `sk-${randomBytes(24).toString("base64url")}`;
   const digest = sha256(key);
-  const stored: CreatedKey = {
-    key_id: keyIdOf(digest),
-    account: terms.account,
-    name: terms.name,
-    sha256: digest,
-    rpm: terms.rpm,
-    models: terms.models,
-    ...(terms.budget && { budget: terms.budget }),
-    ...(terms.tokens_per_minute !== undefined && { tokens_per_minute: terms.tokens_per_minute }),
-    created: new Date(now).toISOString(),
-    expires: terms.expires,
-    revoked: null,
-  };
-  return withKeys(dataDir, async (file) => {
-    await writeKeys(file, [...readKeys(file), stored]);
-    return { key, stored };
-  });
+  const created = new Date(now).toISOString();
+  const id = { key_id: keyIdOf(digest), account, name, sha256: digest };
+  const stored = { ...id, rpm, models, ...limits, created, expires, revoked: null };
+  await updateKeys(dataDir, (keys) => [...keys, stored]);
+  return { key, stored };
 }
 
 /** Revokes a key for good; undefined if there is none of this id. `now`: as above. */
-export const revokeKey = (
+export async function revokeKey(
   dataDir: string,
   keyId: string,
   now: number,
-): Promise<CreatedKey | undefined> =>
-  withKeys(dataDir, async (file) => {
-    const keys = readKeys(file);
-    const key = keys.find(({ key_id }) => key_id === keyId);
+): Promise<CreatedKey | undefined> {
+  let key: CreatedKey | undefined;
+  await updateKeys(dataDir, (keys) => {
+    key = keys.find(({ key_id }) => key_id === keyId);
     if (!key) return undefined;
     key.revoked ??= new Date(now).toISOString();
-    await writeKeys(file, keys);
-    return key;
+    return keys;
   });
+  return key;
+}

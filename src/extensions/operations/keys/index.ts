@@ -1,23 +1,22 @@
 // Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write
 // it.
 import { programSlots } from "../../../command-line/command.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configMoments, type Warning } from "../../../config/extension.ts";
+import type { Config } from "../../../core/config.ts";
 import { start, type Extension } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import { COMMANDS } from "./commands.ts";
 import { createdKeysIn, keysFault, watchKeys } from "./created-keys.ts";
-import { keylessAccounts } from "./warnings.ts";
 
+export { createdKeysIn, createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
 export {
-  createdKeysIn,
-  createKey,
-  keyBudget,
-  keyFile,
-  readKeys,
-  revokeKey,
+  checkedTerms,
+  keysInConfig,
+  listed,
+  whyNoKey,
   type CreatedKey,
-} from "./created-keys.ts";
-export { isDateToCome, isShownText, keysInConfig, SHOWN_TEXT, type ListedKey } from "./terms.ts";
+  type ListedKey,
+} from "./schema.ts";
 
 export const extension: Extension = {
   name: "keys",
@@ -29,8 +28,17 @@ export const extension: Extension = {
     gateway.on(moments.status, (faults) => ({
       keys: { fault: faults.find((fault) => fault) ?? null },
     }));
-    gateway.on(configMoments.warnings, (config) =>
-      keylessAccounts(config, createdKeysIn(config.data_dir), Date.now()),
-    );
+    gateway.on(configMoments.warnings, keylessAccounts);
   },
 };
+
+/** Accounts of the configuration that have no valid key: no request can be made for them. */
+function keylessAccounts({ accounts, keys, data_dir: dataDir }: Config): Warning[] {
+  const served = new Set(keys.map(({ account }) => account));
+  for (const { account, revoked, expires } of createdKeysIn(dataDir).byDigest.values())
+    if (revoked === null && (expires === null || Date.parse(expires) > Date.now()))
+      served.add(account);
+  return [...accounts.keys()]
+    .filter((account) => !served.has(account))
+    .map((account) => ({ path: ["accounts", account], message: "has no key that is valid" }));
+}

@@ -9,38 +9,36 @@ import type { Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 
-const FOLDER = "manual";
 const ENDING = ".md";
 const MARKDOWN = { "Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-cache" };
-
-const names = (): readonly string[] =>
-  embeddedNames(FOLDER)
-    .filter((file) => file.endsWith(ENDING))
-    .map((file) => file.slice(0, -ENDING.length));
-
-const textOf = (name: string): string => embeddedText(`${FOLDER}/${name}${ENDING}`);
 
 /**
  * Of a page the first line is the title, and the second paragraph one sentence about what the page
  * is for.
  */
-function topicOf(name: string): Topic {
-  const [title = "", summary = ""] = textOf(name).split("\n\n", 2);
+function topicOf(file: string): Topic {
+  const [title = "", summary = ""] = embeddedText(`manual/${file}`).split("\n\n", 2);
+  const name = file.slice(0, -ENDING.length);
   return { name, title: title.replace(/^# /, ""), summary: summary.replaceAll("\n", " ") };
 }
 
+const files = (): readonly string[] =>
+  embeddedNames("manual").filter((file) => file.endsWith(ENDING));
+
 export const manual: Manual = {
-  topics: () => names().map(topicOf),
-  page: (name) => (names().includes(name) ? textOf(name) : undefined),
+  topics: () => files().map(topicOf),
+  page(name) {
+    const file = files().find((each) => each === `${name}${ENDING}`);
+    return file && embeddedText(`manual/${file}`);
+  },
 };
 
 /** The table of contents. The console reads the lines of its list. */
-function contents(): string {
-  const lines = manual
-    .topics()
-    .map(({ name, title, summary }) => `- [${title}](${name}.md): ${summary}`);
-  return `# Manual\n\n${lines.join("\n")}\n`;
-}
+const contents = (): string =>
+  [
+    "# Manual\n\n",
+    ...manual.topics().map(({ name, title, summary }) => `- [${title}](${name}.md): ${summary}\n`),
+  ].join("");
 
 const adminRoutes: Routes = {
   "/manual": {

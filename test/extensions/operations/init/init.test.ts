@@ -110,7 +110,7 @@ describe("init", () => {
   it("without a vendor lists them on a terminal", async () => {
     const { code, stdout, stderr } = await runHere(["init"], { isTerminal: true });
     assert.deepEqual([code, stderr], [0, ""]);
-    for (const vendor of VENDOR_ROWS.keys()) assert.ok(stdout.includes(`\n  ${vendor} `), vendor);
+    for (const vendor of VENDOR_ROWS.keys()) assert.ok(stdout.includes(vendor), vendor);
   });
 
   for (const [what, args, words] of [

@@ -1,12 +1,9 @@
-// Elements: made of text and other elements only, so nothing that comes from outside becomes markup.
+// Elements: made of text and other elements only, so nothing from outside becomes markup.
 import { number } from "./words.js";
 
 export const $ = (id) => document.getElementById(id);
 
-/** Whether the screen is as narrow as a phone's: lists are shorter there. */
-export const isNarrow = () => matchMedia("(max-width: 44rem)").matches;
-
-const SVG = new Set(["svg", "path", "rect", "line"]);
+const SVG = new Set(["svg", "g", "rect", "title"]);
 
 const isThere = (value) => value !== null && value !== undefined && value !== false;
 
@@ -21,63 +18,41 @@ export function h(tag, ...content) {
     : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
-    else if (isThere(value)) element.setAttribute(name, value === true ? "" : value);
+    else if (isThere(value)) element.setAttribute(name, value);
   }
   element.append(...content.flat(Infinity).filter(isThere));
   return element;
 }
 
-/** Whether the user has marked text in an element: it must not be replaced meanwhile. */
-function hasSelection(element) {
-  const selection = document.getSelection();
-  return !selection.isCollapsed && element.contains(selection.anchorNode);
-}
-
-/** Unmarks text: what was marked belongs to something that is no longer shown. */
-export function clearSelection() {
-  const selection = document.getSelection();
-  // What is marked in a field is none of this.
-  if (!selection.isCollapsed) selection.removeAllRanges();
-}
-
 /**
- * Replaces what stands in an element. Whatever had the focus has it again, if it has the same
- * data-focus as before.
+ * Replaces what stands in an element, unless the user has marked text in it. A link or button that
+ * had the focus has it again, if the same one is there.
  */
 export function fill(element, ...children) {
-  if (hasSelection(element)) return;
+  const selection = document.getSelection();
+  if (!selection.isCollapsed && element.contains(selection.anchorNode)) return;
   const active = document.activeElement;
-  const focus = element.contains(active) ? active.dataset.focus : undefined;
+  const hadFocus = element.contains(active);
   element.replaceChildren(...children.flat(Infinity).filter(isThere));
-  if (focus === undefined) return;
-  const same = [...element.querySelectorAll("[data-focus]")];
-  same.find((other) => other.dataset.focus === focus)?.focus({ preventScroll: true });
+  if (!hadFocus) return;
+  const same = [...element.querySelectorAll("a, button")];
+  same.find((other) => other.outerHTML === active.outerHTML)?.focus({ preventScroll: true });
 }
 
 /** Shows a text if it is another than before: a status line is read out only then. */
 export function tell(element, text, tone) {
   if (element.textContent !== text) element.textContent = text;
-  if (tone !== undefined) element.dataset.tone = tone;
+  if (tone) element.dataset.tone = tone;
 }
 
 export const soft = (...children) => h("span", { class: "soft" }, children);
 
-export const link = (href, ...children) => h("a", { href, "data-focus": href }, ...children);
+export const id = (text) => h("span", { class: "id" }, text);
+
+export const link = (href, ...children) => h("a", { href }, ...children);
 
 export const button = (text, click, attributes = {}) =>
-  h("button", { type: "button", "data-focus": text, click, ...attributes }, text);
-
-export const options = (values) => values.map((value) => h("option", { value }, value));
-
-/** Copies a text. Resolves with whether the browser allows that. */
-export async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
+  h("button", { type: "button", click, ...attributes }, text);
 
 /** A state in a word and a colour: ok, warn, bad, idle. */
 export const tone = ({ tone: name, text }) => h("span", { class: "tone", "data-tone": name }, text);
@@ -85,68 +60,23 @@ export const tone = ({ tone: name, text }) => h("span", { class: "tone", "data-t
 /** A part of 1, as a bar. */
 export const meter = (value) => h("meter", { value, "aria-hidden": "true" });
 
-/** A table of more columns than these folds also on a screen that is not so narrow. */
-const MANY_COLUMNS = 7;
-
-/** A column of figures. */
-export const numeric = (name, of) => ({ name, kind: "n", of });
-
 /**
- * A table with a row for each item. Columns: `{ name, kind, of }`, of which the kind is "n" for
- * figures and "wide" for texts, and `of(item)` is the content of a cell. It folds into blocks on a
- * narrow screen.
+ * A table with a row for each item. A column is `[name, cell, kind]`: the cell is the name of a
+ * member or a function of the item, and the kind is "n" for figures and "wide" for texts. On a
+ * narrow screen rows are blocks.
  */
 export function table(columns, items, empty) {
   if (items.length === 0) return h("p", { class: "empty" }, empty);
-  // A column of buttons has no name.
-  const head = columns.map(({ name, kind }) =>
-    name === "" ? h("td") : h("th", { scope: "col", class: kind }, name),
-  );
+  const head = columns.map(([name, , kind]) => h("th", { scope: "col", class: kind }, name));
+  const cellOf = (item, [name, cell, kind]) => {
+    const value = typeof cell === "string" ? item[cell] : cell(item);
+    const text = typeof value === "number" ? number(value) : (value ?? "–");
+    return h("td", { class: kind, "data-name": name }, text);
+  };
   const row = (item) =>
-    columns.map(({ name, kind, of }) =>
-      h("td", { class: kind, "data-name": name || null }, of(item)),
-    );
-  return h(
-    "table",
-    { class: columns.length > MANY_COLUMNS ? "fold big" : "fold" },
-    h("thead", h("tr", head)),
     h(
-      "tbody",
-      items.map((item) => h("tr", row(item))),
-    ),
-  );
-}
-
-const whole = new Set(); // ids of the elements of which all items are wanted
-
-/** Shows what `draw` makes of the first items, and a button for the others. */
-export function fillFirst(id, items, draw) {
-  const few = isNarrow() ? 3 : 10;
-  const isWhole = whole.has(id) || items.length <= few;
-  const showAll = () => {
-    whole.add(id);
-    fillFirst(id, items, draw);
-  };
-  const more = () => h("p", { class: "more" }, button(`Show all ${number(items.length)}`, showAll));
-  fill($(id), draw(isWhole ? items : items.slice(0, few)), isWhole ? null : more());
-}
-
-/** Items of a page. */
-export const pageSize = () => (isNarrow() ? 10 : 25);
-
-/** The page that is shown of `count` items, with buttons for its neighbours; null if it is all. */
-export function pager(page, count, go) {
-  const pages = Math.ceil(count / pageSize());
-  if (pages < 2) return null;
-  const turn = (step) => {
-    clearSelection();
-    go(page + step);
-  };
-  return h(
-    "p",
-    { class: "pager" },
-    soft(`page ${number(page + 1)} of ${number(pages)}`),
-    button("Newer", () => turn(-1), { disabled: page === 0 }),
-    button("Older", () => turn(1), { disabled: page + 1 >= pages }),
-  );
+      "tr",
+      columns.map((column) => cellOf(item, column)),
+    );
+  return h("table", h("thead", h("tr", head)), h("tbody", items.map(row)));
 }

@@ -1,66 +1,35 @@
-// Requests of the books, as the history has those of the last day: made of usage records, receipts and
-// lines of the spend log.
-import { getJson, withQuery } from "./net.js";
+// Requests of the books, as the history has those of the last day: made of receipts, lines of the
+// spend log and usage records.
+import { getJson, withQuery } from "./views.js";
 
 /** The requests of the books with this id. */
 export async function findInBooks(id) {
-  const { records, receipts, spend } = await getJson(withQuery("/trace", { request_id: id }));
-  const byId = new Map(records.map((record) => [record.usage_id, { record }]));
-  for (const receipt of receipts)
-    byId.set(receipt.spend_id, { ...byId.get(receipt.spend_id), receipt });
-  for (const line of spend) byId.set(line.spend_id, { ...byId.get(line.spend_id), line });
-  return [...byId.values()].map((known) => fromBooks(id, known));
+  const { receipts, spend, records } = await getJson(withQuery("/trace", { request_id: id }));
+  const found = new Map();
+  for (const part of [...receipts, ...spend, ...records]) {
+    const usageId = part.usage_id ?? part.spend_id;
+    found.set(usageId, { ...found.get(usageId), ...part.usage, ...part });
+  }
+  return [...found.values()].map((known) => ({ ...known, ...asInMemory(known), id }));
 }
 
 /** How a request of the books ended, as those of memory have it. */
-function outcomeIn(status, httpStatus) {
-  if (httpStatus >= 400 && httpStatus < 499) return "4xx";
-  return { completed: "ok", cancelled: "cancelled" }[status] ?? "5xx";
+function outcomeOf({ status, http_status: httpStatus }) {
+  if (status === "completed") return "ok";
+  if (status === "cancelled") return "cancelled";
+  return httpStatus >= 400 && httpStatus < 500 ? "4xx" : "5xx";
 }
 
-/** What the account is told of it, as a line of the spend log has it. It outlives the line. */
-const lineOf = (receipt) =>
-  receipt && {
-    ...receipt,
-    time: receipt.ended_at,
-    model_served: receipt.model,
-    duration_ms: Date.parse(receipt.ended_at) - Date.parse(receipt.started_at),
-    attempts: receipt.attempts.map((attempt) => ({
-      ...attempt,
-      provider: "–",
-      outcome: attempt.outcome === "ok" ? "completed" : attempt.outcome,
-    })),
-  };
-
-/** When it began and ended. A request that was only opened runs, or was interrupted. */
-function timesIn(record, line) {
-  if (record) return { started: Date.parse(record.started_at), ended: Date.parse(record.ended_at) };
-  const time = Date.parse(line.time);
-  if (line.type === "open") return { started: time, ended: null };
-  return { started: time - line.duration_ms, ended: time };
-}
-
-/** An entry like those of memory, of what the books have of a request; null is what they have not. */
-function fromBooks(id, { record, line: found, receipt }) {
-  const line = found ?? lineOf(receipt) ?? {};
-  const known = { ...line, ...record };
-  const usage = { ...record, ...line.usage };
-  return {
-    ...known,
-    ...usage,
-    id,
-    ...timesIn(record, line),
-    outcome: outcomeIn(known.status, line.http_status),
-    status: line.http_status ?? known.status,
-    key: known.key_id ?? null,
-    asked_model: line.model_requested ?? null,
-    model: line.model_served ?? record?.model ?? null,
-    stream: line.stream ?? null,
-    code: line.error_code ?? null,
-    asked: null,
-    cached_tokens: usage.prompt_cache_hit_tokens,
-    cost: known.cost ?? null,
-    attempts: line.attempts ?? [],
-    prices: receipt?.prices,
-  };
-}
+/** What has other names than in an entry of memory. A request that was only opened runs. */
+const asInMemory = (known) => ({
+  started: Date.parse(known.started_at ?? known.time),
+  ended: known.ended_at === undefined ? null : Date.parse(known.ended_at),
+  duration_ms: Date.parse(known.ended_at) - Date.parse(known.started_at),
+  outcome: outcomeOf(known),
+  status: known.http_status ?? known.status,
+  key: known.key_id,
+  asked_model: known.model_requested,
+  code: known.error_code ?? null,
+  cached_tokens: known.prompt_cache_hit_tokens,
+  attempts: known.attempts ?? [],
+});

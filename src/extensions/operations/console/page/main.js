@@ -1,6 +1,12 @@
-// Starts the page: shows what the address says, and listens.
-import { listen } from "./live.js";
-import { follow } from "./parts.js";
+// Starts the page with the first event. Where the demo key holds, all that a first request needs is
+// there at once.
+import { $ } from "./dom.js";
+import { follow, live, start } from "./views.js";
 
-follow();
-if (!document.hidden) listen();
+start(() => {
+  const isDemo = live.status.demo_key;
+  if (isDemo) $("key").value ||= "sk-demo";
+  if (isDemo && location.hash === "") history.replaceState(null, "", "#try");
+  follow();
+  if (isDemo) $("send").focus();
+});

@@ -1,158 +1,179 @@
-// Now: is it healthy, and what happens. Figures of the last 15 minutes are asked for with each event;
-// those of longer ranges less often, because they change less.
-import { createChart } from "./chart.js";
-import { $, h } from "./dom.js";
-import { live, now, onEvent } from "./live.js";
-import { getJson } from "./net.js";
-import { addPart, isShown, replaceAddress } from "./parts.js";
-import { drawAccounts, drawAliases, drawModels, drawRefused } from "./tables.js";
-import { drawVerdict, refusedIn, requestsIn } from "./verdict.js";
-import { configurationText, hourText, known, percent, rate, secondText, span } from "./words.js";
+// Now: is it healthy, what happens, and who and what is concerned.
+import { $, fill, h, id, link, meter, soft, table, tell, tone } from "./dom.js";
+import { drawVerdict, refusedIn, refusedRequests, requestsIn, whyOf } from "./verdict.js";
+import { addView, getJson, live, now, storyOf, withQuery } from "./views.js";
+import {
+  ago,
+  configurationText,
+  known,
+  modelState,
+  money,
+  number,
+  percent,
+  rate,
+  span,
+  when,
+} from "./words.js";
 
-/** How often a range is asked for, in milliseconds. */
-const EVERY = { "15m": 2_000, "1h": 10_000, "6h": 30_000, "24h": 60_000 };
-
-let chosen = "15m";
-const loaded = {}; // by range: what was answered, and when it was asked for
-
-const minutely = (count) => (bin) => (60 * count(bin)) / bin.seconds;
-const perMinute = (name) => minutely((bin) => bin[name]);
-const seconds = (value) => known(value, () => span(1000 * value));
-const tokenRate = ({ stream_tokens: tokens, stream_ms: ms }) =>
+const perMinute = (count, { seconds }) => (seconds > 0 ? (60 * count) / seconds : 0);
+const inSeconds = (value) => known(value, () => span(1000 * value));
+const streamRate = ({ stream_tokens: tokens, stream_ms: ms }) =>
   ms > 0 ? (1000 * tokens) / ms : null;
 
-/** `figure`: that of the whole range, and what it is. */
+/** Each with its figure of a bin or of the whole range, and what makes it a text. */
 const CHARTS = [
-  {
-    title: "Requests a minute",
-    kind: "columns",
-    format: rate,
-    series: [
-      { name: "answered", color: "c-fine", of: perMinute("ok") },
-      { name: "client left", color: "c-other", of: perMinute("cancelled") },
-      { name: "refused", color: "c-limit", of: minutely(refusedIn) },
-      { name: "failed", color: "c-fail", of: perMinute("5xx") },
-    ],
-    figure: ({ total, seconds: all }) => [
-      rate(all > 0 ? (60 * requestsIn(total)) / all : 0),
-      "a minute",
-    ],
-  },
-  {
-    title: "Refused and failed a minute",
-    kind: "columns",
-    format: rate,
-    series: [
-      { name: "429", color: "c-limit", of: perMinute("429") },
-      { name: "401", color: "c-refuse", of: perMinute("401") },
-      { name: "402", color: "c3", of: perMinute("402") },
-      { name: "other 4xx", color: "c-other", of: perMinute("4xx") },
-      { name: "5xx", color: "c-fail", of: perMinute("5xx") },
-    ],
-    figure: ({ total }) => [
-      percent(refusedIn(total) + total["5xx"], requestsIn(total)),
-      "of all requests",
-    ],
-  },
-  {
-    title: "Faults of providers a minute",
-    kind: "columns",
-    format: rate,
-    series: [{ name: "failed attempts", color: "c5", of: perMinute("faults") }],
-    figure: ({ total }) => [rate(total.faults), "in this range"],
-  },
-  {
-    title: "Time to first token",
-    kind: "lines",
-    format: seconds,
-    series: [
-      { name: "median", color: "c0", of: (bin) => bin.first_token.p50 },
-      { name: "95th percentile", color: "c1", of: (bin) => bin.first_token.p95 },
-    ],
-    figure: ({ total }) => [seconds(total.first_token.p50), "median"],
-  },
-  {
-    title: "Tokens a second, of a stream",
-    kind: "lines",
-    format: rate,
-    series: [{ name: "tokens a second", color: "c2", of: tokenRate }],
-    figure: ({ total }) => [rate(tokenRate(total)), "after the first token"],
-  },
-  {
-    title: "Requests in flight",
-    kind: "lines",
-    format: rate,
-    series: [{ name: "in flight, at most", color: "c0", of: (bin) => bin.in_flight }],
-    figure: () => [rate(live.status.in_flight), "at this moment"],
-  },
+  ["Requests a minute", (row) => perMinute(requestsIn(row), row), rate],
+  ["Refused and failed a minute", (row) => perMinute(refusedIn(row) + row["5xx"], row), rate],
+  ["Faults of providers a minute", (row) => perMinute(row.faults, row), rate],
+  ["Median time to the first token", (row) => row.first_token.p50, inSeconds],
+  ["Tokens a second, of a stream", streamRate, rate],
+  ["Requests in flight, at most", (row) => row.in_flight, rate],
 ];
 
-/** Adds the chart to the page. Returns a function that draws a range in it. */
-function addChart(options) {
-  const chart = createChart(options);
-  const figure = h("p", { class: "figure" });
-  $("charts").append(
-    h("div", { class: "card chart" }, h("h2", options.title), figure, chart.element),
+/** A bar for each bin of time; one of which nothing is known is shaded. */
+function bars({ bins, from, step }, title, figure, format) {
+  const values = bins.map((bin) => (bin === null ? null : figure(bin)));
+  const top = Math.max(...values);
+  const bar = (value, at) => {
+    const height = top > 0 ? value / top : 0;
+    return h(
+      "g",
+      h("title", `${when(from + at * step)}: ${format(value)}`),
+      h("rect", { class: bins[at] === null ? "unknown" : "space", x: at, width: 1, height: 1 }),
+      h("rect", { x: at + 0.1, y: 1 - height, width: 0.8, height }),
+    );
+  };
+  const label = `${title}: ${format(top)} at most`;
+  const shape = { viewBox: `0 0 ${bins.length} 1`, preserveAspectRatio: "none" };
+  return h("svg", { ...shape, role: "img", "aria-label": label }, values.map(bar));
+}
+
+const chart = (range, [title, figure, format]) =>
+  h(
+    "div",
+    { class: "card chart" },
+    h("h2", title),
+    h("p", { class: "figure" }, format(figure({ ...range.total, seconds: range.seconds }))),
+    bars(range, title, figure, format),
+    h("p", { class: "ends" }, h("span", when(range.from)), h("span", when(range.to))),
   );
-  return (range) => {
-    const { bins, from, step } = range;
-    const [text, unit] = options.figure(range);
-    figure.replaceChildren(text, h("small", unit));
-    const to = from + bins.length * step;
-    const marks = [from, (from + to) / 2, to].map(hourText);
-    chart.update({ bins, series: options.series, textOf: binText(range), marks });
+
+const REFUSED = [
+  [
+    "Who",
+    ({ account, key }) => [
+      account ?? "nobody: no valid key",
+      key !== null && soft(link(withQuery("#keys", { find: key }), id(key))),
+    ],
+  ],
+  [
+    "Why",
+    (row) =>
+      tone({ tone: row.status >= 500 ? "bad" : "warn", text: `${row.status}: ${whyOf(row)}` }),
+    "wide",
+  ],
+  ["Requests", (row) => link(refusedRequests(row), number(row.count)), "n"],
+  ["Since", ({ since }) => when(since)],
+  ["Last", ({ last }) => ago(now() - last)],
+];
+
+function faultText({ fault, breaker }) {
+  if (!fault) return breaker.last_fault;
+  const { request_id: request, time, code, detail } = fault;
+  return [
+    link(storyOf(request), `${ago(now() - time)}: ${code} (${known(fault.status)})`),
+    detail && soft(`“${detail}”`),
+  ];
+}
+
+const tokensOf = ({ prompt_tokens: prompt, completion_tokens: completion }) => prompt + completion;
+const costOf = ({ cost }) => money(cost, live.currency);
+
+const MODELS = [
+  ["Model", ({ model }) => link(withQuery("#requests", { model }), model)],
+  ["Provider", "provider"],
+  ["State", (row) => tone(modelState(row))],
+  ["Requests", "requests", "n"],
+  ["Faults", ({ faults, attempts }) => percent(faults, attempts), "n"],
+  ["First token, p50", (row) => inSeconds(row.first_token.p50), "n"],
+  ["p95", (row) => inSeconds(row.first_token.p95), "n"],
+  ["Tokens a second", streamRate, "n"],
+  ["Tokens", tokensOf, "n"],
+  ["Cost", costOf, "n"],
+  ["Last fault", faultText, "wide"],
+];
+
+/** The figures of a model that nobody has asked for. */
+const UNUSED = {
+  requests: 0,
+  attempts: 0,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  cost: 0,
+  first_token: {},
+};
+
+/** Failing models first, then the busiest. */
+function modelRows({ models, faults }) {
+  const rows = live.status.models.map((row) => ({
+    ...UNUSED,
+    ...models.find(({ model }) => model === row.model),
+    ...row,
+    fault: faults.findLast(({ model }) => model === row.model),
+  }));
+  const weight = ({ breaker, attempts }) => (breaker.state === "closed" ? 0 : 1e12) + attempts;
+  return rows.sort((a, b) => weight(b) - weight(a));
+}
+
+function accountTable({ accounts }) {
+  const rows = accounts.toSorted((a, b) => requestsIn(b) - requestsIn(a));
+  const most = Math.max(...rows.map(requestsIn));
+  const nameOf = ({ account, other }) => {
+    if (other) return "all others";
+    const query = account === null ? { status: "401" } : { account };
+    return link(withQuery("#requests", query), account ?? "nobody (no valid key)");
   };
+  const columns = [
+    ["Account", (row) => [nameOf(row), meter(requestsIn(row) / most)]],
+    ["Requests", requestsIn, "n"],
+    ["Refused", (row) => percent(refusedIn(row), requestsIn(row)), "n"],
+    ["Failed", "5xx", "n"],
+    ["Tokens", tokensOf, "n"],
+    ["Cost", costOf, "n"],
+  ];
+  return table(columns, rows, "No account has asked for anything.");
 }
 
-/** The times of a bin in words. */
-const binText =
-  ({ bins, from, step }) =>
-  (at) => {
-    const start = from + at * step;
-    const times = `${secondText(start)} to ${secondText(start + step)}`;
-    const bin = bins[at];
-    if (bin === null) return `${times}: nothing is known`;
-    return 1000 * bin.seconds < step ? `${times}, incomplete: ${bin.seconds} s of it` : times;
+/** One alias: its models in the order in which they are asked, and why. */
+function aliasElement({ alias, enabled, candidates }) {
+  const item = ({ model, rank, why }) => {
+    const row = live.status.models.find((each) => each.model === model);
+    const isPassed = rank !== null && row.breaker.state === "open" && row.breaker.retry_ms > 0;
+    const passed = () => tone({ tone: "bad", text: `passed over, ${modelState(row).text}` });
+    return h("li", h("b", known(rank)), h("span", model, " ", isPassed ? passed() : soft(why)));
   };
-
-const drawCharts = CHARTS.map(addChart);
-
-/** Asks for a range if what is known of it is old. */
-async function load(name) {
-  const { at = 0, range } = loaded[name] ?? {};
-  if (Date.now() - at < EVERY[name]) return;
-  loaded[name] = { at: Date.now(), range };
-  // What cannot be read now is asked for again later: the head of the page says what is wrong.
-  const next = await getJson(`/history?range=${name}`).catch(() => range);
-  loaded[name].range = next;
+  return [
+    h("h3", alias, !enabled && " (disabled)"),
+    h("ol", { class: "order" }, candidates.map(item)),
+  ];
 }
 
-async function refresh() {
-  if (!isShown("now") || !live.status) return;
-  await Promise.all(["15m", chosen].map(load));
-  const recent = loaded["15m"].range;
-  if (recent) drawVerdict(recent);
-  const { range } = loaded[chosen];
-  if (range) drawRange(range);
-}
-
-function drawRange(range) {
-  for (const draw of drawCharts) draw(range);
-  drawRefused(range);
-  drawModels(range);
-  drawAccounts(range);
-  drawAliases();
-  $("configuration").textContent = configurationText(live.status, now());
-  const isYoung = range.since > range.from;
-  $("range-note").textContent = isYoung ? `The gateway runs since ${hourText(range.since)}.` : "";
-}
-
-$("ranges").addEventListener("change", ({ target }) =>
-  replaceAddress(`#now?range=${target.value}`),
-);
-addPart("now", (_, { range = "15m" }) => {
-  chosen = Object.hasOwn(EVERY, range) ? range : "15m";
-  $("ranges").querySelector(`[value="${chosen}"]`).checked = true;
-  refresh();
+addView("now", {
+  defaults: () => ({ range: "15m" }),
+  async load({ query }) {
+    const ranges = ["15m", query.range];
+    return await Promise.all(ranges.map((range) => getJson(withQuery("/history", { range }))));
+  },
+  draw([recent, range]) {
+    drawVerdict(recent);
+    const charts = CHARTS.map((each) => chart(range, each));
+    fill($("charts"), charts);
+    fill($("refused"), table(REFUSED, range.refusals, "Nobody was refused, and nothing failed."));
+    fill($("models"), table(MODELS, modelRows(range), "There are no models."));
+    fill($("accounts"), accountTable(range));
+    fill($("aliases"), live.status.aliases.map(aliasElement));
+    const since = `It runs since ${when(range.since)}.`;
+    tell($("configuration"), `${configurationText(live.status, now())} ${since}`);
+    return 0;
+  },
 });
-onEvent(refresh);

@@ -1,0 +1,137 @@
+// A key: what it may do, and how it is kept, listed and refused.
+import { configuredKeys } from "../../../core/accounts/keyring.ts";
+import type { Config } from "../../../core/config.ts";
+import { integer, nullable, strict } from "../../../config/fields.ts";
+import {
+  array,
+  fail,
+  literal,
+  nonEmpty,
+  object,
+  optional,
+  refine,
+  string,
+  withDefault,
+  type Infer,
+} from "../../../core/schema/checker.ts";
+
+const time = refine(nonEmpty, (text) =>
+  Number.isNaN(Date.parse(text)) ? fail("invalid_value", "expected a time in ISO 8601") : text,
+);
+
+/** A day of the calendar, or a time in ISO 8601, that is still to come. */
+const timeToCome = refine(nonEmpty, (text) => {
+  const day = text.slice(0, 10);
+  const isDay =
+    /^\d{4}-\d\d-\d\d$/.test(day) && new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day);
+  if (!isDay || !(Date.parse(text) > Date.now()))
+    fail("invalid_value", "expected a date to come such as 2027-01-31, or a time in ISO 8601");
+  return new Date(text).toISOString();
+});
+
+/** A text that can be shown on any terminal. */
+const shownText = string({
+  pattern: /^\P{Cc}{1,200}$/u,
+  expected: "1 to 200 characters, none of them a control character",
+});
+
+/** As the extension that has budgets reads it. */
+const budget = strict({
+  /** An exact decimal number. */
+  amount: string({
+    pattern: /^\d{1,9}(\.\d{1,12})?$/,
+    expected: "a decimal number such as 5.00",
+  }),
+  /** When it is renewed: each day, each month, never. */
+  period: literal("day", "month", "total"),
+});
+
+const newKey = strict({
+  /** The account that the key is issued for. */
+  account: shownText,
+  /** Null: it is not given one. */
+  name: withDefault(nullable(shownText), null),
+  /** Requests per minute of this key alone; null: only its account's limit. */
+  rpm: withDefault(nullable(integer(0, 9_999_999)), null),
+  /** The names that it may send as `model`; null: all. */
+  models: withDefault(nullable(array(nonEmpty, { min: 1, max: 1_000 })), null),
+  /** The budget of this key alone. Absent: only its account's budget. */
+  budget: optional(budget),
+  /** Tokens per minute of this key alone. Absent: only its account's limit. */
+  tokens_per_minute: optional(integer(0, 999_999_999)),
+  /** Null: never. */
+  expires: withDefault(nullable(timeToCome), null),
+});
+
+/** The terms of a key before it is made. */
+export type NewKey = Infer<typeof newKey>;
+
+/** The terms that a request or a command states. Throws a ValidationError. */
+export function checkedTerms(json: unknown, { models, aliases }: Config): NewKey {
+  const terms = newKey(json);
+  for (const [at, name] of (terms.models ?? []).entries())
+    if (!models.has(name) && !aliases.has(name))
+      fail("invalid_value", `there is no model or alias named '${name}'`, ["models", at]);
+  return terms;
+}
+
+/** The keys of keys.json. Other programs may have written them, with terms of other bounds. */
+export const createdKeys = array(
+  object({
+    /** As keyIdOf() makes it of `sha256`. */
+    key_id: nonEmpty,
+    account: nonEmpty,
+    name: nullable(string()),
+    /** 64 lower-case hexadecimal digits. */
+    sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
+    rpm: nullable(integer(0, Number.MAX_SAFE_INTEGER)),
+    models: nullable(array(nonEmpty)),
+    budget: optional(budget),
+    tokens_per_minute: optional(integer(0, Number.MAX_SAFE_INTEGER)),
+    /** When it was made, in ISO 8601. */
+    created: time,
+    /** Null: never. */
+    expires: nullable(time),
+    /** Null: it was not. */
+    revoked: nullable(time),
+  }),
+);
+
+/** A key as keys.json has it. */
+export type CreatedKey = Infer<typeof createdKeys>[number];
+
+/** A key as it is listed: everything of it but the digest. */
+export type ListedKey = Omit<CreatedKey, "sha256" | "created"> & {
+  /** Null: it stands in the configuration. */
+  readonly created: string | null;
+};
+
+/** A key of keys.json as it is listed. */
+export const listed = ({ sha256: _, ...key }: CreatedKey): ListedKey => key;
+
+/** The keys of a configuration, as those of keys.json are listed. */
+export const keysInConfig = (config: Config): ListedKey[] =>
+  [...configuredKeys(config).values()].map((row) => {
+    const { key_id, account, rpm, models, expires, revoked } = row;
+    // What extensions add to the row of a key.
+    const { budget: ownBudget, tokens_per_minute } = row as Partial<CreatedKey>;
+    const added = { budget: ownBudget, tokens_per_minute: tokens_per_minute ?? undefined };
+    const list = models && [...models];
+    return {
+      key_id,
+      account,
+      name: null,
+      rpm,
+      models: list,
+      ...added,
+      created: null,
+      expires,
+      revoked,
+    };
+  });
+
+/** Why keys.json has no key of this id, in a sentence without its full stop. */
+export const whyNoKey = (config: Config, keyId: string): string =>
+  keysInConfig(config).some(({ key_id }) => key_id === keyId)
+    ? `${keyId} stands in the configuration: take it out there`
+    : `there is no key ${keyId}`;

@@ -1,0 +1,263 @@
+// What requests cost, on the admin listener: sums, single records, the csv file, and what is known of
+// a request id. The books are those of made-up spend, whose records the answers are compared with.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdirSync, rmSync } from "node:fs";
+import http from "node:http";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { statement } from "../../../../src/extensions/money/billing/statement.ts";
+import { createDays } from "../../../../src/extensions/money/days/days.ts";
+import { createFileStore } from "../../../../src/extensions/money/file-store/file-store.ts";
+import { copySettled, openBooks } from "../../../../src/extensions/money/usage/index.ts";
+import { adminOf, ask, assertRefused } from "../../../support/admin.ts";
+import {
+  handMade,
+  openLine,
+  priced,
+  settleLine,
+  spendLines,
+  sum,
+  textOf,
+  usageRecords,
+  type Line,
+} from "../../../support/books.ts";
+import { checkConfig, installed } from "../../../support/config.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor, startGateway } from "../../../support/gateway.ts";
+import { silent, status } from "../../../support/provider.ts";
+import { writeSpend } from "../../../support/spend.ts";
+import { until, within } from "../../../support/wait.ts";
+
+/** A gateway whose books hold this spend already. */
+async function withSpend(t: TestContext, write: (dir: string) => void, over: object = {}) {
+  const dir = folder();
+  const config = configFor("http://127.0.0.1:1", ["m"], { data_dir: dir, ...over });
+  mkdirSync(join(dir, "spend"));
+  write(dir);
+  const options = { clock: systemClock, diagnose: () => undefined, installed };
+  await copySettled(openBooks(checkConfig(config, {}), options));
+  const gw = await startGateway(t, config);
+  return { dir, gw, get: (path: string) => ask(adminOf(gw), path) };
+}
+
+const groupOf = (record: Line, names: readonly string[]): string =>
+  JSON.stringify(names.map((name) => record[name]));
+
+/** The records that agree in these members, by their values of these. */
+function groupBy(records: readonly Line[], names: readonly string[]): Map<string, Line[]> {
+  const groups = new Map<string, Line[]>();
+  for (const record of records) {
+    const group = groupOf(record, names);
+    const members = groups.get(group) ?? [];
+    members.push(record);
+    groups.set(group, members);
+  }
+  return groups;
+}
+
+const SUMMED = [
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "completion_tokens",
+  "reasoning_tokens",
+];
+
+/** A row of sums is that of these records. */
+function assertSums(row: Line, records: readonly Line[]): void {
+  const total = (name: string) => records.reduce((all, record) => all + record[name], 0);
+  assert.deepEqual(
+    [row["requests"], row["cost"], ...SUMMED.map((name) => row[name])],
+    [records.length, sum(records.map(({ cost }) => cost)), ...SUMMED.map(total)],
+  );
+}
+
+describe("what it cost", () => {
+  const FEBRUARY = { from: Date.parse("2026-02-01"), to: Date.parse("2026-02-27") };
+  const THREE_MONTHS = { from: Date.parse("2026-01-20"), to: Date.parse("2026-03-10") };
+  const spendOf = (t: TestContext) =>
+    withSpend(t, (dir) => writeSpend(dir, { requests: 2_000, seed: 7, ...THREE_MONTHS }));
+
+  it("sums of a month and of a span of days are those of the records, to the last digit, the dearest first", async (t) => {
+    const { dir, get } = await spendOf(t);
+    // With the names that sums are told apart by.
+    const records: Line[] = usageRecords(dir).map((record) => ({
+      ...record,
+      day: record["ended_at"].slice(0, 10),
+      provider: record["provider"] ?? "",
+      key: record["key_id"],
+    }));
+    const [{ account }, { model }, { day }, { key }] = records.filter(({ day: each }) =>
+      each.startsWith("2026-02"),
+    ) as [Line, Line, Line, Line];
+    const [from, to] = ["2026-01-30", "2026-02-02"];
+    const isAsked = (query: Line, { day: each }: Line) =>
+      query["month"] ? each.startsWith(query["month"]) : each >= from && each <= to;
+    const filters: Line[] = [{}, { account }, { model }, { day }, { key }, { account, model, day }];
+    const groupings = ["model", "account", "day", "provider", "key", "day,account,model"];
+    const queries = [{ month: "2026-02" }, { from, to }].flatMap((days) =>
+      filters.flatMap((filter) => groupings.map((by) => ({ days, filter, by }))),
+    );
+    for (const { days, filter, by } of queries) {
+      const fit = records
+        .filter((record) => isAsked(days, record))
+        .filter((record) => Object.keys(filter).every((name) => record[name] === filter[name]));
+      const names = [...by.replaceAll("key", "key_id").split(","), "currency"];
+      const groups = groupBy(fit, names);
+      const query = new URLSearchParams({ ...days, ...filter, by });
+      const { rows, count } = (await get(`/costs?${query}`)).body;
+      assert.deepEqual([count, rows.length], [groups.size, Math.min(500, count)]);
+      for (const row of rows) assertSums(row, groups.get(groupOf(row, names))!);
+      const amounts = rows.map(({ cost }: Line) => Number(cost));
+      const descending = amounts.toSorted((one: number, other: number) => other - one);
+      assert.deepEqual(amounts, descending);
+      const next = (await get(`/costs?${query}&skip=1`)).body;
+      assert.deepEqual(next.rows[0], rows[1]);
+    }
+    const store = createFileStore(join(dir, "usage"), createDays(join(dir, "days.jsonl")));
+    const owed = await statement(store, { account, month: "2026-02", currency: "USD" });
+    for (const by of ["account", "currency"]) {
+      const query = new URLSearchParams({ month: "2026-02", by, account });
+      assert.equal((await get(`/costs?${query}`)).body.rows[0].cost, owed.total.cost);
+    }
+    assert.deepEqual((await get("/costs?month=2025-02&by=model")).body, { rows: [], count: 0 });
+  });
+
+  it("single requests come in pages, and as a file, which are the records", async (t) => {
+    const { dir, get } = await spendOf(t);
+    const month = usageRecords(dir)
+      .filter((record) => record["day"].startsWith("2026-02"))
+      .map(({ details: _, log: __, ...record }) => record);
+    const { account, model, day } = month[5]!;
+    for (const filter of [{}, { model, account, day }] as Line[]) {
+      const query = new URLSearchParams({ month: "2026-02", ...filter });
+      const fit = month.filter((record) =>
+        Object.entries(filter).every(([name, value]) => record[name] === value),
+      );
+      const pages: Line[] = [];
+      for (let skip = 0; skip <= fit.length; skip += 100) {
+        const { records } = (await get(`/usage?${query}&skip=${skip}`)).body;
+        assert.ok(records.length <= 100);
+        pages.push(...records);
+      }
+      assert.deepEqual(pages, fit);
+      const csv = await get(`/usage.csv?${query}`);
+      assert.equal(csv.text.split("\r\n").length, fit.length + 2);
+      assert.ok(fit.every(({ usage_id }) => csv.text.includes(usage_id)));
+      const name = `attachment; filename="usage-${filter["day"] ?? "2026-02"}.csv"`;
+      assert.equal(csv.headers["content-disposition"], name);
+    }
+    const span = await get("/usage.csv?from=2026-01-30&to=2026-02-02");
+    assert.match(span.headers["content-disposition"]!, /usage-2026-01-30-to-2026-02-02\.csv/);
+  });
+
+  it("a request id tells its whole story, while it runs and when it has just ended, and no other's", async (t) => {
+    const fine = status(200, { choices: [{ message: { content: "hi" }, finish_reason: "stop" }] });
+    const {
+      gw,
+      ask: send,
+      ...lab
+    } = await priced(
+      t,
+      { bad: status(500), fine, mute: silent },
+      { usage: { sync_ms: 86_400_000 }, aliases: { "auto/x": { models: ["bad", "fine"] } } },
+    );
+    const trace = async (id: string) =>
+      (await ask(adminOf(gw), `/trace?request_id=${encodeURIComponent(id)}`)).body;
+    const id = 'the "first" one: {"gateway_request_id":"x"}';
+    await send({ model: "auto/x" }, { "x-request-id": id });
+    const { records, spend } = await trace(id);
+    assert.equal(records.length, 1);
+    assert.deepEqual(spend, [spendLines(lab.dir).find((line) => line["type"] === "settle")]);
+    send({ model: "mute" }, { "x-request-id": "on its way" }).catch(() => undefined);
+    await lab.provider.nth(2);
+    assert.equal((await trace("on its way")).spend[0].type, "open");
+    await send({ model: "fine" }, { "x-request-id": id });
+    assert.equal((await trace(id)).spend.length, 2);
+    const nothing = { gateway_request_id: "x", records: [], receipts: [], spend: [] };
+    assert.deepEqual(await trace("x"), nothing, "it stands inside another's id only");
+  });
+
+  it("what is asked for wrongly is told, with the name of what is wrong", async (t) => {
+    const { get } = await withSpend(t, () => undefined);
+    const cases: [path: string, param: string | null, message: RegExp][] = [
+      ["/costs?by=day", "month", /is required/],
+      ["/costs?month=2026-13&by=model", "month", /expected a month such as 2026-11/],
+      ["/costs?month=2026-1&by=model", "month", /a month/],
+      ["/costs?month=2026-01&by=colour", "by", /a list of day, account, key, model and provider/],
+      ["/costs?month=2026-01&by=", "by", /a list/],
+      ["/costs?from=2026-01-01", "to", /is required with from/],
+      ["/costs?from=2026-01-02&to=2026-01-01", "to", /is before from/],
+      ["/costs?from=2020-01-01&to=2026-01-01", "to", /at most 800 days/],
+      ["/costs?from=2026-01-01&to=2026-01-02&month=2026-01", "month", /not both/],
+      ["/costs?month=2026-01&by=day&day=2026-02-30", "day", /a day such as/],
+      ["/costs?month=2026-01&by=day&skip=-1", "skip", /a number/],
+      ["/usage?month=2026-01&what=1", "what", /not a known field/],
+      ["/usage", "month", /is required/],
+      ["/usage.csv", "month", /is required/],
+      ["/trace", "request_id", /is required/],
+      ["/trace?request_id=", "request_id", /not empty/],
+      ["/costs?month=2026-01&account=%00", "account", /a name/],
+      ["/costs?month=0000-01", "month", /a month/],
+    ];
+    for (const [path, param, message] of cases) {
+      const { status, body } = await get(path);
+      assert.equal(status, 400, path);
+      assert.equal(body.error.param, param, path);
+      assert.match(body.error.message, message, path);
+    }
+  });
+
+  it("many requests with one id: as many as there is room for, each as it ended", async (t) => {
+    const same = { gateway_request_id: "same" };
+    const lines = Array.from({ length: 620 }, (_, n) => [openLine(n, same), settleLine(n, same)]);
+    const { get } = await withSpend(t, (dir) =>
+      handMade(dir, "2026-01-31.0001.jsonl", textOf(lines.flat()), "let go"),
+    );
+    const { records, spend } = (await get("/trace?request_id=same")).body;
+    assert.deepEqual([records.length, spend.length], [620, 500]);
+    assert.ok(spend.every(({ type }: Line) => type === "settle"));
+  });
+
+  it("books that cannot be read are no fault of who asks, and are told to the operator", async (t) => {
+    const { dir, gw, get } = await withSpend(
+      t,
+      (books) => writeSpend(books, { requests: 100, ...FEBRUARY }),
+      { usage: { sync_ms: 86_400_000 } },
+    );
+    await until(
+      async () => (await get("/status")).body.usage.lag_seconds !== null,
+      "the first sync to be over",
+    );
+    assert.equal((await get("/costs?month=2026-02&by=day")).body.rows.length, 26);
+    rmSync(join(dir, "usage", "2026-02-03.jsonl"));
+    for (const path of ["/costs?month=2026-02", "/usage?month=2026-02"]) {
+      const answer = await get(path);
+      assertRefused(answer, 500, "internal_error");
+      assert.doesNotMatch(answer.text, /jsonl/);
+    }
+    assert.match(
+      JSON.stringify(gw.diagnostics.filter(({ event }) => event === "internal_error")),
+      /2026-02-03\.jsonl/,
+    );
+  });
+
+  it("whoever leaves while a file is being sent is no fault of ours", async (t) => {
+    const { gw, get } = await withSpend(t, (dir) =>
+      writeSpend(dir, { requests: 60_000, ...FEBRUARY }),
+    );
+    const req = http.get(`${adminOf(gw)}/usage.csv?month=2026-02`, { agent: false });
+    const [res] = await within(once(req, "response"), "the file to begin");
+    await within(once(res, "data"), "its first bytes");
+    res.pause();
+    req.destroy();
+    assert.equal((await get("/status")).status, 200);
+    await within(gw.gateway.close(0), "the gateway to close");
+    assert.deepEqual(
+      gw.diagnostics.filter(({ level }) => level === "error"),
+      [],
+    );
+  });
+});
