@@ -41,6 +41,17 @@ export function checkMembers<S extends string | number>(
   if (issues.length > 0) throw new ValidationError(issues);
 }
 
+/** An object used as a dictionary. Returns a Map, in which no name (`__proto__`) is special. */
+export const record = <T>(check: Check<T>): Check<Map<string, T>> =>
+  typed("object", { additionalProperties: check.schema }, (value, all) => {
+    const checked = new Map<string, T>();
+    checkMembers(Object.keys(value), all, (name) => {
+      if (name === "") fail("invalid_value", "a name must not be empty");
+      checked.set(name, check(value[name], all));
+    });
+    return checked;
+  });
+
 interface ArrayRules {
   /** The fewest elements. Absent: 0. */
   readonly min?: number;

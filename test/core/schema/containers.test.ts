@@ -10,13 +10,13 @@ import {
   number,
   object,
   optional,
+  record,
   refine,
   string,
   variant,
   withDefault,
   type Check,
 } from "../../../src/core/schema/checker.ts";
-import { record } from "../../../src/config/dictionaries.ts";
 import { issuesOf, refused } from "../../support/checks.ts";
 
 describe("array", () => {

@@ -11,7 +11,6 @@ import {
 import { table } from "../../../command-line/table.ts";
 import { url } from "../../../config/fields.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
-import { didYouMean } from "../../../config/nearest.ts";
 import { vendorFacts } from "../../../config/vendors.ts";
 import { ACCOUNT, CLIENT_VARIABLE, firstConfig } from "./first-config.ts";
 import { VENDOR_ROWS, type VendorRow } from "./vendors.ts";
@@ -64,10 +63,8 @@ function wantedBy({ values }: CommandArguments): Wanted {
   const list = `vendors: ${vendors.join(", ")}`;
   if (vendor === undefined) throw new UsageError(`init needs --vendor; ${list}`);
   const row = VENDOR_ROWS.get(vendor);
-  if (!row) {
-    const advice = didYouMean(vendor, vendors) ?? list;
-    throw new UsageError(`--vendor: there is no vendor ${JSON.stringify(vendor)}; ${advice}`);
-  }
+  if (!row)
+    throw new UsageError(`--vendor: there is no vendor ${JSON.stringify(vendor)}; ${list}`);
   const models = listed === undefined ? Object.keys(row.models) : namesIn(listed);
   if (models.length === 0)
     throw new UsageError(
