@@ -23,7 +23,7 @@ export const extension: Extension = {
   install(gateway) {
     gateway.on(descriptions, describe);
     gateway.fill(slots.clientApi("responses"), createApi);
-    gateway.around(() => withNotesOfReading, { outside: ["budgets", "sticky", "recovery"] });
+    gateway.around(() => withNotesOfReading);
     gateway.on(moments.guards, (config) =>
       apiEnabled(config, "responses") ? refuseWebSockets(PATH) : undefined,
     );

@@ -63,8 +63,7 @@ function wantedBy({ values }: CommandArguments): Wanted {
   const list = `vendors: ${vendors.join(", ")}`;
   if (vendor === undefined) throw new UsageError(`init needs --vendor; ${list}`);
   const row = VENDOR_ROWS.get(vendor);
-  if (!row)
-    throw new UsageError(`--vendor: there is no vendor ${JSON.stringify(vendor)}; ${list}`);
+  if (!row) throw new UsageError(`--vendor: there is no vendor ${JSON.stringify(vendor)}; ${list}`);
   const models = listed === undefined ? Object.keys(row.models) : namesIn(listed);
   if (models.length === 0)
     throw new UsageError(
