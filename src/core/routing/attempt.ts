@@ -12,7 +12,7 @@ import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect } from "../providers/dialect.ts";
 import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
-import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
+import { ownTurn } from "../turns.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
 import {
@@ -218,9 +218,10 @@ async function readWhole(
   const bytes = Buffer.concat(pieces);
   if (bytes.length > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
   const text = bytes.toString();
-  const steps = replyJson(text, { jsonExcess, retain });
-  const json = isLarge(text) ? await inTurns(steps, cancel) : atOnce(steps);
-  if (cancel.aborted) throw cancel.reason;
+  if (isLarge(text)) await ownTurn(cancel);
+  const json = replyJson(text, { jsonExcess, retain });
+  if (cancel.aborted) throw cancel.reason; // there is no room for these values
+  if (isLarge(text)) await ownTurn(cancel);
   const parts = guarded(reportBug, () => wholeReply(dialect, json, model, chat.native));
   for (const part of boundedParts(parts)) meter.observe(part);
   await deliver(parts);
@@ -264,9 +265,9 @@ async function readStream(
 const isStopped = ({ aborted, reason }: Cancel): boolean =>
   aborted && !(reason instanceof ProviderError) && !(reason instanceof ClientGone);
 
-function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
+function replyJson(text: string, bounds: JsonBounds): unknown {
   try {
-    return yield* parseText(text, MAX_REPLY_VALUES, bounds);
+    return parseText(text, MAX_REPLY_VALUES, bounds);
   } catch (error) {
     if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
     throw upstreamError("the reply is not JSON", error);

@@ -1,7 +1,6 @@
 // JSON texts from outside. A parse cannot be interrupted, and the work on what it yields takes
 // three times as long. So the work on a large text is cut into steps (turns.ts), and an extension
 // may refuse what the text holds before it is parsed.
-import type { Steps } from "../turns.ts";
 import { countValues } from "./containers.ts";
 
 /**
@@ -42,20 +41,18 @@ export const excessIn = (
 ): string | undefined => (isLarge(text) ? excess?.(text, maxValues) : undefined);
 
 /**
- * Parses a JSON text, in steps if it is large. Throws a RangeError whose message is what
- * `jsonExcess` says, or the SyntaxError of JSON.parse.
+ * Parses a JSON text. Throws a RangeError whose message is what `jsonExcess` says, or the
+ * SyntaxError of JSON.parse.
  */
-export function* parseText(
+export function parseText(
   text: string,
   maxValues: number,
   { jsonExcess, retain }: JsonBounds,
-): Steps<unknown> {
+): unknown {
   const found = excessIn(text, maxValues, jsonExcess);
   if (found !== undefined) throw new RangeError(found);
-  yield;
   const json: unknown = JSON.parse(text);
-  // In the same step: values that wait for their turn, uncounted, would have no bound.
+  // At once: values that wait for their turn, uncounted, would have no bound.
   if (isLarge(text)) retain(VALUE_BYTES * Math.min(maxValues, countValues(json, maxValues)));
-  yield;
   return json;
 }

@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isLarge, parseText } from "../../../src/core/schema/large-json.ts";
-import { atOnce } from "../../../src/core/turns.ts";
+import { parseText } from "../../../src/core/schema/large-json.ts";
 import { slots } from "../../../src/core/extension/places.ts";
 import { installed } from "../../support/config.ts";
 
@@ -11,7 +10,7 @@ const LARGE_CHARS = 32 * 1024;
 const jsonExcess = installed.filled(slots.jsonExcess);
 const retain = (): void => undefined;
 const parse = (text: string, maxValues = 10): unknown =>
-  atOnce(parseText(text, maxValues, { jsonExcess, retain }));
+  parseText(text, maxValues, { jsonExcess, retain });
 
 describe("parseText", () => {
   it("parses a small text and a large one", () => {
@@ -35,7 +34,7 @@ describe("parseText", () => {
 
   it("parses what a large text holds where nothing bounds it", () => {
     const text = JSON.stringify(Array.from({ length: LARGE_CHARS }, () => 1));
-    const json = atOnce(parseText(text, 1_000, { jsonExcess: undefined, retain }));
+    const json = parseText(text, 1_000, { jsonExcess: undefined, retain });
     assert.equal((json as unknown[]).length, LARGE_CHARS);
   });
 
@@ -44,25 +43,10 @@ describe("parseText", () => {
     assert.throws(() => parse(`${" ".repeat(LARGE_CHARS)}{`), SyntaxError);
   });
 
-  it("can stop before and after the parse of a large text", () => {
-    const text = JSON.stringify("x".repeat(LARGE_CHARS));
-    assert.equal(isLarge(text), true);
-    const steps = parseText(text, 10, { jsonExcess, retain });
-    assert.deepEqual(steps.next(), { done: false, value: undefined });
-    assert.deepEqual(steps.next(), { done: false, value: undefined });
-    assert.equal(steps.next().value, JSON.parse(text));
-  });
-
-  it("counts the values of a large text before it stops after the parse", () => {
+  it("counts the memory of the values of a large text", () => {
     const text = JSON.stringify(Array.from({ length: LARGE_CHARS }, () => 1));
     const retained: number[] = [];
-    const steps = parseText(text, 100_000, {
-      jsonExcess,
-      retain: (bytes) => retained.push(bytes),
-    });
-    steps.next();
-    assert.deepEqual(retained, []);
-    steps.next();
+    parseText(text, 100_000, { jsonExcess, retain: (bytes) => retained.push(bytes) });
     assert.deepEqual(retained, [100 * (LARGE_CHARS + 1)]);
   });
 });
