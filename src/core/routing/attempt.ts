@@ -190,14 +190,7 @@ async function readReply(
   deliver: TakeParts,
 ): Promise<void> {
   if (!body) throw upstreamError("the answer has no body");
-  const encoding = headers.get("content-encoding")?.toLowerCase() ?? "identity";
-  if (encoding !== "identity")
-    throw upstreamError("the answer is compressed although identity was asked for");
-  const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
-  const isStream = stream && mediaType === "text/event-stream";
-  if (!isStream && mediaType !== "application/json")
-    throw upstreamError("the answer has another content type than was asked for");
-
+  const isStream = isEventStream(headers, stream);
   const { maxReplyBytes, timeouts, jsonExcess } = model.provider;
   const { clock, retain } = context;
   const decoder = isStream
@@ -227,6 +220,17 @@ async function readReply(
   if (isDelivered) return;
   deadlines.pause(); // all of it is there
   await deliver(decoding.takeParts());
+}
+
+/** Whether the body is a stream of events; else it is JSON. `asked`: a stream was asked for. */
+function isEventStream(headers: UpstreamResponse["headers"], asked: boolean): boolean {
+  const encoding = headers.get("content-encoding")?.toLowerCase() ?? "identity";
+  if (encoding !== "identity")
+    throw upstreamError("the answer is compressed although identity was asked for");
+  const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
+  if (asked && mediaType === "text/event-stream") return true;
+  if (mediaType === "application/json") return false;
+  throw upstreamError("the answer has another content type than was asked for");
 }
 
 /** Decodes a whole reply, as a stream of one event. */
