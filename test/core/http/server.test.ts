@@ -278,18 +278,6 @@ describe("connections", () => {
     assert.equal(new Set(answers.map((answer) => answer.port)).size, 1);
   });
 
-  it("pipelined requests are answered in their order", async (t) => {
-    const gateway = await startGateway(t, demo());
-    const one = (id: string, last = false) =>
-      `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n${last ? close : ""}\r\n`;
-    const { text } = await rawRequest(gateway.url, one("p1") + one("p2") + one("p3", true));
-    const ids = text
-      .split("HTTP/1.1 200")
-      .slice(1)
-      .map((part) => parseAnswer(`HTTP/1.1 200${part}`).headers["x-request-id"]);
-    assert.deepEqual(ids, ["p1", "p2", "p3"]);
-  });
-
   it("a body is asked for (100-continue) only from a client whose key is good", async (t) => {
     const gateway = await startGateway(t, demo());
     const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
@@ -329,48 +317,6 @@ describe("connections", () => {
     });
   });
 });
-describe("request ids", () => {
-  const kept = ["x", "a b c", `req_${"f".repeat(32)}`, "~".repeat(512), '"quoted" <tag> \\ %0d%0a'];
-  const replaced = ["", "y".repeat(513), "caf\u00e9", "tab\there"];
-
-  it("a usable one is used and echoed as it came; others are replaced", async (t) => {
-    const gateway = await startGateway(t, demo());
-    for (const id of kept) {
-      const answer = await rawRequest(
-        gateway.url,
-        `GET /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n${close}\r\n`,
-      );
-      assertError(answer, 404, "unknown_url");
-      assert.equal(answer.headers["x-request-id"], id);
-      assert.equal((await gateway.accessOf(id))["path"], "/nowhere");
-    }
-    for (const id of replaced) {
-      const answer = await rawRequest(
-        gateway.url,
-        Buffer.from(
-          `GET /healthz HTTP/1.1\r\nHost: x\r\nx-request-id: ${id}\r\n${close}\r\n`,
-          "latin1",
-        ),
-      );
-      assert.equal(answer.status, 200);
-      assert.match(answer.headers["x-request-id"]!, GENERATED);
-    }
-  });
-
-  it("of several the first counts; generated ones differ", async (t) => {
-    const gateway = await startGateway(t, demo());
-    const answer = await rawRequest(
-      gateway.url,
-      `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: one\r\nX-REQUEST-ID: two\r\n${close}\r\n`,
-    );
-    assert.equal(answer.headers["x-request-id"], "one");
-    const ids = new Set<string>();
-    for (let i = 0; i < 20; i += 1)
-      ids.add((await fetch(`${gateway.url}/healthz`)).headers.get("x-request-id")!);
-    assert.equal(ids.size, 20);
-  });
-});
-
 describe("access log", () => {
   it("one line a response, with the fields of its contract", async (t) => {
     const gateway = await startGateway(t, demo());

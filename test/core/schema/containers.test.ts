@@ -26,12 +26,6 @@ describe("array", () => {
     assert.deepEqual(out, ["A", "B"]);
     assert.deepEqual(given, ["a", "b"]);
   });
-
-  it("refuses an object", () =>
-    refused(array(string()), {}, "invalid_type", "expected an array, got an object"));
-  it("says which element is wrong", () =>
-    refused(array(string()), ["a", 2], "invalid_type", "expected a string, got a number", "[1]"));
-
   it("min: at the limit and one under it", () => {
     assert.deepEqual(array(string(), { min: 1 })(["a"]), ["a"]);
     refused(array(string(), { min: 1 }), [], "invalid_value", "expected at least 1 element, got 0");
@@ -86,11 +80,6 @@ describe("object", () => {
     assert.deepEqual(out, { a: "x", b: 1 });
     assert.notEqual(out, given);
   });
-
-  it("says which required field is missing", () =>
-    refused(check, { b: 1 }, "missing_required_parameter", "is required", "a"));
-  it("null in a required field is of the wrong type, not missing", () =>
-    refused(check, { a: null }, "invalid_type", "expected a string, got null", "a"));
   for (const [value, got] of [
     [[], "an array"],
     [null, "null"],

@@ -62,23 +62,6 @@ describe("string", () => {
   });
 });
 
-describe("boolean", () => {
-  it("accepts true and false", () =>
-    assert.deepEqual(
-      [true, false].map((value) => boolean()(value)),
-      [true, false],
-    ));
-  for (const [value, got] of [
-    ["true", "a string"],
-    [0, "a number"],
-    [null, "null"],
-  ] as const) {
-    it(`refuses ${got}`, () =>
-      refused(boolean(), value, "invalid_type", `expected a boolean, got ${got}`));
-  }
-  it("carries its schema", () => assert.deepEqual(boolean().schema, { type: "boolean" }));
-});
-
 describe("number", () => {
   const range = number({ min: -2, max: 2 });
   for (const value of [-2, -1.5, 0, 2])
@@ -92,14 +75,6 @@ describe("number", () => {
     assert.equal(number()(-1e300), -1e300);
     refused(number(), JSON.parse("1e400"), "invalid_value", "expected a number, got Infinity");
   });
-
-  it("with a lower bound alone says so", () =>
-    refused(number({ min: 1 }), 0, "invalid_value", "expected a number of at least 1, got 0"));
-  it("refuses a number in a string", () =>
-    refused(range, "1", "invalid_type", "expected a number, got a string"));
-  it("refuses a boolean", () =>
-    refused(range, true, "invalid_type", "expected a number, got a boolean"));
-
   it("integer: a fraction is of the wrong type", () => {
     const check = number({ min: 1, integer: true });
     assert.equal(check(JSON.parse("3.0")), 3);
@@ -141,7 +116,5 @@ describe("literal", () => {
     refused(literal("a", "b"), "c", "invalid_value", 'expected one of "a", "b", got "c"'));
   it("refuses names that every object has", () =>
     refused(literal("a"), "constructor", "invalid_value", 'expected "a", got "constructor"'));
-  it("refuses another type", () =>
-    refused(literal("a", "b"), 1, "invalid_type", 'expected one of "a", "b", got a number'));
   it("carries its schema", () => assert.deepEqual(literal("a", "b").schema, { enum: ["a", "b"] }));
 });

@@ -82,8 +82,6 @@ describe("variant", () => {
         "type",
       ));
   }
-  it("refuses a missing tag", () =>
-    refused(check, { text: "hi" }, "missing_required_parameter", "is required", "type"));
   it("refuses a tag in __proto__", () =>
     refused(
       check,
@@ -100,10 +98,6 @@ describe("variant", () => {
       'expected one of "text", "mark", got a number',
       "type",
     ));
-  it("refuses what is not an object", () =>
-    refused(check, "text", "invalid_type", "expected an object, got a string"));
-  it("refuses by the rules of the tagged check", () =>
-    refused(check, { type: "text" }, "missing_required_parameter", "is required", "text"));
   it("carries its schema", () =>
     assert.deepEqual(check.schema, {
       anyOf: [
