@@ -7,8 +7,6 @@ import { demo, json, startGateway } from "../support/gateway.ts";
 import { chunkShape, completionShape } from "../support/shapes.ts";
 import { rawRequest } from "../support/raw.ts";
 
-const GENERATED = /^req_[0-9a-f]{32}$/;
-
 const close = "Connection: close\r\n";
 
 describe("routes", () => {

@@ -16,7 +16,6 @@ import { heldNow } from "../../support/held.ts";
 import { configFor, KEY, startGateway, user, type ChatAnswer } from "../../support/gateway.ts";
 import {
   chunk,
-  completion,
   event,
   reset,
   silent,

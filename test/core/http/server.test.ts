@@ -7,10 +7,8 @@ import net from "node:net";
 import { describe, it } from "node:test";
 import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
 import { chunk, held, speak, startProvider, stream } from "../../support/provider.ts";
-import { assertError, parseAnswer, rawRequest } from "../../support/raw.ts";
+import { assertError, rawRequest } from "../../support/raw.ts";
 import { waitFor, within } from "../../support/wait.ts";
-
-const GENERATED = /^req_[0-9a-f]{32}$/;
 
 const close = "Connection: close\r\n";
 

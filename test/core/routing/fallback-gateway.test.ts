@@ -6,7 +6,6 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { Clock } from "../../../src/core/clock.ts";
 import {
-  POOLED_ONLY,
   assemble,
   configFor,
   json,
@@ -38,7 +37,6 @@ import {
   type MemoryProvider,
 } from "../../support/memory.ts";
 import { PATIENCE_MS as ANSWER_MS, waitFor, within } from "../../support/wait.ts";
-import { createFakeClock } from "../../support/fake-clock.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 const words = (message: string, more: object = {}) => ({ error: { message, ...more } });
@@ -76,6 +74,10 @@ const cutBody: Behaviour = ({ res, socket }) => {
   res.writeHead(200, { ...JSON_TYPE, "content-length": "99" });
   res.write("{", () => socket.resetAndDestroy());
 };
+const halfRefused: Behaviour = ({ res }) => {
+  res.writeHead(401, { ...JSON_TYPE, "content-length": "99" });
+  res.write("{");
+};
 const flood: Behaviour = ({ socket }) => {
   socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(3_000)}`);
 };
@@ -102,24 +104,16 @@ interface Row {
   readonly wire?: true;
 }
 
-/** A row of the table, in the order of Row's fields. */
-type Words = readonly [
-  fault: string,
-  behaviour: () => Behaviour,
-  tries: number,
-  named: string,
-  alias: string,
-  more?: Partial<Row>,
-];
-const row = (...[fault, behaviour, tries, named, alias, more = {}]: Words): Row => ({
-  fault,
-  behaviour,
-  tries,
-  named,
-  alias,
-  falls: alias === "b",
-  ...more,
-});
+/** Rows of faults that end alike; each behaviour is made anew for each request's test. */
+const rows = (
+  expected: readonly [tries: number, named: string, alias: string],
+  behaviours: Readonly<Record<string, () => Behaviour>>,
+  more: Partial<Row> = {},
+): Row[] =>
+  Object.entries(behaviours).map(([fault, behaviour]) => {
+    const [tries, named, alias] = expected;
+    return { fault, behaviour, tries, named, alias, falls: alias === "b", ...more };
+  });
 /**
  * The deadlines of an attempt, where the fault is not silence: beyond what an answer is waited for,
  * because an attempt that is let down otherwise must not wait for a deadline.
@@ -128,275 +122,131 @@ const PATIENCE_MS = 10 * ANSWER_MS;
 /** The fault is silence, or what goes on after the end. */
 const BRIEF = { patience: 400 } as const;
 const streamedOnly = { only: "streamed" } as const;
+const inBand = (code: string) => [1, `in-band ${code}`, `in-band ${code}`] as const;
+const overloaded = (retryAfter: string): Behaviour =>
+  status(429, {}, { ...JSON_TYPE, "retry-after": retryAfter });
+/** An error inside a 200. */
+const inside = (error: object, whole = error): Behaviour =>
+  streamedElse(stream([words("x", error)], "eof"), status(200, words("x", whole)));
+const brokenKey = { type: "authentication_error" };
+const limited = { code: "rate_limit_exceeded" };
 
 const ROWS: Row[] = [
-  row("none", () => speak("Fine."), 1, "ok", "a"),
-  row("429", () => status(429), 2, "model_overloaded", "b", { retryAfter: "5" }),
-  row(
-    "429 with a short Retry-After",
-    () => status(429, {}, { ...JSON_TYPE, "retry-after": "0" }),
-    2,
-    "model_overloaded",
-    "b",
+  ...rows([1, "ok", "a"], { none: () => speak("Fine."), "a late first token": () => late }),
+  ...rows([2, "ok", "a"], {
+    "500 once": () => inTurn(status(500), speak("Fine.")),
+    "a reset before the headers, once": () => inTurn(reset, speak("Fine.")),
+  }),
+  ...rows([2, "model_overloaded", "b"], { "429": () => status(429) }, { retryAfter: "5" }),
+  ...rows(
+    [2, "model_overloaded", "b"],
+    { "429 with a short Retry-After": () => overloaded("0") },
     { retryAfter: "1" },
   ),
-  row(
-    "429 with a Retry-After beyond max_wait_ms",
-    () => status(429, {}, { ...JSON_TYPE, "retry-after": "7" }),
-    1,
-    "model_overloaded",
-    "b",
+  ...rows(
+    [1, "model_overloaded", "b"],
+    { "429 with a Retry-After beyond max_wait_ms": () => overloaded("7") },
     { retryAfter: "7" },
   ),
-  row(
-    "429 for an empty purse",
-    () => status(429, words("You exceeded your quota", { code: "insufficient_quota" })),
-    1,
-    "model_unavailable",
-    "b",
-  ),
-  row("500 once", () => inTurn(status(500), speak("Fine.")), 2, "ok", "a"),
-  row("503 always", () => status(503), 2, "model_overloaded", "b"),
-  row("a reset before the headers", () => reset, 2, "upstream_error", "b"),
-  row("a reset before the headers, once", () => inTurn(reset, speak("Fine.")), 2, "ok", "a"),
-  row(
-    "a reset in the body",
-    () => streamedElse(stream([], "cut"), cutBody),
-    2,
-    "upstream_error",
-    "b",
-  ),
-  row("silence", () => silent, 1, "upstream_timeout", "b", BRIEF),
-  row("headers, then silence", () => headersOnly, 1, "upstream_timeout", "b", BRIEF),
-  row("a late first token", () => late, 1, "ok", "a"),
-  row(
-    "a stream cut after text",
-    () => stream(begun, "cut"),
-    1,
-    "in-band upstream_error",
-    "in-band upstream_error",
-    streamedOnly,
-  ),
-  row(
-    "a stream stalled after text",
-    () => stream(begun, "open"),
-    1,
-    "in-band upstream_timeout",
-    "in-band upstream_timeout",
-    { ...streamedOnly, ...BRIEF },
-  ),
-  row(
-    "a stream finished without [DONE]",
-    () => stream([...begun, chunk({}, "stop")], "eof"),
-    1,
-    "ok",
-    "a",
-    streamedOnly,
-  ),
-  row("a stream finished, then comments without end", () => commentsAfterFinish, 1, "ok", "a", {
-    ...streamedOnly,
-    ...BRIEF,
+  ...rows([2, "model_overloaded", "b"], {
+    "503 always": () => status(503),
+    "an error inside a 200 that names a rate limit": () =>
+      inside(limited, { type: "overloaded_error" }),
+    "429 that mentions billing": () => status(429, words("Visit /account/billing", limited)),
   }),
-  row(
-    "a stream ended without finish_reason",
-    () => stream(begun, "eof"),
-    1,
-    "in-band upstream_error",
-    "in-band upstream_error",
-    streamedOnly,
-  ),
-  row(
-    "a stream ended before any text",
-    () => stream([begun[0]], "done"),
-    2,
-    "upstream_error",
-    "b",
-    streamedOnly,
-  ),
-  row(
-    "a garbage event",
-    () => rawStream(`data: {{{\n\n${event(begun[1])}${event(chunk({}, "stop"))}`),
-    1,
-    "ok",
-    "a",
-    streamedOnly,
-  ),
-  row(
-    "nothing but garbage",
-    () => rawStream("data: {{{\n\n"),
-    2,
-    "upstream_error",
-    "b",
-    streamedOnly,
-  ),
-  row(
-    "an error event first",
-    () => stream([words("overloaded", { code: 529 })], "eof"),
-    2,
-    "model_overloaded",
-    "b",
-    streamedOnly,
-  ),
-  row(
-    "an error event first that names the client's long context",
-    () => stream([words("x", { code: "context_length_exceeded" })], "eof"),
-    1,
-    "context_length_exceeded",
-    "b",
-    streamedOnly,
-  ),
-  row(
-    "an error inside a 200 that names a filter",
-    () =>
-      streamedElse(
-        stream([words("x", { code: "content_filter" })], "eof"),
-        status(200, words("x", { code: "content_filter" })),
-      ),
-    1,
-    "content_filter",
-    "content_filter",
-  ),
-  row(
-    "an error inside a 200 that names a rate limit",
-    () =>
-      streamedElse(
-        stream([words("x", { code: "rate_limit_exceeded" })], "eof"),
-        status(200, words("x", { type: "overloaded_error" })),
-      ),
-    2,
-    "model_overloaded",
-    "b",
-  ),
-  row(
-    "an error inside a 200 that names a bad key",
-    () =>
-      streamedElse(
-        stream([words("x", { type: "authentication_error" })], "eof"),
-        status(200, words("x", { type: "authentication_error" })),
-      ),
-    1,
-    "model_unavailable",
-    "b",
-  ),
-  row(
-    "an error inside a 200 in words only",
-    () => status(200, words("This model's maximum context length is 10 tokens")),
-    1,
-    "context_length_exceeded",
-    "b",
-  ),
-  row(
-    "429 that mentions billing",
-    () =>
-      status(
-        429,
-        words("Rate limit reached. Visit /account/billing to add a payment method", {
-          code: "rate_limit_exceeded",
-        }),
-      ),
-    2,
-    "model_overloaded",
-    "b",
-  ),
-  row(
-    "401 whose body never comes",
-    () =>
-      ({ res }) => {
-        res.writeHead(401, { ...JSON_TYPE, "content-length": "99" });
-        res.write("{");
-      },
-    1,
-    "model_unavailable",
-    "b",
+  ...rows([1, "model_unavailable", "b"], {
+    "429 for an empty purse": () => status(429, words("x", { code: "insufficient_quota" })),
+    "an error inside a 200 that names a bad key": () => inside(brokenKey),
+    "401": () => status(401, words("sk-provider-secret is wrong")),
+    "402": () => status(402, words("sk-provider-secret is wrong")),
+    "403": () => status(403, words("sk-provider-secret is wrong")),
+    "404": () => status(404, words("sk-provider-secret is wrong")),
+  }),
+  ...rows(
+    [1, "model_unavailable", "b"],
+    { "401 whose body never comes": () => halfRefused },
     BRIEF,
   ),
-  row(
-    "an error event after text",
-    () => stream([...begun, words("x")], "eof"),
-    1,
-    "in-band upstream_error",
-    "in-band upstream_error",
+  ...rows([2, "upstream_error", "b"], {
+    "a reset before the headers": () => reset,
+    "a reset in the body": () => streamedElse(stream([], "cut"), cutBody),
+    "a failed finish_reason first": () =>
+      streamedElse(stream([chunk({}, "network_error")]), status(200, completion({}, "error"))),
+    "a page with status 200": () => status(200, "<html>", { "content-type": "text/html" }),
+    "half a JSON": () => status(200, '{"choices":[{'),
+    "a compressed body": () => status(200, "x", { ...JSON_TYPE, "content-encoding": "gzip" }),
+    "a redirect": () => status(302, "", { location: "http://127.0.0.1:1/" }),
+    "a body without end": () =>
+      streamedElse(endless("text/event-stream", filler), endless("application/json", filler)),
+  }),
+  ...rows([2, "upstream_error", "b"], { "a flood of headers": () => flood }, { wire: true }),
+  ...rows(
+    [1, "upstream_timeout", "b"],
+    { silence: () => silent, "headers, then silence": () => headersOnly },
+    BRIEF,
+  ),
+  ...rows([1, "context_length_exceeded", "b"], {
+    "a context that is too long": () => status(400, words("maximum context length is 10 tokens")),
+    "an error inside a 200 in words only": () =>
+      status(200, words("This model's maximum context length is 10 tokens")),
+  }),
+  ...rows(
+    [1, "context_length_exceeded", "b"],
+    {
+      "an error event first that names it": () =>
+        stream([words("x", { code: "context_length_exceeded" })], "eof"),
+    },
     streamedOnly,
   ),
-  row(
-    "a failed finish_reason after text",
-    () => stream([...begun, chunk({}, "abort")]),
-    1,
-    "in-band upstream_error",
-    "in-band upstream_error",
+  ...rows([1, "content_filter", "content_filter"], {
+    "a content filter": () => status(400, words("x", { code: "content_filter" })),
+    "an error inside a 200 that names a filter": () => inside({ code: "content_filter" }),
+  }),
+  ...rows([1, "upstream_rejected", "upstream_rejected"], {
+    "another 400": () => status(400, words("no such field")),
+  }),
+  ...rows(
+    [1, "ok", "a"],
+    {
+      "a stream finished without [DONE]": () => stream([...begun, chunk({}, "stop")], "eof"),
+      "a garbage event": () =>
+        rawStream(`data: {{{\n\n${event(begun[1])}${event(chunk({}, "stop"))}`),
+    },
     streamedOnly,
   ),
-  row(
-    "a failed finish_reason first",
-    () =>
-      streamedElse(
-        stream([chunk({}, "network_error")]),
-        status(200, completion({ content: "" }, "error")),
-      ),
-    2,
-    "upstream_error",
-    "b",
+  ...rows(
+    [1, "ok", "a"],
+    { "a stream finished, then comments without end": () => commentsAfterFinish },
+    { ...streamedOnly, ...BRIEF },
   ),
-  row(
-    "a context that is too long",
-    () => status(400, words("maximum context length is 10 tokens")),
-    1,
-    "context_length_exceeded",
-    "b",
+  ...rows(
+    [2, "upstream_error", "b"],
+    {
+      "a stream ended before any text": () => stream([begun[0]], "done"),
+      "nothing but garbage": () => rawStream("data: {{{\n\n"),
+    },
+    streamedOnly,
   ),
-  row(
-    "a content filter",
-    () => status(400, words("x", { code: "content_filter" })),
-    1,
-    "content_filter",
-    "content_filter",
+  ...rows(
+    [2, "model_overloaded", "b"],
+    { "an error event first": () => stream([words("overloaded", { code: 529 })], "eof") },
+    streamedOnly,
   ),
-  row(
-    "another 400",
-    () => status(400, words("no such field")),
-    1,
-    "upstream_rejected",
-    "upstream_rejected",
+  ...rows(
+    inBand("upstream_error"),
+    {
+      "a stream cut after text": () => stream(begun, "cut"),
+      "a stream ended without finish_reason": () => stream(begun, "eof"),
+      "an error event after text": () => stream([...begun, words("x")], "eof"),
+      "a failed finish_reason after text": () => stream([...begun, chunk({}, "abort")]),
+    },
+    streamedOnly,
   ),
-  ...[401, 402, 403, 404].map((code) =>
-    row(
-      String(code),
-      () => status(code, words("sk-provider-secret is wrong")),
-      1,
-      "model_unavailable",
-      "b",
-    ),
+  ...rows(
+    inBand("upstream_timeout"),
+    { "a stream stalled after text": () => stream(begun, "open") },
+    { ...streamedOnly, ...BRIEF },
   ),
-  row(
-    "a page with status 200",
-    () => status(200, "<html>", { "content-type": "text/html" }),
-    2,
-    "upstream_error",
-    "b",
-  ),
-  row("half a JSON", () => status(200, '{"choices":[{'), 2, "upstream_error", "b"),
-  row(
-    "a compressed body",
-    () => status(200, "x", { ...JSON_TYPE, "content-encoding": "gzip" }),
-    2,
-    "upstream_error",
-    "b",
-  ),
-  row(
-    "a redirect",
-    () => status(302, "", { location: "http://127.0.0.1:1/" }),
-    2,
-    "upstream_error",
-    "b",
-  ),
-  row(
-    "a body without end",
-    () => streamedElse(endless("text/event-stream", filler), endless("application/json", filler)),
-    2,
-    "upstream_error",
-    "b",
-  ),
-  row("a flood of headers", () => flood, 2, "upstream_error", "b", { wire: true }),
 ];
 
 interface Bench<G = Pick<MemoryGateway, "chat">> {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { boolean, literal, number, string } from "../../../src/core/schema/checker.ts";
+import { literal, number, string } from "../../../src/core/schema/checker.ts";
 import { refused } from "../../support/checks.ts";
 
 describe("string", () => {
