@@ -44,6 +44,15 @@ function clocked(start = 0) {
   };
 }
 
+/** A decision that names a limit. */
+const told = (admitted: boolean, limit: number, remaining: number, resetMs = WINDOW_MS) => ({
+  admitted,
+  limit,
+  remaining,
+  resetMs,
+});
+const UNLIMITED = { admitted: true, limit: null, remaining: Infinity, resetMs: 0 };
+
 /** The most admissions in any half-open span of 60 seconds. */
 function busiest(times: readonly number[]): number {
   let most = 0;
@@ -82,7 +91,7 @@ describe("the window", () => {
       ],
     );
     clock.now = 11_000;
-    assert.deepEqual(one(3), { admitted: false, limit: 3, remaining: 0, resetMs: 50_000 });
+    assert.deepEqual(one(3), told(false, 3, 0, 50_000));
   });
 
   it("is exact to the millisecond: one before the end refused, at the end admitted", () => {
@@ -123,15 +132,14 @@ describe("the window", () => {
   it("rpm 0 admits nothing, ever, and still names a time", () => {
     const { clock, one } = clocked(5);
     for (clock.now = 5; clock.now < 200_000; clock.now += 30_000) {
-      assert.deepEqual(one(0), { admitted: false, limit: 0, remaining: 0, resetMs: WINDOW_MS });
+      assert.deepEqual(one(0), told(false, 0, 0));
     }
   });
 
   it("null is unlimited and counts nothing", () => {
     const { one } = clocked();
-    for (let i = 0; i < 5_000; i += 1)
-      assert.deepEqual(one(null), { admitted: true, limit: null, remaining: Infinity, resetMs: 0 });
-    assert.deepEqual(one(1), { admitted: true, limit: 1, remaining: 0, resetMs: WINDOW_MS });
+    for (let i = 0; i < 5_000; i += 1) assert.deepEqual(one(null), UNLIMITED);
+    assert.deepEqual(one(1), told(true, 1, 0));
   });
   it("names have windows of their own, also odd ones", () => {
     const { one } = clocked();
@@ -144,12 +152,7 @@ describe("the window", () => {
   it("a lowered limit holds at once, and resetMs counts what has to leave first", () => {
     const { clock, one } = clocked();
     for (clock.now = 0; clock.now < 10; clock.now += 1) one(10);
-    assert.deepEqual(one(4), {
-      admitted: false,
-      limit: 4,
-      remaining: 0,
-      resetMs: 6 + WINDOW_MS - 10,
-    });
+    assert.deepEqual(one(4), told(false, 4, 0, 6 + WINDOW_MS - 10));
     clock.now = WINDOW_MS + 5.9;
     assert.equal(one(4).admitted, false);
     clock.now = WINDOW_MS + 6;
@@ -161,7 +164,7 @@ describe("the window", () => {
     const { one } = clocked();
     one(1);
     assert.equal(one(1).admitted, false);
-    assert.deepEqual(one(3), { admitted: true, limit: 3, remaining: 1, resetMs: WINDOW_MS });
+    assert.deepEqual(one(3), told(true, 3, 1));
   });
 });
 
@@ -219,18 +222,8 @@ describe("two limits", () => {
 
   it("the answer tells of the one that is nearer to its end", () => {
     const { admit } = clocked();
-    assert.deepEqual(admit(...limits(10, 3)), {
-      admitted: true,
-      limit: 3,
-      remaining: 2,
-      resetMs: WINDOW_MS,
-    });
-    assert.deepEqual(clocked().admit(...limits(3, 10)), {
-      admitted: true,
-      limit: 3,
-      remaining: 2,
-      resetMs: WINDOW_MS,
-    });
+    assert.deepEqual(admit(...limits(10, 3)), told(true, 3, 2));
+    assert.deepEqual(clocked().admit(...limits(3, 10)), told(true, 3, 2));
     assert.equal(clocked().admit(...limits(5, null)).limit, 5);
     assert.equal(clocked().admit(...limits(null, 5)).limit, 5);
     assert.equal(clocked().admit(...limits(null, null)).limit, null);
@@ -243,7 +236,7 @@ describe("two limits", () => {
     assert.ok(admit(...limits(2, 1)).admitted);
     clock.now = 30_000;
     const refused = admit(...limits(2, 1));
-    assert.deepEqual(refused, { admitted: false, limit: 1, remaining: 0, resetMs: 50_000 });
+    assert.deepEqual(refused, told(false, 1, 0, 50_000));
     clock.now = 60_000;
     assert.equal(
       admit(...limits(2, 1)).admitted,
@@ -456,40 +449,18 @@ describe("places in flight", () => {
 describe("decide", () => {
   it("tells of the window with the least left, of equal ones of that which takes longest; never less than nothing", () => {
     const window = (rpm: number, count: number, resetMs: number) => ({ rpm, count, resetMs });
-    assert.deepEqual(decide(true, []), {
-      admitted: true,
-      limit: null,
-      remaining: Infinity,
-      resetMs: 0,
-    });
-    assert.deepEqual(decide(false, []), {
-      admitted: false,
-      limit: null,
-      remaining: Infinity,
-      resetMs: 0,
-    });
-    assert.deepEqual(decide(true, [window(10, 3, 5), window(4, 3, 1), window(9, 3, 7)]), {
-      admitted: true,
-      limit: 4,
-      remaining: 1,
-      resetMs: 1,
-    });
+    assert.deepEqual(decide(true, []), UNLIMITED);
+    assert.deepEqual(decide(false, []), { ...UNLIMITED, admitted: false });
+    assert.deepEqual(
+      decide(true, [window(10, 3, 5), window(4, 3, 1), window(9, 3, 7)]),
+      told(true, 4, 1, 1),
+    );
     for (const windows of [
       [window(5, 5, 10), window(7, 7, 20)],
       [window(7, 7, 20), window(5, 5, 10)],
     ])
-      assert.deepEqual(decide(false, windows), {
-        admitted: false,
-        limit: 7,
-        remaining: 0,
-        resetMs: 20,
-      });
-    assert.deepEqual(decide(false, [window(2, 9, 30)]), {
-      admitted: false,
-      limit: 2,
-      remaining: 0,
-      resetMs: 30,
-    });
+      assert.deepEqual(decide(false, windows), told(false, 7, 0, 20));
+    assert.deepEqual(decide(false, [window(2, 9, 30)]), told(false, 2, 0, 30));
   });
 });
 
