@@ -23,7 +23,7 @@ import { allExtensions, loadConfig } from "../support/config.ts";
 import { folder, replace } from "../support/folder.ts";
 import { configFor, demo, json, KEY, user } from "../support/gateway.ts";
 import { runHere } from "../support/run-here.ts";
-import { chunk, event, speak, startProvider, status, type Behaviour } from "../support/provider.ts";
+import { speak, startProvider, status, type Behaviour } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** A folder with a configuration file and files of secrets. */
@@ -60,10 +60,6 @@ describe("a secret in a file", () => {
     const elsewhere = place({}, { key: "sk-there" }).at("key");
     assert.equal(await keyOf(`$file:${elsewhere}`, { key: "sk-here" }), "sk-there");
   });
-
-  it("is taken as it is, also if it looks like a reference", async () =>
-    assert.equal(await keyOf("$file:key", { key: "$file:other", other: "x" }), "$file:other"));
-
   it("may stand wherever a secret may", async () => {
     const { file } = place(
       demo({
@@ -97,14 +93,6 @@ describe("a secret in a file", () => {
     writeFileSync(at("key"), "sk-2");
     assert.equal(files.read(at("key")).text, "sk-1");
     assert.equal(files.all().length, 1);
-  });
-
-  it("is no reference where no secret may stand", async () => {
-    const { file } = place(
-      configFor("http://x", ["m"], { models: { m: { upstream_model: "$file:x" } } }),
-    );
-    const { config } = await loadConfig({ file, env: {} });
-    assert.equal(config.models.get("m")?.upstream_model, "$file:x");
   });
 
   it("is not needed by a command that calls no provider", () => {
@@ -286,24 +274,6 @@ describe("the rotation of a secret", () => {
     assert.equal(count(gw, "reload_failed"), 0);
   });
 
-  it("a stream goes on through the rotation, to its end", async (t) => {
-    let finish = () => {};
-    const { key, gw, chat, sent, provider } = await started(t, (asked) => {
-      if (provider.asked.length > 1) return speak("Fine.")(asked);
-      asked.res.writeHead(200, { "content-type": "text/event-stream" });
-      asked.res.write(event(chunk({ content: "Fi" })));
-      finish = () => asked.res.end(event(chunk({ content: "ne." }, "stop")));
-      return undefined;
-    });
-    const stream = await chat({ stream: true });
-    writeFileSync(key, NEW);
-    await waitFor(() => count(gw, "reloaded") === 1, "the new secret to be put in force");
-    assert.equal((await chat()).status, 200);
-    finish();
-    assert.match(await stream.text(), /\[DONE\]/);
-    assert.deepEqual(sent(), [`Bearer ${OLD}`, `Bearer ${NEW}`]);
-  });
-
   it("by SIGHUP alone, and as Kubernetes does it, by another target of the link ..data", async (t) => {
     const { dir, gw, chat, sent, key } = await started(t, speak("Fine."));
     const secrets = join(dir, "secrets");
@@ -355,32 +325,5 @@ describe("the rotation of a secret", () => {
     await chat();
     assert.deepEqual(sent(), [`Bearer ${NEW}-2`]);
     assert.deepEqual([count(gw, "reloaded"), count(gw, "reload_failed")], [2, 1]);
-  });
-
-  it("what a provider says is redacted of the key in force", async (t) => {
-    const told: Behaviour = (asked) => {
-      const said = String(asked.headers.authorization).replace("Bearer sk-", "you sent ");
-      return status(400, { error: { message: said } })(asked);
-    };
-    const { key, gw, chat } = await started(t, told);
-    replace(key, "CANARY-plain");
-    await waitFor(() => count(gw, "reloaded") === 1, "the new secret");
-    await chat();
-    const line = await waitFor(
-      () => eventsIn(gw).find((each) => each["event"] === "attempt_failed"),
-      "the failed attempt",
-    );
-    assert.match(String(line["provider_message"]), /\[redacted\]/);
-    assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
-  });
-
-  it("of a setting that is read at start only: the restart that it needs is told", async (t) => {
-    const admin = { port: 0, password: "$file:password" };
-    const { dir, gw } = await started(t, speak("Fine."), { admin });
-    replace(join(dir, "password"), "CANARY-other");
-    await waitFor(() => count(gw, "reloaded") === 1, "the reload");
-    const line = eventsIn(gw).find((each) => each["event"] === "restart_needed");
-    assert.equal(line?.["detail"], "read at start only: admin");
-    assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
   });
 });
