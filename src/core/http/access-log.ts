@@ -40,7 +40,7 @@ export function createResponseLog(access: AccessLog, clock: Clock) {
       const end = { time: clock.now(), status, durationMs: 0 };
       access(accessRecord({ requestId, log: { error_code: code } }, req, end), undefined);
     },
-    /** Resolves when no line waits any more. After `ms` milliseconds those that wait are written. */
+    /** Resolves when no line waits. After `ms` milliseconds those that wait are written. */
     async settle(ms: number): Promise<void> {
       if (waiting.size === 0) return;
       const timer = clock.after(ms, () => {
