@@ -309,21 +309,6 @@ describe("deadlines", () => {
       assert.equal((await json(response)).error.code, "upstream_timeout");
       await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
     });
-
-    it(`headers and then silence${streaming ? ", streaming" : ""}`, async (t) => {
-      const mediaType = streaming ? "text/event-stream" : "application/json";
-      const headersOnly: Behaviour = ({ res }) => {
-        res.writeHead(200, { "content-type": mediaType });
-        res.flushHeaders();
-      };
-      const { response } = await answered(
-        t,
-        headersOnly,
-        { timeouts: { first_token_ms: 100 } },
-        { stream: streaming },
-      );
-      assert.equal((await json(response)).error.code, "upstream_timeout");
-    });
   }
 
   it("comments do not put off the first token's deadline", async (t) => {
