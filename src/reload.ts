@@ -88,8 +88,8 @@ export const reloadStatus = (record: ReloadRecord): Extension => ({
 });
 
 /** A gateway, and what became of its last reload. */
-export interface Reloading<Members extends keyof RunningGateway = "reload" | "diagnose"> {
-  readonly gateway: Pick<RunningGateway, Members>;
+export interface Reloading {
+  readonly gateway: Pick<RunningGateway, "reload" | "diagnose">;
   readonly record: ReloadRecord;
 }
 
@@ -140,7 +140,7 @@ export function createReloader(
  * the record until another reload succeeds.
  */
 export async function reportFailure(
-  { gateway, record }: Reloading<"diagnose">,
+  { gateway, record }: Reloading,
   work: () => void | Promise<void>,
 ): Promise<void> {
   try {

@@ -39,8 +39,7 @@ import {
   type Extend,
 } from "./fields.ts";
 import { createFormats, type Formats } from "./formats.ts";
-import { aliasCheck } from "./aliases.ts";
-import type { WrittenAlias } from "./policy.ts";
+import { aliasCheck, type WrittenAlias } from "./policy.ts";
 import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 import { secret, type Environment } from "./secrets.ts";
 
