@@ -6,51 +6,35 @@ import type { Process, Signals } from "./command-line/terminal.ts";
 
 const signals = listenForSignals();
 
-/**
- * From the first moment on. A signal that comes before the program has said what it does about it
- * is kept.
- */
+/** From the first moment on. A signal that comes before its listener is kept for it. */
 function listenForSignals(): Signals {
-  const received: NodeJS.Signals[] = []; // none of these has been acted on
-  let hangup: (() => void) | undefined;
-  let stop: (() => void) | undefined;
+  const listeners = new Map<NodeJS.Signals, () => void>();
+  const kept = new Set<NodeJS.Signals>();
   let stops = 0;
 
-  function onHangup(signal: NodeJS.Signals): void {
-    if (hangup) hangup();
-    else received.push(signal);
-  }
-  /** The first one stops the program, the second ends the process at once. */
-  function onStop(signal: NodeJS.Signals): void {
-    stops += 1;
+  /** The first signal to stop stops the program, the second ends the process at once. */
+  function onSignal(name: NodeJS.Signals): void {
+    if (name !== "SIGHUP") stops += 1;
     if (stops > 1) process.exit(1);
-    if (stop) stop();
-    else received.push(signal);
+    const listener = listeners.get(name);
+    if (listener) listener();
+    else kept.add(name);
   }
-  /** Whether one of these has been received, and not acted on until now. */
-  function take(names: readonly NodeJS.Signals[]): boolean {
-    const kept = received.filter((name) => !names.includes(name));
-    return kept.length < received.splice(0, received.length, ...kept).length;
+  function listen(names: readonly NodeJS.Signals[], listener: () => void): void {
+    for (const name of names) listeners.set(name, listener);
+    const received = names.filter((name) => kept.delete(name));
+    if (received.length > 0) listener();
   }
 
-  const stopping: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
-  for (const name of stopping) process.on(name, onStop);
-  process.on("SIGHUP", onHangup);
+  for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(name, onSignal);
   return {
-    onHangup(listener) {
-      hangup = listener;
-      if (take(["SIGHUP"])) listener();
-    },
-    onStop(listener) {
-      stop = listener;
-      if (take(stopping)) listener();
-    },
+    onHangup: (listener) => listen(["SIGHUP"], listener),
+    onStop: (listener) => listen(["SIGTERM", "SIGINT"], listener),
     stopRequested: () => stops > 0,
     leaveToSystem(names) {
       for (const name of names) {
-        process.removeListener(name, onHangup);
-        process.removeListener(name, onStop);
-        if (take([name])) process.kill(process.pid, name);
+        process.removeListener(name, onSignal);
+        if (kept.delete(name)) process.kill(process.pid, name);
       }
     },
   };

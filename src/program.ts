@@ -18,7 +18,6 @@ import {
   type LoadOptions,
 } from "./config/load.ts";
 import type { Config } from "./core/config.ts";
-import { didYouMean } from "./config/nearest.ts";
 import {
   beforeServing,
   programSlots,
@@ -134,9 +133,8 @@ async function helpAbout(topic: string, table: CommandTable, loader: Loader): Pr
   if (page !== undefined) return page;
   const group = table.names.filter((name) => name.startsWith(`${topic} `));
   if (group.length > 0) return groupHelp(await table.load(group));
-  const names = topics.map(({ name }) => name);
-  const advice = didYouMean(topic, [...names, ...table.names]) ?? `topics: ${names.join(", ")}`;
-  throw new UsageError(`the manual has no topic ${JSON.stringify(topic)}; ${advice}`);
+  const names = topics.map(({ name }) => name).join(", ");
+  throw new UsageError(`the manual has no topic ${JSON.stringify(topic)}; topics: ${names}`);
 }
 
 /** `serve`, and the commands that extensions bring. */

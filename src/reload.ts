@@ -3,9 +3,9 @@
 // logged and the old configuration stays active.
 import { assertFits } from "./config/demo-key.ts";
 import type { ConfigExtension } from "./config/extension.ts";
-import { changedFixedSettings } from "./config/fixed-settings.ts";
 import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
 import type { SecretFiles } from "./config/secret-files.ts";
+import { valueAt } from "./config/setting.ts";
 import { systemClock } from "./core/clock.ts";
 import type { Config } from "./core/config.ts";
 import { start, type Extension } from "./core/extension/installer.ts";
@@ -29,6 +29,28 @@ export const reloadable = <G extends RunningGateway>(gateway: G, initial: Config
     gateway.diagnose({ event: "reloaded", level: "info" });
   },
 });
+
+/** The core's settings that are read once, at start. */
+const FIXED = [
+  "server.host",
+  "server.port",
+  "server.receive_ms",
+  "server.send_ms",
+  "data_dir",
+  "limits.store",
+].map((path) => ({ path, of: valueAt(path.split(".")) }));
+
+/** The names of the settings that are read once and differ between two configurations. */
+function changedFixedSettings(
+  before: Config,
+  after: Config,
+  extensions: readonly ConfigExtension[],
+): string[] {
+  const added = extensions.flatMap(({ settings = [] }) => settings.filter(({ fixed }) => fixed));
+  return [...FIXED, ...added]
+    .filter((setting) => JSON.stringify(setting.of(before)) !== JSON.stringify(setting.of(after)))
+    .map(({ path }) => path);
+}
 
 /** Why a reload failed, as GET /status has it. */
 interface ReloadFault {
@@ -66,8 +88,8 @@ export const reloadStatus = (record: ReloadRecord): Extension => ({
 });
 
 /** A gateway, and what became of its last reload. */
-export interface Reloading<Members extends keyof RunningGateway = "reload" | "diagnose"> {
-  readonly gateway: Pick<RunningGateway, Members>;
+export interface Reloading {
+  readonly gateway: Pick<RunningGateway, "reload" | "diagnose">;
   readonly record: ReloadRecord;
 }
 
@@ -118,7 +140,7 @@ export function createReloader(
  * the record until another reload succeeds.
  */
 export async function reportFailure(
-  { gateway, record }: Reloading<"diagnose">,
+  { gateway, record }: Reloading,
   work: () => void | Promise<void>,
 ): Promise<void> {
   try {

@@ -1,7 +1,6 @@
 // The command line, read: which command it names, what its options say, and what is wrong with what
 // was typed.
 import { parseArgs } from "node:util";
-import { didYouMean } from "../config/nearest.ts";
 import { UsageError, type Command, type CommandArguments, type CommandOption } from "./command.ts";
 import { COMMON_OPTIONS } from "./help.ts";
 
@@ -80,12 +79,9 @@ const commandAt = (words: readonly string[], names: readonly string[]): string |
 /** Of a group such as `keys` only the commands of the group are named. */
 function unknownCommand(words: readonly string[], names: readonly string[]): UsageError {
   const [first = ""] = words;
-  const typed = words.slice(0, 2).join(" ");
   const group = names.filter((name) => name.startsWith(`${first} `));
-  const known = group.length > 0 ? group : names;
-  const question = didYouMean(typed, known) ?? didYouMean(first, known);
-  const advice = question ?? `commands: ${known.join(", ")}`;
-  return new UsageError(`there is no command '${typed}'; ${advice}`);
+  const known = (group.length > 0 ? group : names).join(", ");
+  return new UsageError(`there is no command '${words.slice(0, 2).join(" ")}'; commands: ${known}`);
 }
 
 type Options = Readonly<Record<string, CommandOption>>;
@@ -108,21 +104,13 @@ function parse(argv: readonly string[], known: Options, strict: boolean): Parsed
     return { values: Object.fromEntries(texts), positionals };
   } catch (error) {
     // Node adds advice behind the first sentence.
-    const [message = ""] = (error as Error).message.split(/\.[ \n]|\n/);
-    const [, typed] = /^Unknown option '(--[^']+)'$/.exec(message) ?? [];
-    const names = Object.keys(known).map((name) => `--${name}`);
-    const question = typed === undefined ? undefined : didYouMean(typed, names);
-    throw new UsageError(question === undefined ? message : `${message}; ${question}`);
+    throw new UsageError((error as Error).message.split(/\.[ \n]|\n/)[0]);
   }
 }
 
 function operandOf({ operand }: Command, rest: readonly string[]): string {
   const unexpected = operand === undefined ? rest : rest.slice(1);
-  if (unexpected.length > 0) {
-    const [first = ""] = unexpected;
-    const advice = first.endsWith(".json") ? `; did you mean --config ${first}?` : "";
-    throw new UsageError(`unexpected argument '${unexpected.join(" ")}'${advice}`);
-  }
+  if (unexpected.length > 0) throw new UsageError(`unexpected argument '${unexpected.join(" ")}'`);
   return rest[0] ?? "";
 }
 

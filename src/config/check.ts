@@ -10,7 +10,6 @@ import type { AliasSettings, ModelSettings } from "../core/routing/model.ts";
 import { rank } from "./policy.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
 import { configSchema, type SchemaOptions, type WrittenConfig } from "./schema.ts";
-import { withSuggestions } from "./suggestions.ts";
 
 export interface CheckOptions extends SchemaOptions {
   /** What `json` was parsed from. Absent: nothing was parsed. */
@@ -40,7 +39,7 @@ export function checkConfig(json: unknown, options: CheckOptions): Config {
     if (issues.length === 0) return complete(config, formats);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    issues.unshift(...withSuggestions(error.issues, json, check.schema));
+    issues.unshift(...error.issues);
   }
   throw new ValidationError(issues);
 }

@@ -5,6 +5,7 @@ import {
   nonEmpty,
   number,
   object,
+  optional,
   orNull,
   refine,
   withDefault,
@@ -17,6 +18,12 @@ export const DAY_MS = 86_400_000;
 
 /** An object in which any other field is an issue: a misspelt setting must not be ignored. */
 export const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
+
+/** The same fields, each of them optional. */
+export const partial = <F extends Fields>(fields: F) =>
+  Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, optional(check)])) as {
+    [K in keyof F]: F[K] extends Check<infer T> ? Check<T | undefined> : never;
+  };
 
 /** A strict object that may be left out, because all of its fields have defaults. */
 export const section = <F extends Fields>(

@@ -3,12 +3,12 @@
 import { dialectsIn } from "../core/extension/defaults.ts";
 import type { Installed } from "../core/extension/installer.ts";
 import type { DialectDefinition } from "../core/providers/dialect.ts";
-import { vendorNames, vendorPresets, type VendorPresets } from "./vendors.ts";
+import { VENDOR_PRESETS, vendorNames, type VendorPresets } from "./vendors.ts";
 
 export interface Formats {
   /** By their names. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
-  /** The presets of the vendors that speak one of these. */
+  /** The presets of all vendors. */
   readonly presets: VendorPresets;
   /**
    * The values that `dialect` may have, also those whose extension is not loaded because nothing
@@ -25,7 +25,7 @@ export function createFormats(installed: Installed, others: readonly string[] = 
   const dialectNames = [...new Set([...dialects.keys(), ...others])];
   return {
     dialects,
-    presets: vendorPresets([...dialects.values()]),
+    presets: VENDOR_PRESETS,
     dialectNames,
     vendorNames: vendorNames(dialectNames),
   };

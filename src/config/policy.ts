@@ -1,6 +1,19 @@
-// The order in which an alias prefers its models, and the reason for each rank: the core takes the
-// candidates in this order, `explain` and /status show the reasons. routing.md "Aliases".
+// Aliases in gateway.json: their check, the order in which an alias prefers its models, and the
+// reason for each rank. The core takes the candidates in this order; `explain` and /status show the
+// reasons. routing.md "Aliases".
 import type { ModelSettings, RankedModel, RoutingSettings } from "../core/routing/model.ts";
+import {
+  array,
+  boolean,
+  fail,
+  literal,
+  nonEmpty,
+  number,
+  optional,
+  refine,
+  withDefault,
+} from "../core/schema/checker.ts";
+import { exactlyOne, strict, type Extend } from "./fields.ts";
 
 /** How an alias chooses its models: by a policy or by a list. */
 export interface WrittenAlias {
@@ -17,6 +30,30 @@ export interface WrittenAlias {
    * tokens.
    */
   readonly max_price?: number | undefined;
+}
+
+const aliasFields = {
+  policy: optional(literal("reasoning", "value")),
+  models: optional(array(nonEmpty, { min: 1 })),
+  enabled: withDefault(boolean(), true),
+  /** Of the score by which the policy ranks. */
+  min_score: optional(number()),
+  /** Blended, in the currency per million tokens. */
+  max_price: optional(number({ min: 0 })),
+};
+
+/** `extended`: with the fields that extensions add. */
+export const aliasCheck = (extended: Extend) =>
+  refine(strict(extended("aliases.*", aliasFields)), (alias) =>
+    boundedByPolicy(exactlyOne(alias, "policy", "models")),
+  );
+
+/** The bounds of a policy have no meaning beside a list. */
+function boundedByPolicy<T extends WrittenAlias>(alias: T): T {
+  for (const field of ["min_score", "max_price"] as const)
+    if (alias.models && alias[field] !== undefined)
+      fail("invalid_parameter_combination", "may only be set together with policy", [field]);
+  return alias;
 }
 
 /** The fields of a model that a policy uses. */

@@ -1,7 +1,6 @@
 // References between the parts of a configuration: names that nothing has, names that two things
 // have, and settings that a dialect cannot express. It looks at the raw JSON, so that an issue of
 // shape elsewhere hides none.
-import { didYouMean } from "./nearest.ts";
 import { vendorPreset } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
@@ -57,9 +56,7 @@ function unknownName(
 ): ValidationIssue[] {
   if (typeof name !== "string" || name === "") return [];
   if (tables.some((table) => Object.hasOwn(table, name))) return [];
-  const message = `there is no ${noun} named ${JSON.stringify(name)}`;
-  const question = didYouMean(name, tables.flatMap(Object.keys));
-  return [invalid(path, question === undefined ? message : `${message}; ${question}`)];
+  return [invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`)];
 }
 
 function providerIssues(

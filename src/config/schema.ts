@@ -1,14 +1,12 @@
 // The schema of gateway.json: the core's fields, their bounds and defaults. The JSON Schema of the
 // file is derived from this. Extensions add their settings to it (setting.ts).
 import type { Config } from "../core/config.ts";
-import { partial, record } from "./dictionaries.ts";
 import { configSlots, dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
 import { install } from "../core/extension/install.ts";
 import type { CheckContext } from "./setting.ts";
-import type { TraitOverrides } from "../core/providers/traits.ts";
+import { traitChecks, type TraitOverrides } from "../core/providers/traits.ts";
 import type { ModelSettings } from "../core/routing/model.ts";
 import { sha256 } from "../core/hash.ts";
-import { traitFields } from "./traits.ts";
 import { vendorPreset } from "./vendors.ts";
 import {
   array,
@@ -19,6 +17,7 @@ import {
   number,
   object,
   optional,
+  record,
   refine,
   string,
   withDefault,
@@ -30,6 +29,7 @@ import {
   integer,
   ms,
   nullable,
+  partial,
   port,
   positive,
   price,
@@ -39,8 +39,7 @@ import {
   type Extend,
 } from "./fields.ts";
 import { createFormats, type Formats } from "./formats.ts";
-import { aliasCheck } from "./aliases.ts";
-import type { WrittenAlias } from "./policy.ts";
+import { aliasCheck, type WrittenAlias } from "./policy.ts";
 import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 import { secret, type Environment } from "./secrets.ts";
 
@@ -181,7 +180,11 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
   );
 }
 
-const traitsIn = ({ dialects }: Formats) => partial(traitFields([...dialects.values()]));
+/** The traits that a provider or a model may state, where these formats are known. */
+function traitsIn({ dialects }: Formats) {
+  const switches = [...dialects.values()].flatMap(({ thinkingSwitches }) => thinkingSwitches);
+  return partial({ ...traitChecks, thinking: literal(...new Set(switches)) });
+}
 
 /** `base_url` absent: the vendor's. */
 const providerCheck = ({ credential }: CheckContext, formats: Formats, extended: Extend) =>

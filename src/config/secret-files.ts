@@ -26,14 +26,6 @@ export interface SecretFiles {
   all(): readonly SecretFile[];
 }
 
-/** System error codes in words for an operator. */
-const WORDS: Readonly<Record<string, string>> = {
-  ENOENT: "it does not exist",
-  EACCES: "this user may not read it",
-  EPERM: "this user may not read it",
-  EISDIR: "it is a folder, not a regular file",
-};
-
 /** `folder`: that of the configuration file. */
 export function createSecretFiles(folder: string): SecretFiles {
   const files = new Map<string, SecretFile>();
@@ -52,11 +44,10 @@ function readSecretFile(path: string): SecretFile {
   try {
     const { bytes, digest } = readRegularFile(path, MAX_SECRET_BYTES);
     const text = bytes.toString("utf8").replace(/\r?\n$/, "");
-    return text === ""
-      ? { path, fault: "it is empty", state: digest }
-      : { path, text, state: digest };
+    const found = text === "" ? { fault: "it is empty" } : { text };
+    return { path, ...found, state: digest };
   } catch (error) {
     const why = whyUnreadable(error);
-    return { path, fault: WORDS[why] ?? why, state: why === "ENOENT" ? null : why };
+    return { path, fault: why, state: why === "ENOENT" ? null : why };
   }
 }

@@ -20,41 +20,42 @@ const FILE = "$file:";
 /** It travels in a header. */
 const SENDABLE = /^[\x21-\x7e]+$/;
 
+const EXPECTED = "expected printable ASCII without spaces";
+
 /**
  * A text that may be `"$NAME"`, as a whole, for an environment variable, or `"$file:PATH"` for the
  * content of a file without the line end at its end. The value never shows in a message. `needed`:
  * an unset variable, or a file without a secret, is a fault.
  */
-export function secret({ env, files }: SecretSources, needed = true): Check<string> {
-  return refine(string({ min: 1, secret: true }), (text) => {
-    if (text.startsWith(FILE)) return valueInFile(text.slice(FILE.length), files, needed);
-    const name = text.startsWith("$") ? text.slice(1) : undefined;
-    // A text that is no variable's name may be a secret itself, so it is not repeated.
-    if (name !== undefined && !/^[A-Za-z_]\w*$/.test(name))
-      fail(
-        "invalid_value",
-        "expected the secret, or $ and the name of an environment variable, " +
-          "or $file: and the path of a file",
-      );
-    const value = name === undefined ? text : environmentValue(name, env, needed);
-    // A line end at the end of a file that was read into the environment is the usual mistake.
-    if (SENDABLE.test(value)) return value;
-    return fail("invalid_value", "expected printable ASCII without spaces or line ends");
+export const secret = (sources: SecretSources, needed = true): Check<string> =>
+  refine(string({ min: 1, secret: true }), (text) => {
+    const { value, fault } = lookUp(text, sources);
+    if (value !== undefined && SENDABLE.test(value)) return value;
+    return value === undefined && !needed ? UNSET : fail("invalid_value", fault);
   });
-}
 
-function environmentValue(name: string, env: Environment, needed: boolean): string {
-  const value = Object.hasOwn(env, name) ? env[name] : undefined;
-  if (value) return value;
-  return needed ? fail("invalid_value", `the environment variable ${name} is not set`) : UNSET;
-}
-
-function valueInFile(written: string, files: SecretFiles, needed: boolean): string {
-  if (written === "") return fail("invalid_value", "expected the path of a file after $file:");
-  const { path, text, fault } = files.read(written);
-  if (text === undefined)
-    return needed ? fail("invalid_value", `no secret in the file ${path}: ${fault}`) : UNSET;
-  if (SENDABLE.test(text)) return text;
-  const expected = "expected printable ASCII without spaces, and one line end at most after it";
-  return fail("invalid_value", `no secret in the file ${path}: ${expected}`);
+/** What stands for a secret, and what is wrong with it if it is none. */
+function lookUp(
+  text: string,
+  { env, files }: SecretSources,
+): { readonly value: string | undefined; readonly fault: string } {
+  if (text.startsWith(FILE)) {
+    if (text === FILE) return fail("invalid_value", `expected the path of a file after ${FILE}`);
+    const file = files.read(text.slice(FILE.length));
+    const { path, fault = `${EXPECTED}, and one line end at most after it` } = file;
+    return { value: file.text, fault: `no secret in the file ${path}: ${fault}` };
+  }
+  const name = text.startsWith("$") ? text.slice(1) : undefined;
+  // A line end at the end of a file that was read into the environment is the usual mistake.
+  if (name === undefined) return { value: text, fault: `${EXPECTED} or line ends` };
+  // A text that is no variable's name may be a secret itself, so it is not repeated.
+  if (!/^[A-Za-z_]\w*$/.test(name))
+    return fail(
+      "invalid_value",
+      "expected the secret, or $ and the name of an environment variable, " +
+        "or $file: and the path of a file",
+    );
+  const value = (Object.hasOwn(env, name) && env[name]) || undefined;
+  if (value) return { value, fault: `${EXPECTED} or line ends` };
+  return { value, fault: `the environment variable ${name} is not set` };
 }

@@ -1,6 +1,5 @@
 // The vendors whose rows in vendors.json preset a provider's address and traits.
 import { withOverrides } from "../core/routing/model.ts";
-import type { DialectDefinition } from "../core/providers/dialect.ts";
 import type { TraitOverrides, Traits } from "../core/providers/traits.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
 
@@ -31,67 +30,48 @@ interface VendorReference {
 }
 
 /** A row of vendors.json. Tests check all of them. */
-interface VendorRow {
-  readonly title: string;
-  readonly dialect: string;
-  readonly base_url?: string;
-  readonly needs_key?: boolean;
-  readonly note: string;
-  readonly traits: TraitsJson;
+interface VendorRow extends Omit<VendorPreset, "traits" | "reasoningTraits"> {
+  readonly traits: TraitOverrides;
   /** The differences of models that think. */
-  readonly reasoning?: TraitsJson;
+  readonly reasoning?: TraitOverrides;
 }
 
-/** Traits as JSON can say them. */
-interface TraitsJson extends Omit<TraitOverrides, "rename"> {
-  readonly rename?: Readonly<Record<string, string>>;
+const ROWS: ReadonlyMap<string, VendorRow> = new Map(
+  Object.entries(vendorsJson as unknown as Readonly<Record<string, VendorRow>>),
+);
+
+/** The generic row states all other traits. */
+const generic = {
+  echo: undefined,
+  done_without_finish: undefined,
+  max_output_tokens: undefined,
+  default_output_tokens: undefined,
+  ...ROWS.get("generic")!.traits,
+} as Traits;
+
+function presetOf({ reasoning = {}, ...row }: VendorRow): VendorPreset {
+  const traits = withOverrides(generic, row.traits);
+  return { ...row, traits, reasoningTraits: withOverrides(traits, reasoning) };
 }
 
-const ROWS = new Map(
-  Object.entries(vendorsJson as Readonly<Record<string, object>>),
-) as ReadonlyMap<string, VendorRow>;
-
-const overridesIn = ({ rename, ...rest }: TraitsJson): TraitOverrides => ({
-  ...rest,
-  rename: rename && new Map(Object.entries(rename)),
-});
-
-/** The presets of the vendors that speak one of these formats. */
-export function vendorPresets(definitions: readonly DialectDefinition[]): VendorPresets {
-  const names = new Set(definitions.map(({ name }) => name));
-  const unknown = {
-    echo: undefined,
-    done_without_finish: undefined,
-    max_output_tokens: undefined,
-    default_output_tokens: undefined,
-  };
-  // The generic row states all other traits.
-  const generic = { ...unknown, ...overridesIn(ROWS.get("generic")!.traits) } as Traits;
-  const presets = new Map<string, VendorPreset>();
-  for (const [name, { reasoning = {}, ...row }] of ROWS) {
-    if (!names.has(row.dialect)) continue;
-    const traits = withOverrides(generic, overridesIn(row.traits));
-    const reasoningTraits = withOverrides(traits, overridesIn(reasoning));
-    presets.set(name, { ...row, traits, reasoningTraits });
-  }
-  return presets;
-}
+/** The presets of all vendors, whether their formats are loaded or not. */
+export const VENDOR_PRESETS: VendorPresets = new Map(
+  [...ROWS].map(([name, row]) => [name, presetOf(row)]),
+);
 
 /** A vendor's title and address, whether its format is loaded or not. Undefined: there is none. */
 export const vendorFacts = (vendor: string): Pick<VendorPreset, "title" | "base_url"> | undefined =>
-  ROWS.get(vendor);
+  VENDOR_PRESETS.get(vendor);
 
 /** The names of the vendors that speak one of these formats. */
 export const vendorNames = (dialects: readonly string[]): readonly string[] =>
-  [...ROWS].filter(([, { dialect }]) => dialects.includes(dialect)).map(([name]) => name);
+  [...VENDOR_PRESETS].filter(([, { dialect }]) => dialects.includes(dialect)).map(([name]) => name);
 
 /**
  * The wire format that a provider names, itself or by its vendor. Undefined: none that is known.
  */
-export function dialectNameOf({ vendor, dialect }: VendorReference): string | undefined {
-  if (typeof dialect === "string") return dialect;
-  return ROWS.get(String(vendor))?.dialect;
-}
+export const dialectNameOf = ({ vendor, dialect }: VendorReference): string | undefined =>
+  typeof dialect === "string" ? dialect : VENDOR_PRESETS.get(String(vendor))?.dialect;
 
 /** The preset of a provider's vendor. Undefined: there is none of this name. */
 export const vendorPreset = (

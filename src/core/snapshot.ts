@@ -2,7 +2,6 @@
 // pass first. It is replaced as one; a request keeps what it began with.
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
 import type { Snapshot } from "./chat/context.ts";
-import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
 import { dialectsIn } from "./extension/defaults.ts";
@@ -10,20 +9,13 @@ import type { Installed } from "./extension/installer.ts";
 import { moments, slots } from "./extension/places.ts";
 import type { Breaker } from "./routing/breaker.ts";
 import { createCatalog } from "./routing/catalog.ts";
-import type { Fingerprint } from "./routing/fingerprint.ts";
-import type { Transport } from "./upstream/transport.ts";
+import type { CatalogServices } from "./routing/model.ts";
 
-export interface SnapshotOptions {
+interface SnapshotOptions extends Pick<CatalogServices, "clock" | "transport" | "fingerprint"> {
   /** By the extensions of the start, which may bring keys. */
   readonly installed: Installed;
-  /** Tells which keys have expired, stamps `loadedAt`, and times breakers. */
-  readonly clock: Clock;
   /** Goes to the source of created keys. */
   readonly diagnose: Diagnose;
-  /** As in CatalogServices. */
-  readonly transport: Transport;
-  /** As in CatalogServices. */
-  readonly fingerprint: Fingerprint;
 }
 
 export function createSnapshots(initial: Config, options: SnapshotOptions) {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { parseJsonFile, readJson, textIn } from "../../src/config/json-file.ts";
+import { readJson, textIn } from "../../src/config/json-file.ts";
 import { ValidationError } from "../../src/core/schema/checker.ts";
 import { folder } from "../support/folder.ts";
 
@@ -40,28 +40,6 @@ describe("readJson", () => {
       messageOf(() => readJson(path, "absent", ["ENOENT"])),
       /EISDIR/,
     );
-  });
-});
-
-describe("parseJsonFile", () => {
-  const SECRET = "sk-very-secret";
-
-  it("names line and column of a fault, and never repeats the text around it", () => {
-    const text = `{\n  "key": "${SECRET}",\n  "b": "${SECRET}\n}`;
-    const message = messageOf(() => parseJsonFile("f.json", text));
-    assert.match(message, /f\.json is not JSON: the fault is at line 3, column \d+/);
-    assert.ok(!message.includes(SECRET));
-  });
-
-  it("names the end of a text that stops too early", () => {
-    const message = messageOf(() => parseJsonFile("f.json", '{"a":1'));
-    assert.match(message, /the fault is at line 1, column 7/);
-  });
-
-  it("names the first character of an unexpected token, for which V8 states no place", () => {
-    const message = messageOf(() => parseJsonFile("f.json", SECRET));
-    assert.match(message, /Unexpected token 's'/);
-    assert.ok(!message.includes(SECRET));
   });
 });
 

@@ -37,15 +37,6 @@ describe("renderError", () => {
       });
     });
 
-  it("renders an error of the API with its param", () => {
-    const error = new ApiError("model_not_found", "There is no such model.", { param: "model" });
-    const { status, code, param } = renderError(error, "req_1", {}).error;
-    assert.deepEqual(
-      { status, code, param },
-      { status: 404, code: "model_not_found", param: "model" },
-    );
-  });
-
   it("renders an error of a check with the path of the field", () => {
     let thrown: unknown;
     try {

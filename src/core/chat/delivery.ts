@@ -11,24 +11,7 @@ import type { Deliver, RequestProgress } from "../routing/fallback.ts";
 import type { Serving } from "../routing/attempt.ts";
 import type { AcceptedRequest } from "./context.ts";
 
-export interface Delivery {
-  /** Sends what a model says, as far as it can be sent before the end. */
-  readonly deliver: Deliver;
-  /**
-   * Sends the end of the reply once `settled` resolves: every whole reply is in the ledger before a
-   * client has it. Throws the ClientGone of a client that has left.
-   */
-  complete(progress: RequestProgress, settled: () => Promise<void>): Promise<void>;
-  /**
-   * After the commit point: sends the error as an event, and ends the stream. Before it: nothing,
-   * the server answers.
-   */
-  fail(error: ApiError): void;
-  /** Releases timers. Called however the request ends. */
-  release(): void;
-}
-
-export function createDelivery(request: AcceptedRequest): Delivery {
+export function createDelivery(request: AcceptedRequest) {
   const { api, exchange, chat, config, observers, clock } = request;
   const { res, log, cancel, requestId } = exchange;
   const keepAlive = { ms: config.server.keep_alive_ms, events: api.keepAlive };
@@ -78,16 +61,28 @@ export function createDelivery(request: AcceptedRequest): Delivery {
 
   return {
     deliver,
-    async complete({ reading, finishReason }, settled) {
+    /**
+     * Sends the end of the reply once `settled` resolves: every whole reply is in the ledger before
+     * a client has it. Throws the ClientGone of a client that has left.
+     */
+    async complete(
+      { reading, finishReason }: RequestProgress,
+      settled: () => Promise<void>,
+    ): Promise<void> {
       if (hasLeft()) throw cancel.reason;
       const end = joint + reply!.end(reading.usage, finishReason!);
       await settled();
       if (sink) sink.end(end);
       else sendJson(res, 200, end);
     },
+    /**
+     * After the commit point: sends the error as an event, and ends the stream. Before it: nothing,
+     * the server answers.
+     */
     fail(error: ApiError): void {
       if (res.headersSent) sink?.end(api.errorEvents(error, requestId, chat));
     },
+    /** Releases timers. Called however the request ends. */
     release(): void {
       sink?.release();
     },

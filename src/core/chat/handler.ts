@@ -4,7 +4,7 @@
 import type { Diagnose } from "../diagnose.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { Exchange, Handler } from "../http/exchange.ts";
-import { toApiError } from "../openai/errors.ts";
+import { toApiError, type ApiError } from "../openai/errors.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import type { Observers } from "../observer.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
@@ -13,8 +13,8 @@ import { CompletionFailed, notStarted } from "../routing/fallback.ts";
 import { authenticate, readRequest, refuseOverload, requireAdmission } from "./admission.ts";
 import type { ClientApi } from "./client-api.ts";
 import type { AcceptedRequest, ChatServices, Snapshot } from "./context.ts";
-import { createDelivery, type Delivery } from "./delivery.ts";
-import { openInLedger, type LedgerSettlement, type Outcome } from "./settlement.ts";
+import { createDelivery } from "./delivery.ts";
+import { openInLedger, type Outcome } from "./settlement.ts";
 
 const COMPLETED: Outcome = { status: "completed", httpStatus: 200, errorCode: null };
 const CANCELLED: Outcome = { status: "cancelled", httpStatus: 499, errorCode: null };
@@ -106,45 +106,41 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
   } catch (thrown) {
     const failure =
       thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);
-    throw await endWithError(failure, request, settlement, delivery);
+    // The ledger states the status before it is sent, so no keep-alive comment may begin a stream now.
+    if (!exchange.res.headersSent) delivery.release();
+    const { outcome, clientError, error } = endOf(failure, request);
+    await settlement.settle(failure.progress, outcome);
+    if (clientError) delivery.fail(clientError);
+    throw error;
   } finally {
     delivery.release();
   }
 }
 
 /**
- * Settles a request that was not completed, and tells a client whose stream has begun. Returns the
- * error to throw.
+ * The end of a request that was not completed: for the ledger, for its client if that is still
+ * there, and the error to throw.
  */
-async function endWithError(
+function endOf(
   { progress, error: thrown }: CompletionFailed,
   { exchange, cancel, chat, report }: AcceptedRequest,
-  settlement: LedgerSettlement,
-  delivery: Delivery,
-): Promise<unknown> {
+): { outcome: Outcome; clientError?: ApiError; error: unknown } {
   const error: unknown = cancel.aborted ? cancel.reason : thrown;
-  if (error instanceof ClientGone) {
-    await settlement.settle(progress, CANCELLED);
-    return error;
-  }
+  if (error instanceof ClientGone) return { outcome: CANCELLED, error };
+  let clientError = toApiError(error);
   if (error instanceof ProviderError) {
     const event = progress.begunAt === undefined ? "request_timed_out" : "reply_cut";
     report(event, progress.model, errorFields(error));
+    clientError = toClientError(chat.model, [{ model: progress.model, error }]);
   }
-  const clientError =
-    error instanceof ProviderError
-      ? toClientError(chat.model, [{ model: progress.model, error }])
-      : toApiError(error);
-  // The ledger states the status before it is sent, so no keep-alive comment may begin a stream now.
-  if (!exchange.res.headersSent) delivery.release();
-  await settlement.settle(progress, {
-    status: "failed",
-    httpStatus: exchange.res.headersSent ? 200 : clientError.status,
-    errorCode: clientError.code,
-  });
-  delivery.fail(clientError);
-  // The bug itself, so that its own stack is logged.
-  return clientError.code === "internal_error" ? error : clientError;
+  const { code, status } = clientError;
+  const httpStatus = exchange.res.headersSent ? 200 : status;
+  return {
+    outcome: { status: "failed", httpStatus, errorCode: code },
+    clientError,
+    // The bug itself, so that its own stack is logged.
+    error: code === "internal_error" ? error : clientError,
+  };
 }
 
 /** Writes the operator's log lines about one request. */

@@ -9,24 +9,11 @@ import type { AcceptedRequest, ChatServices } from "./context.ts";
 /** How a request ended for its client. */
 export type Outcome = Pick<Settlement, "status" | "httpStatus" | "errorCode">;
 
-export interface LedgerSettlement {
-  /**
-   * Resolves when a provider may be called. Rejects with an ApiError if the ledger cannot be
-   * written.
-   */
-  readonly opened: Promise<void>;
-  /**
-   * Settles the request, and gives back its concurrency slot. Resolves when the last byte of the
-   * reply may leave: at once if the request could not be opened. Only the first call counts.
-   */
-  settle(progress: RequestProgress, outcome: Outcome): Promise<void>;
-}
-
 /**
  * Opens the request in the ledger. Throws the errors of the ledger. The hold for the request is
  * given back when it is settled, or cannot be opened.
  */
-export function openInLedger(request: AcceptedRequest, services: ChatServices): LedgerSettlement {
+export function openInLedger(request: AcceptedRequest, services: ChatServices) {
   const { exchange, caller, chat, config, startedAt, hold, observers } = request;
   const { ledger, clock } = services;
   const opening: Opening = {
@@ -78,7 +65,15 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
   }
 
   return {
+    /**
+     * Resolves when a provider may be called. Rejects with an ApiError if the ledger cannot be
+     * written.
+     */
     opened: entry.opened,
+    /**
+     * Settles the request, and gives back its concurrency slot. Resolves when the last byte of the
+     * reply may leave: at once if the request could not be opened. Only the first call counts.
+     */
     settle(progress: RequestProgress, outcome: Outcome): Promise<void> {
       // Before the client sees the end of its reply, so that its next request finds the slot free.
       request.releaseSlot();

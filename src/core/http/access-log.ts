@@ -17,21 +17,13 @@ const MAX_LOGGED = 512;
  */
 export type AccessLog = (record: AccessRecord, exchange: Exchange | undefined) => void;
 
-export interface ResponseLog {
-  /** Logs an exchange that is over. */
-  ended(exchange: LiveExchange, status: number): void;
-  /** Logs an error that was sent outside of any exchange. */
-  refused(error: ApiError, requestId: string, req: Partial<IncomingMessage>): void;
-  /** Resolves when no line waits any more. After `ms` milliseconds those that wait are written. */
-  settle(ms: number): Promise<void>;
-}
-
-export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog {
+export function createResponseLog(access: AccessLog, clock: Clock) {
   /** Writes the lines that wait. */
   const waiting = new Set<() => void>();
   let onSettled = (): void => undefined;
 
   return {
+    /** Logs an exchange that is over. */
     ended(exchange: LiveExchange, status: number): void {
       const durationMs = clock.monotonic() - exchange.startedAt;
       const end = { time: clock.now(), status, durationMs };
@@ -43,10 +35,12 @@ export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog 
       if (exchange.delivered || exchange.handled) write();
       else exchange.onHandled = write;
     },
+    /** Logs an error that was sent outside of any exchange. */
     refused({ code, status }: ApiError, requestId: string, req: Partial<IncomingMessage>): void {
       const end = { time: clock.now(), status, durationMs: 0 };
       access(accessRecord({ requestId, log: { error_code: code } }, req, end), undefined);
     },
+    /** Resolves when no line waits. After `ms` milliseconds those that wait are written. */
     async settle(ms: number): Promise<void> {
       if (waiting.size === 0) return;
       const timer = clock.after(ms, () => {

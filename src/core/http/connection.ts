@@ -124,22 +124,6 @@ function createExchange(
   return exchange;
 }
 
-export interface Connections {
-  /** The connection of a socket; a new one for a socket not seen before. */
-  of(socket: Duplex): Connection;
-  /**
-   * All connections that are open, also those that have not sent a request or are in a TLS
-   * handshake. Node's own lists leave these out.
-   */
-  all(): Iterable<Connection>;
-  /** The live exchanges of all connections. */
-  exchanges(): readonly LiveExchange[];
-  /** Begins the exchange of a request that Node has parsed. */
-  begin(req: IncomingMessage, res: ServerResponse): LiveExchange;
-  /** How many exchanges are not over. */
-  inFlight(): number;
-}
-
 /**
  * Calls `onFinish` after the end of each exchange, with the status for the access log. `capacity`
  * absent: there are no bounds.
@@ -148,7 +132,7 @@ export function createConnections(
   clock: Clock,
   onFinish: (connection: Connection, exchange: LiveExchange, status: number) => void,
   capacity?: Capacity,
-): Connections {
+) {
   /** In the order of their last exchange, or of their beginning. */
   const connections = new Map<Duplex, Connection>();
   // A count, because a set of all live exchanges costs each request a tenth in garbage collection.
@@ -206,10 +190,16 @@ export function createConnections(
 
   return {
     of,
+    /**
+     * All connections that are open, also those that have not sent a request or are in a TLS
+     * handshake. Node's own lists leave these out.
+     */
     all: (): Iterable<Connection> => connections.values(),
+    /** The live exchanges of all connections. */
     exchanges: (): readonly LiveExchange[] =>
       [...connections.values()].flatMap(({ live }) => [...live]),
     begin,
+    /** How many exchanges are not over. */
     inFlight: (): number => inFlight,
   };
 }

@@ -2,8 +2,7 @@
 // parse, requests that take too long to arrive, CONNECT, and the preface of HTTP/2.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { ResponseLog } from "./access-log.ts";
-import { isResponseOwed, type Connection, type Connections } from "./connection.ts";
+import { isResponseOwed, type Connection } from "./connection.ts";
 import { ApiError } from "../openai/errors.ts";
 import { requestId, requestIdFromBytes } from "./request-id.ts";
 import { rawError, type RenderError } from "./responses.ts";
@@ -14,9 +13,10 @@ interface ClientError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer;
 }
 
+/** `logRefused`: logs an error that was sent outside of any exchange. */
 export function createRefusals(
-  connections: Connections,
-  responseLog: ResponseLog,
+  connectionOf: (socket: Duplex) => Connection,
+  logRefused: (error: ApiError, requestId: string, req: Partial<IncomingMessage>) => void,
   renderError: RenderError,
 ) {
   /** `id` is the request id if there is no exchange. */
@@ -26,7 +26,7 @@ export function createRefusals(
     id: string,
     req: Partial<IncomingMessage> = {},
   ): void {
-    const connection = connections.of(socket);
+    const connection = connectionOf(socket);
     connection.pipeline?.stop();
     if (connection.broken) return;
     socket.on("error", () => socket.destroy()); // Node has removed its own listener.
@@ -39,7 +39,7 @@ export function createRefusals(
     const response = renderError(error, shownId, exchange?.req ?? req);
     socket.end(rawError(response, shownId), () => socket.destroy());
     if (!exchange) {
-      responseLog.refused(error, id, req);
+      logRefused(error, id, req);
       return;
     }
     exchange.loggedStatus = error.status;

@@ -82,7 +82,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   const nodeServer = createNodeServer(options);
   const responseLog = createResponseLog(deps.access, clock);
   const connections = createConnections(clock, onFinish, capacity);
-  const refusals = createRefusals(connections, responseLog, deps.renderError);
+  const refusals = createRefusals(connections.of, responseLog.refused, deps.renderError);
   let draining = false;
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {

@@ -1,117 +1,143 @@
 // The differences between providers that speak one format, as data (wire.md "OpenAI-compatible
 // providers", "Anthropic requests"). Each vendor's row in src/config/vendors.json says how it
 // departs from the generic one. The configuration overrides a trait in a provider, and again in a
-// model.
+// model: these are the checks of both.
+import {
+  array,
+  boolean,
+  jsonObject,
+  literal,
+  nonEmpty,
+  number,
+  optional,
+  record,
+  refine,
+  type Infer,
+} from "../schema/checker.ts";
 
-/** A capability that not every model has. */
-export type Support =
-  | "tools"
-  | "json_object"
-  | "json_schema"
-  | "logprobs"
-  | "images"
-  | "audio"
-  | "files";
-export type SamplingParameter = "temperature" | "top_p";
-export type OmittedParameter =
-  | SamplingParameter
-  | "frequency_penalty"
-  | "presence_penalty"
-  | "stop"
-  | "seed"
-  | "user"
-  | "parallel_tool_calls"
-  | "logprobs";
+const sampling = ["temperature", "top_p"] as const;
+const tokens = optional(number({ min: 1, integer: true }));
 
-export interface Traits {
+export const traitChecks = {
   /**
    * How thinking is switched. Each format knows some values: DialectDefinition.thinkingSwitches.
    */
-  readonly thinking: string;
+  thinking: nonEmpty,
   /**
    * Whether thinking can be switched off. If not, its text is left out unless the client asked for
    * it.
    */
-  readonly thinking_off: boolean;
+  thinking_off: boolean(),
   /** The known depths of thinking. The one nearest to the client's reasoning_effort is sent. */
-  readonly efforts: readonly string[];
+  efforts: array(nonEmpty),
   /** The capabilities of the model among those that not every model has. */
-  readonly supports: readonly Support[];
+  supports: array(
+    literal("tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"),
+  ),
   /**
    * The known forms of tool_choice. `any`: all but named tools, with "any" for "required". `auto`:
    * only "auto".
    */
-  readonly tool_choice: "all" | "any" | "auto";
+  tool_choice: literal("all", "any", "auto"),
   /** A higher temperature is lowered to this. */
-  readonly max_temperature: number;
+  max_temperature: number({ min: 0, max: 2 }),
   /**
    * Parameters whose default is 1 at the provider too, so they are not sent where the client sends
    * none.
    */
-  readonly defaults_to_one: readonly SamplingParameter[];
+  defaults_to_one: array(literal(...sampling)),
   /**
    * Whether the provider refuses temperature and top_p together. Then top_p is sent only without a
    * temperature.
    */
-  readonly temperature_or_top_p: boolean;
+  temperature_or_top_p: boolean(),
   /**
    * Parameters that are not sent. One that would change the meaning of the reply makes the model
    * unfit for a request with it.
    */
-  readonly omit: readonly OmittedParameter[];
+  omit: array(
+    literal(
+      ...sampling,
+      "frequency_penalty",
+      "presence_penalty",
+      "stop",
+      "seed",
+      "user",
+      "parallel_tool_calls",
+      "logprobs",
+    ),
+  ),
   /**
    * The fields of ChatRequest.further that are sent, and `name` if those of messages are. Others
    * are left out.
    */
-  readonly takes: readonly string[];
+  takes: array(
+    literal(
+      "logit_bias",
+      "verbosity",
+      "prompt_cache_key",
+      "prompt_cache_retention",
+      "safety_identifier",
+      "name",
+    ),
+  ),
   /** The provider's names for parameters, by the usual ones. */
-  readonly rename: ReadonlyMap<string, string>;
+  rename: refine(record(nonEmpty), (names) => Object.fromEntries(names)),
   /** Fields that are always sent. */
-  readonly extra: Readonly<Record<string, unknown>>;
+  extra: jsonObject(),
   /**
    * The field in which tool calls that are sent back carry their reasoning while thinking is on.
    * Absent: reasoning_content if `thinking` is "thinking", else none.
    */
-  readonly echo: "reasoning_content" | "reasoning" | "none" | undefined;
+  echo: optional(literal("reasoning_content", "reasoning", "none")),
   /** Whether parts of messages keep the client's marks for the provider's cache. */
-  readonly cache_control: boolean;
+  cache_control: boolean(),
   /**
    * Parts of a client's own request that may pass to such a provider, beyond those that always may.
    */
-  readonly passes: readonly string[];
+  passes: array(nonEmpty),
   /** Whether a stream's usage must be asked for. */
-  readonly ask_usage: boolean;
+  ask_usage: boolean(),
   /** Whether the model only streams, so that whole replies are assembled from a stream. */
-  readonly stream_only: boolean;
+  stream_only: boolean(),
   /** Whether reasoning is in the text, between `<think>` and `</think>`. */
-  readonly think_tags: boolean;
+  think_tags: boolean(),
   /** Whether the provider sends each piece of reasoning twice in a row. */
-  readonly repeats_reasoning: boolean;
+  repeats_reasoning: boolean(),
   /**
    * Whether total_tokens beyond prompt and completion are hidden thinking, billed as completion.
    */
-  readonly hidden_thinking_in_total: boolean;
+  hidden_thinking_in_total: boolean(),
   /**
    * Whether a stream that ends with `[DONE]`, but states no finish_reason, is complete. Absent: if
    * it stated its usage.
    */
-  readonly done_without_finish: boolean | undefined;
+  done_without_finish: optional(boolean()),
   /**
    * How the model is asked to continue the beginning of its own answer; the extension that asks it
    * defines the values. "none": it cannot.
    */
-  readonly prefill: string;
+  prefill: literal("none", "plain", "prefix", "partial", "continue_final_message"),
   /**
    * The most tokens of a reply, thinking included. A higher limit is lowered to this. Absent:
    * unknown.
    */
-  readonly max_output_tokens: number | undefined;
+  max_output_tokens: tokens,
   /**
    * The limit that is sent to a format that demands one, where neither the client nor
    * max_output_tokens states any. Absent: none is sent.
    */
-  readonly default_output_tokens: number | undefined;
-}
+  default_output_tokens: tokens,
+};
+
+/** The traits of a model: those of its vendor, its provider and its own. */
+export type Traits = {
+  readonly [name in keyof typeof traitChecks]: Readonly<Infer<(typeof traitChecks)[name]>>;
+};
+
+/** A capability that not every model has. */
+export type Support = Traits["supports"][number];
+export type SamplingParameter = (typeof sampling)[number];
 
 /**
  * Traits that a vendor, a provider or a model states. Absent or undefined: those of the more

@@ -41,6 +41,17 @@ export function checkMembers<S extends string | number>(
   if (issues.length > 0) throw new ValidationError(issues);
 }
 
+/** An object used as a dictionary. Returns a Map, in which no name (`__proto__`) is special. */
+export const record = <T>(check: Check<T>): Check<Map<string, T>> =>
+  typed("object", { additionalProperties: check.schema }, (value, all) => {
+    const checked = new Map<string, T>();
+    checkMembers(Object.keys(value), all, (name) => {
+      if (name === "") fail("invalid_value", "a name must not be empty");
+      checked.set(name, check(value[name], all));
+    });
+    return checked;
+  });
+
 interface ArrayRules {
   /** The fewest elements. Absent: 0. */
   readonly min?: number;
@@ -97,16 +108,19 @@ export function object<F extends Fields>(fields: F, { strict = false }: ObjectRu
   });
 }
 
+/** The most levels of an object: JSON.stringify is recursive, and more could exhaust the stack. */
+const MAX_DEPTH = 100;
+
 /**
  * Counts the values in a JSON value, itself included: numbers, texts, objects, arrays. Stops soon
- * after `max`. Returns Infinity if there are more than `maxDepth` levels.
+ * after `max`. Returns Infinity if there are more than `depth` levels.
  */
-export function countValues(value: unknown, max: number, maxDepth = 100): number {
+export function countValues(value: unknown, max: number, depth = MAX_DEPTH): number {
   if (typeof value !== "object" || value === null) return 1;
-  if (maxDepth === 0) return Infinity;
+  if (depth === 0) return Infinity;
   let count = 1;
   for (const child of Object.values(value)) {
-    count += countValues(child, max - count, maxDepth - 1);
+    count += countValues(child, max - count, depth - 1);
     if (count > max) break;
   }
   return count;
@@ -114,10 +128,6 @@ export function countValues(value: unknown, max: number, maxDepth = 100): number
 
 /** Bounds on the work that an object causes. */
 interface JsonObjectRules {
-  /**
-   * The most levels: JSON.stringify is recursive, and more could exhaust the stack. Absent: 100.
-   */
-  readonly maxDepth?: number;
   /** The most values in the object. Absent: any number. */
   readonly maxValues?: number;
   /** The most characters of its JSON text. Absent: any number. */
@@ -126,11 +136,11 @@ interface JsonObjectRules {
 
 /** Any JSON object, passed through as it is, such as the schema of a client's tool. */
 export function jsonObject(rules: JsonObjectRules = {}): Check<Record<string, unknown>> {
-  const { maxDepth = 100, maxValues = Infinity, maxChars = Infinity } = rules;
+  const { maxValues = Infinity, maxChars = Infinity } = rules;
   return typed("object", {}, (value) => {
-    const count = countValues(value, maxValues, maxDepth);
+    const count = countValues(value, maxValues);
     if (count === Infinity)
-      return fail("invalid_value", `expected at most ${maxDepth} levels of nesting`);
+      return fail("invalid_value", `expected at most ${MAX_DEPTH} levels of nesting`);
     if (count > maxValues) return fail("invalid_value", `expected at most ${maxValues} values`);
     if (maxChars < Infinity && JSON.stringify(value).length > maxChars)
       return fail("invalid_value", `expected at most ${maxChars} characters of JSON`);

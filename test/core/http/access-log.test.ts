@@ -24,12 +24,6 @@ const more = (record: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(record).filter(([name]) => !ALWAYS.includes(name)));
 
 describe("a line of the access log", () => {
-  it("has nothing but the usual where there is no more", async (t) => {
-    const gateway = await startGateway(t, demo());
-    await fetch(`${gateway.url}/healthz`, { headers: { "x-request-id": "plain" } });
-    assert.deepEqual(Object.keys(await gateway.accessOf("plain")), ALWAYS);
-  });
-
   it("names the error's code and param, and the model that was asked for, cut", async (t) => {
     const gateway = await startGateway(t, demo());
     const refused = async (id: string, body: unknown, key = "sk-demo") => {

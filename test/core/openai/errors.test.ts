@@ -47,11 +47,6 @@ describe("an API error", () => {
 });
 
 describe("anything thrown", () => {
-  it("that is an API error stays as it is", () => {
-    const error = new ApiError("internal_error", "No.");
-    assert.equal(toApiError(error), error);
-  });
-
   it("that is a ValidationError names the field of its first issue", () => {
     const error = new ValidationError([
       { path: ["messages", 2, "role"], code: "invalid_type", message: "expected a string" },

@@ -5,8 +5,6 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { settles } from "../../support/books.ts";
-import { startAnthropic } from "../../support/fake-anthropic.ts";
-import { PROVIDER_KEY } from "../../support/fake-provider.ts";
 import {
   assemble,
   configFor,
@@ -150,59 +148,6 @@ describe("reasoning_effort without thinking", () => {
     assert.deepEqual(streamed.chunks.at(-1)!.usage, shown.usage);
     const lines = settles(dir).map(({ usage }) => usage.reasoning_tokens);
     assert.deepEqual(lines, [0, reasoning(shown), reasoning(shown), reasoning(shown)]);
-  });
-
-  it("is undone by thinking disabled, and effort none does not undo thinking enabled", async (t) => {
-    const gw = await startGateway(t, demo());
-    const tokens = async (fields: object): Promise<number> => {
-      const { usage } = await json(
-        await gw.chat({ model: "demo-reasoner", messages: user("hi"), ...fields }, DEMO_KEY),
-      );
-      return usage.completion_tokens_details.reasoning_tokens;
-    };
-    assert.equal(await tokens({ thinking: { type: "disabled" }, reasoning_effort: "max" }), 0);
-    assert.equal(await tokens({ reasoning_effort: "none" }), 0);
-    assert.ok((await tokens({ thinking: { type: "enabled" }, reasoning_effort: "none" })) > 0);
-  });
-
-  it("has no effect on a model that does not think", async (t) => {
-    const provider = await startProvider(t, { m: speak("Hi.") });
-    const gw = await startGateway(
-      t,
-      configFor(provider.url, ["m"], { models: { m: { reasoning: false } } }),
-    );
-    await gw.chat({ model: "m", messages: user("hi"), reasoning_effort: "high" });
-    const { thinking, reasoning_effort } = provider.asked[0]!.body;
-    assert.deepEqual([thinking, reasoning_effort], [undefined, undefined]);
-  });
-
-  it("leaves Anthropic's thoughts out of the reply, and sends them back with the calls that followed from them", async (t) => {
-    const provider = await startAnthropic(t, {
-      m: ({ thinking }) => ({
-        reasoning: thinking ? "Let me." : "",
-        calls: [{ id: "toolu_1", name: "f", arguments: "{}" }],
-      }),
-    });
-    const gw = await startGateway(
-      t,
-      configFor(provider.url, [], {
-        providers: {
-          claude: { vendor: "anthropic", base_url: provider.url, api_key: PROVIDER_KEY },
-        },
-        models: { m: { provider: "claude", upstream_model: "claude-5-m", reasoning: true } },
-      }),
-    );
-    const tools = [{ type: "function", function: { name: "f" } }];
-    const request = { model: "m", tools, tool_choice: "auto", reasoning_effort: "low" };
-    const { choices } = await json(await gw.chat({ ...request, messages: user("hi") }));
-    const [{ message }] = choices;
-    assert.equal("reasoning_content" in message, false, JSON.stringify(message));
-    const result = { role: "tool", tool_call_id: message.tool_calls[0].id, content: "1" };
-    await gw.chat({ ...request, messages: [...user("hi"), message, result] });
-    const { thinking, output_config, messages } = provider.asked.at(-1)!.body;
-    assert.deepEqual([thinking.type, output_config], ["adaptive", { effort: "low" }]);
-    assert.equal(messages[1].content[0].type, "thinking");
-    assert.deepEqual(provider.broken, []);
   });
 
   it("drops the log probabilities of the hidden thinking, wherever the provider lists them", async (t) => {

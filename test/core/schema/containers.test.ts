@@ -1,4 +1,5 @@
-// Checks of arrays and objects: members, paths, the first issue or every one.
+// Checks of values with members, and of values of several kinds: members, paths, the first issue or
+// every one.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -7,188 +8,163 @@ import {
   array,
   boolean,
   byType,
+  jsonObject,
+  literal,
   number,
   object,
   optional,
+  record,
   refine,
   string,
   variant,
   withDefault,
   type Check,
 } from "../../../src/core/schema/checker.ts";
-import { record } from "../../../src/config/dictionaries.ts";
-import { issuesOf, refused } from "../../support/checks.ts";
+import { issuesOf, nested, refused } from "../../support/checks.ts";
 
-describe("array", () => {
-  it("returns the checked elements in a new array", () => {
-    const given = ["a", "b"];
-    const out = array(refine(string(), (text) => text.toUpperCase()))(given);
-    assert.deepEqual(out, ["A", "B"]);
-    assert.deepEqual(given, ["a", "b"]);
-  });
-
-  it("refuses an object", () =>
-    refused(array(string()), {}, "invalid_type", "expected an array, got an object"));
-  it("says which element is wrong", () =>
-    refused(array(string()), ["a", 2], "invalid_type", "expected a string, got a number", "[1]"));
-
-  it("min: at the limit and one under it", () => {
-    assert.deepEqual(array(string(), { min: 1 })(["a"]), ["a"]);
-    refused(array(string(), { min: 1 }), [], "invalid_value", "expected at least 1 element, got 0");
-    refused(
-      array(string(), { min: 2 }),
-      ["a"],
-      "invalid_value",
-      "expected at least 2 elements, got 1",
-    );
-  });
-
-  it("max: at the limit and one past it", () => {
-    assert.equal(array(string(), { max: 4 })(["a", "b", "c", "d"]).length, 4);
-    refused(
-      array(string(), { max: 4 }),
-      ["a", "b", "c", "d", "e"],
-      "invalid_value",
-      "expected at most 4 elements, got 5",
-    );
-  });
-
-  it("too many elements are refused before any of them is looked at", () => {
-    let looked = 0;
-    const check = array(
-      refine(string(), (text) => {
-        looked += 1;
-        return text;
-      }),
-      { max: 1 },
-    );
-    refused(check, ["a", "b"], "invalid_value", "expected at most 1 elements, got 2");
-    assert.equal(looked, 0);
-  });
-
-  it("carries its schema", () => {
-    assert.deepEqual(array(string()).schema, { type: "array", items: { type: "string" } });
-    assert.deepEqual(array(string(), { min: 1, max: 4 }).schema, {
-      type: "array",
-      items: { type: "string" },
-      minItems: 1,
-      maxItems: 4,
-    });
-  });
+const fields = object({ a: string(), b: optional(number()) });
+const strict = object({ a: string(), b: optional(string()) }, { strict: true });
+const numbers = record(number());
+const union = byType({
+  string: string({ min: 1 }),
+  array: array(string(), { max: 2 }),
+  object: object({ n: number() }),
 });
+const tagged = variant("type", {
+  text: object({ type: literal("text"), text: string() }),
+  mark: object({ type: literal("mark") }),
+});
+const parsed = (text: string): unknown => JSON.parse(text);
 
-describe("object", () => {
-  const check = object({ a: string(), b: optional(number()) });
-
-  it("returns the declared fields only, in a new object", () => {
-    const given = { a: "x", b: 1, c: "unknown" };
-    const out = check(given);
-    assert.deepEqual(out, { a: "x", b: 1 });
-    assert.notEqual(out, given);
+describe("a container passes", () => {
+  it("with its known members, in a new value", () => {
+    const upper = array(refine(string(), (text) => text.toUpperCase()));
+    for (const [check, given, result] of [
+      [upper, ["a", "b"], ["A", "B"]],
+      [array(string(), { min: 1, max: 2 }), ["a"], ["a"]],
+      [array(string(), { min: 1, max: 2 }), ["a", "b"], ["a", "b"]],
+      [fields, { a: "x", b: 1, c: "unknown" }, { a: "x", b: 1 }],
+      [numbers, { a: 1 }, new Map([["a", 1]])],
+      [union, "a", "a"],
+      [union, ["a", "b"], ["a", "b"]],
+      [union, { n: 1, m: 2 }, { n: 1 }],
+      [tagged, { type: "text", text: "hi", more: 1 }, { type: "text", text: "hi" }],
+      [tagged, { type: "mark", text: 5 }, { type: "mark" }],
+    ] as const) {
+      const before = structuredClone(given);
+      assert.deepEqual(check(given), result);
+      assert.deepEqual(given, before);
+    }
   });
 
-  it("says which required field is missing", () =>
-    refused(check, { b: 1 }, "missing_required_parameter", "is required", "a"));
-  it("null in a required field is of the wrong type, not missing", () =>
-    refused(check, { a: null }, "invalid_type", "expected a string, got null", "a"));
-  for (const [value, got] of [
-    [[], "an array"],
-    [null, "null"],
-    ["x", "a string"],
-  ] as const) {
-    it(`refuses ${got}`, () =>
-      refused(check, value, "invalid_type", `expected an object, got ${got}`));
-  }
-
-  it("builds the whole path on the way out", () =>
-    refused(
-      object({ list: array(object({ "odd name": check })) }),
-      { list: [{ "odd name": { a: "x" } }, { "odd name": { a: 1 } }] },
-      "invalid_type",
-      "expected a string, got a number",
-      'list[1]["odd name"].a',
-    ));
-
-  it("does not take inherited properties for fields", () => {
-    refused(
-      object({ toString: string() }),
-      {},
-      "missing_required_parameter",
-      "is required",
-      "toString",
-    );
-    refused(
-      check,
-      Object.create({ a: "inherited" }),
-      "missing_required_parameter",
-      "is required",
-      "a",
-    );
-  });
-
-  it("a __proto__ key is an unknown field like any other, and pollutes nothing", () => {
-    const out = check(JSON.parse('{"a":"x","__proto__":{"b":5,"polluted":true}}'));
+  it("though a name in it is __proto__: that pollutes nothing", () => {
+    const out = fields(parsed('{"a":"x","__proto__":{"b":5,"polluted":true}}'));
     assert.deepEqual(Object.keys(out), ["a", "b"]);
     assert.equal(out.b, undefined);
     assert.equal(Object.getPrototypeOf(out), Object.prototype);
     assert.equal(({} as { polluted?: unknown }).polluted, undefined);
-    refused(
-      check,
-      JSON.parse('{"__proto__":{"a":"x"}}'),
-      "missing_required_parameter",
-      "is required",
-      "a",
-    );
+    const names = [...numbers(parsed('{"__proto__":1,"constructor":2}')).keys()];
+    assert.deepEqual(names, ["__proto__", "constructor"]);
   });
 
-  it("strict: an unknown field is a fault that names the known ones", () =>
-    refused(
-      object({ a: string(), b: optional(string()) }, { strict: true }),
-      { a: "x", bb: 1 },
-      "invalid_value",
-      "is not a known field; known here: a, b",
-      "bb",
-    ));
+  it("as it is where any object will do", () => {
+    const text = '{"a":[1,{"b":null}],"__proto__":{"c":1}}';
+    const given = parsed(text);
+    assert.equal(jsonObject()(given), given);
+    assert.equal(JSON.stringify(given), text);
+  });
+});
 
-  it("strict: __proto__ is an unknown field too", () =>
-    refused(
-      object({ a: string() }, { strict: true }),
-      JSON.parse('{"a":"x","__proto__":1}'),
-      "invalid_value",
-      "is not a known field; known here: a",
-      "__proto__",
-    ));
+const objects = (levels: number) => nested(levels, (inner) => ({ a: inner }));
+const lists = (levels: number) => ({ a: nested(levels, (inner) => [inner]) });
+const wrongTag = (got: string) => `expected one of "text", "mark", got ${got}`;
+const UNKNOWN = "is not a known field; known here: a, b";
+const DEEP = "expected at most 100 levels of nesting";
 
-  it("without `all` it stops at the first fault", () => {
+describe("a container is refused", () => {
+  for (const [check, value, message, path] of [
+    [array(string(), { min: 1 }), [], "expected at least 1 element, got 0"],
+    [array(string(), { min: 2 }), ["a"], "expected at least 2 elements, got 1"],
+    [array(string(), { max: 1 }), [1, 2], "expected at most 1 elements, got 2"],
+    [strict, { a: "x", bb: 1 }, UNKNOWN, "bb"],
+    [strict, parsed('{"a":"x","__proto__":1}'), UNKNOWN, "__proto__"],
+    [numbers, { "": 1 }, "a name must not be empty", '[""]'],
+    [union, "", "expected a string that is not empty"],
+    ...["image", "__proto__", "constructor", "toString"].map(
+      (type) => [tagged, { type }, wrongTag(`"${type}"`), "type"] as const,
+    ),
+    [jsonObject(), objects(101), DEEP],
+    [jsonObject(), objects(100_000), DEEP],
+    [jsonObject(), lists(100), DEEP],
+    [jsonObject(), lists(100_000), DEEP],
+    [jsonObject({ maxValues: 2 }), { a: 1, b: 2 }, "expected at most 2 values"],
+    [jsonObject({ maxChars: 6 }), { a: 12 }, "expected at most 6 characters of JSON"],
+  ] as const)
+    it(`with the words: ${message} (${path ?? "the root"})`, () =>
+      refused(check, value, "invalid_value", message, path));
+
+  for (const [check, value, message, path] of [
+    [fields, [], "expected an object, got an array"],
+    [fields, null, "expected an object, got null"],
+    [jsonObject(), [], "expected an object, got an array"],
+    [numbers, [1], "expected an object, got an array"],
+    [numbers, { "a b": "x" }, "expected a number, got a string", '["a b"]'],
+    [array(string()), {}, "expected an array, got an object"],
+    [
+      object({ list: array(object({ "odd name": fields })) }),
+      { list: [{ "odd name": { a: "x" } }, { "odd name": { a: 1 } }] },
+      "expected a string, got a number",
+      'list[1]["odd name"].a',
+    ],
+    [union, ["a", 1], "expected a string, got a number", "[1]"],
+    [union, { n: "x" }, "expected a number, got a string", "n"],
+    [union, 1, "expected a string or an array or an object, got a number"],
+    [union, null, "expected a string or an array or an object, got null"],
+    [byType({ string: string() }), {}, "expected a string, got an object"],
+    [tagged, { type: 1 }, wrongTag("a number"), "type"],
+    [tagged, { type: "text", text: 1 }, "expected a string, got a number", "text"],
+  ] as const)
+    it(`as of another type: ${message} (${path ?? "the root"})`, () =>
+      refused(check, value, "invalid_type", message, path));
+
+  for (const [check, value, path] of [
+    [fields, {}, "a"],
+    [fields, Object.create({ a: "inherited" }), "a"],
+    [object({ toString: string() }), {}, "toString"],
+    [fields, parsed('{"__proto__":{"a":"x"}}'), "a"],
+    [tagged, {}, "type"],
+    [tagged, parsed('{"__proto__":{"type":"mark"}}'), "type"],
+  ] as const)
+    it(`without ${path}: ${JSON.stringify(value)}`, () =>
+      refused(check, value, "missing_required_parameter", "is required", path));
+});
+
+it("objects of any shape are bounded at their limits, and not before", () => {
+  assert.ok(jsonObject()(objects(100)));
+  assert.ok(jsonObject({ maxValues: 2, maxChars: 7 })({ a: 1 }));
+});
+
+describe("issues", () => {
+  it("without `all` are the first one, and nothing is looked at after it", () => {
     let looked = 0;
     const counting = refine(string(), (text) => {
       looked += 1;
       return text;
     });
-    assert.deepEqual(
-      issuesOf(object({ a: counting, b: counting, c: counting }), { a: "x", b: 1, c: "y" }),
-      [["b", "invalid_type", "expected a string, got a number"]],
-    );
+    const three = object({ a: counting, b: counting, c: counting });
+    assert.deepEqual(issuesOf(three, { a: "x", b: 1, c: "y" }), [
+      ["b", "invalid_type", "expected a string, got a number"],
+    ]);
+    assert.equal(issuesOf(array(counting, { max: 1 }), ["a", "b"]).length, 1);
     assert.equal(looked, 1);
-    assert.equal(issuesOf(object({ a: string(), b: string() }), {}).length, 1);
-    assert.equal(issuesOf(array(string()), [1, 2]).length, 1);
   });
 
-  it("with `all` it gathers every fault below it, in order, nothing twice", () => {
-    const deep = object(
-      {
-        a: string(),
-        list: array(object({ n: number({ min: 0 }) }, { strict: true })),
-        map: record(boolean()),
-      },
-      { strict: true },
-    );
+  it("with `all` are all of them, in order, nothing twice", () => {
+    const list = array(object({ n: number({ min: 0 }) }, { strict: true }));
+    const deep = object({ a: string(), list, map: record(boolean()) }, { strict: true });
+    const map = { x: 1, y: true, z: null };
     assert.deepEqual(
-      issuesOf(
-        deep,
-        { list: [{ n: -1 }, {}, { n: 1, m: 2 }], map: { x: 1, y: true, z: null }, typo: 0 },
-        true,
-      ),
+      issuesOf(deep, { list: [{ n: -1 }, {}, { n: 1, m: 2 }], map, typo: 0 }, true),
       [
         ["a", "missing_required_parameter", "is required"],
         ["list[0].n", "invalid_value", "expected a number of at least 0, got -1"],
@@ -201,7 +177,7 @@ describe("object", () => {
     );
   });
 
-  it("with `all` gathering goes on through optional, withDefault, nullable, byType, variant and refine", () => {
+  it("with `all` are gathered through every check that is made of others", () => {
     const two = object({ x: string(), y: string() });
     const wrapped: Record<string, Check<unknown>> = {
       optional: optional(two),
@@ -215,33 +191,52 @@ describe("object", () => {
       assert.equal(issuesOf(each, { x: name === "variant" ? "k" : 1, y: 2 }, true).length, 2, name);
   });
 
-  it("an error that is no ValidationError passes through as it is", () => {
+  it("are not made of an error that is no ValidationError", () => {
     const bug = new TypeError("a bug");
     const broken = object({
       a: refine(string(), () => {
         throw bug;
       }),
     });
-    assert.throws(
-      () => broken({ a: "x" }),
-      (error) => error === bug,
-    );
-    assert.throws(
-      () => broken({ a: "x" }, true),
-      (error) => error === bug,
-    );
+    for (const all of [false, true]) assert.throws(() => broken({ a: "x" }, all), bug);
   });
+});
 
-  it("carries its schema", () => {
-    assert.deepEqual(check.schema, {
-      type: "object",
-      properties: { a: { type: "string" }, b: { type: ["number", "null"] } },
-      required: ["a"],
-    });
-    assert.deepEqual(object({ b: optional(string()) }, { strict: true }).schema, {
-      type: "object",
-      properties: { b: { type: ["string", "null"] } },
-      additionalProperties: false,
-    });
-  });
+it("containers carry their schemas", () => {
+  const words = { type: "array", items: { type: "string" } };
+  const text = { type: { enum: ["text"] }, text: { type: "string" } };
+  const mark = { type: { enum: ["mark"] } };
+  for (const [check, schema] of [
+    [array(string()), words],
+    [array(string(), { min: 1, max: 4 }), { ...words, minItems: 1, maxItems: 4 }],
+    [
+      fields,
+      {
+        type: "object",
+        properties: { a: { type: "string" }, b: { type: ["number", "null"] } },
+        required: ["a"],
+      },
+    ],
+    [
+      object({ b: optional(string()) }, { strict: true }),
+      {
+        type: "object",
+        properties: { b: { type: ["string", "null"] } },
+        additionalProperties: false,
+      },
+    ],
+    [numbers, { type: "object", additionalProperties: { type: "number" } }],
+    [jsonObject(), { type: "object" }],
+    [byType({ string: string(), array: array(string()) }), { anyOf: [{ type: "string" }, words] }],
+    [
+      tagged,
+      {
+        anyOf: [
+          { type: "object", properties: text, required: ["type", "text"] },
+          { type: "object", properties: mark, required: ["type"] },
+        ],
+      },
+    ],
+  ] as const)
+    assert.deepEqual(check.schema, schema);
 });

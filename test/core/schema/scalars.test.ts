@@ -6,12 +6,29 @@ import { describe, it } from "node:test";
 import { boolean, literal, number, string } from "../../../src/core/schema/checker.ts";
 import { refused } from "../../support/checks.ts";
 
-describe("string", () => {
-  it("accepts any string, empty ones too", () => {
-    assert.equal(string()(""), "");
-    assert.equal(string()("\u0000é𝄞"), "\u0000é𝄞");
-  });
+const short = string({ pattern: /^[a-z]{1,3}$/, expected: "1 to 3 letters" });
+const x = string({ pattern: /^x$/, expected: "x" });
+const range = number({ min: -2, max: 2 });
+const count = number({ min: 1, integer: true });
+const whole = number({ integer: true });
+const letter = literal("a", "b");
 
+it("scalars pass as they are", () => {
+  for (const [check, ...values] of [
+    [string(), "", "\u0000é𝄞"],
+    [string({ min: 1 }), "a"],
+    [short, "abc"],
+    [boolean(), true, false],
+    [range, -2, -1.5, 0, 2],
+    [number(), -1e300],
+    [count, JSON.parse("3.0")],
+    [whole, 2 ** 53 - 1],
+    [letter, "a", "b"],
+  ] as const)
+    for (const value of values) assert.equal(check(value), value);
+});
+
+describe("a scalar is refused", () => {
   for (const [value, got] of [
     [null, "null"],
     [[], "an array"],
@@ -19,129 +36,52 @@ describe("string", () => {
     [1, "a number"],
     [true, "a boolean"],
     [undefined, "nothing"],
-  ] as const) {
-    it(`refuses ${got}`, () =>
+  ] as const)
+    it(`of another type: ${got}`, () =>
       refused(string(), value, "invalid_type", `expected a string, got ${got}`));
-  }
 
-  it("min: accepts the shortest that is allowed, refuses one shorter", () => {
-    assert.equal(string({ min: 1 })("a"), "a");
-    refused(string({ min: 1 }), "", "invalid_value", "expected a string that is not empty");
-  });
+  for (const [check, value, message] of [
+    [string({ min: 1 }), "", "expected a string that is not empty"],
+    [short, "abcd", 'expected 1 to 3 letters, got "abcd"'],
+    [string({ pattern: /^x$/ }), "y", 'expected ^x$, got "y"'],
+    // A value of up to 60 characters is shown whole, a longer one cut, a secret not at all.
+    [x, "y".repeat(58), `expected x, got "${"y".repeat(58)}"`],
+    [x, "y".repeat(59), `expected x, got "${"y".repeat(56)}...`],
+    [string({ pattern: /^x$/, expected: "x", secret: true }), "CANARY", "expected x"],
+    ...[-2.0000001, 2.0000001, Infinity, -Infinity, NaN].map(
+      (value) => [range, value, `expected a number from -2 to 2, got ${value}`] as const,
+    ),
+    [number(), JSON.parse("1e400"), "expected a number, got Infinity"],
+    [number({ min: 0 }), -1, "expected a number of at least 0, got -1"],
+    [count, 0, "expected an integer of at least 1, got 0"],
+    [count, Infinity, "expected an integer of at least 1, got Infinity"],
+    [whole, 2 ** 53, "expected an integer below 2^53, got 9007199254740992"],
+    [letter, "c", 'expected one of "a", "b", got "c"'],
+    [literal("a"), "constructor", 'expected "a", got "constructor"'],
+  ] as const)
+    it(`with the words: ${message.slice(0, 60)}`, () =>
+      refused(check, value, "invalid_value", message));
 
-  it("pattern: says what is expected and shows what came", () => {
-    const check = string({ pattern: /^[a-z]{1,3}$/, expected: "1 to 3 letters" });
-    assert.equal(check("abc"), "abc");
-    refused(check, "abcd", "invalid_value", 'expected 1 to 3 letters, got "abcd"');
-  });
-
-  it("pattern: without words of its own the pattern is shown", () =>
-    refused(string({ pattern: /^x$/ }), "y", "invalid_value", 'expected ^x$, got "y"'));
-
-  it("shows a value of up to 60 characters whole, a longer one cut", () => {
-    const check = string({ pattern: /^x$/, expected: "x" });
-    refused(check, "y".repeat(58), "invalid_value", `expected x, got "${"y".repeat(58)}"`);
-    refused(check, "y".repeat(59), "invalid_value", `expected x, got "${"y".repeat(56)}...`);
-  });
-
-  it("secret: never shows the value", () =>
-    refused(
-      string({ pattern: /^x$/, expected: "x", secret: true }),
-      "CANARY",
-      "invalid_value",
-      "expected x",
-    ));
-
-  it("carries its schema", () => {
-    assert.deepEqual(string().schema, { type: "string" });
-    assert.deepEqual(string({ min: 1, pattern: /^a+$/ }).schema, {
-      type: "string",
-      minLength: 1,
-      pattern: "^a+$",
-    });
-  });
+  for (const [check, value, message] of [
+    [boolean(), "true", "expected a boolean, got a string"],
+    [number(), "1", "expected a number, got a string"],
+    [count, 1.5, "expected an integer, got 1.5"],
+    [count, "1", "expected an integer, got a string"],
+    [letter, 1, 'expected one of "a", "b", got a number'],
+  ] as const)
+    it(`as of another type: ${message}`, () => refused(check, value, "invalid_type", message));
 });
 
-describe("boolean", () => {
-  it("accepts true and false", () =>
-    assert.deepEqual(
-      [true, false].map((value) => boolean()(value)),
-      [true, false],
-    ));
-  for (const [value, got] of [
-    ["true", "a string"],
-    [0, "a number"],
-    [null, "null"],
-  ] as const) {
-    it(`refuses ${got}`, () =>
-      refused(boolean(), value, "invalid_type", `expected a boolean, got ${got}`));
-  }
-  it("carries its schema", () => assert.deepEqual(boolean().schema, { type: "boolean" }));
-});
-
-describe("number", () => {
-  const range = number({ min: -2, max: 2 });
-  for (const value of [-2, -1.5, 0, 2])
-    it(`accepts ${value} in -2 to 2`, () => assert.equal(range(value), value));
-  for (const value of [-2.0000001, 2.0000001, Infinity, -Infinity, NaN]) {
-    it(`refuses ${value} in -2 to 2`, () =>
-      refused(range, value, "invalid_value", `expected a number from -2 to 2, got ${value}`));
-  }
-
-  it("without bounds still refuses what is not finite", () => {
-    assert.equal(number()(-1e300), -1e300);
-    refused(number(), JSON.parse("1e400"), "invalid_value", "expected a number, got Infinity");
-  });
-
-  it("with a lower bound alone says so", () =>
-    refused(number({ min: 1 }), 0, "invalid_value", "expected a number of at least 1, got 0"));
-  it("refuses a number in a string", () =>
-    refused(range, "1", "invalid_type", "expected a number, got a string"));
-  it("refuses a boolean", () =>
-    refused(range, true, "invalid_type", "expected a number, got a boolean"));
-
-  it("integer: a fraction is of the wrong type", () => {
-    const check = number({ min: 1, integer: true });
-    assert.equal(check(JSON.parse("3.0")), 3);
-    refused(check, 1.5, "invalid_type", "expected an integer, got 1.5");
-    refused(check, "1", "invalid_type", "expected an integer, got a string");
-    refused(check, 0, "invalid_value", "expected an integer of at least 1, got 0");
-    refused(check, Infinity, "invalid_value", "expected an integer of at least 1, got Infinity");
-  });
-
-  it("integer: exact up to 2^53 - 1, refused from there on", () => {
-    assert.equal(number({ integer: true })(2 ** 53 - 1), 2 ** 53 - 1);
-    refused(
-      number({ integer: true }),
-      2 ** 53,
-      "invalid_value",
-      "expected an integer below 2^53, got 9007199254740992",
-    );
-  });
-
-  it("carries its schema", () => {
-    assert.deepEqual(number().schema, { type: "number" });
-    assert.deepEqual(number({ min: 0, max: 2 }).schema, { type: "number", minimum: 0, maximum: 2 });
-    assert.deepEqual(number({ min: 0, integer: true }).schema, {
-      type: "integer",
-      minimum: 0,
-      maximum: 2 ** 53 - 1,
-    });
-    assert.deepEqual(number({ max: 20, integer: true }).schema, { type: "integer", maximum: 20 });
-  });
-});
-
-describe("literal", () => {
-  it("accepts each of its values", () =>
-    assert.deepEqual(
-      ["a", "b"].map((value) => literal("a", "b")(value)),
-      ["a", "b"],
-    ));
-  it("refuses others", () =>
-    refused(literal("a", "b"), "c", "invalid_value", 'expected one of "a", "b", got "c"'));
-  it("refuses names that every object has", () =>
-    refused(literal("a"), "constructor", "invalid_value", 'expected "a", got "constructor"'));
-  it("refuses another type", () =>
-    refused(literal("a", "b"), 1, "invalid_type", 'expected one of "a", "b", got a number'));
-  it("carries its schema", () => assert.deepEqual(literal("a", "b").schema, { enum: ["a", "b"] }));
+it("scalars carry their schemas", () => {
+  for (const [check, schema] of [
+    [string(), { type: "string" }],
+    [string({ min: 1, pattern: /^a+$/ }), { type: "string", minLength: 1, pattern: "^a+$" }],
+    [boolean(), { type: "boolean" }],
+    [number(), { type: "number" }],
+    [range, { type: "number", minimum: -2, maximum: 2 }],
+    [count, { type: "integer", minimum: 1, maximum: 2 ** 53 - 1 }],
+    [number({ max: 20, integer: true }), { type: "integer", maximum: 20 }],
+    [letter, { enum: ["a", "b"] }],
+  ] as const)
+    assert.deepEqual(check.schema, schema);
 });

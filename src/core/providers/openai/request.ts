@@ -60,7 +60,7 @@ function messageFields(checked: Message, echo: EchoField, traits: Traits): objec
 /** Parameters under the provider's names. */
 const renamed = (parameters: object, names: Traits["rename"]): object =>
   Object.fromEntries(
-    Object.entries(parameters).map(([name, value]) => [names.get(name) ?? name, value]),
+    Object.entries(parameters).map(([name, value]) => [names[name] ?? name, value]),
   );
 
 /**

@@ -40,8 +40,6 @@ export const extension: Extension = {
       ifEnabled("messages", (context) => createCountHandler(messagesApi, context)),
     );
     // The details of an error are those that the client gets: the outermost has the last word.
-    gateway.around(() => withDetails, {
-      outside: ["responses-api", "budgets", "sticky", "recovery"],
-    });
+    gateway.around(() => withDetails);
   },
 };

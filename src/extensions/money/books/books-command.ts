@@ -6,7 +6,6 @@ import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Installed } from "../../../core/extension/installer.ts";
 import type { Command, CommandArguments, Terminal } from "../../../command-line/command.ts";
-import { watchReading } from "../days/index.ts";
 import type { StoreFault } from "../records/index.ts";
 import { copySettled, hasFileStore, openBooks, type BooksFiles } from "../usage/index.ts";
 
@@ -87,14 +86,10 @@ function bytesIn(dir: string, beginning = ""): number {
     .reduce((sum, size) => sum + size, 0);
 }
 
-/** Does work that reads about `total` bytes of the books; a terminal shows how far it is. */
-export async function withProgress<T>(
-  { terminal }: BooksContext,
-  label: string,
-  total: () => number | Promise<number>,
+/** Does work that reads much of the books. */
+export const withProgress = <T>(
+  _context: BooksContext,
+  _label: string,
+  _total: () => number | Promise<number>,
   work: () => Promise<T>,
-): Promise<T> {
-  if (!terminal.progress) return await work();
-  const progress = terminal.progress.begin(label, await total());
-  return await watchReading(progress.add, work).finally(progress.end);
-}
+): Promise<T> => work();

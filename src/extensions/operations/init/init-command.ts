@@ -10,7 +10,6 @@ import {
 } from "../../../command-line/command.ts";
 import { url } from "../../../config/fields.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
-import { didYouMean } from "../../../config/nearest.ts";
 import { vendorFacts } from "../../../config/vendors.ts";
 import { VENDOR_ROWS, type VendorRow } from "./vendors.ts";
 
@@ -70,10 +69,8 @@ function wantedBy({ values }: CommandArguments): Wanted {
   const { vendor, models: listed, config: file = DEFAULT_FILE, "base-url": baseUrl } = values;
   if (vendor === undefined) throw new UsageError(`init needs --vendor; ${VENDORS}`);
   const row = VENDOR_ROWS.get(vendor);
-  if (!row) {
-    const advice = didYouMean(vendor, [...VENDOR_ROWS.keys()]) ?? VENDORS;
-    throw new UsageError(`--vendor: there is no vendor ${JSON.stringify(vendor)}; ${advice}`);
-  }
+  if (!row)
+    throw new UsageError(`--vendor: there is no vendor ${JSON.stringify(vendor)}; ${VENDORS}`);
   const models = listed === undefined ? Object.keys(row.models) : namesIn(listed);
   const needs = `init --vendor ${vendor} needs`;
   if (models.length === 0)

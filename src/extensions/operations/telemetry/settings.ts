@@ -1,11 +1,11 @@
 // `telemetry` in gateway.json: where spans are sent.
 import { strict, url } from "../../../config/fields.ts";
-import { record } from "../../../config/dictionaries.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import {
   fail,
   nonEmpty,
   optional,
+  record,
   refine,
   string,
   withDefault,

@@ -25,8 +25,7 @@ export const extension: ConfigExtension = {
   settings: [aliasRecovery, modelRecovery, maxRecoveries],
   install(gateway) {
     // A stream that is continued passes again through what chooses candidates and times attempts.
-    const outside = ["patience", "context-room", "left-streams", "capacity", "anthropic"];
-    gateway.around(({ current }) => aroundBreaks(() => current().config), { outside });
+    gateway.around(({ current }) => aroundBreaks(() => current().config));
   },
 };
 

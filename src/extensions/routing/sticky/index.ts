@@ -20,8 +20,7 @@ export const extension: ConfigExtension = {
   install(gateway) {
     // It recognises a conversation by what the client sent, without the beginning of an answer that
     // recovery asks a model to continue.
-    const outside = ["recovery"];
-    gateway.around(({ current }) => stayingWith(() => current().config), { outside });
+    gateway.around(({ current }) => stayingWith(() => current().config));
     gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
   },
 };
