@@ -1,7 +1,6 @@
 // All extensions, and when each is loaded. This is the only file that names them: without its line
-// here, and without its folder, the program has no such extension. The order is that of `help`,
-// that in which their parts of a gateway are opened, and that in which they wrap requests, from the
-// outermost to the innermost.
+// here, and without its folder, the program has no such extension. The order is that of `help`, and
+// that in which their parts of a gateway are opened.
 import type { ExtensionEntry } from "./config/extension.ts";
 
 /**
@@ -42,8 +41,6 @@ export const extensions: readonly ExtensionEntry[] = [
   }),
   // Before the APIs, so that what their guards refuse has its headers too.
   entry("cors", () => import("./extensions/apis/cors/index.ts"), { settings: ["server.cors"] }),
-  // The APIs stand before all others that wrap requests: the details of an error, and the notes on
-  // a reply, are those that the client gets.
   entry("client-apis", () => import("./extensions/apis/client-apis/index.ts"), {
     settings: ["apis"],
   }),
@@ -53,8 +50,7 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("responses-api", () => import("./extensions/apis/responses-api/index.ts"), {
     settings: ["apis"],
   }),
-  // After the books, which have settled by then what a dead process left open, and before recovery,
-  // all of whose attempts a hold bounds.
+  // After the books, which have settled by then what a dead process left open.
   entry("budgets", () => import("./extensions/money/budgets/index.ts"), {
     settings: [
       "accounts.*.budget",

@@ -1,26 +1,41 @@
 // Installs extensions: records what each adds, and refuses two that take the same place.
+import type { Handler } from "../http/exchange.ts";
+import { outermostFirst } from "./around-order.ts";
 import {
   start,
+  type Around,
+  type Create,
   type Extension,
+  type GatewayContext,
   type Installed,
   type Installer,
   type Listener,
   type Moment,
+  type Observe,
   type Slot,
   type SlotFamily,
 } from "./installer.ts";
 
-/** One thing that an extension makes in each process. */
+/** What extensions add to one process, while it is put together. */
+export interface CreatedParts {
+  /** What was created for slots, by their names. */
+  readonly slots: Map<string, unknown>;
+  /** By the names of the extensions. */
+  readonly arounds: Map<string, Around>;
+  /** Handlers by path, then by method. */
+  readonly routes: Map<string, Record<string, Handler>>;
+  readonly observers: Observe[];
+}
+
+/** One thing that an extension does in each process. */
 export interface Step {
   /** The name of the extension. */
   readonly extension: string;
-  /** What it is for: the name of a slot, `around NAME`, `route GET /path`, `observe`. */
-  readonly place: string;
-  /** A Create: called once in each process. */
-  readonly create: unknown;
+  /** Creates it, and adds it to the parts of the process. */
+  run(context: GatewayContext, parts: CreatedParts): void;
 }
 
-/** What is installed, with what is to be made in each process. */
+/** What is installed, with what is to be done in each process. */
 export interface Installation extends Installed {
   /** In the order of the extensions. */
   readonly steps: readonly Step[];
@@ -28,47 +43,69 @@ export interface Installation extends Installed {
 
 /** Installs all of these. Throws a TypeError that names two extensions that collide. */
 export function install(extensions: readonly Extension[]): Installation {
-  const taken = new Map<string, { readonly extension: string; readonly value: unknown }>();
+  const owners = new Map<string, string>();
+  const values = new Map<string, unknown>();
   const listeners = new Map<string, Listener<unknown>[]>();
+  const outside = new Map<string, readonly string[]>();
   const steps: Step[] = [];
 
+  /** What only one extension may have. */
+  function claim(place: string, extension: string): void {
+    const owner = owners.get(place);
+    if (owner !== undefined)
+      throw new TypeError(`the extensions ${owner} and ${extension} both take ${place}`);
+    owners.set(place, extension);
+  }
+
   function installerOf(extension: string): Installer {
-    const step = (place: string, create: unknown) => steps.push({ extension, place, create });
-
-    /** Takes a place that only one extension may have. */
-    function take(place: string, value: unknown, isCreated: boolean): void {
-      const owner = taken.get(place)?.extension;
-      if (owner !== undefined)
-        throw new TypeError(`the extensions ${owner} and ${extension} both take ${place}`);
-      taken.set(place, { extension, value });
-      if (isCreated) step(place, value);
-    }
-
+    const step = (run: Step["run"]): number => steps.push({ extension, run });
     return {
-      fill: ({ name, isCreated }, value) => take(name, value, isCreated),
-      around: (create) => take(`around ${extension}`, create, true),
-      route: (method, path, create) => take(`route ${method} ${path}`, create, true),
-      observe: (create) => step("observe", create),
-      on<F>({ name }: Moment<F>, call: F) {
-        if (name === start.name) step(name, call);
-        listeners.set(name, [...(listeners.get(name) ?? []), { extension, call }]);
+      fill<T>(slot: Slot<T>, value: T) {
+        claim(slot.name, extension);
+        values.set(slot.name, value);
+        if (!slot.isCreated) return;
+        const create = value as Create<unknown>;
+        step((context, { slots }) => slots.set(slot.name, create(context)));
+      },
+      around(create, { outside: others = [] } = {}) {
+        claim(`around of ${extension}`, extension);
+        outside.set(extension, others);
+        step((context, { arounds }) => arounds.set(extension, create(context)));
+      },
+      route(method, path, create) {
+        claim(`${method} ${path}`, extension);
+        step((context, { routes }) => {
+          const handler = create(context);
+          if (handler) routes.set(path, { ...routes.get(path), [method]: handler });
+        });
+      },
+      observe(create) {
+        step((context, { observers }) => {
+          const observe = create(context);
+          if (observe) observers.push(observe);
+        });
+      },
+      on<F>(moment: Moment<F>, call: F) {
+        if (moment.name === start.name) step(call as Step["run"]);
+        const all = listeners.get(moment.name) ?? [];
+        listeners.set(moment.name, [...all, { extension, call }]);
       },
     };
   }
 
   for (const extension of extensions) extension.install(installerOf(extension.name));
-  const names = extensions.map(({ name }) => name);
+  const order = outermostFirst(outside);
   return {
-    names,
-    filled: <T>({ name }: Slot<T>) => taken.get(name)?.value as T | undefined,
+    names: extensions.map(({ name }) => name),
+    filled: <T>({ name }: Slot<T>) => values.get(name) as T | undefined,
     family: <T>({ prefix }: SlotFamily<T>) =>
       new Map(
-        [...taken]
+        [...values]
           .filter(([name]) => name.startsWith(prefix))
-          .map(([name, { value }]) => [name.slice(prefix.length), value as T]),
+          .map(([name, value]) => [name.slice(prefix.length), value as T]),
       ),
     listeners: <F>({ name }: Moment<F>) => (listeners.get(name) ?? []) as Listener<F>[],
-    aroundOrder: () => names.filter((name) => taken.has(`around ${name}`)),
+    aroundOrder: () => order,
     steps,
   };
 }

@@ -1,70 +1,40 @@
-// What extensions add to the gateway of one process: made in their order, and opened, reloaded and
-// closed together.
+// What extensions add to the gateway of one process: created in their order, and opened, reloaded
+// and closed together.
 import type { ClientApi } from "../chat/client-api.ts";
 import type { Config } from "../config.ts";
-import type { Exchange, Handler, Routes } from "../http/exchange.ts";
+import type { Exchange, Routes } from "../http/exchange.ts";
 import { noLedger } from "../ledger/ledger.ts";
 import type { Observers } from "../observer.ts";
 import { completeWithFallback, type Complete } from "../routing/fallback.ts";
-import type { Installation, Step } from "./install.ts";
-import type {
-  Around,
-  Create,
-  GatewayContext,
-  Installed,
-  Observe,
-  ProcessEvents,
-  Slot,
-} from "./installer.ts";
+import type { Installation, CreatedParts } from "./install.ts";
+import type { Create, GatewayContext, Installed, ProcessEvents, Slot } from "./installer.ts";
 import { slots } from "./places.ts";
 
 /** What the contexts of all extensions have in common. */
 type Services = Omit<GatewayContext, "on">;
 
-/** What an extension has made for a place, as Step.place has it. */
-interface Part {
-  readonly place: string;
-  readonly part: unknown;
-}
-
-/** A listener of an event of the process. */
+/** A listener of an event of the process, in the order in which they were added. */
 interface Heard {
   readonly extension: string;
   readonly event: keyof ProcessEvents;
   readonly listener: unknown;
 }
 
+/** The listeners of one event, each after the name of its extension. */
+const listenersOf = <E extends keyof ProcessEvents>(heard: readonly Heard[], wanted: E) =>
+  heard
+    .filter(({ event }) => event === wanted)
+    .map(({ extension, listener }) => [extension, listener as ProcessEvents[E]] as const);
+
 /** Creates the parts of all extensions. `services`: what they have in common. */
 export function startProcess(installation: Installation, services: Services) {
   const heard: Heard[] = [];
-  const parts = createParts(installation.steps, services, heard);
+  const created = createParts(installation.steps, services, heard);
+  const { observers, routes } = created;
   const started = new Set(installation.names);
-  let observers = partsBelow<Observe>("observe");
-  let complete = wrapped(installation);
+  let complete = wrapped(installation, created);
 
-  /** The parts of the places whose names begin like this, after the rest of these names. */
-  function partsBelow<T>(prefix: string): (readonly [name: string, part: T])[] {
-    const found = parts.filter(({ place }) => place.startsWith(prefix));
-    return found.map(({ place, part }) => [place.slice(prefix.length), part as T]);
-  }
-  const partIn = <T>({ name }: Slot<Create<T>>) =>
-    parts.find(({ place }) => place === name)?.part as T | undefined;
-
-  /** The completion of a request, with what these extensions put around it. */
-  function wrapped({ aroundOrder }: Installed): Complete {
-    const arounds = new Map(partsBelow<Around>("around "));
-    return aroundOrder().reduceRight<Complete>(
-      (inner, extension) => arounds.get(extension)!(inner),
-      completeWithFallback,
-    );
-  }
-
-  /** The listeners of one event, in the order in which they were added. */
-  const listenersOf = <E extends keyof ProcessEvents>(wanted: E) =>
-    heard
-      .filter(({ event }) => event === wanted)
-      .map(({ extension, listener }) => [extension, listener as ProcessEvents[E]] as const);
-
+  const partIn = <T>({ name }: Slot<Create<T>>) => created.slots.get(name) as T | undefined;
   return {
     /** An extension's, else the one that keeps nothing. */
     ledger: partIn(slots.ledger) ?? noLedger,
@@ -75,59 +45,67 @@ export function startProcess(installation: Installation, services: Services) {
     /** Undefined: no extension has budgets. */
     hold: partIn(slots.hold),
     /** Formats of clients beside chat completions. */
-    apis: partsBelow<ClientApi>(slots.clientApi.prefix).map(([, api]) => api),
+    apis: apisIn(created),
     /** Completes a request, with what extensions put around it. */
     complete: ((...request) => complete(...request)) as Complete,
     /** As Installer.route, of all. */
-    routes: routesOf(partsBelow("route ")),
+    routes: Object.fromEntries(routes) as Routes,
     /** The observers of an exchange; undefined: of a request that could not be parsed. */
     observe: (exchange: Exchange | undefined): Observers =>
-      observers.flatMap(([, observe]) => observe(exchange) ?? []),
+      observers.flatMap((observe) => observe(exchange) ?? []),
     /** By the names of the extensions: data that can be sent to another process. */
     report: (): Readonly<Record<string, unknown>> =>
-      Object.fromEntries(listenersOf("report").map(([name, report]) => [name, report()])),
+      Object.fromEntries(listenersOf(heard, "report").map(([name, report]) => [name, report()])),
     /** Opens the parts in their order, one after the other. Rejects if one cannot start. */
     async open(): Promise<void> {
-      for (const [, open] of listenersOf("open")) await open();
+      for (const [, open] of listenersOf(heard, "open")) await open();
     },
     /**
      * As ProcessEvents.reload, for all. What wraps or observes requests in extensions that another
      * configuration needs for the first time is added; their routes and slots wait for a restart.
      */
     reload(config: Config, loaded: Installation): () => void {
-      const prepared = listenersOf("reload").map(([, reload]) => reload(config));
+      const prepared = listenersOf(heard, "reload").map(([, reload]) => reload(config));
       const newSteps = loaded.steps.filter(({ extension }) => !started.has(extension));
       const added = createParts(newSteps, { ...services, config }, heard);
       return () => {
         for (const apply of prepared) apply();
         for (const { extension } of newSteps) started.add(extension);
-        parts.push(...added);
-        observers = partsBelow("observe");
-        complete = wrapped(loaded);
+        for (const [extension, around] of added.arounds) created.arounds.set(extension, around);
+        observers.push(...added.observers);
+        complete = wrapped(loaded, created);
       };
     },
     /** Closes the parts in the reverse of their order, one after the other. */
     async close(): Promise<void> {
-      for (const [, close] of listenersOf("close").toReversed()) await close();
+      for (const [, close] of listenersOf(heard, "close").toReversed()) await close();
     },
   };
 }
 
-/** Makes what these steps make, in their order. Adds their listeners to `heard`. */
-const createParts = (steps: readonly Step[], services: Services, heard: Heard[]): Part[] =>
-  steps.flatMap(({ extension, place, create }) => {
+function createParts(steps: Installation["steps"], services: Services, heard: Heard[]) {
+  const parts: CreatedParts = {
+    slots: new Map(),
+    arounds: new Map(),
+    routes: new Map(),
+    observers: [],
+  };
+  for (const { extension, run } of steps) {
     const on: GatewayContext["on"] = (event, listener) =>
       heard.push({ extension, event, listener });
-    const part = (create as Create<unknown>)({ ...services, on });
-    return part === undefined ? [] : [{ place, part }];
-  });
-
-/** Handlers by path, then by method. `handlers`: by both, as `GET /path`. */
-function routesOf(handlers: readonly (readonly [name: string, handler: Handler])[]): Routes {
-  const routes: Record<string, Record<string, Handler>> = {};
-  for (const [name, handler] of handlers) {
-    const [method = "", path = ""] = name.split(" ");
-    routes[path] = { ...routes[path], [method]: handler };
+    run({ ...services, on }, parts);
   }
-  return routes;
+  return parts;
 }
+
+/** The completion of a request, with what these extensions put around it. */
+const wrapped = ({ aroundOrder }: Installed, { arounds }: CreatedParts): Complete =>
+  aroundOrder().reduceRight<Complete>(
+    (complete, extension) => arounds.get(extension)!(complete),
+    completeWithFallback,
+  );
+
+const apisIn = (created: CreatedParts): readonly ClientApi[] =>
+  [...created.slots]
+    .filter(([name, api]) => name.startsWith(slots.clientApi.prefix) && api !== undefined)
+    .map(([, api]) => api as ClientApi);

@@ -27,12 +27,17 @@ const NOTHING = [] as unknown as Parameters<Complete>;
 /** Extensions that wrap requests, and write their names. The one called "last" asks no other. */
 function wrappers() {
   const log: string[] = [];
-  const wrapper = (name: string): Extension =>
+  const wrapper = (name: string, ...outside: readonly string[]): Extension =>
     extension(name, (gateway) =>
-      gateway.around(() => (complete) => async (...request) => {
-        log.push(name);
-        return name === "last" ? PROGRESS : complete(...request);
-      }),
+      gateway.around(
+        () =>
+          (complete) =>
+          async (...request) => {
+            log.push(name);
+            return name === "last" ? PROGRESS : complete(...request);
+          },
+        { outside },
+      ),
     );
   return { log, wrapper };
 }
@@ -49,8 +54,22 @@ describe("installing extensions", () => {
     );
     assert.throws(
       () => install([serves("one"), serves("two")]),
-      /extensions one and two both take route GET \/news/,
+      /extensions one and two both take GET \/news/,
     );
+  });
+
+  it("refuses extensions that must each wrap another, and names them", () => {
+    const { wrapper } = wrappers();
+    const extensions = [wrapper("free"), wrapper("one", "two"), wrapper("two", "one")];
+    assert.throws(() => install(extensions), /wrap another: one, two/);
+  });
+
+  it("orders what wraps requests by what each demands, else as the extensions stand", () => {
+    const { wrapper } = wrappers();
+    const order = (...extensions: readonly Extension[]) => install(extensions).aroundOrder();
+    assert.deepEqual(order(wrapper("a"), wrapper("b"), wrapper("c")), ["a", "b", "c"]);
+    assert.deepEqual(order(wrapper("a"), wrapper("b"), wrapper("c", "a")), ["b", "c", "a"]);
+    assert.deepEqual(order(wrapper("a"), wrapper("b", "absent")), ["a", "b"]);
   });
 
   it("finds what fills a slot, the members of a family, and the listeners of a moment", () => {
@@ -106,7 +125,7 @@ describe("the parts of a process", () => {
 
   it("wrap a request from the outermost to the innermost", async () => {
     const { log, wrapper } = wrappers();
-    const extensions = [wrapper("outer"), wrapper("inner"), wrapper("last")];
+    const extensions = [wrapper("last"), wrapper("inner", "last"), wrapper("outer", "inner")];
     const { complete } = startProcess(install(extensions), services);
     assert.equal(await complete(...NOTHING), PROGRESS);
     assert.deepEqual(log, ["outer", "inner", "last"]);
@@ -119,17 +138,17 @@ describe("the parts of a process", () => {
     const { complete } = parts;
     const configs: Config[] = [];
     const added = extension("added", (gateway) => {
-      wrapper("added").install(gateway);
+      wrapper("added", "last").install(gateway);
       gateway.on(start, ({ config }) => configs.push(config));
     });
     const config = { data_dir: "./second" } as Config;
-    const apply = parts.reload(config, install([added, last]));
+    const apply = parts.reload(config, install([last, added]));
     await complete(...NOTHING);
     assert.deepEqual(log, ["last"]);
     apply();
     await complete(...NOTHING);
     assert.deepEqual(log, ["last", "added", "last"]);
-    parts.reload(config, install([added, last]))();
+    parts.reload(config, install([last, added]))();
     assert.deepEqual(configs, [config]);
   });
 

@@ -40,6 +40,8 @@ export const extension: Extension = {
       ifEnabled("messages", (context) => createCountHandler(messagesApi, context)),
     );
     // The details of an error are those that the client gets: the outermost has the last word.
-    gateway.around(() => withDetails);
+    gateway.around(() => withDetails, {
+      outside: ["responses-api", "budgets", "sticky", "recovery"],
+    });
   },
 };

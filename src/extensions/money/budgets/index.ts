@@ -25,7 +25,7 @@ export const extension: ConfigExtension = {
   settings: [...limitSettings, assumedOutputTokens],
   install(gateway) {
     gateway.fill(slots.hold, start);
-    gateway.around(() => aroundBounds);
+    gateway.around(() => aroundBounds, { outside: ["recovery"] });
     gateway.fill(programSlots.command("budget show"), showCommand);
     gateway.on(once, serveWorkers);
     gateway.on(moments.status, (reports, { currency }) => ({

@@ -25,7 +25,8 @@ export const extension: ConfigExtension = {
   settings: [aliasRecovery, modelRecovery, maxRecoveries],
   install(gateway) {
     // A stream that is continued passes again through what chooses candidates and times attempts.
-    gateway.around(({ current }) => aroundBreaks(() => current().config));
+    const outside = ["patience", "context-room", "left-streams", "capacity", "anthropic"];
+    gateway.around(({ current }) => aroundBreaks(() => current().config), { outside });
   },
 };
 

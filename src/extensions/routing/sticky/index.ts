@@ -20,7 +20,8 @@ export const extension: ConfigExtension = {
   install(gateway) {
     // It recognises a conversation by what the client sent, without the beginning of an answer that
     // recovery asks a model to continue.
-    gateway.around(({ current }) => stayingWith(() => current().config));
+    const outside = ["recovery"];
+    gateway.around(({ current }) => stayingWith(() => current().config), { outside });
     gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
   },
 };
