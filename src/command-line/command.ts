@@ -7,7 +7,6 @@ import type { RunningGateway } from "../core/app.ts";
 import { moment, slot, slotFamily, type Installed } from "../core/extension/installer.ts";
 import type { SuperviseOptions, Watch, WorkerProgram } from "./processes.ts";
 import type { Manual } from "./manual.ts";
-import type { ProgressLine } from "./progress.ts";
 
 /** An option, `--name VALUE`. */
 export interface CommandOption {
@@ -102,8 +101,6 @@ export interface Terminal {
   readonly stdout: Writable & { readonly isTTY?: boolean };
   /** Opens standard input. Absent: there is none. */
   readonly stdin?: (() => Readable) | undefined;
-  /** Shows how far a long command is. Undefined: standard error is no terminal. */
-  readonly progress: ProgressLine | undefined;
   /** Aborted when the command is to end. */
   readonly stopped: AbortSignal;
 }

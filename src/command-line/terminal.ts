@@ -6,7 +6,6 @@ import type { Environment } from "../config/schema.ts";
 import { loadConfig } from "../config/load.ts";
 import { install } from "../core/extension/install.ts";
 import type { Loader } from "../config/loader.ts";
-import { createProgressLine } from "./progress.ts";
 
 /** The signals that the process has received since its first moment. */
 export interface Signals {
@@ -50,13 +49,7 @@ export function createTerminal(
   loader: Loader,
   stopped: AbortSignal,
 ): Terminal {
-  const { env } = currentProcess;
-  const progress = createProgressLine(currentProcess.stderr);
-
-  function print(text: string): Promise<void> {
-    progress?.clear();
-    return currentProcess.print(text);
-  }
+  const { env, print } = currentProcess;
 
   async function load(
     { values }: CommandArguments,
@@ -77,7 +70,6 @@ export function createTerminal(
     env,
     print,
     warn(line) {
-      progress?.clear();
       currentProcess.stderr.write(`chat-gateway: ${line}\n`);
     },
     answer: ({ values }, data, text) =>
@@ -85,7 +77,6 @@ export function createTerminal(
     load,
     stdout: currentProcess.stdout,
     stdin: currentProcess.stdin,
-    progress,
     stopped,
   };
 }

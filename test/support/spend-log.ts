@@ -39,7 +39,7 @@ export async function startSpendLog(
     segmentBytes,
     clock,
     diagnose: (event) => events.push(event),
-    namesTaken: async () => namesTaken,
+    namesTaken: () => namesTaken,
     fenced: (message) => fencings.push(message),
   });
   await log.start();

@@ -3,13 +3,7 @@
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { BooksFault, copySettled } from "../usage/index.ts";
-import {
-  bookSizes,
-  hasSpendLog,
-  withBooks,
-  withProgress,
-  type BooksContext,
-} from "../books/index.ts";
+import { hasSpendLog, withBooks, type BooksContext } from "../books/index.ts";
 import {
   AMOUNT,
   costsByCurrency,
@@ -38,13 +32,7 @@ const run = withBooks(async (context) => {
     if (!(error instanceof BooksFault)) throw error;
     findings.add("the books", error.message);
   }
-  const sizes = bookSizes(context);
-  const { result, text } = await withProgress(
-    context,
-    "audit",
-    () => 2 * (sizes.spend + sizes.usage()),
-    () => books.locked(() => auditBooks(context, findings)),
-  );
+  const { result, text } = await books.locked(() => auditBooks(context, findings));
   await terminal.answer(args, result, text);
   return result.ok ? 0 : 1;
 });

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { syncToDisk } from "../../scale/data-files/index.ts";
-import { bookSizes, withBooks, withProgress, type BooksContext } from "../books/index.ts";
+import { withBooks, type BooksContext } from "../books/index.ts";
 import {
   booksToProve,
   createFindings,
@@ -19,13 +19,7 @@ const run = withBooks(async (context) => {
   const { books, config, args, terminal } = context;
   if (!existsSync(books.spendDir))
     throw new Error(`there is no spend log in ${config.data_dir} to make usage records from`);
-  const sizes = bookSizes(context);
-  const result = await withProgress(
-    context,
-    "rebuild",
-    () => 2 * sizes.spend + sizes.usage(),
-    () => books.locked(() => rebuildBooks(context)),
-  );
+  const result = await books.locked(() => rebuildBooks(context));
   const { added, changed, removed, unchanged, left, not_rebuilt } = result;
   for (const fault of not_rebuilt) terminal.warn(`warning: ${fault}`);
   const text =

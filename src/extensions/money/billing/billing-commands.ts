@@ -3,7 +3,7 @@ import { JSON_OPTION, UsageError, type Command } from "../../../command-line/com
 import { table } from "../../../command-line/table.ts";
 import { receiptsOf } from "../receipts/index.ts";
 import { withoutDetails } from "../records/index.ts";
-import { bookSizes, withCopiedBooks, withProgress } from "../books/index.ts";
+import { withCopiedBooks } from "../books/index.ts";
 import { statementSealerSlot } from "../usage/index.ts";
 import { MONTH, statement, statementCsv } from "./statement.ts";
 
@@ -36,8 +36,7 @@ const TRACE_COLUMNS = [
 const MOST_TRACED = 10_000;
 
 /** What an account owes for a month, by model; as CSV record by record. */
-const runStatement = withCopiedBooks(async (context) => {
-  const { books, args, terminal, installed } = context;
+const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }) => {
   const { account = "", month = "", json, currency: asked } = args.values;
   const format = args.values["format"] ?? (json === undefined ? "table" : "json");
   const isSealed = args.values["sealed"] !== undefined;
@@ -45,25 +44,23 @@ const runStatement = withCopiedBooks(async (context) => {
     throw new UsageError(
       "a sealed statement is JSON: --sealed and --format csv exclude each other",
     );
-  const reading = <T>(work: () => Promise<T>): Promise<T> =>
-    withProgress(context, "statement", () => bookSizes(context).usage(month), work);
   if (format === "csv") {
     const filter = { account, month };
-    return await reading(() => statementCsv(books.store, filter, terminal.print, asked));
+    return await statementCsv(books.store, filter, terminal.print, asked);
   }
   const sealer = books.signer && installed.filled(statementSealerSlot);
   if (isSealed && !sealer)
     throw new UsageError("--sealed needs seals.enabled in the configuration");
   const currency = asked ?? books.currency;
   // A gateway vouches for what it has served itself.
-  const bill = await reading(() => statement(books.store, { account, month, currency }, isSealed));
+  const bill = await statement(books.store, { account, month, currency }, isSealed);
   if (bill.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
   for (const [other, requests] of Object.entries(bill.other_currencies))
     terminal.warn(
       `warning: ${requests} requests were billed in ${other} and are not in these sums: ` +
         `--currency ${other} has them`,
     );
-  if (isSealed && sealer) return await reading(() => sealer(books, bill, terminal.print));
+  if (isSealed && sealer) return await sealer(books, bill, terminal.print);
   if (format === "json") return await terminal.print(`${JSON.stringify(bill)}\n`);
   const rows = table(STATEMENT_COLUMNS, [...bill.lines, { model: "total", ...bill.total }]);
   return await terminal.print(`${account}, ${month}, in ${currency}\n${rows}`);

@@ -3,19 +3,14 @@
 // settled requests into the usage store.
 import type { GatewayContext } from "../../../core/extension/installer.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
-import { createSpendLog, repeat, spend, waitAtMost } from "../ledger/index.ts";
-import { BooksFault, shareBooks, usage, type BooksFiles } from "../usage/index.ts";
+import { createSpendLog, repeat, waitAtMost } from "../ledger/index.ts";
+import { BooksFault, shareBooks, spend, usage } from "../usage/index.ts";
 
-/** How long start() waits for the first sync. A database that is down must not hold requests up. */
-const FIRST_SYNC_MS = 5_000;
-/** How long close() waits for the last sync. What is not copied by then the next process copies. */
-const LAST_SYNC_MS = 5_000;
 /**
- * How long a new segment waits for the store to say which names it knows. Until then nothing of the
- * spend log is brought to the disk.
+ * How long opening waits for the first sync, because a database that is down must not hold requests
+ * up, and closing for the last. The next process copies the rest.
  */
-const NAMES_MS = 500;
-
+const SYNC_WAIT_MS = 5_000;
 /** How the books are at the moment. */
 export interface BooksStatus {
   /** Why the spend log cannot be written, so that requests are refused. Null: it can. */
@@ -45,7 +40,8 @@ export function createBooks(context: GatewayContext): Ledger {
     segmentBytes: spend.of(config).segment_bytes,
     clock,
     diagnose,
-    namesTaken: () => namesTaken(files),
+    namesTaken: () =>
+      files.days.all().flatMap(({ closed }) => closed.segments.map(({ segment }) => segment)),
     // Another process has settled what this one has open: it must not go on.
     fenced: (message) => {
       queueMicrotask(() => {
@@ -66,7 +62,7 @@ export function createBooks(context: GatewayContext): Ledger {
 
   on("open", async () => {
     await log.start();
-    await waitAtMost(clock, FIRST_SYNC_MS, sync());
+    await waitAtMost(clock, SYNC_WAIT_MS, sync());
     stopSyncing = repeat(clock, usage.of(config).sync_ms, sync);
   });
   on(
@@ -80,16 +76,7 @@ export function createBooks(context: GatewayContext): Ledger {
   on("close", async () => {
     stopSyncing();
     await log.close();
-    await waitAtMost(clock, LAST_SYNC_MS, sync().then(books.close));
+    await waitAtMost(clock, SYNC_WAIT_MS, sync().then(books.close));
   });
   return log;
-}
-
-/** The names of all segments that there ever were, as far as it is known. */
-async function namesTaken({ store, days, clock }: BooksFiles): Promise<readonly string[]> {
-  const names = days.all().flatMap(({ closed }) => closed.segments.map(({ segment }) => segment));
-  const asked = store.cursor().then((cursor) => names.push(...Object.keys(cursor)));
-  // A database may be out of reach: the folder and the closed days know what is older.
-  await waitAtMost(clock, NAMES_MS, asked).catch(() => undefined);
-  return names;
 }

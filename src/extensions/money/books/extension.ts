@@ -6,9 +6,8 @@ import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import { dataDirIssues, makeDataDir } from "../../scale/data-files/index.ts";
-import { hasFileStore, openBooks, usage } from "../usage/index.ts";
+import { hasFileStore, openBooks, spend, usage } from "../usage/index.ts";
 import { createBooks, type BooksStatus } from "./books.ts";
-import { spend } from "../ledger/index.ts";
 import { usageSyncCommand } from "./usage-sync-command.ts";
 
 export const extension: ConfigExtension = {

@@ -12,4 +12,4 @@ export {
   type DaysLine,
 } from "./days.ts";
 export { createMerkleRoot, leafOf, rootFrom } from "./merkle.ts";
-export { readLines, watchReading } from "./read-lines.ts";
+export { readLines } from "./read-lines.ts";

@@ -1,6 +1,9 @@
 // `usage/cursor.json`: how far the spend log was copied, and how many bytes of each open day count.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { replaceFile } from "../../scale/data-files/index.ts";
+import { BooksFault, MENDING } from "../days/index.ts";
 import type { LogCursor } from "../records/index.ts";
 
 /** What cursor.json says. */
@@ -11,11 +14,9 @@ export interface Cursor {
   readonly days: Readonly<Record<string, number>>;
 }
 
-const EMPTY: Cursor = { segments: {}, days: {} };
-
-/** Reads the file, which may not be there yet. Throws if it is not what a gateway writes. */
+/** Reads the file, which may not be there yet. Throws a BooksFault if it makes no sense. */
 export function readCursor(path: string): Cursor {
-  if (!existsSync(path)) return EMPTY;
+  if (!existsSync(path)) return { segments: {}, days: {} };
   const { segments, days } = asObject(parseJson(readFileSync(path, "utf8")));
   const counts = Object.values(asObject(segments)).flatMap((segment) => {
     const { bytes, lines, unsettled } = asObject(segment);
@@ -23,28 +24,21 @@ export function readCursor(path: string): Cursor {
   });
   const all = [...counts, ...Object.values(asObject(days))];
   if (!segments || !days || all.some((count) => asCount(count) === undefined))
-    throw new Error(
-      `${path} cannot be read: stop the gateway, restore data_dir, run 'books rebuild' and start ` +
-        "again",
-    );
+    throw new BooksFault(`${path} cannot be read: ${MENDING}`);
   return { segments, days } as Cursor;
 }
 
-/** The same for a rebuild, which goes on from nothing if the file is broken. */
+/** The same for a rebuild, which goes on from nothing if the file makes no sense. */
 export function readCursorIfWhole(path: string): Cursor {
   try {
     return readCursor(path);
   } catch (error) {
-    faultIn(error);
-    return EMPTY;
+    if (error instanceof BooksFault) return { segments: {}, days: {} };
+    throw error;
   }
 }
 
-/**
- * What an error says of a file that makes no sense, and stays as it is. Throws what the system says
- * of a file: that may pass.
- */
-export function faultIn(error: unknown): string {
-  if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
-  return (error as Error).message;
+export async function writeCursor(path: string, cursor: Cursor): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  await replaceFile(path, `${JSON.stringify(cursor)}\n`);
 }

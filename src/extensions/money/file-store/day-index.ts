@@ -3,12 +3,14 @@
 import { inodeOf } from "../../scale/data-files/index.ts";
 import { createSummer, DIMENSIONS, type Dimension, type Summer } from "../records/index.ts";
 import { readLines } from "../days/index.ts";
-import type { DayFiles } from "./day-files.ts";
+import { bytesOf, pathOf, type DayFiles } from "./day-files.ts";
 import { recordIn } from "./lines.ts";
 import { createDayIds, type DayIds } from "./request-ids.ts";
 
 /** What is known of the lines of a day. */
 export interface DayIndex {
+  /** The path of the file of the day. */
+  readonly path: string;
   /** The number of the file when the index was begun. In another file the lines are elsewhere. */
   readonly inode: number | undefined;
   /** Has the sums by all dimensions. */
@@ -16,30 +18,23 @@ export interface DayIndex {
   /** Says where records are. */
   readonly ids: DayIds;
   /** How many bytes of the file of the day are in the index. */
-  bytes(): number;
-  /** Adds the next lines of the file. Throws if one has no record, and adds none then. */
-  add(lines: readonly string[]): void;
+  bytes: number;
 }
 
-/** An index without lines. `path`: the file of the day. */
+/** An index without lines. */
 export function createDayIndex(path: string, day: string): DayIndex {
   const summer = createSummer(DIMENSIONS);
-  const ids = createDayIds(day);
-  let bytes = 0;
-  return {
-    inode: inodeOf(path),
-    summer,
-    ids,
-    bytes: () => bytes,
-    add(lines) {
-      const records = lines.map((line) => recordIn(path, line));
-      for (const [index, record] of records.entries()) {
-        summer.addRecord(record);
-        ids.add(record.gateway_request_id, record.account, bytes);
-        bytes += Buffer.byteLength(lines[index]!) + 1;
-      }
-    },
-  };
+  return { path, inode: inodeOf(path), summer, ids: createDayIds(day), bytes: 0 };
+}
+
+/** Adds the next lines of the file. Throws if one has no record, and adds none then. */
+export function addLines(index: DayIndex, lines: readonly string[]): void {
+  const records = lines.map((line) => recordIn(index.path, line));
+  for (const [at, record] of records.entries()) {
+    index.summer.addRecord(record);
+    index.ids.add(record.gateway_request_id, record.account, index.bytes);
+    index.bytes += Buffer.byteLength(lines[at]!) + 1;
+  }
 }
 
 /** Reads on to the end of the lines of a day that count. Rejects if one has no record. */
@@ -51,16 +46,16 @@ export function createOpenDays(files: DayFiles): ReadOpenDay {
   let reading: Promise<unknown> = Promise.resolve();
 
   async function readOn(day: string): Promise<DayIndex> {
-    const path = files.pathOf(day);
-    const to = files.bytesOf(day);
+    const path = pathOf(files, day);
+    const to = bytesOf(files, day);
     let open = known.get(day);
-    if (!open || open.inode !== inodeOf(path) || open.bytes() > to) {
+    if (!open || open.inode !== inodeOf(path) || open.bytes > to) {
       open = createDayIndex(path, day);
       known.set(day, open);
       // Only the last two days can be open for long.
       for (const other of [...known.keys()].sort().slice(0, -3)) known.delete(other);
     }
-    for await (const { lines } of readLines(path, { from: open.bytes(), to })) open.add(lines);
+    for await (const { lines } of readLines(path, { from: open.bytes, to })) addLines(open, lines);
     return open;
   }
 

@@ -2,9 +2,6 @@
 import { parseUsageLine, type UsageFilter, type UsageRecord } from "../records/index.ts";
 import { readLines } from "../days/index.ts";
 
-/** Some lines of a file. */
-export type Texts = AsyncIterable<readonly string[]>;
-
 /** Some lines of a file, and where they stand. */
 export interface FileLines {
   /** Without their line ends. `line`: the first line of the file has 1. */
@@ -20,11 +17,6 @@ interface Run {
   to: number;
   /** The number of its first line. */
   readonly line: number;
-}
-
-/** The lines in the first bytes of a file. */
-export async function* linesIn(path: string, to: number): Texts {
-  for await (const { lines } of readLines(path, { to })) yield lines;
 }
 
 /**

@@ -3,7 +3,6 @@
 export * from "./amounts.ts";
 export * from "./details.ts";
 export * from "./iso-time.ts";
-export * from "./line-text.ts";
 export * from "./spend-lines.ts";
 export * from "./store.ts";
 export * from "./sums.ts";

@@ -41,7 +41,7 @@ export async function closeDays(
   const today = dayOf(began - WRITTEN_MS);
   const last = days.lastDay();
   let day = last === "" ? await firstDay(books, cursor) : dayAfter(last);
-  for (; day < today && !hasUnsettled(books, cursor, day); day = dayAfter(day)) {
+  for (; day < today && !hasUnsettled(books, day); day = dayAfter(day)) {
     await store.finish(day);
     const text = await lineOf(books, day, cursor);
     await days.append(text);
@@ -57,12 +57,10 @@ async function firstDay({ store }: BooksFiles, cursor: LogCursor): Promise<strin
 }
 
 /** Whether a request that began on `day` or before is unsettled. */
-const hasUnsettled = ({ openSegments }: BooksFiles, cursor: LogCursor, day: string): boolean =>
-  Object.entries(cursor).some(
-    ([name, { unsettled }]) =>
-      unsettled > 0 &&
-      (openSegments.get(name)?.unsettled() ?? []).some(({ time }) => time.slice(0, 10) <= day),
-  );
+const hasUnsettled = ({ openSegments }: BooksFiles, day: string): boolean =>
+  [...openSegments.values()]
+    .flatMap((reader) => reader.unsettled())
+    .some(({ time }) => time.slice(0, 10) <= day);
 
 /**
  * Makes the line of a day whose records are in the order of the log. `recordDays`: the days whose

@@ -8,7 +8,8 @@ export {
   type Settled,
   type UnsettledRequest,
 } from "./segment-reader.ts";
-export { hasFileStore, usage } from "./settings.ts";
+export { isExpired } from "./retention.ts";
+export { hasFileStore, spend, usage } from "./settings.ts";
 export { shareBooks, type SharedBooks } from "./shared-books.ts";
 export { signerSlot, type Signer } from "./signer.ts";
 export { statementSealerSlot, type StatementToSeal } from "./statement-sealer.ts";

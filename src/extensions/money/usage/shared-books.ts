@@ -9,9 +9,9 @@ import { syncUsage, type SyncResult } from "./sync.ts";
 /** How long a pass waits for another process that works on the books. */
 const PATIENCE_MS = 5_000;
 
-/** The books of a process, for one of its parts. */
+/** The books of a process. */
 export interface SharedBooks {
-  /** The same object for all parts. */
+  /** The files, the store and the clock. */
   readonly files: BooksFiles;
   /**
    * Copies everything that is settled by now. Calls that come before a pass has begun share it.
@@ -29,7 +29,7 @@ export interface SharedBooks {
 
 /** The books that are open in this process, and how many parts use them. */
 interface OpenBooks {
-  readonly books: Omit<SharedBooks, "close">;
+  readonly books: SharedBooks;
   users: number;
 }
 
@@ -41,18 +41,10 @@ export function shareBooks(config: Config, options: BooksOptions): SharedBooks {
   const shared = opened.get(config) ?? { books: open(config, options), users: 0 };
   opened.set(config, shared);
   shared.users += 1;
-  return {
-    ...shared.books,
-    async close() {
-      shared.users -= 1;
-      if (shared.users > 0) return;
-      opened.delete(config);
-      await shared.books.files.store.close();
-    },
-  };
+  return shared.books;
 }
 
-function open(config: Config, options: BooksOptions): OpenBooks["books"] {
+function open(config: Config, options: BooksOptions): SharedBooks {
   const files = openBooks(config, { ...options, recovers: true });
   const { clock, diagnose } = files;
   let last: Promise<unknown> = Promise.resolve();
@@ -97,5 +89,12 @@ function open(config: Config, options: BooksOptions): OpenBooks["books"] {
     },
     syncFault: () => known[0] ?? null,
     lagMs: () => clock.monotonic() - copiedAt,
+    async close() {
+      const shared = opened.get(config)!;
+      shared.users -= 1;
+      if (shared.users > 0) return;
+      opened.delete(config);
+      await files.store.close();
+    },
   };
 }

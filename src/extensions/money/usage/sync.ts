@@ -1,7 +1,7 @@
 // One pass over the books: copies what was settled since the last pass into the usage records,
 // settles the requests that dead processes left open and copies those too, closes the days that are
 // over, and deletes old segments. One process at a time runs a pass.
-import { existsSync, rmSync, statSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { BusyError, syncToDisk } from "../../scale/data-files/index.ts";
 import { hasWriter, segmentsIn, settleInterrupted, socketOf } from "../ledger/index.ts";
@@ -9,6 +9,7 @@ import { usageRecord, type LogCursor, type StoreFault } from "../records/index.t
 import { BooksFault, brokenFile, createCoverage, type Coverage } from "../days/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
+import { isClockSteady, isExpired } from "./retention.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -61,7 +62,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
     if (!isPastRetention) await copySegment(pass, name);
   }
   // Neither can be undone: closing a day too early, or deleting a segment too early.
-  if (books.retention.isClockSteady()) {
+  if (await isClockSteady(books)) {
     await closeDays(books, pass.cursor, began);
     await deleteOldSegments(pass, there);
   }
@@ -73,7 +74,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
  * is behind a closed day: copying those lines again would book them on other days.
  */
 function assertWhole({ books, coverage, cursor }: Pass, names: readonly string[]): void {
-  const { spendDir, days, retention } = books;
+  const { spendDir, days } = books;
   for (const [name, { bytes }] of Object.entries(cursor)) {
     const path = join(spendDir, name);
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? -1;
@@ -83,7 +84,7 @@ function assertWhole({ books, coverage, cursor }: Pass, names: readonly string[]
     const last = coverage.of(name).at(-1);
     if (!last || (cursor[name]?.bytes ?? 0) >= last.bytes) continue;
     // Its deletion was interrupted: deleteOldSegments() removes it from the cursor first.
-    if (!cursor[name] && retention.isExpired(last.day)) continue;
+    if (!cursor[name] && isExpired(books, last.day)) continue;
     throw new BooksFault(
       `usage records of ${last.day} are lost, which ${name} has and ${days.path} states: ` +
         "stop the gateway, run 'books rebuild' and start again",
@@ -103,7 +104,7 @@ async function copySegment(pass: Pass, name: string): Promise<void> {
   const isAbandoned = books.recovers && !(await hasWriter(path));
   const { size } = statSync(path);
   const isAtEnd = known?.bytes === size && known.unsettled === 0;
-  if (isAbandoned && existsSync(socketOf(path))) rmSync(socketOf(path), { force: true });
+  if (isAbandoned) rmSync(socketOf(path), { force: true });
   if (isAbandoned && isAtEnd) books.openSegments.delete(name);
   if (isAbandoned && size === 0) return rmSync(path);
   // A remembered reader may be behind the cursor, because another process copied the end.
@@ -177,12 +178,12 @@ async function deleteOldSegments(
   { books, cursor, coverage }: Pass,
   there: readonly string[],
 ): Promise<void> {
-  const { spendDir, retention, store, openSegments } = books;
+  const { spendDir, store, openSegments } = books;
   const old = there.filter((name) => {
     const last = coverage.of(name).at(-1);
     const known = cursor[name];
     const isListed = !known || (known.bytes === last?.bytes && known.unsettled === 0);
-    return last !== undefined && isListed && retention.isExpired(last.day);
+    return last !== undefined && isListed && isExpired(books, last.day);
   });
   if (old.length === 0) return;
   // The cursor first: a segment that the cursor names must exist.
