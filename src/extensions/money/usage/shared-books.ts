@@ -28,8 +28,7 @@ export interface SharedBooks {
 }
 
 /** The books that are open in this process, and how many parts use them. */
-interface OpenBooks {
-  readonly books: SharedBooks;
+interface OpenBooks extends SharedBooks {
   users: number;
 }
 
@@ -38,13 +37,13 @@ const opened = new WeakMap<Config, OpenBooks>();
 
 /** Opens the books of a gateway as openBooks(), or shares those that another part has opened. */
 export function shareBooks(config: Config, options: BooksOptions): SharedBooks {
-  const shared = opened.get(config) ?? { books: open(config, options), users: 0 };
-  opened.set(config, shared);
-  shared.users += 1;
-  return shared.books;
+  const books = opened.get(config) ?? open(config, options);
+  opened.set(config, books);
+  books.users += 1;
+  return books;
 }
 
-function open(config: Config, options: BooksOptions): SharedBooks {
+function open(config: Config, options: BooksOptions): OpenBooks {
   const files = openBooks(config, { ...options, recovers: true });
   const { clock, diagnose } = files;
   let last: Promise<unknown> = Promise.resolve();
@@ -78,7 +77,8 @@ function open(config: Config, options: BooksOptions): SharedBooks {
     known = faults.map(({ detail }) => detail);
   }
 
-  return {
+  const books: OpenBooks = {
+    users: 0,
     files,
     copyNow() {
       if (!next) {
@@ -90,11 +90,11 @@ function open(config: Config, options: BooksOptions): SharedBooks {
     syncFault: () => known[0] ?? null,
     lagMs: () => clock.monotonic() - copiedAt,
     async close() {
-      const shared = opened.get(config)!;
-      shared.users -= 1;
-      if (shared.users > 0) return;
+      books.users -= 1;
+      if (books.users > 0) return;
       opened.delete(config);
       await files.store.close();
     },
   };
+  return books;
 }
