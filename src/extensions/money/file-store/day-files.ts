@@ -2,15 +2,42 @@
 // `usage/cursor.json`, which says how far the spend log was copied and how many bytes of each open
 // day count. An append takes effect when cursor.json is replaced: bytes that it does not count were
 // left by a process that died, and the next append cuts them off.
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { syncToDisk } from "../../scale/data-files/index.ts";
+import { dirname, join } from "node:path";
+import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { replaceFile, syncToDisk } from "../../scale/data-files/index.ts";
 import type { LogCursor } from "../records/index.ts";
 import { BooksFault, brokenFile, MENDING, type Days } from "../days/index.ts";
-import { readCursor, readCursorIfWhole, writeCursor } from "./cursor.ts";
 
 const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
+
+/** What cursor.json says. */
+export interface Cursor {
+  /** How far the spend log was copied. */
+  readonly segments: LogCursor;
+  /** How many bytes of each open day count. */
+  readonly days: Readonly<Record<string, number>>;
+}
+
+/** Reads the file, which may not be there yet. Throws a BooksFault if it makes no sense. */
+export function readCursor(path: string): Cursor {
+  if (!existsSync(path)) return { segments: {}, days: {} };
+  const { segments, days } = asObject(parseJson(readFileSync(path, "utf8")));
+  const counts = Object.values(asObject(segments)).flatMap((segment) => {
+    const { bytes, lines, unsettled } = asObject(segment);
+    return [bytes, lines, unsettled];
+  });
+  const all = [...counts, ...Object.values(asObject(days))];
+  if (!segments || !days || all.some((count) => asCount(count) === undefined))
+    throw new BooksFault(`${path} cannot be read: ${MENDING}`);
+  return { segments, days } as Cursor;
+}
+
+async function writeCursor(path: string, cursor: Cursor): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  await replaceFile(path, `${JSON.stringify(cursor)}\n`);
+}
 
 /** The files of a file store. */
 export interface DayFiles {
@@ -106,9 +133,16 @@ export async function appendTexts(
   await writeCursor(file, { segments, days });
 }
 
-/** Moves the cursor alone, even if the one before makes no sense. */
-export const setSegments = (files: DayFiles, segments: LogCursor): Promise<void> =>
-  writeCursor(cursorFile(files), { ...readCursorIfWhole(cursorFile(files)), segments });
+/** Moves the cursor alone. A rebuild goes on from nothing if the one before makes no sense. */
+export async function setSegments(files: DayFiles, segments: LogCursor): Promise<void> {
+  let days = {};
+  try {
+    days = readCursor(cursorFile(files)).days;
+  } catch (error) {
+    if (!(error instanceof BooksFault)) throw error;
+  }
+  await writeCursor(cursorFile(files), { segments, days });
+}
 
 /**
  * Puts the finished file at `draft`, which has `bytes`, in the place of a day's. Rejects if the day
@@ -125,7 +159,7 @@ export async function replaceDayFile(
     throw new Error(`${day} was closed with ${known} bytes of records, not ${bytes}`);
   await rename(draft, pathOf(files, day));
   await syncToDisk(files.dir);
-  const cursor = readCursorIfWhole(cursorFile(files));
+  const cursor = readCursor(cursorFile(files));
   // Only a rebuild changes the size. If it dies before this, only another rebuild goes on.
   if (!isClosed(files, day) && cursor.days[day] !== bytes)
     await writeCursor(cursorFile(files), { ...cursor, days: { ...cursor.days, [day]: bytes } });

@@ -1,10 +1,16 @@
 // What answers questions about a day: its sums, and where the records of a request id are. Of an
 // open day it is held in memory, and grows with the file; of a closed day it is in files.
 import { inodeOf } from "../../scale/data-files/index.ts";
-import { createSummer, DIMENSIONS, type Dimension, type Summer } from "../records/index.ts";
+import {
+  createSummer,
+  DIMENSIONS,
+  type DayLine,
+  type Dimension,
+  type Summer,
+} from "../records/index.ts";
 import { readLines } from "../days/index.ts";
 import { bytesOf, pathOf, type DayFiles } from "./day-files.ts";
-import { recordIn } from "./lines.ts";
+import { parseLine, recordOf } from "./lines.ts";
 import { createDayIds, type DayIds } from "./request-ids.ts";
 
 /** What is known of the lines of a day. */
@@ -28,12 +34,12 @@ export function createDayIndex(path: string, day: string): DayIndex {
 }
 
 /** Adds the next lines of the file. Throws if one has no record, and adds none then. */
-export function addLines(index: DayIndex, lines: readonly string[]): void {
-  const records = lines.map((line) => recordIn(index.path, line));
+export function addLines(index: DayIndex, lines: readonly DayLine[]): void {
+  const records = lines.map((line) => recordOf(index.path, line));
   for (const [at, record] of records.entries()) {
     index.summer.addRecord(record);
     index.ids.add(record.gateway_request_id, record.account, index.bytes);
-    index.bytes += Buffer.byteLength(lines[at]!) + 1;
+    index.bytes += Buffer.byteLength(lines[at]!.text) + 1;
   }
 }
 
@@ -55,7 +61,8 @@ export function createOpenDays(files: DayFiles): ReadOpenDay {
       // Only the last two days can be open for long.
       for (const other of [...known.keys()].sort().slice(0, -3)) known.delete(other);
     }
-    for await (const { lines } of readLines(path, { from: open.bytes, to })) addLines(open, lines);
+    for await (const { lines } of readLines(path, { from: open.bytes, to }))
+      addLines(open, lines.map(parseLine));
     return open;
   }
 

@@ -7,21 +7,22 @@ import { readLines, type Days } from "../days/index.ts";
 import {
   createSummer,
   parseSums,
-  parseUsageLine,
   sumsText,
   withoutDetails,
+  type DayLine,
   type StoreFault,
   type UsageFilter,
   type UsageRecord,
   type UsageStore,
 } from "../records/index.ts";
-import { readCursor } from "./cursor.ts";
 import * as dayFiles from "./day-files.ts";
 import { bytesOf, isClosed, pathOf, sumsFile, type DayFiles } from "./day-files.ts";
 import { addLines, createDayIndex, createOpenDays } from "./day-index.ts";
 import { createFinder, indexFile, lostIndex } from "./find.ts";
-import { lineMatcher, orderedLines, recordIn, SOUGHT } from "./lines.ts";
+import { matcherOf, orderedLines, parseLine, recordOf } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
+
+type Lines = AsyncIterable<readonly DayLine[]>;
 
 /** The store in the folder `dir`. */
 export function createFileStore(dir: string, closedDays: Days): UsageStore {
@@ -29,7 +30,7 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
   const readOpenDay = createOpenDays(files);
 
   return {
-    cursor: async () => readCursor(dayFiles.cursorFile(files)).segments,
+    cursor: async () => dayFiles.readCursor(dayFiles.cursorFile(files)).segments,
     async inspect() {
       const damage = dayFiles.damageIn(files);
       if (damage.length === 0) return lostIndexes(files);
@@ -37,23 +38,20 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
     },
     add: (records, cursor) => dayFiles.appendTexts(files, textsByDay(records), cursor),
     days: async () => dayFiles.daysOf(files),
-    async *linesOf(day) {
-      for await (const { lines } of orderedLines(pathOf(files, day), bytesOf(files, day)))
-        yield lines.map(({ text }) => ({ text, record: parseUsageLine(text) }));
-    },
+    linesOf: (day) => linesOf(files, day),
     async finish(day) {
-      if (bytesOf(files, day) > 0) await putInPlace(files, day, linesInOrder(files, day));
+      if (bytesOf(files, day) > 0) await putInPlace(files, day, linesOf(files, day));
     },
-    replaceDay: (day, records) => putInPlace(files, day, textsOf(records)),
+    replaceDay: (day, records) => putInPlace(files, day, linesFor(records)),
     setCursor: (cursor) => dayFiles.setSegments(files, cursor),
     async *records(filter, skip = 0) {
-      const matches = lineMatcher(filter);
+      const matches = matcherOf(filter);
       let toSkip = skip;
       for (const day of daysThatMatch(files, filter)) {
         const path = pathOf(files, day);
         for await (const { lines } of readLines(path, { to: bytesOf(files, day) })) {
-          const matching = lines.filter(matches);
-          yield matching.slice(toSkip).map((line) => withoutDetails(recordIn(path, line)));
+          const matching = lines.map((text) => recordOf(path, parseLine(text))).filter(matches);
+          yield matching.slice(toSkip).map(withoutDetails);
           toSkip = Math.max(0, toSkip - matching.length);
         }
       }
@@ -61,15 +59,14 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
     find: createFinder(files, readOpenDay),
     async sums(filter, by) {
       const summer = createSummer(by);
-      const sought = SOUGHT.filter((name) => filter[name] !== undefined);
+      const matches = matcherOf(filter);
       for (const day of daysThatMatch(files, filter)) {
         const kept = sumsFile(files, day);
         const isKept = isClosed(files, day) && existsSync(kept);
         const sums = isKept
           ? parseSums(readFileSync(kept, "utf8"))
           : (await readOpenDay(day)).summer.sums();
-        for (const sum of sums)
-          if (sought.every((name) => sum[name] === filter[name])) summer.add(sum);
+        for (const sum of sums) if (matches(sum)) summer.add(sum);
       }
       return summer.sums();
     },
@@ -93,17 +90,14 @@ function textsByDay(records: readonly UsageRecord[]): ReadonlyMap<string, string
   return texts;
 }
 
-/** Some lines of a file. */
-type Texts = AsyncIterable<readonly string[]>;
-
 /** The lines of a day in the order of the log. */
-async function* linesInOrder(files: DayFiles, day: string): Texts {
-  for await (const { lines } of orderedLines(pathOf(files, day), bytesOf(files, day)))
-    yield lines.map(({ text }) => text);
+async function* linesOf(files: DayFiles, day: string): Lines {
+  for await (const { lines } of orderedLines(pathOf(files, day), bytesOf(files, day))) yield lines;
 }
 
-async function* textsOf(records: AsyncIterable<readonly UsageRecord[]>): Texts {
-  for await (const batch of records) yield batch.map((record) => JSON.stringify(record));
+async function* linesFor(records: AsyncIterable<readonly UsageRecord[]>): Lines {
+  for await (const batch of records)
+    yield batch.map((record) => ({ text: JSON.stringify(record), record }));
 }
 
 const monthOf = (day: string): string => day.slice(0, 7);
@@ -121,13 +115,13 @@ function lostIndexes(files: DayFiles): readonly StoreFault[] {
  * Puts lines, in the order of the log, in the place of a day's, and makes their sums and their
  * index.
  */
-async function putInPlace(files: DayFiles, day: string, lines: Texts): Promise<void> {
+async function putInPlace(files: DayFiles, day: string, lines: Lines): Promise<void> {
   const path = pathOf(files, day);
   const index = createDayIndex(path, day);
   async function* content(): AsyncGenerator<string> {
     for await (const batch of lines) {
       addLines(index, batch);
-      yield batch.map((line) => `${line}\n`).join("");
+      yield batch.map(({ text }) => `${text}\n`).join("");
     }
   }
   mkdirSync(files.dir, { recursive: true, mode: 0o700 });

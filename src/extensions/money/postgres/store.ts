@@ -129,7 +129,7 @@ async function replaceDay(
 ): Promise<void> {
   const client = await database.connect();
   const run = (text: string, ...values: unknown[]): Promise<unknown> =>
-    client.query({ text, values, query_timeout: LONG_MS });
+    client.query({ text, query_timeout: LONG_MS }, values);
   try {
     await run("BEGIN");
     await run(sql.DELETE_DAY, day, ownIds);

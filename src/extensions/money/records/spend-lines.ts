@@ -36,20 +36,18 @@ export interface OpenRecord extends RequestLine {
   readonly hold?: string | undefined;
 }
 
-/** The token counts of a request. */
-export interface TokenCounts {
-  /** Includes the tokens from the provider's cache. */
-  readonly prompt_tokens: number;
-  /** Reasoning tokens included. */
-  readonly completion_tokens: number;
-  /** prompt_tokens + completion_tokens. */
-  readonly total_tokens: number;
-  /** Part of prompt_tokens: those from the provider's cache. */
-  readonly prompt_cache_hit_tokens: number;
-  /** Part of prompt_tokens: the rest of them. */
-  readonly prompt_cache_miss_tokens: number;
-  /** Part of completion_tokens. */
-  readonly reasoning_tokens: number;
+/** The token counts that every line has, in their order. All but the first three are parts. */
+export const COUNTS = [
+  "prompt_tokens",
+  "completion_tokens",
+  "total_tokens",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "reasoning_tokens",
+] as const;
+
+/** The token counts of a request, as core/openai/usage.ts has them. */
+export interface TokenCounts extends Readonly<Record<(typeof COUNTS)[number], number>> {
   /** The part of prompt_cache_miss_tokens that the provider wrote to its cache. Absent: 0. */
   readonly cache_write_tokens?: number | undefined;
   /** The part of cache_write_tokens that the provider keeps for an hour. Absent: 0. */
@@ -96,16 +94,6 @@ export interface SettleRecord extends RequestLine {
 
 /** A line of the spend log. */
 export type SpendRecord = OpenRecord | SettleRecord;
-
-/** The token counts that every line has, in their order. */
-export const COUNTS = [
-  "prompt_tokens",
-  "completion_tokens",
-  "total_tokens",
-  "prompt_cache_hit_tokens",
-  "prompt_cache_miss_tokens",
-  "reasoning_tokens",
-] as const satisfies readonly (keyof TokenCounts)[];
 
 /** The token counts that a line leaves out where they are 0. */
 const RARE_COUNTS = ["cache_write_tokens", "cache_write_1h_tokens"];

@@ -21,20 +21,12 @@ export interface Settled {
   readonly opened: number;
 }
 
-/** A line that should not be there. */
-export interface LineProblem {
-  /** Its number. The first line of a segment has 1. */
-  readonly line: number;
-  /** What is wrong with it, for the operator. */
-  readonly what: string;
-}
-
 /** The lines of some bytes of a segment. */
 export interface SettledBatch {
   /** In the order of their settle lines. */
   readonly settled: readonly Settled[];
-  /** In the order of the lines. */
-  readonly problems: readonly LineProblem[];
+  /** Lines that should not be there, by their number, and what is wrong, for the operator. */
+  readonly problems: readonly { readonly line: number; readonly what: string }[];
   /** The lines as they stand in the file. */
   readonly bytes: Buffer;
   /** How far the segment has been read by now. */
@@ -92,7 +84,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
     async *read(to) {
       for await (const batch of readLines(path, { from: bytes, to })) {
         const settled: Settled[] = [];
-        const problems: LineProblem[] = [];
+        const problems = [];
         for (const text of batch.lines) {
           lines += 1;
           const found = take(text, lines);

@@ -111,29 +111,23 @@ async function copySegment(pass: Pass, name: string): Promise<void> {
   if (isAtEnd && !books.openSegments.has(name)) return;
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   await copyNew(pass, reader, name);
-  if (isAbandoned && (await settleRest(reader, path, books))) await copyNew(pass, reader, name);
+  if (isAbandoned) await settleRest(pass, reader, name);
 }
 
-/**
- * Settles the requests that a dead process left open in a segment that is copied to its end.
- * Resolves with whether there is more to copy.
- */
-async function settleRest(
-  reader: SegmentReader,
-  path: string,
-  books: BooksFiles,
-): Promise<boolean> {
+/** Settles, and copies, what a dead process left open in a segment that is copied to its end. */
+async function settleRest(pass: Pass, reader: SegmentReader, name: string): Promise<void> {
+  const path = join(pass.books.spendDir, name);
   const unsettled = reader.unsettled();
   const end = reader.cursor().bytes;
-  if (unsettled.length === 0 && statSync(path).size === end) return false;
+  if (unsettled.length === 0 && statSync(path).size === end) return;
   try {
-    await settleInterrupted(path, end, unsettled, books);
-    return true;
+    await settleInterrupted(path, end, unsettled, pass.books);
   } catch (error) {
     // The process is alive after all and has written. The next pass tries again.
-    if (error instanceof BusyError) return false;
+    if (error instanceof BusyError) return;
     throw error;
   }
+  await copyNew(pass, reader, name);
 }
 
 /** The reader of a segment, at the byte up to which it was copied. */
