@@ -17,8 +17,14 @@ import {
 } from "../records/index.ts";
 import * as dayFiles from "./day-files.ts";
 import { bytesOf, isClosed, pathOf, sumsFile, type DayFiles } from "./day-files.ts";
-import { addLines, createDayIndex, createOpenDays } from "./day-index.ts";
-import { createFinder, indexFile, lostIndex } from "./find.ts";
+import {
+  addLines,
+  createDayIndex,
+  createFinder,
+  createOpenDays,
+  indexFile,
+  lostIndex,
+} from "./day-index.ts";
 import { matcherOf, orderedLines, parseLine, recordOf } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
 

@@ -54,13 +54,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   if (blocking) throw new BooksFault(blocking.detail);
   const pass: Pass = { books, coverage, cursor: await store.cursor(), copied: 0, faults };
   const there = segmentsIn(spendDir);
-  assertWhole(pass, there);
-  for (const name of there) {
-    // deleteOldSegments() removes expired segments from the cursor before it deletes them. If the
-    // process died in between, they must not be copied a second time.
-    const isPastRetention = !pass.cursor[name] && coverage.of(name).length > 0;
-    if (!isPastRetention) await copySegment(pass, name);
-  }
+  for (const name of segmentsToCopy(pass, there)) await copySegment(pass, name);
   // Neither can be undone: closing a day too early, or deleting a segment too early.
   if (await isClockSteady(books)) {
     await closeDays(books, pass.cursor, began);
@@ -70,26 +64,30 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
 }
 
 /**
- * Throws a BooksFault if a copied segment is gone or shorter than its copied part, or if the cursor
- * is behind a closed day: copying those lines again would book them on other days.
+ * The segments that are not past their retention. Throws a BooksFault if a copied segment is gone or
+ * shorter than its copied part, or if the cursor is behind a closed day: copying those lines again
+ * would book them on other days.
  */
-function assertWhole({ books, coverage, cursor }: Pass, names: readonly string[]): void {
+function segmentsToCopy(
+  { books, coverage, cursor }: Pass,
+  names: readonly string[],
+): readonly string[] {
   const { spendDir, days } = books;
   for (const [name, { bytes }] of Object.entries(cursor)) {
     const path = join(spendDir, name);
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? -1;
     if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
   }
-  for (const name of names) {
+  return names.filter((name) => {
     const last = coverage.of(name).at(-1);
-    if (!last || (cursor[name]?.bytes ?? 0) >= last.bytes) continue;
+    if (!last || (cursor[name]?.bytes ?? 0) >= last.bytes) return true;
     // Its deletion was interrupted: deleteOldSegments() removes it from the cursor first.
-    if (!cursor[name] && isExpired(books, last.day)) continue;
+    if (!cursor[name] && isExpired(books, last.day)) return false;
     throw new BooksFault(
       `usage records of ${last.day} are lost, which ${name} has and ${days.path} states: ` +
         "stop the gateway, run 'books rebuild' and start again",
     );
-  }
+  });
 }
 
 /**
