@@ -75,7 +75,6 @@ function createBooks(context: GatewayContext): Ledger {
   const books = shareBooks(config, context);
   const { files } = books;
   const log = createSpendLog({
-    dir: files.spendDir,
     dataDir: files.dataDir,
     segmentBytes: spend.of(config).segment_bytes,
     clock,

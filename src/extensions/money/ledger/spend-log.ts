@@ -31,9 +31,7 @@ const LAST_SETTLES_MS = 2_000;
 
 /** What a spend log is made from. */
 export interface SpendLogOptions {
-  /** The folder of the segments, in data_dir. It is made when the log starts. */
-  readonly dir: string;
-  /** The folder of the gateway-id. */
+  /** The folder of the gateway-id. Segments are in `spend` in it, which is made at the start. */
   readonly dataDir: string;
   /** A segment of this size, in bytes, is followed by another. */
   readonly segmentBytes: number;
@@ -68,7 +66,8 @@ export interface SpendLog extends Ledger {
 
 /** Creates a log. Nothing is written before it starts. */
 export function createSpendLog(options: SpendLogOptions): SpendLog {
-  const { dir, dataDir, segmentBytes, clock, namesTaken } = options;
+  const { dataDir, segmentBytes, clock, namesTaken } = options;
+  const dir = join(dataDir, "spend");
   const fault = createFault(options);
   /** The last one is for new requests. Both lines of a request stand in the same segment. */
   let segments: readonly Segment[] = [];

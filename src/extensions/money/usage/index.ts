@@ -7,4 +7,5 @@ export { isExpired } from "./retention.ts";
 export { hasFileStore, spend, usage } from "./settings.ts";
 export { shareBooks, type SharedBooks } from "./shared-books.ts";
 export * from "./signer.ts";
+export * from "./statement-sealer.ts";
 export { copySettled, syncUsage, type SyncResult } from "./sync.ts";

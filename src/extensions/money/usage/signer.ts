@@ -1,8 +1,7 @@
-// What an extension that signs does for the books, and for bills. The books know nothing of keys;
-// without such an extension the lines of days are not signed.
+// What an extension that signs does for the books. The books know nothing of keys; without such an
+// extension the lines of days are not signed.
 import type { Config } from "../../../core/config.ts";
 import { slot } from "../../../core/extension/installer.ts";
-import type { BooksFiles } from "./books-files.ts";
 
 /** Signs for one data_dir. */
 export interface Signer {
@@ -19,26 +18,3 @@ export interface Signer {
  * on the disk. Empty: nothing is signed.
  */
 export const signerSlot = slot<(config: Config, dataDir: string) => Signer | undefined>("signer");
-
-/** What an account owes for a month, as `billing statement --json` prints it. */
-export interface StatementToSeal {
-  /** As UsageRecord.account. */
-  readonly account: string;
-  /** `YYYY-MM`, in UTC: the month of UsageRecord.day. */
-  readonly month: string;
-  /** Three capital letters. Only records in this currency are in its sums. */
-  readonly currency: string;
-}
-
-/**
- * Prints a statement with the records that it is made of and their proof, as one line of JSON. The
- * books have a signer. `print` resolves when it takes more. Empty: statements cannot be sealed.
- */
-export const statementSealerSlot =
-  slot<
-    (
-      books: BooksFiles,
-      statement: StatementToSeal,
-      print: (text: string) => Promise<void>,
-    ) => Promise<void>
-  >("statementSealer");

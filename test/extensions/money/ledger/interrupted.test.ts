@@ -123,7 +123,6 @@ async function runningLog(t: TestContext) {
   const dataDir = folder();
   const fencings: string[] = [];
   const log = createSpendLog({
-    dir: join(dataDir, "spend"),
     dataDir,
     segmentBytes: 1024 ** 2,
     clock: systemClock,
