@@ -378,15 +378,6 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await linesOf(other, "2026-01-31")).length, 3);
   });
 
-  it("a table of an earlier version is refused, and stays as it is", async (t) => {
-    const url = await db.database("earlier");
-    await db.query(url, "CREATE TABLE usage_records (usage_id text PRIMARY KEY, account text)");
-    const at = scene(t, url, { recovers: false });
-    await assert.rejects(at.pass(), /usage_records is of an earlier version.*usage\.store/);
-    const columns = "SELECT 1 FROM information_schema.columns WHERE table_name = 'usage_records'";
-    assert.equal((await db.query(url, columns)).length, 2);
-  });
-
   it("without the package pg: an error that says what to install", () => {
     const cwd = process.cwd();
     process.chdir(folder());
