@@ -1,21 +1,17 @@
 // Finds records by their request id. For the days that are closed there is one sorted file a month,
-// `usage/YYYY-MM.ids`; for the open days the same entries are held in memory. An entry is a line of
-// ASCII: a hash of the request id, a hash of the account, the day of the month, and where the line
-// of the record begins in the file of the day.
+// `usage/YYYY-MM.ids`; for the open days the same entries are held in memory. An entry is a hash of
+// the request id, a hash of the account, the day of the month, and where the line begins in the
+// file of the day. Entries are compared as bytes, so numbers are big-endian.
+import { hash } from "node:crypto";
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
-import { sha256 } from "../../../core/hash.ts";
 import { replaceFile } from "../../scale/data-files/index.ts";
-import { readLines } from "../days/index.ts";
 import type { RequestQuery } from "../records/index.ts";
 
-const ID_DIGITS = 16;
-const ACCOUNT_DIGITS = 8;
-const DAY_AT = ID_DIGITS + ACCOUNT_DIGITS;
-const OFFSET_AT = DAY_AT + 2;
-const OFFSET_DIGITS = 13;
-/** With its line end. */
-const ENTRY_BYTES = OFFSET_AT + OFFSET_DIGITS + 1;
-/** So many entries of a month are written at once. */
+const ID_BYTES = 8;
+const KEY_BYTES = 12;
+const OFFSET_BYTES = 5;
+const ENTRY_BYTES = KEY_BYTES + 1 + OFFSET_BYTES;
+/** So many entries of a month are read or written in one turn of the event loop. */
 const BLOCK_ENTRIES = 16_384;
 
 /** Where the line of a record begins. */
@@ -26,12 +22,15 @@ export interface RecordPlace {
   readonly offset: number;
 }
 
-/** What the entries of a request id, or its entries of an account, begin with. */
-const keyOf = (requestId: string, account: string | undefined): string =>
-  sha256(requestId).slice(0, ID_DIGITS) +
-  (account === undefined ? "" : sha256(account).slice(0, ACCOUNT_DIGITS));
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
-const offsetIn = (entry: string): number => Number(entry.slice(OFFSET_AT));
+/** The first bytes of the entries of a request id, or of its entries of an account. */
+function keyOf(requestId: string, account: string | undefined): Buffer {
+  const id = digest(requestId).subarray(0, ID_BYTES);
+  return account === undefined ? id : Buffer.concat([id, digest(account)], KEY_BYTES);
+}
+
+const offsetIn = (entry: Buffer): number => entry.readUIntBE(KEY_BYTES + 1, OFFSET_BYTES);
 
 /** The entries of one day, in memory. */
 export interface DayIds {
@@ -40,46 +39,59 @@ export interface DayIds {
   /** Where lines may begin that a query looks for: the last ones, the very last first. */
   find(query: RequestQuery): readonly number[];
   /** All entries in their order. */
-  sorted(): Iterator<string>;
+  sorted(): Iterator<Buffer>;
 }
 
-/** The entries of a day, in 256 parts by their first two digits: there may be millions. */
+/** The entries of a day, in 256 parts by their first byte: there may be millions. */
 export function createDayIds(day: string): DayIds {
-  const parts = new Map<string, string[]>();
-
-  function partOf(key: string): string[] {
-    const name = key.slice(0, 2);
-    const part = parts.get(name) ?? [];
-    parts.set(name, part);
-    return part;
-  }
-
+  const parts = Array.from({ length: 256 }, () => ({ bytes: Buffer.alloc(0), size: 0 }));
   return {
     add(requestId, account, offset) {
       const key = keyOf(requestId, account);
-      const entry = [key, day.slice(8), String(offset).padStart(OFFSET_DIGITS, "0")];
-      // join() makes a text of its own: a sum of slices would keep whole hashes in memory.
-      partOf(key).push(entry.join(""));
+      const part = parts[key[0]!]!;
+      const { bytes, size } = part;
+      if (size === bytes.length) part.bytes = Buffer.concat([bytes], 2 * size + 8 * ENTRY_BYTES);
+      key.copy(part.bytes, size);
+      part.bytes[size + KEY_BYTES] = Number(day.slice(8));
+      part.bytes.writeUIntBE(offset, size + KEY_BYTES + 1, OFFSET_BYTES);
+      part.size += ENTRY_BYTES;
     },
     find({ requestId, account, limit }) {
       const key = keyOf(requestId, account);
-      const entries = partOf(key).filter((entry) => entry.startsWith(key));
-      return entries.slice(-limit).reverse().map(offsetIn);
+      const { bytes, size } = parts[key[0]!]!;
+      const offsets: number[] = [];
+      for (let end = size; end > 0 && offsets.length < limit; ) {
+        end = Math.max(0, bytes.subarray(0, end).lastIndexOf(key));
+        const entry = bytes.subarray(end, end + ENTRY_BYTES);
+        // The same bytes may stand between two entries.
+        const isFound = end % ENTRY_BYTES === 0 && entry.subarray(0, key.length).equals(key);
+        if (isFound) offsets.push(offsetIn(entry));
+      }
+      return offsets;
     },
     *sorted() {
-      for (const name of [...parts.keys()].sort()) yield* [...partOf(name)].sort();
+      for (const { bytes, size } of parts)
+        yield* entriesIn(bytes.subarray(0, size)).sort((one, other) => one.compare(other));
     },
   };
 }
 
+/** The whole entries in some bytes. */
+const entriesIn = (bytes: Buffer): Buffer[] =>
+  Array.from({ length: Math.floor(bytes.length / ENTRY_BYTES) }, (_, index) =>
+    bytes.subarray(index * ENTRY_BYTES, (index + 1) * ENTRY_BYTES),
+  );
+
 /** Merges the entries of a day into the file of its month. Those that it has of that day go. */
 export async function mergeIntoMonth(path: string, day: string, ids: DayIds): Promise<void> {
-  async function* merged(): AsyncGenerator<string> {
+  const dayOfMonth = Number(day.slice(8));
+
+  function* merged(): Generator<Buffer> {
     const added = ids.sorted();
     let next = added.next();
-    for await (const line of linesIn(path)) {
-      for (; !next.done && next.value < line; next = added.next()) yield next.value;
-      if (line.slice(DAY_AT, OFFSET_AT) !== day.slice(8)) yield line;
+    for (const entry of entriesOf(path)) {
+      for (; !next.done && next.value.compare(entry) < 0; next = added.next()) yield next.value;
+      if (entry[KEY_BYTES] !== dayOfMonth) yield entry;
     }
     for (; !next.done; next = added.next()) yield next.value;
   }
@@ -87,19 +99,36 @@ export async function mergeIntoMonth(path: string, day: string, ids: DayIds): Pr
   await replaceFile(path, inBlocks(merged()));
 }
 
-async function* linesIn(path: string): AsyncGenerator<string> {
-  if (existsSync(path)) for await (const { lines } of readLines(path)) yield* lines;
-}
-
-async function* inBlocks(entries: AsyncIterable<string>): AsyncGenerator<string> {
-  let block: string[] = [];
-  for await (const entry of entries) {
-    block.push(`${entry}\n`);
+function* inBlocks(entries: Iterable<Buffer>): Generator<Buffer> {
+  let block: Buffer[] = [];
+  for (const entry of entries) {
+    block.push(entry);
     if (block.length < BLOCK_ENTRIES) continue;
-    yield block.join("");
+    yield Buffer.concat(block);
     block = [];
   }
-  yield block.join("");
+  yield Buffer.concat(block);
+}
+
+/** The entries in the file of a month, in their order. */
+function* entriesOf(path: string): Generator<Buffer> {
+  if (!existsSync(path)) return;
+  const fd = openSync(path, "r");
+  try {
+    for (let at = 0; ; at += BLOCK_ENTRIES) {
+      const entries = entriesIn(bytesAt(fd, at, BLOCK_ENTRIES));
+      if (entries.length === 0) return;
+      yield* entries;
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** So many entries from a file, as far as it has them, beginning with that number `index`. */
+function bytesAt(fd: number, index: number, count = 1): Buffer {
+  const bytes = Buffer.allocUnsafe(count * ENTRY_BYTES);
+  return bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, index * ENTRY_BYTES));
 }
 
 /**
@@ -111,40 +140,34 @@ export function findInMonth(path: string, query: RequestQuery): readonly RecordP
   const key = keyOf(query.requestId, query.account);
   const fd = openSync(path, "r");
   try {
-    const found: string[] = [];
+    const found: Buffer[] = [];
     const end = firstAfter(fd, key);
     for (let at = firstFrom(fd, key); at < end; ) {
-      const ofAccount = firstAfter(fd, entryAt(fd, at).slice(0, DAY_AT));
+      const ofAccount = firstAfter(fd, bytesAt(fd, at).subarray(0, KEY_BYTES));
       for (at = Math.max(at, ofAccount - query.limit); at < ofAccount; at += 1)
-        found.push(entryAt(fd, at).slice(DAY_AT));
+        found.push(bytesAt(fd, at).subarray(KEY_BYTES));
     }
-    found.sort().reverse();
     // What is left of an entry is the day and the offset.
+    found.sort((one, other) => other.compare(one));
     return found.map((rest) => ({
-      day: `${month}-${rest.slice(0, 2)}`,
-      offset: Number(rest.slice(2)),
+      day: `${month}-${String(rest[0]).padStart(2, "0")}`,
+      offset: rest.readUIntBE(1, OFFSET_BYTES),
     }));
   } finally {
     closeSync(fd);
   }
 }
 
-/** The entry with the number `index`, without its line end. */
-function entryAt(fd: number, index: number): string {
-  const bytes = Buffer.alloc(ENTRY_BYTES - 1);
-  readSync(fd, bytes, 0, bytes.length, index * ENTRY_BYTES);
-  return bytes.toString("latin1");
-}
-
 /** The number of the first entry that stands after all that begin with a key. */
-const firstAfter = (fd: number, key: string): number => firstFrom(fd, `${key}~`);
+const firstAfter = (fd: number, key: Buffer): number =>
+  firstFrom(fd, Buffer.concat([key, Buffer.alloc(ENTRY_BYTES, 255)]));
 
-/** The number of the first entry that does not stand before a text. */
-function firstFrom(fd: number, text: string): number {
+/** The number of the first entry that does not stand before some bytes. */
+function firstFrom(fd: number, bytes: Buffer): number {
   let low = 0;
   for (let high = Math.floor(fstatSync(fd).size / ENTRY_BYTES); low < high; ) {
     const middle = (low + high) >> 1;
-    if (entryAt(fd, middle) < text) low = middle + 1;
+    if (bytesAt(fd, middle).compare(bytes) < 0) low = middle + 1;
     else high = middle;
   }
   return low;

@@ -119,29 +119,41 @@ export const USAGE_COLUMNS = [
 /** The usage record of a settled request that is booked on a day. */
 export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): UsageRecord {
   const { usage } = settle;
-  const all = {
-    ...settle,
-    ...usage,
+  // Each member is named: gathering them by the list of columns takes several times as long.
+  return {
     usage_id: settle.spend_id,
+    gateway_request_id: settle.gateway_request_id,
+    account: settle.account,
+    key_id: settle.key_id,
     model: settle.model_served ?? settle.model_requested,
+    provider: settle.provider,
+    status: settle.status,
+    prompt_tokens: usage.prompt_tokens,
+    completion_tokens: usage.completion_tokens,
+    total_tokens: usage.total_tokens,
+    prompt_cache_hit_tokens: usage.prompt_cache_hit_tokens,
+    prompt_cache_miss_tokens: usage.prompt_cache_miss_tokens,
+    reasoning_tokens: usage.reasoning_tokens,
+    cost: settle.cost,
+    currency: settle.currency,
     started_at: isoTime(Date.parse(settle.time) - settle.duration_ms),
     ended_at: settle.time,
     cache_write_tokens: usage.cache_write_tokens ?? 0,
+    day,
+    // Members that are undefined do not stand in the line: there are millions of records.
+    details: {
+      model_requested: settle.model_requested,
+      error_code: settle.error_code ?? undefined,
+      finish_reason: settle.finish_reason ?? undefined,
+      first_token_ms: settle.first_token_ms ?? undefined,
+      usage_source: settle.usage_source,
+      cache_write_1h_tokens: usage.cache_write_1h_tokens,
+      attempts: asArray(settle.attempts).map(attemptDetails),
+      prices: settle.prices || undefined,
+      notes: settle.notes ? asArray(settle.notes).map(String) : undefined,
+    },
+    log,
   };
-  const columns = Object.fromEntries(USAGE_COLUMNS.map((name) => [name, all[name]]));
-  // Members that are undefined do not stand in the line: there are millions of records.
-  const details: RequestDetails = {
-    model_requested: settle.model_requested,
-    error_code: settle.error_code ?? undefined,
-    finish_reason: settle.finish_reason ?? undefined,
-    first_token_ms: settle.first_token_ms ?? undefined,
-    usage_source: settle.usage_source,
-    cache_write_1h_tokens: usage.cache_write_1h_tokens,
-    attempts: asArray(settle.attempts).map(attemptDetails),
-    prices: settle.prices || undefined,
-    notes: settle.notes ? asArray(settle.notes).map(String) : undefined,
-  };
-  return { ...(columns as unknown as UsageRecord), day, details, log };
 }
 
 /** The hash of the two lines of a request. `open` empty: there is no open line. */
