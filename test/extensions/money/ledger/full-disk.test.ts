@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { hasWriter } from "../../../../src/extensions/money/ledger/index.ts";
-import { entries, linesOf, segmentPath } from "../../../support/books.ts";
+import { entries, segmentPath } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { startSpendLog } from "../../../support/spend-log.ts";
 import { waitFor, within } from "../../../support/wait.ts";
@@ -80,21 +80,6 @@ describe("a full disk", { skip: cannotMount() }, () => {
     await request();
     assert.equal(entries(dataDir).length, 1 + 1 + 1 + 1);
     assert.deepEqual(told(), ["spend_log_failed", "spend_log_recovered"]);
-  });
-
-  it("leaves no trace of looking for room", async (t) => {
-    const { dataDir, clock, log, open, path } = await onSmallDisk(t);
-    const giveBack = fill(dataDir);
-    await assert.rejects(open().opened);
-    clock.advance(1_000);
-    await turn();
-    assert.equal(readFileSync(path, "utf8"), "");
-    giveBack();
-    await waitFor(() => {
-      clock.advance(1_000);
-      return log.fault() === null;
-    }, "the log to recover");
-    assert.equal(linesOf(path).length, 1);
   });
 
   it("lets replies go when the log is closed, and leaves their requests to others", async (t) => {
