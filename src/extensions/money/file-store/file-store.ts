@@ -68,7 +68,9 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
       const matches = matcherOf(filter);
       for (const day of daysThatMatch(files, filter)) {
         const kept = sumsFile(files, day);
-        const isKept = isClosed(files, day) && existsSync(kept);
+        // Throws if the file has fewer bytes than count: its sums are not given out either.
+        const hasBytes = bytesOf(files, day) > 0;
+        const isKept = hasBytes && isClosed(files, day) && existsSync(kept);
         const sums = isKept
           ? parseSums(readFileSync(kept, "utf8"))
           : (await readOpenDay(day)).summer.sums();
