@@ -136,6 +136,14 @@ export const recordsIn = (text: string): UsageRecord[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as UsageRecord);
 
+/** Sums as texts, in an order of their own. */
+export const sumTexts = (sums: readonly object[]): string[] =>
+  sums
+    .map((sum) =>
+      JSON.stringify(sum, (_, value) => (typeof value === "bigint" ? `${value}` : value)),
+    )
+    .sort();
+
 /** Every file below a folder, by its path there. */
 export function snapshot(dir: string): Record<string, string> {
   const names = readdirSync(dir, { recursive: true, withFileTypes: true });

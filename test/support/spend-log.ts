@@ -1,6 +1,5 @@
 // A spend log on a clock that the test moves, without a gateway around it.
 
-import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { createSpendLog } from "../../src/extensions/money/ledger/index.ts";
 import type { LedgerEntry, Settlement } from "../../src/core/ledger/ledger.ts";
@@ -34,12 +33,11 @@ export async function startSpendLog(
   const events: Readonly<Record<string, unknown>>[] = [];
   const fencings: string[] = [];
   const log = createSpendLog({
-    dir: join(dataDir, "spend"),
     dataDir,
     segmentBytes,
     clock,
     diagnose: (event) => events.push(event),
-    namesTaken: async () => namesTaken,
+    namesTaken: () => namesTaken,
     fenced: (message) => fencings.push(message),
   });
   await log.start();

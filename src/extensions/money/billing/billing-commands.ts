@@ -14,8 +14,7 @@ const TRACED = ["account", "model", "provider", "status", "cost", "currency", "u
 const MOST_TRACED = 10_000;
 
 /** What an account owes for a month, by model; as CSV record by record. */
-const runStatement = withCopiedBooks(async (context) => {
-  const { books, args, terminal, installed } = context;
+const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }) => {
   const { account = "", month = "", json, currency: asked } = args.values;
   const format = args.values["format"] ?? (json === undefined ? "table" : "json");
   const isSealed = args.values["sealed"] !== undefined;

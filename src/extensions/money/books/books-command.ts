@@ -1,7 +1,5 @@
-// Shared by the commands on the books: opening them, copying what is settled, and showing the
-// progress of a long command.
-import { existsSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+// Shared by the commands on the books: opening them, and copying what is settled.
+import { existsSync } from "node:fs";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Installed } from "../../../core/extension/installer.ts";
@@ -63,33 +61,3 @@ export function hasSpendLog({ books, config }: BooksContext): boolean {
 export function warnOf(terminal: Terminal, faults: readonly StoreFault[]): void {
   for (const { detail } of faults) terminal.warn(`warning: ${detail}`);
 }
-
-/** The sizes of the books in bytes: about how much a command reads. */
-interface BookSizes {
-  /** Of the spend log. */
-  readonly spend: number;
-  /** Of the usage records of a month, or of all; 0 if they are not in files. */
-  usage(month?: string): number;
-}
-
-export const bookSizes = ({ books, config }: BooksContext): BookSizes => ({
-  spend: bytesIn(books.spendDir),
-  usage: (month) => (hasFileStore(config) ? bytesIn(join(books.dataDir, "usage"), month) : 0),
-});
-
-/** Bytes of the files of lines in a folder whose names begin like this. 0: there is no folder. */
-function bytesIn(dir: string, beginning = ""): number {
-  const names = existsSync(dir) ? readdirSync(dir) : [];
-  return names
-    .filter((name) => name.startsWith(beginning) && name.endsWith(".jsonl"))
-    .map((name) => statSync(join(dir, name), { throwIfNoEntry: false })?.size ?? 0)
-    .reduce((sum, size) => sum + size, 0);
-}
-
-/** Does work that reads much of the books. */
-export const withProgress = <T>(
-  _context: BooksContext,
-  _label: string,
-  _total: () => number | Promise<number>,
-  work: () => Promise<T>,
-): Promise<T> => work();

@@ -1,23 +1,58 @@
-// The books of a running gateway. Every request that goes to a provider is opened in the spend log
+// The books as an extension. Every request that goes to a provider is opened in the spend log
 // before, and settled in it after, with what it cost. In the background the usage sync copies
 // settled requests into the usage store.
+import { beforeServing, programSlots } from "../../../command-line/command.ts";
+import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import { systemClock } from "../../../core/clock.ts";
+import type { Config } from "../../../core/config.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
-import { createSpendLog, repeat, spend, waitAtMost } from "../ledger/index.ts";
-import { BooksFault, shareBooks, usage, type BooksFiles } from "../usage/index.ts";
+import { dataDirIssues, makeDataDir } from "../../scale/data-files/index.ts";
+import { passwordsIn } from "../../scale/stores/index.ts";
+import { createSpendLog, repeat, waitAtMost } from "../ledger/index.ts";
+import { BooksFault, hasFileStore, openBooks, shareBooks, spend, usage } from "../usage/index.ts";
+import { usageSyncCommand } from "./usage-sync-command.ts";
 
-/** How long start() waits for the first sync. A database that is down must not hold requests up. */
-const FIRST_SYNC_MS = 5_000;
-/** How long close() waits for the last sync. What is not copied by then the next process copies. */
-const LAST_SYNC_MS = 5_000;
+export const extension: ConfigExtension = {
+  name: "books",
+  settings: [spend, usage],
+  install(gateway) {
+    gateway.fill(slots.ledger, createBooks);
+    gateway.fill(programSlots.command("usage sync"), usageSyncCommand);
+    gateway.on(beforeServing, ({ data_dir }) => makeDataDir(data_dir));
+    gateway.on(moments.secrets, (config) => passwordsIn(usage.of(config).store));
+    gateway.on(moments.status, statusOf);
+    gateway.on(configMoments.issuesHere, dataDirIssues);
+    gateway.on(configMoments.assertReady, (config, installed) => {
+      const options = { clock: systemClock, diagnose: () => undefined, installed };
+      openBooks(config, options).store.close();
+    });
+  },
+};
+
+/** The books of all processes, as GET /status has them. */
+function statusOf(reports: readonly unknown[], config: Config): object {
+  const all = reports as readonly BooksStatus[];
+  const first = <K extends "spendFault" | "syncFault">(fault: K): string | null =>
+    all.map((status) => status[fault]).find((message) => message !== null) ?? null;
+  return {
+    spend: { fault: first("spendFault") },
+    usage: {
+      store: hasFileStore(config) ? "file" : "postgres",
+      fault: first("syncFault"),
+      lag_seconds: Math.min(...all.map(({ lagMs }) => lagMs)) / 1000,
+    },
+  };
+}
+
 /**
- * How long a new segment waits for the store to say which names it knows. Until then nothing of the
- * spend log is brought to the disk.
+ * How long opening waits for the first sync, because a database that is down must not hold requests
+ * up, and closing for the last. The next process copies the rest.
  */
-const NAMES_MS = 500;
-
+const SYNC_WAIT_MS = 5_000;
 /** How the books are at the moment. */
-export interface BooksStatus {
+interface BooksStatus {
   /** Why the spend log cannot be written, so that requests are refused. Null: it can. */
   readonly spendFault: string | null;
   /** What was wrong with the last sync. Null: nothing. */
@@ -35,17 +70,17 @@ export interface BooksStatus {
  * anything that may pass is in the report, a BooksStatus. Throws a ValidationError if the package
  * that the store needs is missing.
  */
-export function createBooks(context: GatewayContext): Ledger {
+function createBooks(context: GatewayContext): Ledger {
   const { config, clock, diagnose, on } = context;
   const books = shareBooks(config, context);
   const { files } = books;
   const log = createSpendLog({
-    dir: files.spendDir,
     dataDir: files.dataDir,
     segmentBytes: spend.of(config).segment_bytes,
     clock,
     diagnose,
-    namesTaken: () => namesTaken(files),
+    namesTaken: () =>
+      files.days.all().flatMap(({ closed }) => closed.segments.map(({ segment }) => segment)),
     // Another process has settled what this one has open: it must not go on.
     fenced: (message) => {
       queueMicrotask(() => {
@@ -66,7 +101,7 @@ export function createBooks(context: GatewayContext): Ledger {
 
   on("open", async () => {
     await log.start();
-    await waitAtMost(clock, FIRST_SYNC_MS, sync());
+    await waitAtMost(clock, SYNC_WAIT_MS, sync());
     stopSyncing = repeat(clock, usage.of(config).sync_ms, sync);
   });
   on(
@@ -80,16 +115,7 @@ export function createBooks(context: GatewayContext): Ledger {
   on("close", async () => {
     stopSyncing();
     await log.close();
-    await waitAtMost(clock, LAST_SYNC_MS, sync().then(books.close));
+    await waitAtMost(clock, SYNC_WAIT_MS, sync().then(books.close));
   });
   return log;
-}
-
-/** The names of all segments that there ever were, as far as it is known. */
-async function namesTaken({ store, days, clock }: BooksFiles): Promise<readonly string[]> {
-  const names = days.all().flatMap(({ closed }) => closed.segments.map(({ segment }) => segment));
-  const asked = store.cursor().then((cursor) => names.push(...Object.keys(cursor)));
-  // A database may be out of reach: the folder and the closed days know what is older.
-  await waitAtMost(clock, NAMES_MS, asked).catch(() => undefined);
-  return names;
 }

@@ -28,16 +28,8 @@ export interface DaySegment {
   readonly sha256: string;
 }
 
-/** What a line says of a closed day. */
-export interface ClosedDay {
-  /** `YYYY-MM-DD` in UTC. */
-  readonly day: string;
-  /** 1 for the first line. Each has one more than the line before. */
-  readonly number: number;
-  /** SHA-256 of the line before, without its line end. Null: it is the first. */
-  readonly previous: string | null;
-  /** All segments that had more bytes than at the line before. */
-  readonly segments: readonly DaySegment[];
+/** What a line states about the usage records of its day. */
+export interface DayRecords {
   /** How many usage records are booked on the day. */
   readonly records: number;
   /** What they come to: exact decimal numbers by currency. */
@@ -48,6 +40,18 @@ export interface ClosedDay {
   readonly file_sha256: string;
   /** Merkle root over these lines (merkle.ts). */
   readonly root: string;
+}
+
+/** What a line says of a closed day. */
+export interface ClosedDay extends DayRecords {
+  /** `YYYY-MM-DD` in UTC. */
+  readonly day: string;
+  /** 1 for the first line. Each has one more than the line before. */
+  readonly number: number;
+  /** SHA-256 of the line before, without its line end. Null: it is the first. */
+  readonly previous: string | null;
+  /** All segments that had more bytes than at the line before. */
+  readonly segments: readonly DaySegment[];
   /** When the line was made: ISO 8601 in UTC. */
   readonly made_at: string;
   /** 64 hex digits: the Ed25519 key that signed the line. Absent: it is not signed. */

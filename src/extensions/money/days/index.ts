@@ -1,15 +1,5 @@
 // What the extensions that read the files of the books have in common.
-export { createCoverage, type Coverage, type Listing } from "./coverage.ts";
-export {
-  BooksFault,
-  brokenFile,
-  createDays,
-  MENDING,
-  parseClosedDay,
-  type ClosedDay,
-  type Days,
-  type DaySegment,
-  type DaysLine,
-} from "./days.ts";
-export { createMerkleRoot, leafOf, rootFrom } from "./merkle.ts";
-export { readLines, watchReading } from "./read-lines.ts";
+export * from "./coverage.ts";
+export * from "./days.ts";
+export * from "./merkle.ts";
+export * from "./read-lines.ts";

@@ -1,5 +1,4 @@
 // Reads large files of lines in batches, so that a file of any size takes the same memory.
-import { AsyncLocalStorage } from "node:async_hooks";
 import { createReadStream } from "node:fs";
 
 /** Some 500 requests of the spend log. */
@@ -23,27 +22,16 @@ export interface ReadOptions {
   readonly to?: number | undefined;
 }
 
-/** Who wants to know how much is read: the work that runs inside of watchReading(). */
-const watchers = new AsyncLocalStorage<(bytes: number) => void>();
-
-/** Does work, and calls `watch` with the size of each piece that readLines() reads in it. */
-export const watchReading = <T>(
-  watch: (bytes: number) => void,
-  work: () => Promise<T>,
-): Promise<T> => watchers.run(watch, work);
-
 /** Yields whole lines. A last line without its end is left out: it is being written, or torn. */
 export async function* readLines(
   path: string,
   { from = 0, to = Infinity }: ReadOptions = {},
 ): AsyncGenerator<LineBatch> {
   if (from >= to) return;
-  const watch = watchers.getStore();
   let rest = Buffer.alloc(0);
   let end = from;
   const stream = createReadStream(path, { start: from, end: to - 1, highWaterMark: BATCH_BYTES });
   for await (const chunk of stream) {
-    watch?.((chunk as Buffer).length);
     const bytes = Buffer.concat([rest, chunk as Buffer]);
     const whole = bytes.lastIndexOf("\n") + 1;
     rest = bytes.subarray(whole);

@@ -2,140 +2,167 @@
 // `usage/cursor.json`, which says how far the spend log was copied and how many bytes of each open
 // day count. An append takes effect when cursor.json is replaced: bytes that it does not count were
 // left by a process that died, and the next append cuts them off.
-import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { replaceFile, syncToDisk } from "../../scale/data-files/index.ts";
 import type { LogCursor } from "../records/index.ts";
-import { brokenFile, MENDING, type Days } from "../days/index.ts";
-import { faultIn, readCursor, readCursorIfWhole, type Cursor } from "./cursor.ts";
+import { BooksFault, brokenFile, MENDING, type Days } from "../days/index.ts";
 
 const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
 
-/** The files in the folder of the file store. */
-export interface DayFiles {
-  /** Reads cursor.json anew: another process may be the one that copies. Throws if it is broken. */
-  read(): Cursor;
-  /** The days with records, in their order. */
-  days(): readonly string[];
-  /** Whether a day is closed. */
-  isClosed(day: string): boolean;
-  /** The path of the file of a day, which may not exist. */
-  pathOf(day: string): string;
-  /** The path of another file in the same folder. */
-  besideOf(name: string): string;
-  /** How many bytes of the file of a day count; 0 without records. Throws if it has fewer. */
-  bytesOf(day: string): number;
-  /** What must be mended before anything is written, a sentence each. Empty: nothing. */
-  damage(): readonly string[];
-  /** Appends texts to days, then moves the cursor. */
-  append(texts: ReadonlyMap<string, string>, segments: LogCursor): Promise<void>;
-  /** Moves the cursor alone, even if the one before is broken. */
-  setSegments(segments: LogCursor): Promise<void>;
-  /**
-   * Puts the finished file at `draft`, which has `bytes`, in the place of a day's. Rejects if the
-   * day is closed and has more or fewer.
-   */
-  replace(day: string, draft: string, bytes: number): Promise<void>;
+/** What cursor.json says. */
+export interface Cursor {
+  /** How far the spend log was copied. */
+  readonly segments: LogCursor;
+  /** How many bytes of each open day count. */
+  readonly days: Readonly<Record<string, number>>;
 }
 
-/**
- * The files in a folder, which is made when something is written. `closedDays` has the sizes of the
- * files of closed days; the cursor has those of open days.
- */
+/** Reads the file, which may not be there yet. Throws a BooksFault if it makes no sense. */
+export function readCursor(path: string): Cursor {
+  if (!existsSync(path)) return { segments: {}, days: {} };
+  const { segments, days } = asObject(parseJson(readFileSync(path, "utf8")));
+  const counts = Object.values(asObject(segments)).flatMap((segment) => {
+    const { bytes, lines, unsettled } = asObject(segment);
+    return [bytes, lines, unsettled];
+  });
+  const all = [...counts, ...Object.values(asObject(days))];
+  if (!segments || !days || all.some((count) => asCount(count) === undefined))
+    throw new BooksFault(`${path} cannot be read: ${MENDING}`);
+  return { segments, days } as Cursor;
+}
+
 async function writeCursor(path: string, cursor: Cursor): Promise<void> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   await replaceFile(path, `${JSON.stringify(cursor)}\n`);
 }
 
-/** -1: there is no such file. */
-const bytesIn = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
-
-/** Adds a text to a file of which the first `size` bytes count. */
-async function appendText(path: string, text: string, size: number): Promise<void> {
-  if (size > 0) await truncate(path, size);
-  const flag = size > 0 ? "a" : "w";
-  await writeFile(path, text, { flag, mode: 0o600, flush: true });
+/** The files of a file store. */
+export interface DayFiles {
+  /** Their folder. It is made when something is written. */
+  readonly dir: string;
+  /** Has the sizes of the files of closed days. The cursor has those of open days. */
+  readonly closedDays: Days;
 }
 
-export function createDayFiles(dir: string, closedDays: Days): DayFiles {
-  const cursorFile = join(dir, "cursor.json");
-  const read = (): Cursor => readCursor(cursorFile);
-  const isClosed = (day: string): boolean => day <= closedDays.lastDay();
-  const pathOf = (day: string): string => join(dir, `${day}.jsonl`);
-  const sizeOf = (day: string): number => bytesIn(pathOf(day));
+export const cursorFile = ({ dir }: DayFiles): string => join(dir, "cursor.json");
 
-  /** How many bytes of each day with records count. */
-  function bytesByDay(): ReadonlyMap<string, number> {
-    const bytes = new Map<string, number>();
-    for (const { closed: line } of closedDays.all())
-      if (line.records > 0) bytes.set(line.day, line.file_bytes);
-    for (const [day, size] of Object.entries(read().days)) if (!isClosed(day)) bytes.set(day, size);
-    return bytes;
+/** The path of the file of a day, which may not exist. */
+export const pathOf = ({ dir }: DayFiles, day: string): string => join(dir, `${day}.jsonl`);
+
+/** The file with the sums of a closed day. */
+export const sumsFile = ({ dir }: DayFiles, day: string): string => join(dir, `${day}.sums`);
+
+export const isClosed = ({ closedDays }: DayFiles, day: string): boolean =>
+  day <= closedDays.lastDay();
+
+/** -1: there is no such file. */
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
+
+/** How many bytes of each day with records count. */
+function bytesByDay(files: DayFiles): ReadonlyMap<string, number> {
+  const bytes = new Map<string, number>();
+  for (const { closed } of files.closedDays.all())
+    if (closed.records > 0) bytes.set(closed.day, closed.file_bytes);
+  for (const [day, size] of Object.entries(readCursor(cursorFile(files)).days))
+    if (!isClosed(files, day)) bytes.set(day, size);
+  return bytes;
+}
+
+/** The days with records, in their order. */
+export const daysOf = (files: DayFiles): readonly string[] => [...bytesByDay(files).keys()].sort();
+
+/** How many bytes of the file of a day count; 0 without records. Throws if it has fewer. */
+export function bytesOf(files: DayFiles, day: string): number {
+  const closed = files.closedDays.of(day)?.closed;
+  const bytes = closed?.file_bytes ?? readCursor(cursorFile(files)).days[day] ?? 0;
+  const size = sizeOf(pathOf(files, day));
+  if (bytes > 0 && size < bytes) throw new Error(brokenFile(pathOf(files, day), size, bytes));
+  return bytes;
+}
+
+/** What must be mended before anything is written, a sentence each. Empty: nothing. */
+export function damageIn(files: DayFiles): readonly string[] {
+  try {
+    return findDamage(files);
+  } catch (error) {
+    // What the system says of a file may pass.
+    if (error instanceof BooksFault) return [error.message];
+    throw error;
   }
+}
 
-  function damage(): readonly string[] {
-    try {
-      if (!existsSync(cursorFile))
-        return dayFilesIn(dir).some((day) => sizeOf(day) > 0)
-          ? [brokenFile(cursorFile, -1, 0)]
-          : [];
-      const known = bytesByDay();
-      const wasClosed = (day: string): boolean => existsSync(join(dir, `${day}.sums`));
-      const lost = dayFilesIn(dir).find((day) => !known.has(day) && wasClosed(day));
-      if (lost !== undefined)
-        return [`${closedDays.path} has no line of ${lost}, which was closed: ${MENDING}`];
-      return [...known].flatMap(([day, bytes]) => {
-        const size = sizeOf(day);
-        const isWhole = isClosed(day) ? size === bytes : size >= bytes;
-        return isWhole ? [] : [brokenFile(pathOf(day), size, bytes)];
-      });
-    } catch (error) {
-      return [faultIn(error)];
-    }
+function findDamage(files: DayFiles): readonly string[] {
+  const there = dayFilesIn(files.dir);
+  if (!existsSync(cursorFile(files))) {
+    const hasRecords = there.some((day) => sizeOf(pathOf(files, day)) > 0);
+    return hasRecords ? [brokenFile(cursorFile(files), -1, 0)] : [];
   }
+  const known = bytesByDay(files);
+  const lost = there.find((day) => !known.has(day) && existsSync(sumsFile(files, day)));
+  if (lost !== undefined)
+    return [`${files.closedDays.path} has no line of ${lost}, which was closed: ${MENDING}`];
+  return [...known].flatMap(([day, bytes]) => {
+    const size = sizeOf(pathOf(files, day));
+    const isWhole = isClosed(files, day) ? size === bytes : size >= bytes;
+    return isWhole ? [] : [brokenFile(pathOf(files, day), size, bytes)];
+  });
+}
 
-  const write = (cursor: Cursor): Promise<void> => writeCursor(cursorFile, cursor);
+/** Appends texts to days, then moves the cursor. */
+export async function appendTexts(
+  files: DayFiles,
+  texts: ReadonlyMap<string, string>,
+  segments: LogCursor,
+): Promise<void> {
+  const file = cursorFile(files);
+  const cursor = readCursor(file);
+  // findDamage() takes day files without a cursor for damage, so write the cursor first.
+  if (!existsSync(file)) await writeCursor(file, cursor);
+  const open = Object.entries(cursor.days).filter(([day]) => !isClosed(files, day));
+  const days = Object.fromEntries(open);
+  for (const [day, text] of texts) {
+    const path = pathOf(files, day);
+    const size = days[day] ?? 0;
+    if (size > 0) await truncate(path, size);
+    await writeFile(path, text, { flag: size > 0 ? "a" : "w", mode: 0o600, flush: true });
+    days[day] = size + Buffer.byteLength(text);
+  }
+  await writeCursor(file, { segments, days });
+}
 
-  return {
-    read,
-    days: () => [...bytesByDay().keys()].sort(),
-    isClosed,
-    pathOf,
-    besideOf: (name) => join(dir, name),
-    bytesOf(day) {
-      const bytes = closedDays.of(day)?.closed.file_bytes ?? read().days[day] ?? 0;
-      const size = sizeOf(day);
-      if (bytes > 0 && size < bytes) throw new Error(brokenFile(pathOf(day), size, bytes));
-      return bytes;
-    },
-    damage,
-    async append(texts, segments) {
-      const cursor = read();
-      // damage() takes day files without a cursor for damage, so write the cursor first.
-      if (!existsSync(cursorFile)) await write(cursor);
-      const open = Object.entries(cursor.days).filter(([day]) => !isClosed(day));
-      const days = Object.fromEntries(open);
-      for (const [day, text] of texts) {
-        const size = days[day] ?? 0;
-        await appendText(pathOf(day), text, size);
-        days[day] = size + Buffer.byteLength(text);
-      }
-      await write({ segments, days });
-    },
-    setSegments: (segments) => write({ ...readCursorIfWhole(cursorFile), segments }),
-    async replace(day, draft, bytes) {
-      const known = closedDays.of(day)?.closed.file_bytes ?? bytes;
-      if (bytes !== known)
-        throw new Error(`${day} was closed with ${known} bytes of records, not ${bytes}`);
-      await rename(draft, pathOf(day));
-      await syncToDisk(dir);
-      const cursor = readCursorIfWhole(cursorFile);
-      // Only a rebuild changes the size. If it dies before this, only another rebuild goes on.
-      if (!isClosed(day) && cursor.days[day] !== bytes)
-        await write({ ...cursor, days: { ...cursor.days, [day]: bytes } });
-    },
-  };
+/** Moves the cursor alone. A rebuild goes on from nothing if the one before makes no sense. */
+export async function setSegments(files: DayFiles, segments: LogCursor): Promise<void> {
+  let days = {};
+  try {
+    days = readCursor(cursorFile(files)).days;
+  } catch (error) {
+    if (!(error instanceof BooksFault)) throw error;
+  }
+  await writeCursor(cursorFile(files), { segments, days });
+}
+
+/**
+ * Puts the finished file at `draft`, which has `bytes`, in the place of a day's. Rejects if the day
+ * is closed and has more or fewer.
+ */
+export async function replaceDayFile(
+  files: DayFiles,
+  day: string,
+  draft: string,
+  bytes: number,
+): Promise<void> {
+  const known = files.closedDays.of(day)?.closed.file_bytes ?? bytes;
+  if (bytes !== known)
+    throw new Error(`${day} was closed with ${known} bytes of records, not ${bytes}`);
+  await rename(draft, pathOf(files, day));
+  await syncToDisk(files.dir);
+  const cursor = readCursor(cursorFile(files));
+  // Only a rebuild changes the size. If it dies before this, only another rebuild goes on.
+  if (!isClosed(files, day) && cursor.days[day] !== bytes)
+    await writeCursor(cursorFile(files), { ...cursor, days: { ...cursor.days, [day]: bytes } });
 }
 
 /** The days that have a file in a folder. */

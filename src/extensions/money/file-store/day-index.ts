@@ -1,14 +1,27 @@
 // What answers questions about a day: its sums, and where the records of a request id are. Of an
-// open day it is held in memory, and grows with the file; of a closed day it is in files.
+// open day it is held in memory, and grows with the file; of a closed day it is in files. A request
+// id is looked for in the open days, then in the indexes of closed days.
+import { closeSync, existsSync, openSync, readSync } from "node:fs";
+import { join } from "node:path";
 import { inodeOf } from "../../scale/data-files/index.ts";
-import { createSummer, DIMENSIONS, type Dimension, type Summer } from "../records/index.ts";
+import {
+  createSummer,
+  DIMENSIONS,
+  type DayLine,
+  type Dimension,
+  type Summer,
+  type UsageRecord,
+  type UsageStore,
+} from "../records/index.ts";
 import { readLines } from "../days/index.ts";
-import type { DayFiles } from "./day-files.ts";
-import { recordIn } from "./lines.ts";
-import { createDayIds, type DayIds } from "./request-ids.ts";
+import { bytesOf, daysOf, isClosed, pathOf, type DayFiles } from "./day-files.ts";
+import { compareTexts, parseLine, recordOf } from "./lines.ts";
+import { createDayIds, findInMonth, type DayIds, type RecordPlace } from "./request-ids.ts";
 
 /** What is known of the lines of a day. */
 export interface DayIndex {
+  /** The path of the file of the day. */
+  readonly path: string;
   /** The number of the file when the index was begun. In another file the lines are elsewhere. */
   readonly inode: number | undefined;
   /** Has the sums by all dimensions. */
@@ -16,51 +29,46 @@ export interface DayIndex {
   /** Says where records are. */
   readonly ids: DayIds;
   /** How many bytes of the file of the day are in the index. */
-  bytes(): number;
-  /** Adds the next lines of the file. Throws if one has no record, and adds none then. */
-  add(lines: readonly string[]): void;
+  bytes: number;
 }
 
-/** An index without lines. `path`: the file of the day. */
+/** An index without lines. */
 export function createDayIndex(path: string, day: string): DayIndex {
   const summer = createSummer(DIMENSIONS);
-  const ids = createDayIds(day);
-  let bytes = 0;
-  return {
-    inode: inodeOf(path),
-    summer,
-    ids,
-    bytes: () => bytes,
-    add(lines) {
-      const records = lines.map((line) => recordIn(path, line));
-      for (const [index, record] of records.entries()) {
-        summer.addRecord(record);
-        ids.add(record.gateway_request_id, record.account, bytes);
-        bytes += Buffer.byteLength(lines[index]!) + 1;
-      }
-    },
-  };
+  return { path, inode: inodeOf(path), summer, ids: createDayIds(day), bytes: 0 };
 }
 
-/** Reads on to the end of the lines of a day that count. Rejects if one has no record. */
-export type ReadOpenDay = (day: string) => Promise<DayIndex>;
+/** Adds the next lines of the file. Throws if one has no record, and adds none then. */
+export function addLines(index: DayIndex, lines: readonly DayLine[]): void {
+  const records = lines.map((line) => recordOf(index.path, line));
+  for (const [at, record] of records.entries()) {
+    index.summer.addRecord(record);
+    index.ids.add(record.gateway_request_id, record.account, index.bytes);
+    index.bytes += Buffer.byteLength(lines[at]!.text) + 1;
+  }
+}
 
-export function createOpenDays(files: DayFiles): ReadOpenDay {
+/**
+ * Returns what reads on to the end of the lines of a day that count, and rejects if one has no
+ * record.
+ */
+export function createOpenDays(files: DayFiles): (day: string) => Promise<DayIndex> {
   const known = new Map<string, DayIndex>();
   /** Resolves when nobody reads. One reading follows the other. */
   let reading: Promise<unknown> = Promise.resolve();
 
   async function readOn(day: string): Promise<DayIndex> {
-    const path = files.pathOf(day);
-    const to = files.bytesOf(day);
+    const path = pathOf(files, day);
+    const to = bytesOf(files, day);
     let open = known.get(day);
-    if (!open || open.inode !== inodeOf(path) || open.bytes() > to) {
+    if (!open || open.inode !== inodeOf(path) || open.bytes > to) {
       open = createDayIndex(path, day);
       known.set(day, open);
       // Only the last two days can be open for long.
       for (const other of [...known.keys()].sort().slice(0, -3)) known.delete(other);
     }
-    for await (const { lines } of readLines(path, { from: open.bytes(), to })) open.add(lines);
+    for await (const { lines } of readLines(path, { from: open.bytes, to }))
+      addLines(open, lines.map(parseLine));
     return open;
   }
 
@@ -69,4 +77,73 @@ export function createOpenDays(files: DayFiles): ReadOpenDay {
     reading = opened.catch(() => undefined);
     return opened;
   };
+}
+
+/** Enough for most lines. */
+const LINE_BYTES = 4 * 1024;
+
+/** Finds records as UsageStore.find() says. */
+export function createFinder(
+  files: DayFiles,
+  readOpenDay: (day: string) => Promise<DayIndex>,
+): UsageStore["find"] {
+  /** Looks at days from the last one, until there are enough. */
+  return async function find(query) {
+    const { requestId, limit } = query;
+    const found: UsageRecord[] = [];
+
+    function take(places: Iterable<RecordPlace>): void {
+      for (const { day, offset } of places) {
+        if (found.length === limit) return;
+        const { record } = parseLine(lineAt(pathOf(files, day), offset));
+        // Different ids may have the same hash.
+        const isOf = record?.account === (query.account ?? record?.account);
+        if (record?.gateway_request_id === requestId && isOf) found.push(record);
+      }
+    }
+
+    const days = [...daysOf(files)].reverse();
+    // A day that is closed meanwhile was searched already.
+    const closed = new Set(days.filter((day) => isClosed(files, day)));
+    for (const day of days.filter((each) => !closed.has(each))) {
+      const { ids, inode } = await readOpenDay(day);
+      take(ids.find(query).map((offset) => ({ day, offset })));
+      // The day was put in the order of the log meanwhile, so its lines begin elsewhere.
+      if (inodeOf(pathOf(files, day)) !== inode) return await find(query);
+    }
+    for (const month of new Set([...closed].map((day) => day.slice(0, 7)))) {
+      if (found.length === limit) break;
+      const index = indexFile(files, month);
+      if (!existsSync(index)) throw new Error(lostIndex(index));
+      // A day that is about to be closed may be in the index already.
+      take(findInMonth(index, query).filter(({ day }) => closed.has(day)));
+    }
+    return found.sort(
+      (one, other) =>
+        compareTexts(one.ended_at, other.ended_at) || compareTexts(one.usage_id, other.usage_id),
+    );
+  };
+}
+
+/** The file with the index of the closed days of a month. */
+export const indexFile = ({ dir }: DayFiles, month: string): string => join(dir, `${month}.ids`);
+
+/** What the operator reads of an index that is gone. */
+export const lostIndex = (path: string): string =>
+  `${path} is not there, the index of closed days: run 'books rebuild'`;
+
+/** Reading in step takes a tenth of the time, and no more lines are read than are asked for. */
+function lineAt(path: string, offset: number): string {
+  const fd = openSync(path, "r");
+  try {
+    for (let length = LINE_BYTES; ; length *= 4) {
+      const bytes = Buffer.allocUnsafe(length);
+      const read = readSync(fd, bytes, 0, length, offset);
+      const end = bytes.subarray(0, read).indexOf("\n");
+      if (end >= 0) return bytes.toString("utf8", 0, end);
+      if (read < length) return ""; // no line ends there
+    }
+  } finally {
+    closeSync(fd);
+  }
 }

@@ -1,5 +1,4 @@
 // The usage store in files, and what a proof reads of them as they are.
-export { readCursor, type Cursor } from "./cursor.ts";
-export { dayFilesIn } from "./day-files.ts";
+export { dayFilesIn, readCursor, type Cursor } from "./day-files.ts";
 export { createFileStore } from "./file-store.ts";
 export { orderedLines } from "./lines.ts";

@@ -1,14 +1,16 @@
-// The lines of the days' files: in the order of the file or of the log, as texts or as records.
-import { parseUsageLine, type UsageFilter, type UsageRecord } from "../records/index.ts";
+// The lines of the days' files in the order of the log, and which of their records are looked for.
+import {
+  parseUsageLine,
+  type DayLine,
+  type UsageFilter,
+  type UsageRecord,
+} from "../records/index.ts";
 import { readLines } from "../days/index.ts";
 
 /** Some lines of a file. */
-export type Texts = AsyncIterable<readonly string[]>;
-
-/** Some lines of a file, and where they stand. */
 export interface FileLines {
-  /** Without their line ends. `line`: the first line of the file has 1. */
-  readonly lines: readonly { readonly text: string; readonly line: number }[];
+  /** Each with its number. The first line of the file has 1. */
+  readonly lines: readonly (DayLine & { readonly line: number })[];
   /** The same as they stand there. */
   readonly bytes: Buffer;
 }
@@ -22,10 +24,8 @@ interface Run {
   readonly line: number;
 }
 
-/** The lines in the first bytes of a file. */
-export async function* linesIn(path: string, to: number): Texts {
-  for await (const { lines } of readLines(path, { to })) yield lines;
-}
+/** What a line of the file says. */
+export const parseLine = (text: string): DayLine => ({ text, record: parseUsageLine(text) });
 
 /**
  * The lines in the first bytes of the file of a day, in the order of the log: within a segment the
@@ -39,7 +39,7 @@ export async function* orderedLines(path: string, to: number): AsyncIterable<Fil
     for await (const { lines, bytes } of readLines(path, run)) {
       const first = line;
       line += lines.length;
-      yield { lines: lines.map((text, index) => ({ text, line: first + index })), bytes };
+      yield { lines: lines.map((text, at) => ({ ...parseLine(text), line: first + at })), bytes };
     }
   }
 }
@@ -49,20 +49,28 @@ async function runsIn(path: string, to: number): Promise<Run[]> {
   const runs: Run[] = [];
   let from = 0;
   let line = 1;
-  for await (const { lines, bytes } of readLines(path, { to })) {
-    let at = 0;
+  for await (const { lines } of readLines(path, { to }))
     for (const text of lines) {
       const segment = segmentIn(text);
-      const next = bytes.indexOf("\n", at) + 1;
+      const end = from + Buffer.byteLength(text) + 1;
       const last = runs.at(-1);
-      if (last?.segment === segment) last.to = from + next;
-      else runs.push({ segment, from: from + at, to: from + next, line });
-      at = next;
+      if (last?.segment === segment) last.to = end;
+      else runs.push({ segment, from, to: end, line });
+      from = end;
       line += 1;
     }
-    from += at;
-  }
   return runs;
+}
+
+const SEGMENT = '"log":{"segment":"';
+
+/**
+ * The segment from which the record of a line comes, without parsing the line. Inside of a text
+ * quotes are escaped, so the name of a member is never found in one.
+ */
+function segmentIn(line: string): string {
+  const at = line.lastIndexOf(SEGMENT) + SEGMENT.length;
+  return line.slice(at, line.indexOf('"', at));
 }
 
 /** By UTF-16 code units, as the names in a folder are sorted. */
@@ -72,32 +80,18 @@ export function compareTexts(one: string, other: string): number {
 }
 
 /** The record of a line. Throws if it has none. */
-export function recordIn(path: string, line: string): UsageRecord {
-  const record = parseUsageLine(line);
+export function recordOf(path: string, { text, record }: DayLine): UsageRecord {
   if (record) return record;
-  throw new Error(`${path} holds a line that is no usage record: ${line.slice(0, 80)}`);
-}
-
-// Most lines are passed over, so they are not parsed. Inside of a text quotes are escaped, so the
-// name of a member is never found in one.
-
-const SEGMENT = '"log":{"segment":"';
-
-/** The segment from which the record of a line comes. */
-function segmentIn(line: string): string {
-  const at = line.lastIndexOf(SEGMENT) + SEGMENT.length;
-  return line.slice(at, line.indexOf('"', at));
+  throw new Error(`${path} holds a line that is no usage record: ${text.slice(0, 80)}`);
 }
 
 /** What records are looked for by. */
-export const SOUGHT = ["account", "model", "key_id", "provider"] as const;
+const SOUGHT = ["account", "model", "key_id", "provider"] as const;
 
-/** Whether the record of a line matches a filter, but for its days. */
-export function lineMatcher(filter: UsageFilter): (line: string) => boolean {
-  // A record of which nobody served has no provider.
-  const columns = { ...filter, provider: filter.provider === "" ? null : filter.provider };
-  const members = SOUGHT.filter((name) => columns[name] !== undefined).map(
-    (name) => `"${name}":${JSON.stringify(columns[name])}`,
-  );
-  return (line) => members.every((member) => line.includes(member));
+type Sought = { readonly [column in (typeof SOUGHT)[number]]: string | null };
+
+/** Whether a record, or a sum of records, matches a filter, but for its days. */
+export function matcherOf(filter: UsageFilter): (columns: Sought) => boolean {
+  const sought = SOUGHT.filter((name) => filter[name] !== undefined);
+  return (columns) => sought.every((name) => (columns[name] ?? "") === filter[name]);
 }

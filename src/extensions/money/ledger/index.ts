@@ -1,6 +1,5 @@
 // What the spend log's readers and the gateway use of it.
 export { settleInterrupted } from "./interrupted.ts";
 export { hasWriter, segmentsIn, socketOf } from "./segment-names.ts";
-export { spend } from "./settings.ts";
 export { createSpendLog } from "./spend-log.ts";
 export { repeat, waitAtMost } from "./timers.ts";

@@ -1,6 +1,6 @@
 // Settles the requests that a dead process has left in its segment. The provider's figures died
 // with the process, so an interrupted request costs nothing.
-import { appendFileSync, rmSync, truncateSync } from "node:fs";
+import { appendFileSync, truncateSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
@@ -8,8 +8,8 @@ import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
 import { acquireSocketLock, BusyError } from "../../scale/data-files/index.ts";
 import { readLines } from "../days/index.ts";
-import { settleText, type OpenRecord } from "../records/index.ts";
-import { hasWriter, socketOf } from "./segment-names.ts";
+import { settleRecord, type OpenRecord } from "../records/index.ts";
+import { socketOf } from "./segment-names.ts";
 
 /**
  * A process that has lost its socket writes for LOOK_MS after that at most. This leaves it time on
@@ -44,7 +44,8 @@ export interface InterruptedOptions {
  * interrupted. Resolves when the lines are on the disk. Rejects with a BusyError, with nothing
  * changed, if a process writes the segment, or has written whole lines after `end`.
  *
- * The caller holds the lock of the books. A process that lives, but has lost its socket, is fenced.
+ * The caller holds the lock of the books, and has removed the socket of the dead process. A process
+ * that lives, but has lost its socket, is fenced.
  */
 export async function settleInterrupted(
   path: string,
@@ -52,29 +53,19 @@ export async function settleInterrupted(
   opens: readonly OpenRecord[],
   { currency, clock }: InterruptedOptions,
 ): Promise<void> {
-  const release = await takeOver(path);
+  const release = await acquireSocketLock(socketOf(path));
+  if (!release) throw new BusyError(`another process writes ${basename(path)}`);
   try {
     await wait(TAKEOVER_MS); // On the machine's own clock: the other process runs on that too.
-    if (await hasLineAfter(path, end)) throw new BusyError(`${basename(path)} has grown meanwhile`);
+    for await (const _batch of readLines(path, { from: end }))
+      throw new BusyError(`${basename(path)} has grown meanwhile`);
     const settlement = { ...INTERRUPTED, currency };
-    const lines = opens.map((open) => `${settleText(open, clock.now(), settlement)}\n`);
+    const lines = opens.map(
+      (open) => `${JSON.stringify(settleRecord(open, clock.now(), settlement))}\n`,
+    );
     truncateSync(path, end);
     appendFileSync(path, lines.join(""), { flush: true });
   } finally {
     release();
   }
-}
-
-async function takeOver(path: string): Promise<() => void> {
-  const isWritten = await hasWriter(path);
-  if (!isWritten) rmSync(socketOf(path), { force: true });
-  const release = isWritten ? undefined : await acquireSocketLock(socketOf(path));
-  if (!release) throw new BusyError(`another process writes ${basename(path)}`);
-  return release;
-}
-
-/** Whether a line ends after byte `end` of a file. */
-async function hasLineAfter(path: string, end: number): Promise<boolean> {
-  for await (const _batch of readLines(path, { from: end })) return true;
-  return false;
 }

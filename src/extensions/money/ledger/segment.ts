@@ -1,26 +1,52 @@
-// The requests of a segment that this process writes. All lines of one turn of the event loop leave
-// in one write.
-import { setImmediate as endOfTurn } from "node:timers/promises";
-import type { LogFault } from "./log-fault.ts";
-import type { SegmentFile } from "./segment-file.ts";
+// A segment while its process writes it: the file, the claim beside it, and the lines that wait for
+// a disk that takes none. Nothing is written once somebody has deleted, replaced or changed the
+// file, or taken the segment over.
+import { closeSync, fsync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { promisify } from "node:util";
+import type { Clock } from "../../../core/clock.ts";
+import { acquireSocketLock, inodeOf, syncToDisk } from "../../scale/data-files/index.ts";
+import { socketOf } from "./segment-names.ts";
 
-/** A segment that this process writes. */
-export interface Segment {
-  /** Its file. */
-  readonly file: SegmentFile;
+/**
+ * A write looks at the claim if the last look was longer ago. To look costs more than to write, so
+ * not every write does. Whoever takes a segment over waits for longer: TAKEOVER_MS.
+ */
+const LOOK_MS = 10;
+
+/** What a segment needs of the log. */
+export interface SegmentOptions {
+  /** Tells when to look at the claim. */
+  readonly clock: Clock;
   /**
-   * Adds an open line. Resolves when the file has it, with all others of this turn. Rejects with
-   * the 503 if the write failed.
+   * Called once, when nothing may be written to the segment any more: another process took it over,
+   * or somebody deleted, replaced or changed its file. `detail` is for the operator.
    */
+  lost(event: "spend_log_fenced" | "spend_segment_broken", segment: string, detail: string): void;
+  /** Called when lines could not be written. Returns the 503 for the request that this concerns. */
+  failed(error: unknown): Error;
+}
+
+/** A segment that this process writes. Its methods throw what the system says. */
+export interface Segment {
+  /** The file name. */
+  readonly name: string;
+  /** How many bytes this process has written to it. */
+  size(): number;
+  /** Throws if this process must not write to it any more. */
+  look(): void;
+  /** Writes an open line. Rejects with the 503 if it has to wait: its request is settled too. */
   open(line: string): Promise<void>;
-  /** Adds a settle line. Resolves when the file has it, perhaps after failed attempts. */
+  /** Writes a settle line. Resolves when the file has it, perhaps after failed attempts. */
   settle(line: string): Promise<void>;
   /** How many requests have an open line, written or waiting, and no settle line in the file. */
   unsettled(): number;
   /** Resolves when no request is unsettled. Only the promise of the last call resolves. */
   whenSettled(): Promise<void>;
-  /** Writes everything that waits. Throws what the system says. */
+  /** Writes the lines that wait. */
   flush(): void;
+  /** Brings everything written until now to the disk. */
+  sync(): Promise<void>;
   /**
    * Writes what waits, closes the file and gives up the claim. If writing fails, replies that wait
    * for their settle line are released all the same. Resolves when the lines are on the disk.
@@ -28,70 +54,71 @@ export interface Segment {
   close(): Promise<void>;
 }
 
-/** What the lines of one turn of the event loop wait for. */
-interface Turn {
-  /** Resolves when they are written; rejects with the 503. */
-  readonly opened: Promise<void>;
-  /** Resolves when they are written, perhaps by a later turn. */
-  readonly settled: Promise<void>;
+/**
+ * Creates the file of a segment, with the claim of this process beside it. Resolves with undefined
+ * if another process has claimed it; rejects with what the system says.
+ */
+export async function beginSegment(
+  path: string,
+  options: SegmentOptions,
+): Promise<Segment | undefined> {
+  const release = await acquireSocketLock(socketOf(path));
+  if (!release) return undefined;
+  try {
+    // The claim's name in the folder must not reach the disk after the first lines.
+    await syncToDisk(dirname(path));
+    return openSegment(path, release, options);
+  } catch (error) {
+    release();
+    throw error;
+  }
 }
 
-/** A segment without requests. */
-export function createSegment(file: SegmentFile, fault: LogFault): Segment {
-  /** Undefined: no line was added in this turn. */
-  let turn: Turn | undefined;
-  /** Release the replies whose settle lines could not be written. */
-  let replies: (() => void)[] = [];
-  /** Settle lines that are not written yet. */
-  let settles = 0;
+/** Throws if something has the name. */
+function openSegment(path: string, release: () => void, options: SegmentOptions): Segment {
+  const { append, ...file } = openFile(path, options);
+  let waiting: { readonly line: string; written(): void }[] = [];
   let unsettled = 0;
   let allSettled = (): void => undefined;
 
-  function releaseReplies(): void {
-    for (const release of replies) release();
-    replies = [];
-  }
-
-  function flush(): void {
-    file.write();
-    unsettled -= settles;
-    settles = 0;
-    releaseReplies();
+  function releaseWaiting(): void {
+    for (const { written } of waiting) written();
+    waiting = [];
     if (unsettled === 0) allSettled();
   }
 
-  function add(line: string): Turn {
-    file.add(line);
-    turn ??= createTurn();
-    return turn;
-  }
-
-  function createTurn(): Turn {
-    const opened = new Promise<void>((resolve, reject) => {
-      setImmediate(() => {
-        turn = undefined;
-        try {
-          flush();
-          resolve();
-        } catch (error) {
-          reject(fault.failed(error));
-        }
-      });
-    });
-    const settled = opened.catch(() => new Promise<void>((resolve) => replies.push(resolve)));
-    return { opened, settled };
+  function flush(): void {
+    if (waiting.length === 0) return;
+    append(waiting.map(({ line }) => `${line}\n`).join(""));
+    releaseWaiting();
   }
 
   return {
-    file,
-    open(line) {
+    ...file,
+    async open(line) {
       unsettled += 1;
-      return add(line).opened;
+      waiting.push({ line, written: () => undefined });
+      try {
+        flush();
+      } catch (error) {
+        throw options.failed(error);
+      }
     },
-    settle(line) {
-      settles += 1;
-      return add(line).settled;
-    },
+    settle: (line) =>
+      new Promise((resolve) => {
+        function written(): void {
+          unsettled -= 1;
+          resolve();
+        }
+        waiting.push({ line, written });
+        // While others wait, the log tries again each second.
+        if (waiting.length > 1) return;
+        try {
+          flush();
+        } catch (error) {
+          options.failed(error);
+        }
+      }),
     unsettled: () => unsettled,
     whenSettled: () =>
       new Promise((resolve) => {
@@ -105,11 +132,84 @@ export function createSegment(file: SegmentFile, fault: LogFault): Segment {
         flush();
         await file.sync();
       } catch (error) {
-        fault.failed(error);
-        await endOfTurn(); // Then the last settle lines have failed too.
-        releaseReplies();
+        options.failed(error);
+        releaseWaiting();
       }
       file.close();
+      release();
     },
   };
 }
+
+/** The file, as long as this process may write to it. */
+function openFile(path: string, { clock, lost }: SegmentOptions) {
+  const name = basename(path);
+  const fd = openSync(path, "ax", 0o600);
+  // While the file is open, and its socket too, no other file gets their numbers.
+  const inode = inodeOf(path);
+  const claim = inodeOf(socketOf(path));
+  /** Why nothing may be written any more. */
+  let loss: Error | undefined;
+  let lookedAt = clock.monotonic();
+  let size = 0;
+  let synced = 0;
+
+  function look(): void {
+    if (loss) throw loss;
+    lookedAt = clock.monotonic();
+    const damage = damageTo(path, inode, size);
+    const isHeld = claim !== undefined && inodeOf(socketOf(path)) === claim;
+    if (isHeld && damage === undefined) return;
+    // Whoever takes a segment over adds lines to it.
+    const isTaken = !isHeld && (damage === undefined || damage === "changed");
+    loss = new Error(isTaken ? takenOver(name) : broken(name, damage));
+    lost(isTaken ? "spend_log_fenced" : "spend_segment_broken", name, loss.message);
+    throw loss;
+  }
+
+  return {
+    name,
+    size: () => size,
+    look,
+    append(lines: string): void {
+      if (loss || clock.monotonic() - lookedAt > LOOK_MS) look();
+      try {
+        // Node writes a string in less time than it takes to make a Buffer of it.
+        let written = writeSync(fd, lines);
+        const bytes = Buffer.byteLength(lines);
+        while (written < bytes) written += writeSync(fd, Buffer.from(lines), written);
+        size += bytes;
+      } catch (error) {
+        // A full disk may have taken a part.
+        ftruncateSync(fd, size);
+        throw error;
+      }
+    },
+    async sync(): Promise<void> {
+      const reached = size;
+      if (reached > synced) await promisify(fsync)(fd);
+      synced = reached;
+    },
+    close(): void {
+      // The system gives the number of a closed descriptor to the next file that is opened.
+      loss ??= new Error(`${name} is closed`);
+      closeSync(fd);
+    },
+  };
+}
+
+/** What somebody has done to a file of this inode and size. Undefined: nothing. */
+function damageTo(path: string, inode: number | undefined, size: number): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (!found) return "deleted";
+  if (found.ino !== inode) return "replaced";
+  return found.size === size ? undefined : "changed";
+}
+
+const takenOver = (name: string): string =>
+  `another process took over ${name}: its socket is gone or another's. ` +
+  "This process must end. Only processes of one machine may use a data_dir";
+
+const broken = (name: string, damage: string | undefined): string =>
+  `${name} was ${damage} while the gateway wrote it: ` +
+  "stop the gateway, restore data_dir, run `books rebuild`, start again";

@@ -16,10 +16,8 @@ import {
 } from "../../../core/ledger/ledger.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
 import { gatewayInstanceId } from "../../scale/data-files/index.ts";
-import { isoTime, openText, settleText, type OpenRecord } from "../records/index.ts";
-import { createLogFault } from "./log-fault.ts";
-import { createSegment, type Segment } from "./segment.ts";
-import { createSegmentFile } from "./segment-file.ts";
+import { dayOf, isoTime, settleRecord, type OpenRecord } from "../records/index.ts";
+import { beginSegment, type Segment } from "./segment.ts";
 import { nextNumber, segmentName } from "./segment-names.ts";
 import { repeat, waitAtMost } from "./timers.ts";
 
@@ -33,9 +31,7 @@ const LAST_SETTLES_MS = 2_000;
 
 /** What a spend log is made from. */
 export interface SpendLogOptions {
-  /** The folder of the segments, in data_dir. It is made when the log starts. */
-  readonly dir: string;
-  /** The folder of the gateway-id. */
+  /** The folder of the gateway-id. Segments are in `spend` in it, which is made at the start. */
   readonly dataDir: string;
   /** A segment of this size, in bytes, is followed by another. */
   readonly segmentBytes: number;
@@ -44,10 +40,10 @@ export interface SpendLogOptions {
   /** Told of each fault once, and of its end. */
   readonly diagnose: Diagnose;
   /**
-   * Resolves with the names of segments of which something is known, whether their files are there
-   * or not. Asked when a segment is begun: a name is used once.
+   * Returns the names of segments that closed days have, whether their files are there or not. Asked
+   * when a segment is begun: a name is used once.
    */
-  readonly namesTaken: () => Promise<readonly string[]>;
+  readonly namesTaken: () => readonly string[];
   /** Another process has taken over a segment of this one, which must end. The message says so. */
   readonly fenced: (message: string) => void;
 }
@@ -70,8 +66,9 @@ export interface SpendLog extends Ledger {
 
 /** Creates a log. Nothing is written before it starts. */
 export function createSpendLog(options: SpendLogOptions): SpendLog {
-  const { dir, dataDir, segmentBytes, clock, namesTaken } = options;
-  const fault = createLogFault(options.diagnose, options.fenced);
+  const { dataDir, segmentBytes, clock, namesTaken } = options;
+  const dir = join(dataDir, "spend");
+  const fault = createFault(options);
   /** The last one is for new requests. Both lines of a request stand in the same segment. */
   let segments: readonly Segment[] = [];
   let idPrefix = "";
@@ -80,21 +77,17 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
 
   /** Begins another segment if there is none, the last one is full, or the day is another. */
   async function rotate(): Promise<void> {
-    const today = isoTime(clock.now()).slice(0, 10);
-    const last = segments.at(-1)?.file;
+    const today = dayOf(clock.now());
+    const last = segments.at(-1);
     if (last && last.size() < segmentBytes && last.name.startsWith(today)) return;
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     if (idPrefix === "") idPrefix = `sp_${gatewayInstanceId(dataDir).slice(0, 8)}`;
-    segments = [...segments, await beginSegment(today)];
-  }
-
-  async function beginSegment(day: string): Promise<Segment> {
-    const taken = [...(await namesTaken()), ...readdirSync(dir)];
-    for (let number = nextNumber(day, taken); ; number += 1) {
-      const path = join(dir, segmentName(day, number));
-      const file = await createSegmentFile(path, fault, clock);
-      if (file) return createSegment(file, fault); // Otherwise another process was quicker.
-    }
+    let number = nextNumber(today, [...namesTaken(), ...readdirSync(dir)]);
+    let segment: Segment | undefined;
+    // Another process may be quicker.
+    for (; !segment; number += 1)
+      segment = await beginSegment(join(dir, segmentName(today, number)), { clock, ...fault });
+    segments = [...segments, segment];
   }
 
   async function closeSettled(): Promise<void> {
@@ -105,14 +98,12 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
 
   async function tick(): Promise<void> {
     try {
-      for (const { file } of segments) file.look();
+      for (const segment of segments) segment.look();
       // Before it says that the log can be written again.
-      await Promise.all(segments.map(({ file }) => file.sync()));
+      await Promise.all(segments.map((segment) => segment.sync()));
       await rotate();
-      if (fault.mayPass()) {
-        for (const segment of segments) segment.flush();
-        fault.recovered();
-      }
+      for (const segment of segments) segment.flush();
+      fault.recovered();
       await closeSettled();
     } catch (error) {
       if (error instanceof ValidationError) throw error; // Such a data_dir can never be used.
@@ -147,7 +138,6 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
   };
 }
 
-/** Each field is named: copying the object would take longer than everything else here. */
 const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecord => ({
   type: "open",
   spend_id: idPrefix + (opening.token ?? randomHex(12)),
@@ -164,10 +154,49 @@ const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecor
 function openEntry(segment: Segment, record: OpenRecord, clock: Clock): LedgerEntry {
   let settled: Promise<void> | undefined;
   return {
-    opened: segment.open(openText(record)),
+    opened: segment.open(JSON.stringify(record)),
     settle(settlement) {
-      settled ??= segment.settle(settleText(record, clock.now(), settlement));
+      settled ??= segment.settle(JSON.stringify(settleRecord(record, clock.now(), settlement)));
       return settled;
+    },
+  };
+}
+
+/** Whether the log takes requests. A fault, and its end, is reported once. */
+function createFault({ diagnose, fenced }: SpendLogOptions) {
+  /** Why nothing can be written for the time being. "not started" is not reported. */
+  let passing: string | null = "not started";
+  /** Why no request is taken for as long as the process lives. */
+  let final: string | null = null;
+  let isReported = false;
+
+  function report(detail: string): void {
+    diagnose({ event: "spend_log_failed", level: "error", detail });
+  }
+
+  return {
+    current: () => final ?? passing,
+    lost(event: string, segment: string, detail: string): void {
+      final ??= detail;
+      diagnose({ event, level: "error", segment, detail });
+      if (event === "spend_log_fenced") fenced(detail);
+    },
+    failed(error: unknown): Error {
+      passing = (error as Error).message;
+      if (!isReported && final === null) {
+        isReported = true;
+        report(`requests are refused until it can be written: ${passing}`);
+      }
+      return ledgerUnavailable(error);
+    },
+    refuse(reason: string): void {
+      if (final === null) report(reason);
+      final ??= reason;
+    },
+    recovered(): void {
+      if (isReported) diagnose({ event: "spend_log_recovered", level: "info" });
+      isReported = false;
+      passing = null;
     },
   };
 }

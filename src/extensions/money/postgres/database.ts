@@ -3,26 +3,16 @@
 import { loadPeer } from "../../scale/stores/index.ts";
 import { MIGRATE } from "./tables.ts";
 
-/** What a query has found. */
-export interface QueryResult {
-  /** All queries name their only column `value`. */
-  readonly rows: readonly { readonly value: unknown }[];
-}
-
-/** A query with a deadline of its own. */
-export interface LongQuery {
-  /** SQL, with `$1` in the place of the first value. */
-  readonly text: string;
-  /** As many as the text has places for. */
-  readonly values: readonly unknown[];
-  /** Milliseconds. */
-  readonly query_timeout: number;
-}
-
 /** One connection. */
 export interface Client {
-  /** Rejects with what the server says, or when the deadline is over. */
-  query(text: string | LongQuery, values?: readonly unknown[]): Promise<QueryResult>;
+  /**
+   * Finds rows; all queries name their only column `value`. Rejects with what the server says, or
+   * when the deadline is over: that of the pool, or `query_timeout` in milliseconds.
+   */
+  query(
+    query: string | { readonly text: string; readonly query_timeout: number },
+    values?: readonly unknown[],
+  ): Promise<{ readonly rows: readonly { readonly value: unknown }[] }>;
   /** The connection has broken. Without a listener that would end the process. */
   on(event: "error", listener: () => void): void;
   /** Ends the connection, and whatever it was in the middle of. */
@@ -30,21 +20,13 @@ export interface Client {
 }
 
 /** A pool of connections. */
-export interface Pool extends Pick<Client, "query"> {
+interface Pool extends Pick<Client, "query"> {
   /** An idle connection has broken, or a new one is there. Listen to errors as Client.on says. */
   on(event: "error" | "connect", listener: (client: Client) => void): void;
   /** Takes a connection out of the pool. Rejects if there is none in time. */
   connect(): Promise<Client>;
   /** Resolves when all connections have ended. Nothing may be asked after that. */
   end(): Promise<void>;
-}
-
-/** The package's exports. */
-export interface PgPackage {
-  /** Takes its options, and connects at the first query. */
-  readonly Pool: new (
-    options: object,
-  ) => Pool;
 }
 
 /**
@@ -70,7 +52,7 @@ export interface Database {
 
 /** Connects when it is first used. Throws a ValidationError if `pg` is not installed. */
 export function openDatabase(address: string): Database {
-  const { Pool } = loadPeer<PgPackage>("pg", "usage.store");
+  const { Pool } = loadPeer<{ Pool: new (options: object) => Pool }>("pg", "usage.store");
   const pool = new Pool({ connectionString: address, application_name: "chat-gateway", ...LIMITS });
   // A connection that breaks fails the queries on it. Without these listeners it would end the
   // process as well.

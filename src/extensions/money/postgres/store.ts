@@ -1,6 +1,7 @@
 // The usage store in PostgreSQL. It yields exactly what the file store yields, because the lines of
 // closed days have hashes of the records.
 import { resolve } from "node:path";
+import { gatewayInstanceId, placeOf } from "../../scale/data-files/index.ts";
 import {
   parseMoney,
   type Dimension,
@@ -10,7 +11,6 @@ import {
   type UsageFilter,
   type UsageRecord,
   type UsageStore,
-  type UsageStoreOptions,
 } from "../records/index.ts";
 import { openDatabase, type Database } from "./database.ts";
 import * as sql from "./queries.ts";
@@ -23,27 +23,27 @@ const LONG_MS = 3_600_000;
  * Creates the store. It connects when it is first used. Throws a ValidationError if `pg` is not
  * installed.
  */
-export function createPostgresStore(options: UsageStoreOptions): UsageStore {
-  const { address, dataDir, gatewayInstanceId, place } = options;
+export function createPostgresStore(address: string, dataDir: string): UsageStore {
   const database = openDatabase(address);
   const { run, close } = database;
-  const ownIds = (): string => sql.usageIdPattern(gatewayInstanceId());
-  const where = (filter: UsageFilter): sql.Condition => sql.conditionOf(filter, gatewayInstanceId);
+  const source = (): string => gatewayInstanceId(dataDir);
+  const place = (): string => placeOf(dataDir);
+  const ownIds = (): string => sql.usageIdPattern(source());
+  const where = (filter: UsageFilter): sql.Condition => sql.conditionOf(filter, source);
 
   return {
     async cursor() {
-      const [known] = await run<Known>(sql.CURSOR, gatewayInstanceId(), place());
+      const [known] = await run<Known>(sql.CURSOR, source(), place());
       if (known?.is_of_copy) throw new Error(COPIED_ELSEWHERE);
       return known?.cursor ?? {};
     },
     async inspect() {
-      const source = gatewayInstanceId();
-      const others = await run<string>(sql.NOTE_PLACE, source, place(), resolve(dataDir));
+      const others = await run<string>(sql.NOTE_PLACE, source(), place(), resolve(dataDir));
       return others.slice(0, 1).map(clonedFault);
     },
     async add(records, cursor) {
       const text = JSON.stringify(cursor);
-      await run(sql.ADD, gatewayInstanceId(), place(), text, sql.rowsOf(records));
+      await run(sql.ADD, source(), place(), text, sql.rowsOf(records));
     },
     days: async () => run<string>(sql.DAYS, ownIds()),
     async *linesOf(day) {
@@ -55,7 +55,7 @@ export function createPostgresStore(options: UsageStoreOptions): UsageStore {
     finish: async () => undefined,
     replaceDay: async (day, records) => replaceDay(database, day, ownIds(), records),
     async setCursor(cursor) {
-      await run(sql.SET_CURSOR, gatewayInstanceId(), place(), JSON.stringify(cursor));
+      await run(sql.SET_CURSOR, source(), place(), JSON.stringify(cursor));
     },
     async *records(filter, skip = 0) {
       yield* readRecords(database, RECORD, where(filter), skip);
@@ -129,7 +129,7 @@ async function replaceDay(
 ): Promise<void> {
   const client = await database.connect();
   const run = (text: string, ...values: unknown[]): Promise<unknown> =>
-    client.query({ text, values, query_timeout: LONG_MS });
+    client.query({ text, query_timeout: LONG_MS }, values);
   try {
     await run("BEGIN");
     await run(sql.DELETE_DAY, day, ownIds);

@@ -7,7 +7,7 @@ import type { BooksContext } from "../books/index.ts";
 import { createCoverage, type ClosedDay, type Coverage, type Listing } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
 import type { UsageStore } from "../records/index.ts";
-import { createRecordAdder, differencesFrom, hasFileStore } from "../usage/index.ts";
+import { createRecordAdder, differencesFrom, hasFileStore, isExpired } from "../usage/index.ts";
 import { readDayLines } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
 import { proveDay, type DayProof } from "./prove-day.ts";
@@ -33,7 +33,7 @@ export interface BooksToProve {
 export const booksToProve = ({ books, config }: BooksContext): BooksToProve => ({
   dataDir: books.dataDir,
   records: hasFileStore(config) ? "files" : books.store,
-  mayBeGone: books.retention.isExpired,
+  mayBeGone: (day) => isExpired(books, day),
 });
 
 /**

@@ -4,7 +4,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { brokenFile, type ClosedDay } from "../days/index.ts";
 import { dayFilesIn, orderedLines, readCursor, type Cursor } from "../file-store/index.ts";
-import { parseUsageLine, type DayLine, type LogCursor, type UsageStore } from "../records/index.ts";
+import type { DayLine, LogCursor, UsageStore } from "../records/index.ts";
 import type { Findings } from "./findings.ts";
 
 /** A line of the records of a day, and where it stands. */
@@ -77,11 +77,7 @@ export function sourceOfFiles(
       if (size < bytes) findings.add(nameOf(day), brokenFile(path, size, bytes));
       if (closed && size > bytes)
         findings.add(`${nameOf(day)}, line ${closed.records + 1}`, "stands after the end");
-      for await (const batch of orderedLines(path, closed ? size : Math.min(size, bytes)))
-        yield {
-          lines: batch.lines.map((each) => ({ ...each, record: parseUsageLine(each.text) })),
-          bytes: batch.bytes,
-        };
+      yield* orderedLines(path, closed ? size : Math.min(size, bytes));
     },
   };
 }

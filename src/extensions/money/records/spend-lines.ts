@@ -5,7 +5,7 @@ import type { UsageSource } from "../../../core/ledger/meter.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import { asCount, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { AMOUNT } from "./amounts.ts";
-import { isTime } from "./iso-time.ts";
+import { isoTime, isTime } from "./iso-time.ts";
 
 /** What both lines of a request say. */
 export interface RequestLine {
@@ -36,20 +36,18 @@ export interface OpenRecord extends RequestLine {
   readonly hold?: string | undefined;
 }
 
-/** The token counts of a request. */
-export interface TokenCounts {
-  /** Includes the tokens from the provider's cache. */
-  readonly prompt_tokens: number;
-  /** Reasoning tokens included. */
-  readonly completion_tokens: number;
-  /** prompt_tokens + completion_tokens. */
-  readonly total_tokens: number;
-  /** Part of prompt_tokens: those from the provider's cache. */
-  readonly prompt_cache_hit_tokens: number;
-  /** Part of prompt_tokens: the rest of them. */
-  readonly prompt_cache_miss_tokens: number;
-  /** Part of completion_tokens. */
-  readonly reasoning_tokens: number;
+/** The token counts that every line has, in their order. All but the first three are parts. */
+export const COUNTS = [
+  "prompt_tokens",
+  "completion_tokens",
+  "total_tokens",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "reasoning_tokens",
+] as const;
+
+/** The token counts of a request, as core/openai/usage.ts has them. */
+export interface TokenCounts extends Readonly<Record<(typeof COUNTS)[number], number>> {
   /** The part of prompt_cache_miss_tokens that the provider wrote to its cache. Absent: 0. */
   readonly cache_write_tokens?: number | undefined;
   /** The part of cache_write_tokens that the provider keeps for an hour. Absent: 0. */
@@ -96,16 +94,6 @@ export interface SettleRecord extends RequestLine {
 
 /** A line of the spend log. */
 export type SpendRecord = OpenRecord | SettleRecord;
-
-/** The token counts that every line has, in their order. */
-export const COUNTS = [
-  "prompt_tokens",
-  "completion_tokens",
-  "total_tokens",
-  "prompt_cache_hit_tokens",
-  "prompt_cache_miss_tokens",
-  "reasoning_tokens",
-] as const satisfies readonly (keyof TokenCounts)[];
 
 /** The token counts that a line leaves out where they are 0. */
 const RARE_COUNTS = ["cache_write_tokens", "cache_write_1h_tokens"];
@@ -155,4 +143,44 @@ function isSettled(line: Unchecked): boolean {
     isTextOrNull(line["model_served"]) &&
     isTextOrNull(line["provider"])
   );
+}
+
+/** The settle line of a request that ended at `now`, in milliseconds of the wall clock. */
+export function settleRecord(open: OpenRecord, now: number, settlement: Settlement): SettleRecord {
+  const { usage } = settlement;
+  const startedAt = Date.parse(open.time);
+  const endedAt = Math.max(now, startedAt);
+  return {
+    type: "settle",
+    spend_id: open.spend_id,
+    time: isoTime(endedAt),
+    gateway_request_id: open.gateway_request_id,
+    account: open.account,
+    key_id: open.key_id,
+    model_requested: open.model_requested,
+    model_served: settlement.modelServed,
+    provider: settlement.provider,
+    status: settlement.status,
+    http_status: settlement.httpStatus,
+    error_code: settlement.errorCode,
+    finish_reason: settlement.finishReason,
+    attempts: settlement.attempts,
+    usage: {
+      prompt_tokens: usage.prompt_tokens,
+      completion_tokens: usage.completion_tokens,
+      total_tokens: usage.total_tokens,
+      prompt_cache_hit_tokens: usage.prompt_cache_hit_tokens,
+      prompt_cache_miss_tokens: usage.prompt_cache_miss_tokens,
+      reasoning_tokens: usage.completion_tokens_details.reasoning_tokens,
+      cache_write_tokens: usage.prompt_tokens_details.cache_write_tokens,
+      cache_write_1h_tokens: usage.prompt_tokens_details.cache_write_1h_tokens,
+    },
+    usage_source: settlement.usageSource,
+    cost: settlement.cost,
+    currency: settlement.currency,
+    first_token_ms: settlement.firstTokenMs,
+    duration_ms: endedAt - startedAt,
+    notes: settlement.notes,
+    prices: settlement.price ?? null,
+  };
 }

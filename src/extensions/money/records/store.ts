@@ -113,23 +113,8 @@ export interface UsageStore {
   close(): Promise<void>;
 }
 
-/** What a store outside the data_dir is made from. */
-export interface UsageStoreOptions {
-  /** The address in `usage.store`, which may hold a password. */
-  readonly address: string;
-  /** As `data_dir` of the configuration has it, so it may be relative. */
-  readonly dataDir: string;
-  /** 32 hex digits that name the data_dir. Throws if data_dir can be neither read nor written. */
-  readonly gatewayInstanceId: () => string;
-  /**
-   * Tells the data_dir from a copy of it, here or on another machine. Throws as gatewayInstanceId
-   * does.
-   */
-  readonly place: () => string;
-}
-
 /**
- * Opens the store at an address outside the data_dir. Throws a ValidationError if a package is
- * missing. Empty: usage.store can only be `file`.
+ * Opens the store at an address outside of `dataDir`, which may be relative. The address may hold a
+ * password. Throws a ValidationError if a package is missing. Empty: usage.store can only be `file`.
  */
-export const usageStoreSlot = slot<(options: UsageStoreOptions) => UsageStore>("usageStore");
+export const usageStoreSlot = slot<(address: string, dataDir: string) => UsageStore>("usageStore");

@@ -9,29 +9,19 @@ export const DIMENSIONS = ["day", "account", "key_id", "model", "provider", "cur
 /** What sums are grouped by. `provider` is empty where no provider began to answer. */
 export type Dimension = (typeof DIMENSIONS)[number];
 
-/** The members of a sum that add up the column of the same name. */
+/** The columns of records that sums add up. */
 export const SUMMED_COUNTS = [
   "prompt_cache_hit_tokens",
   "prompt_cache_miss_tokens",
   "cache_write_tokens",
   "completion_tokens",
   "reasoning_tokens",
-] as const satisfies readonly (keyof UsageRecord & keyof Sum)[];
+] as const satisfies readonly (keyof UsageRecord)[];
 
-/** What some records add up to. */
-export interface Sum {
+/** What some records add up to. The counts are as in a record. */
+export interface Sum extends Record<(typeof SUMMED_COUNTS)[number], number> {
   /** How many records. */
   requests: number;
-  /** Prompt tokens from the providers' caches. */
-  prompt_cache_hit_tokens: number;
-  /** All other prompt tokens. */
-  prompt_cache_miss_tokens: number;
-  /** Part of prompt_cache_miss_tokens. */
-  cache_write_tokens: number;
-  /** Reasoning tokens included. */
-  completion_tokens: number;
-  /** Part of completion_tokens. */
-  reasoning_tokens: number;
   /** Exact, in pico-units of the currency. */
   cost: bigint;
 }
@@ -65,25 +55,23 @@ export interface Summer<D extends Dimension> {
 export function createSummer<D extends Dimension>(by: readonly D[]): Summer<D> {
   const groups = new Map<string, SumBy<D>>();
 
-  /** `part` has the dimensions. Of a record the provider may be null. */
-  function groupOf(part: { readonly [dimension in D]: string | null }): Sum {
-    const key = by.map((name) => part[name] ?? "").join("\0");
+  function add(part: SumBy<D>): void {
+    const key = by.map((name) => part[name]).join("\0");
     let group = groups.get(key);
     if (!group) {
-      const names = Object.fromEntries(by.map((name) => [name, part[name] ?? ""]));
+      const names = Object.fromEntries(by.map((name) => [name, part[name]]));
       group = { ...names, ...emptySum() } as SumBy<D>;
       groups.set(key, group);
     }
-    return group;
+    addToSum(group, part);
   }
 
   return {
-    add: (part) => addToSum(groupOf(part), part),
+    add,
     addRecord(record) {
-      const group = groupOf(record);
-      group.requests += 1;
-      for (const name of SUMMED_COUNTS) group[name] += record[name];
-      group.cost += parseMoney(record.cost);
+      const { cost, provider, ...columns } = record;
+      const one = { requests: 1, cost: parseMoney(cost), provider: provider ?? "" };
+      add({ ...columns, ...one } as SumBy<D>);
     },
     sums: () => [...groups.values()],
   };

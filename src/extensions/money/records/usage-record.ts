@@ -4,9 +4,9 @@
 import { isDay, isoTime, isTime } from "./iso-time.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
+import type { UsageSource } from "../../../core/ledger/meter.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import { asArray, asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import type { AttemptDetails, RequestDetails } from "./details.ts";
 import { COUNTS, isBillable, type SettleRecord, type TokenCounts } from "./spend-lines.ts";
 
 /** The lines of the spend log that a record is made of. */
@@ -59,6 +59,46 @@ export interface UsageRecord extends Omit<TokenCounts, "cache_write_1h_tokens"> 
   readonly log?: LogPlace | undefined;
 }
 
+/** What a receipt says of a request beside its usage record. */
+export interface RequestDetails {
+  /** The model or alias that the client named. */
+  readonly model_requested: string;
+  /** Absent: the request completed, or its client left. */
+  readonly error_code?: string | undefined;
+  /** Absent: the provider did not finish its reply. */
+  readonly finish_reason?: string | undefined;
+  /** Absent: no text came. */
+  readonly first_token_ms?: number | undefined;
+  /** Whether the record's tokens are the provider's own figures, or estimated. */
+  readonly usage_source: UsageSource;
+  /** Absent: 0. */
+  readonly cache_write_1h_tokens?: number | undefined;
+  /** In the order in which they were made. Empty: no provider was asked. */
+  readonly attempts: readonly AttemptDetails[];
+  /** Absent: the model that served has none, or nobody served. */
+  readonly prices?: Price | undefined;
+  /** As Settlement.notes. Absent: there are none. */
+  readonly notes?: readonly string[] | undefined;
+}
+
+/** The model, the outcome, the duration in milliseconds, and what else was recorded of its cost. */
+export type AttemptDetails = readonly [
+  model: string,
+  outcome: string,
+  durationMs: number,
+  charge?: AttemptCharge,
+];
+
+/** The share of an attempt in a request that several models served. */
+export interface AttemptCharge {
+  /** Its part of the tokens, as the spend log has it. */
+  readonly usage?: unknown;
+  /** Its part of the cost, as the spend log has it: an exact decimal number. */
+  readonly cost?: unknown;
+  /** By these it was billed. Absent: its model has none. */
+  readonly prices?: Price;
+}
+
 /** The columns of a record that bills show, in the order in which CSV and tables have them. */
 export const USAGE_COLUMNS = [
   "usage_id",
@@ -79,7 +119,7 @@ export const USAGE_COLUMNS = [
 /** The usage record of a settled request that is booked on a day. */
 export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): UsageRecord {
   const { usage } = settle;
-  const startedAt = Date.parse(settle.time) - settle.duration_ms;
+  // Each member is named: gathering them by the list of columns takes several times as long.
   return {
     usage_id: settle.spend_id,
     gateway_request_id: settle.gateway_request_id,
@@ -96,7 +136,7 @@ export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): U
     reasoning_tokens: usage.reasoning_tokens,
     cost: settle.cost,
     currency: settle.currency,
-    started_at: isoTime(startedAt),
+    started_at: isoTime(Date.parse(settle.time) - settle.duration_ms),
     ended_at: settle.time,
     cache_write_tokens: usage.cache_write_tokens ?? 0,
     day,

@@ -1,17 +1,15 @@
 // The books of one data_dir, as the gateway and the commands work on them.
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { GatewayContext, Installed } from "../../../core/extension/installer.ts";
-import { gatewayInstanceId, placeOf, withLock } from "../../scale/data-files/index.ts";
-import { spend } from "../ledger/index.ts";
+import type { GatewayContext } from "../../../core/extension/installer.ts";
+import { withLock } from "../../scale/data-files/index.ts";
 import { usageStoreSlot, type UsageStore } from "../records/index.ts";
 import { createDays, type Days } from "../days/index.ts";
 import { createFileStore } from "../file-store/index.ts";
-import { createRetention, type Retention } from "./retention.ts";
 import type { SegmentReader } from "./segment-reader.ts";
-import { hasFileStore, usage } from "./settings.ts";
+import { hasFileStore, spend, usage } from "./settings.ts";
 import { signerSlot, type Signer } from "./signer.ts";
 
 /** The books of a data_dir. */
@@ -28,8 +26,8 @@ export interface BooksFiles {
   readonly signer: Signer | undefined;
   /** The currency of bills, three capital letters. */
   readonly currency: string;
-  /** Says what the clock allows. */
-  readonly retention: Retention;
+  /** As spend.keep_days of the configuration. */
+  readonly keepDays: number;
   /**
    * The readers of segments that this process has read and that may still change, by file name. A
    * reader goes when its segment has no writer and is copied and settled to its end.
@@ -63,16 +61,19 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
   // Absolute paths: if the working directory was deleted, Node 20's recursive mkdir of a relative
   // path never returns.
   const dataDir = resolve(config.data_dir);
-  const days = createDays(resolve(dataDir, "days.jsonl"));
-  const spendDir = resolve(dataDir, "spend");
+  const days = createDays(join(dataDir, "days.jsonl"));
+  const spendDir = join(dataDir, "spend");
   return {
     dataDir,
     spendDir,
-    store: openStore(config, installed, days),
+    // The check of the configuration has seen an extension that opens the address.
+    store: hasFileStore(config)
+      ? createFileStore(join(dataDir, "usage"), days)
+      : installed.filled(usageStoreSlot)!(usage.of(config).store, config.data_dir),
     days,
     signer: installed.filled(signerSlot)?.(config, dataDir),
     currency: config.currency,
-    retention: createRetention(dataDir, spend.of(config).keep_days, clock),
+    keepDays: spend.of(config).keep_days,
     openSegments: new Map(),
     recovers,
     locked: (work, patienceMs) =>
@@ -80,18 +81,4 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
     clock,
     diagnose,
   };
-}
-
-function openStore(config: Config, installed: Installed, days: Days): UsageStore {
-  const { data_dir } = config;
-  const { store: address } = usage.of(config);
-  if (hasFileStore(config)) return createFileStore(resolve(data_dir, "usage"), days);
-  const open = installed.filled(usageStoreSlot);
-  if (!open) throw new TypeError("no extension opens usage.store");
-  return open({
-    address,
-    dataDir: data_dir,
-    gatewayInstanceId: () => gatewayInstanceId(data_dir),
-    place: () => placeOf(data_dir),
-  });
 }

@@ -9,6 +9,7 @@ import {
   dayAfter,
   dayOf,
   DIMENSIONS,
+  isoTime,
   type DayLine,
   type Dimension,
   type LogCursor,
@@ -21,8 +22,8 @@ import {
   leafOf,
   readLines,
   type ClosedDay,
+  type DayRecords,
   type DaySegment,
-  type DaysLine,
 } from "../days/index.ts";
 
 /** A day counts as over so long after midnight: a line is written a moment after its time. */
@@ -41,7 +42,7 @@ export async function closeDays(
   const today = dayOf(began - WRITTEN_MS);
   const last = days.lastDay();
   let day = last === "" ? await firstDay(books, cursor) : dayAfter(last);
-  for (; day < today && !hasUnsettled(books, cursor, day); day = dayAfter(day)) {
+  for (; day < today && !hasUnsettled(books, day); day = dayAfter(day)) {
     await store.finish(day);
     const text = await lineOf(books, day, cursor);
     await days.append(text);
@@ -57,12 +58,10 @@ async function firstDay({ store }: BooksFiles, cursor: LogCursor): Promise<strin
 }
 
 /** Whether a request that began on `day` or before is unsettled. */
-const hasUnsettled = ({ openSegments }: BooksFiles, cursor: LogCursor, day: string): boolean =>
-  Object.entries(cursor).some(
-    ([name, { unsettled }]) =>
-      unsettled > 0 &&
-      (openSegments.get(name)?.unsettled() ?? []).some(({ time }) => time.slice(0, 10) <= day),
-  );
+const hasUnsettled = ({ openSegments }: BooksFiles, day: string): boolean =>
+  [...openSegments.values()]
+    .flatMap((reader) => reader.unsettled())
+    .some(({ time }) => time.slice(0, 10) <= day);
 
 /**
  * Makes the line of a day whose records are in the order of the log. `recordDays`: the days whose
@@ -75,9 +74,8 @@ export async function lineOf(
   recordDays: readonly string[] = [day],
 ): Promise<string> {
   const { clock, days, signer } = books;
-  const before = days.all();
-  const last = before.at(-1);
-  const segments = await segmentsSince(books, before, cursor);
+  const last = days.all().at(-1);
+  const segments = await segmentsSince(books, cursor);
   const adder = createRecordAdder();
   for (const each of recordDays)
     for await (const lines of books.store.linesOf(each)) adder.add(lines);
@@ -87,48 +85,33 @@ export async function lineOf(
     previous: last ? sha256(last.text) : null,
     segments,
     ...adder.result(),
-    made_at: new Date(clock.now()).toISOString(),
+    made_at: isoTime(clock.now()),
   };
   const text = JSON.stringify(signer ? { ...closed, public_key: signer.publicHex } : closed);
   return signer ? signer.sign(text) : text;
 }
 
-/** The segments of which more bytes are copied than the lines before cover. */
+/** The segments of which more bytes are copied than the lines of closed days cover. */
 async function segmentsSince(
-  { spendDir }: BooksFiles,
-  before: readonly DaysLine[],
+  { spendDir, days }: BooksFiles,
   cursor: LogCursor,
 ): Promise<readonly DaySegment[]> {
-  const coverage = createCoverage(before.map(({ closed }) => closed));
+  const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const segments: DaySegment[] = [];
   for (const segment of Object.keys(cursor).sort()) {
     const { bytes, lines } = cursor[segment]!;
     if (bytes === (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
-    const about = await hashOfSegment(join(spendDir, segment), bytes);
-    segments.push({ segment, bytes, lines, ...about });
+    const hash = createHash("sha256");
+    let head = "";
+    for await (const batch of readLines(join(spendDir, segment), { to: bytes })) {
+      head ||= batch.lines[0]!;
+      hash.update(batch.bytes);
+    }
+    const first = /"spend_id":"(\w+)"/.exec(head)?.[1] ?? "";
+    segments.push({ segment, first, bytes, lines, sha256: hash.digest("hex") });
   }
   return segments;
 }
-
-/** The hash of the first bytes of a segment, and the spend_id of its first line. */
-async function hashOfSegment(
-  path: string,
-  to: number,
-): Promise<Pick<DaySegment, "first" | "sha256">> {
-  const hash = createHash("sha256");
-  let head = "";
-  for await (const batch of readLines(path, { to })) {
-    head ||= batch.lines[0]!;
-    hash.update(batch.bytes);
-  }
-  return { first: /"spend_id":"(\w+)"/.exec(head)?.[1] ?? "", sha256: hash.digest("hex") };
-}
-
-/** What the line of a day states about its records. */
-export type DayRecords = Pick<
-  ClosedDay,
-  "records" | "cost" | "file_bytes" | "file_sha256" | "root"
->;
 
 /** Adds up records, line by line. */
 export interface RecordAdder {

@@ -2,14 +2,10 @@
 export { BooksFault } from "../days/index.ts";
 export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 export { createRecordAdder, differencesFrom, lineOf, type RecordAdder } from "./close-days.ts";
-export {
-  createSegmentReader,
-  type SegmentReader,
-  type Settled,
-  type UnsettledRequest,
-} from "./segment-reader.ts";
-export { hasFileStore, usage } from "./settings.ts";
+export * from "./segment-reader.ts";
+export { isExpired } from "./retention.ts";
+export { hasFileStore, spend, usage } from "./settings.ts";
 export { shareBooks, type SharedBooks } from "./shared-books.ts";
-export { signerSlot, type Signer } from "./signer.ts";
-export { statementSealerSlot, type StatementToSeal } from "./statement-sealer.ts";
+export * from "./signer.ts";
+export * from "./statement-sealer.ts";
 export { copySettled, syncUsage, type SyncResult } from "./sync.ts";

@@ -21,20 +21,12 @@ export interface Settled {
   readonly opened: number;
 }
 
-/** A line that should not be there. */
-export interface LineProblem {
-  /** Its number. The first line of a segment has 1. */
-  readonly line: number;
-  /** What is wrong with it, for the operator. */
-  readonly what: string;
-}
-
 /** The lines of some bytes of a segment. */
 export interface SettledBatch {
   /** In the order of their settle lines. */
   readonly settled: readonly Settled[];
-  /** In the order of the lines. */
-  readonly problems: readonly LineProblem[];
+  /** Lines that should not be there, by their number, and what is wrong, for the operator. */
+  readonly problems: readonly { readonly line: number; readonly what: string }[];
   /** The lines as they stand in the file. */
   readonly bytes: Buffer;
   /** How far the segment has been read by now. */
@@ -57,19 +49,10 @@ export interface SegmentReader {
   read(to: number): AsyncIterable<SettledBatch>;
 }
 
-/**
- * An open line as gateways write it. Only its id is needed until it is settled, and parsing it
- * would take as long as everything else about it.
- */
-const OPEN = /^\{"type":"open","spend_id":"(sp_[0-9a-f]{32})","time":"[^"]+",.*"stream":.*\}$/;
-
-/** What is kept of an open line: its text, and its number. */
-type Opened = { readonly text: string; readonly line: number };
-
 /** A reader at the beginning of the segment at `path`, whose file name is `segment`. */
 export function createSegmentReader(path: string, segment: string): SegmentReader {
-  /** The open lines of requests that are not settled. */
-  const open = new Map<string, Opened>();
+  /** The requests that are not settled, with their open lines. */
+  const open = new Map<string, { readonly request: UnsettledRequest; readonly text: string }>();
   const settledIds = new Set<string>();
   let bytes = 0;
   let lines = 0;
@@ -77,38 +60,31 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
 
   /** Takes a line. Returns what is wrong with it, or the request that it settles. */
   function take(text: string, line: number): string | Settled | undefined {
-    const opened = OPEN.exec(text)?.[1];
-    const record = opened === undefined ? parseSpendLine(text) : undefined;
-    if (record?.type === "settle") return settle(record, text, line);
-    const id = opened ?? record?.spend_id;
-    if (id === undefined) return "is no line of the spend log";
-    if (open.has(id) || settledIds.has(id)) return `opens ${id} a second time`;
-    open.set(id, { text, line });
-    return undefined;
-  }
-
-  function settle(record: SettleRecord, text: string, line: number): string | Settled {
+    const record = parseSpendLine(text);
+    if (!record) return "is no line of the spend log";
     const id = record.spend_id;
+    const before = open.get(id);
+    if (record.type === "open") {
+      if (before || settledIds.has(id)) return `opens ${id} a second time`;
+      open.set(id, { request: { ...record, line }, text });
+      return undefined;
+    }
     if (settledIds.has(id)) return `settles ${id} a second time, and does not count`;
     settledIds.add(id);
-    // A settle line whose open line is gone is billed all the same: it says everything.
-    const before = open.get(id);
     open.delete(id);
+    // A settle line whose open line is gone is billed all the same: it says everything.
     const sha256 = hashOfLines(before?.text ?? "", text);
-    return { settle: record, log: { segment, line, sha256 }, opened: before?.line ?? 0 };
+    const log = { segment, line, sha256 };
+    return { settle: record, log, opened: before?.request.line ?? 0 };
   }
 
   return {
     cursor,
-    unsettled: () =>
-      [...open.values()].flatMap(({ text, line }) => {
-        const record = parseSpendLine(text);
-        return record?.type === "open" ? [{ ...record, line }] : [];
-      }),
+    unsettled: () => [...open.values()].map(({ request }) => request),
     async *read(to) {
       for await (const batch of readLines(path, { from: bytes, to })) {
         const settled: Settled[] = [];
-        const problems: LineProblem[] = [];
+        const problems = [];
         for (const text of batch.lines) {
           lines += 1;
           const found = take(text, lines);

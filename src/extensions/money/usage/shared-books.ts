@@ -9,9 +9,9 @@ import { syncUsage, type SyncResult } from "./sync.ts";
 /** How long a pass waits for another process that works on the books. */
 const PATIENCE_MS = 5_000;
 
-/** The books of a process, for one of its parts. */
+/** The books of a process. */
 export interface SharedBooks {
-  /** The same object for all parts. */
+  /** The files, the store and the clock. */
   readonly files: BooksFiles;
   /**
    * Copies everything that is settled by now. Calls that come before a pass has begun share it.
@@ -28,8 +28,7 @@ export interface SharedBooks {
 }
 
 /** The books that are open in this process, and how many parts use them. */
-interface OpenBooks {
-  readonly books: Omit<SharedBooks, "close">;
+interface OpenBooks extends SharedBooks {
   users: number;
 }
 
@@ -38,21 +37,13 @@ const opened = new WeakMap<Config, OpenBooks>();
 
 /** Opens the books of a gateway as openBooks(), or shares those that another part has opened. */
 export function shareBooks(config: Config, options: BooksOptions): SharedBooks {
-  const shared = opened.get(config) ?? { books: open(config, options), users: 0 };
-  opened.set(config, shared);
-  shared.users += 1;
-  return {
-    ...shared.books,
-    async close() {
-      shared.users -= 1;
-      if (shared.users > 0) return;
-      opened.delete(config);
-      await shared.books.files.store.close();
-    },
-  };
+  const books = opened.get(config) ?? open(config, options);
+  opened.set(config, books);
+  books.users += 1;
+  return books;
 }
 
-function open(config: Config, options: BooksOptions): OpenBooks["books"] {
+function open(config: Config, options: BooksOptions): OpenBooks {
   const files = openBooks(config, { ...options, recovers: true });
   const { clock, diagnose } = files;
   let last: Promise<unknown> = Promise.resolve();
@@ -86,7 +77,8 @@ function open(config: Config, options: BooksOptions): OpenBooks["books"] {
     known = faults.map(({ detail }) => detail);
   }
 
-  return {
+  const books: OpenBooks = {
+    users: 0,
     files,
     copyNow() {
       if (!next) {
@@ -97,5 +89,12 @@ function open(config: Config, options: BooksOptions): OpenBooks["books"] {
     },
     syncFault: () => known[0] ?? null,
     lagMs: () => clock.monotonic() - copiedAt,
+    async close() {
+      books.users -= 1;
+      if (books.users > 0) return;
+      opened.delete(config);
+      await files.store.close();
+    },
   };
+  return books;
 }

@@ -1,7 +1,7 @@
 // One pass over the books: copies what was settled since the last pass into the usage records,
 // settles the requests that dead processes left open and copies those too, closes the days that are
 // over, and deletes old segments. One process at a time runs a pass.
-import { existsSync, rmSync, statSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { BusyError, syncToDisk } from "../../scale/data-files/index.ts";
 import { hasWriter, segmentsIn, settleInterrupted, socketOf } from "../ledger/index.ts";
@@ -9,6 +9,7 @@ import { usageRecord, type LogCursor, type StoreFault } from "../records/index.t
 import { BooksFault, brokenFile, createCoverage, type Coverage } from "../days/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
+import { isClockSteady, isExpired } from "./retention.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -53,15 +54,9 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   if (blocking) throw new BooksFault(blocking.detail);
   const pass: Pass = { books, coverage, cursor: await store.cursor(), copied: 0, faults };
   const there = segmentsIn(spendDir);
-  assertWhole(pass, there);
-  for (const name of there) {
-    // deleteOldSegments() removes expired segments from the cursor before it deletes them. If the
-    // process died in between, they must not be copied a second time.
-    const isPastRetention = !pass.cursor[name] && coverage.of(name).length > 0;
-    if (!isPastRetention) await copySegment(pass, name);
-  }
+  for (const name of segmentsToCopy(pass, there)) await copySegment(pass, name);
   // Neither can be undone: closing a day too early, or deleting a segment too early.
-  if (books.retention.isClockSteady()) {
+  if (await isClockSteady(books)) {
     await closeDays(books, pass.cursor, began);
     await deleteOldSegments(pass, there);
   }
@@ -69,26 +64,30 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
 }
 
 /**
- * Throws a BooksFault if a copied segment is gone or shorter than its copied part, or if the cursor
- * is behind a closed day: copying those lines again would book them on other days.
+ * The segments that are not past their retention. Throws a BooksFault if a copied segment is gone or
+ * shorter than its copied part, or if the cursor is behind a closed day: copying those lines again
+ * would book them on other days.
  */
-function assertWhole({ books, coverage, cursor }: Pass, names: readonly string[]): void {
-  const { spendDir, days, retention } = books;
+function segmentsToCopy(
+  { books, coverage, cursor }: Pass,
+  names: readonly string[],
+): readonly string[] {
+  const { spendDir, days } = books;
   for (const [name, { bytes }] of Object.entries(cursor)) {
     const path = join(spendDir, name);
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? -1;
     if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
   }
-  for (const name of names) {
+  return names.filter((name) => {
     const last = coverage.of(name).at(-1);
-    if (!last || (cursor[name]?.bytes ?? 0) >= last.bytes) continue;
+    if (!last || (cursor[name]?.bytes ?? 0) >= last.bytes) return true;
     // Its deletion was interrupted: deleteOldSegments() removes it from the cursor first.
-    if (!cursor[name] && retention.isExpired(last.day)) continue;
+    if (!cursor[name] && isExpired(books, last.day)) return false;
     throw new BooksFault(
       `usage records of ${last.day} are lost, which ${name} has and ${days.path} states: ` +
         "stop the gateway, run 'books rebuild' and start again",
     );
-  }
+  });
 }
 
 /**
@@ -103,36 +102,30 @@ async function copySegment(pass: Pass, name: string): Promise<void> {
   const isAbandoned = books.recovers && !(await hasWriter(path));
   const { size } = statSync(path);
   const isAtEnd = known?.bytes === size && known.unsettled === 0;
-  if (isAbandoned && existsSync(socketOf(path))) rmSync(socketOf(path), { force: true });
+  if (isAbandoned) rmSync(socketOf(path), { force: true });
   if (isAbandoned && isAtEnd) books.openSegments.delete(name);
   if (isAbandoned && size === 0) return rmSync(path);
   // A remembered reader may be behind the cursor, because another process copied the end.
   if (isAtEnd && !books.openSegments.has(name)) return;
   const reader = await readerOf(books, name, known?.bytes ?? 0);
   await copyNew(pass, reader, name);
-  if (isAbandoned && (await settleRest(reader, path, books))) await copyNew(pass, reader, name);
+  if (isAbandoned) await settleRest(pass, reader, name);
 }
 
-/**
- * Settles the requests that a dead process left open in a segment that is copied to its end.
- * Resolves with whether there is more to copy.
- */
-async function settleRest(
-  reader: SegmentReader,
-  path: string,
-  books: BooksFiles,
-): Promise<boolean> {
+/** Settles, and copies, what a dead process left open in a segment that is copied to its end. */
+async function settleRest(pass: Pass, reader: SegmentReader, name: string): Promise<void> {
+  const path = join(pass.books.spendDir, name);
   const unsettled = reader.unsettled();
   const end = reader.cursor().bytes;
-  if (unsettled.length === 0 && statSync(path).size === end) return false;
+  if (unsettled.length === 0 && statSync(path).size === end) return;
   try {
-    await settleInterrupted(path, end, unsettled, books);
-    return true;
+    await settleInterrupted(path, end, unsettled, pass.books);
   } catch (error) {
     // The process is alive after all and has written. The next pass tries again.
-    if (error instanceof BusyError) return false;
+    if (error instanceof BusyError) return;
     throw error;
   }
+  await copyNew(pass, reader, name);
 }
 
 /** The reader of a segment, at the byte up to which it was copied. */
@@ -177,12 +170,12 @@ async function deleteOldSegments(
   { books, cursor, coverage }: Pass,
   there: readonly string[],
 ): Promise<void> {
-  const { spendDir, retention, store, openSegments } = books;
+  const { spendDir, store, openSegments } = books;
   const old = there.filter((name) => {
     const last = coverage.of(name).at(-1);
     const known = cursor[name];
     const isListed = !known || (known.bytes === last?.bytes && known.unsettled === 0);
-    return last !== undefined && isListed && retention.isExpired(last.day);
+    return last !== undefined && isListed && isExpired(books, last.day);
   });
   if (old.length === 0) return;
   // The cursor first: a segment that the cursor names must exist.

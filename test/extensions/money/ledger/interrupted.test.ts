@@ -40,13 +40,12 @@ import { waitFor, within } from "../../../support/wait.ts";
 const open = (n: number, over: object = {}) => openLine(n, over) as OpenRecord;
 const options = { currency: "EUR", clock: createFakeClock(NOON + 5_000) };
 
-/** A segment that nobody writes, with a socket that nobody answers. */
+/** A segment that nobody writes. */
 function left(text: string): string {
   const dir = join(folder(), "spend");
   mkdirSync(dir);
   const path = join(dir, "2026-01-31.0001.jsonl");
   writeFileSync(path, text);
-  writeFileSync(socketOf(path), "");
   return path;
 }
 
@@ -124,12 +123,11 @@ async function runningLog(t: TestContext) {
   const dataDir = folder();
   const fencings: string[] = [];
   const log = createSpendLog({
-    dir: join(dataDir, "spend"),
     dataDir,
     segmentBytes: 1024 ** 2,
     clock: systemClock,
     diagnose: () => undefined,
-    namesTaken: async () => [],
+    namesTaken: () => [],
     fenced: (message) => fencings.push(message),
   });
   await log.start();
@@ -182,6 +180,7 @@ it("a process that is killed leaves a segment that has no writer, with all that 
   child.kill("SIGKILL");
   await within(once(child, "exit"), "the end of the process");
   assert.equal(await hasWriter(path), false);
+  rmSync(socketOf(path));
   const lines = linesOf(path);
   assert.equal(lines.length, 3);
   await settleInterrupted(path, readFileSync(path).length, [lines[2] as OpenRecord], options);

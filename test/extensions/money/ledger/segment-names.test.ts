@@ -1,4 +1,4 @@
-// What in the folder of the spend log is a segment.
+// What in the folder of the spend log is a segment, and what the next one is named.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -8,38 +8,21 @@ import {
   nextNumber,
   segmentName,
   segmentsIn,
-  socketOf,
 } from "../../../../src/extensions/money/ledger/segment-names.ts";
 import { folder } from "../../../support/folder.ts";
 
 it("finds segments, oldest first", () => {
   const dir = folder();
-  for (const name of [
-    "2026-02-01.0001.jsonl",
-    "2026-01-31.0002.jsonl",
-    "2026-01-31.0001.jsonl",
-    "2026-01-31.0001.sock",
-    "retired.json",
-    "2026-01-31.1.jsonl",
-    "2026-01-31.0001.jsonl.new",
-  ])
-    writeFileSync(join(dir, name), "");
-  assert.deepEqual(segmentsIn(dir), [
-    "2026-01-31.0001.jsonl",
-    "2026-01-31.0002.jsonl",
-    "2026-02-01.0001.jsonl",
-  ]);
+  const segments = ["2026-01-31.0001.jsonl", "2026-01-31.0002.jsonl", "2026-02-01.0001.jsonl"];
+  const others = ["2026-01-31.0001.sock", "a.json", "2026-01-31.1.jsonl", `${segments[0]}.new`];
+  for (const name of [...segments.toReversed(), ...others]) writeFileSync(join(dir, name), "");
+  assert.deepEqual(segmentsIn(dir), segments);
 });
 
 it("names the next segment of a day after the highest number of any file of that day", () => {
-  assert.equal(nextNumber("2026-01-31", []), 1);
   const names = ["2026-01-30.0009.jsonl", "2026-01-31.0002.jsonl", "2026-01-31.0003.sock"];
-  assert.equal(nextNumber("2026-01-31", names), 4);
+  assert.equal(nextNumber("2026-01-31", []), 1);
   assert.equal(nextNumber("2026-01-31", [...names, "2026-01-31.jsonl", "2026-01-31.tgz"]), 4);
   assert.equal(segmentName("2026-01-31", 4), "2026-01-31.0004.jsonl");
   assert.equal(segmentName("2026-01-31", 12_345), "2026-01-31.12345.jsonl");
-});
-
-it("puts the socket beside the segment", () => {
-  assert.equal(socketOf("/a/2026-01-31.0001.jsonl"), "/a/2026-01-31.0001.sock");
 });

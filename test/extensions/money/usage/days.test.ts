@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { describe, it } from "node:test";
-import { openLine, settleLine, spendId } from "../../../support/books.ts";
+import { openLine, settleLine, spendId, type Line } from "../../../support/books.ts";
 import { createScene, numbersOf, recordsIn, request } from "../../../support/projection.ts";
 
 const A = "2026-01-31.0001.jsonl";
@@ -221,60 +221,47 @@ describe("the projection of the spend log", () => {
 });
 
 describe("lines of the spend log that should not be there", () => {
-  it("count once: the first settle line, whatever the second says", async () => {
-    const at = createScene({ recovers: false });
-    const [open, settle] = request(1, NOON);
-    at.write(A, open, settle, { ...settle, cost: "99" });
-    const { copied, faults } = await at.pass();
-    assert.equal(copied, 1);
-    assert.match(
-      faults[0]!.detail,
-      /0001\.jsonl: line 3 settles sp_0+1 a second time, and does not count/,
-    );
-    assert.equal(faults[0]!.blocks, false);
-    assert.equal((await at.records())[0]?.cost, settle["cost"]);
-    at.write(A, { ...settle, cost: "98" });
-    const again = await at.other({ recovers: false }).pass();
-    assert.equal(again.copied, 0, "another process knows it too");
-    assert.match(again.faults[0]!.detail, /line 4 settles/);
-  });
-
-  it("are named where a request is opened twice, and it is settled once", async () => {
-    const at = createScene({ recovers: false });
-    const [open, settle] = request(1, NOON);
-    at.write(A, open, open, settle, open);
-    const { copied, faults } = await at.pass();
-    assert.equal(copied, 1);
-    assert.deepEqual(
-      faults.map(({ detail }) => detail.slice(detail.indexOf("line"))),
-      [`line 2 opens ${spendId(1)} a second time`, `line 4 opens ${spendId(1)} a second time`],
-    );
-    await at.passUntil(NEXT_NOON);
-    assert.equal(at.closed().length, 1);
-  });
-
-  it("are billed where the open line is gone", async () => {
-    const at = createScene({ recovers: false });
-    const [, settle] = request(1, NOON);
-    at.write(A, settle);
-    assert.equal((await at.pass()).copied, 1);
-    const [record] = recordsIn(at.dayFile("2026-01-31"));
-    assert.equal(record?.log?.sha256, sha256(`${JSON.stringify(settle)}\n`));
-  });
-
-  it("are passed over and named where they cannot be read, and the others count", async () => {
-    const at = createScene({ recovers: false });
-    const [open, settle] = request(1, NOON);
-    at.write(A, "{", open, "", '{"type":"note"}', settle, "\u0000\u0000");
-    const { copied, faults } = await at.pass();
-    assert.equal(copied, 1);
-    assert.deepEqual(
-      faults.map(({ detail }) => /line \d.*/.exec(detail)?.[0]),
+  const [open, settle] = request(1, NOON);
+  const second = { ...settle, cost: "99" };
+  const CASES: readonly (readonly [string, readonly (Line | string)[], readonly string[]])[] = [
+    [
+      "a second settle line",
+      [open, settle, second],
+      [`line 3 settles ${spendId(1)} a second time, and does not count`],
+    ],
+    [
+      "a request that is opened twice",
+      [open, open, settle, open],
+      [2, 4].map((line) => `line ${line} opens ${spendId(1)} a second time`),
+    ],
+    ["a settle line whose open line is gone", [settle], []],
+    [
+      "lines that cannot be read",
+      ["{", open, "", '{"type":"note"}', settle, "\u0000\u0000"],
       [1, 3, 4, 6].map((line) => `line ${line} is no line of the spend log`),
-    );
-    await at.passUntil(NEXT_NOON);
-    assert.equal(at.closed()[0]?.["segments"][0].lines, 6);
-  });
+    ],
+  ];
+  for (const [what, lines, expected] of CASES)
+    it(`are named, and the request counts once: ${what}`, async () => {
+      const at = createScene({ recovers: false });
+      at.write(A, ...lines);
+      const { copied, faults } = await at.pass();
+      assert.equal(copied, 1);
+      assert.deepEqual(
+        faults.map(({ detail, blocks }) => [/line \d.*/.exec(detail)?.[0], blocks]),
+        expected.map((detail) => [detail, false]),
+      );
+      const [record] = recordsIn(at.dayFile("2026-01-31"));
+      const opened = lines.includes(open) ? `${JSON.stringify(open)}\n` : "";
+      assert.equal(record?.log?.sha256, sha256(`${opened}${JSON.stringify(settle)}\n`));
+      assert.equal(record?.cost, settle["cost"]);
+      at.write(A, second);
+      const again = await at.other({ recovers: false }).pass();
+      assert.equal(again.copied, 0, "another process knows it too");
+      assert.match(again.faults.at(-1)!.detail, /settles/);
+      await at.passUntil(NEXT_NOON);
+      assert.equal(at.closed()[0]?.["segments"][0].lines, lines.length + 1);
+    });
 
   it("are never copied if no record could be read back, whatever member is spoilt", async () => {
     const spoilt = [
