@@ -18,14 +18,14 @@ export const BUGS: readonly Bug[] = [
   {
     name: "a request is settled twice",
     file: `${LEDGER}/segment.ts`,
-    find: "return add(line).settled;",
-    replace: 'return add([line, line].join("\\n")).settled;',
+    find: "waiting.push({ line, written });",
+    replace: "waiting.push({ line, written: () => undefined }, { line, written });",
   },
   {
     name: "a request is settled only if its client has everything",
     file: "core/chat/handler.ts",
-    find: "await settlement.settle(progress, CANCELLED);",
-    replace: "",
+    find: "await settlement.settle(failure.progress, outcome);",
+    replace: "if (clientError) await settlement.settle(failure.progress, outcome);",
   },
   {
     name: "a provider is called before the open line is written",
@@ -63,16 +63,15 @@ export const BUGS: readonly Bug[] = [
   {
     name: "a limit admits one request too many",
     file: "core/accounts/limiter.ts",
-    find: "const remainingIn = ({ rpm, count }: WindowState): number => Math.max(0, rpm - count);",
-    replace:
-      "const remainingIn = ({ rpm, count }: WindowState): number => Math.max(0, rpm + 1 - count);",
+    find: "window.count() < rpm",
+    replace: "window.count() <= rpm",
   },
   {
-    name: "a window is one second shorter than a minute",
+    name: "a window is a quarter of a minute",
     file: "core/accounts/limiter.ts",
     find: "times[first]! + WINDOW_MS <= time",
-    replace: "times[first]! + WINDOW_MS - 2_000 <= time",
-    faults: ["freeze"],
+    replace: "times[first]! + WINDOW_MS / 4 <= time",
+    faults: ["freeze", "stalls"],
   },
   {
     name: "tokens from the cache cost as much as others",
@@ -138,20 +137,20 @@ export const BUGS: readonly Bug[] = [
   {
     name: "the cursor moves before the records are appended",
     file: `${STORE}/day-files.ts`,
-    find: "if (!existsSync(cursorFile)) await write(cursor);",
-    replace: "await write({ ...cursor, segments });",
+    find: "if (!existsSync(file)) await writeCursor(file, cursor);",
+    replace: "await writeCursor(file, { ...cursor, segments });",
     faults: ["kill-at-disk"],
   },
   {
     name: "what a dead process has left open stays open",
     file: `${USAGE}/sync.ts`,
-    find: "if (unsettled.length === 0 && statSync(path).size === end) return false;",
-    replace: "if (statSync(path).size >= end) return false;",
+    find: "if (unsettled.length === 0 && statSync(path).size === end) return;",
+    replace: "if (statSync(path).size >= end) return;",
     faults: ["kill"],
   },
   {
     name: "the log is never brought to the disk",
-    file: `${LEDGER}/segment-file.ts`,
+    file: `${LEDGER}/segment.ts`,
     find: "if (reached > synced) await promisify(fsync)(fd);",
     replace: "",
     faults: ["power"],
@@ -165,7 +164,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "a torn line stays when the disk is full",
-    file: `${LEDGER}/segment-file.ts`,
+    file: `${LEDGER}/segment.ts`,
     find: "ftruncateSync(fd, size);",
     replace: "",
     faults: ["full-disk"],

@@ -44,18 +44,19 @@ const workersOf = ({ installation: { world }, gateway }: Scene): readonly SimPro
 
 /** After the end of a worker: until another one serves in its place. */
 async function replaced(scene: Scene): Promise<void> {
-  const { installation, house, workers } = scene;
+  const { installation, house, workers, gateway } = scene;
   const { world, until } = installation;
   house.kills.push({ gateway: 0, worker: true, at: world.wallClock() });
-  await until(() => workersOf(scene).length === workers, "another worker");
-  const ready = world.time() + 500; // until it listens the others take its turns
-  await until(() => world.time() > ready, "the other worker to begin");
+  // Without any worker the port is given up, so the next one does not die before.
+  const place = new URL(gateway.address!).host;
+  const { listeners } = installation.machine.network;
+  await until(() => listeners(place) === workers || !gateway.process.owner.alive, "another worker");
 }
 
 /** One of several workers dies, and is replaced. With one process: nothing. */
 async function killWorker(scene: Scene): Promise<void> {
   const { installation, workers } = scene;
-  if (workers === 1 || workersOf(scene).length < workers) return;
+  if (workers === 1) return;
   installation.world.end(installation.world.random.pick(workersOf(scene)), "kill -9");
   await replaced(scene);
 }

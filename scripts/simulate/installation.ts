@@ -17,6 +17,8 @@ export interface Bundles {
 
 /** What the account "limited" may ask in a minute. */
 export const LIMITED_RPM = 3;
+/** A stream that waits for its first token begins with a comment after this time. */
+const KEEP_ALIVE_MS = 250;
 /** Each pass of the projection takes some twenty events. */
 const SYNC_MS = 400;
 
@@ -112,7 +114,11 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
 
   function writeConfig(provider: string, table: number): void {
     const config = configOf({ phase, dataDir: DATA_DIR, provider, table });
-    const changes = { usage: { sync_ms: SYNC_MS }, accounts: { limited: { rpm: LIMITED_RPM } } };
+    const changes = {
+      server: { keep_alive_ms: KEEP_ALIVE_MS },
+      usage: { sync_ms: SYNC_MS },
+      accounts: { limited: { rpm: LIMITED_RPM } },
+    };
     writeText(CONFIG_FILE, JSON.stringify(merged(config, changes)));
   }
 

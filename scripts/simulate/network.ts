@@ -302,8 +302,8 @@ export interface Network {
   readonly faults: NetworkFaults;
   /** Accepts connections at a place until the returned function is called, or the owner ends. */
   listen(listener: Listener): () => void;
-  /** Whether somebody accepts connections there. */
-  isListening(place: string): boolean;
+  /** How many processes accept connections there. */
+  listeners(place: string): number;
   /** A port that nobody has; for the workers of one first process the same. */
   portOf(owner: SimProcess): number;
   /** Connects as `owner`. Fails with the code `refusal` if nobody accepts. */
@@ -343,7 +343,7 @@ export function createNetwork(world: World): Network {
       owner.atEnd.add(stop);
       return stop;
     },
-    isListening: (place) => listeners.has(place),
+    listeners: (place) => listeners.get(place)?.length ?? 0,
     portOf({ name }) {
       const [first, worker] = name.split(", worker");
       const known = worker === undefined ? undefined : shared.get(first!);

@@ -2,24 +2,15 @@
 // network and the disk fail and the operator works; then everything is judged that the clients, the
 // provider and the books say of it.
 
-import { type Entry, judgeRecords, readEntries } from "../reconcile/books.ts";
 import type { Asked } from "../reconcile/client.ts";
 import { emptyEstate } from "../reconcile/estate.ts";
-import { createFindings, type Findings } from "../reconcile/findings.ts";
 import type { House, TextFile } from "../reconcile/house.ts";
-import { judgeRequests, matchAll } from "../reconcile/match.ts";
 import { emptyHouse } from "../reconcile/phase.ts";
 import { ACCOUNTS, type Phase } from "../reconcile/plan.ts";
 import { wasDisturbed } from "../reconcile/rule.ts";
-import { judgeAudits, judgeBudgets, judgeStatements } from "../reconcile/sums.ts";
+import { judge } from "./judge.ts";
 import { FAULTS, LASTING, type Scene } from "./faults.ts";
-import {
-  type Bundles,
-  createInstallation,
-  DATA_DIR,
-  type Installation,
-  LIMITED_RPM,
-} from "./installation.ts";
+import { type Bundles, createInstallation, DATA_DIR, type Installation } from "./installation.ts";
 import { createRandom } from "../../test/support/random.ts";
 import { createWorld, type Random, type SimProcess } from "./world.ts";
 
@@ -50,9 +41,6 @@ const DAY_MS = 86_400_000;
 /** A minute before midnight at the end of a month, and of a year. */
 const MIDNIGHTS = [Date.UTC(2026, 3, 1), Date.UTC(2027, 0, 1), Date.UTC(2026, 6, 15)];
 const CLIENTS = 8;
-const WINDOW_MS = 60_000;
-/** From the admission of a request until it is opened. */
-const SLACK_MS = 1_000;
 /** The share of runs whose gateway is looked at long after its last request. */
 const REST_SHARE = 0.15;
 /** Longer than idle connections are kept, and stalled ones stand still. */
@@ -228,36 +216,3 @@ async function collect(installation: Installation, house: House): Promise<void> 
 }
 
 const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7);
-
-/** The reconciliation of the books with what clients and provider saw. */
-function judge(house: House): readonly string[] {
-  const findings = createFindings("books");
-  const entries = readEntries(house, findings);
-  const matches = matchAll(house, entries, findings);
-  judgeRequests(house, findings);
-  judgeRecords(house, entries, findings);
-  judgeStatements(house, matches, findings);
-  judgeAudits(house, matches, findings);
-  judgeBudgets(house, matches, findings);
-  judgeLimits(house, entries, findings);
-  return findings.violations;
-}
-
-/** In any minute of one gateway at most so many requests of the limited account were admitted. */
-function judgeLimits(house: House, entries: readonly Entry[], findings: Findings): void {
-  const times = entries
-    .filter(({ open }) => open["account"] === "limited")
-    .map(({ open }) => Date.parse(open["time"]))
-    .sort((one, other) => one - other);
-  // A gateway that begins remembers nothing.
-  const starts = house.kills.filter(({ worker }) => !worker).map(({ at }) => at);
-  const stops = house.disturbances.filter(({ kind }) => kind === "stop").map(({ from }) => from);
-  for (const [index, time] of times.entries()) {
-    const last = times[index + LIMITED_RPM];
-    const isOneLife = ![...starts, ...stops].some((at) => at >= time - 100 && at <= (last ?? 0));
-    findings.check(
-      last === undefined || !isOneLife || last - time > WINDOW_MS - SLACK_MS,
-      () => `${LIMITED_RPM + 1} requests of the limited account within ${last! - time} ms`,
-    );
-  }
-}

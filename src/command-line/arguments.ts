@@ -110,8 +110,7 @@ function parse(argv: readonly string[], known: Options, strict: boolean): Parsed
 
 function operandOf({ operand }: Command, rest: readonly string[]): string {
   const unexpected = operand === undefined ? rest : rest.slice(1);
-  if (unexpected.length > 0)
-    throw new UsageError(`unexpected argument '${unexpected.join(" ")}'`);
+  if (unexpected.length > 0) throw new UsageError(`unexpected argument '${unexpected.join(" ")}'`);
   return rest[0] ?? "";
 }
 

@@ -65,9 +65,7 @@ export const vendorFacts = (vendor: string): Pick<VendorPreset, "title" | "base_
 
 /** The names of the vendors that speak one of these formats. */
 export const vendorNames = (dialects: readonly string[]): readonly string[] =>
-  [...VENDOR_PRESETS]
-    .filter(([, { dialect }]) => dialects.includes(dialect))
-    .map(([name]) => name);
+  [...VENDOR_PRESETS].filter(([, { dialect }]) => dialects.includes(dialect)).map(([name]) => name);
 
 /**
  * The wire format that a provider names, itself or by its vendor. Undefined: none that is known.

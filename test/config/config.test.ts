@@ -25,9 +25,7 @@ const LAB = {
 };
 
 /** What a provider or a model that says nothing of it has of its vendor's traits. */
-const NO_TRAITS = Object.fromEntries(
-  Object.keys(traitChecks).map((name) => [name, undefined]),
-);
+const NO_TRAITS = Object.fromEntries(Object.keys(traitChecks).map((name) => [name, undefined]));
 const HEX = "0123456789abcdef".repeat(4);
 
 /** The faults of what must be refused, as path and message. */

@@ -106,7 +106,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
   } catch (thrown) {
     const failure =
       thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);
-    // The ledger states the status before it is sent, so no keep-alive comment may begin a stream now.
+    // The ledger states the status before it is sent: no keep-alive comment may begin a stream now.
     if (!exchange.res.headersSent) delivery.release();
     const { outcome, clientError, error } = endOf(failure, request);
     await settlement.settle(failure.progress, outcome);

@@ -1,0 +1,79 @@
+// Judges a run: the reconciliation of the books with what clients and provider saw, and what else
+// the log shows of limits and budgets.
+
+import { type Entry, judgeRecords, readEntries } from "../reconcile/books.ts";
+import { createFindings, type Findings } from "../reconcile/findings.ts";
+import type { House } from "../reconcile/house.ts";
+import { judgeRequests, matchAll } from "../reconcile/match.ts";
+import { pico } from "../reconcile/money.ts";
+import { judgeAudits, judgeBudgets, judgeStatements } from "../reconcile/sums.ts";
+import { LIMITED_RPM } from "./installation.ts";
+
+const WINDOW_MS = 60_000;
+/** From the admission of a request until it is opened. */
+const SLACK_MS = 1_000;
+
+/** The reconciliation of the books with what clients and provider saw. */
+export function judge(house: House): readonly string[] {
+  const findings = createFindings("books");
+  const entries = readEntries(house, findings);
+  const matches = matchAll(house, entries, findings);
+  judgeRequests(house, findings);
+  judgeRecords(house, entries, findings);
+  judgeStatements(house, matches, findings);
+  judgeAudits(house, matches, findings);
+  judgeBudgets(house, matches, findings);
+  judgeLimits(house, entries, findings);
+  judgeHolds(house, entries, findings);
+  return findings.violations;
+}
+
+/** In any minute of one gateway at most so many requests of the limited account were admitted. */
+function judgeLimits(house: House, entries: readonly Entry[], findings: Findings): void {
+  const times = entries
+    .filter(({ open }) => open["account"] === "limited")
+    .map(({ open }) => Date.parse(open["time"]))
+    .sort((one, other) => one - other);
+  // A gateway that begins remembers nothing.
+  const starts = house.kills.filter(({ worker }) => !worker).map(({ at }) => at);
+  const stops = house.disturbances.filter(({ kind }) => kind === "stop").map(({ from }) => from);
+  for (const [index, time] of times.entries()) {
+    const last = times[index + LIMITED_RPM];
+    const isOneLife = ![...starts, ...stops].some((at) => at >= time - 100 && at <= (last ?? 0));
+    findings.check(
+      last === undefined || !isOneLife || last - time > WINDOW_MS - SLACK_MS,
+      () => `${LIMITED_RPM + 1} requests of the limited account within ${last! - time} ms`,
+    );
+  }
+}
+
+/**
+ * What a purse has spent and what its requests hold was never more than its budget: after each open
+ * line, by the order of the log. A run over midnight has two budgets, and is left out.
+ */
+function judgeHolds(house: House, entries: readonly Entry[], findings: Findings): void {
+  const own = entries.filter(({ open }) => open["account"] === "purse");
+  const lines = own
+    .flatMap(({ open, settle, log }) => [
+      { segment: log.segment, time: open["time"], change: pico(open["hold"] ?? "0"), isOpen: true },
+      {
+        segment: log.segment,
+        time: settle["time"],
+        change: pico(settle["cost"]) - pico(open["hold"] ?? "0"),
+        isOpen: false,
+      },
+    ])
+    // Within a millisecond a settled request comes first.
+    .sort((a, b) => (a.time < b.time || (a.time === b.time && !a.isOpen) ? -1 : 1));
+  const days = new Set(lines.map(({ time }) => time.slice(0, 10)));
+  // A process that died held nothing any more; its requests are settled later.
+  if (days.size > 1 || house.kills.length > 0) return;
+  let used = 0n;
+  for (const { change, isOpen, time } of lines) {
+    used += change;
+    findings.check(
+      !isOpen || used <= pico(house.purse),
+      () => `at ${time} ${used} pico-units of the purse are spent or held, of ${house.purse}`,
+    );
+  }
+}
