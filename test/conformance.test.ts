@@ -15,7 +15,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
-import { LABS } from "../scripts/conformance/checks/robust.ts";
+import { LABS } from "../scripts/conformance/checks/scene.ts";
 import { parseJson } from "../scripts/conformance/client.ts";
 import { startProvider } from "../scripts/conformance/provider.ts";
 import { readyConfig } from "../scripts/conformance/ready.ts";
