@@ -4,12 +4,15 @@ import type { IncomingHttpHeaders } from "node:http";
 import { parseEvents, parseJson, type Answer, type Request, type StreamEvent } from "./client.ts";
 import { find, first, isObject, type Json } from "./shapes.ts";
 
-export interface Exchange {
+export interface Sent extends Request {
+  /** The body if it is a JSON object, else {}. */
+  readonly asked: Json;
+}
+
+export interface Exchange extends Pick<Sent, "asked"> {
   /** The check that made it. */
   readonly check: string;
   readonly request: Request;
-  /** The request's body if it is a JSON object, else {}. */
-  readonly asked: Json;
   readonly answer: Answer;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -35,10 +38,8 @@ export interface Exchange {
   readonly shown: string;
 }
 
-export function exchangeOf(check: string, request: Request, answer: Answer): Exchange {
+export function exchangeOf(check: string, { asked, ...request }: Sent, answer: Answer): Exchange {
   const { status, headers, rawHeaders, text = "" } = answer;
-  const parsed = parseJson(typeof request.body === "string" ? request.body : undefined);
-  const asked = isObject(parsed) ? parsed : {};
   const streamed = status === 200 && asked["stream"] === true;
   const json = parseJson(text);
   const { events, rest } = streamed ? parseEvents(text) : { events: [], rest: "" };

@@ -3,10 +3,10 @@
 // all that was received meanwhile: each rule about the shape of an answer is so applied to every
 // answer of the run, and a gateway that breaks one rule fails one check.
 
-import { createClient, type Client, type Opened, type Request } from "./client.ts";
-import { exchangeOf, type Exchange } from "./exchange.ts";
+import { createClient, parseJson, type Client, type Opened, type Request } from "./client.ts";
+import { exchangeOf, type Exchange, type Sent } from "./exchange.ts";
 import type { Provider } from "./provider.ts";
-import { Expectation, expect, type Json } from "./shapes.ts";
+import { Expectation, expect, isObject, type Json } from "./shapes.ts";
 
 /** What a check needs that a gateway, or a run, may lack. */
 export const NEEDS = [
@@ -74,6 +74,7 @@ export interface Over {
   readonly signal?: AbortSignal | undefined;
 }
 interface Call extends Omit<Request, "headers"> {
+  readonly asked?: Json;
   readonly headers?: Headers | undefined;
 }
 
@@ -131,24 +132,26 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
     const model = options.model ?? options.alias ?? "auto/chat";
     // What the rules about every answer are not about: errors of another form, provoked failures.
     const isSeen = !/^(robust|messages)\./.test(check);
-    const requestOf = ({ headers, ...request }: Call): Request => {
+    const requestOf = ({ headers, asked = {}, ...request }: Call): Sent => {
       const given = Object.entries({ "x-request-id": id, ...headers });
       const kept = given.filter((header): header is [string, string] => header[1] !== undefined);
-      return { ...request, headers: Object.fromEntries(kept) };
+      return { ...request, asked, headers: Object.fromEntries(kept) };
     };
     const chatOf = (fields: Ask = {}, { headers, path = CHAT, signal }: Over = {}) => {
       const usual = { model, messages: question(`Say the word ${WORD} and nothing else.`) };
       const asIs = typeof fields === "string" || fields instanceof Buffer;
+      const given = asIs ? parseJson(String(fields)) : { ...usual, ...fields };
       const authorization = `Bearer ${options.key}`;
       return requestOf({
         method: "POST",
         path,
         signal,
         headers: { "content-type": "application/json", authorization, ...headers },
-        body: asIs ? fields : JSON.stringify({ ...usual, ...fields }),
+        body: asIs ? fields : JSON.stringify(given),
+        asked: isObject(given) ? given : {},
       });
     };
-    const send = async (request: Request): Promise<Exchange> => {
+    const send = async (request: Sent): Promise<Exchange> => {
       const exchange = exchangeOf(check, request, await client.send(request));
       expect(exchange.answer.whole, "an answer that comes to its end", exchange.shown);
       if (isSeen) seen.push(exchange);

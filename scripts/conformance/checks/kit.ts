@@ -1,16 +1,7 @@
 // How the lists of checks state them: each check has a heading, and what it does as data or code.
 
 import type { Exchange } from "../exchange.ts";
-import {
-  find,
-  expect,
-  expectField,
-  expectFields,
-  Shape,
-  wordsOf,
-  type Expected,
-  type Fields,
-} from "../shapes.ts";
+import { find, expect, expectField, expectFields, Shape, wordsOf, type Fields } from "../shapes.ts";
 import {
   every,
   NEEDS,
@@ -30,7 +21,7 @@ import {
  */
 export type Stated<T> = Readonly<Record<string, T>>;
 
-export interface Heading {
+interface Heading {
   readonly id: string;
   readonly words: readonly string[];
   readonly title: string;
@@ -104,8 +95,6 @@ export const allSame = (values: readonly unknown[]): void => {
   for (const value of values)
     expect(value === values[0], `${JSON.stringify(values[0])} as in the first chunk`, value);
 };
-export const expectHeader = ({ headers }: Exchange, name: string, expected: Expected): void =>
-  expectField({ [name]: headers[name] }, name, expected);
 
 /** The first request that was too many. */
 export async function overLimit(t: Tester): Promise<Exchange> {

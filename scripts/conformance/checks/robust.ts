@@ -629,10 +629,11 @@ const edges: Check[] = [
       ask,
       call,
     }) {
-      const leave = new AbortController();
-      for (let i = 0; i < 20; i += 1) ask({}, {}, leave.signal).catch(() => undefined);
-      await call(19);
-      await expectHealthy(t, "meanwhile").finally(() => leave.abort());
+      const leaving = Array.from({ length: 20 }, () => new AbortController());
+      for (const { signal } of leaving) ask({}, {}, signal).catch(() => undefined);
+      await call(leaving.length - 1);
+      await expectHealthy(t, "meanwhile");
+      for (const each of leaving) each.abort();
     },
   }),
   ...robust(WIRE("Error body"), {

@@ -68,10 +68,7 @@ const stalled: Own = { when: isHealth, answer: (answer) => answer, lateMs: 3_000
 const prompt = (content: string) => ({ messages: [{ role: "user", content }] });
 /** Refused, as by a gateway that has closed the model to everybody. */
 const closed: Own = { when: says("Say something."), answer: status(503) };
-const firstOfAll = () => {
-  let met = false;
-  return () => !met && (met = true);
-};
+let atOnce = 0;
 const ABSURD = (value: unknown) => value && Number.MAX_SAFE_INTEGER;
 const shortened = (value: unknown) => (typeof value === "string" ? value.slice(0, 65_536) : value);
 const content = "choices[].message.content";
@@ -194,7 +191,7 @@ export const robustFaults: Faults = own("robust", {
   "thinking.switched/on": { ...sends({ thinking: undefined }), when: thinks },
   "thinking.switched/off": { ...sends({ thinking: { type: "enabled" } }), when: not(thinks) },
   "limit.exact/one-more": {
-    when: both(says("At once."), firstOfAll()),
+    when: both(says("At once."), () => atOnce++ === 0),
     forward: () => ({ headers: { authorization: "Bearer sk-demo" } }),
   },
   "limit.exact/when": ifStatus(429, header("retry-after", "0")),
