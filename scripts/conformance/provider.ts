@@ -51,12 +51,7 @@ export interface Provider {
 
 /** What a good reply says; it has characters of one to four bytes. */
 export const PIECES: readonly string[] = [
-  "Grüße",
-  ", 世界",
-  "! 🎉",
-  " And so on,",
-  " to",
-  " the end.",
+  ...["Grüße", ", 世界", "! 🎉", " And so on,", " to", " the end."],
 ];
 export const TEXT = PIECES.join("");
 export const THOUGHTS: readonly string[] = ["Let me", " think."];
