@@ -15,6 +15,7 @@ import {
   REPLY,
   Shape,
   text,
+  type Fields,
   type Json,
 } from "../conformance/shapes.ts";
 
@@ -210,7 +211,8 @@ function checkError(status: number, id: string, document: unknown): void {
   if (document["type"] === "error") {
     demand(namesOf(document) === "error,request_id,type", told);
     demand(document["request_id"] === id, `${told}, but X-Request-Id is ${id}`);
-    return expectFields(document["error"], { type: text, message: text });
+    expectFields(document["error"], { type: text, message: text });
+    return;
   }
   const { error } = document;
   demand(namesOf(document) === "error", told);
@@ -220,23 +222,26 @@ function checkError(status: number, id: string, document: unknown): void {
   demand(error["request_id"] === id, `${told}, but X-Request-Id is ${id}`);
 }
 
-/** One of the gateway's documents, or a whole reply of one of its APIs. */
-function checkDocument(document: unknown): void {
-  demand(isObject(document), `200 with ${JSON.stringify(document)?.slice(0, 500)}`);
+/** What one of the gateway's documents has, or a whole reply of one of its APIs. */
+function fieldsOf(document: Json): Fields {
   const { object, type, status, openapi, rows, records } = document;
   const isOther = ["ok", "ready", "serving"].includes(String(status)) || object === "list";
-  if (isOther || openapi !== undefined || Array.isArray(rows) || Array.isArray(records)) return;
-  if (type === "message")
-    return expectFields(document, { role: "assistant", "usage.output_tokens": count });
-  if (object === "response")
-    return expectFields(document, { status: /^(in)?complete/, "usage.total_tokens": count });
-  if ("input_tokens" in document) return expectFields(document, { input_tokens: count });
-  demand(object === "chat.completion", `200 with ${JSON.stringify(document).slice(0, 500)}`);
-  expectFields(document, REPLY);
-  const [prompt, completion] = ["prompt_tokens", "completion_tokens"].map((name) =>
-    Number(first(document, `usage.${name}`)),
-  );
-  expectFields(document, { "usage.total_tokens": prompt! + completion! });
+  if (isOther || openapi !== undefined || Array.isArray(rows) || Array.isArray(records)) return {};
+  if (type === "message") return { role: "assistant", "usage.output_tokens": count };
+  if (object === "response") return { status: /^(in)?complete/, "usage.total_tokens": count };
+  if ("input_tokens" in document) return { input_tokens: count };
+  const tokens = (name: string) => Number(first(document, `usage.${name}_tokens`));
+  return { ...REPLY, "usage.total_tokens": tokens("prompt") + tokens("completion") };
+}
+
+function checkDocument(document: unknown): void {
+  const told = `200 with ${JSON.stringify(document)?.slice(0, 500)}`;
+  demand(isObject(document), told);
+  try {
+    expectFields(document, fieldsOf(document));
+  } catch (error) {
+    throw new Fault(`${told}: ${(error as Error).message}`);
+  }
 }
 
 /** The events of a stream, each with a blank line, but for comments. */
