@@ -65,9 +65,8 @@ function sceneOf(t: Tester): Scene {
   };
 }
 
-const messages = (section: string, entries: Stated<(scene: Scene) => unknown>): Check[] =>
+const messages = (source: string, entries: Stated<(scene: Scene) => unknown>): Check[] =>
   Object.entries(entries).map(([heading, run]) => {
-    const source = `wire.md "Anthropic ${section}"`;
     const check = checkOf("messages", source, heading, (t) => run(sceneOf(t)));
     return { ...check, needs: ["messages", ...check.needs] };
   });
@@ -86,7 +85,7 @@ const REPLY: Fields = {
   "usage.output_tokens": count,
 };
 const replies = Object.entries(REPLY).flatMap(([path, expected]) =>
-  messages("replies", {
+  messages('wire.md "Anthropic replies"', {
     [`reply.${path.replaceAll("[]", "")}: ${path} of a whole reply is ${wordsOf(expected)}`]:
       async ({ answered }) => expectFields(await answered(), { [path]: expected }),
   }),
@@ -139,7 +138,7 @@ const cache_control = { type: "ephemeral" };
 const result = { type: "tool_result", tool_use_id: called.id, content: "14:05", cache_control };
 const THINKING = { max_tokens: 3_000, thinking: { type: "enabled", budget_tokens: 1_024 } };
 
-const contents = messages("replies", {
+const contents = messages('wire.md "Anthropic replies"', {
   async "stream.names: each event has the type of its data as its name"({ streamed }) {
     for (const { type, "": name } of await streamed()) expectSame(name, type);
   },
@@ -195,7 +194,7 @@ const takes =
   (fields: Json) =>
   ({ answered }: Scene) =>
     answered(fields);
-const requests = messages("requests", {
+const requests = messages('wire.md "Anthropic requests"', {
   "system.blocks: the system's text may be blocks with marks for the cache": takes({
     system: [{ type: "text", text: "Be brief.", cache_control }],
   }),
@@ -251,7 +250,7 @@ const fails =
       request_id: reply.headers["x-request-id"],
     });
   };
-const errors = messages("errors", {
+const errors = messages('wire.md "Anthropic errors"', {
   "error.invalid: a body without messages is refused with 400 and invalid_request_error": fails(
     400,
     "invalid_request_error",

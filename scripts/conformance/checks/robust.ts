@@ -42,8 +42,6 @@ import {
   type Scene,
 } from "./scene.ts";
 
-const CONTRACT = (section: string) => `contract.md "${section}"`;
-const WIRE = (section: string) => `wire.md "${section}"`;
 const STREAM = { stream: true };
 export const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
 
@@ -56,7 +54,7 @@ const alike = (
 const GONE = "the provider's connection to be closed after the client had left";
 
 const leaving: Check[] = [
-  ...robust(CONTRACT("Clients that leave"), {
+  ...robust('contract.md "Clients that leave"', {
     async "leaving.stream [silent-after-1]: a client leaves within a stream: the provider's too"({
       begun,
       call,
@@ -66,7 +64,7 @@ const leaving: Check[] = [
     },
   }),
   ...[false, true].flatMap((stream) =>
-    robust(CONTRACT("Clients that leave"), {
+    robust('contract.md "Clients that leave"', {
       [`leaving.${stream ? "silence" : "whole"} [silent]: a client leaves while it waits ${stream ? "for a first delta" : "for a whole reply"}: the provider's connection is closed`]:
         async ({ ask, call }) => {
           const leave = new AbortController();
@@ -86,7 +84,7 @@ const expectUsage = (reply: Exchange): void => {
 };
 
 const usage: Check[] = [
-  ...robust(WIRE("Usage in streams"), {
+  ...robust('wire.md "Usage in streams"', {
     async "usage.asked: of a stream, usage is asked for although the client did not ask"(scene) {
       expectComplete(await scene.ask(STREAM));
       expectFields(await bodyOf(scene), { "stream_options.include_usage": true });
@@ -98,7 +96,7 @@ const usage: Check[] = [
     },
   }),
   ...alike(
-    WIRE("Token counts"),
+    'wire.md "Token counts"',
     [
       ["good", "a chunk of its own"],
       ["usage-null", "a chunk of its own, null before and after it"],
@@ -112,7 +110,7 @@ const usage: Check[] = [
     ),
     async ({ ask }) => expectUsage(await ask(WITH_USAGE)),
   ),
-  ...robust(WIRE("Token counts"), {
+  ...robust('wire.md "Token counts"', {
     "usage.whole: the provider's figures are shown in a whole reply": async ({ ask }) =>
       expectUsage(await ask()),
     async "usage.reasoning [reasoning]: tokens of thinking are within completion_tokens"({ ask }) {
@@ -123,7 +121,7 @@ const usage: Check[] = [
     },
   }),
   ...alike(
-    WIRE("Token counts"),
+    'wire.md "Token counts"',
     [
       "usage.never [usage-never]: a provider that sends no usage: there are figures all the same",
       "usage.nonsense [usage-nonsense]: a provider that sends nonsense as usage: figures all the same",
@@ -166,7 +164,7 @@ const FALLS = [
 
 const attempts: Check[] = [
   ...alike(
-    CONTRACT("Attempts"),
+    'contract.md "Attempts"',
     FALLS.map(
       ([id, what, behaviour = id]) =>
         `fallback.${id} [${behaviour} in-one]: ${what}: an alias answers by its next model, unseen`,
@@ -179,7 +177,7 @@ const attempts: Check[] = [
     },
   ),
   ...alike(
-    CONTRACT("Attempts"),
+    'contract.md "Attempts"',
     [
       ["status-500", "500"],
       ["status-401", "401: it is not the client's key that was refused"],
@@ -194,7 +192,7 @@ const attempts: Check[] = [
       for (const reply of await askBoth()) expectRefusal(reply, 503);
     },
   ),
-  ...robust(CONTRACT("Attempts"), {
+  ...robust('contract.md "Attempts"', {
     async "client-fault.once [status-400 good]: a provider's 400 is the client's: no other attempt"(
       scene,
     ) {
@@ -204,7 +202,7 @@ const attempts: Check[] = [
     },
   }),
   ...alike(
-    CONTRACT("Attempts"),
+    'contract.md "Attempts"',
     [429, 503].map(
       (status) => `retry.${status} [once-${status}]: another attempt hides a ${status}`,
     ),
@@ -213,7 +211,7 @@ const attempts: Check[] = [
       expectCalls(scene, 2);
     },
   ),
-  ...robust(CONTRACT("Commit point"), {
+  ...robust('contract.md "Commit point"', {
     async "no-splice [cut-after-2 good]: after the first delta no other model follows, but an error"(
       scene,
     ) {
@@ -222,7 +220,7 @@ const attempts: Check[] = [
     },
   }),
   ...alike(
-    CONTRACT("Replies"),
+    'contract.md "Replies"',
     [
       "model.canonical [good]: model is the name that was asked for, not the provider's, throughout",
       "model.fallback [status-500 good]: after a fallback model is the one that served, throughout",
@@ -231,7 +229,7 @@ const attempts: Check[] = [
       for (const reply of await askBoth()) expectServedBy(reply, second);
     },
   ),
-  ...robust(WIRE("Rate limit headers"), {
+  ...robust('wire.md "Rate limit headers"', {
     async "overloaded [overloaded-7]: a provider's Retry-After is passed on, also in the message"({
       ask,
     }) {
@@ -258,7 +256,7 @@ const attempts: Check[] = [
       for (let i = 0; i < 3; i += 1) expectComplete(await ask());
     },
   }),
-  ...robust(WIRE("Calls"), {
+  ...robust('wire.md "Calls"', {
     async "redirect [redirect-308]: a redirect is not followed"(scene) {
       expectRefusal(await scene.ask(), 503);
       expectCalls(scene, 0, ELSEWHERE);
@@ -270,7 +268,7 @@ const attempts: Check[] = [
 const askMany = ({ ask }: Scene, number: number, content: string, headers = {}) =>
   Promise.all(Array.from({ length: number }, () => ask({ messages: question(content) }, headers)));
 
-const breaker = robust(CONTRACT("Breaker"), {
+const breaker = robust('contract.md "Breaker"', {
   async "client-fault.breaker [picky]: many bad requests do not shut out a good one"({ ask }) {
     for (let i = 0; i < 10; i += 1) expectRefusal(await ask({ messages: question("bad") }), 400);
     expectComplete(await ask());
@@ -334,13 +332,13 @@ const complete = (source: string, headings: readonly string[]): Check[] =>
   alike(source, headings, async ({ ask }) => expectComplete(await ask(STREAM)));
 
 const streams: Check[] = [
-  ...cuts(CONTRACT("Completeness"), [
+  ...cuts('contract.md "Completeness"', [
     "cut.reset [cut-after-3]: a connection that breaks after some deltas: an error event, no [DONE]",
     "cut.end [ends-after-3]: a stream that ends without a finish_reason: an error event, no [DONE]",
     "cut.done [done-after-3]: [DONE] without a finish_reason: an error event, no [DONE]",
     "cut.error [error-after-3]: an error event after some deltas: an error event, no [DONE]",
   ]),
-  ...cuts(WIRE("Errors in streams"), [
+  ...cuts('wire.md "Errors in streams"', [
     "cut.error-with-usage [error-with-usage-after-3]: an error with usage: an error event, no [DONE]",
   ]),
   ...cuts('routing.md "Deadlines"', [
@@ -357,20 +355,20 @@ const streams: Check[] = [
         expectRefusal(reply, 503);
     },
   }),
-  ...robust(WIRE("Framing"), {
+  ...robust('wire.md "Framing"', {
     async "passes-on [silent-after-1]: a delta is passed on at once, not when more has come"({
       begun,
     }) {
       (await soon(begun(), "the first delta, before the provider sends another")).leave();
     },
   }),
-  ...complete(CONTRACT("Completeness"), [
+  ...complete('contract.md "Completeness"', [
     "finished.no-done [no-done]: a finish_reason without [DONE] is a complete reply",
     "finished.after-done [after-done]: what a provider sends after [DONE] is not shown",
     "finished.stays-open [stays-open]: a provider that does not close after [DONE]: the stream ends",
     "finished.again [finish-again]: a finish_reason that comes twice is shown once",
   ]),
-  ...complete(WIRE("Calls"), [
+  ...complete('wire.md "Calls"', [
     "bytes.one-by-one [byte-by-byte]: single bytes, also within characters, make the same reply",
     "bytes.sevens [in-sevens]: pieces of seven bytes make the same reply",
     ...[
@@ -387,7 +385,7 @@ const streams: Check[] = [
       ["until-close", "a body that ends with its connection"],
     ].map(([name, what]) => `framing.${name} [${name}]: ${what}: only \`data: {json}\` is written`),
   ]),
-  ...robust(WIRE("Calls"), {
+  ...robust('wire.md "Calls"', {
     async "framing.long-line [long-line]: a line of a megabyte is read right"({ askBoth }) {
       for (const reply of await askBoth({ messages: question("long 600000") }))
         expectComplete(reply, "é".repeat(600_000));
@@ -417,11 +415,11 @@ const streams: Check[] = [
       await expectHealthy(t, "afterwards");
     },
   }),
-  ...complete(WIRE("Chunks"), [
+  ...complete('wire.md "Chunks"', [
     "chunks.empty-choices [empty-choices]: chunks with `choices: []` are tolerated, not passed on",
     "chunks.empty-deltas [empty-deltas]: deltas with nothing in them are tolerated",
   ]),
-  ...robust(WIRE("Chunks"), {
+  ...robust('wire.md "Chunks"', {
     async "chunks.role-once [role-again]: a role in every chunk is shown once"({ ask }) {
       const reply = await ask(STREAM);
       expectComplete(reply);
@@ -429,7 +427,7 @@ const streams: Check[] = [
       expectSame(roles.filter(isText), ["assistant"]);
     },
   }),
-  ...robust(CONTRACT("Stream chunks"), {
+  ...robust('contract.md "Stream chunks"', {
     async "whole-is-stream.text: concatenated deltas are the whole message: text"({ askBoth }) {
       const [whole, streamed] = await askBoth();
       expect(isText(whole.content), "a text", whole.content);
@@ -443,7 +441,7 @@ const streams: Check[] = [
     },
   }),
   ...alike(
-    WIRE("Chunks"),
+    'wire.md "Chunks"',
     [
       ["tools", "in pieces"],
       ["tools-whole", "in one delta"],
@@ -510,7 +508,7 @@ const forwarded: Check[] = [
       expectFields(await bodyOf(scene), SENT);
     },
   }),
-  ...robust(WIRE("Request envelope"), {
+  ...robust('wire.md "Request envelope"', {
     async "fields.nulls: fields that are null reach the provider no more than absent ones"(scene) {
       const nulls = Object.fromEntries(NULLABLE.map((name) => [name, null]));
       expectComplete(await scene.ask({ stream: false, ...nulls }));
@@ -518,7 +516,7 @@ const forwarded: Check[] = [
       expectSame(await bodyOf(scene, 0), await bodyOf(scene, 1));
     },
   }),
-  ...robust(CONTRACT("Request fields"), {
+  ...robust('contract.md "Request fields"', {
     async "fields.large: a body of a megabyte reaches the provider whole"(scene) {
       const messages = question("Grüße 🎉 ".repeat(70_000));
       expectComplete(await scene.ask({ messages }));
@@ -526,7 +524,7 @@ const forwarded: Check[] = [
       expect(got === JSON.stringify(messages), "the same messages", `${got.length} characters`);
     },
   }),
-  ...robust(CONTRACT("Order of checks"), {
+  ...robust('contract.md "Order of checks"', {
     async "body.too-large: a body that is far too large is refused before the provider is asked"(
       scene,
     ) {
@@ -535,7 +533,7 @@ const forwarded: Check[] = [
       expectCalls(scene, 0);
     },
   }),
-  ...robust(WIRE("Thinking"), {
+  ...robust('wire.md "Thinking"', {
     async "thinking.switched [reasoning]: thinking is on at the provider if asked for, and else off"(
       scene,
     ) {
@@ -545,7 +543,7 @@ const forwarded: Check[] = [
       expectFields(await bodyOf(scene, 1), { "thinking.type": "disabled" });
     },
   }),
-  ...robust(WIRE("Calls"), {
+  ...robust('wire.md "Calls"', {
     async "key.sent: the provider is sent its own key, and not the client's"({ t, ask, call }) {
       expectComplete(await ask());
       const sent = JSON.stringify((await call()).headers);
@@ -568,7 +566,7 @@ const TALKATIVE =
   "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 error-object call-failed call-failed-in-stream error-with-usage-after-1 filtered good";
 
 const edges: Check[] = [
-  ...robust(CONTRACT("Limits"), {
+  ...robust('contract.md "Limits"', {
     async "limit.exact: of 200 requests at once exactly as many as the limit are admitted"(scene) {
       const { t, ask } = scene;
       const key = { authorization: `Bearer ${BURST.key}` };
@@ -583,7 +581,7 @@ const edges: Check[] = [
       for (const reply of refused) expectWait(reply);
     },
   }),
-  ...robust(CONTRACT("Request ids"), {
+  ...robust('contract.md "Request ids"', {
     async "ids.shared: twenty requests with one X-Request-Id have replies and ids of their own"(
       scene,
     ) {
@@ -623,7 +621,7 @@ const edges: Check[] = [
       expectSame(headers["x-request-id"], id);
     },
   }),
-  ...robust(CONTRACT("Endpoints"), {
+  ...robust('contract.md "Endpoints"', {
     async "healthz.busy [silent]: /healthz answers while every provider is silent"({
       t,
       ask,
@@ -636,7 +634,7 @@ const edges: Check[] = [
       for (const each of leaving) each.abort();
     },
   }),
-  ...robust(WIRE("Error body"), {
+  ...robust('wire.md "Error body"', {
     [`secrets [${TALKATIVE}]: nothing of a provider shows: its key, its address, its words, its names`]:
       async ({ provider, models, askBoth }) => {
         const replies = await Promise.all(models.map((model) => askBoth({ model })));
