@@ -42,7 +42,7 @@ async function fuzz(): Promise<string[]> {
   if (!existsSync(file)) throw new Error(`there is no ${file}: run npm run build`);
   console.log(`fuzz: ${cases} cases, seed ${seed}, Node ${process.version}`);
   const folder = mkdtempSync(join(tmpdir(), "fuzz-"));
-  const fuzzed = await startFuzzed({ file, folder, workers: Number(values.workers) });
+  const fuzzed = await startFuzzed(file, folder, Number(values.workers));
   const { child, publicPort, adminPort } = fuzzed;
   const startedAt = performance.now();
   const faults: string[] = [];
@@ -69,10 +69,10 @@ async function fuzz(): Promise<string[]> {
     const again = `--seed ${seed} --only ${run.suspects().join()}`;
     faults.unshift(`${crashed}; one of the cases that were under way did it: ${again}`);
   }
-  const { code, said } = await fuzzed.audit();
+  const { code, stdout: said } = await fuzzed.audit();
   if (code !== 0) fault(`the books are wrong; they are in ${folder}\n${said}`);
   else rmSync(folder, { recursive: true });
-  for (const complaint of fuzzed.complaints.slice(0, 10))
+  for (const complaint of fuzzed.complaints().slice(0, 10))
     fault(`unexpected in its logs: ${complaint}`);
 
   const { probes, slowestMs } = watch.health();
@@ -89,14 +89,14 @@ async function fuzz(): Promise<string[]> {
 
 /** Ends the gateway. Resolves with how it ended before, if it did. */
 async function endOf(fuzzed: Fuzzed, fault: (text: string) => void): Promise<string | undefined> {
-  const { child, exited, adminPort } = fuzzed;
+  const { child, ended, adminPort } = fuzzed;
   const isIdle = await isIdleSoon(adminPort).catch(() => false);
-  if (!isIdle) await within(exited, "its end, if that is why", 2_000).catch(() => undefined);
+  if (!isIdle) await within(ended, "its end, if that is why", 2_000).catch(() => undefined);
   if (hasEnded(fuzzed)) return `the gateway ended with ${child.exitCode ?? child.signalCode}`;
   if (!isIdle) fault("requests are still in flight");
   child.kill("SIGTERM");
-  const [code] = await within(exited, "the end after SIGTERM", 60_000).catch(() => [undefined]);
-  if (code !== 0) fault(`after SIGTERM it ended with ${code}`);
+  const end = await within(ended, "the end after SIGTERM", 60_000).catch(() => undefined);
+  if (end?.code !== 0) fault(`after SIGTERM it ended with ${end?.code}`);
   return undefined;
 }
 

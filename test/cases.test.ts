@@ -20,7 +20,7 @@ import {
 } from "./support/gateway.ts";
 import { LONG } from "./support/long.ts";
 import { CASES } from "./support/recorded.ts";
-import { speak, startProvider, type Behaviour } from "./support/provider.ts";
+import { inPieces, speak, startProvider, type Behaviour } from "./support/provider.ts";
 
 /** The sizes in bytes that each recording is cut at. */
 const SIZES = LONG ? [Infinity, 4_096, 100, 7, 1] : [Infinity, 7];
@@ -126,19 +126,9 @@ function replayed({ file, status = 200 }: Case, size: number): Behaviour {
   const text = readFileSync(join(CASES, file), "utf8");
   const isBody = file.endsWith(".json");
   const framed = (line: string) => `event: ${JSON.parse(line).type}\ndata: ${line}\n\n`;
-  const events = () =>
-    text
-      .split("\n")
-      .filter((line) => line !== "")
-      .map(framed)
-      .join("");
-  const bytes = Buffer.from(file.endsWith(".chunks.txt") ? events() : text);
-  return async ({ res }) => {
-    res.writeHead(status, { "content-type": isBody ? "application/json" : "text/event-stream" });
-    for (let at = 0; at < bytes.length; at += size)
-      await new Promise((resolve) => res.write(bytes.subarray(at, at + size), resolve));
-    res.end();
-  };
+  const lines = text.split("\n").filter((line) => line !== "");
+  const bytes = file.endsWith(".chunks.txt") ? lines.map(framed).join("") : text;
+  return inPieces(status, isBody ? "application/json" : "text/event-stream", bytes, size);
 }
 
 /** The model "m", which answers with the recording, and the alias "both" for it and then "next". */

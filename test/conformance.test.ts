@@ -15,7 +15,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
-import { LABS } from "../scripts/conformance/checks/robust.ts";
+import { LABS } from "../scripts/conformance/checks/scene.ts";
 import { parseJson } from "../scripts/conformance/client.ts";
 import { startProvider } from "../scripts/conformance/provider.ts";
 import { readyConfig } from "../scripts/conformance/ready.ts";
@@ -245,20 +245,13 @@ describe("a wrong gateway", () => {
 
 describe("the command", () => {
   const program = fromModules(process.cwd(), "scripts/conformance/main.ts");
-  const conformance = (...args: string[]) => runToEnd(program, args);
+  const conformance = (url: string, words: string) =>
+    runToEnd(program, ["--base-url", url, "--key", "sk-demo", ...words.split(" ")]);
 
   it("prints a scorecard, says why it skips, and exits with 0 when nothing failed", async (t) => {
     const { url } = await bench(t);
-    const { code, stdout } = await conformance(
-      "--base-url",
-      url,
-      "--key",
-      "sk-demo",
-      "--level",
-      "spec",
-      "--only",
-      "spec.healthz,spec.model.canonical,spec.limit.code",
-    );
+    const only = "spec.healthz,spec.model.canonical,spec.limit.code";
+    const { code, stdout } = await conformance(url, `--level spec --only ${only}`);
     assert.equal(code, 0);
     assert.match(stdout, /^pass {2}spec\.healthz +contract\.md "Endpoints" +200 while/m);
     assert.match(stdout, /^skip {2}spec\.model\.canonical .*\n +skipped {3}needs --model$/m);
@@ -278,44 +271,23 @@ describe("the command", () => {
     t.after(() => server.close());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    await conformance(
-      "--base-url",
-      url,
-      "--key",
-      "k",
-      "--only",
-      "spec.healthz",
-      "--header",
-      "x-route=a=b",
-    );
+    await conformance(url, "--only spec.healthz --header x-route=a=b");
     assert.ok(heard.length > 0 && heard.every((value) => value === "a=b"), heard.join());
-    assert.equal(
-      (await conformance("--base-url", url, "--key", "k", "--header", "x-route")).code,
-      2,
-    );
+    assert.equal((await conformance(url, "--header x-route")).code, 2);
   });
 
   it("shows what was expected and what came, and exits with 1", async (t) => {
     const { url } = await bench(t);
     const wrong = await startWrongGateway(t, url);
     wrong.turn(FAULTS.get("spec.error.code"));
-    const args = [
-      "--base-url",
-      wrong.url,
-      "--key",
-      "sk-demo",
-      "--model",
-      "demo-chat",
-      "--only",
-      "spec.error",
-    ];
-    const { code, stdout } = await conformance(...args);
+    const words = "--model demo-chat --only spec.error";
+    const { code, stdout } = await conformance(wrong.url, words);
     assert.equal(code, 1);
     assert.match(
       stdout,
       /^fail {2}spec\.error\.code .*\n +expected {2}error\.code to be a non-empty string\n +got {7}404 \(in 1 of \d+, first in GET \/v1\/no-such-path, 404, of the sample\)$/m,
     );
-    const document = JSON.parse((await conformance(...args, "--json")).stdout);
+    const document = JSON.parse((await conformance(wrong.url, `${words} --json`)).stdout);
     assert.equal(document.passed, false);
     assert.deepEqual(
       document.checks.filter(({ result }: Result) => result === "fail").map(({ id }: Result) => id),
@@ -326,17 +298,8 @@ describe("the command", () => {
   it("starts its own provider, says how the gateway is to be configured, and begins when it is", async (t) => {
     const file = join(folder(), "gateway.json");
     const { url, gateway } = await startGateway(t, demo());
-    const ended = conformance(
-      "--base-url",
-      url,
-      "--key",
-      "sk-demo",
-      "--with-provider",
-      "--provider-config",
-      file,
-      "--only",
-      "robust.usage,robust.leaving",
-    );
+    const only = "robust.usage,robust.leaving";
+    const ended = conformance(url, `--with-provider --provider-config ${file} --only ${only}`);
     const config = await waitFor(
       () => existsSync(file) && parseJson(readFileSync(file, "utf8")),
       "the file with the configuration",
@@ -351,22 +314,20 @@ describe("the command", () => {
     assert.equal(code, 0);
   });
 
-  for (const [args, said] of [
-    [[], /--base-url and --key are required/],
-    [["--base-url", "nowhere", "--key", "k"], /an http or https address/],
-    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--level", "best"], /no level best/],
-    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--only", "none"], /no such check/],
-    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--without", "luck"], /without luck/],
-    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--limited-rpm", "3"], /go together/],
-    [
-      ["--base-url", "http://127.0.0.1:1", "--key", "k", "--concurrency", "0"],
-      /a positive integer/,
-    ],
-    [["--surprise"], /Unknown option/],
-    [["--base-url", "http://127.0.0.1:1", "--key", "k"], /the connection failed/],
+  const HERE = "--base-url http://127.0.0.1:1 --key k";
+  for (const [words, said] of [
+    ["--json", /--base-url and --key are required/],
+    ["--base-url nowhere --key k", /an http or https address/],
+    [`${HERE} --level best`, /no level best/],
+    [`${HERE} --only none`, /no such check/],
+    [`${HERE} --without luck`, /without luck/],
+    [`${HERE} --limited-rpm 3`, /go together/],
+    [`${HERE} --concurrency 0`, /a positive integer/],
+    ["--surprise", /Unknown option/],
+    [HERE, /the connection failed/],
   ] as const) {
-    it(`exits with 2: ${args.join(" ")}`, async () => {
-      const { code, stdout, stderr } = await conformance(...args);
+    it(`exits with 2: ${words}`, async () => {
+      const { code, stdout, stderr } = await runToEnd(program, words.split(" "));
       assert.deepEqual([code, stdout], [2, ""]);
       assert.match(stderr, said);
     });
@@ -377,14 +338,7 @@ describe("the command", () => {
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     t.after(() => silent.close());
     const { port } = silent.address() as AddressInfo;
-    const { code, stderr } = await conformance(
-      "--base-url",
-      `http://127.0.0.1:${port}`,
-      "--key",
-      "k",
-      "--timeout-ms",
-      "200",
-    );
+    const { code, stderr } = await conformance(`http://127.0.0.1:${port}`, "--timeout-ms 200");
     assert.equal(code, 2);
     assert.equal(stderr, "conformance: waited 200 ms for the head of the answer to GET /healthz\n");
   });

@@ -5,8 +5,6 @@
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { LONG } from "./support/long.ts";
@@ -21,6 +19,7 @@ import {
   startGateway,
   user,
 } from "./support/gateway.ts";
+import { inPieces, startProvider } from "./support/provider.ts";
 import { RECORDINGS } from "./support/recorded.ts";
 import { readRefusal, readReply, type Call, type Reply } from "./support/recording.ts";
 
@@ -28,21 +27,8 @@ const PIECES = LONG ? [Infinity, 1_000, 7, 1] : [Infinity, 7];
 
 /** Folders of other names are read as OpenAI-compatible traffic. */
 const VENDORS = [
-  "openai",
-  "deepseek",
-  "mistral",
-  "groq",
-  "openrouter",
-  "vllm",
-  "sglang",
-  "llama.cpp",
-  "ollama",
-  "qwen",
-  "moonshot",
-  "zhipu",
-  "xai",
-  "anthropic",
-  "gemini",
+  ...["openai", "deepseek", "mistral", "groq", "openrouter", "vllm", "sglang", "llama.cpp"],
+  ...["ollama", "qwen", "moonshot", "zhipu", "xai", "anthropic", "gemini"],
 ];
 /** How the provider whose traffic lies in this folder is configured. */
 const providerOf = (folder: string, url: string): object => ({
@@ -81,37 +67,14 @@ interface Recorded {
   readonly size: number;
 }
 
-/**
- * A provider that answers every request with these bytes, in pieces of `size`, each of them an HTTP
- * chunk of its own.
- */
-async function startReplay(t: TestContext, { status = 200, mediaType, text, size }: Recorded) {
-  const bytes = Buffer.from(text);
-  const paths: string[] = [];
-  const server = http.createServer(async (req, res) => {
-    paths.push(req.url ?? "");
-    req.resume();
-    res.writeHead(status, { "content-type": mediaType });
-    for (let at = 0; at < bytes.length; at += size)
-      await new Promise((resolve) => res.write(bytes.subarray(at, at + size), resolve));
-    res.end();
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, paths };
-}
-
 /** What a client gets that asks for thinking and has the tools that the recording calls. */
 async function replay(
   t: TestContext,
   folder: string,
-  recorded: Recorded,
+  { status = 200, mediaType, text, size }: Recorded,
   { streaming, calls = [] }: { readonly streaming: boolean; readonly calls?: readonly Call[] },
 ) {
-  const { url, paths } = await startReplay(t, recorded);
+  const { url, asked } = await startProvider(t, inPieces(status, mediaType, text, size));
   const gateway = await startGateway(
     t,
     configFor(url, ["m"], {
@@ -131,7 +94,7 @@ async function replay(
     ...(tools.length > 0 && { tools, tool_choice: "auto" }),
     ...(streaming && { stream: true, stream_options: { include_usage: true } }),
   });
-  return { response, gateway, paths };
+  return { response, gateway, paths: asked.map(({ path }) => path) };
 }
 
 function assertCalls(given: readonly any[], recorded: readonly Call[]): void {

@@ -1,18 +1,17 @@
 // The transcript of one built file for scripts/compare.ts: what it answers to some hundreds of
 // exchanges, what it asks of its providers, what stands in its logs and books afterwards, and what
 // its commands print. What differs from run to run is replaced (normalise.ts).
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { lines } from "../../test/support/command.ts";
+import { launch, runToEnd } from "../../test/support/program.ts";
 import { within } from "../../test/support/wait.ts";
+import { TOOLS } from "../conformance/suite.ts";
 import { makeCase, type Case } from "../fuzz/cases.ts";
 import { normalise } from "./normalise.ts";
-import { startProvider } from "./provider.ts";
-import { FORMATS, scriptsOf } from "./replies.ts";
+import { FORMATS, SCRIPT_NAMES, scriptOf, startProvider } from "./provider.ts";
 
 const KEY = "sk-compare-client";
 /** No exchange may take longer. */
@@ -20,12 +19,10 @@ const DEADLINE_MS = 20_000;
 const AT_ONCE = 16;
 
 const user = { role: "user", content: "What time is it in Oslo?" };
-const tool = {
+const call = {
+  id: "call_7",
   type: "function",
-  function: {
-    name: "get_time",
-    parameters: { type: "object", properties: { city: { type: "string" } } },
-  },
+  function: { name: "get_time", arguments: '{"city":"Oslo"}' },
 };
 /** What is asked of each script. */
 const REQUESTS: Readonly<Record<string, object>> = {
@@ -41,20 +38,10 @@ const REQUESTS: Readonly<Record<string, object>> = {
     messages: [
       { role: "system", content: "Be brief." },
       user,
-      {
-        role: "assistant",
-        content: null,
-        tool_calls: [
-          {
-            id: "call_7",
-            type: "function",
-            function: { name: "get_time", arguments: '{"city":"Oslo"}' },
-          },
-        ],
-      },
+      { role: "assistant", content: null, tool_calls: [call] },
       { role: "tool", tool_call_id: "call_7", content: "14:05" },
     ],
-    tools: [tool],
+    ...TOOLS,
     tool_choice: "auto",
     user: "ada",
     seed: 7,
@@ -67,7 +54,7 @@ const REQUESTS: Readonly<Record<string, object>> = {
  */
 function configuration(url: string, dataDir: string): object {
   const models = FORMATS.flatMap((format) =>
-    scriptsOf(format).map((script) => [
+    SCRIPT_NAMES.map((script) => [
       `${format}/${script}`,
       {
         provider: format,
@@ -82,19 +69,15 @@ function configuration(url: string, dataDir: string): object {
     `auto/${String(name)}`,
     { models: [name, "openai/text"].filter((each, at, all) => all.indexOf(each) === at) },
   ]);
+  const server = { base_url: url, api_key: "sk-compare-provider" };
   return {
     server: { port: 0, receive_ms: 1_000, max_body_bytes: 65_536 },
     admin: { port: 0 },
     data_dir: dataDir,
     providers: {
-      openai: {
-        vendor: "generic",
-        base_url: url,
-        api_key: "sk-compare-provider",
-        thinking: "thinking",
-      },
-      anthropic: { vendor: "anthropic", base_url: url, api_key: "sk-compare-provider" },
-      gemini: { vendor: "gemini", base_url: url, api_key: "sk-compare-provider" },
+      openai: { vendor: "generic", thinking: "thinking", ...server },
+      anthropic: { vendor: "anthropic", ...server },
+      gemini: { vendor: "gemini", ...server },
       demo: { dialect: "demo", pace_ms: 0 },
     },
     models: {
@@ -176,7 +159,7 @@ function isRepeatable({ ending, told, pieces }: Case): boolean {
 function exchanges(cases: number, seed: number): Exchange[] {
   const list: Exchange[] = [];
   for (const format of FORMATS) {
-    for (const script of scriptsOf(format)) {
+    for (const script of SCRIPT_NAMES) {
       for (const [variant, fields] of Object.entries(REQUESTS)) {
         for (const model of [`${format}/${script}`, `auto/${format}/${script}`]) {
           const name = `${model} ${variant}`;
@@ -204,40 +187,12 @@ function exchanges(cases: number, seed: number): Exchange[] {
   return list;
 }
 
-async function command(file: string, args: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, [file, ...args], { stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
-  child.stdout.on("data", (data: Buffer) => {
-    said += data.toString();
-  });
-  child.stderr.on("data", (data: Buffer) => {
-    said += data.toString();
-  });
-  const [code] = await once(child, "close");
-  return `${said}exit ${code}`;
-}
-
-/** The gateway as a process that has said where it listens. */
-async function start(file: string, config: string) {
-  const child = spawn(process.execPath, [file, "serve", "--config", config], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const access: string[] = [];
-  const diagnostics: string[] = [];
-  createInterface(child.stderr).on("line", (line) => diagnostics.push(line));
-  const lines = createInterface(child.stdout);
-  const [first] = (await within(once(lines, "line"), "the gateway to listen", DEADLINE_MS)) as [
-    string,
-  ];
-  lines.on("line", (line) => access.push(line));
-  const ports = [...first.matchAll(/http:\/\/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port));
-  const stop = async (): Promise<void> => {
-    const closed = once(child, "close");
-    child.kill("SIGTERM");
-    await within(closed, "the end after SIGTERM", DEADLINE_MS);
-  };
-  return { publicPort: ports[0]!, adminPort: ports[1]!, access, diagnostics, stop };
-}
+const COMMANDS = [
+  ...["help", "check", "check --json", "explain auto/chat", "keys list", "audit", "audit --json"],
+  ...[`billing statement --account acme --month ${new Date().toISOString().slice(0, 7)}`],
+  "nonsense",
+];
+const sorted = (texts: readonly string[]): string => texts.map(normalise).sort().join("\n");
 
 /** By the name of each exchange, or of what else was looked at, what was seen. */
 export async function transcriptOf(
@@ -252,10 +207,12 @@ export async function transcriptOf(
     const config = join(folder, "gateway.json");
     const dataDir = join(folder, "data");
     writeFileSync(config, JSON.stringify(configuration(provider.url, dataDir)));
-    const gateway = await start(file, config);
+    const program = { args: [file], cwd: process.cwd() };
+    const gateway = launch(program, ["serve", "--config", config]);
+    const url = await within(gateway.address, "the gateway to listen", DEADLINE_MS);
     const waiting = exchanges(cases, seed);
     const exchange = async ({ name, admin, pieces, ending }: Exchange): Promise<void> => {
-      const port = admin ? gateway.adminPort : gateway.publicPort;
+      const port = Number(new URL(admin ? gateway.admin() : url).port);
       seen.set(name, normalise(await talk(port, pieces, ending)));
     };
     // One after the other as long as breakers matter, then many at once: a request that never comes
@@ -268,38 +225,28 @@ export async function transcriptOf(
         await exchange(next);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
-    await gateway.stop();
-    for (const [model, requests] of provider.received) {
-      const lines = requests.map((each) => normalise(JSON.stringify(each))).sort();
-      seen.set(`asked of the provider: ${model}`, lines.join("\n"));
+    gateway.child.kill("SIGTERM");
+    const { stdout, stderr } = await within(gateway.ended, "the end after SIGTERM", DEADLINE_MS);
+    for (const script of new Set(provider.asked.map(scriptOf))) {
+      const requests = provider.asked.filter((each) => scriptOf(each) === script);
+      const shown = requests.map(({ path, headers, body }) =>
+        JSON.stringify({ path, headers, body }),
+      );
+      seen.set(`asked of the provider: ${script}`, sorted(shown));
     }
     const spend = join(dataDir, "spend");
     const books = readdirSync(spend)
       .filter((name) => name.endsWith(".jsonl"))
-      .flatMap((name) => readFileSync(join(spend, name), "utf8").trim().split("\n"));
-    seen.set("spend log", books.map(normalise).sort().join("\n"));
-    seen.set("access log", gateway.access.map(normalise).sort().join("\n"));
-    seen.set("diagnostics", gateway.diagnostics.map(normalise).sort().join("\n"));
-    const month = new Date().toISOString().slice(0, 7);
-    for (const words of [
-      "help",
-      "check",
-      "check --json",
-      "explain auto/chat",
-      "keys list",
-      `billing statement --account acme --month ${month}`,
-      "audit",
-      "audit --json",
-      "nonsense",
-    ]) {
-      const args =
-        words === "help" || words === "nonsense"
-          ? [words]
-          : [...words.split(" "), "--config", config];
-      seen.set(
-        `command ${words}`,
-        normalise((await command(file, args)).replaceAll(folder, "FOLDER")),
-      );
+      .flatMap((name) => lines(readFileSync(join(spend, name), "utf8")));
+    seen.set("spend log", sorted(books));
+    seen.set("access log", sorted(lines(stdout).slice(1)));
+    seen.set("diagnostics", sorted(lines(stderr)));
+    for (const words of COMMANDS) {
+      const isBare = words === "help" || words === "nonsense";
+      const args = isBare ? [words] : [...words.split(" "), "--config", config];
+      const { code, ...said } = await runToEnd(program, args);
+      const shown = `${said.stdout}${said.stderr}exit ${code}`;
+      seen.set(`command ${words}`, normalise(shown.replaceAll(folder, "FOLDER")));
     }
   } finally {
     await provider.close();

@@ -34,16 +34,11 @@ export interface Answer {
   readonly text: string | undefined;
   /** Whether the body came to its end; false if the connection broke before. */
   readonly whole: boolean;
-  readonly headMs: number;
   readonly endMs: number;
 }
 
 /** An answer whose head has come. */
 export interface Opened {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  /** What has come of the body so far. */
-  soFar(): string;
   /**
    * Resolves once `found` holds for what has come so far; fails if the body ends before, or at the
    * deadline.
@@ -51,9 +46,8 @@ export interface Opened {
   until(found: (soFar: string) => boolean, what: string): Promise<string>;
   /** The rest, up to its end. */
   rest(): Promise<Answer>;
-  /** Reads no more until `resume`. */
+  /** Reads no more. */
   pause(): void;
-  resume(): void;
   /** Closes the connection at once. */
   leave(): void;
 }
@@ -105,7 +99,6 @@ export function createClient(
         throw error;
       },
     );
-    const headMs = elapsed();
     const pieces: Piece[] = [];
     let changed = () => {};
     const closed = new Promise<void>((resolve) => res.on("close", resolve));
@@ -116,9 +109,6 @@ export function createClient(
     res.on("error", () => undefined); // told by `complete`
     const soFar = () => Buffer.concat(pieces.map(({ bytes }) => bytes)).toString("utf8");
     return {
-      status: res.statusCode ?? 0,
-      headers: res.headers,
-      soFar,
       async until(found, what) {
         const seen = new Promise<void>((resolve) => {
           changed = () => found(soFar()) && resolve();
@@ -142,17 +132,13 @@ export function createClient(
           pieces,
           text,
           whole: res.complete,
-          headMs,
           endMs: elapsed(),
         };
       },
-      pause() {
+      pause: () => {
         res.pause();
       },
-      resume() {
-        res.resume();
-      },
-      leave() {
+      leave: () => {
         res.destroy();
       },
     };

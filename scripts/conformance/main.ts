@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { CHECKS } from "./checks/all.ts";
-import { LABS } from "./checks/robust.ts";
+import { LABS } from "./checks/scene.ts";
 import { createClient } from "./client.ts";
 import { startProvider, type Provider } from "./provider.ts";
 import { LIMITED, modelOf, READY, readyConfig } from "./ready.ts";
@@ -19,7 +19,6 @@ import {
   CHAT,
   question,
   type Check,
-  type Need,
   type Options,
   type Result,
 } from "./suite.ts";
@@ -27,18 +26,21 @@ import {
 const HELP = `conformance --base-url URL --key KEY [options]
 
   --base-url URL         the gateway's base address, to which /v1/chat/completions is appended
-  --key KEY              a key that it accepts; waits where its limit makes it (the whole suite is some 400 requests)
-  --model NAME           a model by its canonical name, one that cannot think; without it rules about such names are skipped
+  --key KEY              a key that it accepts; waits where its limit makes it (some 400 requests)
+  --model NAME           a model by its canonical name, one that cannot think; without it rules
+                         about such names are skipped
   --alias NAME           auto/chat
   --reasoning-model NAME a model that thinks, or an alias of such: auto/reasoning
   --limited-key KEY      a key with a small limit of requests per minute, which the suite exceeds
   --limited-rpm N        that limit
-  --with-provider        starts the suite's own provider, which the level robust needs, says how the gateway is to be configured for
-                         it (with models for the other levels too), and begins when the gateway answers so, within two minutes
-  --provider-port N      where that provider listens on 127.0.0.1, there and at the next port; else at any two
+  --with-provider        starts the suite's own provider, which the level robust needs, says how the
+                         gateway is to be configured for it (with models for the other levels too),
+                         and begins when the gateway answers so, within two minutes
+  --provider-port N      where that provider listens on 127.0.0.1, there and at the next port
   --provider-config FILE that configuration goes into this file; else to stderr
-  --header NAME=VALUE    goes with every request but those that are sent raw; may be given more than once
-  --without a,b          what it cannot do: model alias plain reasoning tools json logprobs messages responses (plain: --model thinks)
+  --header NAME=VALUE    goes with every request but those that are sent raw; may be repeated
+  --without a,b          what it cannot do: model alias plain reasoning tools json logprobs messages
+                         responses (plain: --model thinks)
   --level a,b            ${LEVELS.join(",")}
   --only a,b             checks by the beginning of their id
   --timeout-ms N         for each wait: 30000
@@ -49,51 +51,55 @@ const HELP = `conformance --base-url URL --key KEY [options]
 
 class UsageError extends Error {}
 
+const text = { type: "string" } as const;
+const flag = { type: "boolean", default: false } as const;
+const OPTIONS = {
+  "base-url": text,
+  key: text,
+  model: text,
+  alias: text,
+  "reasoning-model": text,
+  "limited-key": text,
+  "limited-rpm": text,
+  header: { type: "string", multiple: true },
+  without: text,
+  level: text,
+  only: text,
+  "timeout-ms": text,
+  concurrency: text,
+  "with-provider": flag,
+  "provider-port": text,
+  "provider-config": text,
+  list: flag,
+  json: flag,
+  help: flag,
+} as const;
+
 function read(argv: readonly string[]) {
-  const text = { type: "string" } as const;
-  const flag = { type: "boolean", default: false } as const;
   try {
-    return parseArgs({
-      args: [...argv],
-      options: {
-        "base-url": text,
-        key: text,
-        model: text,
-        alias: text,
-        "reasoning-model": text,
-        "limited-key": text,
-        "limited-rpm": text,
-        header: { type: "string", multiple: true },
-        without: text,
-        level: text,
-        only: text,
-        "timeout-ms": text,
-        concurrency: text,
-        "with-provider": flag,
-        "provider-port": text,
-        "provider-config": text,
-        list: flag,
-        json: flag,
-        help: flag,
-      },
-    }).values;
+    return parseArgs({ args: [...argv], options: OPTIONS }).values;
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
 }
 
 type Values = ReturnType<typeof read>;
-const split = (text: string | undefined): string[] | undefined => text?.split(",");
 
-function chosen({ level, only }: Values): Check[] {
-  const [levels, beginnings] = [split(level) ?? LEVELS, split(only) ?? [""]];
-  for (const name of levels)
-    if (!LEVELS.some((each) => each === name))
-      throw new UsageError(`there is no level ${name}: ${LEVELS.join(", ")}`);
+/** The names of a list with commas between them, which must be among these. */
+function named<T extends string>(option: string, given: string, among: readonly T[]): T[] {
+  return given.split(",").map((name) => {
+    const found = among.find((each) => each === name);
+    if (!found) throw new UsageError(`there is no ${option} ${name}: ${among.join(", ")}`);
+    return found;
+  });
+}
+
+function chosen({ level, only = "" }: Values): Check[] {
+  const levels: readonly string[] = level === undefined ? LEVELS : named("level", level, LEVELS);
+  const beginnings = only.split(",");
   const checks = CHECKS.filter(
     (check) =>
-      levels.some((name) => name === levelOf(check)) &&
-      beginnings.some((text) => check.id.startsWith(text)),
+      levels.includes(levelOf(check)) && beginnings.some((text) => check.id.startsWith(text)),
   );
   if (checks.length === 0) throw new UsageError("there is no such check");
   return checks;
@@ -109,12 +115,6 @@ function count(
   return given === undefined ? undefined : Number(given);
 }
 
-function need(name: string): Need {
-  const found = NEEDS.find((each) => each === name);
-  if (!found) throw new UsageError(`there is no --without ${name}: ${NEEDS.join(", ")}`);
-  return found;
-}
-
 function header(given: string): [name: string, value: string] {
   const [, name, value] = /^([\w-]+)=(.*)$/s.exec(given) ?? [];
   if (name === undefined || value === undefined)
@@ -123,15 +123,7 @@ function header(given: string): [name: string, value: string] {
 }
 
 function optionsOf(values: Values): Options {
-  const {
-    "base-url": baseUrl,
-    key,
-    model,
-    alias,
-    "reasoning-model": reasoningModel,
-    "limited-key": limitedKey,
-    without,
-  } = values;
+  const { "base-url": baseUrl, key, "limited-key": limitedKey, without } = values;
   if (baseUrl === undefined || key === undefined)
     throw new UsageError("--base-url and --key are required (--help)");
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
@@ -142,12 +134,12 @@ function optionsOf(values: Values): Options {
   return {
     baseUrl,
     key,
-    model,
-    alias,
-    reasoningModel,
+    model: values.model,
+    alias: values.alias,
+    reasoningModel: values["reasoning-model"],
     headers: Object.fromEntries((values.header ?? []).map(header)),
     limited: limitedKey === undefined || rpm === undefined ? undefined : { key: limitedKey, rpm },
-    without: split(without)?.map(need),
+    without: without === undefined ? [] : named("--without", without, NEEDS),
     deadlineMs: count(values, "timeout-ms"),
     concurrency: count(values, "concurrency"),
     pause(seconds) {
@@ -165,10 +157,8 @@ async function ready(
   { baseUrl, key, deadlineMs = 30_000 }: Options,
   file: string | undefined,
 ): Promise<void> {
-  const [config, model] = [
-    JSON.stringify(readyConfig(provider, LABS, key), null, 2),
-    modelOf(READY, 0),
-  ];
+  const config = JSON.stringify(readyConfig(provider, LABS, key), null, 2);
+  const model = modelOf(READY, 0);
   if (file !== undefined) writeFileSync(file, `${config}\n`);
   console.error(
     `conformance: the gateway's provider is to be ${provider.url}; waiting until ${baseUrl} has this configuration: ${file ?? `\n${config}`}`,
@@ -183,7 +173,7 @@ async function ready(
   let came = "";
   for (const end = performance.now() + READY_MS; performance.now() < end; await pause(200)) {
     came = await client.send(request).then(
-      ({ status, text }) => (status === 200 ? "" : `${status} ${text}`),
+      (answer) => (answer.status === 200 ? "" : `${answer.status} ${answer.text}`),
       (error: Error) => error.message,
     );
     if (came === "") return client.close();
@@ -196,27 +186,43 @@ async function ready(
 
 /** For people: a line a check, what went wrong below it, and the sum. */
 function scorecard(results: readonly Result[]): string {
-  const [ids, sources] = [
-    results.map(({ id }) => id.length),
-    results.map(({ source }) => source.length),
-  ].map((lengths) => Math.max(...lengths));
+  const widthOf = (name: "id" | "source") => Math.max(...results.map((each) => each[name].length));
+  const [ids, sources] = [widthOf("id"), widthOf("source")];
   const lines = results.map(({ id, source, title, result, expected, got, why }) => {
-    const row = `${result.padEnd(4)}  ${id.padEnd(ids!)}  ${source.padEnd(sources!)}  ${title}`;
+    const row = `${result.padEnd(4)}  ${id.padEnd(ids)}  ${source.padEnd(sources)}  ${title}`;
     if (result === "fail") return `${row}\n        expected  ${expected}\n        got       ${got}`;
     return result === "skip" ? `${row}\n        skipped   ${why}` : row;
   });
-  const sums = LEVELS.map(
-    (level) => [level, results.filter((each) => levelOf(each) === level)] as const,
-  ).filter(([, of]) => of.length > 0);
-  return [...lines, "", ...sums.map(([level, of]) => `${level.padEnd(10)}  ${summary(of)}`)].join(
-    "\n",
-  );
+  const sums = LEVELS.flatMap((level) => {
+    const of = results.filter((each) => levelOf(each) === level);
+    return of.length > 0 ? [`${level.padEnd(10)}  ${summary(of)}`] : [];
+  });
+  return [...lines, "", ...sums].join("\n");
 }
 
 function summary(results: readonly Result[]): string {
   const number = (result: Result["result"]) =>
     results.filter((each) => each.result === result).length;
   return `${results.length} checks: ${number("pass")} passed, ${number("fail")} failed, ${number("skip")} skipped`;
+}
+
+function listed(checks: readonly Check[], json: boolean): string {
+  const rules = checks.map(({ id, source, title }) => ({ id, source, title }));
+  if (json) return JSON.stringify(rules);
+  return rules.map(({ id, source, title }) => `${id}  (${source})  ${title}`).join("\n");
+}
+
+async function resultsOf(checks: readonly Check[], values: Values): Promise<Result[]> {
+  const options = optionsOf(values);
+  if (!values["with-provider"]) return runChecks(checks, options);
+  const provider = await startProvider(count(values, "provider-port"));
+  try {
+    await ready(provider, options, values["provider-config"]);
+    const { model = "demo-chat", limited = LIMITED } = options;
+    return await runChecks(checks, { ...options, model, limited, provider });
+  } finally {
+    await provider.close();
+  }
 }
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -227,35 +233,14 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   const checks = chosen(values);
   if (values.list) {
-    const rules = checks.map(({ id, source, title }) => ({ id, source, title }));
-    console.log(
-      values.json
-        ? JSON.stringify(rules)
-        : rules.map(({ id, source, title }) => `${id}  (${source})  ${title}`).join("\n"),
-    );
+    console.log(listed(checks, values.json));
     return 0;
   }
-  const given = optionsOf(values);
-  const provider = values["with-provider"]
-    ? await startProvider(count(values, "provider-port"))
-    : undefined;
-  const options = provider
-    ? { ...given, model: given.model ?? "demo-chat", limited: given.limited ?? LIMITED, provider }
-    : given;
   const startedAt = performance.now();
-  const results = await (provider
-    ? ready(provider, options, values["provider-config"])
-    : Promise.resolve()
-  )
-    .then(() => runChecks(checks, options))
-    .finally(() => provider?.close());
+  const results = await resultsOf(checks, values);
   const failed = results.some(({ result }) => result === "fail");
-  const document = {
-    base_url: options.baseUrl,
-    seconds: Math.round(performance.now() - startedAt) / 1000,
-    passed: !failed,
-    checks: results,
-  };
+  const seconds = Math.round(performance.now() - startedAt) / 1000;
+  const document = { base_url: values["base-url"], seconds, passed: !failed, checks: results };
   console.log(values.json ? JSON.stringify(document) : scorecard(results));
   return failed ? 1 : 0;
 }

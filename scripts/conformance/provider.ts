@@ -51,12 +51,7 @@ export interface Provider {
 
 /** What a good reply says; it has characters of one to four bytes. */
 export const PIECES: readonly string[] = [
-  "Grüße",
-  ", 世界",
-  "! 🎉",
-  " And so on,",
-  " to",
-  " the end.",
+  ...["Grüße", ", 世界", "! 🎉", " And so on,", " to", " the end."],
 ];
 export const TEXT = PIECES.join("");
 export const THOUGHTS: readonly string[] = ["Let me", " think."];
@@ -143,7 +138,8 @@ const ROLE = chunk({ role: "assistant", content: "" });
 const texts = PIECES.map((content) => chunk({ content }));
 const STOP = chunk({}, "stop");
 const usageChunk = (usage: unknown = USAGE) => ({ ...chunk({}), choices: [], usage });
-const GOOD = [ROLE, ...texts, STOP, usageChunk()];
+const SAID = [ROLE, ...texts, STOP];
+const GOOD = [...SAID, usageChunk()];
 
 const NONSENSE = {
   prompt_tokens: -7,
@@ -188,22 +184,18 @@ function begin({ res, body }: Exchange): boolean {
 
 /** A stream whose bytes are these; asked for a whole reply, a good one. */
 const streams =
-  (bytes: string, more: readonly string[] = []): Behaviour =>
-  async (exchange) => {
-    if (!begin(exchange)) return exchange.res.end(whole(message(TEXT)));
-    exchange.res.write(bytes);
-    for (const each of more) {
-      await turn();
-      exchange.res.write(each);
-    }
-    return exchange.res.end();
-  };
+  (bytes: string): Behaviour =>
+  (exchange) =>
+    exchange.res.end(begin(exchange) ? bytes : whole(message(TEXT)));
 const events = (list: readonly unknown[], end?: string) => streams(stream(list, end));
 const both =
   (list: readonly unknown[], json: string): Behaviour =>
   (exchange) => {
     exchange.res.end(begin(exchange) ? stream(list) : json);
   };
+
+const withUsage = (usage: unknown) =>
+  both([...SAID, usageChunk(usage)], whole(message(TEXT), "stop", { usage }));
 
 /** The first so many pieces, of a stream or of a whole reply, and then something else. */
 const after =
@@ -281,19 +273,18 @@ const opening = ({ id, type, function: { name } }: (typeof CALLS)[number]) => ({
 });
 const halves = ({ function: { arguments: text } }: (typeof CALLS)[number]) =>
   [text.slice(0, 5), text.slice(5)].map((part) => ({ function: { arguments: part } }));
+/** Each call as its opening and its halves, with an index of its own. */
+const inPiecesOf = (indexOf: (index: number) => number) =>
+  CALLS.flatMap((call, index) =>
+    [opening(call), ...halves(call)].map((piece) => fragment(indexOf(index), piece)),
+  );
 const tools = (fragments: readonly unknown[]) =>
   both(
     [ROLE, ...fragments, chunk({}, "tool_calls"), usageChunk()],
     whole(message(null, { tool_calls: CALLS }), "tool_calls"),
   );
 const reasoning = both(
-  [
-    ROLE,
-    ...THOUGHTS.map((text) => chunk({ reasoning_content: text })),
-    ...texts,
-    STOP,
-    usageChunk(),
-  ],
+  [ROLE, ...THOUGHTS.map((text) => chunk({ reasoning_content: text })), ...GOOD.slice(1)],
   whole(message(TEXT, { reasoning_content: THOUGHTS.join("") })),
 );
 
@@ -412,9 +403,8 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   "no-space": streams(stream(GOOD).replaceAll("data: ", "data:")),
   fields: streams(stream(GOOD).replaceAll("data:", "id: 7\nevent: message\nretry: 5\ndata:")),
   "many-lines": streams(
-    [ROLE, ...texts, STOP, usageChunk()]
-      .map((each) => `${JSON.stringify(each, null, 1).replace(/^/gm, "data: ")}\n\n`)
-      .join("") + DONE,
+    GOOD.map((each) => `${JSON.stringify(each, null, 1).replace(/^/gm, "data: ")}\n\n`).join("") +
+      DONE,
   ),
   "byte-order-mark": streams(`\ufeff${stream(GOOD)}`),
   "no-blank-line": events([ROLE, ...texts], event(STOP).trimEnd()),
@@ -450,7 +440,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   },
   trickle: async (exchange) => {
     if (!begin(exchange)) return exchange.res.end(whole(message(TEXT)));
-    for (const each of [ROLE, ...texts, STOP]) {
+    for (const each of SAID) {
       exchange.res.write(event(each));
       await pause(exchange.argument);
     }
@@ -461,35 +451,23 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     flood(exchange, event(chunk({ content: "x".repeat(64 * 1024) })));
   },
   // Usage in odd places.
-  "usage-never": both([ROLE, ...texts, STOP], whole(message(TEXT), "stop", { usage: undefined })),
+  "usage-never": both(SAID, whole(message(TEXT), "stop", { usage: undefined })),
   "usage-null": both(
     [
-      ...[ROLE, ...texts, STOP].map((each) => ({ ...each, usage: null })),
+      ...SAID.map((each) => ({ ...each, usage: null })),
       usageChunk(),
       { ...usageChunk(), usage: null },
     ],
     whole(message(TEXT)),
   ),
-  "usage-nonsense": both(
-    [ROLE, ...texts, STOP, usageChunk(NONSENSE)],
-    whole(message(TEXT), "stop", { usage: NONSENSE }),
-  ),
+  "usage-nonsense": withUsage(NONSENSE),
   "usage-empty": both(
     [ROLE, ...texts.map((each) => ({ ...each, usage: {} })), STOP],
     whole(message(TEXT), "stop", { usage: {} }),
   ),
-  "usage-digits": both(
-    [ROLE, ...texts, STOP, usageChunk(DIGITS)],
-    whole(message(TEXT), "stop", { usage: DIGITS }),
-  ),
-  "usage-absurd": both(
-    [ROLE, ...texts, STOP, usageChunk(ABSURD)],
-    whole(message(TEXT), "stop", { usage: ABSURD }),
-  ),
-  "usage-sum": both(
-    [ROLE, ...texts, STOP, usageChunk({ ...USAGE, total_tokens: 109 })],
-    whole(message(TEXT), "stop", { usage: { ...USAGE, total_tokens: 109 } }),
-  ),
+  "usage-digits": withUsage(DIGITS),
+  "usage-absurd": withUsage(ABSURD),
+  "usage-sum": withUsage({ ...USAGE, total_tokens: 109 }),
   "usage-with-finish": events([ROLE, ...texts, { ...STOP, usage: USAGE }]),
   "usage-in-choice": events([
     ROLE,
@@ -497,25 +475,15 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     { ...STOP, choices: [{ ...STOP.choices[0], usage: USAGE }] },
   ]),
   "usage-everywhere": events([
-    ...[ROLE, ...texts, STOP].map((each, index) => ({
+    ...SAID.map((each, index) => ({
       ...each,
       usage: { ...USAGE, completion_tokens: index + 1, total_tokens: index + 8 },
     })),
     usageChunk(),
   ]),
   // Two calls at once.
-  tools: tools(
-    CALLS.flatMap((call, index) => [
-      fragment(index, opening(call)),
-      ...halves(call).map((half) => fragment(index, half)),
-    ]),
-  ),
-  "tools-all-zero": tools(
-    CALLS.flatMap((call) => [
-      fragment(0, opening(call)),
-      ...halves(call).map((half) => fragment(0, half)),
-    ]),
-  ),
+  tools: tools(inPiecesOf((index) => index)),
+  "tools-all-zero": tools(inPiecesOf(() => 0)),
   "tools-no-index": tools(CALLS.map((call) => fragment(undefined, call))),
   "tools-whole": tools([chunk({ tool_calls: CALLS.map((call, index) => ({ index, ...call })) })]),
   "tools-in-turn": tools([
@@ -532,12 +500,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
       ),
     ),
   ),
-  "tools-far": tools(
-    CALLS.flatMap((call, index) => [
-      fragment(index * 5 + 3, opening(call)),
-      ...halves(call).map((half) => fragment(index * 5 + 3, half)),
-    ]),
-  ),
+  "tools-far": tools(inPiecesOf((index) => index * 5 + 3)),
 };
 
 function perform(name: string, exchange: Exchange): unknown {

@@ -14,11 +14,9 @@ export interface Lab {
   readonly behaviours: readonly string[];
   /**
    * Where the first of them is: at a provider with short deadlines, at one with connections of its
-   * own, or where nobody is.
+   * own, or where nobody is (`impatient`, `lone`, `gone`).
    */
-  readonly at?: "impatient" | "lone" | "gone";
-  /** Whether the first of them can think. */
-  readonly reasoning?: boolean;
+  readonly at?: string | undefined;
 }
 
 /** A key of its own account, and how often it may ask in a minute. */
@@ -55,7 +53,7 @@ export function readyConfig(
         modelOf(each, index),
         {
           provider: (first && each.at) || "lab",
-          ...(first && each.reasoning && { reasoning: true }),
+          ...(first && each.behaviours[0] === "reasoning" && { reasoning: true }),
         },
       ] as const;
     }),

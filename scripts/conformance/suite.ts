@@ -3,32 +3,16 @@
 // all that was received meanwhile: each rule about the shape of an answer is so applied to every
 // answer of the run, and a gateway that breaks one rule fails one check.
 
-import {
-  createClient,
-  parseEvents,
-  parseJson,
-  type Answer,
-  type Client,
-  type Request,
-  type StreamEvent,
-} from "./client.ts";
+import { createClient, parseJson, type Client, type Opened, type Request } from "./client.ts";
+import { exchangeOf, type Exchange, type Sent } from "./exchange.ts";
 import type { Provider } from "./provider.ts";
-import { isObject } from "./shapes.ts";
+import { Expectation, expect, isObject, type Json } from "./shapes.ts";
 
 /** What a check needs that a gateway, or a run, may lack. */
 export const NEEDS = [
-  "model",
-  "alias",
-  "plain",
-  "reasoning",
-  "tools",
-  "json",
-  "logprobs",
-  "limited",
-  "provider",
-  "messages",
-  "responses",
-] as const;
+  ...(["model", "alias", "plain", "reasoning", "tools", "json", "logprobs"] as const),
+  ...(["limited", "provider", "messages", "responses"] as const),
+];
 export type Need = (typeof NEEDS)[number];
 export const LEVELS = ["spec", "compatible", "robust", "messages", "responses"] as const;
 export type Level = (typeof LEVELS)[number];
@@ -40,72 +24,28 @@ export interface Check {
   readonly source: string;
   /** The rule. */
   readonly title: string;
-  readonly needs?: readonly Need[];
-  /**
-   * Absent: beside others. "alone": one at a time, after these. "last": when all others are done,
-   * on what they have seen.
-   */
-  readonly when?: "alone" | "last";
-  /**
-   * Throws an Expectation if the gateway does not keep the rule, or what prevents it from being
-   * looked at.
-   */
-  run(t: Tester): Promise<void> | void;
+  readonly needs: readonly Need[];
+  /** Absent: beside others. "alone": one at a time, after these. "last": after all others. */
+  readonly when?: "alone" | "last" | undefined;
+  /** Throws an Expectation if the gateway does not keep the rule, or another error if it is dumb. */
+  run(t: Tester): unknown;
 }
 
 export const levelOf = ({ id }: Pick<Check, "id">): string => id.slice(0, id.indexOf("."));
 
-/** A rule that was not kept. */
-export class Expectation extends Error {
-  readonly expected: string;
-  readonly got: string;
-  constructor(expected: string, got: unknown) {
-    const text = typeof got === "string" ? got : (JSON.stringify(got) ?? "nothing");
-    super(`expected ${expected}, got ${text}`);
-    this.expected = expected;
-    this.got = text.length > 300 ? `${text.slice(0, 300)}...` : text;
-  }
-}
-
 /** Thrown where a rule cannot be looked at; why is the fault of another rule. */
 export class Skipped extends Error {}
-
-export function expect(holds: boolean, expected: string, got: unknown): asserts holds {
-  if (!holds) throw new Expectation(expected, got);
-}
-
-/** A request to the gateway and its answer. */
-export interface Exchange {
-  /** The check that made it. */
-  readonly check: string;
-  readonly request: Request;
-  /** The request's body if it is a JSON object, else {}. */
-  readonly asked: Readonly<Record<string, unknown>>;
-  readonly answer: Answer;
-  /** The answer's body, parsed; undefined if it is not JSON. */
-  readonly json: unknown;
-  /** The blocks of the event stream that was asked for; none if something else was. */
-  readonly events: readonly StreamEvent[];
-  /** What follows the last blank line of an event stream. */
-  readonly rest: string;
-}
 
 export interface Options {
   readonly baseUrl: string;
   readonly key: string;
   /** They go with every request but those that are sent raw. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /**
-   * A model by its canonical name, one that cannot think. Absent: the alias answers instead, and
-   * rules about names are skipped.
-   */
+  /** One that cannot think. Absent: the alias answers, and rules about names are skipped. */
   readonly model?: string | undefined;
   /** Absent: auto/chat, which contract.md "Routing aliases" defines. */
   readonly alias?: string | undefined;
-  /**
-   * A model that thinks, by its canonical name or by an alias. Absent: auto/reasoning, which
-   * contract.md "Routing aliases" defines.
-   */
+  /** A model that thinks, or an alias of such. Absent: auto/reasoning. */
   readonly reasoningModel?: string | undefined;
   /** A second key with a small limit, for the rules about that. */
   readonly limited?: { readonly key: string; readonly rpm: number } | undefined;
@@ -117,24 +57,28 @@ export interface Options {
   readonly deadlineMs?: number | undefined;
   /** Checks at a time. Absent: 4. */
   readonly concurrency?: number | undefined;
-  /**
-   * Waits for so long when the key has reached its own limit, and then the request is made again.
-   * Absent: it is not.
-   */
+  /** Waits before a request that the key's own limit refused is repeated. Absent: it is not. */
   readonly pause?: ((seconds: number) => Promise<unknown>) | undefined;
 }
 
 /** A chat request: fields to set, or to leave out (undefined); or a body as it is. */
-export type Ask = Readonly<Record<string, unknown>> | string;
+export type Ask = Json | string | Buffer;
+/** Headers of a request; one that is undefined is left out. */
+export type Headers = Readonly<Record<string, string | undefined>>;
 /** What differs from the usual request. */
 export interface Over {
-  /** One that is undefined is left out. */
-  readonly headers?: Readonly<Record<string, string | undefined>>;
+  readonly headers?: Headers | undefined;
   /** Absent: chat completions. */
   readonly path?: string;
+  /** Aborted: the client leaves. */
+  readonly signal?: AbortSignal | undefined;
+}
+interface Call extends Omit<Request, "headers"> {
+  readonly asked?: Json;
+  readonly headers?: Headers | undefined;
 }
 
-/** What a check works with. */
+/** What a check works with. Each of its requests has the id of the check as X-Request-Id. */
 export interface Tester {
   readonly client: Client;
   readonly options: Options;
@@ -142,31 +86,24 @@ export interface Tester {
   readonly model: string;
   readonly alias: string;
   readonly reasoningModel: string;
-  /** All exchanges of the run so far. */
+  /** All exchanges of the run so far that rules about every answer look at. */
   readonly seen: readonly Exchange[];
-  /**
-   * What came instead of an answer to requests of the sample, which is for the checks that come
-   * last.
-   */
+  /** What came instead of an answer to requests of the sample. */
   readonly unanswered: readonly string[];
   /** POST /v1/chat/completions: a short question to the model, with the given fields. */
   ask(fields?: Ask, over?: Over): Promise<Exchange>;
+  /** The same, resolved when the head of the answer has come. */
+  open(fields?: Ask, over?: Over): Promise<Opened>;
   /** The same, which must be answered with 200. */
   answered(fields?: Ask, over?: Over): Promise<Exchange>;
-  /** The same, which must be refused as the client's fault. */
-  refused(fields?: Ask, over?: Over): Promise<Exchange>;
   /** Any other request. */
-  call(request: Request): Promise<Exchange>;
-  /**
-   * One request more than the limited key may make in a minute, in their order; made once in a run.
-   */
+  call(request: Call): Promise<Exchange>;
+  get(path: string, headers?: Headers): Promise<Exchange>;
+  /** One request more than the limited key may make in a minute, in order; made once in a run. */
   overLimit(): Promise<readonly Exchange[]>;
 }
 
-export interface Result {
-  readonly id: string;
-  readonly source: string;
-  readonly title: string;
+export interface Result extends Pick<Check, "id" | "source" | "title"> {
   readonly result: "pass" | "fail" | "skip";
   readonly expected?: string;
   readonly got?: string;
@@ -179,7 +116,8 @@ export const CHAT = "/v1/chat/completions";
 export const WORD = "pineapple";
 export const question = (content: string) => [{ role: "user", content }];
 /** What all that is sampled asks. */
-export const GREETING = question("Say hello.");
+const GREETING = question("Say hello.");
+const MAX_WAITS = 10;
 
 /** Runs the checks and gives their results in the same order. */
 export async function runChecks(checks: readonly Check[], options: Options): Promise<Result[]> {
@@ -187,59 +125,47 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
   const seen: Exchange[] = [];
   const unanswered: string[] = [];
   const lacks = missing(options);
-  const overLimit = once(() => exceed(testerOf("the limited key")));
+  let exceeded: Promise<readonly Exchange[]> | undefined;
   const results = new Map<Check, Result>();
 
-  function testerOf(check: string): Tester {
+  function testerOf(check: string, id?: string): Tester {
     const model = options.model ?? options.alias ?? "auto/chat";
-    const call = async (request: Request): Promise<Exchange> => {
-      const answer = await client.send(request);
-      const parsed = parseJson(typeof request.body === "string" ? request.body : undefined);
-      const asked = isObject(parsed) ? parsed : {};
-      const isStream = answer.status === 200 && asked["stream"] === true;
-      const { events, rest } = isStream ? parseEvents(answer.text ?? "") : { events: [], rest: "" };
-      const exchange = {
-        check,
-        request,
-        asked,
-        answer,
-        json: parseJson(answer.text),
-        events,
-        rest,
-      };
-      seen.push(exchange);
+    // What the rules about every answer are not about: errors of another form, provoked failures.
+    const isSeen = !/^(robust|messages)\./.test(check);
+    const requestOf = ({ headers, asked = {}, ...request }: Call): Sent => {
+      const given = Object.entries({ "x-request-id": id, ...headers });
+      const kept = given.filter((header): header is [string, string] => header[1] !== undefined);
+      return { ...request, asked, headers: Object.fromEntries(kept) };
+    };
+    const chatOf = (fields: Ask = {}, { headers, path = CHAT, signal }: Over = {}) => {
+      const usual = { model, messages: question(`Say the word ${WORD} and nothing else.`) };
+      const asIs = typeof fields === "string" || fields instanceof Buffer;
+      const given = asIs ? parseJson(String(fields)) : { ...usual, ...fields };
+      const authorization = `Bearer ${options.key}`;
+      return requestOf({
+        method: "POST",
+        path,
+        signal,
+        headers: { "content-type": "application/json", authorization, ...headers },
+        body: asIs ? fields : JSON.stringify(given),
+        asked: isObject(given) ? given : {},
+      });
+    };
+    const send = async (request: Sent): Promise<Exchange> => {
+      const exchange = exchangeOf(check, request, await client.send(request));
+      expect(exchange.answer.whole, "an answer that comes to its end", exchange.shown);
+      if (isSeen) seen.push(exchange);
       return exchange;
     };
-    const ask = async (
-      fields: Ask = {},
-      { headers, path = CHAT }: Over = {},
-    ): Promise<Exchange> => {
-      const body =
-        typeof fields === "string"
-          ? fields
-          : JSON.stringify({
-              model,
-              messages: question(`Say the word ${WORD} and nothing else.`),
-              ...fields,
-            });
-      const given = {
-        "content-type": "application/json",
-        authorization: `Bearer ${options.key}`,
-        ...headers,
-      };
-      const kept = Object.fromEntries(
-        Object.entries(given).filter(
-          (header): header is [string, string] => header[1] !== undefined,
-        ),
-      );
-      const request = { method: "POST", path, headers: kept, body };
+    const ask: Tester["ask"] = async (fields, over) => {
+      const request = chatOf(fields, over);
+      const { authorization, "x-api-key": key = authorization } = request.headers ?? {};
       for (let waits = 0; ; waits += 1) {
-        const exchange = await call(request);
-        const seconds = Number(exchange.answer.headers["retry-after"]);
-        const limited =
-          exchange.answer.status === 429 && given.authorization === `Bearer ${options.key}`;
-        if (!limited || !options.pause || !(seconds >= 1 && seconds <= 60) || waits === 10)
-          return exchange;
+        const exchange = await send(request);
+        const seconds = Number(exchange.headers["retry-after"]);
+        const mayWait = exchange.status === 429 && seconds >= 1 && seconds <= 60;
+        const isOwn = key?.endsWith(options.key) === true;
+        if (!mayWait || !isOwn || !options.pause || waits === MAX_WAITS) return exchange;
         await options.pause(seconds);
       }
     };
@@ -250,63 +176,53 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
       seen,
       unanswered,
       ask,
-      call,
-      overLimit,
+      open: (fields, over) => client.open(chatOf(fields, over)),
+      call: (request) => send(requestOf(request)),
+      get: (path, headers) => send(requestOf({ method: "GET", path, headers })),
+      overLimit: () => (exceeded ??= exceed(testerOf("the limited key"))),
       alias: options.alias ?? "auto/chat",
       reasoningModel: options.reasoningModel ?? "auto/reasoning",
       async answered(fields, over) {
         const exchange = await ask(fields, over);
-        const { status, text } = exchange.answer;
-        expect(status === 200, "status 200", `${status} ${text}`);
-        return exchange;
-      },
-      async refused(fields, over) {
-        const exchange = await ask(fields, over);
-        const { status } = exchange.answer;
-        expect(status >= 400 && status < 500, "a refusal, status 400 to 499", status);
+        expect(exchange.status === 200, "status 200", `${exchange.status} ${exchange.answer.text}`);
         return exchange;
       },
     };
   }
 
-  async function perform(check: Check): Promise<void> {
-    const { id, source, title, needs = [] } = check;
+  async function resultOf({
+    id,
+    needs,
+    run,
+  }: Check): Promise<Omit<Result, "id" | "source" | "title">> {
     const lacking = needs.find((need) => lacks.has(need));
-    const about = { id, source, title };
-    if (lacking) {
-      results.set(check, { ...about, result: "skip", why: lacks.get(lacking)! });
-      return;
-    }
+    if (lacking) return { result: "skip", why: lacks.get(lacking)! };
     try {
-      await check.run(testerOf(id));
-      results.set(check, { ...about, result: "pass" });
+      await run(testerOf(id, id));
+      return { result: "pass" };
     } catch (error) {
-      if (error instanceof Skipped) {
-        results.set(check, { ...about, result: "skip", why: error.message });
-        return;
-      }
-      const failed =
-        error instanceof Expectation
-          ? error
-          : new Expectation("an answer", (error as Error).message);
-      results.set(check, { ...about, result: "fail", expected: failed.expected, got: failed.got });
+      if (error instanceof Skipped) return { result: "skip", why: error.message };
+      if (!(error instanceof Expectation))
+        return { result: "fail", expected: "an answer", got: (error as Error).message };
+      return { result: "fail", expected: error.expected, got: error.got };
     }
+  }
+  async function perform(check: Check): Promise<void> {
+    const { id, source, title } = check;
+    results.set(check, { id, source, title, ...(await resultOf(check)) });
   }
 
   try {
     const t = testerOf("the sample");
-    await t.call({ method: "GET", path: "/healthz" }); // a gateway that does not answer this cannot be checked
+    await t.get("/healthz"); // a gateway that does not answer this cannot be checked
     const parallel = options.concurrency ?? 4;
     if (checks.some(({ when }) => when === "last")) {
       await each(sample(t, lacks), parallel, (request) =>
         request().catch((error: Error) => unanswered.push(error.message)),
       );
     }
-    await each(
-      checks.filter(({ when }) => when === undefined),
-      parallel,
-      perform,
-    );
+    const beside = checks.filter(({ when }) => when === undefined);
+    await each(beside, parallel, perform);
     for (const when of ["alone", "last"])
       for (const check of checks) if (check.when === when) await perform(check);
   } finally {
@@ -338,31 +254,25 @@ function missing({ model, limited, provider, without = [] }: Options): Map<Need,
   return lacks;
 }
 
-/**
- * Requests for an answer of every kind, so that the rules about every answer have something to look
- * at whatever else is run.
- */
+/** Requests for an answer of every kind: rules about every answer always have something to look at. */
 function sample(t: Tester, lacks: ReadonlyMap<Need, string>): (() => Promise<unknown>)[] {
-  const has = (need: Need) => !lacks.has(need);
-  const [ways, usage] = [
-    [{}, { stream: true }],
-    { stream: true, stream_options: { include_usage: true } },
-  ];
-  const asks: Record<string, unknown>[] = [
+  const ways = [{}, { stream: true }];
+  const usage = { stream: true, stream_options: { include_usage: true } };
+  const without = (need: Need) => lacks.has(need);
+  const inBothWays = (fields: object) => ways.map((way) => ({ ...fields, ...way }));
+  const { reasoningModel } = t;
+  const models = [t.model, t.alias, ...(without("reasoning") ? [] : [reasoningModel])];
+  const asks: Json[] = [
     { messages: "none" },
-    ...[t.model, t.alias, ...(has("reasoning") ? [t.reasoningModel] : [])].flatMap((model) =>
-      [...ways, usage].map((way) => ({ model, ...way })),
-    ),
-    ...(has("reasoning")
-      ? ways.map((way) => ({ model: t.reasoningModel, thinking: { type: "enabled" }, ...way }))
-      : []),
-    ...(has("tools")
-      ? ways.map((way) => ({ ...TOOLS, tool_choice: chooseTool("send_mail"), ...way }))
-      : []),
-    ...(has("logprobs") ? ways.map((way) => ({ logprobs: true, top_logprobs: 2, ...way })) : []),
+    ...models.flatMap((model) => [...ways, usage].map((way) => ({ model, ...way }))),
   ];
+  if (!without("reasoning"))
+    asks.push(...inBothWays({ model: reasoningModel, thinking: { type: "enabled" } }));
+  if (!without("tools"))
+    asks.push(...inBothWays({ ...TOOLS, tool_choice: chooseTool("send_mail") }));
+  if (!without("logprobs")) asks.push(...inBothWays({ logprobs: true, top_logprobs: 2 }));
   return [
-    () => t.call({ method: "GET", path: "/v1/no-such-path" }),
+    () => t.get("/v1/no-such-path"),
     () => t.call({ method: "DELETE", path: CHAT }),
     () => t.ask({ messages: GREETING }, { headers: { authorization: undefined } }),
     ...asks.map((fields) => () => t.ask({ messages: GREETING, ...fields })),
@@ -393,55 +303,31 @@ async function exceed(t: Tester): Promise<readonly Exchange[]> {
   return exchanges;
 }
 
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
-}
-
 const KINDS = {
   response: () => true,
-  reply: ({ request, asked, answer }: Exchange) =>
-    request.path === CHAT && answer.status === 200 && asked["stream"] !== true,
-  stream: ({ request, asked, answer }: Exchange) =>
-    request.path === CHAT && answer.status === 200 && asked["stream"] === true,
-  error: ({ answer }: Exchange) => answer.status !== 200,
+  reply: ({ request, status, streamed }: Exchange) =>
+    request.path === CHAT && status === 200 && !streamed,
+  stream: ({ request, streamed }: Exchange) => request.path === CHAT && streamed,
+  error: ({ status }: Exchange) => status !== 200,
 };
+export type Kind = keyof typeof KINDS;
 
-/** A rule about all exchanges of a kind. */
-export interface Rule extends Pick<Check, "id" | "source" | "title"> {
-  readonly kind: keyof typeof KINDS;
-  /** Throws an Expectation if this exchange breaks the rule. */
-  readonly look: (exchange: Exchange) => void;
-}
-
-/**
- * A check of every response, whole reply, stream or error of the run; `look` throws at the first
- * that breaks the rule.
- */
-export function every({ kind, id, source, title, look }: Rule): Check {
-  return {
-    id,
-    source,
-    title,
-    when: "last",
-    run({ seen }) {
-      const looked = seen.filter(KINDS[kind]);
-      if (looked.length === 0) throw new Skipped(`there was no ${kind} to look at`);
-      const failed = looked.flatMap((exchange) => {
-        const error = thrown(() => look(exchange));
-        return error ? [{ exchange, error }] : [];
-      });
-      const first = failed[0];
-      if (!first) return;
-      const { check, request, answer } = first.exchange;
-      const where = `in ${failed.length} of ${looked.length}, first in ${request.method} ${request.path}, ${answer.status}, of ${check}`;
-      throw new Expectation(first.error.expected, `${first.error.got} (${where})`);
-    },
+/** A check of every answer of a kind: `look` throws at the first that breaks the rule. */
+export const every =
+  (kind: Kind, look: (exchange: Exchange) => void): Check["run"] =>
+  ({ seen }) => {
+    const looked = seen.filter(KINDS[kind]);
+    if (looked.length === 0) throw new Skipped(`there was no ${kind} to look at`);
+    const failed = looked.flatMap((exchange) => {
+      const error = thrown(() => look(exchange));
+      return error ? [{ exchange, error }] : [];
+    });
+    if (!failed[0]) return;
+    const { exchange, error } = failed[0];
+    const { check, request, status } = exchange;
+    const where = `in ${failed.length} of ${looked.length}, first in ${request.method} ${request.path}, ${status}, of ${check}`;
+    throw new Expectation(error.expected, `${error.got} (${where})`);
   };
-}
 
 function thrown(act: () => void): Expectation | undefined {
   try {

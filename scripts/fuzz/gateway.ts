@@ -1,65 +1,51 @@
 // The gateway that is fuzzed: a process with a data_dir of its own and bounds that a small request
 // can reach. Whatever it writes that it should not is a complaint.
 
-import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { COLLECTS } from "../../test/support/collecting.ts";
+import { lines } from "../../test/support/command.ts";
+import { launch, runToEnd, type Ended, type Running } from "../../test/support/program.ts";
 import { within } from "../../test/support/wait.ts";
 
 /** Its nursery is kept small: where V8 sizes that by itself, a leak would not show beside it. */
 const NODE_OPTIONS = ["--unhandled-rejections=strict", "--max-semi-space-size=4"];
+const AUDIT_MS = 600_000;
 
-export interface Fuzzed {
-  readonly child: ChildProcess;
-  /** Resolves with the exit code, or null and a signal. */
-  readonly exited: Promise<[code: number | null, signal: string | null]>;
-  /** Lines that it should not have written. */
-  readonly complaints: readonly string[];
+export interface Fuzzed extends Running {
+  /** Lines that it should not have written so far. */
+  complaints(): readonly string[];
   readonly publicPort: number;
   readonly adminPort: number;
   /** Runs the audit of its books. */
-  audit(): Promise<{ readonly code: number; readonly said: string }>;
+  audit(): Promise<Ended>;
 }
 
-export interface FuzzedOptions {
-  /** The program. */
-  readonly file: string;
-  /** For the configuration and the data. */
-  readonly folder: string;
-  readonly workers: number;
-}
-
-/** Resolves when it listens. */
-export async function startFuzzed({ file, folder, workers }: FuzzedOptions): Promise<Fuzzed> {
-  const config = writeConfig(folder, workers);
-  const args = [...(file.endsWith(".ts") ? ["--import", "tsx"] : []), file];
-  const child = spawn(
-    process.execPath,
-    [...NODE_OPTIONS, ...COLLECTS, ...args, "serve", "--config", config],
-    { stdio: ["ignore", "pipe", "pipe"] },
-  );
-  process.once("exit", () => child.kill("SIGKILL"));
-  const exited = once(child, "exit") as Fuzzed["exited"];
-  const complaints: string[] = [];
-  createInterface(child.stderr).on("line", (line) => {
-    if (!line.startsWith("{") || line.includes('"internal_error"')) complaints.push(line);
-  });
-  const lines = createInterface(child.stdout);
-  const starting = Promise.race([once(lines, "line"), exited]);
-  const [first] = await within(starting, "the gateway to listen", 20_000);
-  const addresses = String(first).matchAll(/http:\/\/127\.0\.0\.1:(\d+)/g);
-  const [publicPort, adminPort] = [...addresses].map(([, port]) => Number(port));
-  if (publicPort === undefined || adminPort === undefined)
-    throw new Error(`the gateway did not start: ${[first, ...complaints].join("\n")}`);
-  lines.on("line", (line) => {
-    if (!isAccessLine(line)) complaints.push(line);
-  });
-  const audit = () => auditOf([...args, "audit", "--config", config]);
-  return { child, exited, complaints, publicPort, adminPort, audit };
+/** Resolves when it listens. `folder` is for the configuration and the data. */
+export async function startFuzzed(file: string, folder: string, workers: number): Promise<Fuzzed> {
+  const config = ["--config", writeConfig(folder, workers)];
+  const source = file.endsWith(".ts") ? ["--import", "tsx"] : [];
+  const program = { args: [...NODE_OPTIONS, ...COLLECTS, ...source, file], cwd: process.cwd() };
+  const running = launch(program, ["serve", ...config], { env: { NODE_NO_WARNINGS: "0" } });
+  process.once("exit", () => running.child.kill("SIGKILL"));
+  const address = await within(running.address, "the gateway to listen", 20_000);
+  const portOf = (url: string) => Number(new URL(url).port);
+  return {
+    ...running,
+    publicPort: portOf(address),
+    adminPort: portOf(running.admin()),
+    complaints: () => [
+      ...lines(running.stderr()).filter(
+        (line) => !line.startsWith("{") || line.includes('"internal_error"'),
+      ),
+      ...lines(running.stdout())
+        .slice(1)
+        .filter((line) => !isAccessLine(line)),
+    ],
+    audit: () => runToEnd(program, ["audit", ...config], AUDIT_MS),
+  };
 }
 
 /** Returns the path of the file. */
@@ -81,16 +67,6 @@ function writeConfig(folder: string, workers: number): string {
 /** A line of the access log for every answer, whatever the bytes, and none that tells of a 5xx. */
 const isAccessLine = (line: string): boolean =>
   /^\{"time":"[^"]+","request_id":"[^"].*"status":[124]\d\d,.*\}$/.test(line);
-
-async function auditOf(args: readonly string[]): Promise<{ code: number; said: string }> {
-  const auditor = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
-  auditor.stdout.on("data", (data: Buffer) => {
-    said += data.toString();
-  });
-  const [code] = await once(auditor, "close");
-  return { code: code as number, said };
-}
 
 /** Whether nothing is in flight, now or soon. Rejects if nobody answers. */
 export async function isIdleSoon(adminPort: number): Promise<boolean> {

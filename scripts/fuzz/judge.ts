@@ -2,6 +2,23 @@
 // the contract (contract.md "Errors", "Request ids"; wire.md "To the client") allow. It knows only
 // the bytes that were sent, not what they were meant to be.
 
+import { parseEvents } from "../conformance/client.ts";
+import {
+  CHUNK,
+  count,
+  ERROR,
+  expectFields,
+  find,
+  first,
+  isObject,
+  isText,
+  REPLY,
+  Shape,
+  text,
+  type Fields,
+  type Json,
+} from "../conformance/shapes.ts";
+
 /** What is wrong with the answers. */
 export class Fault extends Error {}
 /** The bytes end in the middle of an answer. */
@@ -26,10 +43,7 @@ const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
 export interface Heard {
   readonly sent: Buffer;
   readonly received: Buffer;
-  /**
-   * The client did not wait for the end, or the connection was reset: then the last answer may be a
-   * beginning.
-   */
+  /** The client did not wait for the end, or was reset: the last answer may be a beginning. */
   readonly mayBeCut: boolean;
 }
 
@@ -51,7 +65,7 @@ export function judge({ sent, received, mayBeCut }: Heard): number[] {
         continue;
       }
       checkAnswer(status, headers, body);
-      last = /close/i.test(headers.get("connection") ?? "");
+      last = isLast(headers);
       statuses.push(status);
     }
     // Behind another answer the connection may end instead: of pipelined requests one with a fault
@@ -74,6 +88,8 @@ interface Answer {
   /** In bytes, with its head. */
   readonly size: number;
 }
+const isLast = (headers: Answer["headers"]): boolean =>
+  /close/i.test(headers.get("connection") ?? "");
 
 /** RFC 9112: status line, field lines, and as much body as they say. */
 function readAnswer(bytes: Buffer, mayBeHead: boolean, mayBeCut: boolean): Answer {
@@ -83,6 +99,35 @@ function readAnswer(bytes: Buffer, mayBeHead: boolean, mayBeCut: boolean): Answe
   const [start = "", ...lines] = bytes.toString("latin1", 0, headEnd - 4).split("\r\n");
   const status = Number(/^HTTP\/1\.1 ([1-5]\d\d) [A-Za-z' -]+$/.exec(start)?.[1]);
   demand(status, `not a status line: ${JSON.stringify(start)}`);
+  const headers = headersOf(lines);
+  const withoutBody = { status, headers, body: undefined, size: headEnd };
+  if (status === 100) {
+    demand(headers.size === 0, "100 Continue with headers");
+    return withoutBody;
+  }
+  // Bodies are JSON, events or metrics: none begins like an answer.
+  const isNext = bytes.toString("latin1", headEnd, headEnd + 5) === "HTTP/";
+  if (mayBeHead && (bytes.length === headEnd || isNext)) return withoutBody;
+  const [length, coding] = [headers.get("content-length"), headers.get("transfer-encoding")];
+  if (coding !== undefined) {
+    const isChunked = coding === "chunked" && length === undefined;
+    demand(isChunked, `Transfer-Encoding: ${coding}, Content-Length: ${length}`);
+    const [body, size] = readChunks(bytes, headEnd);
+    return { status, headers, body, size };
+  }
+  if (length === undefined) {
+    demand(isLast(headers), "a body without a length, but the connection stays open");
+    const body = mayBeCut ? undefined : bytes.subarray(headEnd);
+    return { status, headers, body, size: bytes.length };
+  }
+  demand(/^\d+$/.test(length), `Content-Length: ${length}`);
+  const size = headEnd + Number(length);
+  if (bytes.length < size)
+    throw new Cut(`a body of ${bytes.length - headEnd} bytes, ${length} were announced`);
+  return { status, headers, body: bytes.subarray(headEnd, size), size };
+}
+
+function headersOf(lines: readonly string[]): Map<string, string> {
   const headers = new Map<string, string>();
   for (const line of lines) {
     const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ([\x20-\x7e]*)$/.exec(line) ?? [];
@@ -90,40 +135,7 @@ function readAnswer(bytes: Buffer, mayBeHead: boolean, mayBeCut: boolean): Answe
     demand(!headers.has(name.toLowerCase()), `header ${name} comes twice`);
     headers.set(name.toLowerCase(), value);
   }
-  if (status === 100) {
-    demand(headers.size === 0, "100 Continue with headers");
-    return { status, headers, body: undefined, size: headEnd };
-  }
-  // Bodies are JSON, events or metrics: none begins like an answer.
-  const noBody =
-    bytes.length === headEnd || bytes.toString("latin1", headEnd, headEnd + 5) === "HTTP/";
-  if (mayBeHead && noBody) return { status, headers, body: undefined, size: headEnd };
-  const [length, coding] = [headers.get("content-length"), headers.get("transfer-encoding")];
-  if (coding !== undefined) {
-    demand(
-      coding === "chunked" && length === undefined,
-      `Transfer-Encoding: ${coding}, Content-Length: ${length}`,
-    );
-    const [body, size] = readChunks(bytes, headEnd);
-    return { status, headers, body, size };
-  }
-  if (length === undefined) {
-    demand(
-      /close/i.test(headers.get("connection") ?? ""),
-      "a body without a length, but the connection stays open",
-    );
-    return {
-      status,
-      headers,
-      body: mayBeCut ? undefined : bytes.subarray(headEnd),
-      size: bytes.length,
-    };
-  }
-  demand(/^\d+$/.test(length), `Content-Length: ${length}`);
-  const size = headEnd + Number(length);
-  if (bytes.length < size)
-    throw new Cut(`a body of ${bytes.length - headEnd} bytes, ${length} were announced`);
-  return { status, headers, body: bytes.subarray(headEnd, size), size };
+  return headers;
 }
 
 function readChunks(bytes: Buffer, from: number): [body: Buffer, end: number] {
@@ -135,10 +147,8 @@ function readChunks(bytes: Buffer, from: number): [body: Buffer, end: number] {
     demand(/^[0-9a-fA-F]{1,8}$/.test(line), `not a chunk size: ${JSON.stringify(line)}`);
     const [begin, end] = [lineEnd + 2, lineEnd + 2 + Number.parseInt(line, 16)];
     if (bytes.length < end + 2) throw new Cut("a chunk that does not end");
-    demand(
-      bytes.toString("latin1", end, end + 2) === "\r\n",
-      "a chunk that is longer than its size",
-    );
+    const isWhole = bytes.toString("latin1", end, end + 2) === "\r\n";
+    demand(isWhole, "a chunk that is longer than its size");
     if (begin === end) return [Buffer.concat(pieces), end + 2];
     pieces.push(bytes.subarray(begin, end));
     at = end + 2;
@@ -146,22 +156,17 @@ function readChunks(bytes: Buffer, from: number): [body: Buffer, end: number] {
 }
 
 /** What every answer of the gateway must be. */
-function checkAnswer(
-  status: number,
-  headers: ReadonlyMap<string, string>,
-  body: Buffer | undefined,
-): void {
+function checkAnswer(status: number, headers: Answer["headers"], body: Buffer | undefined): void {
   const id = headers.get("x-request-id");
   demand(id !== undefined && /^[\x20-\x7e]{1,512}$/.test(id), `${status} with X-Request-Id ${id}`);
-  demand(
-    status === 200 || ERROR_TYPES.has(status),
-    `status ${status}${body ? `: ${body.toString("utf8", 0, 500)}` : ""}`,
-  );
+  const isKnown = status === 200 || ERROR_TYPES.has(status);
+  demand(isKnown, `status ${status}: ${body?.toString("utf8", 0, 500)}`);
   if (body === undefined) return;
-  const text = decoded(body);
+  const said = decoded(body);
   const [type] = (headers.get("content-type") ?? "").split(";");
-  if (status !== 200) checkError(status, id, type === "application/json" ? parse(text) : undefined);
-  else checkSuccess(type, text);
+  const document = type === "application/json" ? parse(said) : undefined;
+  if (status === 200) checkSuccess(type, said, document);
+  else checkError(status, id, document);
 }
 
 function decoded(body: Buffer): string {
@@ -172,145 +177,112 @@ function decoded(body: Buffer): string {
   }
 }
 
+/** What documents that are no JSON look like. */
+const FORMS: Readonly<Record<string, RegExp>> = {
+  "text/html": /^<!doctype html>.*<\/html>\n$/s,
+  "text/csv": /^usage_id,.*\r\n$/s,
+  "text/plain": /^(# .*\n|\w+(\{(\w+="([^"\\\n]|\\.)*",?)+\})? \S+\n)+$/,
+};
+
 /** What an answer with status 200 must be. */
-function checkSuccess(type: string | undefined, text: string): void {
-  if (type === "text/event-stream" && text.startsWith("event: ")) checkNamedEvents(text);
-  else if (type === "text/event-stream") checkEvents(text);
-  else if (type === "text/html")
-    demand(text.startsWith("<!doctype html>") && text.endsWith("</html>\n"), "a page that is cut");
-  else if (type === "text/csv")
-    demand(
-      text.startsWith("usage_id,") && text.endsWith("\r\n"),
-      `not a table: ${text.slice(0, 500)}`,
-    );
-  else if (type === "text/plain")
-    demand(
-      /^(# .*\n|\w+(\{(\w+="([^"\\\n]|\\.)*",?)+\})? \S+\n)+$/.test(text),
-      `not metrics: ${text}`,
-    );
-  else checkDocument(type === "application/json" ? parse(text) : undefined);
+function checkSuccess(type = "", said: string, document: unknown): void {
+  const form = FORMS[type];
+  if (form) demand(form.test(said), `not ${type}: ${said.slice(0, 500)}`);
+  else if (type !== "text/event-stream") checkDocument(document);
+  else if (said.startsWith("event: ")) checkNamedEvents(said);
+  else checkEvents(said);
 }
 
-function parse(text: string): any {
+function parse(said: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(said);
   } catch {
-    throw new Fault(`not JSON: ${text.slice(0, 500)}`);
+    throw new Fault(`not JSON: ${said.slice(0, 500)}`);
   }
 }
 
-function checkError(status: number, id: string, document: any): void {
-  if (document?.type === "error") checkMessagesError(status, id, document);
-  else checkOwnError(status, id, document);
-}
+const ownParam = new Shape("null or a name", (value) => value === null || isText(value));
 
-/** An error of the Messages API. */
-function checkMessagesError(status: number, id: string, document: any): void {
+/** An error of the contract, or of the Messages API. */
+function checkError(status: number, id: string, document: unknown): void {
   const told = `${status} with ${JSON.stringify(document)}`;
-  const { error, request_id } = document;
-  demand(Object.keys(document).sort().join() === "error,request_id,type", told);
-  demand(
-    [error?.type, error?.message].every((text) => typeof text === "string" && text),
-    told,
-  );
-  demand(request_id === id, `${told}, but X-Request-Id is ${id}`);
+  demand(isObject(document) && isObject(document["error"]), told);
+  const namesOf = (value: Json) => Object.keys(value).sort().join();
+  if (document["type"] === "error") {
+    demand(namesOf(document) === "error,request_id,type", told);
+    demand(document["request_id"] === id, `${told}, but X-Request-Id is ${id}`);
+    expectFields(document["error"], { type: text, message: text });
+    return;
+  }
+  const { error } = document;
+  demand(namesOf(document) === "error", told);
+  demand(namesOf(error) === "code,message,param,request_id,type", told);
+  expectFields(error, { ...ERROR, param: ownParam });
+  demand(error["type"] === ERROR_TYPES.get(status), told);
+  demand(error["request_id"] === id, `${told}, but X-Request-Id is ${id}`);
 }
 
-function checkOwnError(status: number, id: string, document: any): void {
-  const { message, type, code, param, request_id } = document?.error ?? {};
-  const told = `${status} with ${JSON.stringify(document)}`;
-  demand(Object.keys(document ?? {}).join() === "error", told);
-  demand(Object.keys(document.error).sort().join() === "code,message,param,request_id,type", told);
-  demand(
-    [message, type, code].every((text) => typeof text === "string" && text !== ""),
-    told,
-  );
-  demand(param === null || (typeof param === "string" && param !== ""), told);
-  demand(type === ERROR_TYPES.get(status), told);
-  demand(request_id === id, `${told}, but X-Request-Id is ${id}`);
+/** What one of the gateway's documents has, or a whole reply of one of its APIs. */
+function fieldsOf(document: Json): Fields {
+  const { object, type, status, openapi, rows, records } = document;
+  const isOther = ["ok", "ready", "serving"].includes(String(status)) || object === "list";
+  if (isOther || openapi !== undefined || Array.isArray(rows) || Array.isArray(records)) return {};
+  if (type === "message") return { role: "assistant", "usage.output_tokens": count };
+  if (object === "response") return { status: /^(in)?complete/, "usage.total_tokens": count };
+  if ("input_tokens" in document) return { input_tokens: count };
+  const tokens = (name: string) => Number(first(document, `usage.${name}_tokens`));
+  return { ...REPLY, "usage.total_tokens": tokens("prompt") + tokens("completion") };
 }
 
-/** A whole reply, or one of the gateway's other documents. */
-function checkDocument(document: any): void {
-  const known =
-    document?.object === "list" ||
-    ["ok", "ready", "serving"].includes(document?.status) ||
-    typeof document?.openapi === "string" ||
-    Array.isArray(document?.rows) ||
-    Array.isArray(document?.records);
-  if (known || isOtherReply(document)) return;
-  const [choice] = document?.choices ?? [];
+function checkDocument(document: unknown): void {
   const told = `200 with ${JSON.stringify(document)?.slice(0, 500)}`;
-  demand(
-    document?.object === "chat.completion" &&
-      typeof document.id === "string" &&
-      typeof document.model === "string",
-    told,
-  );
-  demand(
-    document.choices.length === 1 &&
-      choice.message.role === "assistant" &&
-      typeof choice.finish_reason === "string",
-    told,
-  );
-  const { prompt_tokens, completion_tokens, total_tokens } = document.usage;
-  demand(
-    Number.isInteger(total_tokens) && total_tokens === prompt_tokens + completion_tokens,
-    told,
-  );
+  demand(isObject(document), told);
+  try {
+    expectFields(document, fieldsOf(document));
+  } catch (error) {
+    throw new Fault(`${told}: ${(error as Error).message}`);
+  }
 }
 
-/** A whole reply of the Messages API or the Responses API, or a count of tokens. */
-function isOtherReply(document: any): boolean {
-  if (document?.type === "message")
-    return document.role === "assistant" && document.usage.output_tokens >= 0;
-  if (document?.object === "response")
-    return ["completed", "incomplete"].includes(document.status) && document.usage.total_tokens > 0;
-  return Number.isInteger(document?.input_tokens);
+/** The events of a stream, each with a blank line, but for comments. */
+function eventsOf(said: string) {
+  const { events, rest } = parseEvents(said);
+  demand(rest === "", "an event that does not end with a blank line");
+  return events.filter(({ lines }) => lines.join("\n") !== ": keep-alive");
 }
 
 /** The streams of the other two APIs: named events. The last one says that the reply is whole. */
-function checkNamedEvents(text: string): void {
-  const events = text.split("\n\n");
-  demand(events.pop() === "", "an event that does not end with a blank line");
-  const named = events
-    .filter((event) => event !== ": keep-alive")
-    .map((event) => {
-      const [, name, data] = /^event: ([\w.]+)\ndata: ([^\r\n]+)$/.exec(event) ?? [];
-      demand(name !== undefined && data !== undefined, `not an event: ${JSON.stringify(event)}`);
-      demand(parse(data).type === name, `an event of another type than its name: ${event}`);
-      return name;
-    });
-  const last = named.at(-1) ?? "";
+function checkNamedEvents(said: string): void {
+  const names = eventsOf(said).map(({ lines, data = "" }) => {
+    const [event = ""] = lines;
+    demand(lines.length === 2 && lines[1] === `data: ${data}`, `not an event: ${lines.join("\n")}`);
+    const type = first(parse(data), "type");
+    demand(event === `event: ${type}`, `an event of another type than its name: ${event}`);
+    return type;
+  });
+  const last = String(names.at(-1));
   const ends = ["message_stop", "response.completed", "response.incomplete"];
   demand(ends.includes(last), `a stream that ends with ${last}`);
-  demand(named.filter((name) => name === last).length === 1, "a stream that ends twice");
+  demand(names.indexOf(last) === names.length - 1, "a stream that ends twice");
 }
 
 /**
  * wire.md "Framing", "Chunks": each event one line of data and a blank line; the role first, one
  * finish_reason, `[DONE]` last.
  */
-function checkEvents(text: string): void {
-  const events = text.split("\n\n");
-  demand(events.pop() === "", "an event that does not end with a blank line");
-  const data = events.filter((event) => event !== ": keep-alive");
-  for (const event of data)
-    demand(/^data: [^\r\n]+$/.test(event), `not an event: ${JSON.stringify(event)}`);
-  demand(data.pop() === "data: [DONE]", `a stream without [DONE]: ${text.slice(-500)}`);
-  const chunks = data.map((event) => parse(event.slice(6)));
-  demand(
-    chunks.every(({ object, id }) => object === "chat.completion.chunk" && id === chunks[0].id),
-    "a stream of other things than its chunks",
-  );
-  const choices = chunks.flatMap((chunk) => chunk.choices);
-  demand(
-    choices.every(({ delta }, index) => (delta.role === "assistant") === (index === 0)),
-    "the role is not in the first chunk alone",
-  );
-  demand(
-    choices.filter((choice) => choice.finish_reason !== null).length === 1 &&
-      choices.at(-1).finish_reason !== null,
-    "not one finish_reason at the end",
-  );
+function checkEvents(said: string): void {
+  const events = eventsOf(said);
+  for (const { lines, data } of events)
+    demand(lines.join("\n") === `data: ${data}`, `not an event: ${JSON.stringify(lines)}`);
+  demand(events.pop()?.data === "[DONE]", `a stream without [DONE]: ${said.slice(-500)}`);
+  const chunks = events.map(({ data = "" }) => parse(data));
+  for (const chunk of chunks)
+    expectFields(chunk, { id: String(first(chunks[0], "id")), object: CHUNK["object"] });
+  const choices = chunks.flatMap((chunk) => find(chunk, "choices[]").map(({ value }) => value));
+  const isRole = (choice: unknown) => first(choice, "delta.role") === "assistant";
+  const areRoles = choices.every((choice, index) => isRole(choice) === (index === 0));
+  demand(areRoles, "the role is not in the first chunk alone");
+  const finished = choices.map((choice) => first(choice, "finish_reason") !== null);
+  const isOnce = finished.indexOf(true) === finished.length - 1 && finished.length > 0;
+  demand(isOnce, "not one finish_reason at the end");
 }

@@ -97,66 +97,22 @@ function levels(value: unknown): number {
 }
 
 const WORDS = [
-  "x",
-  "null",
-  "text",
-  "refusal",
-  "image_url",
-  "input_audio",
-  "file",
-  "function",
-  "custom",
-  "system",
-  "user",
-  "assistant",
-  "tool",
-  "developer",
-  "none",
-  "auto",
-  "required",
-  "any",
-  "json_object",
-  "json_schema",
-  "enabled",
-  "disabled",
-  "adaptive",
-  "high",
-  "get_time",
-  "call_0_0",
-  "call_1_0",
+  ..."x null text refusal image_url input_audio file function custom system user assistant".split(
+    " ",
+  ),
+  ..."tool developer none auto required any json_object json_schema enabled disabled adaptive".split(
+    " ",
+  ),
+  ..."high get_time call_0_0 call_1_0".split(" "),
 ];
 /**
  * The values beside every boundary, and numbers that are integers in one language and not in
  * another.
  */
 const NUMBERS = [
-  0,
-  -0,
-  1,
-  2,
-  3,
-  4,
-  20,
-  21,
-  -1,
-  -2,
-  -3,
-  0.5,
-  1.5,
-  -0.5,
-  1.0000001,
-  2.0000001,
-  -2.0000001,
-  -0.0000001,
-  20.5,
-  1e-300,
-  1e300,
-  2 ** 31,
-  2 ** 53 - 1,
-  2 ** 53,
-  2 ** 53 + 2,
-  -(2 ** 53),
-  1e21,
+  ...[0, -0, 1, 2, 3, 4, 20, 21, -1, -2, -3, 0.5, 1.5, -0.5, 1.0000001, 2.0000001],
+  ...[-2.0000001, -0.0000001, 20.5, 1e-300, 1e300, 2 ** 31, 2 ** 53 - 1, 2 ** 53],
+  ...[2 ** 53 + 2, -(2 ** 53), 1e21],
 ];
 
 const nested = (depth: number): Json =>

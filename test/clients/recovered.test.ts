@@ -91,113 +91,74 @@ describe("clients of broken streams", { skip: notInstalled() }, async () => {
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
   const { ChatOpenAI } = await import("@langchain/openai");
 
-  for (const [way, outcome] of WAYS) {
-    describe(way, () => {
-      it("openai, chat completions: the chunks, with usage once", async (t) => {
-        const started = await start(t);
-        const client = new OpenAI({ baseURL: started.baseURL, apiKey: KEY, maxRetries: 0 });
-        const stream = await client.chat.completions.create({
-          model: way,
-          messages,
-          stream: true,
-          stream_options: { include_usage: true },
-        });
-        const chunks = await collect(stream);
-        const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
-        assert.equal(text, WHOLE);
-        const finishes = chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? []);
-        assert.deepEqual(finishes, ["stop"]);
-        assert.equal(new Set(chunks.map(({ id, created }) => `${id} ${created}`)).size, 1);
-        const [usage, ...more] = chunks.flatMap((chunk) => chunk.usage ?? []);
-        assert.deepEqual(more, []);
-        // What the broken attempt delivered is billed beside what the second one counted.
-        if (way === "held") assert.equal(usage?.total_tokens, FIGURES.total_tokens);
-        else assert.ok((usage?.total_tokens ?? 0) > FIGURES.total_tokens);
-        await assertRecovered(started, way, outcome);
-      });
+  const own = { apiKey: KEY, maxRetries: 0 };
+  const openai = ({ baseURL }: Started) => new OpenAI({ baseURL, ...own });
 
-      it("openai, chat completions: the streaming helper", async (t) => {
-        const started = await start(t);
-        const client = new OpenAI({ baseURL: started.baseURL, apiKey: KEY, maxRetries: 0 });
-        const final = await client.chat.completions
-          .stream({ model: way, messages })
-          .finalChatCompletion();
-        const [choice] = final.choices;
-        assert.deepEqual([choice?.message.content, choice?.finish_reason], [WHOLE, "stop"]);
-        await assertRecovered(started, way, outcome);
+  /** The text of a stream as each client reads it, after what else it must say of the end. */
+  const CLIENTS: Readonly<Record<string, (started: Started, model: string) => Promise<string>>> = {
+    async "openai, chat completions: the chunks, with usage once"(started, model) {
+      const stream_options = { include_usage: true };
+      const body = { model, messages, stream: true as const, stream_options };
+      const chunks = await collect(await openai(started).chat.completions.create(body));
+      const finishes = chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? []);
+      assert.deepEqual(finishes, ["stop"]);
+      assert.equal(new Set(chunks.map(({ id, created }) => `${id} ${created}`)).size, 1);
+      const [usage, ...more] = chunks.flatMap((chunk) => chunk.usage ?? []);
+      assert.deepEqual(more, []);
+      // What the broken attempt delivered is billed beside what the second one counted.
+      if (model === "held") assert.equal(usage?.total_tokens, FIGURES.total_tokens);
+      else assert.ok((usage?.total_tokens ?? 0) > FIGURES.total_tokens);
+      return chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+    },
+    async "openai, chat completions: the streaming helper"(started, model) {
+      const stream = openai(started).chat.completions.stream({ model, messages });
+      const [choice] = (await stream.finalChatCompletion()).choices;
+      assert.equal(choice?.finish_reason, "stop");
+      return choice.message.content ?? "";
+    },
+    async "openai, responses: the streaming helper"(started, model) {
+      const stream = openai(started).responses.stream({ model, input: "Go on." });
+      const deltas: string[] = [];
+      stream.on("response.output_text.delta", ({ delta }) => deltas.push(delta));
+      const { status, output_text } = await stream.finalResponse();
+      assert.deepEqual([status, output_text], ["completed", WHOLE]);
+      return deltas.join("");
+    },
+    async "@anthropic-ai/sdk: the streaming helper"({ gateway }, model) {
+      const client = new Anthropic({ baseURL: gateway.url, ...own });
+      const stream = client.messages.stream({ model, max_tokens: 100, messages });
+      const pieces: string[] = [];
+      stream.on("text", (text) => pieces.push(text));
+      const { stop_reason, content } = await stream.finalMessage();
+      const said = content.map((block) => block.type === "text" && block.text);
+      assert.deepEqual([stop_reason, said], ["end_turn", [WHOLE]]);
+      return pieces.join("");
+    },
+    async "AI SDK: streamText"({ baseURL }, model) {
+      const settings = { name: "chat-gateway", baseURL, apiKey: KEY, includeUsage: true };
+      const reply = streamText({
+        model: createOpenAICompatible(settings)(model),
+        prompt: "Go on.",
+        maxRetries: 0,
+        onError: ({ error }) => assert.fail(String(error)),
       });
+      assert.equal(await reply.finishReason, "stop");
+      return reply.text;
+    },
+    async "LangChain: stream"({ baseURL }, model) {
+      const chat = new ChatOpenAI({ model, ...own, configuration: { baseURL } });
+      const chunks = await collect(await chat.stream("Go on."));
+      return chunks.map(({ content }) => content).join("");
+    },
+  };
 
-      it("openai, responses: the streaming helper", async (t) => {
+  for (const [way, outcome] of WAYS)
+    for (const [client, read] of Object.entries(CLIENTS))
+      it(`${client}: ${way}`, async (t) => {
         const started = await start(t);
-        const client = new OpenAI({ baseURL: started.baseURL, apiKey: KEY, maxRetries: 0 });
-        const stream = client.responses.stream({ model: way, input: "Go on." });
-        const deltas: string[] = [];
-        stream.on("response.output_text.delta", ({ delta }) => deltas.push(delta));
-        const final = await stream.finalResponse();
-        assert.deepEqual(
-          [final.status, final.output_text, deltas.join("")],
-          ["completed", WHOLE, WHOLE],
-        );
+        assert.equal(await read(started, way), WHOLE);
         await assertRecovered(started, way, outcome);
       });
-
-      it("@anthropic-ai/sdk: the streaming helper", async (t) => {
-        const started = await start(t);
-        const client = new Anthropic({
-          baseURL: started.gateway.url,
-          apiKey: KEY,
-          maxRetries: 0,
-        });
-        const stream = client.messages.stream({ model: way, max_tokens: 100, messages });
-        const pieces: string[] = [];
-        stream.on("text", (text) => pieces.push(text));
-        const final = await stream.finalMessage();
-        assert.equal(final.stop_reason, "end_turn");
-        assert.deepEqual(
-          final.content.map((block) => block.type === "text" && block.text),
-          [WHOLE],
-        );
-        assert.equal(pieces.join(""), WHOLE);
-        await assertRecovered(started, way, outcome);
-      });
-
-      it("AI SDK: streamText", async (t) => {
-        const started = await start(t);
-        const models = createOpenAICompatible({
-          name: "chat-gateway",
-          baseURL: started.baseURL,
-          apiKey: KEY,
-          includeUsage: true,
-        });
-        const errors: unknown[] = [];
-        const reply = streamText({
-          model: models(way),
-          prompt: "Go on.",
-          maxRetries: 0,
-          onError: ({ error }) => {
-            errors.push(error);
-          },
-        });
-        assert.equal(await reply.text, WHOLE);
-        assert.equal(await reply.finishReason, "stop");
-        assert.deepEqual(errors, []);
-        await assertRecovered(started, way, outcome);
-      });
-
-      it("LangChain: stream", async (t) => {
-        const started = await start(t);
-        const model = new ChatOpenAI({
-          model: way,
-          apiKey: KEY,
-          maxRetries: 0,
-          configuration: { baseURL: started.baseURL },
-        });
-        const chunks = await collect(await model.stream("Go on."));
-        assert.equal(chunks.map(({ content }) => content).join(""), WHOLE);
-        await assertRecovered(started, way, outcome);
-      });
-    });
-  }
 });
 
 describe("openai for Python and broken streams", { skip: noPython() }, () => {

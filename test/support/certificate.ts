@@ -8,12 +8,8 @@ export function certificate(): { cert_file: string; key_file: string } {
   const dir = folder();
   const files = { cert_file: join(dir, "cert.pem"), key_file: join(dir, "key.pem") };
   const subject = [
-    "-subj",
-    "/CN=localhost",
-    "-addext",
-    "subjectAltName=IP:127.0.0.1,DNS:localhost",
-    "-days",
-    "2",
+    ...["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
+    ...["-days", "2"],
   ];
   execFileSync(
     "openssl",

@@ -1,14 +1,17 @@
 // The real command line: the process, its arguments, its output, its exit code.
 
 import assert from "node:assert/strict";
-import { spawn, type ChildProcessByStdio } from "node:child_process";
-import { once } from "node:events";
-import { resolve } from "node:path";
-import type { Readable } from "node:stream";
 import type { TestContext } from "node:test";
 import { folder } from "./folder.ts";
-import { quickest, type Ended, type Program } from "./program.ts";
-import { waitFor, within } from "./wait.ts";
+import {
+  launch,
+  quickest,
+  type Ended,
+  type LaunchOptions,
+  type Program,
+  type Running as Launched,
+} from "./program.ts";
+import { within } from "./wait.ts";
 
 const PROGRAM = quickest(folder());
 
@@ -19,21 +22,13 @@ const PROGRAM = quickest(folder());
 const withoutPortNotice = (stderr: string) =>
   stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
 
-export interface Running {
-  readonly child: ChildProcessByStdio<null, Readable, Readable>;
-  stdout(): string;
-  stderr(): string;
-  /** Ended, all of its output read. */
-  readonly ended: Promise<Ended>;
+export interface Running extends Omit<Launched, "address" | "admin"> {
   /** The address in the line that says that it listens. */
   address(): Promise<string>;
 }
 
-export interface RunOptions {
+export interface RunOptions extends LaunchOptions {
   readonly cwd?: string;
-  readonly env?: Record<string, string>;
-  /** At the head of a process group of its own, as a terminal starts it. */
-  readonly detached?: boolean;
   /** Another than the quickest by which coverage can be measured. */
   readonly program?: Program;
 }
@@ -41,44 +36,21 @@ export interface RunOptions {
 export function run(
   t: TestContext,
   args: readonly string[],
-  { cwd = folder(), env = {}, detached = false, program = PROGRAM }: RunOptions = {},
+  { cwd = folder(), program = PROGRAM, ...options }: RunOptions = {},
 ): Running {
-  const { PATH = "", NODE_V8_COVERAGE } = process.env;
-  const child = spawn(process.execPath, [...program.args, ...args], {
-    cwd,
-    detached,
-    stdio: ["ignore", "pipe", "pipe"],
-    // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself
-    // are not ours. tsx must compile for it what it compiles for the tests (same tsconfig.json), or
-    // its coverage cannot be added to theirs.
-    env: {
-      PATH,
-      NODE_NO_WARNINGS: "1",
-      TSX_TSCONFIG_PATH: resolve("tsconfig.json"),
-      ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }),
-      ...env,
-    },
-  });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  const ended = once(child, "close").then(([code, signal]) => ({
-    code: code as number | null,
-    signal: signal as string | null,
-    stdout,
-    stderr: withoutPortNotice(stderr),
-  }));
+  const running = launch({ ...program, cwd }, args, options);
+  const { child, stdout, stderr } = running;
   t.after(async () => {
     child.kill("SIGKILL");
-    await ended;
+    await running.ended;
   });
-  const address = () =>
-    waitFor(() => {
-      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${stderr}`);
-      return /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout)?.[1];
-    }, "the line that says where it listens");
-  return { child, stdout: () => stdout, stderr: () => withoutPortNotice(stderr), ended, address };
+  return {
+    child,
+    stdout,
+    stderr: () => withoutPortNotice(stderr()),
+    ended: running.ended.then((end) => ({ ...end, stderr: withoutPortNotice(end.stderr) })),
+    address: () => within(running.address, "the line that says where it listens"),
+  };
 }
 
 /** Runs it to its end. */

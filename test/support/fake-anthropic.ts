@@ -27,18 +27,8 @@ export const startAnthropic = (
 ): Promise<FakeProvider> => startFake(t, anthropic, models);
 
 const FIELDS = [
-  "model",
-  "max_tokens",
-  "messages",
-  "system",
-  "stream",
-  "stop_sequences",
-  "tools",
-  "tool_choice",
-  "thinking",
-  "output_config",
-  "metadata",
-  "service_tier",
+  ...["model", "max_tokens", "messages", "system", "stream", "stop_sequences", "tools"],
+  ...["tool_choice", "thinking", "output_config", "metadata", "service_tier"],
 ];
 /** By anthropic-version: the later one has them no more. */
 const SAMPLING: Readonly<Record<string, readonly string[]>> = {
@@ -55,13 +45,8 @@ const BLOCK_FIELDS: Readonly<Record<string, readonly string[]>> = {
   tool_result: ["tool_use_id", "content", "is_error"],
 };
 const TOOL_FIELDS = [
-  "type",
-  "name",
-  "description",
-  "input_schema",
-  "strict",
-  "cache_control",
-  "eager_input_streaming",
+  ...["type", "name", "description", "input_schema", "strict", "cache_control"],
+  ...["eager_input_streaming"],
 ];
 const CHOICE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   none: ["type"],
@@ -71,15 +56,8 @@ const CHOICE_FIELDS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Keywords of JSON Schema that structured output does not take. */
 const NO_BOUNDS = [
-  "minimum",
-  "maximum",
-  "exclusiveMinimum",
-  "exclusiveMaximum",
-  "multipleOf",
-  "minLength",
-  "maxLength",
-  "maxItems",
-  "uniqueItems",
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength"],
+  ...["maxLength", "maxItems", "uniqueItems"],
 ];
 const ERROR_TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
@@ -106,7 +84,7 @@ function understand({ path, headers, body }: Asked): Understood {
   rule(key, "x-api-key header is required", 401);
   rule(key === PROVIDER_KEY, "invalid x-api-key", 401);
   const sampling = SAMPLING[String(headers["anthropic-version"])];
-  rule(sampling, "anthropic-version: header is required, and must be a valid version");
+  rule(sampling, "anthropic-version: not valid");
   known(body, [...FIELDS, ...sampling], "");
   rule(typeof body["model"] === "string", "model: Field required");
   rule(
@@ -175,15 +153,12 @@ function checkThinking({
     rule(!budgeted, "This model does not support the effort parameter.");
     rule(
       ["low", "medium", "high", "xhigh", "max"].includes(output_config.effort),
-      "output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max'",
+      "output_config.effort: Input should be a level",
     );
   }
   if (output_config.format !== undefined) {
     known(output_config.format, ["type", "schema"], "output_config.format.");
-    rule(
-      output_config.format.type === "json_schema",
-      "output_config.format.type: Input should be 'json_schema'",
-    );
+    rule(output_config.format.type === "json_schema", "output_config.format.type");
     checkSchema(output_config.format.schema, "output_config.format.schema");
   }
   if (thinking.type === "disabled") {
@@ -195,22 +170,16 @@ function checkThinking({
     rule(!budgeted, "adaptive thinking is not supported on this model");
     rule(
       [undefined, "summarized", "omitted"].includes(thinking.display),
-      "thinking.adaptive.display: Input should be 'summarized' or 'omitted'",
+      "thinking.adaptive.display",
     );
     return true;
   }
-  rule(
-    thinking.type === "enabled",
-    "thinking: Input tag found using 'type' does not match any of the expected tags: 'adaptive', 'disabled', 'enabled'",
-  );
+  rule(thinking.type === "enabled", "thinking: Input tag is not expected");
   known(thinking, ["type", "budget_tokens", "display"], "thinking.enabled.");
-  rule(
-    budgeted,
-    '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.',
-  );
+  rule(budgeted, '"thinking.type.enabled" is not supported for this model.');
   rule(
     Number.isInteger(thinking.budget_tokens) && thinking.budget_tokens >= 1024,
-    "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024",
+    "budget_tokens: Input should be greater than or equal to 1024",
   );
   rule(
     thinking.budget_tokens < max_tokens,
@@ -239,21 +208,18 @@ function checkSampling(
   }
   rule(
     temperature === undefined || top_p === undefined,
-    "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+    "`temperature` and `top_p` cannot both be specified.",
   );
   if (thinking) {
     rule(
       temperature === undefined || temperature === 1,
-      "`temperature` may only be set to 1 when thinking is enabled.",
+      "`temperature` may only be set to 1 when thinking.",
     );
-    rule(
-      top_p === undefined || top_p >= 0.95,
-      "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled.",
-    );
-    rule(top_k === undefined, "`top_k` must be unset when thinking is enabled.");
+    rule(top_p === undefined || top_p >= 0.95, "`top_p` must be at least 0.95 when thinking.");
+    rule(top_k === undefined, "`top_k` must be unset when thinking.");
   }
   for (const sequence of stop_sequences)
-    rule(/\S/.test(sequence), "stop_sequences: each stop sequence must contain non-whitespace");
+    rule(/\S/.test(sequence), "stop_sequences: non-whitespace");
 }
 
 function checkTools(
@@ -264,23 +230,17 @@ function checkTools(
   rule(new Set(names).size === names.length, "tools: Tool names must be unique.");
   for (const [at, tool] of tools.entries()) {
     known(tool, TOOL_FIELDS, `tools.${at}.custom.`);
-    rule(
-      /^[A-Za-z0-9_-]{1,128}$/.test(tool.name),
-      `tools.${at}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'`,
-    );
+    rule(/^[A-Za-z0-9_-]{1,128}$/.test(tool.name), `tools.${at}.name: String should match pattern`);
     rule(
       isObject(tool.input_schema) && tool.input_schema["type"] === "object",
-      `tools.${at}.custom.input_schema.type: Input should be 'object'`,
+      `tools.${at}.input_schema.type`,
     );
     if (tool.strict) checkSchema(tool.input_schema, `tools.${at}.custom`);
   }
   if (choice === undefined) return;
-  rule(tools.length > 0, "tool_choice: tool_choice may only be specified while providing tools");
+  rule(tools.length > 0, "tool_choice may only be specified while providing tools");
   const fields = CHOICE_FIELDS[choice.type];
-  rule(
-    fields,
-    "tool_choice: Input tag found using 'type' does not match any of the expected tags: 'auto', 'any', 'tool', 'none'",
-  );
+  rule(fields, "tool_choice: Input tag is not expected");
   known(choice, fields, `tool_choice.${choice.type}.`);
   rule(
     choice.type !== "tool" || names.includes(choice.name),
@@ -288,7 +248,7 @@ function checkTools(
   );
   rule(
     !thinking || choice.type === "auto" || choice.type === "none",
-    "Thinking may not be enabled when tool_choice forces tool use.",
+    "thinking, but tool_choice forces tool use",
   );
 }
 
@@ -307,17 +267,11 @@ function checkSchema(schema: unknown, path: string): void {
   } = schema;
   rule(
     type !== "object" || additionalProperties === false,
-    `${path}: For 'object' type, 'additionalProperties' must be explicitly set to false`,
+    `${path}: 'additionalProperties' must be false`,
   );
   for (const keyword of NO_BOUNDS)
-    rule(
-      !(keyword in schema),
-      `${path}: For '${type}' type, property '${keyword}' is not supported`,
-    );
-  rule(
-    minItems <= 1,
-    `${path}: For 'array' type, 'minItems' values other than 0 or 1 are not supported`,
-  );
+    rule(!(keyword in schema), `${path}: '${keyword}' is not supported`);
+  rule(minItems <= 1, `${path}: 'minItems' is 0 or 1`);
   for (const inner of [
     ...Object.values(properties),
     ...anyOf,
@@ -343,20 +297,17 @@ const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
   rule(Array.isArray(blocks) && blocks.every(isObject), `${path}: Input should be a valid list`);
   for (const [at, block] of blocks.entries()) {
     const fields = BLOCK_FIELDS[block["type"]];
-    rule(
-      fields,
-      `${path}.${at}: Input tag '${block["type"]}' found using 'type' does not match any of the expected tags`,
-    );
+    rule(fields, `${path}.${at}: Input tag is not expected`);
     known(block, ["type", "cache_control", ...fields], `${path}.${at}.${block["type"]}.`);
     if (block["type"] === "document")
       rule(
         block["source"].type !== "base64" || block["source"].media_type === "application/pdf",
-        `${path}.${at}.document.source.base64.media_type: Input should be 'application/pdf'`,
+        `${path}.${at}.document.source: must be a PDF`,
       );
     if (block["type"] !== "text") continue;
     rule(typeof block["text"] === "string", `${path}.${at}.text.text: Field required`);
-    rule(block["text"] !== "", `${path}: text content blocks must be non-empty`);
-    rule(/\S/.test(block["text"]), `${path}: text content blocks must contain non-whitespace text`);
+    rule(block["text"] !== "", `${path}: text must be non-empty`);
+    rule(/\S/.test(block["text"]), `${path}: non-whitespace text`);
   }
   return blocks;
 };
@@ -376,28 +327,22 @@ function checkMessages(
   }));
   const ids = new Set<string>();
   turns.forEach(({ role, blocks }, at) => {
-    rule(
-      role === (at % 2 === 0 ? "user" : "assistant"),
-      'messages: roles must alternate between "user" and "assistant", beginning with "user"',
-    );
+    rule(role === (at % 2 === 0 ? "user" : "assistant"), "messages: roles must alternate");
     rule(blocks.length > 0, `messages.${at}: all messages must have non-empty content`);
     const calls = toolUses(blocks);
     const results = blocks.filter(({ type }) => type === "tool_result");
     rule(
       role === "user" ? calls.length === 0 : results.length === 0,
-      `messages.${at}: \`tool_use\` blocks can only be in \`assistant\` messages, \`tool_result\` blocks only in \`user\` messages`,
+      `messages.${at}: a block of the other role`,
     );
     rule(
       calls.length + results.length === 0 || tools.length > 0,
-      "Requests which have `tool_use` or `tool_result` blocks in messages must define tools",
+      "Requests with `tool_use` or `tool_result` blocks must define tools",
     );
     for (const { id, input } of calls) {
-      rule(
-        /^[A-Za-z0-9_-]+$/.test(id),
-        `messages.${at}: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'`,
-      );
+      rule(/^[A-Za-z0-9_-]+$/.test(id), `messages.${at}: tool_use.id: String should match pattern`);
       rule(!ids.has(id), "messages: `tool_use` ids must be unique");
-      rule(isObject(input), `messages.${at}: tool_use.input: Input should be a valid dictionary`);
+      rule(isObject(input), `messages.${at}: tool_use.input`);
       ids.add(id);
     }
     for (const { content } of results)
@@ -412,11 +357,11 @@ function checkMessages(
     if (role === "user") {
       rule(
         results.length <= called.length,
-        `messages.${at}: unexpected \`tool_use_id\` found in \`tool_result\` blocks. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
+        `messages.${at}: unexpected \`tool_use_id\` in \`tool_result\` blocks`,
       );
       rule(
         JSON.stringify(called) === JSON.stringify(answered),
-        `messages.${at - 1}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${called}.`,
+        `messages.${at - 1}: \`tool_use\` without \`tool_result\` blocks`,
       );
     }
     checkThoughts(blocks, at);
@@ -424,11 +369,11 @@ function checkMessages(
   const last = turns.at(-1)!;
   rule(
     last.role === "user" || toolUses(last.blocks).length === 0,
-    "messages: `tool_use` ids were found without `tool_result` blocks immediately after",
+    "messages: `tool_use` without `tool_result` blocks",
   );
   rule(
     last.role === "user" || /\S$/.test(last.blocks.at(-1)!["text"] ?? "."),
-    "messages: final assistant content cannot end with trailing whitespace",
+    "messages: trailing whitespace",
   );
   // All calls since the user's last word, with their results, are one turn of the model.
   let first = turns.length;
@@ -436,7 +381,7 @@ function checkMessages(
   if (!startsThinking || first === turns.length) return;
   rule(
     ["thinking", "redacted_thinking"].includes(turns[first]!.blocks[0]!["type"]),
-    "messages: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceding the lastmost set of `tool_use` and `tool_result` blocks).",
+    "messages: Expected `thinking` at the beginning of the final turn",
   );
 }
 
@@ -450,7 +395,7 @@ function checkThoughts(blocks: readonly Record<string, any>[], at: number): void
     if (type !== "thinking") continue;
     rule(
       typeof thinking === "string" && signature === sign([thinking, ids]),
-      `messages.${at}.content: Invalid \`signature\` in \`thinking\` block`,
+      `messages.${at}: Invalid \`signature\``,
     );
   }
 }

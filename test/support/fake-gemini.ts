@@ -31,31 +31,14 @@ export const startGemini = (
 const ANY_SIGNATURE = "skip_thought_signature_validator";
 
 const FIELDS = [
-  "contents",
-  "systemInstruction",
-  "generationConfig",
-  "tools",
-  "toolConfig",
-  "safetySettings",
-  "cachedContent",
+  ...["contents", "systemInstruction", "generationConfig", "tools", "toolConfig"],
+  ...["safetySettings", "cachedContent"],
 ];
 const CONFIG_FIELDS = [
-  "temperature",
-  "topP",
-  "topK",
-  "maxOutputTokens",
-  "stopSequences",
-  "seed",
-  "presencePenalty",
-  "frequencyPenalty",
-  "candidateCount",
-  "responseMimeType",
-  "responseSchema",
-  "responseJsonSchema",
-  "responseLogprobs",
-  "logprobs",
-  "thinkingConfig",
-  "responseModalities",
+  ...["temperature", "topP", "topK", "maxOutputTokens", "stopSequences", "seed"],
+  ...["presencePenalty", "frequencyPenalty", "candidateCount", "responseMimeType"],
+  ...["responseSchema", "responseJsonSchema", "responseLogprobs", "logprobs", "thinkingConfig"],
+  ...["responseModalities"],
 ];
 /** A part holds exactly one of these. */
 const DATA: Readonly<Record<string, readonly string[]>> = {
@@ -84,12 +67,9 @@ function known(
   fields: readonly string[],
   path: string,
 ): asserts value is Record<string, any> {
-  rule(isObject(value), `Invalid JSON payload received. '${path}' must be an object`);
+  rule(isObject(value), `'${path}' must be an object`);
   for (const field of Object.keys(value))
-    rule(
-      fields.includes(field),
-      `Invalid JSON payload received. Unknown name "${field}" at '${path}': Cannot find field.`,
-    );
+    rule(fields.includes(field), `Unknown name "${field}" at ${path}`);
 }
 
 function understand({ path, headers, body }: Asked): Understood {
@@ -98,15 +78,8 @@ function understand({ path, headers, body }: Asked): Understood {
       path,
     ) ?? [];
   rule(name, "Requested entity was not found.", 404);
-  rule(
-    headers["x-goog-api-key"],
-    "Method doesn't allow unregistered callers (callers without established identity).",
-    403,
-  );
-  rule(
-    headers["x-goog-api-key"] === PROVIDER_KEY,
-    "API key not valid. Please pass a valid API key.",
-  );
+  rule(headers["x-goog-api-key"], "no unregistered callers", 403);
+  rule(headers["x-goog-api-key"] === PROVIDER_KEY, "API key not valid.");
   const stream = method === "streamGenerateContent";
   rule(!stream || query === "alt=sse", "streams are only here as alt=sse");
   known(body, FIELDS, "");
@@ -169,14 +142,8 @@ function checkConfig(config: unknown, third: boolean, withTools: boolean): boole
     logprobs,
     thinkingConfig = {},
   } = config;
-  rule(
-    temperature >= 0 && temperature <= 2,
-    `Unable to submit request because it has a temperature value of ${temperature} but the supported range is from 0 (inclusive) to 2.0 (inclusive).`,
-  );
-  rule(
-    topP >= 0 && topP <= 1,
-    `Unable to submit request because it has a topP value of ${topP} but the supported range is from 0 (inclusive) to 1 (inclusive).`,
-  );
+  rule(temperature >= 0 && temperature <= 2, `temperature value of ${temperature}`);
+  rule(topP >= 0 && topP <= 1, `topP value of ${topP}`);
   rule(
     Number.isInteger(maxOutputTokens) && maxOutputTokens > 0,
     "max_output_tokens must be positive.",
@@ -186,11 +153,11 @@ function checkConfig(config: unknown, third: boolean, withTools: boolean): boole
     Array.isArray(stopSequences) &&
       stopSequences.length <= 5 &&
       stopSequences.every((each) => each !== ""),
-    "stop_sequences: at most 5, none of them empty",
+    "stop_sequences: at most 5",
   );
   rule(
     responseJsonSchema === undefined || responseMimeType === "application/json",
-    "response_json_schema is only supported with response_mime_type application/json",
+    "response_json_schema needs response_mime_type application/json",
   );
   rule(
     responseJsonSchema === undefined || isObject(responseJsonSchema),
@@ -198,12 +165,9 @@ function checkConfig(config: unknown, third: boolean, withTools: boolean): boole
   );
   rule(
     third || !withTools || responseMimeType !== "application/json",
-    "Function calling with a response mime type: 'application/json' is unsupported",
+    "tools with mime type: 'application/json' is unsupported",
   );
-  rule(
-    logprobs === undefined || responseLogprobs === true,
-    "logprobs is only allowed if response_logprobs is true",
-  );
+  rule(logprobs === undefined || responseLogprobs === true, "logprobs without response_logprobs");
   rule(
     logprobs === undefined || (Number.isInteger(logprobs) && logprobs >= 0 && logprobs <= 20),
     "logprobs must be in the range [0, 20]",
@@ -221,25 +185,25 @@ function checkThinking(thinkingConfig: Record<string, any>, third: boolean): boo
   const { thinkingBudget, thinkingLevel } = thinkingConfig;
   rule(
     thinkingBudget === undefined || thinkingLevel === undefined,
-    "You can only set only one of thinking budget and thinking level.",
+    "only one of thinking budget and level",
   );
   if (third) {
-    rule(thinkingBudget === undefined, "Thinking budget is not supported for this model.");
+    rule(thinkingBudget === undefined, "Thinking budget is not supported.");
     rule(
       thinkingLevel === undefined || /^(minimal|low|medium|high)$/i.test(thinkingLevel),
-      `Invalid value at 'generation_config.thinking_config.thinking_level', "${thinkingLevel}"`,
+      `Invalid thinking_level ${thinkingLevel}`,
     );
     return !/^minimal$/i.test(thinkingLevel);
   }
-  rule(thinkingLevel === undefined, "Thinking level is not supported for this model.");
+  rule(thinkingLevel === undefined, "Thinking level is not supported.");
   rule(
     thinkingBudget === undefined ||
       (Number.isInteger(thinkingBudget) && thinkingBudget >= -1 && thinkingBudget <= 24_576),
-    `The thinking budget ${thinkingBudget} is invalid. Please choose a value between 0 and 24576.`,
+    `The thinking budget ${thinkingBudget} is invalid.`,
   );
   rule(
     thinkingBudget !== 0 || thinkingConfig["includeThoughts"] !== true,
-    "Thinking is disabled, so include_thoughts may not be set.",
+    "include_thoughts without thinking",
   );
   return thinkingBudget !== 0;
 }
@@ -249,31 +213,23 @@ function checkDeclaration(declared: unknown, path: string, names: readonly strin
   known(
     declared,
     [
-      "name",
-      "description",
-      "parameters",
-      "parametersJsonSchema",
-      "response",
-      "responseJsonSchema",
-      "behavior",
+      ...["name", "description", "parameters", "parametersJsonSchema", "response"],
+      ...["responseJsonSchema", "behavior"],
     ],
     path,
   );
   rule(
     /^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$/.test(declared["name"]),
-    `Invalid value at '${path}.name': must start with a letter or an underscore, and be at most 64 of a-z, A-Z, 0-9, _, ., : and -`,
+    `${path}.name: must start with a letter, and be at most 64`,
   );
-  rule(
-    !names.includes(declared["name"]),
-    `Duplicate function declaration found: ${declared["name"]}`,
-  );
+  rule(!names.includes(declared["name"]), `Duplicate function: ${declared["name"]}`);
   rule(
     declared["parametersJsonSchema"] === undefined || isObject(declared["parametersJsonSchema"]),
     `${path}.parameters_json_schema must be an object`,
   );
   rule(
     declared["parametersJsonSchema"] === undefined || declared["parameters"] === undefined,
-    `${path}: parameters and parameters_json_schema are mutually exclusive`,
+    `${path}: parameters are mutually exclusive`,
   );
 }
 
@@ -285,7 +241,7 @@ function checkTools(tools: unknown, toolConfig: unknown): unknown {
     known(tool, ["functionDeclarations"], "tools[0]");
     rule(
       Array.isArray(tool["functionDeclarations"]) && tool["functionDeclarations"].length > 0,
-      "tools[0].tool_type: required one_of 'tool_type' must have one initialized field",
+      "tools[0]: at least one function",
     );
     for (const [at, declared] of tool["functionDeclarations"].entries()) {
       checkDeclaration(declared, `tools[0].function_declarations[${at}]`, names);
@@ -297,14 +253,11 @@ function checkTools(tools: unknown, toolConfig: unknown): unknown {
   const config = toolConfig["functionCallingConfig"] ?? {};
   known(config, ["mode", "allowedFunctionNames"], "tool_config.function_calling_config");
   const { mode = "AUTO", allowedFunctionNames: allowed } = config;
-  rule(
-    ["AUTO", "ANY", "NONE", "VALIDATED"].includes(mode),
-    `Invalid value at 'tool_config.function_calling_config.mode': "${mode}"`,
-  );
-  rule(names.length > 0, "Function calling config is set without function_declarations.");
+  rule(["AUTO", "ANY", "NONE", "VALIDATED"].includes(mode), `Invalid mode ${mode}`);
+  rule(names.length > 0, "toolConfig without function_declarations");
   rule(
     allowed === undefined || mode === "ANY",
-    "Allowed function names should be set only when function calling mode is ANY.",
+    "allowed names only when function calling mode is ANY",
   );
   for (const name of allowed ?? [])
     rule(names.includes(name), `allowed_function_names contains ${name}, which is not declared`);
@@ -315,14 +268,11 @@ function checkTools(tools: unknown, toolConfig: unknown): unknown {
 function partsOf(content: unknown, path: string): Part[] {
   known(content, ["role", "parts"], path);
   const parts = content["parts"];
-  rule(Array.isArray(parts) && parts.length > 0, `${path}.parts: must include at least one part`);
+  rule(Array.isArray(parts) && parts.length > 0, `${path}: at least one part`);
   for (const [at, part] of parts.entries()) {
     known(part, [...Object.keys(DATA), "thought", "thoughtSignature"], `${path}.parts[${at}]`);
     const held = Object.keys(DATA).filter((field) => field in part);
-    rule(
-      held.length === 1,
-      `${path}.parts[${at}].data: required oneof field 'data' must have one initialized field`,
-    );
+    rule(held.length === 1, `${path}.parts[${at}].data: exactly one`);
     if (held[0] === "text")
       rule(
         typeof part["text"] === "string" && (part["text"] !== "" || part["thoughtSignature"]),
@@ -335,10 +285,7 @@ function partsOf(content: unknown, path: string): Part[] {
 
 /** Checks the turns, and says them as messages; a call that has no id gets one here. */
 function messagesOf(contents: unknown, third: boolean): object[] {
-  rule(
-    Array.isArray(contents) && contents.length > 0,
-    "* GenerateContentRequest.contents: contents is not specified",
-  );
+  rule(Array.isArray(contents) && contents.length > 0, "contents is not specified");
   const turns: { role: string; parts: Part[] }[] = [];
   for (const [at, content] of contents.entries()) {
     const { role, parts } = { role: content.role, parts: partsOf(content, `contents[${at}]`) };
@@ -346,7 +293,7 @@ function messagesOf(contents: unknown, third: boolean): object[] {
     const last = turns.at(-1);
     rule(
       role !== (last?.role ?? "model") || (last && role === "model"),
-      "Please ensure that multiturn requests alternate between user and model, beginning with user.",
+      "turns alternate between user and model, beginning with user",
     );
     if (role === last?.role) last?.parts.push(...parts);
     else turns.push({ role, parts: [...parts] });
@@ -381,19 +328,16 @@ function messagesOf(contents: unknown, third: boolean): object[] {
     rule(calls.length === 0, `${path}: a function call must come from the model`);
     rule(
       responses.length === open.length,
-      "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
+      "the number of function response parts is that of the calls",
     );
     rule(
       parts.slice(0, open.length).every((part) => part["functionResponse"]),
-      "Please ensure that function response turn comes immediately after a function call turn.",
+      "function response turn comes immediately after a function call turn",
     );
     const results = responses.map(({ id, name, response }) => {
-      rule(isObject(response), `Invalid value at '${path}.parts.function_response.response'`);
+      rule(isObject(response), `${path}: function_response.response`);
       const found = open.findIndex((call) => call.name === name && call.given === id);
-      rule(
-        found !== -1,
-        "Please ensure that function response parts match the function call parts of the function call turn.",
-      );
+      rule(found !== -1, "function response parts match the function call parts");
       const [call] = open.splice(found, 1);
       const values = Object.values(response);
       return {
@@ -421,17 +365,11 @@ function checkCall(
   first: boolean,
   path: string,
 ): void {
-  rule(
-    typeof call.name === "string" && call.name !== "",
-    `${path}.parts.function_call.name: Name cannot be empty.`,
-  );
-  rule(
-    call.args === undefined || isObject(call.args),
-    `Invalid value at '${path}.parts.function_call.args'`,
-  );
+  rule(typeof call.name === "string" && call.name !== "", `${path}: Name cannot be empty.`);
+  rule(call.args === undefined || isObject(call.args), `${path}: args`);
   rule(
     !third || !first || thoughtSignature,
-    `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Function call \`default_api:${call.name}\`.`,
+    `Function call ${call.name} is missing a thought_signature`,
   );
   rule(
     [undefined, ANY_SIGNATURE, signatureOf(call, third)].includes(thoughtSignature),

@@ -100,7 +100,7 @@ function stream(_: Understood, said: Said): string {
 
 const refusal = (_: number, message: string) => ({ body: { error: { message } }, headers: {} });
 
-const openai: Format = {
+export const openai: Format = {
   understand,
   refusal,
   whole,

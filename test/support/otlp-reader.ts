@@ -116,22 +116,9 @@ function attributes(value: unknown, what: string): Record<string, AttributeValue
 }
 
 const SPAN_FIELDS = [
-  "traceId",
-  "spanId",
-  "traceState",
-  "parentSpanId",
-  "flags",
-  "name",
-  "kind",
-  "startTimeUnixNano",
-  "endTimeUnixNano",
-  "attributes",
-  "droppedAttributesCount",
-  "events",
-  "droppedEventsCount",
-  "links",
-  "droppedLinksCount",
-  "status",
+  ...["traceId", "spanId", "traceState", "parentSpanId", "flags", "name", "kind"],
+  ...["startTimeUnixNano", "endTimeUnixNano", "attributes", "droppedAttributesCount", "events"],
+  ...["droppedEventsCount", "links", "droppedLinksCount", "status"],
 ];
 
 function event(value: unknown): ReadEvent {

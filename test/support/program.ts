@@ -1,10 +1,11 @@
 // The program as a process of its own, from the sources or as the built file: started, listened to,
 // killed.
 
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import type { Readable } from "node:stream";
 import { buildSync } from "esbuild";
 import { ONE_FILE } from "../../scripts/build.ts";
 import { within } from "./wait.ts";
@@ -66,7 +67,7 @@ export interface Ended {
 }
 
 export interface Running {
-  readonly child: ChildProcess;
+  readonly child: ChildProcessByStdio<null, Readable, Readable>;
   stdout(): string;
   stderr(): string;
   /** Where it listens; rejects if it ends before it has said so. */
@@ -77,21 +78,32 @@ export interface Running {
   readonly ended: Promise<Ended>;
 }
 
+/** How a process differs from others. */
+export interface LaunchOptions {
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** At the head of a process group of its own, as a terminal starts it. */
+  readonly detached?: boolean;
+}
+
 export function launch(
   { args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program,
   more: readonly string[],
+  { env: over = {}, detached = false }: LaunchOptions = {},
 ): Running {
   const { PATH = "" } = process.env;
   // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself
-  // are not the program's.
+  // are not the program's. tsx must compile for it what it compiles for the tests (the same
+  // tsconfig.json), or its coverage cannot be added to theirs.
   const env = {
     PATH,
     NODE_NO_WARNINGS: "1",
     TSX_TSCONFIG_PATH: resolve("tsconfig.json"),
     ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }),
+    ...over,
   };
   const child = spawn(first, [...rest, ...args, ...more], {
     cwd,
+    detached,
     stdio: ["ignore", "pipe", "pipe"],
     env,
   });
@@ -105,10 +117,11 @@ export function launch(
     stderr,
   }));
   const address = new Promise<string>((resolve, reject) => {
+    let listens: RegExpExecArray | null = null;
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       stdout += text;
-      const said = /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout);
-      if (said) resolve(said[1]!);
+      listens ??= /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout);
+      if (listens) resolve(listens[1]!);
     });
     ended.then(({ code, signal }) =>
       reject(new Error(`it ended with ${code ?? signal} before it listened: ${stderr}`)),

@@ -155,16 +155,18 @@ export const stream =
     else res.write(ending === "done" ? `${text}${event("[DONE]")}` : text, after);
   };
 
-/** Raw bytes as the body of a stream, in pieces of the given size, each a write of its own. */
-export const rawStream =
-  (bytes: Buffer | string, pieceSize = Infinity): Behaviour =>
+/** Raw bytes as a body, in pieces of the given size, each a write of its own. */
+export const inPieces =
+  (code: number, mediaType: string, bytes: Buffer | string, pieceSize: number): Behaviour =>
   async ({ res }) => {
     const all = Buffer.from(bytes as string);
-    res.writeHead(200, SSE);
+    res.writeHead(code, { "content-type": mediaType });
     for (let at = 0; at < all.length; at += pieceSize)
       await new Promise((resolve) => res.write(all.subarray(at, at + pieceSize), resolve));
     res.end();
   };
+export const rawStream = (bytes: Buffer | string, pieceSize = Infinity): Behaviour =>
+  inPieces(200, "text/event-stream", bytes, pieceSize);
 
 /** Answers whole or streamed, as asked: the words of `text` are the deltas. */
 export const speak =

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import net from "node:net";
+import { parseRaw } from "../../scripts/conformance/client.ts";
 import { within } from "./wait.ts";
 
 export interface RawAnswer {
@@ -32,15 +33,8 @@ export async function rawRequest(
 }
 
 export function parseAnswer(text: string): RawAnswer {
-  const [head = "", ...rest] = text.split("\r\n\r\n");
-  const [start = "", ...lines] = head.split("\r\n");
-  const headers = Object.fromEntries(
-    lines.map((line) => [
-      line.slice(0, line.indexOf(":")).toLowerCase(),
-      line.slice(line.indexOf(":") + 1).trim(),
-    ]),
-  );
-  return { status: Number(start.split(" ")[1]), headers, body: rest.join("\r\n\r\n"), text };
+  const { text: body, ...head } = parseRaw(text);
+  return { ...head, body, text };
 }
 
 /** Asserts that the answer is an error of the contract with this code. */

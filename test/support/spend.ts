@@ -47,12 +47,7 @@ function entryOf(
     model_requested: pick(["some", "other", "any/of them"]),
   };
   const status = pick([
-    "completed",
-    "completed",
-    "completed",
-    "failed",
-    "cancelled",
-    "interrupted",
+    ...["completed", "completed", "completed", "failed", "cancelled", "interrupted"],
   ]);
   const served = status === "completed" || status === "cancelled";
   const [hit, miss, completion_tokens] = served

@@ -5,9 +5,9 @@
 import http, { type IncomingHttpHeaders } from "node:http";
 import net, { type AddressInfo, type Socket } from "node:net";
 import type { TestContext } from "node:test";
+import { parseJson } from "../../scripts/conformance/client.ts";
+import { isObject, list, first, type Json } from "../../scripts/conformance/shapes.ts";
 import type { Change } from "./wrong-wire.ts";
-
-export type Json = Readonly<Record<string, unknown>>;
 
 export interface Asked {
   readonly method: string;
@@ -36,6 +36,8 @@ export interface Fault {
     readonly headers?: IncomingHttpHeaders;
   };
   readonly answer?: (answer: Answer) => Answer;
+  /** What is asked instead where the gateway refuses; `answer` is for what it does not refuse. */
+  readonly mend?: (asked: Asked) => Json;
   /** Closes the connection instead of answering. */
   readonly cut?: boolean;
   /** The answer ends so much after its last byte. */
@@ -56,16 +58,6 @@ export interface Fault {
     readonly answer: (answer: string) => string;
   };
 }
-
-export const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-export const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
 
 /**
  * An answer to bytes that the suite sends by itself is read no further: it is one that nobody
@@ -128,6 +120,18 @@ export async function startWrongGateway(
     await answered(http.request(provider + path, options).end(JSON.stringify({ model })));
   }
 
+  /** Another request in the place of one that was refused, with the gateway's own key. */
+  function mended(body: string, res: http.ServerResponse): void {
+    const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
+    const request = http.request(`${right}/v1/chat/completions`, {
+      agent,
+      method: "POST",
+      headers,
+    });
+    request.on("error", () => res.destroy()).on("response", (answer) => pipe(answer, res));
+    request.end(body);
+  }
+
   async function relay(bytes: Buffer, req: http.IncomingMessage, res: http.ServerResponse) {
     const asked = askedBy(req.method ?? "", req.url ?? "", req.headers, bytes.toString("utf8"));
     const applied: Fault = fault?.when(asked) ? fault : NO_FAULT;
@@ -148,7 +152,10 @@ export async function startWrongGateway(
     upstream.on("error", () => res.destroy());
     res.on("close", () => applied.holds || upstream.destroy());
     upstream.on("response", (answer) => {
-      if (applied.answer)
+      if (applied.mend && answer.statusCode !== 200) {
+        answer.resume();
+        mended(JSON.stringify(applied.mend(asked)), res);
+      } else if (applied.answer)
         read(answer).then(edited(applied.answer, answer, res, applied.lateMs), () => res.destroy());
       else pipe(answer, res, applied.greedy);
     });
@@ -216,16 +223,16 @@ export async function startWrongGateway(
 }
 
 function askedBy(method: string, path: string, headers: IncomingHttpHeaders, text: string): Asked {
-  const parsed = parse(text);
+  const parsed = parseJson(text);
   const body = isObject(parsed) ? parsed : {};
-  const last = Array.isArray(body["messages"]) ? body["messages"].at(-1) : undefined;
+  const last = list(body["messages"]).at(-1);
   return {
     method,
     path,
     headers,
     text,
     body,
-    question: isObject(last) ? String(last["content"]) : "",
+    question: String(first(last, "content") ?? ""),
     streamed: body["stream"] === true,
   };
 }

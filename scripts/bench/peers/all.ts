@@ -1,18 +1,192 @@
 // The other gateways: those that peers.sh has installed, and why the others are not there.
 
-import type { Kind } from "../target.ts";
-import { bifrost } from "./bifrost.ts";
-import { envoy } from "./envoy.ts";
-import { litellm } from "./litellm.ts";
-import { absenceOf, versionOf, type Peer } from "./peer.ts";
-import { portkey } from "./portkey.ts";
-import { tensorzero } from "./tensorzero.ts";
-import { vllmRouter } from "./vllm-router.ts";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { freePort, JSON_TYPE, scratch, sizeOf, started, type Kind } from "../target.ts";
+import { envoyConfig } from "./envoy.ts";
 
-const ALL: readonly Peer[] = [envoy, vllmRouter, tensorzero, bifrost, portkey, litellm];
+/** The folder that peers.sh installs into. */
+const PEERS = process.env["BENCH_PEERS"] ?? join(homedir(), ".cache", "chat-gateway-bench");
+
+/** Another gateway that peers.sh can install. */
+interface Peer {
+  /** Its name in the output. */
+  readonly name: string;
+  /** Its name in peers.sh. */
+  readonly id: string;
+  readonly switchedOn: string;
+  /** What is installed of it, in PEERS. Absent: the folder of its id. */
+  readonly folder?: string;
+  /** The path of chat completions, and a model. Absent: those of OpenAI, and `m`. */
+  readonly path?: string;
+  readonly model?: string;
+  readonly headers?: (upstream: string) => Readonly<Record<string, string>>;
+  /** A file that it reads. Absent: none. */
+  readonly config?: (upstream: string, port: number) => object | string;
+  /** The name of that file. Absent: `config.json`. */
+  readonly file?: string;
+  /** Absent: it says itself where it listens. */
+  readonly takesPort?: false;
+  /** Its program's file and arguments; `config` is the path of its configuration. */
+  readonly command: (start: Start) => readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+interface Start {
+  readonly installed: string;
+  readonly upstream: string;
+  readonly port: number;
+  /** For the metrics. */
+  readonly other: number;
+  readonly folder: string;
+  readonly config: string;
+}
+
+const AUTHORIZED = { authorization: "Bearer sk-bench" };
+const on = (port: number) => ["--host", "127.0.0.1", "--port", String(port)];
+const tensorzeroStarter = fileURLToPath(new URL("start-tensorzero.py", import.meta.url));
+const tensorzeroConfig = (upstream: string) => `[gateway]
+observability.enabled = false
+disable_pseudonymous_usage_analytics = true
+
+[models.m]
+routing = ["bench"]
+
+[models.m.providers.bench]
+type = "openai"
+api_base = "${upstream}/v1"
+model_name = "m"
+api_key_location = "none"
+`;
+
+const ALL: readonly Peer[] = [
+  // A proxy in C++ with one worker thread: what a gateway costs that does not look into the bodies.
+  {
+    name: "Envoy",
+    id: "envoy",
+    switchedOn:
+      "nothing but its HTTP proxy and counters; no keys, no books, no access log, bodies unread",
+    config: envoyConfig,
+    command: ({ installed, config }) => [
+      ...[join(installed, "bin/envoy"), "-c", config, "--concurrency", "1"],
+      ...["--log-level", "error", "--disable-hot-restart"],
+    ],
+  },
+  // A load balancer for model servers, in Rust within a Python process.
+  {
+    name: "vllm-router",
+    id: "vllm-router",
+    switchedOn:
+      "retries, circuit breaker, health checks and metrics as by default; no keys, no books",
+    command: ({ installed, upstream, port, other }) => [
+      ...[join(installed, "bin/vllm-router"), ...on(port), "--worker-urls", upstream],
+      ...["--worker-startup-check-interval", "1", "--policy", "round_robin"],
+      ...["--prometheus-port", String(other), "--log-level", "error"],
+    ],
+  },
+  // A gateway in Rust, as its Python package has it.
+  {
+    name: "TensorZero",
+    id: "tensorzero",
+    switchedOn: "observability off and therefore no books; no keys; started within Python",
+    path: "/openai/v1/chat/completions",
+    model: "tensorzero::model_name::m",
+    config: tensorzeroConfig,
+    file: "tensorzero.toml",
+    takesPort: false,
+    command: ({ installed, config }) => [join(installed, "bin/python"), tensorzeroStarter, config],
+    env: { TENSORZERO_LOG: "error", RUST_LOG: "error" },
+  },
+  // A gateway in Go. Not tried yet: the module proxy within reach did not have it.
+  {
+    name: "Bifrost",
+    id: "bifrost",
+    switchedOn: "a provider's key; no keys for callers, errors logged, otherwise as by default",
+    model: "openai/m",
+    config(base_url) {
+      const keys = [{ name: "bench", value: "sk-bench", models: ["*"], weight: 1 }];
+      return { providers: { openai: { keys, network_config: { base_url } } } };
+    },
+    command: ({ installed, folder, port }) => [
+      ...[join(installed, "bifrost-http"), "-app-dir", folder, "-host", "127.0.0.1"],
+      ...["-port", String(port), "-log-level", "error"],
+    ],
+  },
+  // A gateway in TypeScript on Node.
+  {
+    name: "Portkey",
+    id: "portkey",
+    switchedOn: "the caller's key is passed on; no keys of its own, no books, no console",
+    folder: "npm/node_modules",
+    headers: (upstream) => ({
+      ...AUTHORIZED,
+      "x-portkey-provider": "openai",
+      "x-portkey-custom-host": `${upstream}/v1`,
+    }),
+    command: ({ installed, port }) => [
+      ...[process.execPath, join(installed, "@portkey-ai/gateway/build/start-server.js")],
+      ...[`--port=${port}`, "--headless"],
+    ],
+  },
+  // A gateway in Python.
+  {
+    name: "LiteLLM",
+    id: "litellm",
+    switchedOn: "a master key; no database and therefore no books, no telemetry, one worker",
+    headers: () => AUTHORIZED,
+    file: "config.yaml",
+    config(upstream) {
+      const params = { model: "openai/m", api_base: `${upstream}/v1`, api_key: "sk-bench" };
+      return {
+        model_list: [{ model_name: "m", litellm_params: params }],
+        general_settings: { master_key: "sk-bench" },
+      };
+    },
+    command: ({ installed, config, port }) => [
+      ...[join(installed, "bin/litellm"), "--config", config, ...on(port)],
+      ...["--telemetry", "False"],
+    ],
+    env: { LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" },
+  },
+];
+
+const noteOf = (file: string): string | undefined =>
+  existsSync(join(PEERS, file)) ? readFileSync(join(PEERS, file), "utf8").trim() : undefined;
+
+/** A peer of a version that is installed, as a target. */
+function kindOf(peer: Peer, version: string): Kind {
+  const { name, id, switchedOn, headers, config, takesPort = true, command, env = {} } = peer;
+  const installed = join(PEERS, peer.folder ?? id);
+  return {
+    name: `${name} ${version}`,
+    switchedOn,
+    diskBytes: sizeOf(installed),
+    isPeer: true,
+    async start(upstream) {
+      const [port, other] = [await freePort(), await freePort()];
+      const folder = scratch();
+      const file = join(folder, peer.file ?? "config.json");
+      const given = config?.(upstream, port) ?? "";
+      writeFileSync(file, typeof given === "string" ? given : JSON.stringify(given));
+      return started({
+        name: this.name,
+        call: {
+          path: peer.path ?? "/v1/chat/completions",
+          model: peer.model ?? "m",
+          headers: { ...JSON_TYPE, ...headers?.(upstream) },
+        },
+        ...(takesPort && { port }),
+        command: command({ installed, upstream, port, other, folder, config: file }),
+        env,
+        folder,
+      });
+    },
+  };
+}
 
 /** A peer that is not installed. */
-export interface Absent {
+interface Absent {
   readonly name: string;
   /** Why, in words. */
   readonly reason: string;
@@ -23,9 +197,10 @@ export function peers(): { readonly found: Kind[]; readonly absent: Absent[] } {
   const found: Kind[] = [];
   const absent: Absent[] = [];
   for (const peer of ALL) {
-    const version = versionOf(peer);
-    if (version === undefined) absent.push({ name: peer.name, reason: absenceOf(peer) });
-    else found.push({ ...peer.kind(version), isPeer: true });
+    const version = noteOf(`${peer.id}.version`);
+    const missing = `it is not in ${PEERS} (scripts/bench/peers.sh installs it)`;
+    if (version !== undefined) found.push(kindOf(peer, version));
+    else absent.push({ name: peer.name, reason: noteOf(`${peer.id}.absent`) ?? missing });
   }
   return { found, absent };
 }

@@ -2,221 +2,148 @@
 // to others, its settings reach the provider as they are meant, and figures that cannot be true are
 // not passed on.
 
-import { PIECES } from "../provider.ts";
+import type { Exchange } from "../exchange.ts";
 import { CROWDED } from "../ready.ts";
-import { find, first, isCount } from "../shapes.ts";
-import { Expectation, expect, question, type Check } from "../suite.ts";
+import { Expectation, expect, expectFields, expectSame, first, isCount } from "../shapes.ts";
+import { question, type Check } from "../suite.ts";
+import { bodyOf, WITH_USAGE } from "./robust.ts";
 import {
+  expectCalls,
   expectComplete,
   expectRefusal,
   expectServedBy,
+  expectWait,
   robust,
   soon,
   SOON_MS,
-  usageOf,
-  WITH_USAGE,
-  type Reply,
   type Scene,
-} from "./robust.ts";
+} from "./scene.ts";
 
 /** More than the failures in a row after which the suite's configuration leaves a model alone. */
 const IN_A_ROW = 10;
 
-const finishOf = ({ parts }: Reply): unknown =>
-  parts
-    .flatMap((part) => find(part, "choices[].finish_reason"))
-    .map(({ value }) => value)
-    .findLast((value) => typeof value === "string");
-
-function expectFiltered(reply: Reply): void {
-  expect(reply.status === 200, "status 200", `${reply.status} ${reply.shown}`);
-  expect(
-    reply.error === undefined && reply.content === "" && finishOf(reply) === "content_filter",
-    "an empty reply with finish_reason content_filter, and no error",
-    reply.shown,
-  );
+function expectFiltered({ status, error, content, finish, shown }: Exchange): void {
+  expect(status === 200, "status 200", `${status} ${shown}`);
+  const isEmpty = error === undefined && content === "" && finish === "content_filter";
+  expect(isEmpty, "an empty reply with finish_reason content_filter, and no error", shown);
 }
 
 /** Asks for what goes wrong, whole and as a stream in turn, and then for something else. */
-async function expectAvailable({ ask }: Scene, expectBad: (reply: Reply) => void): Promise<void> {
-  for (let i = 0; i < IN_A_ROW; i += 1)
-    expectBad(await ask({ messages: question("bad"), stream: i % 2 === 1 }));
-  expectComplete(await ask());
-}
+const isAvailable =
+  (expectBad: (reply: Exchange) => void) =>
+  async ({ ask }: Scene) => {
+    for (let i = 0; i < IN_A_ROW; i += 1)
+      expectBad(await ask({ messages: question("bad"), stream: i % 2 === 1 }));
+    expectComplete(await ask());
+  };
 
 const outcomes: Check[] = [
-  robust({
-    id: "filtered.reply",
-    source: 'wire.md "Finish reasons"',
-    title:
-      "a reply without a message whose finish_reason is content_filter is a filtered reply: no other attempt, no other model",
-    behaviours: "filtered good",
-    run: async ({ askBoth, calls, model, second }) => {
-      for (const reply of await askBoth()) {
+  ...robust('wire.md "Finish reasons"', {
+    async "filtered.reply [filtered good]: a reply without a message, but with finish_reason content_filter, is a reply: no other attempt, no other model"(
+      scene,
+    ) {
+      for (const reply of await scene.askBoth()) {
         expectFiltered(reply);
-        expectServedBy(reply, model);
+        expectServedBy(reply, scene.model);
       }
-      expect(calls().length === 2, "a request to the provider for each", calls().length);
-      expect(calls(second).length === 0, "none to the next model", calls(second).length);
+      expectCalls(scene, 2);
+      expectCalls(scene, 0, scene.second);
     },
   }),
-  robust({
-    id: "filtered.available",
-    source: 'contract.md "Breaker"',
-    title: "ten filtered replies in a row leave the model available",
-    behaviours: "picky-filter",
-    run: (scene) => expectAvailable(scene, expectFiltered),
-  }),
-  robust({
-    id: "failed-calls.available",
-    source: 'contract.md "Breaker"',
-    title: "ten failed tool calls in a row leave the model available",
-    behaviours: "picky-calls",
-    run: (scene) => expectAvailable(scene, (reply) => expectRefusal(reply, 503)),
+  ...robust('contract.md "Breaker"', {
+    "filtered.available [picky-filter]: ten filtered replies in a row leave the model available":
+      isAvailable(expectFiltered),
+    "failed-calls.available [picky-calls]: ten failed tool calls leave the model available":
+      isAvailable((reply) => expectRefusal(reply, 503)),
   }),
 ];
 
 const settings: Check[] = [
-  robust({
-    id: "effort.sent",
-    source: 'api.md "Thinking"',
-    title: '`reasoning_effort: "high"` without `thinking` switches thinking on at that depth',
-    behaviours: "reasoning",
-    reasoning: true,
-    run: async ({ ask, call }) => {
-      expectComplete(await ask({ reasoning_effort: "high" }));
-      const { body } = await call();
-      const got = [first(body, "thinking.type"), body["reasoning_effort"]];
-      expect(
-        got[0] === "enabled" && got[1] === "high",
-        'thinking enabled and reasoning_effort "high" in the request to the provider',
-        got,
-      );
+  ...robust('api.md "Thinking"', {
+    async 'effort.sent [reasoning]: `reasoning_effort: "high"` alone switches thinking on like that'(
+      scene,
+    ) {
+      expectComplete(await scene.ask({ reasoning_effort: "high" }));
+      const sent = { "thinking.type": "enabled", reasoning_effort: "high" };
+      expectFields(await bodyOf(scene), sent);
     },
-  }),
-  robust({
-    id: "effort.hidden",
-    source: 'api.md "Thinking"',
-    title: "thinking that was asked for by `reasoning_effort` alone is not shown",
-    behaviours: "reasoning",
-    reasoning: true,
-    run: async ({ askBoth }) => {
+    async "effort.hidden [reasoning]: thinking for the sake of `reasoning_effort` alone is not shown"({
+      askBoth,
+    }) {
       for (const reply of await askBoth({ reasoning_effort: "high" })) {
         expectComplete(reply);
-        const of = reply.streamed ? "delta" : "message";
-        const shown = reply.parts
-          .flatMap((part) => find(part, `choices[].${of}.reasoning_content`))
-          .map(({ value }) => value)
-          .filter((value) => typeof value === "string" && value !== "");
-        expect(shown.length === 0, "no reasoning_content", shown);
+        expectSame(reply.thoughts, "");
       }
     },
   }),
-  robust({
-    id: "defaults.sampling",
-    source: 'contract.md "Request fields"',
-    title: "temperature and top_p reach the provider as 1 where the client is silent",
-    behaviours: "good",
-    run: async ({ ask, call }) => {
-      expectComplete(await ask());
-      const { body } = await call();
-      for (const name of ["temperature", "top_p"])
-        expect(body[name] === 1, `${name} 1 in the request to the provider`, body[name]);
+  ...robust('contract.md "Request fields"', {
+    async "defaults.sampling: temperature and top_p are sent as 1 where the client is silent"(
+      scene,
+    ) {
+      expectComplete(await scene.ask());
+      expectFields(await bodyOf(scene), { temperature: 1, top_p: 1 });
     },
   }),
 ];
 
-/** Three figures that a count of tokens can be, of which the last is the sum of the others. */
-function expectSum(reply: Reply, most: number): void {
-  const [prompt, completion, total] = ["prompt_tokens", "completion_tokens", "total_tokens"].map(
-    (name) => first(usageOf(reply), name),
-  );
-  expect(
-    isCount(prompt) && isCount(completion) && total === prompt + completion && total <= most,
-    `figures of which total_tokens is the sum, at most ${most}`,
-    usageOf(reply),
-  );
-}
+/** Figures of which the last is the sum of the others. */
+const hasSum =
+  (most: number) =>
+  async ({ ask }: Scene) => {
+    for (const reply of [await ask(), await ask(WITH_USAGE)]) {
+      expectComplete(reply);
+      const { usage } = reply;
+      const [prompt, completion] = [
+        first(usage, "prompt_tokens"),
+        first(usage, "completion_tokens"),
+      ];
+      const total = first(usage, "total_tokens");
+      const isSum = isCount(prompt) && isCount(completion) && total === prompt + completion;
+      expect(isSum && total <= most, `total_tokens to be the sum, at most ${most}`, usage);
+    }
+  };
 
 const figures: Check[] = [
-  robust({
-    id: "usage.absurd",
-    source: 'books.md "Usage figures"',
-    title: "figures beyond a thousand million tokens are not passed on: there is an estimate",
-    behaviours: "usage-absurd",
-    run: async ({ ask }) => {
-      for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-        expectComplete(reply);
-        expectSum(reply, 1_000);
-      }
-    },
+  ...robust('books.md "Usage figures"', {
+    "usage.absurd [usage-absurd]: figures beyond a thousand million tokens are not passed on":
+      hasSum(1_000),
   }),
-  robust({
-    id: "usage.sum",
-    source: 'wire.md "Token counts"',
-    title: "total_tokens is the sum of its parts, also where the provider states more",
-    behaviours: "usage-sum",
-    run: async ({ ask }) => {
-      for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-        expectComplete(reply);
-        expectSum(reply, 109);
-      }
-    },
+  ...robust('wire.md "Token counts"', {
+    "usage.sum [usage-sum]: total_tokens is the sum of its parts, whatever the provider states":
+      hasSum(109),
   }),
 ];
-
-const limits: Check[] = [
-  robust({
-    id: "limit.in-flight",
-    source: 'contract.md "Limits"',
-    title:
-      "an account with as many requests in hand as it may have: 429 concurrency_limit_exceeded, with Retry-After and the same number in the message, until its clients have left",
-    behaviours: "silent-after-1",
-    run: async (scene) => {
-      const { provider, model, ask, calls } = scene;
-      const inHand = await fill(scene);
-      const refused = await ask({}, CROWDED_KEY).finally(() => {
-        for (const stream of inHand) stream.leave();
-      });
-      expectNoPlace(refused);
-      provider.turn(model, "good");
-      const left = calls().map((call) => call.left);
-      await soon(Promise.all(left), "the provider's connections to be closed");
-      let last = refused;
-      for (const end = performance.now() + SOON_MS; performance.now() < end; ) {
-        last = await ask({ messages: question("Again.") }, CROWDED_KEY);
-        if (last.status !== 429) return expectComplete(last);
-      }
-      throw new Expectation("a place that is free", last.shown);
-    },
-  }),
-];
-
-function expectNoPlace(reply: Reply): void {
-  expectRefusal(reply, 429);
-  const got = ["type", "code"].map((name) => first(reply.error, name)).join(" ");
-  const expected = "rate_limit_error concurrency_limit_exceeded";
-  expect(got === expected, expected, got);
-  const seconds = Number(reply.headers["retry-after"]);
-  const message = String(first(reply.error, "message"));
-  expect(
-    isCount(seconds) && seconds > 0 && message.includes(` ${seconds} s`),
-    "Retry-After, and the same number in the message",
-    reply.shown,
-  );
-}
 
 const CROWDED_KEY = { authorization: `Bearer ${CROWDED.key}` };
+const FULL = { type: "rate_limit_error", code: "concurrency_limit_exceeded" };
 
-/** Takes every place that the account has, with streams that have begun. */
-async function fill({ open }: Scene): Promise<Awaited<ReturnType<Scene["open"]>>[]> {
-  const streams = Array.from({ length: CROWDED.maxInFlight }, () =>
-    open({ stream: true }, CROWDED_KEY),
-  );
-  const opened = await Promise.all(streams);
-  for (const stream of opened)
-    await stream.until((text) => text.includes(PIECES[0]!), "the first delta");
-  return opened;
-}
+const limits = robust('contract.md "Limits"', {
+  async "limit.in-flight [silent-after-1]: an account with all its requests in hand: 429 concurrency_limit_exceeded, until its clients have left"({
+    provider,
+    model,
+    ask,
+    begun,
+    calls,
+  }) {
+    const inHand = await Promise.all(
+      Array.from({ length: CROWDED.maxInFlight }, () => begun(CROWDED_KEY)),
+    );
+    const refused = await ask({}, CROWDED_KEY).finally(() => {
+      for (const stream of inHand) stream.leave();
+    });
+    expectRefusal(refused, 429);
+    expectFields(refused.error, FULL);
+    expectWait(refused);
+    provider.turn(model, "good");
+    const left = calls().map((call) => call.left);
+    await soon(Promise.all(left), "the provider's connections to be closed");
+    let last = refused;
+    for (const end = performance.now() + SOON_MS; performance.now() < end; ) {
+      last = await ask({ messages: question("Again.") }, CROWDED_KEY);
+      if (last.status !== 429) return expectComplete(last);
+    }
+    throw new Expectation("a place that is free", last.shown);
+  },
+});
 
 export const contentChecks: readonly Check[] = [...outcomes, ...settings, ...figures, ...limits];

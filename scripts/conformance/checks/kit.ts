@@ -1,92 +1,95 @@
-// What the lists of checks share: short ways to state a check, and to read what came.
+// How the lists of checks state them: each check has a heading, and what it does as data or code.
 
-import { find, first, isObject, type Field } from "../shapes.ts";
+import type { Exchange } from "../exchange.ts";
+import { find, expect, expectField, expectFields, Shape, wordsOf, type Fields } from "../shapes.ts";
 import {
   every,
-  expect,
+  NEEDS,
   Skipped,
   type Ask,
   type Check,
-  type Exchange,
+  type Kind,
   type Level,
-  type Rule,
+  type Need,
+  type Over,
   type Tester,
 } from "../suite.ts";
 
-/** A check as its list states it: `id` is without the level. */
-type Stated = Pick<Check, "id" | "source" | "title" | "needs" | "run">;
-/** A check that makes one request, with these fields. */
-interface StatedAsk extends Omit<Stated, "run"> {
-  readonly fields: Ask;
+/**
+ * What is said of checks, by their headings: `id: rule`, or `id [words]: rule`. The id is without
+ * the level. The words say what the check needs, and when it runs (`alone`, `last`).
+ */
+export type Stated<T> = Readonly<Record<string, T>>;
+
+interface Heading {
+  readonly id: string;
+  readonly words: readonly string[];
+  readonly title: string;
+}
+export function headingOf(text: string): Heading {
+  const [, id, words, title] = /^([^ :]+)(?: \[(.*?)\])?: (.*)$/s.exec(text) ?? [];
+  if (id === undefined || title === undefined) throw new Error(`no heading of a check: ${text}`);
+  return { id, words: words?.split(" ") ?? [], title };
 }
 
-/** Ways to state the checks of one level. */
-export function kit(level: Level) {
-  const check = ({ id, source, title, needs = [], run }: Stated): Check => ({
-    id: `${level}.${id}`,
-    source,
-    title,
-    needs,
-    run,
-  });
+const isNeed = (word: string): word is Need => NEEDS.some((need) => need === word);
+
+export function checkOf(level: Level, source: string, heading: string, run: Check["run"]): Check {
+  const { id, words, title } = headingOf(heading);
+  const when = (["alone", "last"] as const).find((word) => words.includes(word));
+  return { id: `${level}.${id}`, source, title, needs: words.filter(isNeed), when, run };
+}
+
+/** A request, what its exchange must be, and what differs from the usual request. */
+export type Case = readonly [fields: Ask, expected: Fields, over?: Over];
+
+const refusal = new Shape("a refusal, 400 to 499", (status) => /^4\d\d$/.test(String(status)));
+
+/** Ways to state the checks of one level, by the section of a document that they are about. */
+export const sectionsOf = (level: Level) => (source: string) => {
+  const stated = <T>(entries: Stated<T>, runOf: (entry: T) => Check["run"]): Check[] =>
+    Object.entries(entries).map(([heading, entry]) =>
+      checkOf(level, source, heading, runOf(entry)),
+    );
+  const cases = (entries: Stated<Case | ((t: Tester) => Case)>): Check[] =>
+    stated(entries, (entry) => async (t) => {
+      const [fields, expected, over] = typeof entry === "function" ? entry(t) : entry;
+      expectFields(await t.ask(fields, over), { status: 200, ...expected });
+    });
+  const rules = (kind: Kind, entries: Stated<(exchange: Exchange) => void>): Check[] =>
+    stated(entries, (look) => every(kind, look)).map((check) => ({ ...check, when: "last" }));
   return {
-    check,
-    /** A rule about every response, whole reply, stream or error of the run. */
-    rule: (stated: Rule): Check => every({ ...stated, id: `${level}.${stated.id}` }),
-    /** A request with these fields is answered with 200. */
-    accepts: ({ fields, ...stated }: StatedAsk): Check =>
-      check({
-        ...stated,
-        run: async (t) => {
-          await t.answered(fields);
-        },
+    checks: (entries: Stated<Check["run"]>): Check[] => stated(entries, (run) => run),
+    cases,
+    /** Requests that are answered with 200. */
+    accepts: (entries: Stated<Ask>): Check[] =>
+      stated(entries, (fields) => (t) => t.answered(fields)),
+    /** Requests that are refused as the client's fault. */
+    refuses: (entries: Stated<Ask>): Check[] =>
+      stated(entries, (fields) => async (t) => {
+        expectFields(await t.ask(fields), { status: refusal });
       }),
-    /** A request with these fields is refused as the client's fault. */
-    refuses: ({ fields, ...stated }: StatedAsk): Check =>
-      check({
-        ...stated,
-        run: async (t) => {
-          await t.refused(fields);
-        },
-      }),
-    /**
-     * A rule for each field of a table: about the body of every reply or error, or about every
-     * chunk of every stream.
-     */
-    fieldRules: (
-      kind: "reply" | "error" | "stream",
-      prefix: string,
-      source: string,
-      fields: readonly Field[],
-    ): Check[] =>
-      fields.map(([path, expected, holds]) =>
-        every({
-          kind,
-          id: `${level}.${prefix}.${path.replaceAll("[]", "")}`,
-          source,
-          title: `${path} is ${expected}`,
-          look: (exchange) => {
-            for (const json of kind === "stream" ? chunksOf(exchange) : [exchange.json])
-              for (const found of find(json, path))
-                expect(holds(found.value, found), `${found.path} to be ${expected}`, found.value);
+    /** Rules about every response, whole reply, stream or error of the run. */
+    rules,
+    /** A rule for each field of every reply's or error's body, or of each chunk of every stream. */
+    fields: (kind: Kind, prefix: string, fields: Fields, root = ""): Check[] =>
+      Object.entries(fields).flatMap(([path, expected]) =>
+        rules(kind, {
+          [`${prefix}.${path.replaceAll("[]", "")}: ${root}${path} is ${wordsOf(expected)}`]: ({
+            parts,
+          }) => {
+            for (const part of parts) expectField(part, root + path, expected);
           },
         }),
       ),
   };
-}
+};
 
-export const chunksOf = ({ events }: Exchange): unknown[] =>
-  events.map(({ json }) => json).filter((json) => isObject(json) && !("error" in json));
-export const choicesOf = (stream: Exchange): unknown[] =>
-  chunksOf(stream).flatMap((chunk) => find(chunk, "choices[]").map(({ value }) => value));
-/** What the deltas of a stream say together. */
-export const streamed = (stream: Exchange, field: string): string =>
-  chunksOf(stream)
-    .map((chunk) => first(chunk, `choices[].delta.${field}`) ?? "")
-    .join("");
-export const contentOf = ({ json }: Exchange): string =>
-  String(first(json, "choices[].message.content"));
-export const idHeader = ({ answer }: Exchange): unknown => answer.headers["x-request-id"];
+export const choicesOf = ({ parts }: Exchange): unknown[] =>
+  parts.flatMap((part) => valuesAt(part, "choices[]"));
+export const valuesAt = (root: unknown, path: string): unknown[] =>
+  find(root, path).map(({ value }) => value);
+export const idHeader = ({ headers }: Exchange): unknown => headers["x-request-id"];
 /** What is to be the same in all chunks. */
 export const allSame = (values: readonly unknown[]): void => {
   for (const value of values)
@@ -95,7 +98,7 @@ export const allSame = (values: readonly unknown[]): void => {
 
 /** The first request that was too many. */
 export async function overLimit(t: Tester): Promise<Exchange> {
-  const refused = (await t.overLimit()).find(({ answer }) => answer.status !== 200);
+  const refused = (await t.overLimit()).find(({ status }) => status !== 200);
   if (!refused) throw new Skipped("no request was too many");
   return refused;
 }

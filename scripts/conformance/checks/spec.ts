@@ -2,46 +2,40 @@
 // from outside. What the contract leaves open is not asked for: a refusal may have any status from
 // 400 to 499, an error any type and code.
 
-import { CHUNK, ERROR, find, first, isCount, isObject, isText, list, REPLY } from "../shapes.ts";
+import { parseJson } from "../client.ts";
+import type { Exchange } from "../exchange.ts";
 import {
-  chooseTool,
+  atMost,
+  CHUNK,
+  empty,
+  ERROR,
   expect,
-  question,
-  TOOLS,
-  WORD,
-  type Ask,
-  type Check,
-  type Exchange,
-  type Need,
-} from "../suite.ts";
-import {
-  allSame,
-  chunksOf,
-  choicesOf,
-  contentOf,
-  idHeader,
-  kit,
-  overLimit,
-  streamed,
-} from "./kit.ts";
+  expectField,
+  expectFields,
+  expectSame,
+  first,
+  isCount,
+  isObject,
+  isText,
+  object,
+  REPLY,
+  Shape,
+  text,
+} from "../shapes.ts";
+import { chooseTool, question, TOOLS, WORD, type Ask, type Check, type Tester } from "../suite.ts";
+import { allSame, choicesOf, idHeader, overLimit, sectionsOf, type Case } from "./kit.ts";
 
-const [REQUEST, MESSAGE, REPLY_SECTION, CHUNK_SECTION] = [
-  'contract.md "Request fields"',
-  'contract.md "Messages"',
-  'contract.md "Replies"',
-  'contract.md "Stream chunks"',
+const section = sectionsOf("spec");
+const [endpoints, ids] = [section('contract.md "Endpoints"'), section('contract.md "Request ids"')];
+const [fields, limits] = [section('contract.md "Request fields"'), section('contract.md "Limits"')];
+const [messages, errors] = [section('contract.md "Messages"'), section('contract.md "Errors"')];
+const [replies, chunks] = [
+  section('contract.md "Replies"'),
+  section('contract.md "Stream chunks"'),
 ];
-const [ID, ROUTING, ENDPOINT, ERRORS] = [
-  'contract.md "Request ids"',
-  'contract.md "Routing aliases"',
-  'contract.md "Endpoints"',
-  'contract.md "Errors"',
-];
-
-const { check, rule, accepts, refuses, fieldRules } = kit("spec");
+const routing = section('contract.md "Routing aliases"');
 
 const ownId = ({ request }: Exchange) => request.headers?.["x-request-id"];
-
 /** All values that the exchanges have at a place, each no more than once. */
 const allDiffer = (values: readonly unknown[]) =>
   expect(
@@ -49,249 +43,115 @@ const allDiffer = (values: readonly unknown[]) =>
     "another one each time",
     values.find((value, index) => values.indexOf(value) < index),
   );
-
-const echoes = (id: string, title: string, value: string, ask: Ask): Check =>
-  check({
-    id: `request-id.${id}`,
-    source: ID,
-    title,
-    run: async (t) => expectEcho(await t.ask(ask, { headers: { "x-request-id": value } }), value),
-  });
-const expectEcho = (exchange: Exchange, value: string) =>
-  expect(idHeader(exchange) === value, `X-Request-Id: ${value}`, idHeader(exchange));
-
-const service: Check[] = [
-  {
-    id: "spec.answers",
-    source: 'contract.md "Endpoints"',
-    title: "whatever is asked of it over HTTP, there is an answer",
-    when: "last",
-    run: ({ unanswered }) => expect(unanswered.length === 0, "an answer", unanswered.join("; ")),
-  },
-];
+const echo =
+  (value: string, ask: Ask = {}) =>
+  async (t: Tester) => {
+    const exchange = await t.ask(ask, { headers: { "x-request-id": value } });
+    expectSame(idHeader(exchange), value);
+  };
 
 const requestIds: Check[] = [
-  rule({
-    kind: "response",
-    id: "request-id.present",
-    source: ID,
-    title: "every response carries X-Request-Id, once",
-    look: ({ answer }) => {
-      const count = answer.rawHeaders.filter(
-        (name, index) => index % 2 === 0 && name.toLowerCase() === "x-request-id",
-      ).length;
-      expect(count === 1, "one header X-Request-Id", count);
+  ...ids.rules("response", {
+    "request-id.present: every response carries X-Request-Id, once": ({ answer }) => {
+      const names = answer.rawHeaders.filter((_, index) => index % 2 === 0);
+      const own = names.filter((name) => name.toLowerCase() === "x-request-id");
+      expect(own.length === 1, "one header X-Request-Id", own.length);
+    },
+    "request-id.format: a generated id is req_ and 32 hexadecimal characters": (exchange) => {
+      const id = idHeader(exchange);
+      if (ownId(exchange) !== undefined || id === undefined) return;
+      expect(/^req_[0-9a-f]{32}$/i.test(String(id)), "req_ and 32 hexadecimal characters", id);
     },
   }),
-  rule({
-    kind: "response",
-    id: "request-id.format",
-    source: ID,
-    title: "a generated id is req_ and 32 hexadecimal characters",
-    look: (exchange) => {
-      if (ownId(exchange) === undefined && idHeader(exchange) !== undefined)
-        expect(
-          /^req_[0-9a-f]{32}$/i.test(String(idHeader(exchange))),
-          "req_ and 32 hexadecimal characters",
-          idHeader(exchange),
-        );
+  ...ids.rules("error", {
+    "request-id.in-error: error.request_id is the same as X-Request-Id": (exchange) => {
+      const [inBody, inHeader] = [first(exchange.error, "request_id"), idHeader(exchange)];
+      if (isText(inBody) && inHeader !== undefined) expectSame(inBody, inHeader);
     },
   }),
-  {
-    id: "spec.request-id.unique",
-    source: ID,
-    title: "each request without an id gets one of its own",
-    when: "last",
-    run: ({ seen }) =>
+  ...ids.checks({
+    "request-id.unique [last]: each request without an id gets one of its own": ({ seen }) =>
       allDiffer(
         seen
-          .filter((each) => ownId(each) === undefined && idHeader(each) !== undefined)
-          .map(idHeader),
+          .filter((each) => ownId(each) === undefined)
+          .map(idHeader)
+          .filter(isText),
       ),
-  },
-  echoes("echo", "the client's value comes back with a whole reply", "conformance-whole", {}),
-  echoes("echo.stream", "the client's value comes back with a stream", "conformance-stream", {
-    stream: true,
-  }),
-  echoes("echo.error", "the client's value comes back with an error", "conformance-error", {
-    messages: 7,
-  }),
-  echoes(
-    "echo.free-form",
-    "the client's value need not look like a generated one",
-    '7 {Any: value}/"of" the=client; it\'s 100%',
-    {},
-  ),
-  check({
-    id: "request-id.echo.healthz",
-    source: ID,
-    title: "the client's value comes back from /healthz",
-    run: async (t) => {
-      expectEcho(
-        await t.call({
-          method: "GET",
-          path: "/healthz",
-          headers: { "x-request-id": "conformance-healthz" },
-        }),
-        "conformance-healthz",
-      );
+    "request-id.echo: the client's value comes back with a whole reply": echo("conformance-whole"),
+    "request-id.echo.stream: the client's value comes back with a stream": echo(
+      "conformance-stream",
+      { stream: true },
+    ),
+    "request-id.echo.error: the client's value comes back with an error": echo(
+      "conformance-error",
+      { messages: 7 },
+    ),
+    "request-id.echo.free-form: the client's value need not look like a generated one": echo(
+      '7 {Any: value}/"of" the=client; it\'s 100%',
+    ),
+    "request-id.echo.healthz: the client's value comes back from /healthz": async (t) =>
+      expectSame(idHeader(await t.get("/healthz")), "spec.request-id.echo.healthz"),
+    async "request-id.echo.again: a value that was used before is used again"(t) {
+      for (let i = 0; i < 2; i += 1) await echo("conformance-again")(t);
     },
-  }),
-  check({
-    id: "request-id.echo.again",
-    source: ID,
-    title: "a value that was used before is used again",
-    run: async (t) => {
-      for (let i = 0; i < 2; i += 1)
-        expectEcho(
-          await t.ask({}, { headers: { "x-request-id": "conformance-again" } }),
-          "conformance-again",
-        );
-    },
-  }),
-  check({
-    id: "request-id.malformed",
-    source: ID,
-    title: "the answer to what is not even HTTP carries X-Request-Id",
-    run: async (t) => {
-      const answer = await t.client.raw("this is not HTTP\r\n\r\n");
-      expect(
-        /^x-request-id: *\S/im.test(answer.split("\r\n\r\n")[0]!),
-        "a header X-Request-Id",
-        answer,
-      );
-    },
-  }),
-  rule({
-    kind: "error",
-    id: "request-id.in-error",
-    source: ID,
-    title: "error.request_id is the same as X-Request-Id",
-    look: (exchange) => {
-      const [inBody, inHeader] = [first(exchange.json, "error.request_id"), idHeader(exchange)];
-      if (isText(inBody) && inHeader !== undefined)
-        expect(inBody === inHeader, `request_id ${inHeader}`, inBody);
+    async "request-id.malformed: the answer to what is not even HTTP carries X-Request-Id"(t) {
+      const [head = ""] = (await t.client.raw("this is not HTTP\r\n\r\n")).split("\r\n\r\n");
+      expect(/^x-request-id: *\S/im.test(head), "a header X-Request-Id", head);
     },
   }),
 ];
 
-const health: Check[] = [
-  check({
-    id: "healthz",
-    source: 'contract.md "Endpoints"',
-    title: "200 while the process is running, without a key and without a version in the path",
-    run: async (t) => {
-      const { answer } = await t.call({ method: "GET", path: "/healthz" });
-      expect(answer.status === 200, "status 200", answer.status);
-    },
-  }),
-  check({
-    id: "healthz.any-key",
-    source: 'contract.md "Endpoints"',
-    title: "a key is not looked at",
-    run: async (t) => {
-      const { answer } = await t.call({
-        method: "GET",
-        path: "/healthz",
-        headers: { authorization: "Bearer no-such-key" },
-      });
-      expect(answer.status === 200, "status 200", answer.status);
-    },
-  }),
-];
+const service: Check[] = endpoints.checks({
+  "answers [last]: whatever is asked of it over HTTP, there is an answer": ({ unanswered }) =>
+    expect(unanswered.length === 0, "an answer", unanswered.join("; ")),
+  "healthz: 200 while the process is running, without a key and a version": async (t) =>
+    expectFields(await t.get("/healthz"), { status: 200 }),
+  "healthz.any-key: a key is not looked at": async (t) =>
+    expectFields(await t.get("/healthz", { authorization: "Bearer none" }), { status: 200 }),
+});
 
-const unlike = (model: unknown, name: string) =>
-  expect(isText(model) && model !== name, `the name of a model behind ${name}`, model);
+const unlike = (name: string) =>
+  new Shape(`the name of a model behind ${name}`, (model) => isText(model) && model !== name);
+const modelIn = (streamed: boolean) => (streamed ? "parts[].model" : "json.model");
+const canonical =
+  (stream: boolean) =>
+  (t: Tester): Case => [{ stream }, { [modelIn(stream)]: t.model }];
+const alias =
+  (stream: boolean) =>
+  (t: Tester): Case => [{ model: t.alias, stream }, { [modelIn(stream)]: unlike(t.alias) }];
 
-const routing: Check[] = [
-  check({
-    id: "model.canonical",
-    source: ROUTING,
-    title: "with a canonical name, model in the reply is the name that was requested",
-    needs: ["model"],
-    run: async (t) => {
-      const { json } = await t.answered({ model: t.model });
-      expect(first(json, "model") === t.model, t.model, first(json, "model"));
+const names: Check[] = [
+  ...routing.cases({
+    "model.canonical [model]: model in the reply is the canonical name that was asked for":
+      canonical(false),
+    "model.canonical.stream [model]: model in each chunk is the canonical name that was asked for":
+      canonical(true),
+    "alias.chat [alias]: auto/chat answers, and model is the name of the model that served":
+      alias(false),
+    "alias.stream [alias]: in a stream, too, model is the name of the model that served":
+      alias(true),
+    "alias.reasoning [alias reasoning]: auto/reasoning answers, and model is the one that served": [
+      { model: "auto/reasoning" },
+      { "json.model": unlike("auto/reasoning") },
+    ],
+    "alias.same-format [alias]: an alias takes many fields as a canonical name does": (t) => [
+      { model: t.alias, ...MANY },
+      {},
+    ],
+  }),
+  ...routing.checks({
+    async "alias.names-a-model [alias]: the name that an alias answers with can be asked for"(t) {
+      const { json } = await t.answered({ model: t.alias, messages: question("Who is there?") });
+      const model = first(json, "model");
+      const second = await t.answered({ model, messages: question("Who are you?") });
+      expectSame(first(second.json, "model"), model);
     },
   }),
-  check({
-    id: "model.canonical.stream",
-    source: ROUTING,
-    title: "with a canonical name, model in each chunk is the name that was requested",
-    needs: ["model"],
-    run: async (t) => {
-      for (const chunk of chunksOf(await t.answered({ stream: true })))
-        expect(first(chunk, "model") === t.model, t.model, first(chunk, "model"));
-    },
-  }),
-  check({
-    id: "alias.chat",
-    source: ROUTING,
-    title: "auto/chat answers, and model is the name of the model that served",
-    needs: ["alias"],
-    run: async (t) => {
-      unlike(first((await t.answered({ model: t.alias })).json, "model"), t.alias);
-    },
-  }),
-  check({
-    id: "alias.stream",
-    source: ROUTING,
-    title: "in a stream, too, model is the name of the model that served",
-    needs: ["alias"],
-    run: async (t) => {
-      for (const chunk of chunksOf(await t.answered({ model: t.alias, stream: true })))
-        unlike(first(chunk, "model"), t.alias);
-    },
-  }),
-  check({
-    id: "alias.reasoning",
-    source: ROUTING,
-    title: "auto/reasoning answers, and model is the name of the model that served",
-    needs: ["alias", "reasoning"],
-    run: async (t) => {
-      unlike(
-        first((await t.answered({ model: "auto/reasoning" })).json, "model"),
-        "auto/reasoning",
-      );
-    },
-  }),
-  check({
-    id: "alias.names-a-model",
-    source: ROUTING,
-    title:
-      "the name that an alias answers with is a canonical one: asked for, it answers under that name",
-    needs: ["alias"],
-    run: async (t) => {
-      const served = first(
-        (await t.answered({ model: t.alias, messages: question("Who is there?") })).json,
-        "model",
-      );
-      const { json } = await t.answered({ model: served, messages: question("Who are you?") });
-      expect(first(json, "model") === served, String(served), first(json, "model"));
-    },
-  }),
-  check({
-    id: "alias.same-format",
-    source: ROUTING,
-    title: "an alias takes a request with many fields as a canonical name does",
-    needs: ["alias"],
-    run: async (t) => {
-      await t.answered({ model: t.alias, ...MANY });
-    },
-  }),
-  refuses({
-    id: "model.unknown",
-    source: ROUTING,
-    title: "a name that is no model gets an error, not another model",
-    fields: {
+  ...routing.refuses({
+    "model.unknown: a name that is no model gets an error, not another model": {
       model: "no-such-model",
     },
-  }),
-  refuses({
-    id: "alias.unknown",
-    source: ROUTING,
-    title: "a name that looks like an alias and is none gets an error",
-    fields: {
+    "alias.unknown: a name that looks like an alias and is none gets an error": {
       model: "auto/no-such-alias",
     },
   }),
@@ -311,890 +171,357 @@ const MANY = {
   logprobs: false,
 };
 
+export const RANGES = [
+  ["temperature", 0, 2, 0.01],
+  ["top_p", 0, 1, 0.01],
+  ["frequency_penalty", -2, 2, 0.01],
+  ["presence_penalty", -2, 2, 0.01],
+  ["top_logprobs", 0, 20, 1],
+] as const;
 /** The ends of a range belong to it; what is beyond does not. */
-const ranges: Check[] = (
-  [
-    ["temperature", 0, 2, 0.01],
-    ["top_p", 0, 1, 0.01],
-    ["frequency_penalty", -2, 2, 0.01],
-    ["presence_penalty", -2, 2, 0.01],
-    ["top_logprobs", 0, 20, 1],
-  ] as const
-).flatMap(([name, low, high, step]) => {
-  const needs: Need[] = name === "top_logprobs" ? ["logprobs"] : [];
-  const set = (value: unknown) => ({ [name]: value, ...(needs.length > 0 && { logprobs: true }) });
+const ranges: Check[] = RANGES.flatMap(([name, low, high, step]) => {
+  const isTop = name === "top_logprobs";
+  const need = isTop ? " [logprobs]" : "";
+  const set = (value: unknown) => ({ [name]: value, ...(isTop && { logprobs: true }) });
   return [
-    accepts({
-      id: `${name}.lowest`,
-      source: REQUEST,
-      title: `${name} may be ${low}`,
-      needs,
-      fields: set(low),
+    ...fields.accepts({
+      [`${name}.lowest${need}: ${name} may be ${low}`]: set(low),
+      [`${name}.highest${need}: ${name} may be ${high}`]: set(high),
     }),
-    accepts({
-      id: `${name}.highest`,
-      source: REQUEST,
-      title: `${name} may be ${high}`,
-      needs,
-      fields: set(high),
-    }),
-    refuses({
-      id: `${name}.below`,
-      source: REQUEST,
-      title: `${name} may not be ${low - step}`,
-      fields: set(low - step),
-    }),
-    refuses({
-      id: `${name}.above`,
-      source: REQUEST,
-      title: `${name} may not be ${high + step}`,
-      fields: set(high + step),
-    }),
-    refuses({
-      id: `${name}.type`,
-      source: REQUEST,
-      title: `${name} is a number, not a string`,
-      fields: set(String(high)),
+    ...fields.refuses({
+      [`${name}.below: ${name} may not be ${low - step}`]: set(low - step),
+      [`${name}.above: ${name} may not be ${high + step}`]: set(high + step),
+      [`${name}.type: ${name} is a number, not a string`]: set(String(high)),
     }),
   ];
 });
 
-const requests: Check[] = [
-  accepts({
-    id: "request.many-fields",
-    source: REQUEST,
-    title: "a request may set many fields at once",
-    fields: MANY,
-  }),
-  refuses({
-    id: "model.missing",
-    source: REQUEST,
-    title: "model is required",
-    fields: { model: undefined },
-  }),
-  refuses({
-    id: "model.type",
-    source: REQUEST,
-    title: "model is a string",
-    fields: { model: 7 },
-  }),
-  refuses({
-    id: "messages.missing",
-    source: REQUEST,
-    title: "messages is required",
-    fields: { messages: undefined },
-  }),
-  refuses({
-    id: "messages.type",
-    source: REQUEST,
-    title: "messages is an array",
-    fields: { messages: "Say hello." },
-  }),
-  refuses({
-    id: "messages.element",
-    source: REQUEST,
-    title: "messages is an array of objects",
-    fields: {
-      messages: ["Say hello."],
-    },
-  }),
-  refuses({
-    id: "body.not-json",
-    source: ENDPOINT,
-    title: "the body is JSON",
-    fields: '{"model": ',
-  }),
-  refuses({
-    id: "body.empty",
-    source: ENDPOINT,
-    title: "there is a body",
-    fields: "",
-  }),
-  refuses({
-    id: "body.not-an-object",
-    source: ENDPOINT,
-    title: "the body is an object",
-    fields: "[]",
-  }),
-
-  accepts({
-    id: "messages.system",
-    source: MESSAGE,
-    title: "a system message may come first",
-    fields: {
-      messages: [{ role: "system", content: "Be brief." }, ...question("Are you there?")],
-    },
-  }),
-  accepts({
-    id: "messages.assistant",
-    source: MESSAGE,
-    title: "an assistant message carries an earlier reply",
-    fields: {
-      messages: [
-        ...question("One."),
-        { role: "assistant", content: "Two." },
-        ...question("And then?"),
-      ],
-    },
-  }),
-  refuses({
-    id: "role.missing",
-    source: MESSAGE,
-    title: "role is required",
-    fields: { messages: [{ content: "Say hello." }] },
-  }),
-  refuses({
-    id: "role.unknown",
-    source: MESSAGE,
-    title: "role is none but those that are listed",
-    fields: {
-      messages: [{ role: "narrator", content: "Say hello." }],
-    },
-  }),
-  refuses({
-    id: "role.type",
-    source: MESSAGE,
-    title: "role is a string",
-    fields: {
-      messages: [{ role: 7, content: "Say hello." }],
-    },
-  }),
-  refuses({
-    id: "content.missing",
-    source: MESSAGE,
-    title: "content is required",
-    fields: { messages: [{ role: "user" }] },
-  }),
-  refuses({
-    id: "content.type",
-    source: MESSAGE,
-    title: "content is not a number",
-    fields: {
-      messages: [{ role: "user", content: 7 }],
-    },
-  }),
-
-  accepts({
-    id: "stream.false",
-    source: REQUEST,
-    title: "stream may be false",
-    fields: {
-      stream: false,
-      messages: question("Whole?"),
-    },
-  }),
-  refuses({
-    id: "stream.type",
-    source: REQUEST,
-    title: "stream is a boolean",
-    fields: { stream: "yes" },
-  }),
-  accepts({
-    id: "max_tokens.accepted",
-    source: REQUEST,
-    title: "max_tokens may be set",
-    fields: { max_tokens: 64 },
-  }),
-  refuses({
-    id: "max_tokens.type",
-    source: REQUEST,
-    title: "max_tokens is a number, not a string",
-    fields: { max_tokens: "64" },
-  }),
-  refuses({
-    id: "max_tokens.integer",
-    source: REQUEST,
-    title: "max_tokens is an integer",
-    fields: { max_tokens: 1.5 },
-  }),
-  check({
-    id: "max_tokens.obeyed",
-    source: REQUEST,
-    title: 'no more than max_tokens are generated, and a reply that was cut short says "length"',
-    run: async (t) => {
-      const { json } = await t.answered({
-        max_tokens: 5,
-        messages: question("Count from one to twenty, in words."),
-      });
-      const [tokens, reason] = [
-        first(json, "usage.completion_tokens"),
-        first(json, "choices[].finish_reason"),
-      ];
-      expect(isCount(tokens) && tokens <= 5, "at most 5 completion_tokens", tokens);
-      expect(reason === "length", 'finish_reason "length"', reason);
-    },
-  }),
-  check({
-    id: "max_tokens.obeyed.stream",
-    source: CHUNK_SECTION,
-    title: 'a stream that was cut short ends with "length"',
-    run: async (t) => {
-      const reason = choicesOf(
-        await t.answered({
-          stream: true,
-          max_tokens: 5,
-          messages: question("Count from one to twenty, in words."),
-        }),
-      )
-        .map((choice) => first(choice, "finish_reason"))
-        .at(-1);
-      expect(reason === "length", 'finish_reason "length"', reason);
-    },
-  }),
-
-  check({
-    id: "stop.string",
-    source: REQUEST,
-    title: "generation stops at a sequence given as a string",
-    run: async (t) => {
-      const content = contentOf(await t.answered({ stop: WORD }));
-      expect(!content.includes(WORD), `a reply that ends before "${WORD}"`, content);
-    },
-  }),
-  check({
-    id: "stop.array",
-    source: REQUEST,
-    title: "generation stops at any of several sequences",
-    run: async (t) => {
-      const content = contentOf(await t.answered({ stop: ["zebra", WORD] }));
-      expect(!content.includes(WORD), `a reply that ends before "${WORD}"`, content);
-    },
-  }),
-  accepts({
-    id: "stop.four",
-    source: 'contract.md "Request fields"',
-    title: "stop may hold 4 sequences",
-    fields: {
-      stop: ["ox", "yak", "zebra", "gnu"],
-    },
-  }),
-  refuses({
-    id: "stop.five",
-    source: 'contract.md "Request fields"',
-    title: "stop holds at most 4 sequences",
-    fields: {
-      stop: ["ox", "yak", "zebra", "gnu", "emu"],
-    },
-  }),
-  refuses({
-    id: "stop.type",
-    source: REQUEST,
-    title: "stop is an array, a string or null",
-    fields: { stop: 7 },
-  }),
-  refuses({
-    id: "stop.element",
-    source: REQUEST,
-    title: "stop is an array of strings",
-    fields: { stop: [7] },
-  }),
-  ...["stop", "tools", "thinking", "top_logprobs", "stream_options"].map((name) =>
-    accepts({
-      id: `${name}.null`,
-      source: REQUEST,
-      title: `${name} may be null, its default`,
-      fields: { [name]: null },
-    }),
-  ),
-
-  check({
-    id: "tool_choice.default",
-    source: REQUEST,
-    title: 'tool_choice is "none" by default: without it no tool is called',
-    needs: ["tools"],
-    run: async (t) => {
-      expectNoCall(await t.answered({ ...TOOLS, messages: question("Which time is it in Oslo?") }));
-    },
-  }),
-  check({
-    id: "tool_choice.none",
-    source: REQUEST,
-    title: 'tool_choice "none": no tool is called',
-    needs: ["tools"],
-    run: async (t) => expectNoCall(await t.answered({ ...TOOLS, tool_choice: "none" })),
-  }),
-  accepts({
-    id: "tool_choice.auto",
-    source: REQUEST,
-    title: 'tool_choice may be "auto"',
-    needs: ["tools"],
-    fields: { ...TOOLS, tool_choice: "auto" },
-  }),
-  check({
-    id: "tool_choice.named",
-    source: REQUEST,
-    title: "an object names a specific tool, which is then called",
-    needs: ["tools"],
-    run: async (t) => {
-      const { json } = await t.answered({
-        ...TOOLS,
-        tool_choice: chooseTool("send_mail"),
-        messages: question("Write to ada@example.com."),
-      });
-      const name = first(json, "choices[].message.tool_calls[].function.name");
-      expect(name === "send_mail", "a call of send_mail", name ?? first(json, "choices[].message"));
-    },
-  }),
-  check({
-    id: "finish_reason.tool_calls",
-    source: REPLY_SECTION,
-    title: 'a reply that calls a tool ends with "tool_calls"',
-    needs: ["tools"],
-    run: async (t) => {
-      const { json } = await t.answered({
-        ...TOOLS,
-        tool_choice: chooseTool("get_time"),
-        messages: question("Which time is it in Rome?"),
-      });
-      const reason = first(json, "choices[].finish_reason");
-      expect(reason === "tool_calls", 'finish_reason "tool_calls"', reason);
-    },
-  }),
-  refuses({
-    id: "tools.type",
-    source: REQUEST,
-    title: "tools is an array",
-    fields: { tools: "get_time" },
-  }),
-  refuses({
-    id: "tool_choice.type",
-    source: REQUEST,
-    title: "tool_choice is a string or an object",
-    fields: {
-      ...TOOLS,
-      tool_choice: 7,
-    },
-  }),
-
-  accepts({
-    id: "response_format.text",
-    source: REQUEST,
-    title: "response_format may be its default",
-    fields: {
+const USAGE = { include_usage: true };
+const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
+const accepted: Check[] = [
+  ...fields.accepts({
+    "request.many-fields: a request may set many fields at once": MANY,
+    "stream.false: stream may be false": { stream: false, messages: question("Whole?") },
+    "max_tokens.accepted: max_tokens may be set": { max_tokens: 64 },
+    "stop.four: stop may hold 4 sequences": { stop: ["ox", "yak", "zebra", "gnu"] },
+    'tool_choice.auto [tools]: tool_choice may be "auto"': { ...TOOLS, tool_choice: "auto" },
+    "response_format.text: response_format may be its default": {
       response_format: { type: "text" },
       messages: question("As text?"),
     },
-  }),
-  check({
-    id: "response_format.json_object",
-    source: REQUEST,
-    title: "json_object turns on JSON output mode: the content is a JSON object",
-    needs: ["json"],
-    run: async (t) => {
-      const content = contentOf(
-        await t.answered({
-          response_format: { type: "json_object" },
-          messages: question("What is 6 times 7? Answer as JSON."),
-        }),
-      );
-      expect(
-        content.trim().startsWith("{") && isObject(tryParse(content)),
-        "a JSON object as text",
-        content,
-      );
-    },
-  }),
-  refuses({
-    id: "response_format.type",
-    source: REQUEST,
-    title: "response_format is an object",
-    fields: {
-      response_format: "json_object",
-    },
-  }),
-
-  refuses({
-    id: "thinking.type",
-    source: REQUEST,
-    title: "thinking is an object",
-    fields: { thinking: "enabled" },
-  }),
-  check({
-    id: "thinking.whole",
-    source: ENDPOINT,
-    title: "with thinking enabled, a reasoning model's message has reasoning_content",
-    needs: ["reasoning"],
-    run: async (t) => {
-      const { json } = await t.answered({
-        model: t.reasoningModel,
-        thinking: { type: "enabled" },
-        messages: question("What is 6 times 7?"),
-      });
-      const thoughts = first(json, "choices[].message.reasoning_content");
-      expect(isText(thoughts), "reasoning_content, a non-empty string", thoughts);
-    },
-  }),
-  check({
-    id: "thinking.stream",
-    source: ENDPOINT,
-    title: "with thinking enabled, a reasoning model's deltas have reasoning_content",
-    needs: ["reasoning"],
-    run: async (t) => {
-      const stream = await t.answered({
-        model: t.reasoningModel,
-        stream: true,
-        thinking: { type: "enabled" },
-        messages: question("What is 6 times 7?"),
-      });
-      const thoughts = streamed(stream, "reasoning_content");
-      expect(thoughts !== "", "deltas with reasoning_content", stream.answer.text);
-    },
-  }),
-  check({
-    id: "thinking.plain-model",
-    source: REPLY_SECTION,
-    title: "reasoning_content is present on reasoning models only",
-    needs: ["plain"],
-    run: async (t) => {
-      const { json } = await t.answered({
-        thinking: { type: "enabled" },
-        messages: question("What is 6 times 7?"),
-      });
-      const thoughts = first(json, "choices[].message.reasoning_content");
-      expect(
-        (thoughts ?? "") === "",
-        "no reasoning_content of a model that cannot think",
-        thoughts,
-      );
-    },
-  }),
-  rule({
-    kind: "reply",
-    id: "thinking.not-asked-for",
-    source: REPLY_SECTION,
-    title: "without thinking enabled a message has no reasoning_content",
-    look: ({ asked, json }) => {
-      if (first(asked, "thinking.type") !== "enabled")
-        for (const { value } of find(json, "choices[].message.reasoning_content"))
-          expect((value ?? "") === "", "no reasoning_content", value);
-    },
-  }),
-  rule({
-    kind: "stream",
-    id: "thinking.not-asked-for.stream",
-    source: CHUNK_SECTION,
-    title: "without thinking enabled no delta has reasoning_content",
-    look: (stream) => {
-      if (first(stream.asked, "thinking.type") !== "enabled")
-        expect(
-          streamed(stream, "reasoning_content") === "",
-          "no reasoning_content",
-          streamed(stream, "reasoning_content"),
-        );
-    },
-  }),
-
-  check({
-    id: "logprobs.true",
-    source: REQUEST,
-    title: "logprobs true returns log probabilities with the choice",
-    needs: ["logprobs"],
-    run: async (t) => {
-      const { json } = await t.answered({
-        logprobs: true,
-        messages: question("How likely is that?"),
-      });
-      const given = first(json, "choices[].logprobs");
-      expect(isObject(given), "choices[0].logprobs, an object", given);
-    },
-  }),
-  refuses({
-    id: "logprobs.type",
-    source: REQUEST,
-    title: "logprobs is a boolean",
-    fields: { logprobs: "yes" },
-  }),
-  refuses({
-    id: "top_logprobs.integer",
-    source: REQUEST,
-    title: "top_logprobs is an integer",
-    fields: {
-      logprobs: true,
-      top_logprobs: 1.5,
-    },
-  }),
-
-  accepts({
-    id: "stream_options.stream",
-    source: REQUEST,
-    title: "stream_options may be set when stream is true",
-    fields: {
+    "stream_options.stream: stream_options may be set when stream is true": {
       stream: true,
-      stream_options: { include_usage: true },
+      stream_options: USAGE,
+    },
+    ...Object.fromEntries(
+      ["stop", "tools", "thinking", "top_logprobs", "stream_options"].map((name) => [
+        `${name}.null: ${name} may be null, its default`,
+        { [name]: null },
+      ]),
+    ),
+  }),
+  ...messages.accepts({
+    "messages.system: a system message may come first": {
+      messages: [{ role: "system", content: "Be brief." }, ...question("Are you there?")],
+    },
+    "messages.assistant: an assistant message carries an earlier reply": {
+      messages: [...question("One."), { role: "assistant", content: "Two." }, ...question("Go on")],
     },
   }),
-  refuses({
-    id: "stream_options.alone",
-    source: REQUEST,
-    title: "stream_options may not be set when stream is omitted",
-    fields: {
-      stream_options: { include_usage: true },
-    },
+];
+
+const refused: Check[] = [
+  ...endpoints.refuses({
+    "body.not-json: the body is JSON": '{"model": ',
+    "body.empty: there is a body": "",
+    "body.not-an-object: the body is an object": "[]",
   }),
-  refuses({
-    id: "stream_options.whole",
-    source: REQUEST,
-    title: "stream_options may not be set when stream is false",
-    fields: {
+  ...fields.refuses({
+    "model.missing: model is required": { model: undefined },
+    "model.type: model is a string": { model: 7 },
+    "messages.missing: messages is required": { messages: undefined },
+    "messages.type: messages is an array": { messages: "Say hello." },
+    "messages.element: messages is an array of objects": { messages: ["Say hello."] },
+    "stream.type: stream is a boolean": { stream: "yes" },
+    "max_tokens.type: max_tokens is a number, not a string": { max_tokens: "64" },
+    "max_tokens.integer: max_tokens is an integer": { max_tokens: 1.5 },
+    "stop.five: stop holds at most 4 sequences": { stop: ["ox", "yak", "zebra", "gnu", "emu"] },
+    "stop.type: stop is an array, a string or null": { stop: 7 },
+    "stop.element: stop is an array of strings": { stop: [7] },
+    "tools.type: tools is an array": { tools: "get_time" },
+    "tool_choice.type: tool_choice is a string or an object": { ...TOOLS, tool_choice: 7 },
+    "response_format.type: response_format is an object": { response_format: "json_object" },
+    "thinking.type: thinking is an object": { thinking: "enabled" },
+    "logprobs.type: logprobs is a boolean": { logprobs: "yes" },
+    "top_logprobs.integer: top_logprobs is an integer": { logprobs: true, top_logprobs: 1.5 },
+    "stream_options.alone: stream_options may not be set when stream is omitted": {
+      stream_options: USAGE,
+    },
+    "stream_options.whole: stream_options may not be set when stream is false": {
       stream: false,
-      stream_options: { include_usage: true },
+      stream_options: USAGE,
     },
-  }),
-  refuses({
-    id: "stream_options.type",
-    source: REQUEST,
-    title: "stream_options is an object",
-    fields: {
+    "stream_options.type: stream_options is an object": {
       stream: true,
       stream_options: "include_usage",
     },
   }),
+  ...messages.refuses({
+    "role.missing: role is required": { messages: [{ content: "Say hello." }] },
+    "role.unknown: role is none but those that are listed": {
+      messages: [{ role: "narrator", content: "Say hello." }],
+    },
+    "role.type: role is a string": { messages: [{ role: 7, content: "Say hello." }] },
+    "content.missing: content is required": user(undefined),
+    "content.type: content is not a number": user(7),
+  }),
 ];
 
-const expectNoCall = ({ json }: Exchange): void => {
-  const calls = first(json, "choices[].message.tool_calls");
-  expect(list(calls).length === 0, "no tool_calls", calls);
-};
-const tryParse = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
+const COUNTING = { max_tokens: 5, messages: question("Count from one to twenty, in words.") };
+const THINKING = { thinking: { type: "enabled" }, messages: question("What is 6 times 7?") };
+const asksFor = (name: string, content: string) => ({
+  ...TOOLS,
+  tool_choice: chooseTool(name),
+  messages: question(content),
+});
+const theWord = new Shape(`a reply with the word "${WORD}", which was asked for`, (content) =>
+  String(content).toLowerCase().includes(WORD),
+);
+const cut = new Shape(
+  `a reply that ends before "${WORD}"`,
+  (content) => !String(content).includes(WORD),
+);
+const jsonObject = new Shape("a JSON object as text", (content) =>
+  isObject(parseJson(String(content))),
+);
+const CALL = "json.choices[].message.tool_calls";
 
-const replies: Check[] = [
-  rule({
-    kind: "reply",
-    id: "reply.json",
-    source: ENDPOINT,
-    title: "a reply that is not streamed is a JSON object",
-    look: ({ json, answer }) => expect(isObject(json), "a JSON object", answer.text),
+const obeyed: Check[] = [
+  ...fields.cases({
+    'max_tokens.obeyed: no more than max_tokens are generated, and a cut reply says "length"': [
+      COUNTING,
+      { "usage.completion_tokens": atMost(5), finish: "length" },
+    ],
+    "stop.string: generation stops at a sequence given as a string": [
+      { stop: WORD },
+      { content: cut },
+    ],
+    "stop.array: generation stops at any of several sequences": [
+      { stop: ["zebra", WORD] },
+      { content: cut },
+    ],
+    "tool_choice.default [tools]: without tool_choice no tool is called": [
+      { ...TOOLS, messages: question("Which time is it in Oslo?") },
+      { [CALL]: empty },
+    ],
+    'tool_choice.none [tools]: tool_choice "none": no tool is called': [
+      { ...TOOLS, tool_choice: "none" },
+      { [CALL]: empty },
+    ],
+    "tool_choice.named [tools]: an object names a specific tool, which is then called": [
+      asksFor("send_mail", "Write to ada@example.com."),
+      { [`${CALL}[].function.name`]: "send_mail" },
+    ],
+    "response_format.json_object [json]: json_object: the content is a JSON object": [
+      {
+        response_format: { type: "json_object" },
+        messages: question("6 times 7? Answer as JSON."),
+      },
+      { content: jsonObject },
+    ],
+    "logprobs.true [logprobs]: logprobs true returns log probabilities with the choice": [
+      { logprobs: true, messages: question("How likely is that?") },
+      { "json.choices[].logprobs": object },
+    ],
   }),
-  ...fieldRules("reply", "reply", REPLY_SECTION, REPLY),
-  {
-    id: "spec.reply.id.unique",
-    source: REPLY_SECTION,
-    title: "id is a unique identifier of the completion",
-    when: "last",
-    run: ({ seen }) =>
-      allDiffer(
-        seen.map(({ json, events }) => first(json ?? events[0]?.json, "id")).filter(isText),
-      ),
-  },
-  rule({
-    kind: "reply",
-    id: "usage.sum",
-    source: REPLY_SECTION,
-    title: "total_tokens is prompt_tokens plus completion_tokens",
-    look: ({ json }) => sum(json, "total_tokens", "prompt_tokens", "completion_tokens"),
+  ...chunks.cases({
+    'max_tokens.obeyed.stream: a stream that was cut short ends with "length"': [
+      { ...COUNTING, stream: true },
+      { finish: "length" },
+    ],
+    "stream.content: concatenated, delta.content gives the full reply": [
+      { stream: true },
+      { content: theWord },
+    ],
   }),
-  rule({
-    kind: "reply",
-    id: "usage.cache-sum",
-    source: REPLY_SECTION,
-    title: "prompt tokens were served from cache or not",
-    look: ({ json }) =>
-      sum(json, "prompt_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens"),
+  ...replies.cases({
+    "reply.content: the reply answers the messages": [{}, { content: theWord }],
+    'finish_reason.tool_calls [tools]: a reply that calls a tool ends with "tool_calls"': [
+      asksFor("get_time", "Which time is it in Rome?"),
+      { finish: "tool_calls" },
+    ],
+    "thinking.plain-model [plain]: reasoning_content is present on reasoning models only": [
+      THINKING,
+      { thoughts: "" },
+    ],
   }),
-  check({
-    id: "reply.content",
-    source: 'contract.md "Replies"',
-    title: "the reply answers the messages",
-    run: async (t) => {
-      const content = contentOf(await t.answered());
-      expect(
-        content.toLowerCase().includes(WORD),
-        `a reply with the word "${WORD}", which was asked for`,
-        content,
-      );
-    },
+  ...endpoints.cases({
+    "thinking.whole [reasoning]: a reasoning model that is to think has reasoning_content": (t) => [
+      { ...THINKING, model: t.reasoningModel },
+      { thoughts: text },
+    ],
+    "thinking.stream [reasoning]: its deltas have reasoning_content": (t) => [
+      { ...THINKING, model: t.reasoningModel, stream: true },
+      { thoughts: text },
+    ],
   }),
 ];
 
 /** Where the numbers are none, that is the fault of another rule. */
-function sum(json: unknown, whole: string, ...parts: readonly string[]): void {
-  const [total, ...rest] = [whole, ...parts].map((name) => first(json, `usage.${name}`));
-  if (isCount(total) && rest.every(isCount))
-    expect(
-      rest.reduce((a, b) => a + b, 0) === total,
-      `${whole} to be ${parts.join(" + ")}`,
-      first(json, "usage"),
-    );
-}
+const sum =
+  (whole: string, ...parts: readonly string[]) =>
+  ({ usage }: Exchange): void => {
+    const [total, one, other] = [whole, ...parts].map((name) => first(usage, name));
+    if (isCount(total) && isCount(one) && isCount(other))
+      expect(one + other === total, `${whole} to be ${parts.join(" + ")}`, usage);
+  };
+const noThoughts = ({ asked, thoughts }: Exchange) =>
+  first(asked, "thinking.type") === "enabled" || expectSame(thoughts, "");
+
+const wholeReplies: Check[] = [
+  ...endpoints.rules("reply", {
+    "reply.json: a reply that is not streamed is a JSON object": ({ json, answer }) =>
+      expect(isObject(json), "a JSON object", answer.text),
+  }),
+  ...replies.fields("reply", "reply", REPLY),
+  ...replies.rules("reply", {
+    "usage.sum: total_tokens is prompt_tokens plus completion_tokens": sum(
+      "total_tokens",
+      "prompt_tokens",
+      "completion_tokens",
+    ),
+    "usage.cache-sum: prompt tokens were served from cache or not": sum(
+      "prompt_tokens",
+      "prompt_cache_hit_tokens",
+      "prompt_cache_miss_tokens",
+    ),
+    "thinking.not-asked-for: without thinking enabled a message has no reasoning_content":
+      noThoughts,
+  }),
+  ...replies.checks({
+    "reply.id.unique [last]: id is a unique identifier of the completion": ({ seen }) =>
+      allDiffer(seen.map(({ parts }) => first(parts[0], "id")).filter(isText)),
+  }),
+];
+
+// An event of a comment or of other fields is none by itself; another rule is about them.
+const isHarmless = (line: string) => /^(:|(event|id|retry)\b)/.test(line);
 
 const streams: Check[] = [
-  rule({
-    kind: "stream",
-    id: "stream.media-type",
-    source: ENDPOINT,
-    title: "a stream is text/event-stream",
-    look: ({ answer }) => {
-      expect(
-        /^text\/event-stream\b/.test(answer.headers["content-type"] ?? ""),
-        "Content-Type: text/event-stream",
-        answer.headers["content-type"],
-      );
-    },
-  }),
-  rule({
-    kind: "stream",
-    id: "stream.lines",
-    source: ENDPOINT,
-    title: "each event is one line of the form `data: ...`, then a blank line",
-    look: ({ events, rest }) => {
-      // No events by themselves; another rule is about them.
-      const harmless = (line: string) => /^(:|(event|id|retry)\b)/.test(line);
-      for (const { lines, data } of events)
-        expect(
-          data === undefined
-            ? lines.every(harmless)
-            : lines.length === 1 && lines[0]!.startsWith("data: "),
-          "one line `data: ...`",
-          lines.join("\n"),
-        );
+  ...endpoints.rules("stream", {
+    "stream.media-type: a stream is text/event-stream": (stream) =>
+      expectFields(stream.headers, { "content-type": /^text\/event-stream\b/ }),
+    "stream.lines: each event is one line of the form `data: ...`, then a blank line"({
+      events,
+      rest,
+    }) {
+      for (const { lines, data } of events) {
+        const isOne = lines.length === 1 && lines[0]!.startsWith("data: ");
+        const holds = data === undefined ? lines.every(isHarmless) : isOne;
+        expect(holds, "one line `data: ...`", lines.join("\n"));
+      }
       expect(rest === "", "a blank line at the end", rest);
     },
-  }),
-  rule({
-    kind: "stream",
-    id: "stream.json",
-    source: ENDPOINT,
-    title: "each event but the last is a JSON object",
-    look: ({ events }) => {
+    "stream.json: each event but the last is a JSON object"({ events }) {
       for (const { data, json } of events)
-        expect(
-          data === undefined || data.trim() === "[DONE]" || isObject(json),
-          "a JSON object",
-          data,
-        );
+        if (data !== undefined && data.trim() !== "[DONE]")
+          expect(isObject(json), "a JSON object", data);
     },
-  }),
-  rule({
-    kind: "stream",
-    id: "stream.done",
-    source: ENDPOINT,
-    title: "a stream ends with the line `data: [DONE]`, once",
-    look: ({ events }) => {
+    "stream.done: a stream ends with the line `data: [DONE]`, once"({ events }) {
       const terminators = events.filter(({ data }) => data?.trim() === "[DONE]").length;
-      expect(
-        terminators === 1 && events.at(-1)?.lines.join("\n") === "data: [DONE]",
-        "`data: [DONE]` as the last event",
-        events.at(-1)?.lines.join("\n"),
-      );
+      const last = events.at(-1)?.lines.join("\n");
+      const isLast = terminators === 1 && last === "data: [DONE]";
+      expect(isLast, "`data: [DONE]` as the last event", last);
     },
   }),
-  ...fieldRules("stream", "chunk", CHUNK_SECTION, CHUNK),
-  rule({
-    kind: "stream",
-    id: "chunk.id.same",
-    source: CHUNK_SECTION,
-    title: "id identifies the completion: it is the same in all its chunks",
-    look: (stream) =>
-      allSame(
-        chunksOf(stream)
-          .map((chunk) => first(chunk, "id"))
-          .filter(isText),
-      ),
-  }),
-  rule({
-    kind: "stream",
-    id: "chunk.role.first",
-    source: CHUNK_SECTION,
-    title: "delta.role is in the first chunk",
-    look: (stream) => {
-      const role = first(chunksOf(stream)[0], "choices[].delta.role");
-      expect(role !== undefined, "a role in the first chunk", chunksOf(stream)[0]);
+  ...chunks.fields("stream", "chunk", CHUNK),
+  ...chunks.rules("stream", {
+    "thinking.not-asked-for.stream: without thinking enabled no delta has reasoning_content":
+      noThoughts,
+    "chunk.id.same: id is the same in all chunks of a completion": ({ parts }) =>
+      allSame(parts.map((chunk) => first(chunk, "id")).filter(isText)),
+    "chunk.role.first: delta.role is in the first chunk": ({ parts }) => {
+      const role = first(parts[0], "choices[].delta.role");
+      expect(role !== undefined, "a role in the first chunk", parts[0]);
     },
-  }),
-  rule({
-    kind: "stream",
-    id: "chunk.role.once",
-    source: CHUNK_SECTION,
-    title: "delta.role is present only in the first chunk",
-    look: (stream) => {
-      for (const chunk of chunksOf(stream).slice(1))
-        expect(
-          find(chunk, "choices[].delta.role").every(({ value }) => value === undefined),
-          "no role after the first chunk",
-          chunk,
-        );
+    "chunk.role.once: delta.role is present only in the first chunk": ({ parts }) => {
+      for (const chunk of parts.slice(1)) expectField(chunk, "choices[].delta.role", undefined);
     },
-  }),
-  rule({
-    kind: "stream",
-    id: "chunk.finish_reason.null",
-    source: 'contract.md "Stream chunks"',
-    title: "finish_reason is null in every chunk except the last",
-    look: (stream) => {
+    "chunk.finish_reason.null: finish_reason is null in every chunk except the last": (stream) => {
       for (const choice of choicesOf(stream).slice(0, -1))
-        if (isObject(choice))
-          expect(!isText(choice["finish_reason"]), "null before the last chunk", choice);
+        expect(!isText(first(choice, "finish_reason")), "null before the last chunk", choice);
     },
-  }),
-  rule({
-    kind: "stream",
-    id: "chunk.finish_reason.last",
-    source: 'contract.md "Stream chunks"',
-    title: "the final chunk carries a finish_reason",
-    look: (stream) => {
+    "chunk.finish_reason.last: the final chunk carries a finish_reason": (stream) => {
       const reason = first(choicesOf(stream).at(-1), "finish_reason");
       expect(reason !== null, "a finish_reason in the last chunk with a choice", reason);
     },
   }),
-  check({
-    id: "stream.content",
-    source: CHUNK_SECTION,
-    title: "concatenated, delta.content gives the full reply",
-    run: async (t) => {
-      const content = streamed(await t.answered({ stream: true }), "content");
-      expect(
-        content.toLowerCase().includes(WORD),
-        `a reply with the word "${WORD}", which was asked for`,
-        content,
-      );
-    },
-  }),
 ];
 
-const auth: Check[] = [
-  ["auth.missing", "a chat request without Authorization is refused", undefined],
-  ["auth.unknown", "a key that was never issued is refused", "Bearer no-such-key"],
-  ["auth.empty", "an empty key is refused", "Bearer "],
-  ["auth.scheme", "another scheme than Bearer is refused", "Basic bm86c3VjaGtleQ=="],
-].map(([id, title, authorization]) =>
-  check({
-    id: id!,
-    source: 'contract.md "Authentication"',
-    title: title!,
-    run: async (t) => {
-      await t.refused({}, { headers: { authorization } });
-    },
-  }),
-);
+const key = (authorization?: string) => async (t: Tester) => {
+  const { status } = await t.ask({}, { headers: { authorization } });
+  expect(status >= 400 && status < 500, "a refusal, status 400 to 499", status);
+};
+const auth: Check[] = section('contract.md "Authentication"').checks({
+  "auth.missing: a chat request without Authorization is refused": key(),
+  "auth.unknown: a key that was never issued is refused": key("Bearer no-such-key"),
+  "auth.empty: an empty key is refused": key("Bearer "),
+  "auth.scheme: another scheme than Bearer is refused": key("Basic bm86c3VjaGtleQ=="),
+});
 
-const errors: Check[] = [
-  rule({
-    kind: "error",
-    id: "error.json",
-    source: ERRORS,
-    title: "an error's body is JSON with one top-level object, `error`",
-    look: ({ json, answer }) => {
+const failures: Check[] = [
+  ...errors.rules("error", {
+    "error.json: an error's body is JSON with one top-level object, `error`": ({ json, answer }) =>
       expect(
         isObject(json) && isObject(json["error"]) && Object.keys(json).length === 1,
         'a body {"error": {...}}',
         answer.text,
-      );
-    },
+      ),
   }),
-  ...fieldRules("error", "error", ERRORS, ERROR).map((each) => ({
-    ...each,
-    id: each.id.replace("error.error.", "error."),
-  })),
-  rule({
-    kind: "response",
-    id: "error.status",
-    source: ERRORS,
-    title: "500 and 503 are the server-side failures: no other status from 500 on",
-    look: ({ answer }) => {
-      expect(
-        answer.status < 500 || answer.status === 500 || answer.status === 503,
-        "500 or 503",
-        answer.status,
-      );
-    },
-  }),
-  rule({
-    kind: "response",
-    id: "error.any-status",
-    source: ERRORS,
-    title: "any status other than 200 counts as an error: a success has no other",
-    look: ({ answer }) => {
-      expect(
-        answer.status === 200 || answer.status >= 400,
-        "200, or a status from 400 on",
-        answer.status,
-      );
-    },
+  ...errors.fields("error", "error", ERROR, "error."),
+  ...errors.rules("response", {
+    "error.status: 500 and 503 are the server-side failures: no other from 500 on": ({ status }) =>
+      expect(status < 500 || status === 500 || status === 503, "500 or 503", status),
+    "error.any-status: a success has no other status than 200": ({ status }) =>
+      expect(status === 200 || status >= 400, "200, or a status from 400 on", status),
   }),
 ];
 
-const RPM = 'contract.md "Limits"';
-const limits: Check[] = [
-  check({
-    id: "limit.exists",
-    source: 'contract.md "Limits"',
-    title: "one request more than the limit in a minute is not answered",
-    needs: ["limited"],
-    run: async (t) => {
-      const statuses = (await t.overLimit()).map(({ answer }) => answer.status);
-      expect(
-        statuses.at(-1) !== 200,
-        `a refusal after ${t.options.limited!.rpm} requests`,
-        statuses.join(" "),
-      );
-    },
-  }),
-  check({
-    id: "limit.status",
-    source: RPM,
-    title: "exceeding the limit returns 429",
-    needs: ["limited"],
-    run: async (t) => {
-      const statuses = (await t.overLimit())
-        .map(({ answer }) => answer.status)
-        .filter((status) => status !== 200);
-      expect(
-        statuses.every((status) => status === 429),
-        "429",
-        statuses.join(" "),
-      );
-    },
-  }),
-  ...(
-    [
-      ["type", "rate_limit_error"],
-      ["code", "rate_limit_exceeded"],
-    ] as const
-  ).map(([name, value]) =>
-    check({
-      id: `limit.${name}`,
-      source: RPM,
-      title: `its ${name} is ${value}`,
-      needs: ["limited"],
-      run: async (t) => {
-        const got = first((await overLimit(t)).json, `error.${name}`);
-        expect(got === value, value, got);
-      },
-    }),
+const isExceeded = (name: string, expected: RegExp | string) => async (t: Tester) =>
+  expectFields((await overLimit(t)).error, { [name]: expected });
+const limit: Check[] = limits.checks({
+  async "limit.exists [limited]: one request more than the limit in a minute is not answered"(t) {
+    const statuses = (await t.overLimit()).map(({ status }) => status);
+    expect(statuses.at(-1) !== 200, `a refusal after ${t.options.limited!.rpm}`, statuses.join());
+  },
+  async "limit.status [limited]: exceeding the limit returns 429"(t) {
+    const statuses = (await t.overLimit()).map(({ status }) => status);
+    expect(
+      statuses.every((status) => status === 200 || status === 429),
+      "429",
+      statuses.join(),
+    );
+  },
+  "limit.type [limited]: its type is rate_limit_error": isExceeded("type", "rate_limit_error"),
+  "limit.code [limited]: its code is rate_limit_exceeded": isExceeded(
+    "code",
+    "rate_limit_exceeded",
   ),
-  check({
-    id: "limit.message",
-    source: RPM,
-    title:
-      "its message says that the per-minute limit was exceeded, and gives a number of seconds to wait",
-    needs: ["limited"],
-    run: async (t) => {
-      const got = String(first((await overLimit(t)).json, "error.message"));
-      expect(
-        /minute/i.test(got) && /\b\d+ ?s(ec(ond)?s?)?\b/i.test(got),
-        "words about the minute's limit and a number of seconds",
-        got,
-      );
-    },
-  }),
-];
+  "limit.message [limited]: its message names the minute's limit and the seconds to wait":
+    isExceeded("message", /minute.*\b\d+ ?s(ec(ond)?s?)?\b|\b\d+ ?s(ec(ond)?s?)?\b.*minute/i),
+});
 
 export const specChecks: readonly Check[] = [
   ...service,
   ...requestIds,
-  ...health,
-  ...routing,
-  ...requests,
+  ...names,
   ...ranges,
-  ...replies,
+  ...accepted,
+  ...refused,
+  ...obeyed,
+  ...wholeReplies,
   ...streams,
   ...auth,
-  ...errors,
-  ...limits,
+  ...failures,
+  ...limit,
 ];

@@ -3,8 +3,6 @@
 
 import type { Fault } from "../wrong-gateway.ts";
 import { compatibleFaults } from "./compatible.ts";
-import { contentFaults } from "./content.ts";
-import { hostileFaults } from "./hostile.ts";
 import { messagesFaults } from "./messages.ts";
 import { responsesFaults } from "./responses.ts";
 import { robustFaults } from "./robust.ts";
@@ -14,8 +12,6 @@ export const FAULTS: ReadonlyMap<string, Fault> = new Map([
   ...specFaults,
   ...compatibleFaults,
   ...robustFaults,
-  ...contentFaults,
-  ...hostileFaults,
   ...messagesFaults,
   ...responsesFaults,
 ]);

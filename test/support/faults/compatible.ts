@@ -1,385 +1,248 @@
-// Faults for each check of the level `compatible`. What is refused must be refused with one status,
-// one code and one param: each of these can be wrong.
+// Faults for the checks of the level `compatible`. What is refused must be refused with one status,
+// one code and one param: each of these can be wrong. A check that has none here is about a request
+// that is to be accepted: it is refused.
 
-import { isObject, type Fault } from "../wrong-gateway.ts";
+import { CHECKS } from "../../../scripts/conformance/checks/all.ts";
+import { list, isObject } from "../../../scripts/conformance/shapes.ts";
+import type { Fault } from "../wrong-gateway.ts";
 import {
   ALIAS,
-  anyBody,
   blocks,
   body,
   both,
   chunks,
-  field,
+  each,
+  eachOf,
+  error,
   has,
   header,
+  idInstead,
+  ifGood,
   increment,
   limited,
-  mends,
-  named,
   not,
   nowhere,
-  ownId,
+  opposite,
+  others,
+  own,
   raw,
-  refuses,
   reply,
+  sampled,
+  sends,
   status,
   stream,
   STREAM,
+  text,
+  thinks,
   WHOLE,
+  type Change,
+  type Edit,
+  type Faults,
+  type Own,
 } from "./kit.ts";
 
-const marked = (name: string) => ownId(`compatible.${name}`);
-const each = (names: readonly string[], fault: (name: string) => Fault) =>
-  Object.fromEntries(names.map((name) => [name, fault(name)]));
+const about = (when: Fault["when"], answer: Edit): Fault => ({ when, answer });
+const otherwise = { status: status(418), code: error("code", "bad"), param: error("param", "it") };
+const refused = CHECKS.filter(
+  ({ id, title }) => id.startsWith("compatible.error.") && /^4\d\d [a-z_]+( |$)/.test(title),
+).map(({ id }) => id);
 
-const ACCEPTED = [
-  "bearer.case",
-  "body.bom",
-  "headers.sdk",
-  "headers.charset",
-  "body.unknown-field",
-  "message.unknown-field",
-  "message.name",
-  "body.nulls",
-  "body.ignored-fields",
-  "n.one",
-  "stop.empty-array",
-  "tools.empty-array",
-  "tools.bare",
-  "tool_choice.none-without-tools",
-  "top_logprobs.alone",
-  "thinking.disabled",
-  "thinking.adaptive",
-  "thinking.budget",
-  "stream_options.empty",
-  "stream_options.unknown",
-  "role.developer",
-  "content.empty",
-  "content.refusal-part",
-  "assistant.reasoning",
-  "tool-loop.null",
-  "tool-loop.absent",
-  "tool-loop.empty",
-  "tool-loop.bad-arguments",
-  "tool-loop.parts",
-];
-const REFUSED = [
-  "no-key",
-  "bad-key",
-  "media-type-sent",
-  "encoding-sent",
-  "not-json",
-  "no-body",
-  "not-an-object",
-  "no-model",
-  "no-messages",
-  "empty-messages",
-  "no-role",
-  "bad-role",
-  "function-role",
-  "no-content",
-  "assistant-without-content",
-  "image",
-  "no-tool-call-id",
-  "unmatched-tool-call-id",
-  "type",
-  "boolean-number",
-  "range",
-  "infinity",
-  "max_tokens",
-  "max_completion_tokens",
-  "five-stops",
-  "empty-stop",
-  "n",
-  "custom-tool",
-  "tool-name",
-  "choice-without-tools",
-  "bad-choice",
-  "unlisted-choice",
-  "bad-format",
-  "bad-thinking",
-  "stream_options",
-  "include_usage",
-  "unknown-model",
-  "unknown-alias",
-  "stream",
-  "unknown-url",
-  "wrong-method",
-]
-  .map((name) => `error.${name}`)
-  .concat("body.not-utf8", "models.key");
-const refusedOtherwise = (name: string): Record<string, Fault> => ({
-  [`${name}/status`]: { when: marked(name), answer: status(418) },
-  [`${name}/code`]: { when: marked(name), answer: anyBody("error.code", () => "bad_request") },
-  [`${name}/param`]: { when: marked(name), answer: anyBody("error.param", () => "something") },
-});
-
-const withoutHeader = (name: string, header_: string): Fault => ({
-  when: marked(name),
-  answer: header(header_, () => undefined),
-});
-const rawFaults = (name: string, sent: string): Record<string, Fault> => ({
-  [`http.${name}/status`]: raw(sent, (answer) => answer.replace(/^HTTP\/1.1 \d+/, "HTTP/1.1 500")),
+const rawStatus = (sent: string, code: string): Own =>
+  raw(sent, (answer) => answer.replace(/^HTTP\/1.1 \d+ [\w ]*/, `HTTP/1.1 ${code}`));
+const rawId = (sent: string, id: string): Own =>
+  raw(sent, (answer) => answer.replace(/^x-request-id:.*$/im, `X-Request-Id: ${id}`));
+const rawFaults = (name: string, sent: string): Record<string, Own> => ({
+  [`http.${name}/status`]: rawStatus(sent, "500 Internal Server Error"),
   [`http.${name}/id`]: raw(sent, (answer) => answer.replace(/^x-request-id:.*\r\n/im, "")),
   [`http.${name}/body`]: raw(sent, (answer) =>
     answer.replace(/"request_id":"[^"]*"/, '"request_id":"none"'),
   ),
 });
-const otherRawId = (sent: string, id: string): Fault =>
-  raw(sent, (answer) => answer.replace(/^x-request-id:.*$/im, `X-Request-Id: ${id}`));
 
-const tools = has("tools");
-const [TOOL_REPLY, TOOL_STREAM] = [both(WHOLE, tools), both(STREAM, tools)];
-const calls = (path: string, to: Parameters<typeof body>[1]): Fault => ({
-  when: TOOL_REPLY,
-  answer: body(`choices[].message.tool_calls${path}`, to),
-});
-/** `to` is told which chunk it is: 0 is the role's, 1 the first fragment of a call. */
-const fragments = (path: string, to: Parameters<typeof chunks>[1]): Fault => ({
-  when: TOOL_STREAM,
-  answer: chunks(`choices[].delta.tool_calls[].${path}`, to),
-});
-const asksUsage = has("stream_options");
-const usage = (path: string, to: Parameters<typeof chunks>[1]): Fault => ({
-  when: both(STREAM, asksUsage),
-  answer: chunks(path, to),
-});
-const logprobs = field("logprobs", (value) => value === true);
-const tokens = (path: string, to: Parameters<typeof body>[1]): Record<string, Fault> => ({
-  [`reply.choices.logprobs.content.${path}`]: {
-    when: both(WHOLE, logprobs),
-    answer: body(`choices[].logprobs.content[].${path}`, to),
-  },
-  [`chunk.choices.logprobs.content.${path}`]: {
-    when: both(STREAM, logprobs),
-    answer: chunks(`choices[].logprobs.content[].${path}`, to),
-  },
-});
-const wordless: Fault["answer"] & {} = header("www-authenticate", () => "Basic");
-
-const compatible: Record<string, Fault> = {
-  ...each(ACCEPTED, (name) => refuses(marked(name))),
-  ...Object.assign({}, ...REFUSED.map(refusedOtherwise)),
-  "no-compression": {
-    when: marked("no-compression"),
-    answer: (answer) => ({
-      ...answer,
-      headers: { ...answer.headers, "content-encoding": "identity" },
-    }),
-  },
-  "content.parts": {
-    when: marked("content.parts"),
-    answer: body("choices[].message.content", () => "You said nothing."),
-  },
-  "healthz.body": { when: marked("healthz.body"), answer: body("status", () => "fine") },
-  "healthz.no-store": withoutHeader("healthz.no-store", "cache-control"),
-  "healthz.head/status": raw("HEAD /healthz", (answer) =>
-    answer.replace(/^HTTP\/1.1 200 OK/, "HTTP/1.1 405 Method Not Allowed"),
-  ),
+const ofChecks = own("compatible", {
+  ...Object.assign({}, ...refused.map((id) => eachOf(id, otherwise))),
+  ...eachOf("compatible.body.not-utf8", otherwise),
+  ...eachOf("compatible.models.key", otherwise),
+  "no-compression": header("content-encoding", "identity"),
+  "content.parts": body("choices[].message.content", "You said nothing."),
+  "healthz.body": body("status", "fine"),
+  "healthz.no-store": header("cache-control", undefined),
+  "healthz.head/status": rawStatus("HEAD /healthz", "405 Method Not Allowed"),
   "healthz.head/body": raw("HEAD /healthz", (answer) => `${answer}{}`),
-  "models.list/object": { when: marked("models.list"), answer: body("object", () => "models") },
-  "models.list/empty": { when: marked("models.list"), answer: body("data", () => []) },
-  ...Object.assign(
-    {},
-    ...["id", "object", "created", "owned_by"].map((name) => ({
-      [`models.list/${name}`]: {
-        when: marked("models.list"),
-        answer: body(`data[].${name}`, () => undefined),
-      },
-    })),
+  "models.list/list": body("object", "models"),
+  "models.list/empty": body("data", []),
+  ...Object.fromEntries(
+    ["id", "object", "created", "owned_by"].map((name) => [
+      `models.list/${name}`,
+      body(`data[].${name}`, undefined),
+    ]),
   ),
-  "models.names": {
-    when: marked("models.names"),
-    answer: body("data", (data) =>
-      Array.isArray(data) ? data.filter((model) => isObject(model) && model["id"] !== ALIAS) : data,
-    ),
-  },
-
-  max_completion_tokens: mends(marked("max_completion_tokens"), {
-    max_completion_tokens: undefined,
-  }),
-  "max_completion_tokens.both": mends(marked("max_completion_tokens.both"), {
-    max_tokens: undefined,
-  }),
-  "tool_choice.required": mends(marked("tool_choice.required"), { tool_choice: "none" }),
-  "response_format.json_schema/ignored": mends(marked("response_format.json_schema"), {
-    response_format: undefined,
-  }),
-  "response_format.json_schema/words": refuses(marked("response_format.json_schema")),
-
-  "error.www-authenticate": { when: marked("error.www-authenticate"), answer: wordless },
-  "error.allow": withoutHeader("error.allow", "allow"),
-  "error.media-type": { when: nowhere, answer: header("content-type", () => "text/html") },
-  "error.param": { when: nowhere, answer: anyBody("error.param", () => ["model"]) },
-  "error.known-status": { when: nowhere, answer: status(422) },
-  "limit.retry-after": limited(header("retry-after", () => "Sat, 21 Nov 2026 00:00:00 GMT")),
-  "limit.retry-after/long": limited((answer) =>
-    header(
-      "retry-after",
-      () => "90",
-    )(anyBody("error.message", (text) => String(text).replace(/\d+/, "90"))(answer)),
+  "models.names": body("data", (data) =>
+    list(data).filter((model) => isObject(model) && model["id"] !== ALIAS),
   ),
-  "limit.message": limited(
-    anyBody("error.message", (text) => String(text).replace("Retry after", "Wait for")),
-  ),
-  "limit.message/other": limited(
-    anyBody("error.message", (text) => String(text).replace(/\d+/, "7")),
-  ),
-
+  max_completion_tokens: sends({ max_completion_tokens: undefined }),
+  "max_completion_tokens.both": sends({ max_tokens: undefined }),
+  "tool_choice.required": sends({ tool_choice: "none" }),
+  "response_format.json_schema/ignored": sends({ response_format: undefined }),
+  "response_format.json_schema/words": opposite,
+  "error.www-authenticate": header("www-authenticate", "Basic"),
+  "error.allow": header("allow", undefined),
   ...rawFaults("malformed", "nonsense, not HTTP"),
   ...rawFaults("no-host", "GET /healthz HTTP/1.1\r\nConnection"),
   ...rawFaults("large-headers", "X-Large: "),
   ...rawFaults("expect", "Expect: cake"),
   ...rawFaults("connect", "CONNECT "),
-  "request-id.long": otherRawId("iiii", "i".repeat(64)),
-  "request-id.too-long/status": raw("llll", (answer) =>
-    answer.replace(/^HTTP\/1.1 200 OK/, "HTTP/1.1 400 Bad Request"),
-  ),
-  "request-id.too-long/echoed": otherRawId("llll", "l".repeat(2000)),
-  "request-id.not-ascii/status": raw("caf\u00e9", (answer) =>
-    answer.replace(/^HTTP\/1.1 200 OK/, "HTTP/1.1 500 Internal Server Error"),
-  ),
-  "request-id.not-ascii/echoed": otherRawId("caf\u00e9", "caf?"),
-  "request-id.two": otherRawId("first-of-two", "first-of-two, second-of-two"),
-  "request-id.lower-case": {
-    when: nowhere,
-    answer: (answer) =>
-      anyBody(
-        "error.request_id",
-        (id) => `req_${String(id).slice(4).toUpperCase().replace(/^./, "A")}`,
-      )(
-        header(
-          "x-request-id",
-          (id) => `req_${id.slice(4).toUpperCase().replace(/^./, "A")}`,
-        )(answer),
-      ),
-  },
-
-  "reply.media-type": {
-    when: WHOLE,
-    answer: (answer) =>
-      answer.status === 200 ? header("content-type", () => "text/json")(answer) : answer,
-  },
-  "reply.choices.message.tool_calls": reply("choices[].message.tool_calls", (value) => value ?? []),
-  "reply.choices.message.tool_calls.id": calls("[].id", () => ""),
-  "reply.choices.message.tool_calls.type": calls("[].type", () => undefined),
-  "reply.choices.message.tool_calls.function.name": calls("[].function.name", () => undefined),
-  "reply.choices.message.tool_calls.function.arguments": calls("[].function.arguments", (value) =>
-    JSON.parse(String(value)),
-  ),
-  ...tokens("token", () => 7),
-  ...tokens("logprob", () => 0.5),
-  ...tokens("bytes", () => undefined),
-  ...tokens("top_logprobs", () => null),
-  "reply.logprobs.unasked": {
-    when: both(WHOLE, not(logprobs)),
-    answer: body("choices[].logprobs", () => ({ content: [] })),
-  },
+  "request-id.long": rawId("iiii", "i".repeat(64)),
+  "request-id.too-long/status": rawStatus("llll", "400 Bad Request"),
+  "request-id.too-long/echoed": rawId("llll", "l".repeat(2000)),
+  "request-id.not-ascii/status": rawStatus("caf\u00e9", "500 Internal Server Error"),
+  "request-id.not-ascii/echoed": rawId("caf\u00e9", "caf?"),
+  "request-id.two": rawId("first-of-two", "first-of-two, second-of-two"),
   "reply.top_logprobs/more": {
-    when: both(marked("reply.top_logprobs"), has("top_logprobs")),
+    when: has("top_logprobs"),
     answer: body("choices[].logprobs.content[].top_logprobs", (value) => [value, value, value]),
   },
   "reply.top_logprobs/unasked": {
-    when: both(marked("reply.top_logprobs"), not(has("top_logprobs"))),
-    answer: body("choices[].logprobs.content[].top_logprobs", () => [{}]),
+    when: not(has("top_logprobs")),
+    answer: body("choices[].logprobs.content[].top_logprobs", [{}]),
   },
+});
+
+const tools = has("tools");
+const calls = (path: string, to: Change): Fault =>
+  about(both(WHOLE, tools), body(`choices[].message.tool_calls${path}`, to));
+/** `to` is told which chunk it is: 0 is the role's, 1 the first fragment of a call. */
+const fragments = (path: string, to: Change): Fault =>
+  about(both(STREAM, tools), chunks(`choices[].delta.tool_calls[].${path}`, to));
+const asksUsage = both(STREAM, has("stream_options"));
+const usage = (path: string, to: Change): Fault => about(asksUsage, chunks(`usage.${path}`, to));
+const logprobs = has("logprobs", true);
+const tokens = (path: string, to: Change): Record<string, Fault> => ({
+  [`reply.choices.logprobs.content.${path}`]: about(
+    both(WHOLE, logprobs),
+    body(`choices[].logprobs.content[].${path}`, to),
+  ),
+  [`chunk.choices.logprobs.content.${path}`]: about(
+    both(STREAM, logprobs),
+    chunks(`choices[].logprobs.content[].${path}`, to),
+  ),
+});
+const upperCase = (id: unknown) => `req_${String(id).slice(4).toUpperCase().replace(/^./, "A")}`;
+const UNASKED = {
+  prompt_tokens: 1,
+  completion_tokens: 1,
+  total_tokens: 2,
+  prompt_cache_hit_tokens: 0,
+  prompt_cache_miss_tokens: 1,
+};
+
+const ofSample = sampled("compatible", {
+  "error.media-type": nowhere(header("content-type", "text/html")),
+  "error.param": nowhere(error("param", ["model"])),
+  "error.known-status": nowhere(status(422)),
+  "limit.retry-after": limited(header("retry-after", "Sat, 21 Nov 2026 00:00:00 GMT")),
+  "limit.retry-after/long": limited(
+    each(
+      header("retry-after", 90),
+      error("message", (said) => String(said).replace(/\d+/, "90")),
+    ),
+  ),
+  "limit.message": limited(error("message", (said) => String(said).replace("Retry after", "Wait"))),
+  "limit.message/other": limited(error("message", (said) => String(said).replace(/\d+/, "7"))),
+  "request-id.lower-case": nowhere(idInstead(upperCase)),
+  "reply.media-type": about(WHOLE, ifGood(header("content-type", "text/json"))),
+  "reply.choices.message.tool_calls": reply("choices[].message.tool_calls", (value) => value ?? []),
+  "reply.choices.message.tool_calls.id": calls("[].id", ""),
+  "reply.choices.message.tool_calls.type": calls("[].type", undefined),
+  "reply.choices.message.tool_calls.function.name": calls("[].function.name", undefined),
+  "reply.choices.message.tool_calls.function.arguments": calls("[].function.arguments", (value) =>
+    JSON.parse(String(value)),
+  ),
+  ...tokens("token", 7),
+  ...tokens("logprob", 0.5),
+  ...tokens("bytes", undefined),
+  ...tokens("top_logprobs", null),
+  "reply.logprobs.unasked": about(
+    both(WHOLE, not(logprobs)),
+    body("choices[].logprobs", { content: [] }),
+  ),
   "reply.usage.prompt_tokens_details.cached_tokens": reply(
     "usage.prompt_tokens_details.cached_tokens",
     increment,
   ),
   "reply.usage.completion_tokens_details.reasoning_tokens": reply(
     "usage.completion_tokens_details.reasoning_tokens",
-    () => 100_000,
+    100_000,
   ),
 
-  "stream.cache-control": { when: STREAM, answer: header("cache-control", () => "no-cache") },
-  "stream.buffering": { when: STREAM, answer: header("x-accel-buffering", () => undefined) },
-  "stream.no-length": {
-    when: STREAM,
-    answer: (answer) => ({
-      ...answer,
-      headers: { ...answer.headers, "content-length": String(Buffer.byteLength(answer.text)) },
-    }),
-  },
-  "stream.line-ends": {
-    when: STREAM,
-    answer: (answer) => ({ ...answer, text: answer.text.replaceAll("\n", "\r\n") }),
-  },
-  "stream.no-fields": { when: STREAM, answer: blocks((events) => ["retry: 3000", ...events]) },
+  "stream.cache-control": about(STREAM, header("cache-control", "no-cache")),
+  "stream.buffering": about(STREAM, header("x-accel-buffering", undefined)),
+  "stream.no-length": about(STREAM, (answer) =>
+    header("content-length", Buffer.byteLength(answer.text))(answer),
+  ),
+  "stream.line-ends": about(
+    STREAM,
+    text((given) => given.replaceAll("\n", "\r\n")),
+  ),
+  "stream.no-fields": about(
+    STREAM,
+    blocks((events) => ["retry: 3000", ...events]),
+  ),
   "stream.ends": {
-    when: both(
-      STREAM,
-      asksUsage,
-      field("model", (value) => value === ALIAS),
-    ),
+    when: both(asksUsage, has("model", ALIAS)),
     answer: (answer) => answer,
     lateMs: 1_100,
   },
   "chunk.created.same": stream("created", (value, index) => Number(value) + index),
   "chunk.model.same": stream("model", (value, index) => (index === 1 ? "another" : value)),
-  "chunk.no-empty-choices": {
-    when: STREAM,
-    answer: blocks(([first = "", ...events]) => [
+  "chunk.no-empty-choices": about(
+    STREAM,
+    blocks(([first = "", ...events]) => [
       first,
       first.replace(/"choices":.*/, '"choices":[]}'),
       ...events,
     ]),
-  },
-  "chunk.one-text": {
-    when: both(STREAM, has("thinking")),
-    answer: chunks("choices[].delta", (delta) =>
+  ),
+  "chunk.one-text": about(
+    both(STREAM, thinks),
+    chunks("choices[].delta", (delta) =>
       isObject(delta) && delta["reasoning_content"] ? { ...delta, content: "Hm." } : delta,
     ),
-  },
-  "chunk.thinking-first": {
-    when: both(STREAM, has("thinking")),
-    answer: chunks("choices[].delta", (delta, index) =>
-      index === 1 ? { content: "Yes." } : delta,
-    ),
-  },
-  "usage.once": {
-    when: both(STREAM, asksUsage),
-    answer: blocks((events) =>
+  ),
+  "chunk.thinking-first": about(
+    both(STREAM, thinks),
+    chunks("choices[].delta", (delta, index) => (index === 1 ? { content: "Yes." } : delta)),
+  ),
+  "usage.once": about(
+    asksUsage,
+    blocks((events) =>
       events.flatMap((event) => (event.includes('"choices":[]') ? [event, event] : [event])),
     ),
-  },
-  "usage.last": {
-    when: both(STREAM, asksUsage),
-    answer: blocks((events) => {
-      const [usageEvent = "", done = ""] = events.splice(-2);
-      const finish = events.pop() ?? "";
-      return [...events, usageEvent, finish, done];
-    }),
-  },
-  "usage.unasked": {
-    when: both(STREAM, not(asksUsage)),
-    answer: chunks("usage", (_, index) =>
-      index === 1
-        ? {
-            prompt_tokens: 1,
-            completion_tokens: 1,
-            total_tokens: 2,
-            prompt_cache_hit_tokens: 0,
-            prompt_cache_miss_tokens: 1,
-          }
-        : undefined,
-    ),
-  },
-  "chunk.usage.prompt_tokens": usage("usage.prompt_tokens", String),
-  "chunk.usage.completion_tokens": usage("usage.completion_tokens", () => -1),
-  "chunk.usage.total_tokens": usage("usage.total_tokens", () => undefined),
-  "chunk.usage.prompt_cache_hit_tokens": usage("usage.prompt_cache_hit_tokens", () => null),
-  "chunk.usage.prompt_cache_miss_tokens": usage("usage.prompt_cache_miss_tokens", () => 0.5),
-  "chunk.tool_calls.index": fragments("index", () => 1),
+  ),
+  "usage.last": about(
+    asksUsage,
+    blocks((events) => [...events.slice(0, -3), events.at(-2)!, events.at(-3)!, events.at(-1)!]),
+  ),
+  "usage.unasked": about(
+    both(STREAM, not(has("stream_options"))),
+    chunks("usage", (_, index) => (index === 1 ? UNASKED : undefined)),
+  ),
+  "chunk.usage.prompt_tokens": usage("prompt_tokens", String),
+  "chunk.usage.completion_tokens": usage("completion_tokens", -1),
+  "chunk.usage.total_tokens": usage("total_tokens", undefined),
+  "chunk.usage.prompt_cache_hit_tokens": usage("prompt_cache_hit_tokens", null),
+  "chunk.usage.prompt_cache_miss_tokens": usage("prompt_cache_miss_tokens", 0.5),
+  "chunk.tool_calls.index": fragments("index", 1),
   "chunk.tool_calls.function": fragments("function.arguments", (value, index) =>
     index === 1 ? undefined : value,
   ),
-  "chunk.tool_calls.id": fragments("id", () => "call_a"),
-  "chunk.tool_calls.type": fragments("type", () => "function"),
-  "chunk.tool_calls.function.name": fragments("function.name", () => "send_mail"),
+  "chunk.tool_calls.id": fragments("id", "call_a"),
+  "chunk.tool_calls.type": fragments("type", "function"),
+  "chunk.tool_calls.function.name": fragments("function.name", "send_mail"),
   "chunk.tool_calls.arguments": fragments("function.arguments", (value) =>
     String(value).replace("{", ""),
   ),
-};
+});
 
-export const compatibleFaults = named("compatible", compatible);
+const stated = [...ofChecks, ...ofSample];
+export const compatibleFaults: Faults = [...stated, ...others("compatible", stated, opposite)];

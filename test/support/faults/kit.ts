@@ -2,24 +2,21 @@
 // to the request or its answer. The names are the demo configuration's; the texts are those that
 // the conformance suite asks.
 
-import {
-  isObject,
-  parse,
-  type Answer,
-  type Asked,
-  type Fault,
-  type Json,
-} from "../wrong-gateway.ts";
+import { CHECKS } from "../../../scripts/conformance/checks/all.ts";
+import { parseJson } from "../../../scripts/conformance/client.ts";
+import { isObject, type Json } from "../../../scripts/conformance/shapes.ts";
+import { CHAT, levelOf } from "../../../scripts/conformance/suite.ts";
+import type { Answer, Fault } from "../wrong-gateway.ts";
 
-export const [MODEL, ALIAS, REASONING, WORD] = [
-  "demo-chat",
-  "auto/chat",
-  "auto/reasoning",
-  "pineapple",
-];
-export const CHAT = "/v1/chat/completions";
-
-export type Change = (value: unknown, index: number) => unknown;
+export const [MODEL, ALIAS] = ["demo-chat", "auto/chat"];
+export type Edit = (answer: Answer) => Answer;
+type Holds = Fault["when"];
+/** What a value becomes: another one, or what a function makes of it and of the event's number. */
+export type Change =
+  | ((value: unknown, index: number) => unknown)
+  | (string | number | boolean | null | undefined | readonly unknown[] | Json);
+const changed = (to: Change, value: unknown, index: number): unknown =>
+  typeof to === "function" ? to(value, index) : to;
 
 /**
  * A copy in which the values at a path such as `choices[].index` are changed; undefined leaves the
@@ -30,127 +27,116 @@ export function change(root: unknown, path: string, to: Change, index = 0): unkn
   const name = step.replace("[]", "");
   if (!isObject(root)) return root;
   const below = (value: unknown): unknown =>
-    rest.length === 0 ? to(value, index) : change(value, rest.join("."), to, index);
+    rest.length === 0 ? changed(to, value, index) : change(value, rest.join("."), to, index);
   const value = root[name];
-  const changed = (): unknown => {
-    if (step === name) return below(value);
-    return Array.isArray(value) ? value.map(below) : value;
-  };
-  return { ...root, [name]: changed() };
+  if (step === name) return { ...root, [name]: below(value) };
+  return { ...root, [name]: Array.isArray(value) ? value.map(below) : value };
 }
 
 // What is done to an answer.
-export const ifGood =
-  (edit: (answer: Answer) => Answer) =>
-  (answer: Answer): Answer =>
-    answer.status === 200 ? edit(answer) : answer;
-export const anyBody =
-  (path: string, to: Change) =>
-  (answer: Answer): Answer => ({
+const inCase =
+  (holds: (answer: Answer) => boolean) =>
+  (edit: Edit): Edit =>
+  (answer) =>
+    holds(answer) ? edit(answer) : answer;
+export const ifGood = inCase(({ status: code }) => code === 200);
+export const ifStatus = (code: number, edit: Edit) =>
+  inCase((given) => given.status === code)(edit);
+export const text =
+  (edit: (text: string) => string): Edit =>
+  (answer) => ({
     ...answer,
-    text: JSON.stringify(change(parse(answer.text), path, to)),
+    text: edit(answer.text),
   });
+export const anyBody = (path: string, to: Change) =>
+  text((given) => JSON.stringify(change(parseJson(given), path, to)));
 export const body = (path: string, to: Change) => ifGood(anyBody(path, to));
+export const error = (path: string, to: Change) => anyBody(`error.${path}`, to);
 export const blocks = (edit: (events: string[]) => string[]) =>
-  ifGood((answer) => ({
-    ...answer,
-    text: edit(answer.text.split("\n\n").slice(0, -1))
-      .map((event) => `${event}\n\n`)
-      .join(""),
-  }));
+  ifGood(
+    text((given) =>
+      edit(given.split("\n\n").slice(0, -1))
+        .map((event) => `${event}\n\n`)
+        .join(""),
+    ),
+  );
 /** `to` is told which chunk of the stream it is, from 0. */
 export const chunks = (path: string, to: Change) =>
   blocks((events) =>
     events.map((event, index) =>
       event.startsWith("data: {")
-        ? `data: ${JSON.stringify(change(parse(event.slice(6)), path, to, index))}`
+        ? `data: ${JSON.stringify(change(parseJson(event.slice(6)), path, to, index))}`
         : event,
     ),
   );
+export const without = (isOut: (event: string) => boolean) =>
+  blocks((events) => events.filter((event) => !isOut(event)));
+/** A header is changed, or left out (undefined), or added. */
 export const header =
-  (name: string, to: (value: string) => string | undefined) =>
-  (answer: Answer): Answer => {
-    const headers = Object.entries(answer.headers).flatMap(([key, value]) => {
-      const given = key.toLowerCase() === name ? to(String(value)) : value;
-      return given === undefined ? [] : [[key, given] as const];
-    });
-    return { ...answer, headers: Object.fromEntries(headers) };
+  (name: string, to: Change): Edit =>
+  (answer) => {
+    const kept = Object.entries(answer.headers).filter(([key]) => key.toLowerCase() !== name);
+    const [, given] =
+      Object.entries(answer.headers).find(([key]) => key.toLowerCase() === name) ?? [];
+    const value = changed(to, given, 0);
+    if (value !== undefined) kept.push([name, String(value)]);
+    return { ...answer, headers: Object.fromEntries(kept) };
   };
 export const status =
-  (code: number) =>
-  (answer: Answer): Answer => ({ ...answer, status: code });
-/**
- * Another id than the client's, the same in header and body, as a gateway would have that makes its
- * own.
- */
-export const otherId = (answer: Answer): Answer => {
-  const id = `req_${"0123456789abcdef".repeat(2)}`;
-  const text =
-    isObject(parse(answer.text)) && answer.status !== 200
-      ? anyBody("error.request_id", () => id)(answer).text
-      : answer.text;
-  return { ...header("x-request-id", () => id)(answer), text };
-};
-export const refusal = (answer: Answer): Answer => {
-  const id = Object.entries(answer.headers).find(
-    ([name]) => name.toLowerCase() === "x-request-id",
-  )?.[1];
-  const text = JSON.stringify({
-    error: {
-      message: "I will not.",
-      type: "invalid_request_error",
-      code: "invalid_value",
-      request_id: id,
-    },
-  });
+  (code: number): Edit =>
+  (answer) => ({ ...answer, status: code });
+export const each =
+  (...edits: readonly Edit[]): Edit =>
+  (answer) =>
+    edits.reduce((edited, edit) => edit(edited), answer);
+/** Another id, in the header and in an error, as of a gateway that makes its own. */
+export const idInstead = (to: Change): Edit =>
+  each(header("x-request-id", to), (answer) =>
+    answer.status === 200 ? answer : error("request_id", to)(answer),
+  );
+const refusal: Edit = ({ headers }) => {
+  const id = headers["x-request-id"] ?? headers["X-Request-Id"] ?? "";
+  const [type, code] = ["invalid_request_error", "invalid_value"];
   return {
     status: 400,
-    headers: { "Content-Type": "application/json", "X-Request-Id": id ?? "" },
-    text,
+    headers: { "Content-Type": "application/json", "X-Request-Id": id },
+    text: JSON.stringify({ error: { message: "I will not.", type, code, request_id: id } }),
   };
 };
 
 // What a fault is about.
-export const chat =
-  (holds: (asked: Asked) => boolean) =>
-  (asked: Asked): boolean =>
-    asked.path === CHAT && asked.method === "POST" && holds(asked);
-export const asks = (text: string, streamed?: boolean) =>
-  chat(({ question, streamed: is }) => question.includes(text) && (streamed ?? is) === is);
-export const field = (name: string, holds: (value: unknown) => boolean) =>
-  chat(({ body: given }) => name in given && holds(given[name]));
 export const both =
-  (...conditions: readonly ((asked: Asked) => boolean)[]) =>
-  (asked: Asked): boolean =>
+  (...conditions: readonly Holds[]): Holds =>
+  (asked) =>
     conditions.every((holds) => holds(asked));
 export const not =
-  (condition: (asked: Asked) => boolean) =>
-  (asked: Asked): boolean =>
+  (condition: Holds): Holds =>
+  (asked) =>
     !condition(asked);
-export const to = (model: string) => field("model", (value) => value === model);
+export const isChat: Holds = ({ path, method }) => path === CHAT && method === "POST";
+export const isStream: Holds = ({ streamed }) => streamed;
+export const says =
+  (text: string): Holds =>
+  ({ question }) =>
+    question === text;
 export const ownId =
-  (id: string | undefined) =>
-  ({ headers }: Asked): boolean =>
+  (id: string | undefined): Holds =>
+  ({ headers }) =>
     headers["x-request-id"] === id;
-export const health = ({ path }: Asked): boolean => path === "/healthz";
-export const nowhere = ({ path }: Asked): boolean => path === "/v1/no-such-path";
-export const withKey = (value: string | undefined) =>
-  chat(({ headers }) => headers.authorization === value);
-export const has = (name: string) => field(name, (value) => value !== undefined && value !== null);
+export const has =
+  (name: string, value?: unknown): Holds =>
+  ({ body: { [name]: given } }) =>
+    value === undefined ? (given ?? null) !== null : given === value;
 export const thinks = has("thinking");
-
-export const [WHOLE, STREAM] = [asks("Say hello.", false), asks("Say hello.", true)];
-export const [WORD_WHOLE, WORD_STREAM] = [asks(WORD, false), asks(WORD, true)];
+export const isHealth: Holds = ({ path }) => path === "/healthz";
+export const isNowhere: Holds = ({ path }) => path === "/v1/no-such-path";
+/** The sampled whole replies and streams. */
+export const STREAM = both(ownId(undefined), isChat, says("Say hello."), isStream);
+export const WHOLE = both(ownId(undefined), isChat, says("Say hello."), not(isStream));
 
 // Kinds of faults.
-/** Refuses what it should accept. */
-export const refuses = (when: Fault["when"]): Fault => ({ when, answer: refusal });
-/**
- * Accepts what it should refuse: the field is put right, or (undefined) left out, before anybody
- * looks.
- */
-export const mends = (when: Fault["when"], fields: Json): Fault => ({
-  when,
+/** Fields are put in the request, or (undefined) left out, before anybody looks. */
+export const sends = (fields: Json): Own => ({
   forward: ({ body: given }) => ({ text: JSON.stringify({ ...given, ...fields }) }),
 });
 /** Spoils a field of the sampled whole replies, or of the sampled streams' chunks. */
@@ -162,40 +148,54 @@ export const stream = (path: string, to: Change): Fault => ({
   when: both(STREAM, not(thinks)),
   answer: chunks(path, to),
 });
-export const error = (path: string, to: Change): Fault => ({
-  when: nowhere,
-  answer: anyBody(path, to),
+export const nowhere = (answer: Edit): Fault => ({ when: isNowhere, answer });
+export const limited = (answer: Edit): Fault => ({
+  when: ({ headers }) => headers.authorization === "Bearer sk-limited",
+  answer: ifStatus(429, answer),
 });
-export const limited = (answer: Fault["answer"] & {}): Fault => ({
-  when: withKey("Bearer sk-limited"),
-  answer: (given) => (given.status === 429 ? answer(given) : given),
-});
-
-export const raw = (sent: string, answer: (answer: string) => string): Fault => ({
-  when: () => false,
+export const raw = (sent: string, answer: (answer: string) => string): Own => ({
   raw: { when: (bytes) => bytes.includes(sent), answer },
 });
+/** What should be refused is answered as a good request is; what should be answered is refused. */
+export const opposite: Own = {
+  answer: refusal,
+  mend: ({ streamed }) => ({
+    model: MODEL,
+    stream: streamed,
+    messages: [{ role: "user", content: "Say hello." }],
+  }),
+};
+export const increment = (value: unknown): unknown => Number(value) + 1;
 
-export const GOOD = { model: MODEL, messages: [{ role: "user", content: "Say hello." }] };
-export const good = { messages: GOOD.messages };
-export const message = (holds: (message: Json) => boolean) =>
-  field(
-    "messages",
-    (value) => Array.isArray(value) && value.some((each) => isObject(each) && holds(each)),
+/** A fault in the requests of its own check, or what it makes of their answers. */
+export type Own = Partial<Fault> | Edit;
+export type Faults = readonly (readonly [string, Fault])[];
+/** By the ids of their checks; where a check has several, a slash and what is wrong follow. */
+export const own = (level: string, faults: Readonly<Record<string, Own>>): Faults =>
+  Object.entries(faults).map(([name, given]) => {
+    const fault = typeof given === "function" ? { answer: given } : given;
+    const isOwn = ownId(`${level}.${name.split("/")[0]}`);
+    const when = fault.when ? both(isOwn, fault.when) : isOwn;
+    return [`${level}.${name}`, { ...fault, when: fault.raw ? () => false : when }];
+  });
+/** Faults in what the suite samples, and in other requests that say themselves which they are. */
+export const sampled = (level: string, faults: Readonly<Record<string, Fault>>): Faults =>
+  Object.entries(faults).map(([name, fault]) => [`${level}.${name}`, fault]);
+/** What all checks of a level that have no fault yet are to have. */
+export const others = (level: string, faults: Faults, fault: Own): Faults => {
+  const known = new Set(faults.map(([name]) => name.split("/")[0]));
+  const rest = CHECKS.filter((check) => levelOf(check) === level && !known.has(check.id));
+  return rest.flatMap(({ id }) => own(level, { [id.slice(level.length + 1)]: fault }));
+};
+/** The checks whose ids begin so, each with these faults; without the level. */
+export const eachOf = (prefix: string, faults: Readonly<Record<string, Own>>) => {
+  const [level = ""] = prefix.split(".", 1);
+  const names = CHECKS.filter(({ id }) => id.startsWith(prefix)).map(({ id }) =>
+    id.slice(level.length + 1),
   );
-export const increment: Change = (value) => Number(value) + 1;
-
-const seenIds = new Set<unknown>();
-/** From the second request on that has this id. */
-export const again = (id: string) => both(ownId(id), () => seenIds.has(id) || !seenIds.add(id));
-
-/** By the ids of the checks. What other levels send under ids of their own is left alone. */
-export const named = (level: string, faults: Readonly<Record<string, Fault>>) =>
-  Object.entries(faults).map(
-    ([name, fault]) =>
-      [`${level}.${name}`, { ...fault, when: both(fault.when, not(ofOther(level))) }] as const,
+  return Object.fromEntries(
+    names.flatMap((name) =>
+      Object.entries(faults).map(([what, fault]) => [`${name}/${what}`, fault] as const),
+    ),
   );
-const ofOther =
-  (level: string) =>
-  ({ headers: { "x-request-id": id = "" } }: Asked): boolean =>
-    /^(compatible|robust)\./.test(String(id)) && !String(id).startsWith(`${level}.`);
+};
