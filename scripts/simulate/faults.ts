@@ -62,12 +62,17 @@ async function killWorker(scene: Scene): Promise<void> {
 }
 
 /** The process that writes dies between two changes of the disk, or in the middle of one. */
+const PROJECTION = /cursor\.json|\d\.jsonl$|cuts a file/;
+
 async function killAtDisk(scene: Scene): Promise<void> {
   const { installation, gateway } = scene;
   const { pick, between } = installation.world.random;
   const victim = pick([gateway.process.owner, ...workersOf(scene)].slice(-2));
   if (scene.workers > 1 && victim === gateway.process.owner) return; // it writes nothing
-  installation.killAtDisk(victim, between(1, 40));
+  // Half of them where records are projected, which is a small part of what is written.
+  const isProjection = installation.world.random.random() < 0.5;
+  if (isProjection) installation.killAtDisk(victim, PROJECTION, between(1, 12));
+  else installation.killAtDisk(victim, /./, between(1, 40));
   await installation.until(() => !victim.alive, "it dies at the disk");
   if (victim !== gateway.process.owner) return await replaced(scene);
   noteKill(scene);
@@ -78,6 +83,9 @@ async function killAtDisk(scene: Scene): Promise<void> {
 async function losePower(scene: Scene): Promise<void> {
   const { installation, house } = scene;
   const { world, machine } = installation;
+  // Long enough that most of the log should be on the disk.
+  const at = world.time() + world.random.between(0, 4_000);
+  await installation.until(() => world.time() > at, "some time to pass");
   installation.kill(scene.gateway);
   noteKill(scene);
   machine.disk.loseUnsynced();

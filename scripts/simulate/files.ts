@@ -10,6 +10,8 @@ import { countOpen, type SimProcess, type World } from "./world.ts";
 
 /** An open file. */
 interface Descriptor {
+  /** The last name in its path. */
+  readonly name: string;
   readonly inode: Inode;
   readonly appends: boolean;
   at: number;
@@ -100,7 +102,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     const inode = there ?? create(full, mode);
     if (name.startsWith("w")) disk.truncate(inode, 0);
     numbers += 1;
-    descriptors.set(numbers, { inode, appends: name.startsWith("a"), at: 0 });
+    descriptors.set(numbers, { name: basename(path), inode, appends: name.startsWith("a"), at: 0 });
     countOpen(owner, "file", 1);
     return numbers;
   }
@@ -116,7 +118,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     const bytes = Buffer.from(data as string).subarray(typeof data === "string" ? 0 : from);
     const place = file.appends ? file.inode.content.length : file.at;
     try {
-      beforeChange(`writes ${bytes.length} bytes`);
+      beforeChange(`writes ${bytes.length} bytes to ${file.name}`);
     } catch (error) {
       // The process dies in the middle of it.
       disk.write(file.inode, bytes.subarray(0, world.random.between(0, bytes.length)), place);

@@ -56,7 +56,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
   const disk = createDisk(world);
   const network = createNetwork(world);
   /** The process that dies at a change of the disk, and after how many changes. */
-  let dying: { readonly owner: SimProcess; changes: number } | undefined;
+  let dying: { readonly owner: SimProcess; readonly at: RegExp; changes: number } | undefined;
   const machine: Machine = {
     world,
     network,
@@ -64,7 +64,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     peers: new Map(),
     beforeChange(owner, what) {
       world.note(what);
-      if (dying?.owner !== owner) return;
+      if (dying?.owner !== owner || !dying.at.test(what)) return;
       dying.changes -= 1;
       if (dying.changes > 0) return;
       dying = undefined;
@@ -202,9 +202,9 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     start,
     stop,
     run,
-    /** The process dies before one of its next changes of the disk. */
-    killAtDisk(owner: SimProcess, changes: number): void {
-      dying = { owner, changes };
+    /** The process dies before one of its next changes of the disk that are described so. */
+    killAtDisk(owner: SimProcess, at: RegExp, changes: number): void {
+      dying = { owner, at, changes };
     },
     kill: (running: RunningGateway): void => world.end(running.process.owner, "kill -9"),
     textOf: (path: string): string => disk.find(path)?.content.toString() ?? "",

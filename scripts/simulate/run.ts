@@ -40,7 +40,9 @@ export interface Outcome {
 const DAY_MS = 86_400_000;
 /** A minute before midnight at the end of a month, and of a year. */
 const MIDNIGHTS = [Date.UTC(2026, 3, 1), Date.UTC(2027, 0, 1), Date.UTC(2026, 6, 15)];
-const CLIENTS = 8;
+const CLIENTS = 16;
+/** The purse is that of so many requests: two or three of its dearest fit in at once. */
+const PURSE_REQUESTS = 250;
 /** The share of runs whose gateway is looked at long after its last request. */
 const REST_SHARE = 0.15;
 /** Longer than idle connections are kept, and stalled ones stand still. */
@@ -68,7 +70,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const startsAt = before.random() < 0.5 ? start : start + DAY_MS / 3;
   const world = createWorld({ seed, startsAt, hear });
   const faults = new Set(only ?? drawn(before));
-  const phase = phaseOf(requests, faults.has("workers") ? 2 : 1);
+  const phase = phaseOf(PURSE_REQUESTS, faults.has("workers") ? 2 : 1);
   const house = emptyHouse(phase);
   const violations: string[] = [];
   const installation = createInstallation(world, bundles, phase);

@@ -115,6 +115,7 @@ export interface UsageStore {
 
 /**
  * Opens the store at an address outside of `dataDir`, which may be relative. The address may hold a
- * password. Throws a ValidationError if a package is missing. Empty: usage.store can only be `file`.
+ * password. Throws a ValidationError if a package is missing. Empty: usage.store can only be
+ * `file`.
  */
 export const usageStoreSlot = slot<(address: string, dataDir: string) => UsageStore>("usageStore");

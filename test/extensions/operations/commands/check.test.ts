@@ -210,21 +210,6 @@ describe("a data_dir that cannot be made is told by check and by serve, exit 1",
       await assertFault(t, file, `${join(dir, obstacle)} is not a folder`);
     });
 
-  for (const path of ["link", "link/data"])
-    it(`a link to nothing: ${path}`, async (t) => {
-      const link = join(folder(), "link");
-      symlinkSync(`${link}-unmounted`, link);
-      const { file } = written({ data_dir: link + path.slice("link".length) });
-      await assertFault(t, file, `${link} is a link to something that is not there`);
-    });
-
-  const skip = !existsSync("/proc/self") && "this takes Linux's /proc";
-  for (const path of ["/proc/nope", "/proc/nope/data"])
-    it(`where the system itself makes the folders: ${path}`, { skip }, async (t) => {
-      const { file } = written({ data_dir: path });
-      await assertFault(t, file, /data_dir: cannot be made in \/proc: E[A-Z]+\n$/);
-    });
-
   it("no permission", {
     skip:
       !canActAs(NOBODY) &&
