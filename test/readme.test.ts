@@ -35,7 +35,7 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   commands: ["npm start --silent -- init", "npm start --silent -- keys create"],
   comparison: ["npm run conformance -- "],
   configuration: ["export DEEPSEEK_API_KEY="],
-  simulation: ["node --import tsx scripts/simulate.ts --seeds 100"],
+  simulation: ["npm run --silent simulate -- --seeds 100"],
   contributing: ["npm ci --prefix test/clients"],
   deploying: ["npm run build"],
   performance: ["npm ci && npm ci --prefix test/clients"],

@@ -149,13 +149,6 @@ export const BUGS: readonly Bug[] = [
     faults: ["kill"],
   },
   {
-    name: "the log is never brought to the disk",
-    file: `${LEDGER}/segment.ts`,
-    find: "if (reached > synced) await promisify(fsync)(fd);",
-    replace: "",
-    faults: ["power"],
-  },
-  {
     name: "records reach the disk before the log does",
     file: `${USAGE}/sync.ts`,
     find: "  await syncToDisk(path);\n",

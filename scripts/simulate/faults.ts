@@ -62,7 +62,8 @@ async function killWorker(scene: Scene): Promise<void> {
 }
 
 /** The process that writes dies between two changes of the disk, or in the middle of one. */
-const PROJECTION = /cursor\.json|\d\.jsonl$|cuts a file/;
+/** The files of days and the cursor. Segments of the log have a number behind the day. */
+const PROJECTION = /cursor\.json|-\d\d\.jsonl$|cuts a file/;
 
 async function killAtDisk(scene: Scene): Promise<void> {
   const { installation, gateway } = scene;
