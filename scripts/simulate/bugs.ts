@@ -35,11 +35,11 @@ export const BUGS: readonly Bug[] = [
     faults: ["kill", "full-disk"],
   },
   {
-    name: "the end of a reply leaves before its settle line is written",
-    file: "core/chat/delivery.ts",
-    find: "await settled();",
-    replace: "settled();",
-    faults: ["kill", "kill-at-disk", "full-disk"],
+    name: "lines that a full disk refuses are dropped",
+    file: `${LEDGER}/segment.ts`,
+    find: "    append(waiting.map(",
+    replace: "    const kept = waiting;\n    waiting = [];\n    append(kept.map(",
+    faults: ["full-disk"],
   },
   {
     name: "the status of an error may change after it was recorded",
@@ -177,11 +177,11 @@ export const BUGS: readonly Bug[] = [
       "coverage.bookedDay(name, log.line, new Date(Date.parse(settle.time) - 3_000).toISOString())",
   },
   {
-    name: "a reload changes nothing",
-    file: "core/app.ts",
-    find: "snapshots.prepare(config, installation),",
-    replace: "snapshots.prepare(snapshots.current().config, installation),",
-    faults: ["prices"],
+    name: "reasoning is paid for twice",
+    file: "core/ledger/price.ts",
+    find: "picoOf(usage.completion_tokens, output)",
+    replace:
+      "picoOf(usage.completion_tokens + usage.completion_tokens_details.reasoning_tokens, output)",
   },
   {
     name: "a configuration that cannot be read ends the gateway",
@@ -191,10 +191,10 @@ export const BUGS: readonly Bug[] = [
     faults: ["bad-config"],
   },
   {
-    name: "the deadlines of an attempt are never stopped",
-    file: "core/routing/deadlines.ts",
-    find: "    clear(): void {\n      pause();",
-    replace: "    clear(): void {",
+    name: "the deadline of a request is never stopped",
+    file: "core/http/connection.ts",
+    find: "exchange.deadline?.cancel();",
+    replace: "",
   },
   {
     name: "a worker that dies keeps what its requests hold",

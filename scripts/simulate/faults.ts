@@ -74,7 +74,13 @@ async function killAtDisk(scene: Scene): Promise<void> {
   const isProjection = installation.world.random.random() < 0.5;
   if (isProjection) installation.killAtDisk(victim, PROJECTION, between(1, 12));
   else installation.killAtDisk(victim, /./, between(1, 40));
-  await installation.until(() => !victim.alive, "it dies at the disk");
+  const patience = installation.world.time() + 3_000;
+  await installation.until(
+    () => !victim.alive || installation.world.time() > patience,
+    "it dies at the disk",
+  );
+  // It may be another worker that projects.
+  installation.world.end(victim, "kill -9");
   if (victim !== gateway.process.owner) return await replaced(scene);
   noteKill(scene);
   await restart(scene);

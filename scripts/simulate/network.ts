@@ -349,7 +349,7 @@ export function createNetwork(world: World): Network {
       const known = worker === undefined ? undefined : shared.get(first!);
       if (known !== undefined) return known;
       port += 1;
-      shared.set(first!, port);
+      if (worker !== undefined) shared.set(first!, port);
       return port;
     },
     connect(owner, { place, refusal, options }) {
