@@ -35,34 +35,21 @@ const HARMLESS = [
 ];
 
 /** What of node:crypto has no chance in it. Keys are drawn by chance, which their files keep. */
-const {
-  createHash,
-  createHmac,
-  hash,
-  timingSafeEqual,
-  createCipheriv,
-  createDecipheriv,
-  hkdfSync,
-  createPrivateKey,
-  createPublicKey,
-  sign,
-  verify,
-  X509Certificate,
-} = crypto;
-const HASHES = {
-  createHash,
-  createHmac,
-  hash,
-  timingSafeEqual,
-  createCipheriv,
-  createDecipheriv,
-  hkdfSync,
-  createPrivateKey,
-  createPublicKey,
-  sign,
-  verify,
-  X509Certificate,
-};
+const PURE = [
+  "createHash",
+  "createHmac",
+  "hash",
+  "timingSafeEqual",
+  "createCipheriv",
+  "createDecipheriv",
+  "hkdfSync",
+  "createPrivateKey",
+  "createPublicKey",
+  "sign",
+  "verify",
+  "X509Certificate",
+] as const;
+const PURE_CRYPTO = Object.fromEntries(PURE.map((name) => [name, crypto[name]]));
 
 const randomBytes = ({ random }: World, size: number): Buffer =>
   Buffer.from(Array.from({ length: size }, () => Math.floor(256 * random.random())));
@@ -141,7 +128,7 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
     ["node:http", simHttp],
     ["node:https", {}],
     ["node:tls", { createSecureContext }],
-    ["node:crypto", { ...HASHES, randomBytes: (size: number) => randomBytes(world, size) }],
+    ["node:crypto", { ...PURE_CRYPTO, randomBytes: (size: number) => randomBytes(world, size) }],
     ["node:timers/promises", time.promises],
     ["node:cluster", cluster],
     ["node:os", { hostname: () => "machine" }],

@@ -9,8 +9,14 @@ import type {
 import { StaleConnection } from "./connection.ts";
 import { Exchange } from "./exchange.ts";
 import { createPool, type Pool } from "./pool.ts";
-import { requestBytes } from "./request-bytes.ts";
+import { requestBytes, requestStart } from "./request-bytes.ts";
 import { connectTo } from "./socket.ts";
+
+/**
+ * URLs whose parts are remembered. A configuration has fewer; after many reloads all are forgotten
+ * and parsed again.
+ */
+const MAX_TARGETS = 1_000;
 
 export interface PooledClient {
   /** Sends once more, on a new connection, where a pooled one turns out to be closed. */
@@ -19,10 +25,26 @@ export interface PooledClient {
   close(): void;
 }
 
+/** The parts of a URL that say where a request goes and how it begins. */
+interface Target {
+  readonly pool: Pool;
+  readonly start: string;
+}
+
 /** At most `maxConnections` to one origin; further requests wait. Absent: no limit. */
 export function createPooledClient(maxConnections = Infinity): PooledClient {
-  /** By origin. */
   const pools = new Map<string, Pool>();
+  const targets = new Map<string, Target>();
+
+  function targetOf(url: string): Target {
+    const known = targets.get(url);
+    if (known) return known;
+    const parsed = new URL(url);
+    const target = { pool: poolOf(parsed), start: requestStart(parsed) };
+    if (targets.size >= MAX_TARGETS) targets.clear();
+    targets.set(url, target);
+    return target;
+  }
 
   function poolOf(url: URL): Pool {
     const pool = pools.get(url.origin) ?? createPool(connectTo(url), maxConnections);
@@ -30,33 +52,39 @@ export function createPooledClient(maxConnections = Infinity): PooledClient {
     return pool;
   }
 
-  /**
-   * `fresh`: on a new connection. No function that is made here holds the request, which ends when
-   * it was sent.
-   */
-  function post(url: URL, request: UpstreamRequest, fresh: boolean): Promise<UpstreamResponse> {
-    const { cancel } = request;
-    const bytes = requestBytes(url, request);
-    if (cancel.aborted) return Promise.reject(cancel.reason);
-    const exchange = new Exchange(bytes, request);
-    poolOf(url).start(exchange, fresh);
-    cancel.onAbort(() => exchange.abort(cancel.reason));
-    return exchange.response;
-  }
+  const send: Transport = async (url, request) => {
+    const target = targetOf(url);
+    try {
+      return await post(target, request, false);
+    } catch (error) {
+      if (!(error instanceof StaleConnection)) throw error;
+    }
+    request.resent?.();
+    return post(target, request, true);
+  };
 
   return {
-    async send(address, request) {
-      const url = new URL(address);
-      try {
-        return await post(url, request, false);
-      } catch (error) {
-        if (!(error instanceof StaleConnection)) throw error;
-      }
-      request.resent?.();
-      return post(url, request, true);
-    },
+    send,
     close() {
       for (const pool of pools.values()) pool.close();
     },
   };
+}
+
+/**
+ * `fresh`: on a new connection. No function that is made here holds the request, which ends when it
+ * was sent.
+ */
+function post(
+  { pool, start }: Target,
+  request: UpstreamRequest,
+  fresh: boolean,
+): Promise<UpstreamResponse> {
+  const { cancel } = request;
+  const bytes = requestBytes(start, request);
+  if (cancel.aborted) return Promise.reject(cancel.reason);
+  const exchange = new Exchange(bytes, request);
+  pool.start(exchange, fresh);
+  cancel.onAbort(() => exchange.abort(cancel.reason));
+  return exchange.response;
 }
