@@ -13,6 +13,12 @@ import type { Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { billPromptOfLeft } from "./left-prompt.ts";
 
+/**
+ * Characters of one stream that are read on: as much as sockets hold of a stream that was held up
+ * by a client that did not read. A provider that sends more in so short a time has no end in sight.
+ */
+const MAX_READ_ON_CHARS = 16 * 1024 * 1024;
+
 export const extension: Extension = {
   name: "left-streams",
   install(gateway) {
@@ -50,12 +56,17 @@ export const aroundStreams =
     const upstream = new Cancel();
     let streamed: Serving | undefined;
     let forget: (() => void) | undefined;
+    let charsReadOn = 0;
     const endUpstream = (): void => upstream.abort(client.reason);
     const hasLeft = (): boolean => client.reason instanceof ClientGone;
 
+    /** Ends a stream that is read on once it has its final figures, or once too much has come. */
+    function observe(parts: readonly Part[], { meter }: Serving): void {
+      charsReadOn += charsIn(parts);
+      if (meter.isFinal() || charsReadOn > MAX_READ_ON_CHARS) endUpstream();
+    }
     function take(parts: readonly Part[], serving: Serving): Promise<unknown> | undefined {
-      // A stream that is read on ends with its final figures.
-      if (forget && serving.meter.isFinal()) endUpstream();
+      if (forget) observe(parts, serving);
       const room = deliver(parts, serving);
       if (isShown(parts, chat)) streamed = serving;
       // A client that has left makes no more room, and the provider is read on without it.
@@ -72,7 +83,7 @@ export const aroundStreams =
       const ms = Math.min(leave_ms, context.endsAt - clock.monotonic());
       const maxStreams = config().server.max_in_flight - context.inFlight();
       forget = leftStreams.readOn(ms, maxStreams, endUpstream);
-      if (streamed.meter.isFinal()) endUpstream();
+      observe([], streamed);
     });
     try {
       return await complete(chat, candidates, take, { ...context, cancel: upstream });
@@ -88,6 +99,10 @@ const isShown = (parts: readonly Part[], { showThinking }: ChatRequest): boolean
     if (part.type === "tool_call") return true;
     return "text" in part && part.text !== "" && (part.type !== "reasoning" || showThinking);
   });
+
+/** The characters of parts, as far as there may be many. */
+const charsIn = (parts: readonly Part[]): number =>
+  parts.reduce((sum, part) => sum + ("text" in part ? part.text.length : 0), 0);
 
 export function createLeftStreams(clock: Clock): LeftStreams {
   const ends = new Set<() => void>();

@@ -20,6 +20,7 @@ import { createFakeClock } from "../../../support/fake-clock.ts";
 import { KEY, readStream, user, type RunningGateway } from "../../../support/gateway.ts";
 import {
   chunk,
+  endless,
   event,
   silent,
   speak,
@@ -264,6 +265,17 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     await client.leave();
     await closed(await provider.nth(0));
     assert.equal((await settled(dir))[0]!["status"], "cancelled");
+  });
+
+  it("a provider that floods meanwhile is cut, long before leave_ms is over", async (t) => {
+    const flood = endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) })));
+    const { dir, gw, provider } = await priced(t, { m: flood }, { timeouts: { leave_ms: NO_END } });
+    const client = await open(gw);
+    await client.has("xxx");
+    await client.leave();
+    await closed(await provider.nth(0));
+    const [settle] = await settled(dir);
+    assert.deepEqual([settle!["status"], settle!["usage_source"]], ["cancelled", "estimated"]);
   });
 });
 
