@@ -5,24 +5,27 @@ import type { Readable } from "node:stream";
 export const MAX_LINE = 1024 * 1024;
 
 /**
- * Calls `write` with whole lines, of which the last has no line end. Only \n ends a line: JSON may
- * hold U+2028 and U+2029, at which node:readline ends a line too since Node 24.
+ * Calls `listener` with each line. Only \n ends a line: JSON may hold U+2028 and U+2029, at which
+ * node:readline ends a line too since Node 24.
  */
-export function readLines(output: Readable, write: (lines: string) => void): void {
+export function readLines(output: Readable, listener: (line: string) => void): void {
   let unfinished = "";
 
-  function flush(): void {
-    if (unfinished !== "") write(unfinished);
+  function pass(): void {
+    const line = unfinished;
     unfinished = "";
+    if (line !== "") listener(line);
   }
 
   output.setEncoding("utf8");
   output.on("data", (text: string) => {
-    const end = text.lastIndexOf("\n");
-    unfinished += text.slice(0, Math.max(end, 0));
-    if (end !== -1) flush();
-    unfinished += text.slice(end + 1);
-    if (unfinished.length > MAX_LINE) flush();
+    const [first = "", ...others] = text.split("\n");
+    unfinished += first;
+    for (const start of others) {
+      pass();
+      unfinished = start;
+    }
+    if (unfinished.length > MAX_LINE) pass();
   });
-  output.on("end", flush);
+  output.on("end", pass);
 }

@@ -10,7 +10,7 @@ import { within } from "../../../support/wait.ts";
 async function linesOf(...pieces: readonly (string | Buffer)[]): Promise<string[]> {
   const output = new PassThrough();
   const lines: string[] = [];
-  readLines(output, (text) => lines.push(...text.split("\n")));
+  readLines(output, (line) => lines.push(line));
   for (const piece of pieces) output.write(piece);
   output.end();
   await within(once(output, "end"), "the end of the output");
