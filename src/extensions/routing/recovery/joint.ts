@@ -1,7 +1,6 @@
 // Joins the text of a continuation to the text that was shown before the stream broke. It is pure:
-// parts in, the parts to show out. An exact repetition of all the text is dropped. If the
-// continuation may repeat a part of it, the attempt is refused: a doubled or missing word would
-// falsify the reply.
+// parts in, the parts to show out. An exact repetition is dropped. If it is uncertain whether a
+// text is a repetition, the attempt is refused: a doubled or missing word would falsify the reply.
 import type { Part } from "../../../core/openai/parts.ts";
 import { unusable } from "./breaker-blame.ts";
 
@@ -68,29 +67,32 @@ export function joinAfter(shown: string) {
 }
 
 /**
- * The text that the continuation repeats: all of `beginning`, or "". Throws if that is uncertain.
+ * The end of `beginning`, perhaps all of it, that the continuation repeats. "": it repeats nothing.
+ * Throws if that is uncertain.
  */
 function repetition(beginning: string, continuation: string): string {
   const text = beginning.trimStart();
   const words = continuation.trimStart().slice(0, MAX_COMPARED);
-  // After a blank the reply may really say the same twice.
-  const followsBlank = /^\s/.test(continuation);
-  const head = text.slice(0, MIN_REPETITION);
-  const isLong = text.length >= MIN_REPETITION || /\s/.test(text);
-  // In a line of dashes the same text begins at every position.
-  const isUnique = !text.includes(head, 1);
-  if (words.startsWith(text.slice(0, MAX_COMPARED)) && isLong && isUnique && !followsBlank)
-    return text;
-
-  const firstWord = /^\S+\s?/.exec(text)![0];
-  const start = words.slice(0, MIN_REPETITION);
-  if (text.startsWith(start) || (!followsBlank && start.startsWith(firstWord)))
-    throw refused("it is another answer, or none");
-  const lastWord = /\S*$/.exec(text.slice(-MIN_DOUBT))![0];
+  const startsWithBlank = /^\s/.test(continuation);
   const isInside = words.length >= MIN_REPETITION && text.includes(words);
-  if (isInside || overlap(text, words) >= lastWord.length)
-    throw refused("it may repeat what was shown");
-  return "";
+  const place = isInside ? text.indexOf(words) : text.length - overlap(text, words);
+  const repeated = text.slice(place);
+  const lastWord = /\S*$/.exec(text.slice(-MIN_DOUBT))![0];
+  if (repeated.length < lastWord.length) {
+    const firstWord = /^\S+\s?/.exec(text)![0];
+    const start = words.slice(0, MIN_REPETITION);
+    const isAnother = text.startsWith(start) || (!startsWithBlank && start.startsWith(firstWord));
+    if (isAnother) throw refused("it is another answer, or none");
+    return "";
+  }
+  const start = repeated.slice(0, MIN_REPETITION);
+  const both = text + start;
+  // In a line of dashes the same text begins at every position.
+  const isUnique = both.indexOf(start) === place && both.indexOf(start, place + 1) === text.length;
+  const isLong = repeated.length >= MIN_REPETITION || (place === 0 && /\s/.test(text));
+  // After a blank the reply may really contain that line twice.
+  if (startsWithBlank || !isUnique || !isLong) throw refused("it may repeat what was shown");
+  return repeated;
 }
 
 /** How many characters at the beginning of `words` are also the end of `text`. */

@@ -14,8 +14,8 @@ import {
 const LOOK_MS = 500;
 /**
  * File systems count time in steps of up to 2 s (FAT; most: some milliseconds). A rewrite within
- * the step of the one before leaves the same size and times, so a file that has just changed is
- * read at each look.
+ * the step of the one before leaves the same size and times, so the file is read at each look until
+ * its stat() has been the same for longer than that.
  */
 const SETTLED_MS = 2_500;
 
@@ -46,6 +46,8 @@ export function watchFile(
 ): { close(): void } {
   let seen: string | null = initial;
   let stamp: string | undefined;
+  let stampSince = 0;
+  let settled = false; // whatever is written from now on changes the stamp
   let closed = false;
   let timer = setTimeout(look, LOOK_MS).unref();
 
@@ -59,12 +61,17 @@ export function watchFile(
   }
 
   async function change(): Promise<Found | undefined> {
+    const now = performance.now();
     try {
-      const stats = await stat(file, { bigint: true });
-      const next = stampOf(stats);
-      if (next === stamp && Date.now() - Number(stats.ctimeMs) > SETTLED_MS) return undefined;
-      stamp = next;
+      const next = stampOf(await stat(file, { bigint: true }));
+      if (next !== stamp) {
+        stamp = next;
+        stampSince = now;
+        settled = false;
+      }
+      if (settled) return undefined;
       const content = await readRegularFileLater(file, maxBytes);
+      settled = now - stampSince > SETTLED_MS;
       return remember(content.digest) ? content : undefined;
     } catch (error) {
       const why = whyUnreadable(error);

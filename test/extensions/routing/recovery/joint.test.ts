@@ -83,14 +83,20 @@ describe("an exact repetition is dropped", () => {
     [`\n${TIMES}`, [TIMES, " it was"], " it was"],
     ["The quick brown", ["The quick brown fox"], " fox"],
     [numbered, [numbered, " END"], " END"],
+    // Of the end, 20 characters or more, in front of which nothing stands.
+    [TIMES, [TIMES.slice(-23), " it was"], " it was"],
+    [numbered, [numbered.slice(-999), " END"], " END"],
+    [
+      "我们今天去公园散步，然后回家吃饭，晚上看电影聊天喝茶",
+      ["去公园散步，然后回家吃饭，晚上看电影聊天喝茶。"],
+      "。",
+    ],
   ]);
 });
 
 describe("what may or may not be a repetition is refused", () => {
   checkAll([
     [TIMES, [TIMES.slice(-19), " it was"], undefined],
-    [TIMES, [TIMES.slice(-23), " it was"], undefined],
-    [numbered, [numbered.slice(-999), " END"], undefined],
     ["The quick bro", ["brown fox"], undefined],
     ["It is an internat", ["international law."], undefined],
     ["I like cats and dogs", [" and dogs"], undefined],
@@ -166,6 +172,6 @@ describe("random joints", () => {
       assert.equal(shown + text, whole, JSON.stringify({ way, shown, said }));
     }
     assert.ok(count.gone > rounds / 4, JSON.stringify(count));
-    assert.ok(count.repeated > 0, JSON.stringify(count));
+    assert.ok(count.repeated > 0 && count.ended > 0, JSON.stringify(count));
   });
 });
