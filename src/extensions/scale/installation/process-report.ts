@@ -1,11 +1,14 @@
 // The report of one process that serves, as this extension makes it: data that can be sent to
 // another process.
-import type { IntervalHistogram } from "node:perf_hooks";
+import type { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Snapshot } from "../../../core/chat/context.ts";
 import type { ModelStatus } from "./contracts.ts";
 
 /** How often the delay of the event loop is measured, in milliseconds. */
 export const RESOLUTION_MS = 20;
+
+/** Its name differs between the types of Node's lines. */
+type DelayHistogram = ReturnType<typeof monitorEventLoopDelay>;
 
 /** In seconds, by quantile: "0.5", "0.99" and "1". */
 export type Delays = Readonly<Record<string, number>>;
@@ -21,7 +24,7 @@ export interface ProcessReport {
 
 export function processReport(
   { catalog, loadedAt }: Snapshot,
-  histogram: IntervalHistogram,
+  histogram: DelayHistogram,
 ): ProcessReport {
   const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => {
     const { state, failures, retryMs, lastFault, lastAnswer } = status();
@@ -42,7 +45,7 @@ export function processReport(
 }
 
 /** What is measured is longer by the resolution. The histogram begins anew. */
-function delaysIn(histogram: IntervalHistogram): Delays {
+function delaysIn(histogram: DelayHistogram): Delays {
   const late = (nanoseconds: number): number =>
     Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1000);
   const delays = {
