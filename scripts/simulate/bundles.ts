@@ -16,7 +16,8 @@ export interface Change {
   readonly replace: string;
 }
 
-const SRC = resolve(import.meta.dirname, "../../src");
+/** From the working directory: this script may have been compiled, and the sources have not. */
+const SRC = resolve("src");
 
 /** A script cannot wait at its top, so the program says later with which code it has ended. */
 const END_LATER: Change = {
@@ -62,4 +63,4 @@ export const bundleGateway = (changes: readonly Change[] = []): Promise<Bundle> 
 
 /** The clients and the provider. */
 export const bundleActors = (): Promise<Bundle> =>
-  bundle(join(import.meta.dirname, "actors.ts"), []);
+  bundle(resolve("scripts/simulate/actors.ts"), []);

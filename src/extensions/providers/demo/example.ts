@@ -1,19 +1,28 @@
 // A value by example for a JSON Schema, for the demo model's tool calls and structured replies. It
-// knows const, enum, type, properties, required, items, minItems, minimum, maximum, a few formats,
-// $ref into the schema itself, and of anyOf, oneOf or allOf the first that is not null. By any
-// other keyword the value may not be valid. The schema is a client's and may refer to itself in
-// many places, so depth and size are bounded: beyond the bounds every value is null.
+// knows const, enum, default, type, properties, required, items, minItems, minimum, maximum, a few
+// formats, $ref into the schema itself, and of anyOf, oneOf or allOf the first that is not null. By
+// any other keyword the value may not be valid. The schema is a client's and may refer to itself in
+// many places, so depth and number of values are bounded: beyond the bounds every value is null.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 /** The most levels of a value, the references that lead there included. */
 const MAX_DEPTH = 20;
-/** From this level on null is preferred to other alternatives, and nothing is optional. */
+/**
+ * From this level on an end is taken where the schema allows one: null, an empty list, no optional
+ * property.
+ */
 const TERSE_DEPTH = 3;
-const MAX_ITEMS = 1_000;
-/** The most characters of the value and of what is looked at for it. */
-const MAX_CHARS = 200_000;
-/** What each value counts at least. */
+const MAX_VALUES = 2_000;
+/**
+ * A constant or a name counts as one more value for each so many characters: large ones cannot be
+ * repeated.
+ */
 const CHARS_A_VALUE = 100;
+const MAX_ITEMS = 1_000;
+/** The alternatives of a choice that are looked at. */
+const MAX_CHOICES = 100;
+/** A longer reference is ignored. */
+const MAX_REFERENCE_CHARS = 200;
 
 /** Strings by their format, or by the name of their property. */
 const KNOWN_STRINGS: ReadonlyMap<string, string> = new Map([
@@ -28,80 +37,97 @@ const KNOWN_STRINGS: ReadonlyMap<string, string> = new Map([
 type Schema = Readonly<Record<string, unknown>>;
 
 /** `question` fills strings about which the schema says nothing else. */
-export function exampleOf(root: Schema, question: string): unknown {
-  let charsLeft = MAX_CHARS;
+export function exampleOf(schema: Schema, question: string): unknown {
+  let valuesLeft = MAX_VALUES;
 
   /** `name`: that of the property that the value is for, itself or as an item. */
   function example(node: unknown, name: string, depth: number): unknown {
-    charsLeft -= CHARS_A_VALUE + name.length;
-    if (node === undefined || charsLeft < 0 || depth > MAX_DEPTH) return null;
-    const schema = asObject(node);
-    const { enum: values, const: constant = asArray(values)[0] } = schema;
-    if (constant !== undefined) {
-      charsLeft -= JSON.stringify(constant).length;
-      return constant;
-    }
-    const { $ref, anyOf, oneOf = anyOf, allOf = oneOf, properties } = schema;
-    const substitute = referred($ref) ?? (properties ? undefined : choice(asArray(allOf), depth));
+    valuesLeft -= 1 + Math.floor(name.length / CHARS_A_VALUE);
+    if (node === undefined || valuesLeft < 0 || depth > MAX_DEPTH) return null;
+    const here = asObject(node);
+    const isTerse = depth >= TERSE_DEPTH;
+    const constant = constantIn(here);
+    if (constant !== undefined) return withCost(constant);
+    const substitute = referredIn(schema, here["$ref"]) ?? choiceIn(here, isTerse);
     if (substitute !== undefined) return example(substitute, name, depth + 1);
-    return typedExample(schema, name, depth);
+    return typedExample(here, name, depth);
   }
 
-  function typedExample(schema: Schema, name: string, depth: number): unknown {
-    const { items, properties, format } = schema;
-    switch (choice([schema["type"]].flat(), depth) ?? (properties ? "object" : "string")) {
+  function typedExample(here: Schema, name: string, depth: number): unknown {
+    const isTerse = depth >= TERSE_DEPTH;
+    switch (typeIn(here, isTerse)) {
       case "null":
         return null;
       case "boolean":
         return true;
       case "integer":
-      case "number": {
-        const least = Math.max(1, numberIn(schema["minimum"], 1));
-        return Math.min(least, numberIn(schema["maximum"], least));
-      }
+      case "number":
+        return Math.min(Math.max(1, bound(here, "minimum", 1)), bound(here, "maximum", Infinity));
       case "array": {
-        const usual = depth < TERSE_DEPTH ? 1 : 0;
-        const length = Math.min(numberIn(schema["minItems"], usual), MAX_ITEMS);
-        return Array.from({ length }, () => example(items, name, depth + 1));
+        const length = Math.min(bound(here, "minItems", isTerse ? 0 : 1), MAX_ITEMS);
+        return Array.from({ length }, () => example(here["items"], name, depth + 1));
       }
       case "object":
-        return exampleObject(schema, depth);
+        return exampleObject(here, depth);
       default:
-        return KNOWN_STRINGS.get(asString(format) ?? name) ?? (question || "example");
+        if (here["properties"]) return exampleObject(here, depth);
+        return KNOWN_STRINGS.get(asString(here["format"]) ?? name) ?? (question || "example");
     }
   }
 
-  function exampleObject(schema: Schema, depth: number): object {
-    const properties = asObject(schema["properties"]);
-    const required = asArray(schema["required"]).filter((key) => typeof key === "string");
+  function withCost(constant: unknown): unknown {
+    valuesLeft -= Math.floor(JSON.stringify(constant).length / CHARS_A_VALUE);
+    return constant;
+  }
+
+  function exampleObject(here: Schema, depth: number): object {
+    const properties = asObject(here["properties"]);
+    const required = asArray(here["required"]).filter((key) => typeof key === "string");
     // Without required properties all are shown, so that there is something to see.
-    const isShown = required.length === 0 && depth < TERSE_DEPTH;
-    const keys = isShown ? Object.keys(properties) : required;
-    return Object.fromEntries(keys.map((key) => [key, example(properties[key], key, depth + 1)]));
+    const isSmall = required.length > 0 || depth >= TERSE_DEPTH;
+    const keys = isSmall ? required : Object.keys(properties);
+    return Object.fromEntries(
+      keys.map((key) => [key, example(memberOf(properties, key), key, depth + 1)]),
+    );
   }
 
-  /** The part of the schema that a reference such as `#/$defs/City` points to. */
-  function referred(reference: unknown): unknown {
-    const text = asString(reference);
-    if (text === undefined) return undefined;
-    charsLeft -= text.length;
-    const steps = text.split("/").slice(1);
-    return steps.reduce<unknown>((at, step) => asObject(at)[step], root);
-  }
-
-  /** The first alternative that is not null, or deep down the one that is, else the first. */
-  function choice(alternatives: readonly unknown[], depth: number): unknown {
-    charsLeft -= alternatives.length;
-    const isTerse = depth >= TERSE_DEPTH;
-    return alternatives.find((each) => isNull(each) === isTerse) ?? alternatives[0];
-  }
-
-  return example(root, "", 0);
+  return example(schema, "", 0);
 }
 
-/** Of a schema, or of a value of `type`. */
-const isNull = (alternative: unknown): boolean =>
-  alternative === "null" || asObject(alternative)["type"] === "null";
+const constantIn = (here: Schema): unknown =>
+  [here["const"], asArray(here["enum"])[0], here["default"]].find((value) => value !== undefined);
 
-const numberIn = (stated: unknown, otherwise: number): number =>
-  typeof stated === "number" ? stated : otherwise;
+/**
+ * The part of `root` that a reference such as `#/$defs/City` points to. Undefined: there is none.
+ */
+function referredIn(root: Schema, reference: unknown): unknown {
+  const text = asString(reference);
+  if (text === undefined || text.length > MAX_REFERENCE_CHARS) return undefined;
+  const steps = text.split("/").slice(1);
+  return steps.reduce<unknown>((at, step) => memberOf(asObject(at), step), root);
+}
+
+/**
+ * The first alternative that is null (if `isTerse`) or is not, else the first. Undefined: there are
+ * none.
+ */
+function choiceIn(here: Schema, isTerse: boolean): unknown {
+  if (here["properties"]) return undefined;
+  const all = asArray(here["anyOf"] ?? here["oneOf"] ?? here["allOf"]);
+  const choices = all.slice(0, MAX_CHOICES);
+  return choices.find((choice) => (asObject(choice)["type"] === "null") === isTerse) ?? choices[0];
+}
+
+function typeIn(here: Schema, isTerse: boolean): unknown {
+  const types = [here["type"]].flat().slice(0, MAX_CHOICES);
+  return types.find((type) => (type === "null") === isTerse) ?? types[0];
+}
+
+function bound(here: Schema, keyword: string, otherwise: number): number {
+  const stated = here[keyword];
+  return typeof stated === "number" ? stated : otherwise;
+}
+
+/** The names are a client's: what every object inherits (`constructor`) is no member. */
+const memberOf = (object: Schema, name: string): unknown =>
+  Object.hasOwn(object, name) ? object[name] : undefined;
