@@ -7,7 +7,7 @@ import type { Bundle } from "./process.ts";
 import { simulate } from "./run.ts";
 
 /** Each bug is found within so many seeds. */
-const SEEDS = 25;
+const SEEDS = 40;
 const REQUESTS = 80;
 
 /** The first seed that notices a bug. Undefined: none does. */
