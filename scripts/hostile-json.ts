@@ -53,7 +53,7 @@ const RESPONSES: readonly (readonly [name: string, status: number, tools: string
     ["tools that are found again and again", 200, "", listOf(700, () => found)],
     ["many tools, one in each item", 400, "", listOf(20_000, oneTool)],
     ["wrong summaries", 400, "", listOf(50_000, () => '{"type":"reasoning","summary":[1]}')],
-    ["many sealed texts", 200, "", listOf(70_000, () => sealed)],
+    ["many sealed texts", 400, "", listOf(70_000, () => sealed)],
     ["calls of a namespace", 200, "", listOf(40_000, () => called)],
   ];
 const tool = (at: number) => `{"name":"f${at}","input_schema":{}}`;

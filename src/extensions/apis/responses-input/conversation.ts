@@ -3,6 +3,7 @@
 // at once, wherever they stood in the request: providers refuse a message between them. Images and
 // files that tools returned come after these, in a message of the user.
 import type { ContentPart, Message } from "../../../core/openai/request.ts";
+import { fail } from "../../../core/schema/checker.ts";
 import {
   inputMessage,
   refuseResult,
@@ -22,6 +23,9 @@ const SEPARATOR = "\n\n";
 
 type Item<T> = Extract<InputItem, { readonly type: T }>;
 
+/** Sealed texts in one request. Each costs a decryption, however short it is. */
+const MAX_SEALED = 10_000;
+
 /** What an assistant did between two inputs. */
 interface AssistantTurn {
   /** The place of the first item. */
@@ -40,7 +44,18 @@ export function createConversation(tools: ToolSet, open: Open) {
   /** By the ids of their calls. A later call takes the id of an earlier one. */
   const callers = new Map<string, AssistantTurn>();
   let turn: AssistantTurn | undefined;
+  let sealed = 0;
   let unread = 0;
+
+  /** Undefined: it cannot be read here. Throws a ValidationError if there are too many. */
+  function opened(text: string, path: Path): string | undefined {
+    sealed += 1;
+    if (sealed > MAX_SEALED)
+      fail("invalid_value", `is one more than the ${MAX_SEALED} sealed texts allowed`, path);
+    const thought = open(text);
+    if (thought === undefined) unread += 1;
+    return thought;
+  }
 
   /** The assistant's turn that goes on, or begins. */
   function assistant(path: Path): AssistantTurn {
@@ -74,9 +89,8 @@ export function createConversation(tools: ToolSet, open: Open) {
 
   /** The reasoning itself if the item has it, sealed or plain; else its summary. */
   function addReasoning({ encrypted_content, content, summary }: Item<"reasoning">, path: Path) {
-    const opened = encrypted_content ? open(encrypted_content) : undefined;
-    if (encrypted_content && opened === undefined) unread += 1;
-    const thought = opened || content || summary;
+    const own = encrypted_content && opened(encrypted_content, [...path, "encrypted_content"]);
+    const thought = own || content || summary;
     if (thought) assistant(path).thoughts.push(thought);
   }
 
