@@ -113,6 +113,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const report = (): Report => ({
     draining,
     inFlight: server.inFlight(),
+    droppedLines: logs.dropped(),
     extensions: parts.report(),
   });
   const sources: HostSources = {
@@ -122,7 +123,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     clock,
     diagnose,
     reports: async () => [report()],
-    droppedLines: logs.dropped,
+    droppedLines: () => ({ access: 0, diagnostics: 0 }),
     accounts: () => snapshots.current().keyring.accounts(),
     used: parts.limiter.used,
   };

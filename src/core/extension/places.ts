@@ -21,7 +21,7 @@ import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
 import { createdSlot, moment, slot, slotFamily, type Create, type Installed } from "./installer.ts";
-import type { Report } from "./report.ts";
+import type { DroppedLines, Report } from "./report.ts";
 
 export const slots = {
   /** Wire formats of providers, by name. One with the name of the core's own takes its place. */
@@ -168,7 +168,7 @@ export interface HostSources {
   readonly diagnose: Diagnose;
   /** Of all processes that serve at the moment. */
   reports(): Promise<readonly Report[]>;
-  /** Lines of this process's logs that their readers were too slow for. */
+  /** Lines that this process has dropped beside those of the reports. None where it serves. */
   droppedLines(): DroppedLines;
   /** Every account that has a key at this moment, with its limit. */
   accounts(): AccountLimits;
@@ -185,6 +185,3 @@ export interface HostRunner {
   /** Resolves when all of them have closed what they opened. */
   close(): Promise<void>;
 }
-
-/** The lines that were dropped since the start, by log. */
-export type DroppedLines = Readonly<Record<"access" | "diagnostics", number>>;

@@ -63,7 +63,7 @@ function metricsHandler(host: Host): Handler {
   return async ({ res }) => {
     const look = await host.look();
     const tally = merge(talliesOf(look).map((each) => each.tally));
-    const text = expose(tally, look.status, delays, host.droppedLines());
+    const text = expose(tally, look.status, delays, look.droppedLines);
     delays = {};
     res.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8").end(text);
   };

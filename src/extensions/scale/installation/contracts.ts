@@ -52,6 +52,8 @@ export interface ModelStatus {
 export interface InstallationStatus {
   /** What GET /status says. */
   readonly status: Status;
+  /** Lines that slow readers made these processes drop. A process that dies takes its own along. */
+  readonly droppedLines: Report["droppedLines"];
   /** What extensions report, of each process. */
   readonly extensions: readonly Report["extensions"][];
 }

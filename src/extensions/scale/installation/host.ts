@@ -29,7 +29,15 @@ export function createHost(sources: HostSources): HostRunner {
     async look() {
       const reports = await sources.reports();
       const status = statusOf(sources, reports, parts);
-      const look = { status, extensions: reports.map((report) => report.extensions) };
+      const dropped = [sources.droppedLines(), ...reports.map((each) => each.droppedLines)];
+      const look = {
+        status,
+        droppedLines: {
+          access: dropped.reduce((sum, { access }) => sum + access, 0),
+          diagnostics: dropped.reduce((sum, { diagnostics }) => sum + diagnostics, 0),
+        },
+        extensions: reports.map((report) => report.extensions),
+      };
       for (const listener of listeners) listener(look);
       return look;
     },

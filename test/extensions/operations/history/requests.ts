@@ -72,7 +72,11 @@ export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
 export const lookOf = (
   extensions: readonly Readonly<Record<string, unknown>>[],
   in_flight = 0,
-): InstallationStatus => ({ status: { in_flight } as InstallationStatus["status"], extensions });
+): InstallationStatus => ({
+  status: { in_flight } as InstallationStatus["status"],
+  droppedLines: { access: 0, diagnostics: 0 },
+  extensions,
+});
 
 /** A quarter of an hour, so that bins of all levels begin here. */
 export const START = Date.parse("2026-11-22T09:00:00Z");
