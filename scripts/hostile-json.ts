@@ -1,13 +1,11 @@
-// JSON that costs more than it is long, for scripts/hostile.ts: requests of up to 10 MB to the APIs
-// other than chat completions, whose own are tried in test/core/routing/stalls.test.ts, and the
-// provider, of all three formats, that answers them.
+// JSON that costs more than it is long, for scripts/hostile.ts: requests of up to 10 MB, replies of
+// up to 62 MB, and the provider, of all three formats, that gives the replies.
 
-import { startProvider, status, type Behaviour } from "../test/support/provider.ts";
-import type { Scope } from "../test/support/scope.ts";
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
 
 const MB = 1e6;
-const SIZE = 9.5 * MB;
-const LARGE_SIZE = 4.5 * MB;
 
 /** Elements, with commas, until they have so many characters together. */
 function filled(chars: number, element: (index: number) => string): string {
@@ -22,86 +20,103 @@ function filled(chars: number, element: (index: number) => string): string {
 }
 const listOf = (count: number, element: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => element(index)).join(",");
+const newNames = (chars: number): string => `{${filled(chars, (at) => `"k${at.toString(36)}":1`)}}`;
+const newObjects = (chars: number): string =>
+  `[${filled(chars, (at) => `{${listOf(100, (name) => `"${at}_${name}":1`)}}`)}]`;
+const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 
 /** A request, by the model that it is for, and the status that it is to get. */
-interface CostlyRequest {
+export interface CostlyRequest {
   readonly name: string;
-  readonly path: string;
+  /** Absent: that of chat completions. */
+  readonly path?: string;
   readonly body: (model: string) => string;
   readonly status: number;
 }
 
 const USER = '{"role":"user","content":"hi"}';
-const functions = (count: number): string =>
-  listOf(count, (at) => `{"type":"function","name":"f${at}"}`);
-const namespace = (name: string, tools: string): string =>
-  `{"type":"namespace","name":"${name}","tools":[${tools}]}`;
-const found = `{"type":"additional_tools","tools":[${namespace("n".repeat(256), functions(127))}]}`;
-const oneTool = (at: number) =>
-  `{"type":"additional_tools","tools":[{"type":"function","name":"f${at}"}]}`;
-const custom = (at: number) => `{"type":"custom","name":"f${at}","format":1}`;
-const sealed = `{"type":"reasoning","encrypted_content":"sealed1.${"A".repeat(40)}"}`;
-const called = `{"type":"function_call","call_id":"a","namespace":"${"n".repeat(70)}","name":"f","arguments":""}`;
-
-const RESPONSES: readonly (readonly [name: string, status: number, tools: string, more: string])[] =
-  [
-    ["a long namespace", 400, namespace("n".repeat(200_000), functions(20_000)), ""],
-    ["a namespace of megabytes", 400, namespace("n".repeat(SIZE), functions(2)), ""],
-    ["a namespace of many functions", 400, namespace("n", functions(70_000)), ""],
-    ["many functions", 400, functions(70_000), ""],
-    ["many free-form tools", 400, listOf(70_000, custom), ""],
-    ["tools that are found again and again", 200, "", listOf(700, () => found)],
-    ["many tools, one in each item", 400, "", listOf(20_000, oneTool)],
-    ["wrong summaries", 400, "", listOf(50_000, () => '{"type":"reasoning","summary":[1]}')],
-    ["many sealed texts", 400, "", listOf(70_000, () => sealed)],
-    ["calls of a namespace", 200, "", listOf(40_000, () => called)],
-  ];
-const tool = (at: number) => `{"name":"f${at}","input_schema":{}}`;
-const marked = '{"type":"text","text":"x","cache_control":1}';
-const MESSAGES: readonly (readonly [
-  name: string,
-  status: number,
-  tools: string,
-  content: string,
-])[] = [
-  ["many tools", 400, listOf(70_000, tool), '"hi"'],
-  ["marks that are wrong", 200, "", `[${listOf(60_000, () => marked)}]`],
-];
+const request =
+  (more: string, messages = USER) =>
+  (model: string): string =>
+    `{"model":"${model}","messages":[${messages}]${more}}`;
+const tool = (parameters: string): string =>
+  `,"tools":[{"type":"function","function":{"name":"f","parameters":${parameters}}}]`;
+const call = (id: string): string => `{"id":"${id}","function":{"name":"f"}}`;
+const assistant = (calls: string): string =>
+  `{"role":"assistant","content":null,"tool_calls":[${calls}]}`;
+const image = (url: string): string =>
+  `{"role":"user","content":[{"type":"image_url","image_url":{"url":"${url}"}}]}`;
+const clashing = (count: number): string =>
+  `${listOf(count, (at) => call(`a_${count + 1 + at}`))},${listOf(count, () => call("a"))}`;
+const SIZE = 9.5 * MB;
 
 export const REQUESTS: readonly CostlyRequest[] = [
-  ...RESPONSES.map(([name, code, tools, more]) => ({
-    name,
-    path: "/v1/responses",
-    body: (model: string) =>
-      `{"model":"${model}","tools":[${tools}],"input":[${USER}${more && `,${more}`}]}`,
-    status: code,
-  })),
-  ...MESSAGES.map(([name, code, tools, content]) => ({
-    name,
-    path: "/v1/messages",
-    body: (model: string) =>
-      `{"model":"${model}","max_tokens":9,"tools":[${tools}],"messages":[{"role":"user","content":${content}}]}`,
-    status: code,
-  })),
+  { name: "names in a tool", body: request(tool(newNames(SIZE))), status: 400 },
+  { name: "names that are ignored", body: request(`,"x":${newNames(SIZE)}`), status: 400 },
+  { name: "objects of new names", body: request(`,"x":${newObjects(SIZE)}`), status: 400 },
+  { name: "numbers", body: request(`,"x":[${filled(SIZE, () => "1")}]`), status: 400 },
+  {
+    name: "a large schema",
+    body: request(tool(`{"a":[${listOf(10_000, () => "1")}]}`)),
+    status: 400,
+  },
+  {
+    name: "ids that clash",
+    body: request("", `${USER},${assistant(clashing(33_000))}`),
+    status: 200,
+  },
+  {
+    name: "turns of a call each",
+    body: request("", `${USER},${listOf(29_000, () => assistant(call("a")))}`),
+    status: 200,
+  },
+  {
+    name: "short messages",
+    body: request(
+      "",
+      listOf(99_000, (at) => `{"role":"${at % 2 ? "assistant" : "user"}","content":"x"}`),
+    ),
+    status: 200,
+  },
+  {
+    name: "arguments of names",
+    body: request(
+      "",
+      `${USER},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":${JSON.stringify(newNames(7 * MB))}}}]}`,
+    ),
+    status: 200,
+  },
+  {
+    name: "lenient fields with wrong values",
+    body: request(
+      "",
+      `${USER},${listOf(45_000, () => '{"role":"assistant","content":"x","refusal":1,"reasoning_content":1}')}`,
+    ),
+    status: 200,
+  },
+  ...responsesRequests(),
+  ...messagesRequests(),
 ];
 
+/** A request of 4.5 MB to one of the APIs, by the model that it is for. */
+interface LargeRequest {
+  readonly path: string;
+  readonly body: (model: string) => string;
+}
+
+const LARGE_SIZE = 4.5 * MB;
+const turn = (at: number, text: string): string =>
+  `{"role":"${at % 2 ? "assistant" : "user"}","content":"${text}"}`;
+const shortTurns = filled(LARGE_SIZE, (at) => turn(at, "x".repeat(20)));
 const messagesOf =
   (messages: string) =>
   (model: string): string =>
     `{"model":"${model}","max_tokens":10,"messages":[${messages}]}`;
-const shortTurns = messagesOf(
-  filled(
-    LARGE_SIZE,
-    (at) => `{"role":"${at % 2 ? "assistant" : "user"}","content":"${"x".repeat(20)}"}`,
-  ),
-);
-const usedTools = messagesOf(
-  filled(
-    LARGE_SIZE,
-    (at) =>
-      `{"role":"assistant","content":[{"type":"tool_use","id":"c${at}","name":"f","input":{"a":1}}]},` +
-      `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c${at}","content":"${"y".repeat(90)}"}]}`,
-  ),
+const usedTools = filled(
+  LARGE_SIZE,
+  (at) =>
+    `{"role":"assistant","content":[{"type":"tool_use","id":"c${at}","name":"f","input":{"a":1}}]},` +
+    `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c${at}","content":"${"y".repeat(90)}"}]}`,
 );
 const calledFunctions = filled(
   LARGE_SIZE,
@@ -110,44 +125,191 @@ const calledFunctions = filled(
     `{"type":"function_call_output","call_id":"c${at}","output":"${"y".repeat(60)}"}`,
 );
 
-/** Requests of 4.5 MB to each of the APIs. */
-export const LARGE: readonly Pick<CostlyRequest, "path" | "body">[] = [
-  { path: "/v1/chat/completions", body: shortTurns },
-  { path: "/v1/messages", body: shortTurns },
-  { path: "/v1/messages", body: usedTools },
-  { path: "/v1/responses", body: (model) => `{"model":"${model}","input":[${calledFunctions}]}` },
-  { path: "/v1/messages/count_tokens", body: shortTurns },
+export const LARGE: readonly LargeRequest[] = [
+  { path: "/v1/chat/completions", body: messagesOf(shortTurns) },
+  { path: "/v1/messages", body: messagesOf(shortTurns) },
+  { path: "/v1/messages", body: messagesOf(usedTools) },
+  {
+    path: "/v1/responses",
+    body: (model) => `{"model":"${model}","input":[${calledFunctions}]}`,
+  },
+  { path: "/v1/messages/count_tokens", body: messagesOf(shortTurns) },
 ];
 
+/** What a client of the Responses API can send. */
+function responsesRequests(): CostlyRequest[] {
+  const asked = '{"role":"user","content":"hi"}';
+  const functions = (count: number): string =>
+    listOf(count, (at) => `{"type":"function","name":"f${at}"}`);
+  const namespace = (name: string, tools: string): string =>
+    `{"type":"namespace","name":"${name}","tools":[${tools}]}`;
+  const found = `{"type":"additional_tools","tools":[${namespace("n".repeat(256), functions(127))}]}`;
+  const kinds: readonly [name: string, status: number, tools: string, input: string][] = [
+    ["a long namespace", 400, namespace("n".repeat(200_000), functions(20_000)), asked],
+    ["a namespace of megabytes", 400, namespace("n".repeat(SIZE), functions(2)), asked],
+    ["a namespace of many functions", 400, namespace("n", functions(70_000)), asked],
+    ["many functions", 400, functions(70_000), asked],
+    [
+      "many free-form tools",
+      400,
+      listOf(70_000, (at) => `{"type":"custom","name":"f${at}","format":1}`),
+      asked,
+    ],
+    ["tools that are found again and again", 200, "", `${asked},${listOf(700, () => found)}`],
+    [
+      "many tools, one in each item",
+      400,
+      "",
+      listOf(
+        20_000,
+        (at) => `{"type":"additional_tools","tools":[{"type":"function","name":"f${at}"}]}`,
+      ),
+    ],
+    [
+      "summaries that are wrong",
+      400,
+      "",
+      `${asked},${listOf(50_000, () => '{"type":"reasoning","summary":[1]}')}`,
+    ],
+    [
+      "many sealed texts",
+      400,
+      "",
+      `${asked},${listOf(70_000, () => `{"type":"reasoning","encrypted_content":"sealed1.${"A".repeat(40)}"}`)}`,
+    ],
+    [
+      "calls of a namespace",
+      200,
+      "",
+      `${asked},${listOf(40_000, () => `{"type":"function_call","call_id":"a","namespace":"${"n".repeat(70)}","name":"f","arguments":""}`)}`,
+    ],
+  ];
+  return kinds.map(([name, status, tools, input]) => ({
+    name,
+    path: "/v1/responses",
+    body: (model) => `{"model":"${model}","tools":[${tools}],"input":[${input}]}`,
+    status,
+  }));
+}
+
+/** What a client of the Messages API can send. */
+function messagesRequests(): CostlyRequest[] {
+  const kinds: readonly [name: string, status: number, tools: string, content: string][] = [
+    ["many tools", 400, listOf(70_000, (at) => `{"name":"f${at}","input_schema":{}}`), '"hi"'],
+    [
+      "marks that are wrong",
+      200,
+      "",
+      `[${listOf(60_000, () => '{"type":"text","text":"x","cache_control":1}')}]`,
+    ],
+  ];
+  return kinds.map(([name, status, tools, content]) => ({
+    name,
+    path: "/v1/messages",
+    body: (model) =>
+      `{"model":"${model}","max_tokens":9,"tools":[${tools}],"messages":[{"role":"user","content":${content}}]}`,
+    status,
+  }));
+}
+
+/**
+ * An address with megabytes of parameters: the native formats cannot say it, so that it is refused.
+ */
+export const BAD_ADDRESS = request("", image(`data:x${";a".repeat(SIZE / 2)}`));
+
+/**
+ * A reply, and the model, which has the name of its format, that gives it; with each the client
+ * gets 503 upstream_error.
+ */
+export interface CostlyReply {
+  readonly name: string;
+  readonly model: Format;
+  readonly body: () => string;
+}
+
 export const FORMATS = ["openai", "anthropic", "gemini"] as const;
-const openai =
-  '{"choices":[{"message":{"role":"assistant","content":"Hi."},"finish_reason":"stop"}]}';
-const anthropic =
-  '{"type":"message","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","usage":{}}';
-const gemini = '{"candidates":[{"content":{"parts":[{"text":"Hi."}]},"finishReason":"STOP"}]}';
-const short: Behaviour = (asked) => {
-  const { path } = asked;
-  const native = path.includes("/v1beta/") ? gemini : openai;
-  status(200, path.endsWith("/v1/messages") ? anthropic : native)(asked);
+type Format = (typeof FORMATS)[number];
+const message = (fields: string): string =>
+  `{"choices":[{"message":{"role":"assistant",${fields}},"finish_reason":"stop"}]}`;
+const anthropic = (content: string): string =>
+  `{"type":"message","content":[${content}],"stop_reason":"end_turn","usage":{}}`;
+const gemini = (parts: string): string =>
+  `{"candidates":[{"content":{"parts":[${parts}]},"finishReason":"STOP"}]}`;
+/** What is answered to requests for which no other reply is set. */
+const SHORT: { readonly [format in Format]: string } = {
+  openai: message('"content":"Hi."'),
+  anthropic: anthropic('{"type":"text","text":"Hi."}'),
+  gemini: gemini('{"text":"Hi."}'),
 };
 
-/** Of a gateway's configuration: a provider of each format, and a model of each. */
-export async function costlyConfig(scope: Scope): Promise<object> {
-  const { url: base_url } = await startProvider(scope, short);
-  const supports = ["tools", "images"];
+export const REPLIES: readonly CostlyReply[] = [
+  { name: "62 MB of names", model: "openai", body: () => `{"x":${newNames(62 * MB)}}` },
+  { name: "62 MB of brackets", model: "openai", body: () => `{"x":${nested(31 * MB)}}` },
+  { name: "15 MB of names", model: "openai", body: () => message(`"x":${newNames(15 * MB)}`) },
+  { name: "15 MB of objects", model: "openai", body: () => message(`"x":${newObjects(15 * MB)}`) },
+  { name: "15 MB of brackets", model: "openai", body: () => message(`"x":${nested(7.5 * MB)}`) },
+  {
+    name: "an input nested deeply",
+    model: "anthropic",
+    body: () =>
+      anthropic(`{"type":"tool_use","id":"a","name":"f","input":{"a":${nested(200_000)}}}`),
+  },
+  {
+    name: "100,000 blocks",
+    model: "anthropic",
+    body: () => anthropic(listOf(100_000, () => '{"type":"text","text":"x"}')),
+  },
+  {
+    name: "200,000 parts",
+    model: "gemini",
+    body: () => gemini(listOf(200_000, () => '{"text":"x"}')),
+  },
+];
+
+/**
+ * A provider of all three formats, told apart by their paths; `reply` is answered from then on,
+ * undefined: a short one.
+ */
+export async function startCostly() {
+  let next: string | undefined;
+  const formatOf = (path: string): Format => {
+    if (path.endsWith("/v1/messages")) return "anthropic";
+    return path.includes("/v1beta/") ? "gemini" : "openai";
+  };
+  const server = http.createServer((req, res) => {
+    req.resume().on("end", () => {
+      const body = next ?? SHORT[formatOf(req.url ?? "")];
+      res.writeHead(200, { "content-type": "application/json" }).end(body);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const base_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    apis: ["messages", "responses"],
-    providers: {
-      openai: { dialect: "openai", base_url },
-      anthropic: { vendor: "anthropic", base_url },
-      gemini: { vendor: "gemini", base_url },
+    /** Of a gateway's configuration: a provider and a model of each format. */
+    config: {
+      apis: ["messages", "responses"],
+      providers: {
+        openai: { dialect: "openai", base_url },
+        anthropic: { vendor: "anthropic", base_url },
+        gemini: { vendor: "gemini", base_url },
+      },
+      models: {
+        // The one that the gateway's own trial asks for.
+        m: { provider: "openai" },
+        ...Object.fromEntries(
+          FORMATS.map((name) => [name, { provider: name, supports: ["tools", "images"] }]),
+        ),
+      },
+      retry: { max_retries: 0 },
+      breaker: { failures: 1_000_000 },
     },
-    models: {
-      // The one that the gateway's own trial asks for.
-      m: { provider: "openai" },
-      ...Object.fromEntries(FORMATS.map((name) => [name, { provider: name, supports }])),
+    answer: (body: string | undefined) => {
+      next = body;
     },
-    retry: { max_retries: 0 },
-    breaker: { failures: 1_000_000 },
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
   };
 }

@@ -12,7 +12,8 @@
 import { execFile, fork, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import net from "node:net";
+import http from "node:http";
+import net, { type AddressInfo } from "node:net";
 import { cpus, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -24,15 +25,7 @@ import type { Probed } from "./bench/probe.ts";
 import { table } from "./bench/table.ts";
 import { pinned, type Target } from "./bench/target.ts";
 import { gateway, startProvider } from "./bench/targets.ts";
-import {
-  chunk,
-  completion,
-  endless as endlessly,
-  event,
-  startProvider as startServer,
-  status,
-} from "../test/support/provider.ts";
-import { costlyConfig, FORMATS, LARGE, REQUESTS } from "./hostile-json.ts";
+import { BAD_ADDRESS, FORMATS, LARGE, REPLIES, REQUESTS, startCostly } from "./hostile-json.ts";
 
 const { values } = parseArgs({
   options: {
@@ -168,18 +161,43 @@ function answersIn(text: string): Answer[] {
 // ---- A provider that writes events of 64 KB for as long as it is let. Who asks for no stream gets
 // a small reply.
 
-const EVENT = event(chunk({ content: "x".repeat(65_000) }));
-const ends: (() => unknown)[] = [];
-const scope = { after: (end: () => unknown) => ends.push(end) };
-const stream = endlessly("text/event-stream", EVENT);
-const endless = await startServer(scope, (asked) =>
-  (asked.body["stream"] ? stream : status(200, completion({ content: "small" })))(asked),
-);
-/** Bytes that the gateway has taken of each stream that is open. */
-const taken = () =>
-  endless.asked
-    .filter(({ body, res }) => body["stream"] && !res.destroyed)
-    .map(({ socket }) => socket.bytesWritten - socket.writableLength);
+const EVENT = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "x".repeat(65_000) }, finish_reason: null }] })}\n\n`;
+const REPLY = JSON.stringify({
+  choices: [{ index: 0, message: { role: "assistant", content: "small" }, finish_reason: "stop" }],
+});
+
+async function startEndless() {
+  const streams = new Map<http.ServerResponse, () => number>();
+  const server = http.createServer((req, res) => {
+    let asked = "";
+    req.setEncoding("utf8").on("data", (text: string) => (asked += text));
+    req.on("end", () => {
+      if (!asked.includes('"stream":true'))
+        return res.writeHead(200, { "content-type": "application/json" }).end(REPLY);
+      const { socket } = res;
+      streams.set(res, () => socket!.bytesWritten - socket!.writableLength);
+      res.once("close", () => streams.delete(res));
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      const write = () => {
+        if (res.destroyed) return;
+        if (res.write(EVENT)) setImmediate(write);
+        else res.once("drain", write);
+      };
+      return write();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** Bytes that the gateway has taken of each stream that is open. */
+    taken: () => [...streams.values()].map((bytes) => bytes()),
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
 
 // ---- The cases.
 
@@ -222,7 +240,8 @@ interface Case {
 }
 
 const text = (from: unknown): string => JSON.stringify(from);
-const costly = await costlyConfig(scope);
+const endless = await startEndless();
+const costly = await startCostly();
 
 /** The limit of descriptors that a process has. */
 const limitOf = (pid: number): number =>
@@ -242,7 +261,7 @@ async function chatAnswered({ target, port, expect }: Scene): Promise<void> {
 async function answeredBy(
   { target, port, expect }: Scene,
   body: string,
-  path: string,
+  path = target.path,
 ): Promise<Client> {
   const [client] = await connect(port, 1, () => post({ ...target, path }, body));
   const done = () => client!.closed || answersIn(client!.text).length > 0;
@@ -359,10 +378,10 @@ const cases: readonly Case[] = [
       const clients = await connect(port, count, () => post(target, chat(target, "events")), {
         reads: false,
       });
-      expect(await until(() => taken().length === count, 30_000), "all streams begin");
-      const sum = () => taken().reduce((total, bytes) => total + bytes, 0);
+      expect(await until(() => endless.taken().length === count, 30_000), "all streams begin");
+      const sum = () => endless.taken().reduce((total, bytes) => total + bytes, 0);
       expect(await atRest(sum, 1_000, 30_000), "the provider is held up");
-      const most = Math.max(...taken());
+      const most = Math.max(...endless.taken());
       expect(
         most < 24 * MB,
         `a stream that nobody reads has taken ${mb(most)} MB of the provider, expected less than 24`,
@@ -372,9 +391,9 @@ const cases: readonly Case[] = [
         "the streams are still open",
       );
       leave(clients);
-      const gone = await until(() => taken().length === 0, 5_000);
+      const gone = await until(() => endless.taken().length === 0, 5_000);
       clearInterval(collecting);
-      expect(gone, `the provider's connections close (${taken().length} are open)`);
+      expect(gone, `the provider's connections close (${endless.taken().length} are open)`);
       const heldUp = `provider held up after at most ${(most / MB).toFixed(1)} MB; all closed when they left`;
       return [`${count} endless streams of 64 KB events, nothing read`, heldUp];
     },
@@ -557,7 +576,35 @@ const cases: readonly Case[] = [
       return [`${clients.length} write GET /openapi.json without end, nothing read`, came];
     },
   },
-  // ---- What one client could once stop or fill: answers and logs that nobody reads.
+  // ---- What one client could once stop or fill: slow patterns, answers and logs that nobody
+  // reads.
+  {
+    name: "blanks in a head",
+    heightMb: 60,
+    afterMb: 50,
+    p99Ms: 500,
+    worstMs: 500,
+    async run(scene) {
+      const blanks = " ".repeat(40_000);
+      const heads = [
+        `GARBAGE\r\nX-Request-Id:${blanks}\x01`,
+        `GARBAGE\r\nX-Request-Id:${blanks}\x01\r\n\r\n`,
+        `GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${blanks.slice(0, 8_000)}\x7f\r\n\r\n`,
+      ];
+      const clients = await connect(scene.port, scaled(300), (at) => heads[at % heads.length]!);
+      const took = await closedIn(clients, 5_000, scene, "they");
+      const told = clients.filter((client) => statusOf(client) === 400).length;
+      scene.expect(
+        all(clients, 400, 0) && told > clients.length / 2,
+        `most get 400, and nobody anything else: ${tally(clients)}`,
+      );
+      await chatAnswered(scene);
+      return [
+        `${clients.length} send 40,000 blanks where a request id should be`,
+        `${tally(clients)}; closed after ${took}`,
+      ];
+    },
+  },
   {
     name: "answers unread",
     over: { server: { max_in_flight: 10, send_ms: 2_000 } },
@@ -773,7 +820,7 @@ const cases: readonly Case[] = [
   {
     // Each of them alone takes a good part of a second. Whoever finds no room is told so.
     name: "a hundred large bodies",
-    over: costly,
+    over: { ...costly.config, apis: ["messages", "responses"] },
     heightMb: 3_000,
     afterMb: 500,
     pooled: 100,
@@ -793,7 +840,7 @@ const cases: readonly Case[] = [
   },
   {
     name: "a small heap",
-    over: costly,
+    over: { ...costly.config, apis: ["messages", "responses"] },
     flags: ["--max-old-space-size=256"],
     heightMb: 600,
     afterMb: 250,
@@ -825,13 +872,13 @@ const cases: readonly Case[] = [
       const clients = await connect(port, count, () => post(target, chat(target, "events")), {
         reads: false,
       });
-      let came = 0;
-      for (const { socket } of clients) socket.on("data", (data: Buffer) => (came += data.length));
-      const enough = await until(() => came > count * 2 * MB, 60_000);
-      expect(enough, `they run: ${mb(came)} MB have come`);
+      let taken = 0;
+      for (const { socket } of clients) socket.on("data", (data: Buffer) => (taken += data.length));
+      const enough = await until(() => taken > count * 2 * MB, 60_000);
+      expect(enough, `they run: ${mb(taken)} MB have come`);
       leave(clients);
-      const gone = await until(() => taken().length === 0, 10_000);
-      expect(gone, `the provider's connections close (${taken().length} are open)`);
+      const gone = await until(() => endless.taken().length === 0, 10_000);
+      expect(gone, `the provider's connections close (${endless.taken().length} are open)`);
       return [`${count} streams of 64 KB events, read as fast as they come`, "all run"];
     },
   },
@@ -855,7 +902,7 @@ const cases: readonly Case[] = [
   // a second.
   {
     name: "costly requests",
-    over: costly,
+    over: costly.config,
     heightMb: 600,
     afterMb: 350,
     pooled: 10,
@@ -873,8 +920,37 @@ const cases: readonly Case[] = [
         }
         told.push(`${name}: ${status}`);
       }
+      for (const model of ["anthropic", "gemini"]) {
+        const client = await answeredBy(scene, BAD_ADDRESS(model));
+        const refused = statusOf(client) === 400 && client.text.includes('"upstream_rejected"');
+        scene.expect(refused, `a bad address, ${model}: 400, got ${client.text.slice(0, 500)}`);
+      }
+      told.push("a bad data: address: 400");
       await chatAnswered(scene);
       return ["bodies of up to 10 MB, one at a time, to each format", told.join("; ")];
+    },
+  },
+  {
+    name: "costly replies",
+    over: costly.config,
+    heightMb: 600,
+    afterMb: 350,
+    pooled: 10,
+    p99Ms: 500,
+    worstMs: 500,
+    async run(scene) {
+      for (const { name, model, body } of REPLIES) {
+        costly.answer(body());
+        const client = await answeredBy(scene, bodyOf("hi", model));
+        const refused = statusOf(client) === 503 && client.text.includes('"upstream_error"');
+        scene.expect(refused, `${name}: 503 upstream_error, got ${client.text.slice(0, 500)}`);
+      }
+      costly.answer(undefined);
+      await chatAnswered(scene);
+      return [
+        `replies of up to 62 MB: ${REPLIES.map(({ name }) => name).join("; ")}`,
+        "503 upstream_error for each; chat 200",
+      ];
     },
   },
   ...(
@@ -1100,7 +1176,8 @@ try {
     for (const failure of failures.slice(known)) console.log(`    ${failure}`);
   }
 } finally {
-  for (const end of ends) await end();
+  endless.close();
+  costly.close();
   probe.disconnect();
   await upstream.stop();
 }
