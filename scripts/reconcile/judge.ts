@@ -1,7 +1,7 @@
 // Judges one phase: everything that was collected against the provider's ledger.
 
 import { judgeRecords, readEntries } from "./books.ts";
-import { createFindings } from "./findings.ts";
+import { createFindings, type Findings } from "./findings.ts";
 import type { House } from "./house.ts";
 import { judgeRequests, type Match, matchAll } from "./match.ts";
 import { judgeProjection } from "./projection.ts";
@@ -15,14 +15,20 @@ export interface Judgement {
   readonly violations: readonly string[];
 }
 
-export function judge(house: House): Judgement {
-  const findings = createFindings(house.phase);
+/** The log, the records and the bills against what the clients and the provider saw. */
+export function judgeBills(house: House, findings: Findings) {
   for (const complaint of house.complaints) findings.check(false, () => complaint);
   const entries = readEntries(house, findings);
   const matches = matchAll(house, entries, findings);
   judgeRequests(house, findings);
   judgeRecords(house, entries, findings);
   judgeStatements(house, matches, findings);
+  return { entries, matches };
+}
+
+export function judge(house: House): Judgement {
+  const findings = createFindings(house.phase);
+  const { entries, matches } = judgeBills(house, findings);
   judgeProjection(house, entries, findings);
   judgeLines(house, entries, findings);
   if (!house.isReference) {

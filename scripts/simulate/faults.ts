@@ -61,10 +61,10 @@ async function killWorker(scene: Scene): Promise<void> {
   await replaced(scene);
 }
 
-/** The process that writes dies between two changes of the disk, or in the middle of one. */
 /** The files of days and the cursor. Segments of the log have a number behind the day. */
 const PROJECTION = /cursor\.json|-\d\d\.jsonl$|cuts a file/;
 
+/** The process that writes dies between two changes of the disk, or in the middle of one. */
 async function killAtDisk(scene: Scene): Promise<void> {
   const { installation, gateway } = scene;
   const { pick, between } = installation.world.random;

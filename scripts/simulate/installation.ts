@@ -78,6 +78,8 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     said: () => undefined,
     warned: (line) => fail(line),
   });
+  /** What each gateway has written to its standard error. */
+  const allWarnings: (readonly string[])[] = [];
   let commands = 0;
   let starts = 0;
 
@@ -131,6 +133,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
   function launch(): RunningGateway {
     starts += 1;
     const warnings: string[] = [];
+    allWarnings.push(warnings);
     const running: RunningGateway = {
       process: startProcess(machine, bundles.gateway, {
         name: `gateway ${starts}`,
@@ -208,6 +211,8 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     },
     kill: (running: RunningGateway): void => world.end(running.process.owner, "kill -9"),
     textOf: (path: string): string => disk.find(path)?.content.toString() ?? "",
+    /** The standard error of each gateway so far. */
+    warnings: (): readonly string[] => allWarnings.map((lines) => `${lines.join("\n")}\n`),
     namesIn: (path: string): readonly string[] => disk.namesIn(path),
     fail,
   };

@@ -1,12 +1,12 @@
 // Judges a run: the reconciliation of the books with what clients and provider saw, and what else
 // the log shows of limits and budgets.
 
-import { type Entry, judgeRecords, readEntries } from "../reconcile/books.ts";
+import type { Entry } from "../reconcile/books.ts";
 import { createFindings, type Findings } from "../reconcile/findings.ts";
 import type { House } from "../reconcile/house.ts";
-import { judgeRequests, matchAll } from "../reconcile/match.ts";
+import { judgeBills } from "../reconcile/judge.ts";
 import { pico } from "../reconcile/money.ts";
-import { judgeAudits, judgeBudgets, judgeStatements } from "../reconcile/sums.ts";
+import { judgeAudits, judgeBudgets } from "../reconcile/sums.ts";
 import { LIMITED_RPM } from "./installation.ts";
 
 const WINDOW_MS = 60_000;
@@ -16,11 +16,7 @@ const SLACK_MS = 1_000;
 /** The reconciliation of the books with what clients and provider saw. */
 export function judge(house: House): readonly string[] {
   const findings = createFindings("books");
-  const entries = readEntries(house, findings);
-  const matches = matchAll(house, entries, findings);
-  judgeRequests(house, findings);
-  judgeRecords(house, entries, findings);
-  judgeStatements(house, matches, findings);
+  const { entries, matches } = judgeBills(house, findings);
   judgeAudits(house, matches, findings);
   judgeBudgets(house, matches, findings);
   judgeLimits(house, entries, findings);
@@ -54,10 +50,9 @@ function judgeLimits(house: House, entries: readonly Entry[], findings: Findings
 function judgeHolds(house: House, entries: readonly Entry[], findings: Findings): void {
   const own = entries.filter(({ open }) => open["account"] === "purse");
   const lines = own
-    .flatMap(({ open, settle, log }) => [
-      { segment: log.segment, time: open["time"], change: pico(open["hold"] ?? "0"), isOpen: true },
+    .flatMap(({ open, settle }) => [
+      { time: open["time"], change: pico(open["hold"] ?? "0"), isOpen: true },
       {
-        segment: log.segment,
         time: settle["time"],
         change: pico(settle["cost"]) - pico(open["hold"] ?? "0"),
         isOpen: false,

@@ -5,6 +5,7 @@
 import type { Asked } from "../reconcile/client.ts";
 import { emptyEstate } from "../reconcile/estate.ts";
 import type { House, TextFile } from "../reconcile/house.ts";
+import { complaintsIn } from "../reconcile/gateways.ts";
 import { emptyHouse } from "../reconcile/phase.ts";
 import { ACCOUNTS, type Phase } from "../reconcile/plan.ts";
 import { wasDisturbed } from "../reconcile/rule.ts";
@@ -76,6 +77,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const installation = createInstallation(world, bundles, phase);
   try {
     await live(installation, house, { requests, faults });
+    house.complaints.push(...installation.warnings().flatMap(complaintsIn));
     violations.push(...judge(house));
   } catch (error) {
     violations.push((error as Error).stack ?? String(error));

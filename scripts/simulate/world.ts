@@ -45,8 +45,6 @@ export interface World {
   time(): number;
   /** The wall clock of all processes, in milliseconds since 1970. */
   wallClock(): number;
-  /** Sets the wall clock forward or back. */
-  shiftWallClock(ms: number): void;
   createProcess(name: string): SimProcess;
   /** All processes that have not ended. */
   processes(): readonly SimProcess[];
@@ -148,7 +146,6 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions): World {
   const trace = createTrace();
   const processes = new Set<SimProcess>();
   let time = 0;
-  let shift = startsAt;
   let order = 0;
   let steps = 0;
   const nobody = createProcess("nobody");
@@ -229,11 +226,7 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions): World {
   return {
     random,
     time: () => time,
-    wallClock: () => Math.floor(shift + time),
-    shiftWallClock(ms) {
-      note(`the wall clock moves by ${ms} ms`);
-      shift += ms;
-    },
+    wallClock: () => Math.floor(startsAt + time),
     createProcess,
     processes: () => [...processes],
     at,
