@@ -7,7 +7,8 @@ import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
 import { type Verdict, verdictOn } from "./verdict.ts";
 import { type Key, KEYS, namesOf } from "./plan.ts";
-import { markOf, type Random, UNANSWERED } from "./provider.ts";
+import type { Trouble } from "./house.ts";
+import { markOf, type Random, troublesOf, UNANSWERED } from "./provider.ts";
 
 /** What a client sent, and what came of it. */
 export interface Asked {
@@ -42,8 +43,10 @@ export interface Asked {
   readonly served?: string | undefined;
   /** What a whole reply states of its figures. A stream of chat does so only if it was asked to. */
   readonly usage?: Partial<Counts> | undefined;
-  /** Bytes of the text of a whole reply, thoughts left out. */
-  readonly textBytes?: number | undefined;
+  /** The text of a whole reply, thoughts left out. */
+  readonly text?: string | undefined;
+  /** In a simulation: when its connection was reset or stood still. */
+  readonly troubles?: readonly Trouble[];
   /** The mark of another request that stood in the answer. Absent: there was none. */
   readonly foreign?: string | undefined;
   /** `error.code`. Errors of the Messages API have none. */
@@ -148,7 +151,8 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
     const end = (more: Verdict & Pick<Asked, "status" | "id" | "foreign">): void => {
       clearTimeout(patience);
       const verdict = (more.verdict === "cut" && left) || more.verdict;
-      resolve({ ...about, ...more, verdict, endedAt: Date.now() });
+      const troubles = troublesOf(req.socket, about.startedAt);
+      resolve({ ...about, ...more, verdict, troubles, endedAt: Date.now() });
     };
     const options = { method: "POST", agent, headers };
     const path = about.api === "chat" ? "/v1/chat/completions" : "/v1/messages";

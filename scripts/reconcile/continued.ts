@@ -46,19 +46,19 @@ function waysOf(status: string, step: Step, asked: Asked): readonly Expected[] {
   return call.finished ? [NONE] : broken(step, asked);
 }
 
-/** The sets of calls that may have been billed. `isBroken`: the network broke a connection. */
+/** The sets of calls that may have been billed. */
 export function continuedParts(
   status: string,
   calls: readonly Call[],
-  { asked, isBroken }: { readonly asked: Asked; readonly isBroken: boolean },
+  asked: Asked,
 ): readonly (readonly Part[])[] {
   let sets: readonly (readonly Part[])[] = [[]];
   calls.forEach((call, index) => {
-    const isFirst = calls.slice(0, index).every(({ textBytes }) => textBytes === 0);
+    const isFirst = calls.slice(0, index).every(({ text }) => text === "");
     const step = { call, isFirst, isLast: index === calls.length - 1 };
     const ways = [
       ...waysOf(status, step, asked),
-      ...(isBroken && status !== "interrupted" ? brokenByNetwork(call, asked) : []),
+      ...(call.troubles.length > 0 && status !== "interrupted" ? brokenByNetwork(call, asked) : []),
     ];
     sets = sets.flatMap((set) =>
       ways.map((expected) =>

@@ -30,7 +30,7 @@ const promptAlone = ({ begunBytes }: Pick<Call, "begunBytes">, { promptBytes }: 
  */
 function estimate(call: Call, asked: Asked): Counts {
   const prompt = call.early ?? promptAlone(call, asked);
-  const estimated = Math.min(call.maxTokens, Math.ceil(call.textBytes / 4));
+  const estimated = Math.min(call.maxTokens, Math.ceil(Buffer.byteLength(call.text) / 4));
   const completion = Math.max(estimated, call.early?.completion ?? 0);
   return { ...prompt, completion, reasoning: 0 };
 }

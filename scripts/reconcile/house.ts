@@ -63,18 +63,21 @@ export interface Statement {
   verdict?: Line;
 }
 
-/** A failure of the world around the gateway. */
-export interface Disturbance {
-  /**
-   * "power": the machine lost its power, and may have lost what was written in the second before.
-   * "client" and "provider": a connection to one of these was reset, or stood still. "stop": the
-   * gateway was told to stop, and closed connections on which nothing had arrived. "freeze": the
-   * gateway stood still, so that everything was late.
-   */
-  readonly kind: "power" | "client" | "provider" | "stop" | "freeze";
-  /** Milliseconds of the wall clock. */
+/** When something failed, in milliseconds of the wall clock. */
+export interface Trouble {
   readonly from: number;
   readonly until: number;
+}
+
+/** A failure of the world around the gateway. */
+export interface Disturbance extends Trouble {
+  /**
+   * "power": the machine lost its power, and may have lost what was written in the second before.
+   * "provider": a connection to the provider was reset, or stood still. "stop": the gateway was
+   * told to stop, and closed connections on which nothing had arrived. "freeze": the gateway stood
+   * still, so that everything was late.
+   */
+  readonly kind: "power" | "provider" | "stop" | "freeze";
 }
 
 /** The books of a phase. */

@@ -6,6 +6,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { createRandom } from "../../test/support/random.ts";
+import type { Trouble } from "./house.ts";
 import type { Counts } from "./money.ts";
 import type { ModelName } from "./plan.ts";
 import { anthropicWire, openaiWire, type Wire } from "./wire.ts";
@@ -59,15 +60,26 @@ export interface Call {
   stated?: Counts;
   /** Figures that came before the text: they are exact for the prompt, and a lower bound else. */
   early?: Counts;
-  /** Bytes of text that have been written. */
-  textBytes: number;
+  /** The text that has been written. */
+  text: string;
   /** The finish of the reply has been written. */
   finished: boolean;
   /** The answer was a failure that no text came before. */
   refused: boolean;
   /** All that was written has left by an orderly end, so that a gateway that reads has it all. */
   orderly: boolean;
+  /** In a simulation: when its connection was reset or stood still, from its beginning on. */
+  readonly troubles: readonly Trouble[];
 }
+
+/** A connection that was reset is noticed by the request that comes next. */
+const NOTICED_MS = 1_000;
+
+/** The troubles that a socket of a simulation has had, but for those that were long over. */
+export const troublesOf = (socket: unknown, since: number): readonly Trouble[] =>
+  ((socket as { readonly troubles?: readonly Trouble[] } | null)?.troubles ?? []).filter(
+    ({ until }) => until > since - NOTICED_MS,
+  );
 
 export interface Provider {
   readonly url: string;
@@ -85,11 +97,13 @@ interface Work {
   readonly random: Random;
   /** The words that it answers with. */
   readonly words: readonly string[];
+  /** Stands before the first word. Empty: it goes on with a text that has it. */
+  readonly mark: string;
 }
 
 const WORDS = ["one ", "two ", "drei ", "vier, ", "Größe ", "李 ", "\n", "zehntausend "];
 
-/** Stands in every reply, so that nobody gets the reply of another. */
+/** Every reply begins with it, so that nobody gets the reply of another. */
 export const markOf = (serial: number): string => `<${serial}>`;
 
 /** Figures that no honest tokenizer exceeds: a token is at least a byte, and max_tokens holds. */
@@ -126,9 +140,8 @@ function refuse({ res, call, random, wire }: Work): boolean {
 async function answerWhole(work: Work): Promise<void> {
   const { call, wire, res, counts, random } = work;
   const { behaviour } = call;
-  const words = Array.from({ length: random.between(1, 5) }, () => random.pick(work.words)).join(
-    "",
-  );
+  const drawn = Array.from({ length: random.between(1, 5) }, () => random.pick(work.words));
+  const words = [work.mark, ...drawn].join("");
   const hasFigures = behaviour !== "no usage" || wire.alwaysCounts;
   const text = wire.whole(words, hasFigures ? counts : undefined);
   const length = Buffer.byteLength(text);
@@ -144,7 +157,7 @@ async function answerWhole(work: Work): Promise<void> {
     return;
   }
   if (behaviour === "slow") await pause(random.between(20, 400));
-  call.textBytes = Buffer.byteLength(words);
+  call.text = words;
   call.finished = true;
   if (hasFigures) call.stated = counts;
   res.end(text, () => (call.orderly = true));
@@ -167,9 +180,9 @@ async function answerStream(work: Work): Promise<void> {
   }
   res.write(wire.start(counts));
   for (let word = random.between(1, 6); word > 0 && !res.destroyed; word -= 1) {
-    const text = random.pick(work.words);
+    const text = call.text === "" ? work.mark + random.pick(work.words) : random.pick(work.words);
     res.write(wire.text(text));
-    call.textBytes += Buffer.byteLength(text);
+    call.text += text;
     await pause(behaviour === "slow" ? random.between(10, 90) : random.between(0, 3));
   }
   if (res.destroyed) return;
@@ -242,19 +255,20 @@ export async function startProvider(random: Random, isReference = false): Promis
       at: Date.now(),
       begunBytes: Buffer.byteLength(begun),
       maxTokens: bound,
-      textBytes: 0,
+      text: "",
       finished: false,
       refused: false,
       orderly: false,
+      troubles: [],
     };
     ledger.set(call.serial, [...(ledger.get(call.serial) ?? []), call]);
     const counts = figures(random, Number(found[2]), bound)[read];
     const wire = isAnthropic ? anthropicWire : openaiWire;
     // A continuation begins with the blank that was left out, and with no word that was there.
     const other = () => ` ${random.between(100_000, 999_999)} `;
-    const mark = `${markOf(call.serial)} `;
-    const words = begun === "" ? [...WORDS, mark] : Array.from(WORDS, other);
-    const work = { call, wire, res, counts, random, words };
+    const mark = begun === "" ? `${markOf(call.serial)} ` : "";
+    const words = begun === "" ? WORDS : Array.from(WORDS, other);
+    const work = { call, wire, res, counts, random, words, mark };
     await pause(random.between(0, 4));
     const isUnanswered = found[0].startsWith(UNANSWERED);
     if (isUnanswered || res.destroyed || refuse(work)) return;

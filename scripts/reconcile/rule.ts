@@ -28,14 +28,14 @@ const LOST_MS = 1_200;
 const LEFT_MS = LEAVE_MS + 5_000;
 
 /** How long after its end for the client a request may still be at work in the gateway. */
-function lateOf({ disturbances }: House, { verdict, startedAt, endedAt }: Asked): number {
+function lateOf({ disturbances }: House, asked: Asked): number {
+  const { verdict, startedAt, endedAt, troubles = [] } = asked;
   const late = verdict === "left" ? LEFT_MS : SLACK_MS;
   // The gateway stood still, or the request did on its way.
   const still = disturbances.filter(
-    ({ kind, from, until }) =>
-      (kind === "freeze" || kind === "client") && from < endedAt + late && until > startedAt,
+    ({ kind, from, until }) => kind === "freeze" && from < endedAt + late && until > startedAt,
   );
-  return late + still.reduce((total, { from, until }) => total + until - from, 0);
+  return [...still, ...troubles].reduce((total, { from, until }) => total + until - from, late);
 }
 
 /** Whether a gateway or a worker was killed while this request was on its way. */
@@ -87,11 +87,11 @@ function againstOpening(house: House, { open }: Entry, asked: Asked): string | u
 }
 
 /** Why the text is not what the provider has written. Undefined: it is, or it was continued. */
-function againstText({ calls }: House, { serial, model, textBytes }: Asked): string | undefined {
-  const written = calls.get(serial)?.at(-1)?.textBytes;
-  return model === CONTINUED || textBytes === written
+function againstText({ calls }: House, { serial, model, text }: Asked): string | undefined {
+  const written = calls.get(serial)?.at(-1)?.text;
+  return model === CONTINUED || text === written
     ? undefined
-    : `a text of ${textBytes} bytes, and ${written} were written`;
+    : `the text ${JSON.stringify(text)}, and ${JSON.stringify(written)} was written`;
 }
 
 /** Why this is not the end of a whole reply. Undefined: it is. */
@@ -132,7 +132,9 @@ function againstCalls(house: House, { settle }: Entry, asked: Asked): string | u
   if (at < calls.length)
     return `the provider was called for ${calls.map(({ model }) => model)}, attempts: ${models}`;
   // A continuation that was refused is the last call, and not billed.
-  if (asked.model === CONTINUED || wasDisturbed(house, "provider", asked)) return undefined;
+  if (asked.model === CONTINUED) return undefined;
+  const isLost = models.length > calls.length && wasDisturbed(house, "provider", asked);
+  if (isLost) return undefined;
   const { model_served: served } = settle;
   const last = calls.at(-1)?.model;
   return served !== null && settle["cost"] !== "0" && served !== last
@@ -208,15 +210,16 @@ function basisOf(parts: readonly Part[]): Basis {
 function candidates(house: House, entry: Entry, asked: Asked, actual: Counts) {
   const { status, model_served: model } = entry.settle;
   const calls = house.calls.get(asked.serial) ?? [];
-  const isBroken = wasDisturbed(house, "provider", asked);
   const last = calls.at(-1);
+  // A call may be lost on its way to the provider.
+  const isBroken = last ? last.troubles.length > 0 : wasDisturbed(house, "provider", asked);
   const expected = [
     ...expectations(status, last, asked, house.isReference),
     ...(isBroken && status !== "interrupted" ? broken(last, asked) : []),
   ];
   const sets =
     asked.model === CONTINUED && asked.stream
-      ? continuedParts(status, calls, { asked, isBroken })
+      ? continuedParts(status, calls, asked)
       : expected.map((each) => [{ model, expected: each }]);
   return sets.map((parts) => settleBounds(parts, actual));
 }

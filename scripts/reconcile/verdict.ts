@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Asked } from "./client.ts";
 import type { Counts } from "./money.ts";
 
-export type Verdict = Pick<Asked, "verdict" | "served" | "usage" | "code" | "textBytes">;
+export type Verdict = Pick<Asked, "verdict" | "served" | "usage" | "code" | "text">;
 
 const CUT: Verdict = { verdict: "cut" };
 
@@ -24,7 +24,7 @@ function chatCounts(usage: any): Counts | undefined {
 const messageVerdict = (served: string, usage: any, text: string): Verdict => ({
   verdict: "whole",
   served,
-  textBytes: Buffer.byteLength(text),
+  text,
   usage: {
     prompt: usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens,
     hit: usage.cache_read_input_tokens,
@@ -36,7 +36,7 @@ const messageVerdict = (served: string, usage: any, text: string): Verdict => ({
 const whole = (served: string, usage: any, text: string): Verdict => ({
   verdict: "whole",
   served,
-  textBytes: Buffer.byteLength(text),
+  text,
   usage: chatCounts(usage),
 });
 

@@ -4,6 +4,7 @@
 
 import type net from "node:net";
 import { Duplex } from "node:stream";
+import type { Trouble } from "../reconcile/house.ts";
 import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
 
 /** A sender is held back while so many bytes have not been read. */
@@ -19,8 +20,8 @@ export interface Listener {
 
 /** What may happen to a connection. */
 export interface NetworkFaults {
-  /** Hears that a connection that `client` has opened is reset or stands still for a time. */
-  broke: (client: SimProcess, ms: number) => void;
+  /** Hears that a connection that `client` has opened is reset, or stands still for a time. */
+  broke: (client: SimProcess, trouble: Trouble) => void;
   /** The share of connections that are reset at a random byte. */
   resets: number;
   /** The share of connections that stall for some seconds at a random byte. */
@@ -62,7 +63,9 @@ export class SimSocket extends Duplex {
   /** The connection is reset when so many bytes have been written here. */
   #resetAt = Infinity;
   #stallAt = Infinity;
-  #broke: (ms: number) => void = () => undefined;
+  /** When the connection was reset or stood still. Both ends have the same list. */
+  troubles: Trouble[] = [];
+  #broke: (trouble: Trouble) => void = () => undefined;
   /** This end is closed: what arrives is answered by a reset. */
   #gone = false;
 
@@ -78,7 +81,11 @@ export class SimSocket extends Duplex {
   /** Joins two ends. */
   static join(client: SimSocket, server: SimSocket, faults: NetworkFaults): void {
     const { random, between } = client.#world.random;
-    client.#broke = (ms) => faults.broke(client.owner, ms);
+    server.troubles = client.troubles;
+    client.#broke = (trouble) => {
+      client.troubles.push(trouble);
+      faults.broke(client.owner, trouble);
+    };
     server.#broke = client.#broke;
     client.#peer = server;
     server.#peer = client;
@@ -179,7 +186,7 @@ export class SimSocket extends Duplex {
       this.#resetAt = Infinity;
       if (kept.length > 0) this.#portion(kept);
       this.#world.note("the network resets a connection");
-      this.#broke(0);
+      this.#trouble(0);
       this.#toPeer("a reset", (peer) => peer.#reset());
       this.#world.after(1, this.owner, "a reset", () => this.#reset());
       return;
@@ -189,11 +196,16 @@ export class SimSocket extends Duplex {
       const ms = between(1_000, 90_000);
       this.#arrival = this.#world.time() + ms;
       this.#world.note("the network stalls a connection");
-      this.#broke(ms);
+      this.#trouble(ms);
     }
     const cut = random() < 0.3 && bytes.length > 1 ? between(1, bytes.length - 1) : bytes.length;
     this.#portion(bytes.subarray(0, cut));
     if (cut < bytes.length) this.#portion(bytes.subarray(cut));
+  }
+
+  #trouble(ms: number): void {
+    const from = this.#world.wallClock();
+    this.#broke({ from, until: from + ms });
   }
 
   #portion(bytes: Buffer): void {

@@ -8,7 +8,6 @@ import type { House, TextFile } from "../reconcile/house.ts";
 import { complaintsIn } from "../reconcile/gateways.ts";
 import { emptyHouse } from "../reconcile/phase.ts";
 import { ACCOUNTS, type Phase } from "../reconcile/plan.ts";
-import { wasDisturbed } from "../reconcile/rule.ts";
 import { judge } from "./judge.ts";
 import { FAULTS, LASTING, type Scene } from "./faults.ts";
 import { type Bundles, createInstallation, DATA_DIR, type Installation } from "./installation.ts";
@@ -122,7 +121,7 @@ async function live(
     await fault(scene);
   }
   await act(() => crowd.stop());
-  house.asked.push(...crowd.asked.map((asked) => leftByNetwork(house, asked)));
+  house.asked.push(...crowd.asked.map(leftByNetwork));
   for (const { serial } of house.asked) {
     const calls = provider.ledger.get(serial);
     if (calls) house.calls.set(serial, [...calls]);
@@ -175,25 +174,21 @@ async function rest({ installation, gateway, workers }: Scene): Promise<void> {
 
 /** Connections break by themselves, and it is known when. */
 function breakConnections(
-  { world, machine }: Installation,
+  { machine }: Installation,
   house: House,
   faults: ReadonlySet<string>,
 ): void {
   const broken = machine.network.faults;
   broken.resets = faults.has("resets") ? 0.1 : 0;
   broken.stalls = faults.has("stalls") ? 0.05 : 0;
-  broken.broke = ({ name }, ms) => {
-    const from = world.wallClock();
-    const kind = name === "actors" ? "client" : "provider";
-    house.disturbances.push({ kind, from, until: from + ms });
+  broken.broke = ({ name }, trouble) => {
+    if (name !== "actors") house.disturbances.push({ kind: "provider", ...trouble });
   };
 }
 
 /** To a gateway, a client whose connection breaks has left. */
-const leftByNetwork = (house: House, asked: Asked): Asked =>
-  asked.verdict === "cut" && wasDisturbed(house, "client", asked)
-    ? { ...asked, verdict: "left" }
-    : asked;
+const leftByNetwork = (asked: Asked): Asked =>
+  asked.verdict === "cut" && asked.troubles?.length ? { ...asked, verdict: "left" } : asked;
 
 async function collect(installation: Installation, house: House): Promise<void> {
   const { run, textOf, namesIn } = installation;
