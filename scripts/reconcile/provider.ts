@@ -68,8 +68,8 @@ export interface Call {
   refused: boolean;
   /** All that was written has left by an orderly end, so that a gateway that reads has it all. */
   orderly: boolean;
-  /** In a simulation: when its connection was reset or stood still, from its beginning on. */
-  readonly troubles: readonly Trouble[];
+  /** In a simulation: when its connection was reset or stood still until it ended. */
+  troubles: readonly Trouble[];
 }
 
 /** A connection that was reset is noticed by the request that comes next. */
@@ -262,6 +262,8 @@ export async function startProvider(random: Random, isReference = false): Promis
       troubles: [],
     };
     ledger.set(call.serial, [...(ledger.get(call.serial) ?? []), call]);
+    const { socket } = res;
+    res.on("close", () => (call.troubles = troublesOf(socket, call.at)));
     const counts = figures(random, Number(found[2]), bound)[read];
     const wire = isAnthropic ? anthropicWire : openaiWire;
     // A continuation begins with the blank that was left out, and with no word that was there.

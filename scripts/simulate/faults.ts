@@ -111,15 +111,20 @@ async function stop(scene: Scene): Promise<void> {
   await restart(scene);
 }
 
-/** SIGSTOP and SIGCONT. */
-async function freeze({ installation, gateway, house }: Scene): Promise<void> {
+/** SIGSTOP and SIGCONT, of one process or of all that serve. */
+async function freeze(scene: Scene): Promise<void> {
+  const { installation, gateway, house } = scene;
   const { world } = installation;
+  const all = [gateway.process.owner, ...workersOf(scene)];
   const ms = world.random.between(10, 20_000);
   const until = world.time() + ms;
   const from = world.wallClock();
   house.disturbances.push({ kind: "freeze", from, until: from + ms });
-  world.note(`the gateway is stopped until ${until.toFixed(3)}`);
-  gateway.process.owner.stoppedUntil = until;
+  const stopped = world.random.random() < 0.5 ? all : [world.random.pick(all)];
+  for (const process of stopped) {
+    world.note(`${process.name} is stopped until ${until.toFixed(3)}`);
+    process.stoppedUntil = until;
+  }
   await installation.until(() => world.time() > until, "it continues");
 }
 

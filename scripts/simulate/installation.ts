@@ -61,7 +61,6 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     world,
     network,
     disk,
-    peers: new Map(),
     beforeChange(owner, what) {
       world.note(what);
       if (dying?.owner !== owner || !dying.at.test(what)) return;

@@ -9,8 +9,6 @@ export interface Machine {
   readonly world: World;
   readonly network: Network;
   readonly disk: Disk;
-  /** Optional peer packages, by name. */
-  readonly peers: ReadonlyMap<string, (owner: SimProcess) => unknown>;
   /** Called before each change of the disk by the program. It may end the process. */
   readonly beforeChange: (owner: SimProcess, what: string) => void;
 }

@@ -6,6 +6,7 @@ import http from "node:http";
 import { createRequire } from "node:module";
 import net from "node:net";
 import { resolve } from "node:path";
+import { arch, platform, version } from "node:process";
 import { createSecureContext } from "node:tls";
 import { type Cluster, createCluster } from "./cluster.ts";
 import { createDisk, type Inode, systemError } from "./disk.ts";
@@ -25,7 +26,6 @@ const HARMLESS = [
   "node:buffer",
   "node:events",
   "node:path",
-  "node:process",
   "node:stream",
   "node:stream/promises",
   "node:string_decoder",
@@ -86,6 +86,7 @@ function createHttp({ network, disk }: Machine, owner: SimProcess) {
   return {
     net: {
       isIP: net.isIP,
+      isIPv6: net.isIPv6,
       connect,
       createConnection: connect,
       createServer: (listener: (socket: net.Socket) => void) => under(net.createServer(listener)),
@@ -134,15 +135,15 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
     ["node:os", { hostname: () => "machine" }],
     ["node:perf_hooks", { monitorEventLoopDelay: () => histogram }],
     ["node:v8", { getHeapStatistics: () => ({ heap_size_limit: 2 ** 31 }) }],
-    ["node:module", { createRequire: () => requirePeer }],
+    ["node:module", { createRequire: () => () => noPeer() }],
+    ["node:process", { arch, platform, version }],
   ]);
 
   for (const name of HARMLESS) modules.set(name, realRequire(name));
 
-  function requirePeer(name: string): unknown {
-    const peer = machine.peers.get(name);
-    if (!peer) throw Object.assign(new Error(name), { code: "MODULE_NOT_FOUND" });
-    return peer(owner);
+  /** No optional package is installed. */
+  function noPeer(): never {
+    throw Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
   }
 
   function require(name: string): unknown {
@@ -158,7 +159,7 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
 export function simulatedModules(): ReadonlyMap<string, object> {
   const world = createWorld({ seed: 1, startsAt: 0 });
   const [disk, network] = [createDisk(world), createNetwork(world)];
-  const machine = { world, disk, network, peers: new Map(), beforeChange: () => undefined };
+  const machine = { world, disk, network, beforeChange: () => undefined };
   const owner = world.createProcess("nobody's");
   const cluster = createCluster(world, owner, () => assert.fail("no workers"));
   return createModules(machine, owner, cluster).modules as Map<string, object>;

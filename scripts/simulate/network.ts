@@ -4,6 +4,7 @@
 
 import type net from "node:net";
 import { Duplex } from "node:stream";
+import { setImmediate as realImmediate } from "node:timers";
 import type { Trouble } from "../reconcile/house.ts";
 import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
 
@@ -299,7 +300,12 @@ export class SimSocket extends Duplex {
   }
 
   /** The process has ended: nothing of it may run. */
-  readonly #vanish = (): void => this.#close(this.#unreadBytes > 0);
+  readonly #vanish = (): void => {
+    this.#close(this.#unreadBytes > 0);
+    // Node keeps its parser, and so this world, until the parser is closed. It may be at work now.
+    const { parser } = this as { parser?: { close: () => void } | null };
+    if (parser) realImmediate(() => parser.close());
+  };
 }
 
 /** Where a connection leads. */

@@ -82,7 +82,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     violations.push((error as Error).stack ?? String(error));
   }
   const { steps, fingerprint, lastLines } = world;
-  return {
+  const outcome = {
     seed,
     faults: [...faults],
     requests: house.asked.length,
@@ -91,6 +91,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     violations,
     lastLines: violations.length > 0 ? lastLines() : [],
   };
+  for (const process of world.processes()) world.end(process, "the run is over");
+  return outcome;
 }
 
 /** The load, with everything that happens meanwhile, and what is collected after it. */
@@ -155,6 +157,8 @@ async function rest({ installation, gateway, workers }: Scene): Promise<void> {
       .join(", ");
   }
 
+  const { faults } = installation.machine.network;
+  [faults.resets, faults.stalls] = [0, 0];
   await idle(REST_MS);
   const open = await alwaysOpen(gateway.process.owner);
   const { budgets } = await act(({ getJson }) => getJson(`${gateway.admin}/status`));
