@@ -26,7 +26,8 @@ function takenBy(text: string): string[] {
     const listed = list.split(",").map((name) => name.trim().replace(/ as .*/, ""));
     const names = listed.filter((name) => name && !name.startsWith("type "));
     const [, whole] = /^(\w+)/.exec(clause!) ?? [];
-    const called = new RegExp(`(?<![\\w.])${whole}\\.(\\w+)(?=[([.])`, "g");
+    // `https.Server[]` is a type.
+    const called = new RegExp(`(?<![\\w.])${whole}\\.(\\w+)(?=\\(|\\.|\\[(?!\\]))`, "g");
     if (whole) names.push(...[...text.matchAll(called)].map(([, name]) => name!));
     return names.map((name) => `${module} ${name}`);
   });

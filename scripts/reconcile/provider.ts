@@ -238,6 +238,27 @@ export async function startProvider(random: Random, isReference = false): Promis
   const ledger = new Map<number, Call[]>();
   const read = isReference ? "reference" : "all";
 
+  /** A call that begins goes into the ledger. `begun`: the text that it goes on with. */
+  function enter(serial: number, body: Body, begun: string): Call {
+    const call: Call = {
+      serial,
+      model: body.model,
+      streamed: body.stream === true,
+      behaviour: random.pick(DRAWN),
+      at: Date.now(),
+      begunBytes: Buffer.byteLength(begun),
+      // Anthropic demands a bound, so the gateway sends one where the client has none.
+      maxTokens: Math.min(400, body.max_tokens ?? body.max_completion_tokens ?? 400),
+      text: "",
+      finished: false,
+      refused: false,
+      orderly: false,
+      troubles: [],
+    };
+    ledger.set(serial, [...(ledger.get(serial) ?? []), call]);
+    return call;
+  }
+
   async function take(path: string, text: string, res: http.ServerResponse): Promise<void> {
     const body = JSON.parse(text) as Body;
     const found = /(?:never )?#(\d+)\/(\d+)#/.exec(JSON.stringify(body.messages));
@@ -245,26 +266,10 @@ export async function startProvider(random: Random, isReference = false): Promis
     const last = body.messages.at(-1)!;
     const begun = last.role === "assistant" ? String(last.content) : "";
     const isAnthropic = path.endsWith("/messages");
-    // Anthropic demands a bound, so the gateway sends one where the client has none.
-    const bound = Math.min(400, body.max_tokens ?? body.max_completion_tokens ?? 400);
-    const call: Call = {
-      serial: Number(found[1]),
-      model: body.model,
-      streamed: body.stream === true,
-      behaviour: random.pick(DRAWN),
-      at: Date.now(),
-      begunBytes: Buffer.byteLength(begun),
-      maxTokens: bound,
-      text: "",
-      finished: false,
-      refused: false,
-      orderly: false,
-      troubles: [],
-    };
-    ledger.set(call.serial, [...(ledger.get(call.serial) ?? []), call]);
+    const call = enter(Number(found[1]), body, begun);
     const { socket } = res;
     res.on("close", () => (call.troubles = troublesOf(socket, call.at)));
-    const counts = figures(random, Number(found[2]), bound)[read];
+    const counts = figures(random, Number(found[2]), call.maxTokens)[read];
     const wire = isAnthropic ? anthropicWire : openaiWire;
     // A continuation begins with the blank that was left out, and with no word that was there.
     const other = () => ` ${random.between(100_000, 999_999)} `;

@@ -211,7 +211,8 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     kill: (running: RunningGateway): void => world.end(running.process.owner, "kill -9"),
     textOf: (path: string): string => disk.find(path)?.content.toString() ?? "",
     /** The standard error of each gateway so far. */
-    warnings: (): readonly string[] => allWarnings.map((lines) => `${lines.join("\n")}\n`),
+    warnings: (): readonly string[] =>
+      allWarnings.map((lines) => lines.map((line) => `${line}\n`).join("")),
     namesIn: (path: string): readonly string[] => disk.namesIn(path),
     fail,
   };
