@@ -22,7 +22,10 @@ describe("parseText", () => {
 
   it("does not count a text that is too short to hold much", () => {
     const text = JSON.stringify(Array.from({ length: 10_000 }, () => 1));
-    assert.equal((parse(text) as unknown[]).length, 10_000);
+    const retained: number[] = [];
+    const bounds = { jsonExcess, retain: (bytes: number) => retained.push(bytes) };
+    assert.equal((atOnce(parseText(text, 10, bounds)) as unknown[]).length, 10_000);
+    assert.deepEqual(retained, []);
   });
 
   it("rejects a large text with more values than the bound", () => {
