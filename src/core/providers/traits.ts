@@ -132,8 +132,6 @@ export type Traits = {
   readonly [name in keyof typeof traitChecks]: Readonly<Infer<(typeof traitChecks)[name]>>;
 };
 
-/** A capability that not every model has. */
-export type Support = Traits["supports"][number];
 export type SamplingParameter = (typeof sampling)[number];
 
 /**
