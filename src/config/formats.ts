@@ -8,7 +8,7 @@ import { VENDOR_PRESETS, vendorNames, type VendorPresets } from "./vendors.ts";
 export interface Formats {
   /** By their names. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
-  /** The presets of all vendors. */
+  /** The presets of the vendors that speak one of these. */
   readonly presets: VendorPresets;
   /**
    * The values that `dialect` may have, also those whose extension is not loaded because nothing
@@ -25,7 +25,7 @@ export function createFormats(installed: Installed, others: readonly string[] = 
   const dialectNames = [...new Set([...dialects.keys(), ...others])];
   return {
     dialects,
-    presets: VENDOR_PRESETS,
+    presets: new Map([...VENDOR_PRESETS].filter(([, { dialect }]) => dialects.has(dialect))),
     dialectNames,
     vendorNames: vendorNames(dialectNames),
   };

@@ -864,6 +864,14 @@ describe("where it comes from", () => {
     });
   }
 
+  it("of a bare word V8 states no place: its first character is told", async (t) => {
+    const file = written(t, '{\n  "a": xyz\n}\n');
+    assert.equal(
+      (await rejectedWith(() => load({ file })))[0]?.message,
+      `${file} is not JSON: Unexpected token 'x'`,
+    );
+  });
+
   it("a syntax error repeats nothing of the file", async (t) => {
     const file = written(t, "");
     for (const text of [

@@ -2,9 +2,12 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
 import { partial, url } from "../../src/config/fields.ts";
+import { createFormats } from "../../src/config/formats.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
 import { traitsOf, vendorPreset } from "../../src/config/vendors.ts";
+import { install } from "../../src/core/extension/install.ts";
 import { traitChecks } from "../../src/core/providers/traits.ts";
 import { withOverrides } from "../../src/core/routing/model.ts";
 import {
@@ -13,7 +16,9 @@ import {
   nonEmpty,
   object,
   optional,
+  pathText,
   record,
+  type ValidationError,
 } from "../../src/core/schema/checker.ts";
 import { formats, VENDORS } from "../support/config.ts";
 
@@ -37,6 +42,21 @@ describe("vendor presets", () => {
     const rows = record(row)(vendorsJson, true);
     assert.ok(rows.size > 10);
     object(fields, { strict: true })(vendorsJson.generic.traits, true);
+  });
+
+  it("are those of the registered formats only: a vendor of another one is one fault", () => {
+    const { presets } = createFormats(install([]));
+    assert.ok(presets.has("deepseek") && VENDORS.has("anthropic") && !presets.has("anthropic"));
+    const faulty = (path: string, provider: object) =>
+      assert.throws(
+        () => checkCoreConfig({ providers: { x: provider }, models: {} }, { env: {} }),
+        ({ issues }: ValidationError) => issues.map((each) => pathText(each.path)).join() === path,
+      );
+    const base_url = "http://x";
+    faulty("providers.x.vendor", { vendor: "anthropic", dialect: "openai", base_url });
+    faulty("providers.x.vendor", { vendor: "anthropic", thinking: "thinking" });
+    faulty("providers.x.dialect", { dialect: "anthropic", thinking: "thinking" });
+    faulty("providers.x.thinking", { vendor: "deepseek", thinking: "adaptive" });
   });
 
   it("are found by vendor, by a native format, and as the generic one by the OpenAI format", () => {

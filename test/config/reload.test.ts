@@ -121,14 +121,22 @@ describe("reload", () => {
     const data_dir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
     t.after(() => rmSync(data_dir, { recursive: true, force: true }));
     const gateway = await startGateway(t, demo({ data_dir }));
-    gateway.gateway.reload(
-      checkConfig(demo({ data_dir, server: { port: 1, keep_alive_ms: 5 } }), {}),
-    );
-    gateway.gateway.reload(checkConfig(demo({ data_dir, server: { keep_alive_ms: 6 } }), {}));
-    await waitFor(() => gateway.diagnostics.length === 3, "three diagnostic lines");
+    for (const over of [
+      { server: { port: 1, keep_alive_ms: 5 } },
+      { data_dir: `${data_dir}/other`, limits: { store: "redis://127.0.0.1:1" } },
+      { server: { keep_alive_ms: 6 } },
+    ])
+      gateway.gateway.reload(checkConfig(demo({ data_dir, ...over }), {}));
+    await waitFor(() => gateway.diagnostics.length === 5, "five diagnostic lines");
     assert.deepEqual(
-      gateway.diagnostics.map(({ event: name }) => name),
-      ["restart_needed", "reloaded", "reloaded"],
+      gateway.diagnostics.map(({ event: name, detail }) => [name, detail]),
+      [
+        ["restart_needed", "read at start only: server.port"],
+        ["reloaded", undefined],
+        ["restart_needed", "read at start only: data_dir, limits.store"],
+        ["reloaded", undefined],
+        ["reloaded", undefined],
+      ],
     );
   });
 });

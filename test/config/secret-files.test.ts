@@ -326,4 +326,31 @@ describe("the rotation of a secret", () => {
     assert.deepEqual(sent(), [`Bearer ${NEW}-2`]);
     assert.deepEqual([count(gw, "reloaded"), count(gw, "reload_failed")], [2, 1]);
   });
+
+  it("what a provider says is redacted of the key in force", async (t) => {
+    const told: Behaviour = (asked) => {
+      const said = String(asked.headers.authorization).replace("Bearer sk-", "you sent ");
+      return status(400, { error: { message: said } })(asked);
+    };
+    const { key, gw, chat } = await started(t, told);
+    replace(key, "CANARY-plain");
+    await waitFor(() => count(gw, "reloaded") === 1, "the new secret");
+    await chat();
+    const line = await waitFor(
+      () => eventsIn(gw).find((each) => each["event"] === "attempt_failed"),
+      "the failed attempt",
+    );
+    assert.match(String(line["provider_message"]), /\[redacted\]/);
+    assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
+  });
+
+  it("of a setting that is read at start only: the restart that it needs is told", async (t) => {
+    const admin = { port: 0, password: "$file:password" };
+    const { dir, gw } = await started(t, speak("Fine."), { admin });
+    replace(join(dir, "password"), "CANARY-other");
+    await waitFor(() => count(gw, "reloaded") === 1, "the reload");
+    const line = eventsIn(gw).find((each) => each["event"] === "restart_needed");
+    assert.equal(line?.["detail"], "read at start only: admin");
+    assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
+  });
 });

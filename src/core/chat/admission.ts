@@ -6,14 +6,8 @@ import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError, SOON } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import {
-  excessIn,
-  isLarge,
-  MAX_BODY_VALUES,
-  valueBytes,
-  type JsonExcess,
-} from "../schema/large-json.ts";
-import { atOnce, inTurns, ownTurn } from "../turns.ts";
+import { isLarge, MAX_BODY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
+import { atOnce, inTurns, type Steps } from "../turns.ts";
 import type { ClientApi } from "./client-api.ts";
 
 /** Refuses a request beyond what this process has room for. Throws the 503. */
@@ -78,31 +72,30 @@ export async function readRequest(
   exchange: Exchange,
   { server, compat }: Config,
   api: ClientApi,
-  jsonExcess: JsonExcess | undefined,
+  jsonExcess: JsonBounds["jsonExcess"],
 ): Promise<{ readonly chat: ChatRequest; readonly large: boolean }> {
-  const { req, cancel, retain, log } = exchange;
   const text = await readBody(exchange, server.max_body_bytes);
   const large = isLarge(text);
-  if (large) await ownTurn(cancel);
-  const json = parsed(text, jsonExcess);
-  // In the same turn: values that wait for the next one, uncounted, would have no bound.
-  if (large) retain(valueBytes(json, MAX_BODY_VALUES));
-  if (cancel.aborted) throw cancel.reason; // there is no room for these values
-  const steps = api.read({ json, large }, req.headers);
-  const chat = large ? await inTurns(steps, cancel) : atOnce(steps);
-  log.model_requested = chat.model;
+  const steps = requestIn(text);
+  const chat = large ? await inTurns(steps, exchange.cancel) : atOnce(steps);
+  exchange.log.model_requested = chat.model;
   if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };
   return { chat: { ...chat, tool_choice: compat.tool_choice_default }, large };
+
+  function* requestIn(text: string): Steps<ChatRequest> {
+    const json = yield* parsed(text, { jsonExcess, retain: exchange.retain });
+    return yield* api.read({ json, large }, exchange.req.headers);
+  }
 }
 
-function parsed(text: string, jsonExcess: JsonExcess | undefined): unknown {
-  const excess = excessIn(text, MAX_BODY_VALUES, jsonExcess);
-  if (excess !== undefined) throw new ApiError("invalid_json", `The request body holds ${excess}.`);
+function* parsed(text: string, bounds: JsonBounds): Steps<unknown> {
   try {
-    return JSON.parse(text);
+    return yield* parseText(text, MAX_BODY_VALUES, bounds);
   } catch (error) {
+    if (error instanceof RangeError)
+      throw new ApiError("invalid_json", `The request body holds ${error.message}.`);
     // V8's message quotes the body, which may be secret. Only the position is repeated.
-    const position = /position \d+/.exec((error as Error).message);
+    const position = error instanceof SyntaxError ? /position \d+/.exec(error.message) : null;
     const hint = position ? ` (at ${position[0]})` : "";
     throw new ApiError("invalid_json", `The request body is not valid JSON${hint}.`);
   }

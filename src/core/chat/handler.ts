@@ -119,7 +119,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
 
 /**
  * The end of a request that was not completed: for the ledger, for its client if that is still
- * there, and the error to throw.
+ * there, and the error to throw. The operator is told of a provider that caused it.
  */
 function endOf(
   { progress, error: thrown }: CompletionFailed,

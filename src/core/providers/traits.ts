@@ -113,10 +113,7 @@ export const traitChecks = {
    * it stated its usage.
    */
   done_without_finish: optional(boolean()),
-  /**
-   * How the model is asked to continue the beginning of its own answer; the extension that asks it
-   * defines the values. "none": it cannot.
-   */
+  /** How the model is asked to continue the beginning of its own answer. "none": it cannot. */
   prefill: literal("none", "plain", "prefix", "partial", "continue_final_message"),
   /**
    * The most tokens of a reply, thinking included. A higher limit is lowered to this. Absent:
@@ -135,8 +132,6 @@ export type Traits = {
   readonly [name in keyof typeof traitChecks]: Readonly<Infer<(typeof traitChecks)[name]>>;
 };
 
-/** A capability that not every model has. */
-export type Support = Traits["supports"][number];
 export type SamplingParameter = (typeof sampling)[number];
 
 /**

@@ -6,17 +6,23 @@ import { describe } from "../diagnose.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
 import type { AttemptObserver } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
-import type { NativeRequest } from "../openai/native-request.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
-import type { Decoder, Dialect } from "../providers/dialect.ts";
-import { MAX_REPLY_VALUES, valueBytes } from "../schema/large-json.ts";
+import type { Dialect } from "../providers/dialect.ts";
+import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
-import { ownTurn } from "../turns.ts";
+import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
-import { fromNetwork, guarded, upstreamError, type ReportBug } from "./attempt-errors.ts";
+import {
+  boundedParts,
+  fromNetwork,
+  guarded,
+  tooMuch,
+  upstreamError,
+  type ReportBug,
+} from "./attempt-errors.ts";
 import { createDeadlines, type Deadlines } from "./deadlines.ts";
 import type { FailedAttempt } from "./failure.ts";
 import type { Model, Provider } from "./model.ts";
@@ -180,33 +186,65 @@ function send(
   });
 }
 
-/**
- * Reads the reply in whichever form it came. A stream is delivered as it comes if the client wants
- * one, any other reply at its end. Throws a ProviderError if it cannot be read.
- */
-async function readReply(
-  { chat, stream, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
+/** Reads the reply in whichever form it came. Throws a ProviderError if it cannot be read. */
+function readReply(
+  call: Call,
   { body, headers }: UpstreamResponse,
   deliver: TakeParts,
 ): Promise<void> {
   if (!body) throw upstreamError("the answer has no body");
-  const isStream = isEventStream(headers, stream);
+  const encoding = headers.get("content-encoding")?.toLowerCase() ?? "identity";
+  if (encoding !== "identity")
+    throw upstreamError("the answer is compressed although identity was asked for");
+  const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
+  if (call.stream && mediaType === "text/event-stream") return readStream(call, body, deliver);
+  if (mediaType === "application/json") return readWhole(call, body, deliver);
+  throw upstreamError("the answer has another content type than was asked for");
+}
+
+/** Reads a reply that comes as one JSON document. */
+async function readWhole(
+  { chat, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
+  body: AsyncIterable<Uint8Array>,
+  deliver: TakeParts,
+): Promise<void> {
+  const { maxReplyBytes, jsonExcess } = model.provider;
+  const { retain } = context;
+  const pieces = await readAll(body, maxReplyBytes, (size) => {
+    retain(size);
+    deadlines.streaming();
+  });
+  deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
+  const bytes = Buffer.concat(pieces);
+  if (bytes.length > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
+  const text = bytes.toString();
+  const steps = replyJson(text, { jsonExcess, retain });
+  const json = isLarge(text) ? await inTurns(steps, cancel) : atOnce(steps);
+  if (cancel.aborted) throw cancel.reason;
+  const parts = guarded(reportBug, () => wholeReply(dialect, json, model, chat.native));
+  for (const part of boundedParts(parts)) meter.observe(part);
+  await deliver(parts);
+}
+
+/**
+ * Reads a reply that comes as a stream. If the client wants it whole, it is delivered at its end.
+ */
+async function readStream(
+  { chat, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
+  body: AsyncIterable<Uint8Array>,
+  deliver: TakeParts,
+): Promise<void> {
   const { maxReplyBytes, timeouts, jsonExcess } = model.provider;
-  const { clock, retain } = context;
-  const decoder = isStream
-    ? guarded(reportBug, () => dialect.decoder(model, chat.native))
-    : wholeDecoder(dialect, model, chat.native, retain);
+  const decoder = guarded(reportBug, () => dialect.decoder(model, chat.native));
   const decoding = new EventDecoding(decoder, { meter, reportBug, jsonExcess });
-  const isDelivered = isStream && chat.stream;
   try {
     await pump(body, decoding, {
-      isStream,
       cancel,
       deadlines,
-      clock,
-      deliver: isDelivered ? deliver : undefined,
+      clock: context.clock,
+      deliver: chat.stream ? deliver : undefined,
       maxBytes: maxReplyBytes,
-      retain,
+      retain: context.retain,
       closingMs: timeouts.closing_ms,
     });
   } catch (error) {
@@ -216,41 +254,24 @@ async function readReply(
     const { unreadable: events } = decoding;
     if (events > 0) context.report("unreadable_events", model, { events });
   }
-  if (!decoding.finished) throw upstreamError("the reply ended without a finish_reason");
-  if (isDelivered) return;
-  deadlines.pause(); // all of it is there
-  await deliver(decoding.takeParts());
+  if (!decoding.finished) throw upstreamError("the stream ended without a finish_reason");
+  if (!chat.stream) await deliver(decoding.takeParts());
 }
-
-/** Whether the body is a stream of events; else it is JSON. `asked`: a stream was asked for. */
-function isEventStream(headers: UpstreamResponse["headers"], asked: boolean): boolean {
-  const encoding = headers.get("content-encoding")?.toLowerCase() ?? "identity";
-  if (encoding !== "identity")
-    throw upstreamError("the answer is compressed although identity was asked for");
-  const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
-  if (asked && mediaType === "text/event-stream") return true;
-  if (mediaType === "application/json") return false;
-  throw upstreamError("the answer has another content type than was asked for");
-}
-
-/** Decodes a whole reply, as a stream of one event. */
-const wholeDecoder = (
-  dialect: Dialect,
-  model: Model,
-  native: NativeRequest | undefined,
-  retain: RequestContext["retain"],
-): Decoder => ({
-  push(json) {
-    retain(valueBytes(json, MAX_REPLY_VALUES));
-    return wholeReply(dialect, json, model, native);
-  },
-});
 
 /**
  * The request was ended by other causes than its time or its client, such as the gateway's closing.
  */
 const isStopped = ({ aborted, reason }: Cancel): boolean =>
   aborted && !(reason instanceof ProviderError) && !(reason instanceof ClientGone);
+
+function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
+  try {
+    return yield* parseText(text, MAX_REPLY_VALUES, bounds);
+  } catch (error) {
+    if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
+    throw upstreamError("the reply is not JSON", error);
+  }
+}
 
 /** The text of a refusal. Empty if it has none, or if it breaks off: the status says most. */
 async function readRefusal(body: UpstreamResponse["body"]): Promise<string> {

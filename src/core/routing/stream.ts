@@ -9,9 +9,8 @@ import type { Meter } from "../ledger/meter.ts";
 import type { Part } from "../openai/parts.ts";
 import type { Decoder } from "../providers/dialect.ts";
 import { ProviderError } from "../providers/provider-error.ts";
-import { excessIn, LARGE_CHARS, MAX_REPLY_VALUES, type JsonExcess } from "../schema/large-json.ts";
+import { excessIn, MAX_REPLY_VALUES, type JsonExcess } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
-import { ownTurn } from "../turns.ts";
 import { consume } from "../upstream/body.ts";
 import {
   boundedParts,
@@ -104,7 +103,7 @@ export class EventDecoding {
       return this.#decoder.done?.() ?? [];
     }
     const excess = excessIn(data, MAX_REPLY_VALUES, this.#options.jsonExcess);
-    if (excess !== undefined) throw tooMuch(`a reply with ${excess}`);
+    if (excess !== undefined) throw tooMuch(`an event with ${excess}`);
     const json = parseJson(data);
     if (json !== undefined) return this.#decoder.push(json);
     this.unreadable += 1;
@@ -126,8 +125,6 @@ export class EventDecoding {
 }
 
 export interface PumpOptions {
-  /** False: the body is one document, and begins the reply with its first byte. */
-  readonly isStream: boolean;
   /**
    * Aborts the provider's answer. The pump aborts it itself where the answer does not end with the
    * reply.
@@ -147,18 +144,6 @@ export interface PumpOptions {
   readonly closingMs: number;
 }
 
-/** Reads a body that is one document, as one event. */
-function createDocumentReader() {
-  const pieces: Uint8Array[] = [];
-  return {
-    push(bytes: Uint8Array): string[] {
-      pieces.push(bytes);
-      return [];
-    },
-    end: (): string[] => [Buffer.concat(pieces).toString()],
-  };
-}
-
 /** Any read may end within an event, so its first 64 KB are not counted. */
 const counted = (unfinished: number): number => Math.max(0, unfinished - 64 * 1024);
 
@@ -169,9 +154,9 @@ const counted = (unfinished: number): number => Math.max(0, unfinished - 64 * 10
 export function pump(
   body: AsyncIterable<Uint8Array>,
   decoding: EventDecoding,
-  { isStream, cancel, deadlines, clock, deliver, maxBytes, retain, closingMs }: PumpOptions,
+  { cancel, deadlines, clock, deliver, maxBytes, retain, closingMs }: PumpOptions,
 ): Promise<void> {
-  const events = isStream ? createEventReader() : createDocumentReader();
+  const events = createEventReader();
   const bound = deliver ? Infinity : maxBytes;
   let size = 0;
   /** Bytes of the event that has not ended. */
@@ -183,7 +168,7 @@ export function pump(
    * only content does.
    */
   function renew(hasContent: boolean): void {
-    if (decoding.ended || (isStream && !decoding.begun)) return;
+    if (decoding.ended || !decoding.begun) return;
     if (!decoding.finished) deadlines.streaming();
     else if (hasContent) deadlines.closing();
   }
@@ -234,16 +219,9 @@ export function pump(
       return undefined;
     }
 
-    /** A large document is parsed in a turn of its own. */
-    async function takeEnd(): Promise<void> {
-      if (decoding.ended) return;
-      if (!isStream && size > LARGE_CHARS) await ownTurn(cancel);
-      await take(events.end());
-    }
-
     consume(body, takeBytes)
       .finally(() => closing?.cancel())
-      .then(takeEnd)
+      .then(() => (decoding.ended ? undefined : take(events.end())))
       .then(resolve, reject);
   });
 }

@@ -1,4 +1,4 @@
-// Checks of values with members: arrays, objects, objects of any shape, and values of
+// Checks of values with members: arrays, objects, dictionaries, objects of any shape, and values of
 // one of several kinds. An issue below a member comes out with its index or name in front of its
 // path.
 import {

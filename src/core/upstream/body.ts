@@ -46,8 +46,15 @@ export async function consume(
   }
 }
 
-/** Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`. */
-export function readAll(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array[]> {
+/**
+ * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`.
+ * `progress` is called with the size of each piece but that one.
+ */
+export function readAll(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  progress?: (bytes: number) => void,
+): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
@@ -56,6 +63,7 @@ export function readAll(body: AsyncIterable<Uint8Array>, maxBytes: number): Prom
       size += bytes.length;
       pieces.push(bytes);
       if (size > maxBytes) resolve(pieces);
+      else progress?.(bytes.length);
     }).then(() => resolve(pieces), reject);
   });
 }

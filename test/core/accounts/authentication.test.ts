@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { demo, startGateway, user } from "../../support/gateway.ts";
+import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
+import { silent, startProvider } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
+import { waitFor } from "../../support/wait.ts";
 
 const close = "Connection: close\r\n";
 
@@ -51,5 +53,24 @@ describe("keys", () => {
         .then((response) => response.status);
     assert.equal(await ask("bEaReR sk-by-digest"), 200);
     assert.equal(await ask(`Bearer ${digest}`), 401);
+  });
+
+  it("no key, whole or in part, in any log or body", async (t) => {
+    const provider = await startProvider(t, { m: silent });
+    const config = configFor(provider.url, ["m"], { timeouts: { first_token_ms: 50 } });
+    const gateway = await startGateway(t, config);
+    const bodies: string[] = [];
+    for (const key of [KEY, "sk-canary-unknown-key"]) {
+      for (const body of [{ model: "m", messages: user("hi") }, { model: 1 }, "{"]) {
+        const response = await gateway.chat(body, { authorization: `Bearer ${key}` });
+        bodies.push(await response.text(), JSON.stringify([...response.headers]));
+      }
+    }
+    await waitFor(() => gateway.access.length === 6, "six access log lines");
+    const everything =
+      bodies.join() + JSON.stringify(gateway.access) + JSON.stringify(gateway.diagnostics);
+    assert.match(everything, /upstream_timeout/);
+    for (const secret of [KEY, "sk-canary", "sk-provider", "provider-secret", "lab/", provider.url])
+      assert.ok(!everything.includes(secret), secret);
   });
 });

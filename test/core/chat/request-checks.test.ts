@@ -19,6 +19,7 @@ import { speak, startProvider, type Asked } from "../../support/provider.ts";
 import { createMemoryGateway, memoryProvider, type MemoryGateway } from "../../support/memory.ts";
 import { suiteScope, type Scope } from "../../support/scope.ts";
 import { within } from "../../support/wait.ts";
+import { busyMs } from "../../support/effort.ts";
 
 type Json = Record<string, unknown>;
 
@@ -1173,6 +1174,68 @@ describe("the size of a body", () => {
     const bodies = asked.map((each) => each.body);
     assert.deepEqual(bodies, [PLAIN]);
   });
+
+  // What keeps another request waiting is one long turn of the event loop, so the longest one is
+  // measured as well: whether the other request comes just before or just after it is chance.
+  const many = Array.from(
+    { length: 95_000 },
+    () => `{"role":"user","content":"${"x".repeat(50)}"}`,
+  ).join(",");
+  const MiB10 = 10 * 1024 * 1024;
+  for (const [name, text, status] of [
+    ["of many messages", `{"model":"none","messages":[${many}]}`, 404],
+    [
+      "of one long text",
+      `{"model":"none","messages":[{"role":"user","content":"${"x".repeat(MiB10 - 100)}"}]}`,
+      404,
+    ],
+    ["of nothing but nesting", "[".repeat(MiB10 / 2) + "]".repeat(MiB10 / 2), 400],
+    ["of nothing but empty lists", `[${"[],".repeat(MiB10 / 3 - 2)}[]]`, 400],
+  ] as const) {
+    it(`a 10 MiB body ${name} does not keep /healthz waiting`, async (t) => {
+      const { gw } = await wireBench(t);
+      const bytes = Buffer.from(text);
+      assert.ok(bytes.length <= MiB10 && bytes.length > 7_000_000);
+      const headers = {
+        authorization: `Bearer ${KEY}`,
+        "content-type": "application/json",
+        "content-length": String(bytes.length),
+      };
+      const req = http.request(`${gw.url}/v1/chat/completions`, {
+        method: "POST",
+        headers,
+        agent: false,
+      });
+      const answered = new Promise<number | undefined>((resolve, reject) => {
+        req.on("response", (res) => res.resume().on("end", () => resolve(res.statusCode)));
+        req.on("error", reject);
+      });
+      await within(
+        new Promise((resolve) => req.write(bytes.subarray(0, -1), resolve)),
+        "the body on its way",
+      );
+      let longest = 0;
+      let last = busyMs();
+      let turns = setImmediate(function turn() {
+        longest = Math.max(longest, busyMs() - last);
+        last = busyMs();
+        turns = setImmediate(turn);
+      });
+      t.after(() => clearImmediate(turns));
+      req.end(bytes.subarray(-1));
+      const health = await within(fetch(`${gw.url}/healthz`), "/healthz beside a large body");
+      assert.equal(health.status, 200);
+      assert.equal(await within(answered, "the answer to the large body"), status);
+      // Side by side with what a parse of as much honest JSON takes on this machine, now.
+      const from = busyMs();
+      JSON.parse(`[${many}]`);
+      const parse = busyMs() - from;
+      assert.ok(
+        longest < 8 * parse,
+        `${Math.round(longest)} ms of work kept others waiting; an honest parse takes ${Math.round(parse)} ms`,
+      );
+    });
+  }
 });
 
 describe("the order of the checks", () => {

@@ -281,6 +281,17 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
     }
   });
 
+  it("a whole reply put together from a stream has the same bound", async (t) => {
+    const line = `data: ${JSON.stringify(chunk({ content: "x".repeat(100_000) }))}\n\n`;
+    const { ask, breaker } = await bench(t, "generic", endless("text/event-stream", line), {
+      models: { m: { stream_only: true } },
+      breaker: { failures: 1 },
+      timeouts: { first_token_ms: 20_000, idle_ms: 20_000 },
+    });
+    assert.equal(await ask("m", "bad"), FAILED);
+    assert.equal(breaker().state, "closed");
+  });
+
   it("fifty failed tool calls in a row leave the breaker closed", async (t) => {
     const { ask, breaker, others } = await bench(t, "groq", status(400, toolUseFailed), {
       breaker: { failures: 5 },

@@ -37,6 +37,7 @@ import {
   type MemoryProvider,
 } from "../../support/memory.ts";
 import { PATIENCE_MS as ANSWER_MS, waitFor, within } from "../../support/wait.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 const words = (message: string, more: object = {}) => ({ error: { message, ...more } });
@@ -390,6 +391,28 @@ describe("attempts", () => {
     assert.equal(first.asked.length, 0);
   });
 
+  it("different faults of different models: model_unavailable, with the soonest Retry-After if all are known", async (t) => {
+    const second = memoryProvider(t, {
+      b: status(429, {}, { ...JSON_TYPE, "retry-after": "9" }),
+    });
+    const { gateway } = bench(t, status(500), {
+      providers: { other: { base_url: second.url } },
+    });
+    assert.deepEqual(
+      await outcome(gateway, "x", false),
+      { got: "model_unavailable", retryAfter: null },
+      "the first may be asked at once",
+    );
+    const third = memoryProvider(t, { b: status(401) });
+    const shut = bench(t, status(503, {}, { ...JSON_TYPE, "retry-after": "9" }), {
+      providers: { other: { base_url: third.url } },
+    });
+    assert.deepEqual(await outcome(shut.gateway, "x", false), {
+      got: "model_unavailable",
+      retryAfter: "9",
+    });
+  });
+
   it("the model with more room is only shut out for a while: that is no fault of the client", async (t) => {
     const second = memoryProvider(t, { b: status(401) });
     const { gateway } = bench(t, status(400, words("maximum context length")), {
@@ -420,6 +443,32 @@ describe("attempts", () => {
       got: "model_overloaded",
       retryAfter: "30",
     });
+  });
+
+  it("there is no waiting for a breaker that has just opened, nor beyond the request's own time", async (t) => {
+    const busy = status(429, {}, { ...JSON_TYPE, "retry-after": "3" });
+    const rules = { retry: { max_wait_ms: 5_000 } };
+    for (const more of [{ breaker: { failures: 1 } }, { timeouts: { total_ms: 2_000 } }]) {
+      // On a clock that stands still, whatever waits does not end.
+      const { gateway, first } = bench(t, busy, { ...rules, ...more }, createFakeClock());
+      assert.equal((await outcome(gateway, "x", false)).got, "b");
+      assert.equal(first.asked.length, 1);
+    }
+  });
+
+  it("a provider that is silent for the whole of the request's time counts as failing", async (t) => {
+    const { gateway, first } = bench(t, silent, {
+      timeouts: { total_ms: 50 },
+      breaker: { failures: 2 },
+    });
+    for (let i = 0; i < 2; i += 1)
+      assert.equal((await outcome(gateway, "a", false)).got, "upstream_timeout");
+    assert.equal((await outcome(gateway, "a", false)).got, "model_unavailable");
+    assert.equal(first.asked.length, 2);
+    assert.deepEqual(
+      gateway.diagnostics.map((line) => line["event"]),
+      ["request_timed_out", "request_timed_out"],
+    );
   });
 
   it("a reply that is nested beyond what this Node can write is the provider's fault, never ours", async (t) => {

@@ -291,21 +291,78 @@ describe("completeWithFallback, cancelled", () => {
     assert.equal(world.models[1]!.status().failures, 0);
   });
 
-  it("delivers nothing of a large reply whose client leaves while it is parsed", async () => {
-    let run: Run | undefined;
-    const large = reply("x".repeat(512 * 1024));
-    // The reply is parsed in turns of its own, which begin when its body has ended.
-    const leaving: Answer = async (request) => {
-      const response = await large(request);
+  it("leaves no timer behind", async () => {
+    const world = lab({ a: [refuse(500), reply("Hi.")] });
+    const run = start(world);
+    await pass(world, 250);
+    await run.result;
+    assert.equal(world.clock.pending(), 0);
+  });
+});
+
+describe("a whole reply", () => {
+  /** This answer; `ended` is called in the turn after the end of its body. */
+  const ending =
+    (answer: Answer, ended: () => void): Answer =>
+    async (request) => {
+      const response = await answer(request);
       async function* body() {
         yield* response.body!;
-        setImmediate(() => run!.cancel.abort(new ClientGone()));
+        setImmediate(ended);
       }
       return { ...response, body: body() };
     };
-    run = start(lab({ a: [leaving] }));
+
+  it("is not delivered if its client leaves while it is parsed, in turns of its own", async () => {
+    let run: Run | undefined;
+    const large = reply("x".repeat(512 * 1024));
+    run = start(lab({ a: [ending(large, () => run!.cancel.abort(new ClientGone()))] }));
     const { error } = await failure(run);
     assert.ok(error instanceof ClientGone);
     assert.deepEqual(run.delivered, []);
+  });
+
+  it("has no deadline while it waits for its turn to be parsed", async () => {
+    const large = reply("x".repeat(512 * 1024));
+    const world: Lab = lab({ a: [ending(large, () => world.clock.advance(600_000))] });
+    const { finishReason } = await start(world).result;
+    assert.deepEqual([finishReason, world.clock.monotonic()], ["stop", 600_000]);
+  });
+
+  it("is not delivered if there is no room for its values", async () => {
+    const sizes: number[] = [];
+    const retain = (bytes: number) => {
+      sizes.push(bytes);
+      if (sizes.length > 1) run.cancel.abort(new ApiError("server_overloaded", "No room."));
+    };
+    const large = reply("x".repeat(512 * 1024));
+    const run: Run = start(lab({ a: [large] }), {}, false, { retain });
+    const { error } = await failure(run);
+    assert.equal(codeOf(error), "server_overloaded");
+    assert.deepEqual([sizes.length, run.delivered], [2, []]);
+  });
+
+  it("of usual length keeps its bytes only", async () => {
+    const sizes: number[] = [];
+    const retain = (bytes: number) => sizes.push(bytes);
+    await start(lab({ a: [reply("x".repeat(1_000))] }), {}, false, { retain }).result;
+    assert.equal(sizes.length, 1);
+    assert.ok(sizes[0]! < 1_200);
+  });
+
+  it("that is not JSON is called so", async () => {
+    const broken: Answer = async (request) => {
+      const response = await reply("")(request);
+      async function* body() {
+        yield Buffer.from('{"choices":[{');
+      }
+      return { ...response, body: body() };
+    };
+    const told: unknown[] = [];
+    const report: RequestContext["report"] = (event, _, fields) =>
+      told.push([event, Reflect.get(fields, "detail")]);
+    const retry = { max_retries: 0, backoff_ms: 1, max_wait_ms: 0 };
+    await failure(start(lab({ a: [broken] }, { retry }), {}, false, { report }));
+    assert.deepEqual(told, [["attempt_failed", "the reply is not JSON"]]);
   });
 });

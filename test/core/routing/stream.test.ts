@@ -112,7 +112,6 @@ describe("the pump", () => {
       yield Buffer.from(`data: ${JSON.stringify([text("b")])}\n\n`);
     }
     const pumped = pump(body(), decoding, {
-      isStream: true,
       cancel,
       deadlines: createDeadlines(
         createFakeClock(),
