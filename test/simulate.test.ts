@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { BUGS } from "../scripts/simulate/bugs.ts";
 import { bundleActors, bundleGateway } from "../scripts/simulate/bundles.ts";
 import { simulatedModules } from "../scripts/simulate/modules.ts";
 import { simulate } from "../scripts/simulate/run.ts";
@@ -66,6 +67,11 @@ describe("the simulation", () => {
         if (!(member in (known.get(module) ?? {}))) missing.add(each);
       }
     assert.deepEqual([...missing].sort(), ABSENT);
+  });
+
+  it("has a place in the sources for each bug that its self-test plants", () => {
+    for (const { name, file, find } of BUGS)
+      assert.equal(readFileSync(join("src", file), "utf8").split(find).length, 2, name);
   });
 
   it("knows every way to the time, to timers and to chance", () => {

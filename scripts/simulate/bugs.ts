@@ -100,7 +100,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "a stream that breaks off counts as finished",
     file: "core/routing/attempt.ts",
-    find: 'if (!decoding.finished) throw upstreamError("the reply ended without a finish_reason");',
+    find: 'if (!decoding.finished) throw upstreamError("the stream ended without a finish_reason");',
     replace: "",
   },
   {

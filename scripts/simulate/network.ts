@@ -303,8 +303,11 @@ export class SimSocket extends Duplex {
   readonly #vanish = (): void => {
     this.#close(this.#unreadBytes > 0);
     // Node keeps its parser, and so this world, until the parser is closed. It may be at work now.
-    const { parser } = this as { parser?: { close: () => void } | null };
-    if (parser) realImmediate(() => parser.close());
+    realImmediate(() => {
+      const { parser } = this as { parser?: { remove: () => void; close: () => void } | null };
+      parser?.remove();
+      parser?.close();
+    });
   };
 }
 
