@@ -32,6 +32,7 @@ import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { fromModules, runToEnd } from "./support/program.ts";
 import { FAULTS } from "./support/faults/all.ts";
+import { MARK } from "./support/faults/kit.ts";
 import { todays } from "./support/todays.ts";
 import { startWrongGateway, type Fault, type WrongGateway } from "./support/wrong-gateway.ts";
 import { waitFor } from "./support/wait.ts";
@@ -85,6 +86,7 @@ async function bench(t: TestContext, rpm: number | null = null) {
         model: "demo-chat",
         limited: { key: "sk-limited", rpm: RPM },
         provider,
+        mark: MARK,
         deadlineMs: 10_000,
         ...over,
       });
