@@ -174,7 +174,7 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
         const exchange = await send(request);
         const seconds = Number(exchange.headers["retry-after"]);
         const mayWait = mayRepeat && exchange.status === 429 && seconds >= 1 && seconds <= 60;
-        const isOwn = key?.endsWith(options.key) === true;
+        const isOwn = key === options.key || key === `Bearer ${options.key}`;
         if (!mayWait || !isOwn || !options.pause || waits === MAX_WAITS) return exchange;
         await options.pause(seconds);
       }
