@@ -1,5 +1,5 @@
 // Shows what a change does to what others see: `node --import tsx scripts/compare.ts OLD.mjs
-// NEW.mjs [--cases 900] [--seed 1] [--show 20]` sends the same exchanges to two built files, each
+// NEW.mjs [--cases 1000] [--seed 1] [--show 20]` sends the same exchanges to two built files, each
 // with scripted providers behind it, and prints every answer, request to a provider, line of the
 // logs and books, and command's output that is not the same to the byte, ids and times apart. Exit
 // 1 if there is one. A redesign has none; `npm run build` in a checkout of an earlier commit makes
@@ -12,7 +12,7 @@ const MAX_CHARS = 1_500;
 const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: {
-    cases: { type: "string", default: "900" },
+    cases: { type: "string", default: "1000" },
     seed: { type: "string", default: "1" },
     show: { type: "string", default: "20" },
   },

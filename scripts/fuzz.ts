@@ -72,7 +72,7 @@ async function fuzz(): Promise<string[]> {
   const { code, stdout: said } = await fuzzed.audit();
   if (code !== 0) fault(`the books are wrong; they are in ${folder}\n${said}`);
   else rmSync(folder, { recursive: true });
-  for (const complaint of fuzzed.complaints().slice(0, 10))
+  for (const complaint of fuzzed.complaints.slice(0, 10))
     fault(`unexpected in its logs: ${complaint}`);
 
   const { probes, slowestMs } = watch.health();

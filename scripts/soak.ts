@@ -11,18 +11,18 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { lines } from "../test/support/command.ts";
 import { launch } from "../test/support/program.ts";
 import {
   chunk,
+  completion,
   event,
   rawStream,
   reset,
   silent,
-  speak,
   startProvider,
   status,
   stream,
+  usageChunk,
   type Behaviour,
 } from "../test/support/provider.ts";
 import { createRandom } from "../test/support/random.ts";
@@ -36,10 +36,11 @@ const seconds = Math.min(3_600, Number(process.argv[2] ?? 600));
 const rate = Math.min(2_000, Number(process.argv[3] ?? 300));
 const seed = Number(process.env["SOAK_SEED"] ?? Date.now() % 1_000_000);
 const { random, pick } = createRandom(seed);
-/** No request may take longer. */
+/** No request may take longer, from its first byte to the last of its answer. */
 const END_MS = 20_000;
 /** Requests that are open at a time, at most. */
 const MOST = 2_000;
+const WORDS = 5;
 
 const text = (content: string, finish: string | null = null) => chunk({ content }, finish);
 const FAULTS: readonly Behaviour[] = [
@@ -70,15 +71,30 @@ const FAULTS: readonly Behaviour[] = [
   stream([{ error: { message: "first" } }], "eof"),
   rawStream(`${event(text("a"))}data: {{{\n\n${event(text("b", "stop"))}`),
 ];
-const well = speak("one two three four five");
+/** A word every ten milliseconds, so that clients leave and connections end in mid-stream. */
+const drips: Behaviour = ({ res }) => {
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  let sent = 0;
+  const beat = setInterval(() => {
+    res.write(event(text(`word ${sent} `)));
+    sent += 1;
+    if (sent < WORDS) return;
+    clearInterval(beat);
+    res.end([chunk({}, "stop"), usageChunk(), "[DONE]"].map(event).join(""));
+  }, 10);
+  res.on("close", () => clearInterval(beat));
+};
+const well: Behaviour = (asked) =>
+  (asked.body["stream"] ? drips : status(200, completion({ content: "one two three" })))(asked);
 
 const ends: (() => unknown)[] = [];
 const scope = { after: (end: () => unknown) => ends.push(end) };
 /** A provider of whose answers so many fail. */
 const provider = async (failing: number) => {
-  const { url } = await startProvider(scope, (asked) =>
-    (random() < failing ? pick(FAULTS) : well)(asked),
-  );
+  const { url, asked } = await startProvider(scope, (request) => {
+    asked.length = 0; // it would keep a hundred thousand requests
+    return (random() < failing ? pick(FAULTS) : well)(request);
+  });
   return { dialect: "openai", base_url: url };
 };
 
@@ -86,13 +102,15 @@ const provider = async (failing: number) => {
 function verdictOf({ answer, headers, streamed, status: code, ...reply }: Exchange): string {
   if (headers["x-request-id"] === undefined) return "WRONG: no request id";
   if (!answer.whole) return "WRONG: cut";
-  const error = first(reply.error, "code");
-  if (code !== 200) return error === undefined ? "WRONG: unreadable" : `${code} ${error}`;
   const isFinished = reply.finish === "stop" && reply.error === undefined;
-  if (!streamed) return isFinished ? "whole" : "WRONG: no finish";
-  if (reply.events.at(-1)?.data !== "[DONE]")
-    return error === undefined ? "WRONG: unreadable" : `stream with ${error}`;
-  return isFinished ? "stream" : "WRONG: [DONE] without a finish";
+  if (code === 200 && !streamed) return isFinished ? "whole" : "WRONG: no finish";
+  if (reply.rest !== "") return "WRONG: unreadable";
+  const last = reply.events.at(-1);
+  if (last?.data === "[DONE]") return isFinished ? "stream" : "WRONG: [DONE] without a finish";
+  // A stream that fails ends with its error.
+  const error = first((last ?? reply).json, "error.code");
+  if (error === undefined) return "WRONG: unreadable";
+  return `${streamed ? "stream with" : code} ${error}`;
 }
 
 const counts = new Map<string, number>();
@@ -112,11 +130,12 @@ async function ask(client: ReturnType<typeof createClient>): Promise<void> {
   const body = JSON.stringify(asked);
   const request = { method: "POST", path: CHAT, headers, body, signal: leave.signal };
   try {
-    const answer = await client.send(request);
+    const answer = await within(client.send(request), `the end of a reply by ${model}`, END_MS);
     if (leaves && !answer.whole) return count("left");
-    const exchange = exchangeOf("", { ...request, asked }, answer);
-    count(verdictOf(exchange), exchange.shown);
+    const { status: code, text: said = "" } = answer;
+    count(verdictOf(exchangeOf("", { ...request, asked }, answer)), `${code} ${said}`);
   } catch (error) {
+    leave.abort();
     count(leaves ? "left" : `WRONG: ${(error as Error).message}`);
   }
 }
@@ -138,8 +157,11 @@ const config = {
 writeFileSync(file, JSON.stringify(config));
 const strict = ["--unhandled-rejections=strict", "--trace-warnings"];
 const program = { args: [...strict, "dist/chat-gateway.mjs"], cwd: process.cwd() };
+const complaints: string[] = [];
 const gateway = launch(program, ["serve", "--config", file, "--port", "0"], {
   env: { NODE_NO_WARNINGS: "0" },
+  heard: (line, from) =>
+    from === "stderr" && line !== "" && !line.startsWith("{") && complaints.push(line),
 });
 const { child } = gateway;
 const client = createClient(await within(gateway.address, "the gateway to listen"), END_MS);
@@ -169,7 +191,7 @@ while (isAlive() && elapsed() < seconds) {
 while (isAlive() && open > 0 && elapsed() < seconds + 30) await pause(20);
 client.close();
 child.kill("SIGTERM");
-const { code, stderr } = await gateway.ended;
+const { code } = await gateway.ended;
 for (const end of ends) await end();
 rmSync(folder, { recursive: true });
 
@@ -185,7 +207,6 @@ const means = (field: "rss" | "fds") =>
 const [memory, descriptors] = [means("rss"), means("fds")];
 const shown = (figures: readonly number[]) => figures.map((each) => each.toFixed(0)).join(", ");
 console.log(`second and last quarter: memory (MB) ${shown(memory)}; fds ${shown(descriptors)}`);
-const complaints = lines(stderr).filter((line) => !line.startsWith("{"));
 const failures = [
   ...wrong.slice(0, 10),
   ...(open > 0 ? [`${open} requests were never answered`] : []),

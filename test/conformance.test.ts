@@ -32,6 +32,7 @@ import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { fromModules, runToEnd } from "./support/program.ts";
 import { FAULTS } from "./support/faults/all.ts";
+import { MARK } from "./support/faults/kit.ts";
 import { todays } from "./support/todays.ts";
 import { startWrongGateway, type Fault, type WrongGateway } from "./support/wrong-gateway.ts";
 import { waitFor } from "./support/wait.ts";
@@ -85,6 +86,7 @@ async function bench(t: TestContext, rpm: number | null = null) {
         model: "demo-chat",
         limited: { key: "sk-limited", rpm: RPM },
         provider,
+        mark: MARK,
         deadlineMs: 10_000,
         ...over,
       });
@@ -150,6 +152,15 @@ describe("conformance", () => {
     });
     assert.deepEqual(notPassed(results), []);
     assert.ok(waits.length > 0 && waits.every((seconds) => seconds <= 60), waits.join(" "));
+  });
+
+  it("does not wait for a gateway that refuses a check of robustness", async (t) => {
+    const { url, run } = await bench(t, 1);
+    const waits: number[] = [];
+    const checks = CHECKS.filter(({ id }) => /^robust\.usage\.(asked|hidden)$/.test(id));
+    const pause = async (seconds: number) => waits.push(seconds);
+    const results = await run(url, checks, { concurrency: 1, pause });
+    assert.deepEqual([results.map(({ result }) => result), waits], [["pass", "fail"], []]);
   });
 
   it("imports nothing but node: modules and its own files", () => {
@@ -263,16 +274,17 @@ describe("the command", () => {
   });
 
   it("sends headers of one's own with every request, and refuses what is none", async (t) => {
-    const heard: (string | undefined)[] = [];
+    const heard: string[] = [];
     const server = http.createServer(({ headers }, res) => {
-      heard.push(String(headers["x-route"]));
+      heard.push(`${headers["x-route"]}, id ${headers["x-request-id"]}`);
       res.end("{}");
     });
     t.after(() => server.close());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     await conformance(url, "--only spec.healthz --header x-route=a=b");
-    assert.ok(heard.length > 0 && heard.every((value) => value === "a=b"), heard.join());
+    // Without an id of the client's, which would keep the gateway from making one.
+    assert.deepEqual([...new Set(heard)], ["a=b, id undefined"]);
     assert.equal((await conformance(url, "--header x-route")).code, 2);
   });
 

@@ -208,7 +208,8 @@ export async function transcriptOf(
     const dataDir = join(folder, "data");
     writeFileSync(config, JSON.stringify(configuration(provider.url, dataDir)));
     const program = { args: [file], cwd: process.cwd() };
-    const gateway = launch(program, ["serve", "--config", config]);
+    const env = { NODE_NO_WARNINGS: "0" };
+    const gateway = launch(program, ["serve", "--config", config], { env });
     const url = await within(gateway.address, "the gateway to listen", DEADLINE_MS);
     const waiting = exchanges(cases, seed);
     const exchange = async ({ name, admin, pieces, ending }: Exchange): Promise<void> => {

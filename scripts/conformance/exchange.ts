@@ -50,7 +50,8 @@ export function exchangeOf(check: string, { asked, ...request }: Sent, answer: A
     parts.flatMap((part) => find(part, path)).map(({ value }) => value);
   const said = (field: string): string =>
     all(`choices[].${streamed ? "delta" : "message"}.${field}`)
-      .map((value) => value ?? "")
+      .filter((value) => (value ?? null) !== null)
+      .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
       .join("");
   return {
     check,
@@ -67,7 +68,7 @@ export function exchangeOf(check: string, { asked, ...request }: Sent, answer: A
     error: first(documents.find(isError), "error"),
     content: said("content"),
     thoughts: said("reasoning_content"),
-    finish: all("choices[].finish_reason").findLast((value) => typeof value === "string"),
+    finish: all("choices[].finish_reason").at(-1),
     usage: all("usage").findLast(isObject),
     shown: `${rawHeaders.join("\n")}\n${text}`,
   };

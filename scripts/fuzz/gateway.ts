@@ -6,7 +6,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { COLLECTS } from "../../test/support/collecting.ts";
-import { lines } from "../../test/support/command.ts";
 import { launch, runToEnd, type Ended, type Running } from "../../test/support/program.ts";
 import { within } from "../../test/support/wait.ts";
 
@@ -15,8 +14,8 @@ const NODE_OPTIONS = ["--unhandled-rejections=strict", "--max-semi-space-size=4"
 const AUDIT_MS = 600_000;
 
 export interface Fuzzed extends Running {
-  /** Lines that it should not have written so far. */
-  complaints(): readonly string[];
+  /** Lines that it should not have written. */
+  readonly complaints: readonly string[];
   readonly publicPort: number;
   readonly adminPort: number;
   /** Runs the audit of its books. */
@@ -28,7 +27,16 @@ export async function startFuzzed(file: string, folder: string, workers: number)
   const config = ["--config", writeConfig(folder, workers)];
   const source = file.endsWith(".ts") ? ["--import", "tsx"] : [];
   const program = { args: [...NODE_OPTIONS, ...COLLECTS, ...source, file], cwd: process.cwd() };
-  const running = launch(program, ["serve", ...config], { env: { NODE_NO_WARNINGS: "0" } });
+  const complaints: string[] = [];
+  let isFirst = true; // the line that says where it listens
+  const running = launch(program, ["serve", ...config], {
+    env: { NODE_NO_WARNINGS: "0" },
+    heard(line, from) {
+      const isDue = from === "stdout" ? isFirst || isAccessLine(line) : isDiagnostic(line);
+      if (from === "stdout") isFirst = false;
+      if (!isDue) complaints.push(line);
+    },
+  });
   process.once("exit", () => running.child.kill("SIGKILL"));
   const address = await within(running.address, "the gateway to listen", 20_000);
   const portOf = (url: string) => Number(new URL(url).port);
@@ -36,14 +44,7 @@ export async function startFuzzed(file: string, folder: string, workers: number)
     ...running,
     publicPort: portOf(address),
     adminPort: portOf(running.admin()),
-    complaints: () => [
-      ...lines(running.stderr()).filter(
-        (line) => !line.startsWith("{") || line.includes('"internal_error"'),
-      ),
-      ...lines(running.stdout())
-        .slice(1)
-        .filter((line) => !isAccessLine(line)),
-    ],
+    complaints,
     audit: () => runToEnd(program, ["audit", ...config], AUDIT_MS),
   };
 }
@@ -64,6 +65,8 @@ function writeConfig(folder: string, workers: number): string {
   return file;
 }
 
+const isDiagnostic = (line: string): boolean =>
+  line.startsWith("{") && !line.includes('"internal_error"');
 /** A line of the access log for every answer, whatever the bytes, and none that tells of a 5xx. */
 const isAccessLine = (line: string): boolean =>
   /^\{"time":"[^"]+","request_id":"[^"].*"status":[124]\d\d,.*\}$/.test(line);

@@ -7,11 +7,15 @@ import {
   CHUNK,
   count,
   ERROR,
+  expectField,
   expectFields,
   find,
   first,
   isObject,
   isText,
+  list,
+  object,
+  positive,
   REPLY,
   Shape,
   text,
@@ -201,6 +205,7 @@ function parse(said: string): unknown {
   }
 }
 
+const one = new Shape("one choice", (value) => list(value).length === 1);
 const ownParam = new Shape("null or a name", (value) => value === null || isText(value));
 
 /** An error of the contract, or of the Messages API. */
@@ -224,14 +229,16 @@ function checkError(status: number, id: string, document: unknown): void {
 
 /** What one of the gateway's documents has, or a whole reply of one of its APIs. */
 function fieldsOf(document: Json): Fields {
-  const { object, type, status, openapi, rows, records } = document;
-  const isOther = ["ok", "ready", "serving"].includes(String(status)) || object === "list";
-  if (isOther || openapi !== undefined || Array.isArray(rows) || Array.isArray(records)) return {};
+  const { object: kind, type, status, openapi, rows, records } = document;
+  const isOther = ["ok", "ready", "serving"].some((each) => each === status) || kind === "list";
+  const isTable = Array.isArray(rows) || Array.isArray(records);
+  if (isOther || isTable || typeof openapi === "string") return {};
   if (type === "message") return { role: "assistant", "usage.output_tokens": count };
-  if (object === "response") return { status: /^(in)?complete/, "usage.total_tokens": count };
+  if (kind === "response")
+    return { status: /^(completed|incomplete)$/, "usage.total_tokens": positive };
   if ("input_tokens" in document) return { input_tokens: count };
   const tokens = (name: string) => Number(first(document, `usage.${name}_tokens`));
-  return { ...REPLY, "usage.total_tokens": tokens("prompt") + tokens("completion") };
+  return { ...REPLY, choices: one, "usage.total_tokens": tokens("prompt") + tokens("completion") };
 }
 
 function checkDocument(document: unknown): void {
@@ -246,6 +253,7 @@ function checkDocument(document: unknown): void {
 
 /** The events of a stream, each with a blank line, but for comments. */
 function eventsOf(said: string) {
+  demand(!said.includes("\r"), "a line that does not end with LF alone");
   const { events, rest } = parseEvents(said);
   demand(rest === "", "an event that does not end with a blank line");
   return events.filter(({ lines }) => lines.join("\n") !== ": keep-alive");
@@ -257,7 +265,10 @@ function checkNamedEvents(said: string): void {
     const [event = ""] = lines;
     demand(lines.length === 2 && lines[1] === `data: ${data}`, `not an event: ${lines.join("\n")}`);
     const type = first(parse(data), "type");
-    demand(event === `event: ${type}`, `an event of another type than its name: ${event}`);
+    demand(
+      isText(type) && event === `event: ${type}`,
+      `an event of another type than its name: ${event}`,
+    );
     return type;
   });
   const last = String(names.at(-1));
@@ -276,8 +287,11 @@ function checkEvents(said: string): void {
     demand(lines.join("\n") === `data: ${data}`, `not an event: ${JSON.stringify(lines)}`);
   demand(events.pop()?.data === "[DONE]", `a stream without [DONE]: ${said.slice(-500)}`);
   const chunks = events.map(({ data = "" }) => parse(data));
-  for (const chunk of chunks)
-    expectFields(chunk, { id: String(first(chunks[0], "id")), object: CHUNK["object"] });
+  const same = { id: String(first(chunks[0], "id")), object: CHUNK["object"] };
+  for (const chunk of chunks) {
+    expectFields(chunk, { ...same, choices: CHUNK["choices"] });
+    expectField(chunk, "choices[].delta", object);
+  }
   const choices = chunks.flatMap((chunk) => find(chunk, "choices[]").map(({ value }) => value));
   const isRole = (choice: unknown) => first(choice, "delta.role") === "assistant";
   const areRoles = choices.every((choice, index) => isRole(choice) === (index === 0));

@@ -27,19 +27,50 @@ const CHUNK = {
   object: "chat.completion.chunk",
   choices: [{ index: 0, delta: { role: "assistant" }, finish_reason: null }],
 };
+const USAGE = {
+  prompt_tokens: 1,
+  completion_tokens: 1,
+  total_tokens: 2,
+  prompt_cache_hit_tokens: 0,
+  prompt_cache_miss_tokens: 1,
+};
+const CHOICE = {
+  index: 0,
+  message: { role: "assistant", content: "Hi." },
+  finish_reason: "stop",
+};
+const REPLY = {
+  id: "a",
+  object: "chat.completion",
+  created: 1_700_000_000,
+  model: "m",
+  system_fingerprint: "f",
+  choices: [CHOICE],
+  usage: USAGE,
+};
+const RESPONSE = { object: "response", status: "completed", usage: { total_tokens: 2 } };
+const json = (value: object) => answer("200 OK", JSON.stringify(value));
 const FINISH = { ...CHUNK, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
 const streamed = (...events: string[]) => {
   const chunks = events.map((event) => `${event.length.toString(16)}\r\n${event}\r\n`).join("");
   return `HTTP/1.1 200 OK\r\n${ID}Content-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n${chunks}0\r\n\r\n`;
 };
+const DONE = "data: [DONE]\n\n";
 const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
 
 /** Noticed must be what the pattern says; undefined: nothing is wrong. */
 const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK), undefined],
   [failed(ERROR), undefined],
-  [streamed(data(CHUNK), data(FINISH), "data: [DONE]\n\n"), undefined],
+  [streamed(data(CHUNK), data(FINISH), DONE), undefined],
   [answer("200 OK", OK, { close: false }) + failed(ERROR), undefined],
+  [json(REPLY), undefined],
+  [json(RESPONSE), undefined],
+  [json({ ...RESPONSE, status: "incomplete" }), undefined],
+  [json({ ...REPLY, choices: [CHOICE, { ...CHOICE, index: 1 }] }), /one choice/],
+  [json({ ...REPLY, usage: { ...USAGE, total_tokens: 3 } }), /total_tokens to be 2/],
+  [json({ ...RESPONSE, status: "complete" }), /status to be/],
+  [json({ ...RESPONSE, usage: { total_tokens: 0 } }), /total_tokens to be above 0/],
   [failed({ ...ERROR, type: "server_error" }, "500 Internal Server Error"), /status 500/],
   [answer("503 Service Unavailable", "{}"), /status 503/],
   [
@@ -57,10 +88,12 @@ const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [failed({ ...ERROR, type: "server_error" }), /404 with/],
   [answer("404 Not Found", "<html>", { headers: `${ID}Content-Type: text/html\r\n` }), /404 with/],
   [streamed(data(CHUNK), data(FINISH)), /without \[DONE\]/],
-  [streamed(data(CHUNK), "data: [DONE]\n\n"), /not one finish_reason/],
-  [streamed(data(CHUNK), data(CHUNK), data(FINISH), "data: [DONE]\n\n"), /the role is not/],
-  [streamed(data(CHUNK), "event: x\n\n", data(FINISH), "data: [DONE]\n\n"), /not an event/],
+  [streamed(data(CHUNK), DONE), /not one finish_reason/],
+  [streamed(data(CHUNK), data(CHUNK), data(FINISH), DONE), /the role is not/],
+  [streamed(data(CHUNK), "event: x\n\n", data(FINISH), DONE), /not an event/],
   [streamed(data(CHUNK), data({ error: ERROR })), /without \[DONE\]/],
+  [streamed(`${data(CHUNK)}${data(FINISH)}${DONE}`.replaceAll("\n", "\r\n")), /LF alone/],
+  [streamed(data(CHUNK), data({ ...CHUNK, choices: undefined }), data(FINISH), DONE), /choices/],
   [streamed(data(CHUNK)).slice(0, -5), /chunks that do not end/],
   ["HTTP/1.1 200 OK\r\nno header\r\n\r\n", /not a header/],
   [`HTTP/1.1 404 Not Found\r\n${ID}X: a\nb\r\n\r\n`, /not a header/],

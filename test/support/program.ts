@@ -5,6 +5,7 @@ import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { buildSync } from "esbuild";
 import { ONE_FILE } from "../../scripts/build.ts";
@@ -74,7 +75,7 @@ export interface Running {
   readonly address: Promise<string>;
   /** The admin listener's address, once it listens. */
   admin(): string;
-  /** Resolves with all of its output when it has ended. */
+  /** Resolves with its output, as far as it is kept, when it has ended. */
   readonly ended: Promise<Ended>;
 }
 
@@ -83,12 +84,17 @@ export interface LaunchOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** At the head of a process group of its own, as a terminal starts it. */
   readonly detached?: boolean;
+  /**
+   * Called with each line of its output. Once it listens, nothing is kept: it may say much for
+   * long. Absent: all of its output is kept.
+   */
+  readonly heard?: ((line: string, from: "stdout" | "stderr") => void) | undefined;
 }
 
 export function launch(
   { args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program,
   more: readonly string[],
-  { env: over = {}, detached = false }: LaunchOptions = {},
+  { env: over = {}, detached = false, heard }: LaunchOptions = {},
 ): Running {
   const { PATH = "" } = process.env;
   // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself
@@ -109,7 +115,13 @@ export function launch(
   });
   let stdout = "";
   let stderr = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  let listens: RegExpExecArray | null = null;
+  const isKept = () => heard === undefined || !listens;
+  for (const from of ["stdout", "stderr"] as const)
+    if (heard) createInterface(child[from]).on("line", (line) => heard(line, from));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    if (isKept()) stderr += text;
+  });
   const ended = once(child, "close").then(([code, signal]) => ({
     code: code as number | null,
     signal: signal as string | null,
@@ -117,9 +129,8 @@ export function launch(
     stderr,
   }));
   const address = new Promise<string>((resolve, reject) => {
-    let listens: RegExpExecArray | null = null;
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      stdout += text;
+      if (isKept()) stdout += text;
       listens ??= /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout);
       if (listens) resolve(listens[1]!);
     });

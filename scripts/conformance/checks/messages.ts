@@ -227,7 +227,8 @@ const requests = messages('wire.md "Anthropic requests"', {
     expectFields(json, { input_tokens: positive });
   },
   async "models: the list of models has the vendor's form"({ t }) {
-    const { json } = await t.get("/v1/models", headersOf(t));
+    const { status, json } = await t.get("/v1/models", headersOf(t));
+    expectSame(status, 200);
     expectFields(json, {
       data: members,
       "data[].type": "model",

@@ -116,7 +116,8 @@ const usage: Check[] = [
     async "usage.reasoning [reasoning]: tokens of thinking are within completion_tokens"({ ask }) {
       for (const reply of [await ask(), await ask(WITH_USAGE)]) {
         expectUsage(reply);
-        expectSame(first(reply.usage, "completion_tokens_details.reasoning_tokens") ?? 3, 3);
+        const tokens = first(reply.usage, "completion_tokens_details.reasoning_tokens");
+        expect(tokens === undefined || tokens === 3, "3 reasoning_tokens", tokens);
       }
     },
   }),
@@ -235,7 +236,7 @@ const attempts: Check[] = [
     }) {
       const reply = await ask();
       expectRefusal(reply, 503);
-      expectSame(secondsOf(reply), 7);
+      expectSame(reply.headers["retry-after"], "7");
       expectWait(reply);
     },
   }),
@@ -424,7 +425,8 @@ const streams: Check[] = [
       const reply = await ask(STREAM);
       expectComplete(reply);
       const roles = choicesOf(reply).map((choice) => first(choice, "delta.role"));
-      expectSame(roles.filter(isText), ["assistant"]);
+      const shown = roles.filter((role) => role !== undefined);
+      expectSame(shown, ["assistant"]);
     },
   }),
   ...robust('contract.md "Stream chunks"', {

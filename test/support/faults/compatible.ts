@@ -44,7 +44,7 @@ import {
 const about = (when: Fault["when"], answer: Edit): Fault => ({ when, answer });
 const otherwise = { status: status(418), code: error("code", "bad"), param: error("param", "it") };
 const refused = CHECKS.filter(
-  ({ id, title }) => id.startsWith("compatible.error.") && /^4\d\d [a-z_]+( |$)/.test(title),
+  ({ id, title }) => id.startsWith("compatible.error.") && /^4\d\d [a-z_]+( \S+)?$/.test(title),
 ).map(({ id }) => id);
 
 const rawStatus = (sent: string, code: string): Own =>

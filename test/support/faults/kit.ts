@@ -5,10 +5,12 @@
 import { CHECKS } from "../../../scripts/conformance/checks/all.ts";
 import { parseJson } from "../../../scripts/conformance/client.ts";
 import { isObject, type Json } from "../../../scripts/conformance/shapes.ts";
-import { CHAT, levelOf } from "../../../scripts/conformance/suite.ts";
+import { CHAT, levelOf, SAMPLE } from "../../../scripts/conformance/suite.ts";
 import type { Answer, Fault } from "../wrong-gateway.ts";
 
 export const [MODEL, ALIAS] = ["demo-chat", "auto/chat"];
+/** The header by which requests say which check they are of. */
+export const MARK = "x-conformance-check";
 export type Edit = (answer: Answer) => Answer;
 type Holds = Fault["when"];
 /** What a value becomes: another one, or what a function makes of it and of the event's number. */
@@ -94,7 +96,7 @@ export const idInstead = (to: Change): Edit =>
   each(header("x-request-id", to), (answer) =>
     answer.status === 200 ? answer : error("request_id", to)(answer),
   );
-const refusal: Edit = ({ headers }) => {
+export const refusal: Edit = ({ headers }) => {
   const id = headers["x-request-id"] ?? headers["X-Request-Id"] ?? "";
   const [type, code] = ["invalid_request_error", "invalid_value"];
   return {
@@ -119,20 +121,21 @@ export const says =
   (text: string): Holds =>
   ({ question }) =>
     question === text;
-export const ownId =
-  (id: string | undefined): Holds =>
+const isOf =
+  (check: string): Holds =>
   ({ headers }) =>
-    headers["x-request-id"] === id;
+    headers[MARK] === check;
+export const isSampled = isOf(SAMPLE);
 export const has =
   (name: string, value?: unknown): Holds =>
   ({ body: { [name]: given } }) =>
     value === undefined ? (given ?? null) !== null : given === value;
 export const thinks = has("thinking");
 export const isHealth: Holds = ({ path }) => path === "/healthz";
-export const isNowhere: Holds = ({ path }) => path === "/v1/no-such-path";
+const isNowhere: Holds = ({ path }) => path === "/v1/no-such-path";
 /** The sampled whole replies and streams. */
-export const STREAM = both(ownId(undefined), isChat, says("Say hello."), isStream);
-export const WHOLE = both(ownId(undefined), isChat, says("Say hello."), not(isStream));
+export const STREAM = both(isSampled, isChat, says("Say hello."), isStream);
+export const WHOLE = both(isSampled, isChat, says("Say hello."), not(isStream));
 
 // Kinds of faults.
 /** Fields are put in the request, or (undefined) left out, before anybody looks. */
@@ -174,7 +177,7 @@ export type Faults = readonly (readonly [string, Fault])[];
 export const own = (level: string, faults: Readonly<Record<string, Own>>): Faults =>
   Object.entries(faults).map(([name, given]) => {
     const fault = typeof given === "function" ? { answer: given } : given;
-    const isOwn = ownId(`${level}.${name.split("/")[0]}`);
+    const isOwn = isOf(`${level}.${name.split("/")[0]}`);
     const when = fault.when ? both(isOwn, fault.when) : isOwn;
     return [`${level}.${name}`, { ...fault, when: fault.raw ? () => false : when }];
   });

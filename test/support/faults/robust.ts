@@ -257,5 +257,10 @@ export const robustFaults: Faults = own("robust", {
   "names.model/status": whole(status(500)),
   "names.model/code": whole(error("code", "invalid_value")),
   "names.tools/refused": whole(status(400)),
-  "names.tools/lost": sends({ tools: [{ type: "function", function: { name: "toString" } }] }),
+  "names.tools/lost": sends({
+    tools: ["constructor", "toString"].map((name) => ({
+      type: "function",
+      function: { name, parameters: { type: "object", properties: {} } },
+    })),
+  }),
 });
