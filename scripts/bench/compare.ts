@@ -1,8 +1,8 @@
 // The first table: what the same work costs each target, side by side.
 
 import { setTimeout as pause } from "node:timers/promises";
+import { bodyOf } from "./body.ts";
 import {
-  bodyOf,
   cpuOf,
   cpuPerEvent,
   firstTokens,

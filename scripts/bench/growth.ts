@@ -2,8 +2,8 @@
 // something. Flat is 1.0.
 
 import { setTimeout as pause } from "node:timers/promises";
+import { bodyOf } from "./body.ts";
 import {
-  bodyOf,
   cpuOf,
   cpuPerEvent,
   median,

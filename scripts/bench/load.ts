@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
+import { bodyOf } from "./body.ts";
 import type { Target } from "./target.ts";
 
 // The load generator is one of the tests' packages: the project itself has no dependency.
@@ -26,18 +27,6 @@ export const median = (values: readonly number[]): number => percentile(values, 
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
-}
-
-/** A request's body, with `filler` bytes of text beside the words that the provider looks for. */
-export function bodyOf(words: string, model: string, filler = 200): string {
-  const messages = [
-    { role: "system", content: words },
-    {
-      role: "user",
-      content: "How does it begin? ".repeat(Math.ceil(filler / 19)).slice(0, filler),
-    },
-  ];
-  return JSON.stringify({ model, stream: words.startsWith("events"), temperature: 0.5, messages });
 }
 
 /** A file of /proc; empty when its process or thread has just ended. */

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { bodyOf } from "./load.ts";
+import { bodyOf } from "./body.ts";
 import type { Target } from "./target.ts";
 
 /** What a request needs to know of a target. */
