@@ -217,6 +217,37 @@ describe("a reply of the Responses API", () => {
     assert.equal(delta!["delta"], "*** Begin Patch");
   });
 
+  it("gives the text of a free-form call that was cut, as far as it came", () => {
+    const inputOf = (json: string, finish: Finish = "length") => {
+      const events = streamed([called(0, "patch"), args(0, json)], finish);
+      const { type, status, input } = last(events).output[0];
+      assert.equal(type, "custom_tool_call");
+      const values = events
+        .filter(({ type }) => type.startsWith("response.custom_tool_call_input."))
+        .map(({ delta, input }) => delta ?? input);
+      assert.deepEqual(values, [input, input]);
+      return [input, status];
+    };
+    const cuts: readonly (readonly [json: string, input: string])[] = [
+      ['{"input":"*** Begin', "*** Begin"],
+      ['{ "input" :\n "a\\nb \\"c\\" \\\\', 'a\nb "c" \\'],
+      ['{"input":"a\\', "a"],
+      ['{"input":"a\\u00e', "a"],
+      ['{"input":"a\\u00e9', "aé"],
+      ['{"input":"a\\ud83d\\ude', "a"],
+      ['{"input":"a"', "a"],
+      ['{"input":"', ""],
+      [' {"inp', ""],
+      ["", ""],
+      ["*** Begin", "*** Begin"],
+      ['{"other":"a', '{"other":"a'],
+      ['{"input":"a\\x', '{"input":"a\\x'],
+    ];
+    for (const [json, input] of cuts) assert.deepEqual(inputOf(json), [input, "incomplete"], json);
+    assert.deepEqual(inputOf('{"input":"a"}'), ["a", "completed"]);
+    assert.deepEqual(inputOf('{"input":"a', "stop"), ['{"input":"a', "completed"]);
+  });
+
   it("names the model that goes on with it", () => {
     const { add, resumed, end } = writer(true);
     const begun = add([text("Half")]);
