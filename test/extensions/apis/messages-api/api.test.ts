@@ -174,6 +174,7 @@ describe("errors", () => {
       [{ messages: loop }, "messages[2].content"],
       [{ stop_sequences: ["END"] }, "stop_sequences"],
       [{ output_config: { format } }, "output_config.format"],
+      [{ output_format: format }, "output_format"],
     ];
     for (const [body, place] of cases) {
       const [, , message] = await errorOf(await post({ model: "m", ...body }));
