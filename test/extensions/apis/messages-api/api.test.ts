@@ -335,6 +335,23 @@ describe("a provider of the same format", () => {
     assert.equal("service_tier" in (await claude.nth(0)).body, false);
   });
 
+  it("is another candidate of an alias where that may get what is listed", async (t) => {
+    const { post } = await start(
+      t,
+      { claude: { c: FINE, d: FINE } },
+      {
+        models: { c: { provider: "claude" }, d: { provider: "claude", passes: ["web_search"] } },
+        aliases: { either: { models: ["c", "d"] } },
+      },
+    );
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const served = async (body: Json) =>
+      (await json(await post({ model: "either", ...body }))).model;
+    assert.deepEqual([await served({}), await served({ tools })], ["c", "d"]);
+    const [code, , message] = await errorOf(await post({ model: "either", speed: "fast" }));
+    assert.deepEqual([code, message.startsWith("Invalid 'speed': ")], [400, true]);
+  });
+
   it("says in details why it refuses, which SDKs act on, and no more", async (t) => {
     const refusal = (code: number, details: object) =>
       status(code, { type: "error", error: { type: "x", message: "Secret words.", details } });
