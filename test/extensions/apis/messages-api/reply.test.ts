@@ -227,6 +227,9 @@ describe("the work on a reply", () => {
           0,
         );
         assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
+        const texts = eventsIn(writer.end(USAGE, "tool_calls")).map(({ delta }) => delta?.text);
+        const expected = pieces.map((piece) => (piece.type === "text" ? piece.text : "")).join("");
+        assert.equal(texts.join(""), expected.repeat(100));
       }
   });
 
