@@ -20,7 +20,7 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 const PASSING = ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
 
 /** Whether an error of the system passes by itself. */
-export const passesByItself = (error: unknown): boolean => PASSING.includes(codeOf(error));
+const passesByItself = (error: unknown): boolean => PASSING.includes(codeOf(error));
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
