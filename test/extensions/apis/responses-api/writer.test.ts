@@ -141,6 +141,12 @@ describe("a reply of the Responses API", () => {
     );
   });
 
+  it("says that nothing was written to the provider's cache", () => {
+    const plain = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 0 });
+    const { usage } = JSON.parse(writer(false).end(plain, "stop"));
+    assert.deepEqual(usage.input_tokens_details, { cached_tokens: 8, cache_write_tokens: 0 });
+  });
+
   it("may be empty", () => {
     const events = streamed([]);
     assert.deepEqual(types(events), ["created", "in_progress", "completed"]);
