@@ -6,6 +6,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { hashedId } from "../../../src/extensions/providers/turns/index.ts";
 import { LONG } from "../../support/long.ts";
 import { startScene, type Reply, type Scene } from "../../support/stall.ts";
 
@@ -53,7 +54,7 @@ describe("a request below max_body_bytes", () => {
   const assistant = (calls: string) =>
     `{"role":"assistant","content":null,"tool_calls":[${calls}]}`;
   const clashing = (count: number) =>
-    `${listOf(count, (at) => call(`a_${count + 1 + at}`))},${listOf(count, () => call("a"))}`;
+    `${listOf(count, (at) => call(hashedId(`${count + 1 + at} a`)))},${listOf(count, () => call("a"))}`;
 
   for (const [name, model, text, status, code] of [
     [

@@ -5,7 +5,9 @@ import type { ApiName } from "./settings.ts";
 
 export type Path = ValidationIssue["path"];
 
-const NAMES: { readonly [api in ApiName]: { readonly [member: string]: Path } } = {
+export type Names = Readonly<Record<string, Path>>;
+
+const NAMES: { readonly [api in ApiName]: Names } = {
   messages: { response_format: ["output_config", "format"], stop: ["stop_sequences"] },
   responses: { messages: ["input"], response_format: ["text", "format"], logprobs: ["include"] },
 };
@@ -14,11 +16,14 @@ const NAMES: { readonly [api in ApiName]: { readonly [member: string]: Path } } 
 export const memberName = (api: ApiName, member: string): string =>
   pathText(NAMES[api][member] ?? []) || member;
 
-/** ChatRequest.clientPath of one request. `contents`: where the content of each message stands. */
+/**
+ * ChatRequest.clientPath of one request. `contents`: where the content of each message stands.
+ * `others`: members that stand at another place in this request than the table says.
+ */
 export const clientPathOf =
-  (api: ApiName, contents: readonly Path[]) =>
+  (api: ApiName, contents: readonly Path[], others: Names = {}) =>
   ([first, index]: Path): (string | number)[] => {
     const member = String(first);
     const content = member === "messages" ? contents[Number(index)] : undefined;
-    return [...(content ?? NAMES[api][member] ?? [member])];
+    return [...(content ?? others[member] ?? NAMES[api][member] ?? [member])];
   };

@@ -1,7 +1,7 @@
 // What further APIs have in common where they build the messages of a checked request.
 import { joinText, textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
 import { fail } from "../../../core/schema/checker.ts";
-import { clientPathOf, memberName, type Path } from "./error-paths.ts";
+import { clientPathOf, memberName, type Names, type Path } from "./error-paths.ts";
 import type { ApiName } from "./settings.ts";
 
 /** A call in a message of an assistant. */
@@ -41,14 +41,14 @@ export function resultOf(callId: string, parts: readonly ContentPart[], separato
 export const refuseResult = (path: Path): never =>
   fail("invalid_value", "answers no tool call of an assistant message before it", path);
 
-/** The members of a request that follow from its messages. */
-export function requestOf(api: ApiName, entries: readonly Entry[]) {
+/** The members of a request that follow from its messages. `others`: as in clientPathOf. */
+export function requestOf(api: ApiName, entries: readonly Entry[], others?: Names) {
   if (entries.length === 0)
     fail("invalid_value", "expected at least 1 element, got 0", [memberName(api, "messages")]);
   const contents = entries.map(({ path }) => path);
   return {
     messages: entries.map(({ message }) => message),
     includeUsage: false,
-    clientPath: clientPathOf(api, contents),
+    clientPath: clientPathOf(api, contents, others),
   };
 }

@@ -30,11 +30,16 @@ const origin = refine(nonEmpty, (text) => {
  */
 function originOf(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url && /^https?:$/.test(url.protocol)) return url.host.includes("*") ? undefined : url.origin;
-  return OTHER_ORIGIN.test(text) && !text.startsWith("file:") ? text : undefined;
+  if (!url || url.protocol === "file:") return undefined;
+  if (/^https?:$/.test(url.protocol)) return url.host.includes("*") ? undefined : url.origin;
+  const other = `${url.protocol}//${url.host}`;
+  return OTHER_ORIGIN.test(other) ? other : undefined;
 }
 
-const list = array(origin, { min: 1 });
+const list = refine(array(origin, { min: 1 }), (origins) => {
+  const repeated = origins.findIndex((text, index) => origins.indexOf(text) !== index);
+  return repeated === -1 ? origins : fail("invalid_value", "stands in the list twice", [repeated]);
+});
 
 /** A list of exact origins, or `"*"`. */
 export const originsCheck: Check<Origins> = makeCheck(

@@ -10,7 +10,7 @@ import type { Serving } from "../../../core/routing/attempt.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { eventText, type ReplyEvent } from "../client-apis/index.ts";
 import { createBlocks } from "./blocks.ts";
-import { messageOf } from "./whole.ts";
+import { eventsOf, messageOf } from "./whole.ts";
 
 export const PING: ReplyEvent = { type: "ping" };
 
@@ -61,10 +61,15 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   let hasCalled = false;
   let hasRefused = false;
 
-  /** A reply that came whole passes only if the client wants it so. */
+  /** The provider's own events. A reply that came whole becomes events if the client wants them. */
+  const nativeEvents = (parts: readonly Part[]): readonly ReplyEvent[] =>
+    parts
+      .filter((part): part is NativePart => part.type === "native")
+      .map(({ event }) => event as ReplyEvent)
+      .flatMap((event) => (chat.stream && event.type === "message" ? eventsOf(event) : [event]));
+
   function begin(native: readonly ReplyEvent[]): void {
-    const isWhole = !chat.stream && native[0]?.type === "message";
-    passes = isWhole || native.some(({ type }) => type === "message_start");
+    passes = native.some(({ type }) => type === "message" || type === "message_start");
     if (passes) return;
     emit({ type: "message_start", message: emptyMessage(serving) });
     emit(PING);
@@ -111,7 +116,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
 
   return {
     add(parts) {
-      const native = parts.filter(isNative).map(({ event }) => event as ReplyEvent);
+      const native = nativeEvents(parts);
       if (passes === undefined) begin(native);
       if (passes) for (const event of native) pass(event);
       else for (const part of parts) translate(part);
@@ -130,5 +135,3 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
     resumed: () => RECOVERED,
   };
 }
-
-const isNative = (part: Part): part is NativePart => part.type === "native";

@@ -53,12 +53,12 @@ function* chatOf(
   noteForeignFields(request, note);
   const { entries, orphan } = yield* conversationOf(request, note);
   const { tools, toolMarks } = toolsOf(request, note);
-  const response_format = replyFormat(request, note);
+  const { response_format, place } = replyFormat(request, note);
   if (orphan && !only) refuseResult(orphan);
   yield;
   const { model, stream = false, temperature, top_p, max_tokens, stop_sequences } = request;
   return {
-    ...requestOf("messages", markedIn(entries, toolMarks)),
+    ...requestOf("messages", markedIn(entries, toolMarks), { response_format: place }),
     model,
     stream,
     temperature,
@@ -164,12 +164,15 @@ function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isFore
 
 const WITHOUT_TOOLS = 'may only be set, other than to "none", together with tools';
 
+/** The format of the reply, and where the client has put it. */
 function replyFormat({ output_config, output_format }: MessagesRequest, note: Note) {
   const format = output_config?.format ?? output_format;
-  if (format?.type === "unknown") note(["output_config", "format"]);
-  if (format?.type !== "json_schema") return undefined;
+  const place = output_config?.format ? ["output_config", "format"] : ["output_format"];
+  if (format?.type === "unknown") note(place);
+  if (format?.type !== "json_schema") return { response_format: undefined, place };
   const { type, schema } = format;
-  return { type, json_schema: { name: "reply", description: undefined, schema, strict: true } };
+  const json_schema = { name: "reply", description: undefined, schema, strict: true };
+  return { response_format: { type, json_schema }, place };
 }
 
 function thinkingOf({ thinking, output_config }: MessagesRequest) {

@@ -128,7 +128,6 @@ const tool: Check<Infer<typeof customTool> | Unknown> = makeCheck({}, (value, al
   const { type } = object({ type: optional(string()) })(value, all);
   return type === undefined || type === "custom" ? customTool(value, all) : openTool(value, all);
 });
-export type ClientTool = Infer<typeof tool>;
 
 const oneOnly = { disable_parallel_tool_use: optional(boolean()) };
 const display = optional(string());

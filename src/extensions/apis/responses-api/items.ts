@@ -149,9 +149,9 @@ export function openCall(
   function emit(step: string, fields: object): void {
     if (events !== undefined) started.emit(`${events}.${step}`, fields);
   }
-  function value(): unknown {
+  function value(isCut: boolean): unknown {
     if (isSearch) return asObject(parseJson(json));
-    return kind === "custom" ? freeFormInput(json) : json || "{}";
+    return kind === "custom" ? freeFormInput(json, isCut) : json || "{}";
   }
   return {
     add(text) {
@@ -161,7 +161,7 @@ export function openCall(
     },
     end(ended) {
       const isCut = ended === "incomplete" && !isObject(parseJson(json));
-      const whole = value();
+      const whole = value(isCut);
       if (kind === "custom" || json === "") emit("delta", { delta: whole });
       emit("done", { ...(kind === "function" && { name }), [field]: whole });
       started.end({ ...head, status: isCut ? "incomplete" : "completed", [field]: whole });

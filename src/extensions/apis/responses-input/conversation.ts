@@ -13,7 +13,8 @@ import {
   type ToolCall,
 } from "../client-apis/index.ts";
 import { TOOL_SEARCH, type InputItem } from "./schema.ts";
-import { freeFormArguments, functionName, type ToolSet } from "./tools.ts";
+import { freeFormArguments } from "./free-form.ts";
+import { functionName, type ToolSet } from "./tools.ts";
 
 /** Opens what was sealed. Undefined: this installation did not seal it, or it was changed. */
 export type Open = (sealed: string) => string | undefined;

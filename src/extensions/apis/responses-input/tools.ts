@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { ChatRequest, Tool as FunctionTool } from "../../../core/openai/request.ts";
 import { cut, fail } from "../../../core/schema/checker.ts";
-import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { asString } from "../../../core/schema/untrusted-json.ts";
 import type { Path } from "../client-apis/index.ts";
 import {
   MAX_TOOLS,
@@ -110,16 +110,6 @@ const FREE_FORM = {
   required: ["input"],
   additionalProperties: false,
 };
-
-/**
- * The arguments of such a function: a model writes the input of the tool as a JSON object with one
- * text.
- */
-export const freeFormArguments = (input: string): string => JSON.stringify({ input });
-
-/** The way back. A model that wrote no such arguments meant its text. */
-export const freeFormInput = (text: string): string =>
-  asString(asObject(parseJson(text))["input"]) ?? text;
 
 const CHOICE: Path = ["tool_choice"];
 

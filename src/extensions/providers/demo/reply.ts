@@ -87,9 +87,11 @@ function fullTextFor({ messages, response_format: format }: DemoRequest, questio
   return `You said: “${question}”.\n\n${ABOUT}`;
 }
 
-/** The beginning in one line, with no character cut in half. */
+/**
+ * The first 120 characters in one line, none of them cut in half. At most 100,000 are looked at.
+ */
 const quoted = (text: string): string =>
-  [...text.slice(0, 1_000).trim().replace(/\s+/g, " ")].slice(0, 120).join("");
+  [...text.trim().slice(0, 100_000).replace(/\s+/g, " ").slice(0, 240)].slice(0, 120).join("");
 
 /** Pieces of up to eight letters with the blanks before them. Joined they are the text again. */
 const tokensOf = (text: string): string[] =>

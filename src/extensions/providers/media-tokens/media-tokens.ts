@@ -134,8 +134,9 @@ function dataIn(url: string): { readonly type: string; readonly base64: string }
 function audioTokens(base64: string, { tokensASecond }: MediaRules): number {
   const head = bytesAt(base64, 0, 34);
   const isWav = head.length === 34 && head.toString("latin1", 8, 16) === "WAVEfmt ";
-  // Decoders go by the rate and the size of the samples.
-  const stated = isWav ? head.readUInt32LE(24) * head.readUInt16LE(32) : 0;
+  // Decoders go by the rate and the size of the samples, and few look at their product.
+  const counted = isWav ? head.readUInt32LE(24) * head.readUInt16LE(32) : 0;
+  const stated = isWav ? Math.min(head.readUInt32LE(28), counted) : 0;
   // From 4 bits at 8 kHz to more than 32 bits at 192 kHz in two channels. No other figure can be
   // the speed of a WAV.
   const isSpeed = stated >= 4_000 && stated <= 2_000_000;

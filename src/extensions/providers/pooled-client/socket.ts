@@ -30,7 +30,10 @@ export function connectTo({ protocol, hostname, port }: URL): Connect {
   const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
   const usualPort = isSecure ? 443 : 80;
   // RFC 6066, section 3: an address is no server name.
-  const servername = net.isIP(host) === 0 ? { servername: host } : undefined;
+  const secureOptions: tls.ConnectionOptions = {
+    ...(net.isIP(host) === 0 && { servername: host }),
+    ALPNProtocols: ["http/1.1"],
+  };
 
   return (opened, receive) => {
     const options = {
@@ -48,6 +51,14 @@ export function connectTo({ protocol, hostname, port }: URL): Connect {
       },
     };
     if (!isSecure) return net.connect(options, opened);
-    return tls.connect({ ...options, ...servername, ALPNProtocols: ["http/1.1"] }, opened);
+    const socket = tls.connect({ ...options, ...secureOptions }, opened);
+    // Makes the next handshake shorter. Node reports a session only after it has verified the
+    // certificate.
+    socket.on("session", (session) => {
+      secureOptions.session = session;
+    });
+    // The session may be to blame for a failed handshake.
+    socket.on("error", () => delete secureOptions.session);
+    return socket;
   };
 }

@@ -137,12 +137,14 @@ const textPart = (text: string) => ({ type: "text" as const, text });
 
 /**
  * Some clients count anew in each turn. An id that was used before becomes another one, the same in
- * each request of the conversation.
+ * each request of the conversation. If a client has used that too, its hash is tried, and so on. No
+ * two ids that are tried are the same, so the tries are no more than the ids.
  */
 function createIdMaker(): (clientId: string) => string {
   const used = new Set<string>();
   return (clientId) => {
-    const id = used.has(clientId) ? hashedId(`${used.size} ${clientId}`) : clientId;
+    let id = used.has(clientId) ? hashedId(`${used.size} ${clientId}`) : clientId;
+    while (used.has(id)) id = hashedId(id);
     used.add(id);
     return id;
   };

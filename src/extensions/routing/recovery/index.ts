@@ -7,7 +7,7 @@ import type { Config } from "../../../core/config.ts";
 import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { literal, withDefault } from "../../../core/schema/checker.ts";
-import { holding } from "./hold.ts";
+import { buffering } from "./buffered.ts";
 import { recovering } from "./recover.ts";
 
 const checkMode = withDefault(literal("none", "hold", "continue"), "none");
@@ -47,6 +47,6 @@ export const aroundBreaks =
     if (mode === "none") return complete(chat, candidates, deliver, context);
     if (mode === "continue")
       return recovering(complete, maxRecoveries.of(config()))(chat, candidates, deliver, context);
-    const attempt = holding(context.attempt ?? plainAttempt);
+    const attempt = buffering(context.attempt ?? plainAttempt);
     return complete(chat, candidates, deliver, { ...context, attempt });
   };

@@ -12,6 +12,7 @@
 //       │ continues
 //       v
 //   streaming (at most max_recoveries times)
+import { ClientGone } from "../../../core/http/cancel.ts";
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
@@ -113,11 +114,17 @@ function report({ progress, error }: CompletionFailed, context: RequestContext):
 
 /**
  * The failure of a stream that no attempt could continue: the error that broke it first, with the
- * model that was streaming then, unless the request was cancelled.
+ * model that was streaming then. If the client left during a continuation, the outcome is
+ * "continued".
  */
 function givenUp(legs: readonly Leg[], { cancel }: RequestContext): CompletionFailed {
-  const progress = progressOf(legs, "failed");
-  if (cancel.aborted) return new CompletionFailed(progress, legs.at(-1)!.failure!.error);
-  const { model } = legs[0]!.progress;
-  return new CompletionFailed({ ...progress, model }, legs[0]!.failure!.error);
+  const first = legs[0]!;
+  const last = legs.at(-1)!;
+  if (cancel.aborted) {
+    const wasContinued = last.progress.begunAt !== undefined && cancel.reason instanceof ClientGone;
+    const progress = progressOf(legs, wasContinued ? "continued" : "failed");
+    return new CompletionFailed(progress, last.failure!.error);
+  }
+  const { model } = first.progress;
+  return new CompletionFailed({ ...progressOf(legs, "failed"), model }, first.failure!.error);
 }

@@ -7,6 +7,7 @@ import type { Complete, RequestProgress } from "../../../core/routing/fallback.t
 import type { Model } from "../../../core/routing/model.ts";
 import { boolean, withDefault } from "../../../core/schema/checker.ts";
 import { beginningsOf } from "./beginnings.ts";
+import { createMemory } from "./memory.ts";
 
 const NOTE =
   "It is sticky: a conversation stays with the model that served its last turn, while that model " +
@@ -26,29 +27,19 @@ export const extension: ConfigExtension = {
   },
 };
 
-/** Conversations that are remembered in a process: a gateway serves for months. */
-const MAX_REMEMBERED = 100_000;
-
 /** Puts the candidate first that served the conversation last, if the alias is sticky. */
 export function stayingWith(config: () => Config): (complete: Complete) => Complete {
   /** The names of models, by the beginnings of the requests that they served. */
-  const served = new Map<string, string>();
-  function remember(beginning: string, name: string): void {
-    served.delete(beginning); // the Map is in the order of the last use
-    served.set(beginning, name);
-    if (served.size > MAX_REMEMBERED) served.delete(served.keys().next().value!);
-  }
+  const served = createMemory();
   return (complete) => async (chat, candidates, deliver, context) => {
     const alias = config().aliases.get(chat.model);
     if (!alias || !sticky.of(alias)) return complete(chat, candidates, deliver, context);
     const beginnings = beginningsOf(chat, context.account);
-    const last = beginnings
-      .map((beginning) => served.get(beginning))
-      .find((name) => name !== undefined);
+    const last = beginnings.map(served.get).find((name) => name !== undefined);
     const ordered = withFirst(candidates, last);
     const progress = await complete(chat, ordered, deliver, context);
     const { name } = progress.model;
-    remember(beginnings[0]!, name);
+    served.set(beginnings[0]!, name);
     return name === last ? noted(progress, `sticky: stayed with ${name}`) : progress;
   };
 }

@@ -1,7 +1,15 @@
 // data_dir and the folder of the spend log in it: whether this user can write there, looked at
 // before anything starts, so that a fault is reported beside all others; and their making.
-import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import {
+  accessSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  rmdirSync,
+  statSync,
+} from "node:fs";
+import { dirname, join, resolve, sep } from "node:path";
 import { ValidationError, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
@@ -12,7 +20,7 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 const PASSING = ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
 
 /** Whether an error of the system passes by itself. */
-export const passesByItself = (error: unknown): boolean => PASSING.includes(codeOf(error));
+const passesByItself = (error: unknown): boolean => PASSING.includes(codeOf(error));
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
@@ -32,18 +40,44 @@ const dataDirIssue = (message: string): ValidationIssue => ({
   message,
 });
 
-/** Undefined: this user can write in the folder, or make it where there is none yet. */
+/** Undefined: this user can write in the folder, or make it. */
 function whyUnusable(folder: string): string | undefined {
-  let there = folder;
-  while (!existsSync(there) && there !== dirname(there)) there = dirname(there);
+  const there = nearest(folder);
   try {
+    if (lstatSync(there).isSymbolicLink() && !statSync(there, { throwIfNoEntry: false }))
+      return `${there} is a link to something that is not there`;
     if (!statSync(there).isDirectory()) return `${there} is not a folder`;
     accessSync(there, constants.W_OK | constants.X_OK);
+    if (there !== folder) tryFolderIn(there);
     return undefined;
   } catch (error) {
     if (passesByItself(error)) return undefined;
-    const subject = there === folder ? "cannot be written" : `cannot be made in ${there}`;
-    return `${subject}: ${codeOf(error)}`;
+    const code = codeOf(error);
+    return `${there === folder ? "cannot be written" : `cannot be made in ${there}`}: ${code}`;
+  }
+}
+
+/**
+ * Makes a folder of a name that nobody else uses and takes it away again. Where the system makes
+ * folders itself (/proc), permissions say nothing.
+ */
+function tryFolderIn(folder: string): void {
+  rmdirSync(mkdtempSync(join(folder, ".chat-gateway-")));
+}
+
+/**
+ * The path itself, or the nearest above it at which there is something, if only a link to nothing,
+ * or something that cannot be looked at.
+ */
+function nearest(path: string): string {
+  for (let at = path; ; at = dirname(at)) {
+    if (at === dirname(at)) return at;
+    try {
+      if (lstatSync(at, { throwIfNoEntry: false })) return at;
+    } catch (error) {
+      // Below a file there is nothing: the obstacle is further up.
+      if (codeOf(error) !== "ENOTDIR") return at;
+    }
   }
 }
 
@@ -52,24 +86,25 @@ function whyUnusable(folder: string): string | undefined {
  * that can never succeed.
  */
 export function makeDataDir(dataDir: string): void {
+  const folder = resolve(dataDir, "spend");
   try {
-    makeFolder(resolve(dataDir, "spend"));
+    // One folder after the other: if a folder cannot be made although its parent is there, Node
+    // 20's own loop never ends.
+    for (let there = nearest(folder); there !== folder; ) {
+      there = firstBelow(there, folder);
+      mkdirSync(there, { mode: 0o700 });
+    }
   } catch (error) {
-    if (!passesByItself(error))
-      throw new ValidationError([dataDirIssue(`cannot be made: ${codeOf(error)}`)]);
+    const code = codeOf(error);
+    if (code === "EEXIST")
+      makeDataDir(dataDir); // another process has just made it
+    else if (!passesByItself(error))
+      throw new ValidationError([dataDirIssue(`cannot be made: ${code}`)]);
   }
 }
 
-/**
- * Makes a folder, and before it those above it: Node 20's own loop never ends where a folder cannot
- * be made although its parent is there.
- */
-function makeFolder(folder: string): void {
-  if (existsSync(folder)) return;
-  makeFolder(dirname(folder));
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw error; // another process has just made it
-  }
+/** The path of one name more than `there` on the way to `folder`. */
+function firstBelow(there: string, folder: string): string {
+  const [name = ""] = folder.slice(there.length).split(sep).filter(Boolean);
+  return resolve(there, name);
 }

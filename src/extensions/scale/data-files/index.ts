@@ -1,6 +1,6 @@
 // Files that several processes of one machine read and write: locks, replacement as a whole, ids
 // that are made once, watching.
-export { dataDirIssues, makeDataDir, passesByItself } from "./data-dir.ts";
+export { dataDirIssues, makeDataDir } from "./data-dir.ts";
 export { gatewayInstanceId, placeOf } from "./data-dir-ids.ts";
 export {
   acquireSocketLock,
@@ -8,7 +8,6 @@ export {
   inodeOf,
   isLockHeld,
   withLock,
-  type LockOptions,
 } from "./process-lock.ts";
 export { replaceFile, syncToDisk } from "./replace-file.ts";
 export { createSeal, type Seal } from "./sealed-text.ts";

@@ -29,7 +29,7 @@ const sleep = (clock: Clock, ms: number): Promise<void> =>
 export class BusyError extends Error {}
 
 /** A lock, and how long to wait for it. */
-export interface LockOptions {
+interface LockOptions {
   /** The folder of the lock's sockets. It is made if it is missing. */
   readonly dir: string;
   /** The name of the lock. The sockets' names begin with it, and the BusyError names it. */

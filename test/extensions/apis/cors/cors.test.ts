@@ -251,11 +251,18 @@ describe("server.cors.origins", () => {
       "data:text/html,x",
       "https://*.example.com",
       "*",
+      "https://app.example.com:99999",
+      "tauri://localhost:99999",
+      "tauri://local*host",
+      "tauri://Localhost:",
     ])
       assert.deepEqual(faultsOf([PAGE, bad]), [["server.cors.origins[1]", expected]], bad);
     assert.match(faultsOf(PAGE).join(), /^server.cors.origins,expected a list of origins, or "\*"/);
     assert.match(faultsOf([]).join(), /^server.cors.origins,expected/);
     assert.match(faultsOf([PAGE, 1]).join(), /^server.cors.origins\[1\],expected a string/);
+    assert.deepEqual(faultsOf([PAGE, OTHER, PAGE]), [
+      ["server.cors.origins[2]", "stands in the list twice"],
+    ]);
     assert.match(faultsOf(undefined).join(), /^server.cors.origins,is required/);
     const more = () => checkConfig(demo({ server: { cors: { origins: "*", headers: [] } } }));
     assert.throws(more, /server.cors.headers/);

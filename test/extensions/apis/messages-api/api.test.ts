@@ -174,6 +174,7 @@ describe("errors", () => {
       [{ messages: loop }, "messages[2].content"],
       [{ stop_sequences: ["END"] }, "stop_sequences"],
       [{ output_config: { format } }, "output_config.format"],
+      [{ output_format: format }, "output_format"],
     ];
     for (const [body, place] of cases) {
       const [, , message] = await errorOf(await post({ model: "m", ...body }));
@@ -334,6 +335,23 @@ describe("a provider of the same format", () => {
     assert.equal("service_tier" in (await claude.nth(0)).body, false);
   });
 
+  it("is another candidate of an alias where that may get what is listed", async (t) => {
+    const { post } = await start(
+      t,
+      { claude: { c: FINE, d: FINE } },
+      {
+        models: { c: { provider: "claude" }, d: { provider: "claude", passes: ["web_search"] } },
+        aliases: { either: { models: ["c", "d"] } },
+      },
+    );
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const served = async (body: Json) =>
+      (await json(await post({ model: "either", ...body }))).model;
+    assert.deepEqual([await served({}), await served({ tools })], ["c", "d"]);
+    const [code, , message] = await errorOf(await post({ model: "either", speed: "fast" }));
+    assert.deepEqual([code, message.startsWith("Invalid 'speed': ")], [400, true]);
+  });
+
   it("says in details why it refuses, which SDKs act on, and no more", async (t) => {
     const refusal = (code: number, details: object) =>
       status(code, { type: "error", error: { type: "x", message: "Secret words.", details } });
@@ -433,39 +451,63 @@ describe("a provider of the same format", () => {
     assert.deepEqual([line["prompt_tokens"], line["completion_tokens"]], [20, 7]);
   });
 
+  const ending = { stop_reason: "stop_sequence", stop_sequence: "END" };
+
   it("says the same where it only streams and its client wants the whole", async (t) => {
-    const over = { models: { c: { provider: "claude", stream_only: true } } };
-    const thinking = { type: "thinking", thinking: "", signature: "" };
-    const more = [
-      began(3, thinking),
-      grew(3, { type: "thinking_delta", thinking: "H" }),
-      grew(3, { type: "thinking_delta", thinking: "m." }),
-      grew(3, { type: "signature_delta", signature: "EqQB" }),
-      stopped(3),
+    const delta = (index: number, piece: object) => ({
+      type: "content_block_delta",
+      index,
+      delta: piece,
+    });
+    const begun = [
+      { type: "thinking", thinking: "", signature: "" },
+      { ...blocks[1], input: {} },
+      blocks[2],
+      { type: "text", text: "" },
+      blocks[4],
+    ];
+    const pieces = [
+      delta(0, { type: "thinking_delta", thinking: "H" }),
+      delta(0, { type: "thinking_delta", thinking: "m." }),
+      delta(0, { type: "signature_delta", signature: "EqQB" }),
+      delta(1, { type: "input_json_delta", partial_json: '{"query"' }),
+      delta(1, { type: "input_json_delta", partial_json: ':"x"}' }),
+      delta(3, { type: "citations_delta", citation: { url: "https://x.example/" } }),
+      delta(3, { type: "text_delta", text: "So." }),
+    ];
+    const events = [
+      started,
+      ...begun.flatMap((content_block, index) => [
+        { type: "content_block_start", index, content_block },
+        ...pieces.filter((piece) => piece.index === index),
+        { type: "content_block_stop", index },
+      ]),
+      { type: "message_delta", delta: ending, usage: { output_tokens: 7 } },
+      { type: "message_stop" },
     ];
     const { post } = await start(
       t,
-      { claude: said([...events.slice(0, -2), ...more, ...ended]) },
-      over,
+      { claude: said(events) },
+      { models: { c: { provider: "claude", stream_only: true } } },
     );
-    const { content, ...message } = await json(await post({ model: "c" }));
-    assert.deepEqual({ ...message, content: [] }, whole([], { model: "c" }));
-    assert.deepEqual(content, [
-      { type: "server_tool_use", id: "s", name: "web_search", input: {} },
-      { type: "web_search_tool_result", tool_use_id: "s", content: [{ type: "x" }] },
-      { type: "text", text: "So.", citations: [{ url: "https://x.example/" }] },
-      { type: "thinking", thinking: "Hm.", signature: "EqQB" },
-    ]);
+    const message = await json(await post({ model: "c" }));
+    assert.deepEqual(message, whole(blocks, { model: "c", ...ending }));
   });
 
-  it("is translated where it answers whole although its client wants a stream", async (t) => {
-    const { post } = await start(t, { claude: status(200, whole(blocks)) });
+  it("says the same where it answers whole although its client wants a stream", async (t) => {
+    const { post } = await start(t, { claude: status(200, whole(blocks, ending)) });
     const response = await post({ model: "c", stream: true });
-    const { content } = messageIn(eventsIn(await response.text()));
-    assert.deepEqual(
-      content.map(({ type }: Json) => type),
-      ["text", "tool_use"],
+    const message = messageIn(
+      eventsIn(await response.text()).map((event) => {
+        // The reader of the tests knows arguments of the client's own tools only.
+        if (event["content_block"]?.type !== "server_tool_use") return event;
+        return { ...event, content_block: { ...event["content_block"], type: "tool_use" } };
+      }),
     );
+    const read = message["content"].map((block: Json, index: number) =>
+      index === 1 ? { ...block, type: "server_tool_use" } : block,
+    );
+    assert.deepEqual({ ...message, content: read }, whole(blocks, { model: "c", ...ending }));
   });
 
   it("says nothing of what is no event", async (t) => {

@@ -8,6 +8,7 @@ import type { FinishReason, Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import type { Serving } from "../../../../src/core/routing/attempt.ts";
 import { atOnce } from "../../../../src/core/turns.ts";
+import { messageOf as ownMessageOf } from "../../../../src/extensions/apis/messages-api/whole.ts";
 import { createWriter } from "../../../../src/extensions/apis/messages-api/reply.ts";
 import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { eventsIn, messageIn } from "../../../support/messages-events.ts";
@@ -226,6 +227,58 @@ describe("the work on a reply", () => {
           0,
         );
         assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
+        const texts = eventsIn(writer.end(USAGE, "tool_calls")).map(({ delta }) => delta?.text);
+        const expected = pieces.map((piece) => (piece.type === "text" ? piece.text : "")).join("");
+        assert.equal(texts.join(""), expected.repeat(100));
       }
+  });
+
+  it("looks at each of a provider's own events a few times, however many there are", () => {
+    const chat = chatFor(false);
+    const writer = createWriter(chat, servingOf("m", chat));
+    let reads = 0;
+    const native = (type: string, event: Json): Part => ({
+      type: "native",
+      content: true,
+      event: {
+        get type() {
+          reads += 1;
+          return type;
+        },
+        ...event,
+      },
+    });
+    writer.add([native("message_start", { message: { content: [] } })]);
+    writer.add([native("content_block_start", { index: 0, content_block: { type: "text" } })]);
+    const delta = { type: "text_delta", text: "a" };
+    for (let piece = 0; piece < 1_000; piece += 1)
+      writer.add([native("content_block_delta", { index: 0, delta })]);
+    const { content } = JSON.parse(writer.end(USAGE, "stop"));
+    assert.deepEqual(content, [{ type: "text", text: "a".repeat(1_000) }]);
+    assert.ok(reads < 10_000, `${reads} reads of 1,002 events`);
+  });
+
+  // A copy of the list for each of them would be minutes of work.
+  it("adds citations and members one by one to those before them", () => {
+    const pieces = 100_000;
+    const events = [
+      { type: "message_start", message: { content: [] } },
+      { type: "content_block_start", index: 0, content_block: { type: "text", citations: [-1] } },
+    ];
+    const deltas = Array.from({ length: pieces }, (_, place) => [
+      {
+        type: "content_block_delta",
+        index: 0,
+        delta: { type: "citations_delta", citation: place },
+      },
+      { type: "content_block_delta", index: 0, delta: { type: "new", [`member_${place}`]: place } },
+      { type: "message_delta", delta: {}, [`member_${place}`]: place, usage: { [place]: place } },
+    ]);
+    const message: Json = ownMessageOf([...events, ...deltas.flat()])!;
+    const [{ citations, ...members }] = message["content"];
+    assert.deepEqual([citations.length, citations[0], citations.at(-1)], [100_001, -1, 99_999]);
+    assert.equal(members["member_99999"], 99_999);
+    assert.equal(message["member_99999"], 99_999);
+    assert.equal(Object.keys(message["usage"]).length, pieces);
   });
 });

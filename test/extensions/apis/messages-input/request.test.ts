@@ -277,7 +277,7 @@ describe("what only a provider of the same format can serve", () => {
       "messages[1].clear_at",
       { messages: [...HI, { role: "system", content: "Hurry.", clear_at: "next_user_message" }] },
     ],
-    ["output_config.format", { output_format: { type: "grammar" } }],
+    ["output_format", { output_format: { type: "grammar" } }],
     ["output_config.format", { output_config: { format: { type: "grammar" } } }],
     ["container", { container: "c" }],
     ["mcp_servers", { mcp_servers: [{ type: "url" }] }],

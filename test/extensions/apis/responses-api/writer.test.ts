@@ -141,6 +141,12 @@ describe("a reply of the Responses API", () => {
     );
   });
 
+  it("says that nothing was written to the provider's cache", () => {
+    const plain = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 0 });
+    const { usage } = JSON.parse(writer(false).end(plain, "stop"));
+    assert.deepEqual(usage.input_tokens_details, { cached_tokens: 8, cache_write_tokens: 0 });
+  });
+
   it("may be empty", () => {
     const events = streamed([]);
     assert.deepEqual(types(events), ["created", "in_progress", "completed"]);
@@ -215,6 +221,37 @@ describe("a reply of the Responses API", () => {
     assert.equal(last(events).output[0].input, "*** Begin Patch");
     const delta = events.find(({ type }) => type === "response.custom_tool_call_input.delta");
     assert.equal(delta!["delta"], "*** Begin Patch");
+  });
+
+  it("gives the text of a free-form call that was cut, as far as it came", () => {
+    const inputOf = (json: string, finish: Finish = "length") => {
+      const events = streamed([called(0, "patch"), args(0, json)], finish);
+      const { type, status, input } = last(events).output[0];
+      assert.equal(type, "custom_tool_call");
+      const values = events
+        .filter(({ type }) => type.startsWith("response.custom_tool_call_input."))
+        .map(({ delta, input }) => delta ?? input);
+      assert.deepEqual(values, [input, input]);
+      return [input, status];
+    };
+    const cuts: readonly (readonly [json: string, input: string])[] = [
+      ['{"input":"*** Begin', "*** Begin"],
+      ['{ "input" :\n "a\\nb \\"c\\" \\\\', 'a\nb "c" \\'],
+      ['{"input":"a\\', "a"],
+      ['{"input":"a\\u00e', "a"],
+      ['{"input":"a\\u00e9', "aé"],
+      ['{"input":"a\\ud83d\\ude', "a"],
+      ['{"input":"a"', "a"],
+      ['{"input":"', ""],
+      [' {"inp', ""],
+      ["", ""],
+      ["*** Begin", "*** Begin"],
+      ['{"other":"a', '{"other":"a'],
+      ['{"input":"a\\x', '{"input":"a\\x'],
+    ];
+    for (const [json, input] of cuts) assert.deepEqual(inputOf(json), [input, "incomplete"], json);
+    assert.deepEqual(inputOf('{"input":"a"}'), ["a", "completed"]);
+    assert.deepEqual(inputOf('{"input":"a', "stop"), ['{"input":"a', "completed"]);
   });
 
   it("names the model that goes on with it", () => {

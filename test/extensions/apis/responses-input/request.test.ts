@@ -158,6 +158,26 @@ describe("a request of the Responses API", () => {
     ]);
   });
 
+  it("may have 10,000 sealed texts, and opens no more", () => {
+    let opened = 0;
+    const of = (count: number) => {
+      const items = Array.from({ length: count }, () => ({
+        type: "reasoning",
+        encrypted_content: "x",
+      }));
+      const json = { model: "m", input: [asked, ...items] };
+      const steps = readRequest({ json, large: false }, () => {
+        opened += 1;
+        return undefined;
+      });
+      return atOnce(steps);
+    };
+    assert.equal(of(10_000).facts.unreadReasoning, 10_000);
+    opened = 0;
+    assert.throws(() => of(10_001), /input\[10001\]\.encrypted_content: is one more than/);
+    assert.equal(opened, 10_000);
+  });
+
   it("sends the images that tools returned after their results, under the calls' names", () => {
     const image = { type: "input_image", image_url: PIXEL, detail: "high" };
     const made = messages([

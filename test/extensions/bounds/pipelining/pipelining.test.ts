@@ -16,6 +16,7 @@ import { configFor, demo, json, KEY, startGateway, user } from "../../../support
 import { held, startProvider } from "../../../support/provider.ts";
 import { settled, waitFor, within } from "../../../support/wait.ts";
 import { unhurriedClock } from "../../../support/unhurried-clock.ts";
+import { heldNow } from "../../../support/held.ts";
 
 const get = (path: string, id: string | number = "") =>
   `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: id-${id}\r\n\r\n`;
@@ -175,6 +176,30 @@ describe("pipelined requests", () => {
       assert.ok(taken.length <= atMost, `${taken.length} behind a body ${name}`);
       socket.destroy();
     }
+  });
+
+  it("that wait cost little: a hundred connections with 900 unread GET /openapi.json keep 1,600 requests in hand at most", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const { port } = new URL(gateway.url);
+    const used = () => heldNow() + process.memoryUsage().external;
+    const before = used();
+    let sent = 0;
+    const bytes = get("/openapi.json").repeat(900);
+    const sockets = Array.from({ length: 100 }, () => {
+      const socket = connect(t, Number(port));
+      socket.pause();
+      socket.write(bytes, () => (sent += 1));
+      return socket;
+    });
+    await waitFor(() => sent === sockets.length, "the requests to leave");
+    const inHand = () => gateway.gateway.report().inFlight;
+    await settled(inHand, "the gateway to take no more", 500);
+    const inFlight = inHand();
+    assert.ok(inFlight <= 100 * MAX_PIPELINED, `${inFlight} are in hand`);
+    const grown = (used() - before) / 1e6;
+    t.diagnostic(`${grown.toFixed(0)} MB, ${inFlight} in hand`);
+    // One request in hand costs 4 KB, so 90,000 of them would be 370 MB.
+    assert.ok(grown < 150, `grown by ${grown.toFixed(0)} MB`);
   });
 });
 

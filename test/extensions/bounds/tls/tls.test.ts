@@ -184,50 +184,51 @@ describe("another certificate", () => {
     assert.deepEqual([await statusOf("sk-demo"), await statusOf("sk-later")], [401, 200]);
   });
 
-  it("by SIGHUP, with two workers; broken files are told, and change nothing", async (t) => {
-    const workers = 2;
-    const [files, next, third] = [certificate(), certificate(), certificate()];
-    const [a, b, c] = [files, next, third].map(fingerprint);
-    const place = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-    t.after(() => rmSync(place, { recursive: true, force: true }));
-    const file = join(place, "gateway.json");
-    writeFileSync(
-      file,
-      JSON.stringify(demo({ server: { tls: files, workers }, data_dir: join(place, "data") })),
-    );
-    const gw = run(t, ["--config", file], { cwd: place });
-    const url = await gw.address();
-    const told = (event: string) =>
-      lines(gw.stderr())
-        .map((line) => JSON.parse(line))
-        .filter((line) => line.event === event);
-    const hangup = async (event: string) => {
-      const before = told(event).length;
-      gw.child.kill("SIGHUP");
-      await waitFor(() => told(event).length > before, `${event} on stderr`);
-    };
-    /** Of as many new connections as reach every worker. */
-    const all = async () =>
-      new Set(await Promise.all(Array.from({ length: 20 * workers }, () => shown(url))));
-    const shownByAll = (print: string) =>
-      until(async () => String([...(await all())]) === print, "all to show the new certificate");
-    const ask = kept(t, url);
-    const first = await ask();
-    assert.deepEqual(await all(), new Set([a]));
-    exchange(next, files);
-    await hangup("reloaded");
-    await shownByAll(b!);
-    assert.deepEqual(await ask(), first);
-    writeFileSync(files.cert_file, "nonsense");
-    await hangup("reload_failed");
-    assert.match(
-      JSON.stringify(told("reload_failed")[0].faults),
-      /^\[\{"path":"server\.tls","message":"not a certificate/,
-    );
-    assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
-    exchange(third, files);
-    await hangup("reloaded");
-    await shownByAll(c!);
-    assert.deepEqual(await ask(), first);
-  });
+  for (const workers of [1, 2]) {
+    it(`by SIGHUP, with ${workers} ${workers === 1 ? "process" : "workers"}; broken files are told, and change nothing`, async (t) => {
+      const [files, next, third] = [certificate(), certificate(), certificate()];
+      const [a, b, c] = [files, next, third].map(fingerprint);
+      const place = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+      t.after(() => rmSync(place, { recursive: true, force: true }));
+      const file = join(place, "gateway.json");
+      writeFileSync(
+        file,
+        JSON.stringify(demo({ server: { tls: files, workers }, data_dir: join(place, "data") })),
+      );
+      const gw = run(t, ["--config", file], { cwd: place });
+      const url = await gw.address();
+      const told = (event: string) =>
+        lines(gw.stderr())
+          .map((line) => JSON.parse(line))
+          .filter((line) => line.event === event);
+      const hangup = async (event: string) => {
+        const before = told(event).length;
+        gw.child.kill("SIGHUP");
+        await waitFor(() => told(event).length > before, `${event} on stderr`);
+      };
+      /** Of as many new connections as reach every worker. */
+      const all = async () =>
+        new Set(await Promise.all(Array.from({ length: 20 * workers }, () => shown(url))));
+      const shownByAll = (print: string) =>
+        until(async () => String([...(await all())]) === print, "all to show the new certificate");
+      const ask = kept(t, url);
+      const first = await ask();
+      assert.deepEqual(await all(), new Set([a]));
+      exchange(next, files);
+      await hangup("reloaded");
+      await shownByAll(b!);
+      assert.deepEqual(await ask(), first);
+      writeFileSync(files.cert_file, "nonsense");
+      await hangup("reload_failed");
+      assert.match(
+        JSON.stringify(told("reload_failed")[0].faults),
+        /^\[\{"path":"server\.tls","message":"not a certificate/,
+      );
+      assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
+      exchange(third, files);
+      await hangup("reloaded");
+      await shownByAll(c!);
+      assert.deepEqual(await ask(), first);
+    });
+  }
 });

@@ -427,11 +427,14 @@ describe("what goes out", () => {
   const FIELDS: [fields: Json, out: Json][] = [
     [{ max_tokens: 100 }, { max_tokens: 100 }],
     [{ max_completion_tokens: 90, max_tokens: 100 }, { max_tokens: 90 }],
+    [{ max_tokens: 32_000 }, { max_tokens: 32_000 }],
+    [{ model: "old" }, { max_tokens: 64_000, ...OFF }],
     [
       { model: "old", max_tokens: 64_001 },
       { max_tokens: 64_000, ...OFF },
     ],
     [{ temperature: 0.3 }, { temperature: 0.3 }],
+    [{ temperature: 0, top_p: 0.5 }, { temperature: 0 }],
     [{ temperature: 1.5 }, { temperature: 1 }],
     [{ top_p: 0.5 }, { top_p: 0.5 }],
     [{ temperature: 0.3, top_p: 0.5 }, { temperature: 0.3 }],
@@ -439,6 +442,10 @@ describe("what goes out", () => {
     [
       { model: "old", ...ON, temperature: 0.3, top_p: 0.5, max_tokens: 4_000 },
       budget(4_000, 2_000),
+    ],
+    [
+      { model: "old", temperature: 0.3, top_p: 0.5, max_tokens: 9 },
+      { temperature: 0.3, max_tokens: 9, ...OFF },
     ],
     [{ stop: "END" }, { stop_sequences: ["END"] }],
     [{ stop: ["END", "\n", " ", " x"] }, { stop_sequences: ["END", " x"] }],
@@ -474,6 +481,27 @@ describe("what goes out", () => {
     [choose("required"), { tools: SENT, tool_choice: { type: "any" } }],
     [choose(G), { tools: SENT, tool_choice: { type: "tool", name: "g" } }],
     [
+      choose("auto", alone),
+      { tools: SENT, tool_choice: { type: "auto", disable_parallel_tool_use: true } },
+    ],
+    [
+      choose("required", alone),
+      { tools: SENT, tool_choice: { type: "any", disable_parallel_tool_use: true } },
+    ],
+    [
+      choose(G, alone),
+      { tools: SENT, tool_choice: { type: "tool", name: "g", disable_parallel_tool_use: true } },
+    ],
+    [choose("auto", { parallel_tool_calls: true }), { tools: SENT, tool_choice: { type: "auto" } }],
+    [
+      choose("required", { model: "new", ...ON }),
+      { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "auto" } },
+    ],
+    [
+      choose("none", { model: "new", ...ON }),
+      { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "none" } },
+    ],
+    [
       choose(G, { model: "new", ...ON, ...alone }),
       {
         ...NEW,
@@ -500,6 +528,11 @@ describe("what goes out", () => {
       { model: "new", reasoning_effort: "high", temperature: 0.3 },
       { ...NEW, ...ADAPTIVE, ...effort("high") },
     ],
+    [
+      { model: "new", reasoning_effort: "none" },
+      { ...NEW, ...OFF },
+    ],
+    [{ model: "old", reasoning_effort: "medium" }, budget(64_000, 32_000)],
     ...[
       ["minimal", "low"],
       ["low", "low"],
@@ -512,6 +545,10 @@ describe("what goes out", () => {
       { ...NEW, ...ADAPTIVE, ...effort(depth!) },
     ]),
     [{ model: "stubborn" }, NEW],
+    [
+      { model: "stubborn", ...ON, reasoning_effort: "low" },
+      { ...NEW, ...ADAPTIVE, ...effort("low") },
+    ],
     [
       { model: "unswitched", ...ON, reasoning_effort: "low", temperature: 0.3 },
       { temperature: 0.3 },
@@ -538,10 +575,24 @@ describe("what goes out", () => {
     [{ model: "old", ...ON, max_tokens: 2_047, reasoning_effort: "low" }, budget(2_047, 1_024)],
     [{ model: "old", ...ON, max_tokens: 100, reasoning_effort: "max" }, budget(1_124, 1_024)],
     [{ model: "old", ...ON, max_tokens: 1_025 }, budget(1_025, 1_024)],
+    // No room for a budget: the client's tokens stay for the answer.
+    [{ model: "old", ...ON, max_tokens: 1_024 }, budget(2_048, 1_024)],
+    [{ model: "old", ...ON, max_tokens: 1 }, budget(1_025, 1_024)],
 
     [named("json_object"), { system: JSON_ONLY }],
     [named("json_schema"), { system: JSON_ONLY }],
     [named("json_schema", BOUNDED), { output_config: format(CLOSED) }],
+    [
+      { model: "new", ...ON, reasoning_effort: "low", ...named("json_schema", { type: "object" }) },
+      {
+        ...NEW,
+        ...ADAPTIVE,
+        output_config: {
+          effort: "low",
+          ...format({ type: "object", additionalProperties: false }),
+        },
+      },
+    ],
     [named("text"), {}],
   ];
   for (const [fields, out] of FIELDS)
@@ -636,7 +687,58 @@ describe("replies, whole and streamed", () => {
       [start(), ...block(0, textBlock(""), say("Hel"), say("lo."))],
       said("Hello.", ""),
     ],
+    [
+      "several texts",
+      [
+        textBlock("One, "),
+        { ...textBlock("two."), citations: [{ type: "char_location", cited_text: "x" }] },
+      ],
+      [
+        start(),
+        ...block(0, textBlock(""), say("One, ")),
+        ...block(1, textBlock("t"), { type: "citations_delta", citation: {} }, say("wo.")),
+      ],
+      said("One, two.", ""),
+    ],
     ["nothing", [], [start()], said("", "")],
+    [
+      "thinking that is not shown",
+      [thought("", "c2ln"), textBlock("Hi.")],
+      [start(), ...block(0, thought("", ""), sign("c2ln")), ...block(1, textBlock(""), say("Hi."))],
+      said("Hi.", ""),
+    ],
+    [
+      "tools without input",
+      [toolUse("toolu_1", "f", {}), toolUse("toolu_2", "g", {})],
+      [
+        start(),
+        ...block(0, toolUse("toolu_1", "f", {}), input("")),
+        ...block(1, toolUse("toolu_2", "g", {})),
+      ],
+      said(null, "", ["toolu_1", "f", "{}"], ["toolu_2", "g", "{}"]),
+      "tool_use",
+    ],
+    [
+      "input in the block's beginning",
+      [toolUse("toolu_1", "f", { a: 1 })],
+      [start(), ...block(0, toolUse("toolu_1", "f", { a: 1 }))],
+      said(null, "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "a call that begins with all of its arguments, which deltas repeat",
+      [toolUse("toolu_1", "f", { a: 1 })],
+      [start(), ...block(0, toolUse("toolu_1", "f", { a: 1 }), input('{"a"'), input(":1}"))],
+      said(null, "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
+    [
+      "arguments as a string in the whole reply",
+      [toolUse("toolu_1", "f", '{"a":1}')],
+      [start(), ...block(0, toolUse("toolu_1", "f", {}), input('{"a":1}'))],
+      said(null, "", ["toolu_1", "f", '{"a":1}']),
+      "tool_use",
+    ],
     [
       "thinking",
       [thought("Let me.", "c2ln"), textBlock("Ø.")],
@@ -808,6 +910,33 @@ describe("replies, whole and streamed", () => {
       { ...USAGE, output_tokens: 1 },
       { output_tokens: 7, output_tokens_details: { thinking_tokens: 3 } },
       writing(WRITTEN, counts(20, 8, 7, 3)),
+    ],
+    [
+      "a later figure takes the place of an earlier",
+      { ...USAGE, input_tokens: 90 },
+      USAGE,
+      { input_tokens: 90, cache_read_input_tokens: 8, output_tokens: 7 },
+      writing(WRITTEN, counts(100, 8, 7, 0)),
+    ],
+    ["all of it at the end", USAGE, {}, USAGE, writing(WRITTEN, counts(20, 8, 7, 0))],
+    [
+      "beside what is not counted",
+      {
+        ...USAGE,
+        service_tier: "standard",
+        cache_creation: { ephemeral_5m_input_tokens: 2 },
+        server_tool_use: { web_search_requests: 1 },
+      },
+      USAGE,
+      { output_tokens: 7, server_tool_use: { web_search_requests: 1 } },
+      writing(WRITTEN, counts(20, 8, 7, 0)),
+    ],
+    [
+      "an hour's share that is more than all that was written",
+      { ...USAGE, cache_creation: { ephemeral_1h_input_tokens: 90 } },
+      { ...USAGE, output_tokens: 1 },
+      { output_tokens: 7, cache_creation: { ephemeral_1h_input_tokens: 90 } },
+      writing({ cache_write_tokens: 2, cache_write_1h_tokens: 2 }, counts(20, 8, 7, 0)),
     ],
     [
       "written for an hour and for five minutes",

@@ -319,6 +319,9 @@ describe("a vendor's errors", () => {
           ? errorOf(() => read(vendor, [body]))
           : compatibleDialect.refusal(status, { get: () => null }, body);
       assert.equal(error.code, expected);
+      // Else a client could close a model for all others.
+      if ([FILTERED, LONG, REJECTED].includes(expected))
+        assert.equal(error.countsForBreaker, false);
     });
 
   it("openrouter: an error in a choice of a 200", () => {

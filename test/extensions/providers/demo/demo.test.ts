@@ -79,11 +79,15 @@ describe("the demo model", { concurrency: 2 }, () => {
   it("says something well-formed to anything", async (t) => {
     const { ask } = await bench(t);
     const questions = ["", " ", "😀".repeat(200), `${"x".repeat(119)}😀`, "a\r\nb", "\u0000"];
-    for (const question of [...questions, "x".repeat(100_000)]) {
+    const blank = (count: number) => " ".repeat(count);
+    const blanks = [`a${blank(998)}😀`, `${blank(999)}😀`, `x${blank(99_999)}y`];
+    for (const question of [...questions, ...blanks, "“quoted”", "x".repeat(100_000)]) {
       const { content } = await ask({ messages: user(question) });
       assert.ok(content.length > 0);
       assert.doesNotMatch(content, /\p{Surrogate}/u, "half a character");
     }
+    const { content } = await ask({ messages: user(`${blank(200_000)}Norway?`) });
+    assert.match(content, /“Norway\?”/);
   });
 
   it("is the cheap one and the one that thinks, by alias", async (t) => {

@@ -87,6 +87,36 @@ describe("a hostile schema", () => {
       "names that every object has",
       { ...all({ constructor: self }), $ref: "#/__proto__/toString" },
     ],
+    ["a long string", { type: "string", minLength: 1e15 }],
+    ["a pattern that backtracks on nothing", { type: "string", pattern: "(?:a?|a?|a?){40}z" }],
+    ["an empty enum", { enum: [] }],
+    ["numbers out of this world", all({ a: { type: "integer", minimum: 1e308 } })],
+    [
+      "bounds that contradict",
+      all({
+        a: { type: "integer", minimum: 5, maximum: 3 },
+        b: { type: "string", minLength: 5, maxLength: 1 },
+        c: { type: "array", minItems: 2, maxItems: 1 },
+      }),
+    ],
+    [
+      "keywords that cannot become text",
+      {
+        type: "object",
+        required: [{ toString: 1, valueOf: 1 }],
+        properties: { a: { type: "string", format: { toString: 1, valueOf: 1 } } },
+      },
+    ],
+    ["a format that cannot become text", { type: "string", format: { toString: 1, valueOf: 1 } }],
+    [
+      "references to nowhere",
+      all({
+        a: { $ref: "#/$defs/%" },
+        b: { $ref: "http://127.0.0.1/x" },
+        c: { $ref: "" },
+        d: { $ref: "#/a/b/c" },
+      }),
+    ],
   ] as const)
     it(`${name}: is made at once, and is short`, () => {
       const effort = startEffort();

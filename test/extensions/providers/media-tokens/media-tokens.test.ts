@@ -16,7 +16,7 @@ const png = (width: number, height: number): Buffer => {
   return bytes;
 };
 const gif = (width: number, height: number): Buffer => {
-  const bytes = Buffer.alloc(40);
+  const bytes = Buffer.alloc(20);
   bytes.write("GIF89a", "latin1");
   bytes.writeUInt16LE(width, 6);
   bytes.writeUInt16LE(height, 8);
@@ -124,8 +124,14 @@ describe("media in an estimate", () => {
     const wav = Buffer.alloc(32_000 * 5);
     wav.write("RIFF\0\0\0\0WAVEfmt ", "latin1");
     wav.writeUInt32LE(16_000, 24);
+    wav.writeUInt32LE(32_000, 28);
     wav.writeUInt16LE(2, 32);
     assert.deepEqual(counted(audio(wav, "wav")), [50, 50, 160]);
+    wav.writeUInt32LE(2_000_000, 28); // a decoder looks at the samples
+    assert.deepEqual(counted(audio(wav, "wav")), [50, 50, 160]);
+    wav.writeUInt32LE(16_000, 28);
+    wav.writeUInt16LE(64, 32); // a block of compressed samples
+    assert.deepEqual(counted(audio(wav, "wav")), [100, 100, 320]);
     assert.deepEqual(counted(audio(Buffer.alloc(16_000 * 10))), [100, 100, 320]);
   });
 

@@ -1,4 +1,5 @@
-// Providers over TLS: whom the client trusts, and what it says of the server's name.
+// Providers over TLS: whom the client trusts, what it says of the server's name, and how it makes
+// the next handshake shorter.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -15,6 +16,7 @@ import { within } from "../../../support/wait.ts";
 /** What the server knows of a connection. */
 interface Handshake {
   readonly name: string | false;
+  readonly resumed: boolean;
 }
 
 async function startServer(t: TestContext, answer = reply(), host = "127.0.0.1") {
@@ -24,10 +26,11 @@ async function startServer(t: TestContext, answer = reply(), host = "127.0.0.1")
   const server = tls.createServer(pair, (socket: TLSSocket) => {
     // `servername` is false if the client has named none; the types do not say so.
     const name = socket.servername as unknown as string | false;
-    handshakes.push({ name });
+    handshakes.push({ name, resumed: socket.isSessionReused() });
     socket.on("error", () => undefined);
     socket.on("data", () => {
-      socket.write(answer);
+      if (answer.includes("close")) socket.end(answer);
+      else socket.write(answer);
     });
   });
   server.on("tlsClientError", () => undefined);
@@ -74,5 +77,15 @@ describe("a provider over TLS", () => {
     const url = `https://localhost:${port}`;
     assert.deepEqual(await callsTo([url, url, url], cert_file), ["200 ok", "200 ok", "200 ok"]);
     assert.equal(handshakes.length, 1);
+  });
+
+  it("that closes after each reply is met again with the session of before", async (t) => {
+    const { port, handshakes, cert_file } = await startServer(t, reply("ok", "Connection: close"));
+    const url = `https://localhost:${port}`;
+    assert.deepEqual(await callsTo([url, url, url], cert_file), ["200 ok", "200 ok", "200 ok"]);
+    assert.deepEqual(
+      handshakes.map(({ resumed }) => resumed),
+      [false, true, true],
+    );
   });
 });

@@ -9,8 +9,11 @@ import {
   mediaOf,
   objectIn,
   turnsOf,
+  hashedId,
 } from "../../../../src/extensions/providers/turns/index.ts";
 import type { Message } from "../../../../src/core/openai/request.ts";
+import { createRandom } from "../../../support/random.ts";
+import { startEffort } from "../../../support/effort.ts";
 
 const calls = (ids: readonly string[], args = "{}"): Message => ({
   role: "assistant",
@@ -30,6 +33,29 @@ describe("ids of tool calls that are used again", () => {
     for (const id of ids.slice(2)) assert.match(id, /^call_[0-9a-f]{24}$/);
     assert.equal(new Set(ids).size, 4);
     assert.deepEqual(idsOf(["a", "b", "a", "a", "a"]).slice(0, 4), ids);
+  });
+
+  it("become others that the client has not used", () => {
+    const first = hashedId("3 a");
+    assert.equal(idsOf(["a", first, "b", "a"]).at(-1), hashedId(first));
+    const { pick, between } = createRandom(7);
+    const names = ["a", "b", ...[1, 2, 3, 4, 5, 6].map((size) => hashedId(`${size} a`))];
+    for (const name of names.slice(2)) names.push(hashedId(name));
+    for (let round = 0; round < 500; round += 1) {
+      const ids = Array.from({ length: between(1, 40) }, () => pick(names));
+      assert.equal(new Set(idsOf(ids)).size, ids.length);
+    }
+  });
+
+  it("30,000 whose others the client has all used cost no quadratic time", () => {
+    const count = 30_000;
+    const taken = Array.from({ length: count }, (_, index) => hashedId(`${count + 1 + index} a`));
+    const given = [...taken, ...Array.from({ length: count }, () => "a")];
+    const effort = startEffort();
+    const ids = idsOf(given);
+    const took = effort();
+    assert.equal(new Set(ids).size, 2 * count);
+    assert.ok(took < 1_300, `it took ${took.toFixed(0)} units`); // the next number each: 10,000 and more
   });
 });
 

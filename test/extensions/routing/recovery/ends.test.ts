@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
-import { holding } from "../../../../src/extensions/routing/recovery/hold.ts";
+import { buffering } from "../../../../src/extensions/routing/recovery/buffered.ts";
 import { recovering } from "../../../../src/extensions/routing/recovery/recover.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import type { RequestContext } from "../../../../src/core/routing/attempt.ts";
@@ -15,18 +15,28 @@ import {
   type Complete,
 } from "../../../../src/core/routing/fallback.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
+import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
 import {
   askScene,
   broken,
   goesOn,
   inTurn,
   passed,
+  REST,
   seen,
   SHOWN,
   texts,
   WHOLE,
 } from "../../../support/recovered.ts";
-import { silent, status, stream, type Behaviour } from "../../../support/provider.ts";
+import {
+  chunk,
+  silent,
+  startProvider,
+  status,
+  stream,
+  type Behaviour,
+} from "../../../support/provider.ts";
+import { waitFor } from "../../../support/wait.ts";
 
 const refuses = status(500, { error: { message: "no" } });
 const two = (over: object = {}) => ({
@@ -102,12 +112,11 @@ describe("the end of the request's time", () => {
 
   const timeout = new ProviderError("upstream_timeout", "not finished within total_ms");
   const text = { type: "text", text: "The quick brown fox" } as const;
-  const meter = { usage: () => ({ source: "estimated" }) };
-  const serving = { model: { provider: {} }, meter } as never;
+  const serving = { model: { provider: { maxReplyBytes: 1_000 } } } as never;
 
   it("is said of a held reply whose client reads slowly", async () => {
     const cancel = new Cancel();
-    const attempt = holding(async (_chat, _serving, deliver) => {
+    const attempt = buffering(async (_chat, _serving, deliver) => {
       await deliver([text]);
     });
     const deliver = (): Promise<never> => {
@@ -155,6 +164,30 @@ describe("the end of the request's time", () => {
   });
 });
 
+describe("a held reply that has ended", () => {
+  it("is delivered batch by batch, each when the client has taken the one before", async () => {
+    const batches: (readonly Part[])[] = ["The ", "quick ", "fox"].map((text) => [
+      { type: "text", text },
+    ]);
+    const attempt = buffering(async (_chat, _serving, deliver) => {
+      for (const parts of batches) assert.equal(deliver(parts), undefined);
+    });
+    const events: unknown[] = [];
+    const deliver = async (parts: readonly Part[]): Promise<void> => {
+      events.push(parts);
+      await new Promise(setImmediate);
+      events.push("taken");
+    };
+    const options = { cancel: new Cancel(), retain: () => undefined } as never;
+    const serving = { model: { provider: { maxReplyBytes: 1_000 } } } as never;
+    await attempt({} as never, serving, deliver, options);
+    assert.deepEqual(
+      events,
+      batches.flatMap((parts) => [parts, "taken"]),
+    );
+  });
+});
+
 describe("a recovery that ends in an error", () => {
   /** The model and the error of each line for the operator. */
   const told = ({ gateway }: Awaited<ReturnType<typeof askScene>>) =>
@@ -182,5 +215,38 @@ describe("a recovery that ends in an error", () => {
     ]);
     assert.equal(scene.settlement.modelServed, "m");
     assert.equal(scene.settlement.recovery, "failed");
+  });
+
+  it("is said to have gone on where the client left in the middle of it", async (t) => {
+    const rest = stream([chunk({ content: REST })], "open");
+    for (const [leaves, outcome] of [
+      [REST, "continued"],
+      [SHOWN.slice(-5), "failed"],
+    ] as const) {
+      const second = outcome === "continued" ? rest : silent;
+      const provider = await startProvider(t, { m: inTurn(broken(texts(SHOWN)), second) });
+      const gateway = await startGateway(
+        t,
+        configFor(provider.url, ["m"], {
+          models: { m: { recovery: "continue", prefill: "plain" } },
+          timeouts: { leave_ms: 0 },
+        }),
+      );
+      const leaving = new AbortController();
+      const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "m", stream: true, messages: user("hi") }),
+        signal: leaving.signal,
+      });
+      const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = ""; !text.includes(leaves); ) text += (await reader.read()).value;
+      await waitFor(() => provider.asked.length === 2, "the second attempt");
+      leaving.abort();
+      await reader.closed.catch(() => undefined);
+      await waitFor(() => gateway.access.length > 0, "the access log's line");
+      const { status: code, recovery } = gateway.access[0]!;
+      assert.deepEqual([code, recovery], [499, outcome]);
+    }
   });
 });

@@ -384,12 +384,17 @@ describe("recovery hold", () => {
       [2_000, undefined],
       [5_000, "upstream_error"],
     ] as const) {
-      const { answer, settlement } = await askScene(t, {
+      const { answer, settlement, provider } = await askScene(t, {
         models: { m: sayText("x".repeat(characters)) },
-        config: { ...held, server: { max_reply_bytes: 4_096 } },
+        config: {
+          ...held,
+          server: { max_reply_bytes: 4_096 },
+          retry: { max_retries: 2, backoff_ms: 1 },
+        },
       });
       assert.equal(settlement.errorCode ?? undefined, code);
       assert.equal(answer.status, code ? 503 : 200);
+      assert.equal(provider.asked.length, 1, "a retry would say as much, and be billed");
     }
   });
 

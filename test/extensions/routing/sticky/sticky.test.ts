@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
 import { beginningsOf } from "../../../../src/extensions/routing/sticky/beginnings.ts";
+import { createMemory } from "../../../../src/extensions/routing/sticky/memory.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts";
 import { speak, startProvider, status, type Behaviour } from "../../../support/provider.ts";
@@ -171,6 +172,17 @@ describe("the beginnings of a request", () => {
     assert.deepEqual(of([user(long), user("a")]), of([user(long), user("b")]));
     assert.notDeepEqual(of([user("x".repeat(4_000))]), of([user(`${"x".repeat(4_000)}y`)]));
     assert.equal(of(Array.from({ length: 100 }, () => user(""))).length, 32);
+  });
+});
+
+describe("the memory", () => {
+  it("forgets what was used least recently", () => {
+    const memory = createMemory(2);
+    memory.set("a", "1");
+    memory.set("b", "2");
+    assert.equal(memory.get("a"), "1");
+    memory.set("c", "3");
+    assert.deepEqual(["a", "b", "c"].map(memory.get), ["1", undefined, "3"]);
   });
 });
 

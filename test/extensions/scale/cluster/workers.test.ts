@@ -300,6 +300,24 @@ describe("several workers", { concurrency: 2 }, () => {
     await audit(t, file);
   });
 
+  it("know each other's receipts, as soon as a reply is over and after the requests are copied", async (t) => {
+    const at = await bench(t);
+    await complete(at);
+    const receipts = async (id: string) =>
+      whole(send(`${at.address}/v1/requests/${id}`, "GET", undefined));
+    for (let round = 0; round < 8; round += 1) {
+      const id = `round-${round}`;
+      await whole(ask(at.address, { stream: round % 2 === 0 }, { id }));
+      const replies = await Promise.all(Array.from({ length: 9 }, () => receipts(id)));
+      for (const reply of replies) {
+        assert.equal(reply.status, 200, reply.text());
+        assert.equal(JSON.parse(reply.text()).data.length, 1);
+      }
+    }
+    assert.ok(segments(at.dir).length > 1, "several of them have settled");
+    await stop(at.gw);
+  });
+
   it("one that stands still is left out of what is told, and comes back", async (t) => {
     const { gw, workers, readStatus } = await bench(t);
     const [still] = workers();
@@ -759,7 +777,7 @@ describe("several workers that cannot serve", { concurrency: 2 }, () => {
       assertOneLine(end, new RegExp(`EADDRINUSE.*${port}`));
     });
 
-  it("with a faulty configuration: each fault told once, and not by each worker", async (t) => {
+  it("with certificate and key that are missing: one line each, exit 1", async (t) => {
     const tls = { cert_file: "nowhere.pem", key_file: "nowhere.pem" };
     const end = await ended(t, ["--config", file({ server: { tls } })]);
     assert.equal(end.code, 1);
@@ -767,6 +785,12 @@ describe("several workers that cannot serve", { concurrency: 2 }, () => {
       "chat-gateway: server.tls.cert_file: cannot be read: ENOENT",
       "chat-gateway: server.tls.key_file: cannot be read: ENOENT",
     ]);
+  });
+
+  it("with a faulty file: told once, and not by each worker", async (t) => {
+    const end = await ended(t, ["--config", file({ server: { drain_ms: -1 } })]);
+    assert.equal(end.code, 1);
+    assertOneLine(end, /server\.drain_ms: /);
   });
 });
 

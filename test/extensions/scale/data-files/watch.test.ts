@@ -26,7 +26,7 @@ import { demo } from "../../../support/gateway.ts";
 import { LONG } from "../../../support/long.ts";
 import { writeManyKeys } from "../../../support/many-keys.ts";
 import { runHere } from "../../../support/run-here.ts";
-import { settled, waitFor } from "../../../support/wait.ts";
+import { settled, until, waitFor } from "../../../support/wait.ts";
 import { busyMs } from "../../../support/effort.ts";
 
 const MANY = LONG ? 100_000 : 30_000;
@@ -150,44 +150,45 @@ describe("something else in a file's place", () => {
     assert.deepEqual([keys.code, /keys\.json: it is a FIFO/.test(keys.stderr)], [1, true]);
   });
 
-  it("while two workers run: told, served on, and the file that is back is in force", async (t) => {
-    const workers = 2;
-    const { file, text, data, keys } = place({ server: { port: 0, workers } });
-    const gw = run(t, ["--config", file]);
-    const url = await gw.address();
-    const told = (event: string) =>
-      lines(gw.stderr())
-        .filter((line) => line.startsWith("{"))
-        .map((line) => JSON.parse(line))
-        .filter((line) => line.event === event);
-    const alive = async () => assert.equal((await fetch(`${url}/healthz`)).status, 200);
-    renameSync(file, `${file}.old`);
-    fifo(file);
-    await waitFor(() => told("reload_failed").length === 1, "the FIFO to be told");
-    await alive();
-    rmSync(file);
-    writeFileSync(`${file}.large`, "");
-    truncateSync(`${file}.large`, 600 * 1024 ** 2);
-    renameSync(`${file}.large`, file);
-    await waitFor(() => told("reload_failed").length === 2, "the large file to be told");
-    await alive();
-    gw.child.kill("SIGHUP");
-    await waitFor(() => told("reload_failed").length === 3, "the answer to SIGHUP");
-    assert.deepEqual(
-      told("reload_failed").map(({ faults }) => faults[0].message.replace(/.*?json: /, "")),
-      [
-        "it is a FIFO, not a regular file",
-        "it has more than 16777216 bytes",
-        "it has more than 16777216 bytes",
-      ],
-    );
-    fifo(keys);
-    await waitFor(() => told("keys_unreadable").length === workers, "keys.json");
-    await alive();
-    assert.ok(existsSync(data));
-    replace(file, text.replace('"rpm":null', '"rpm":7'));
-    await waitFor(() => told("reloaded").length === workers, "the new file");
-  });
+  for (const workers of [1, 2]) {
+    it(`while it runs (${workers === 1 ? "one process" : "two workers"}): told, served on, and the file that is back is in force`, async (t) => {
+      const { file, text, data, keys } = place({ server: { port: 0, workers } });
+      const gw = run(t, ["--config", file]);
+      const url = await gw.address();
+      const told = (event: string) =>
+        lines(gw.stderr())
+          .filter((line) => line.startsWith("{"))
+          .map((line) => JSON.parse(line))
+          .filter((line) => line.event === event);
+      const alive = async () => assert.equal((await fetch(`${url}/healthz`)).status, 200);
+      renameSync(file, `${file}.old`);
+      fifo(file);
+      await waitFor(() => told("reload_failed").length === 1, "the FIFO to be told");
+      await alive();
+      rmSync(file);
+      writeFileSync(`${file}.large`, "");
+      truncateSync(`${file}.large`, 600 * 1024 ** 2);
+      renameSync(`${file}.large`, file);
+      await waitFor(() => told("reload_failed").length === 2, "the large file to be told");
+      await alive();
+      gw.child.kill("SIGHUP");
+      await waitFor(() => told("reload_failed").length === 3, "the answer to SIGHUP");
+      assert.deepEqual(
+        told("reload_failed").map(({ faults }) => faults[0].message.replace(/.*?json: /, "")),
+        [
+          "it is a FIFO, not a regular file",
+          "it has more than 16777216 bytes",
+          "it has more than 16777216 bytes",
+        ],
+      );
+      fifo(keys);
+      await waitFor(() => told("keys_unreadable").length === workers, "keys.json");
+      await alive();
+      assert.ok(existsSync(data));
+      replace(file, text.replace('"rpm":null', '"rpm":7'));
+      await waitFor(() => told("reloaded").length === workers, "the new file");
+    });
+  }
 });
 
 describe(`${MANY} created keys`, () => {
@@ -280,5 +281,25 @@ describe(`${MANY} created keys`, () => {
       () => watchKeys({ dataDir: data, changed: () => undefined, diagnose: () => undefined }),
       /^Error: \[10\]\.account: .*\n\[4321\]\.rpm: [^\n]*$/,
     );
+  });
+
+  it("are not read again for each /status of several workers", NO_PROC, async (t) => {
+    const { file, keys } = place({ server: { port: 0, workers: 2 } });
+    writeManyKeys(keys, MANY);
+    const { size } = statSync(keys);
+    const gw = run(t, ["--config", file]);
+    await gw.address();
+    const admin = /admin on (http:[^\s;)]+)/.exec(gw.stdout())?.[1];
+    const wholeReads = () => Math.floor(bytesRead(gw.child.pid) / (size / 8));
+    await settled(wholeReads, "the reading after the start to stop", 2_000);
+    // A look at a file that is still young may come in between, if the process stood still.
+    await until(async () => {
+      const before = bytesRead(gw.child.pid);
+      for (let count = 0; count < 5; count += 1) {
+        const status = (await (await fetch(`${admin}/status`)).json()) as any;
+        assert.equal(status.limits.accounts.length, 1_001);
+      }
+      return bytesRead(gw.child.pid) - before < size;
+    }, `five answers for which less is read than the ${size} bytes of the file`);
   });
 });

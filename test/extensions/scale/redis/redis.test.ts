@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { folder } from "../../../support/folder.ts";
 import { launch, quickest, runToEnd, type Running } from "../../../support/program.ts";
+import { startProvider, stream } from "../../../support/provider.ts";
 import { noRedis, REDIS_FOLDER, startRedis, type Redis } from "../../../support/redis.ts";
 import { until, within } from "../../../support/wait.ts";
 
@@ -38,13 +39,13 @@ interface Told {
 const keyOf = (account: string): string => `sk-${account}`;
 
 /** One request to its end. */
-const post = (url: string, key: string): Promise<Told> =>
+const post = (url: string, key: string, through = agent): Promise<Told> =>
   within(
     new Promise((resolve, reject) => {
       const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
       const req = http.request(
         `${url}/v1/chat/completions`,
-        { method: "POST", agent, headers },
+        { method: "POST", agent: through, headers },
         (res) => {
           let text = "";
           res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
@@ -144,6 +145,8 @@ interface Options {
     readonly key: string;
     readonly rpm?: number;
   }[];
+  /** Absent: the demo provider. */
+  readonly provider?: string;
 }
 
 interface Gateway {
@@ -158,12 +161,24 @@ interface Gateway {
 }
 
 function configOf(data_dir: string, options: Options): object {
-  const { store = redis.url, onError = "refuse", workers = 1, accounts, keys = [] } = options;
+  const {
+    store = redis.url,
+    onError = "refuse",
+    workers = 1,
+    accounts,
+    keys = [],
+    provider,
+  } = options;
   return {
     server: { port: 0, workers },
     admin: { port: 0 },
     data_dir,
-    providers: { lab: { dialect: "demo", pace_ms: 0 } },
+    providers: {
+      lab:
+        provider === undefined
+          ? { dialect: "demo", pace_ms: 0 }
+          : { dialect: "openai", base_url: provider },
+    },
     models: { m: { provider: "lab" } },
     aliases: {},
     accounts,
@@ -435,6 +450,7 @@ describe("limits in Redis", { skip: noRedis() }, () => {
       both: 6,
       refused: 3,
       exact: 20_000,
+      sliding: 5,
       expiring: 5,
       back: 3,
       lowered: 10,
@@ -481,6 +497,17 @@ describe("limits in Redis", { skip: noRedis() }, () => {
         assert.deepEqual(await redis.command("KEYS", "*"), []);
       }));
 
+    it("Retry-After is the time until there is room, and no less", (t) =>
+      play(t, gateway, async (ask) => {
+        const [first] = await seed("refused", [37_300, 20_000, 1_000]);
+        const [before, refused, later] = [
+          await redis.now(),
+          await ask("refused"),
+          await redis.now(),
+        ];
+        assertSeconds(assertLimited(refused, 3), first! + WINDOW_MS, before, later);
+      }));
+
     it("an account's and a key's limit hold both, or the request costs neither", (t) =>
       play(t, gateway, async (_, many) => {
         const limited = await many(10, "both", BOTH);
@@ -504,6 +531,14 @@ describe("limits in Redis", { skip: noRedis() }, () => {
           await Promise.all(keys.map(async (key) => (await timesOf(key)).length)),
           [6, 4],
         );
+      }));
+
+    it("a key's window is the same one, whether its account has a limit or not", (t) =>
+      play(t, gateway, async (_, many) => {
+        await gateway.reload({ ...options, accounts: { ...accounts, both: { rpm: null } } });
+        assert.equal(count(await many(5, "both", BOTH), 200), 4);
+        await gateway.reload(options);
+        assert.equal(count(await many(5, "both", BOTH), 200), 0);
       }));
 
     it("a refused request costs nothing, and holds no key alive", (t) =>
@@ -536,6 +571,27 @@ describe("limits in Redis", { skip: noRedis() }, () => {
           assert.equal(headers["x-ratelimit-remaining-requests"], String(20_000 - standing.length));
           admitted.push(time);
         }
+      }));
+
+    it("room comes back one by one, when an admission is 60 seconds old and not before", (t) =>
+      play(t, gateway, async (ask) => {
+        const times = await seed("sliding", [59_900, 59_880, 59_860, 59_700, 59_650]);
+        let refused = 0;
+        const standingAt = (time: number) => times.filter((each) => each + WINDOW_MS > time).length;
+        for (let admitted = 0; admitted < 5; ) {
+          const before = await redis.now();
+          const { status } = await ask("sliding");
+          if (status === 429) {
+            refused += 1;
+            assert.equal(standingAt(before), 5, "there was no room just before it was refused");
+            continue;
+          }
+          admitted += 1;
+          const time = (await timesOf(windowKey("sliding"))).at(-1)!;
+          assert.ok(standingAt(time) < 5, "there was room when it was admitted");
+          times.push(time);
+        }
+        t.diagnostic(`${refused} were refused before 5 were admitted`);
       }));
 
     it("a window expires with its last admission", (t) =>
@@ -643,6 +699,30 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     );
   });
 
+  it("the windows in memory are of all workers: of 3,000 requests in parallel exactly 600 are admitted", async (t) => {
+    const at = await siteOf(t);
+    const gateway = await at.serve({
+      store: "memory",
+      workers: 4,
+      accounts: { acme: { rpm: 600 } },
+    });
+    const told = await flood(3_000, [gateway]);
+    assert.deepEqual(countAll(told), { 200: 600, 429: 2_400 });
+    for (const each of told) if (each.status === 429) assertLimited(each, 600);
+    assert.deepEqual(
+      remainders(told.filter(({ status }) => status === 200)),
+      Array.from({ length: 600 }, (_, at) => at),
+    );
+    await until(async () => (await gateway.status()).in_flight === 0, "all to have ended");
+    const { status, workers, limits } = await gateway.status();
+    assert.deepEqual([status, workers], ["serving", 4]);
+    assert.deepEqual(limits, {
+      store: "memory",
+      fault: null,
+      accounts: [{ account: "acme", rpm: 600, used: 600 }],
+    });
+  });
+
   it("killed under load, on_error local: each gateway goes on with what it has admitted before, until Redis is back", async (t) => {
     const at = await siteOf(t);
     const options: Options = { onError: "local", accounts: { acme: { rpm: 200 } } };
@@ -731,6 +811,42 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     await crowd.more(100);
     await crowd.stop();
     assertTurns(t, gateway);
+  });
+
+  it("emptied under load: the limit begins anew, and that is all; without its scripts: nothing at all", async (t) => {
+    const at = await siteOf(t);
+    const gateway = await at.serve({ onError: "local", accounts: { acme: { rpm: 40 } } });
+    const crowd = createCrowd(t, gateway.url, [200, 429]);
+    const full = async (atLeast: number) => {
+      const isFull = async () =>
+        crowd.admitted() >= atLeast && (await timesOf(windowKey("acme"))).length === 40;
+      await until(isFull, "the window to be full", PATIENCE_MS);
+      await crowd.more(50);
+    };
+    await full(1);
+    for (const scriptToo of [false, true, false]) {
+      const before = crowd.admitted();
+      if (scriptToo) await redis.command("SCRIPT", "FLUSH");
+      await redis.command("FLUSHALL");
+      await full(before + 1);
+      assert.ok(crowd.admitted() - before <= 40);
+    }
+    const before = crowd.admitted();
+    await redis.command("SCRIPT", "FLUSH");
+    await crowd.more(100);
+    assert.equal(crowd.admitted(), before);
+    await crowd.stop();
+    assert.equal(
+      (await gateway.status()).limits.accounts[0].used,
+      crowd.admitted(),
+      "its own window has seen all that it admitted",
+    );
+    const failures = gateway.outages().filter(({ event }) => event === "limits_store_failed");
+    for (const { detail } of failures) assert.match(detail, SLOW);
+    if (failures.length === 0) assert.equal(crowd.admitted(), 160);
+    t.diagnostic(
+      `${crowd.admitted()} of 160 were admitted; Redis was too slow ${failures.length} times`,
+    );
   });
 
   it("not there at the start: the gateway limits by itself, and finds it when it comes", async (t) => {
@@ -823,15 +939,103 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     }
   });
 
-  it("who is refused there keeps no place in flight", async (t) => {
+  it("the places in flight are of all workers: who has had the answer to one request has its place for the next", async (t) => {
     const at = await siteOf(t);
-    const accounts = { one: { rpm: 1, max_in_flight: 1 }, probe: { rpm: 1 } };
-    await play(t, await at.serve({ accounts }), async (ask, many) => {
+    const gateway = await at.serve({
+      store: "memory",
+      workers: 4,
+      accounts: { acme: { rpm: null, max_in_flight: 1 } },
+    });
+    const agents = Array.from(
+      { length: 8 },
+      () => new http.Agent({ keepAlive: true, maxSockets: 1 }),
+    ); // so many workers are asked in turn
+    t.after(() =>
+      agents.forEach((each) => {
+        each.destroy();
+      }),
+    );
+    const told: Told[] = [];
+    for (let serial = 0; serial < 300; serial += 1)
+      told.push(await post(gateway.url, keyOf("acme"), agents[serial % agents.length]!));
+    assert.deepEqual(countAll(told), { 200: 300 });
+  });
+
+  it("an account's places in flight: who finds none costs nothing in Redis, and who is refused there keeps none", async (t) => {
+    const at = await siteOf(t);
+    const provider = await startProvider(t, { m: stream([], "open") });
+    const accounts = {
+      acme: { rpm: 100, max_in_flight: 3 },
+      one: { rpm: 1, max_in_flight: 1 },
+      probe: { rpm: 1 },
+    };
+    const [held, quick] = await Promise.all([
+      at.serve({ accounts, provider: provider.url, onError: "local" }),
+      at.serve({ accounts }),
+    ]);
+    /** A stream that says nothing, until it is left; resolves with its status if it is refused. */
+    function open() {
+      const leaving = new AbortController();
+      const headers = {
+        authorization: `Bearer ${keyOf("acme")}`,
+        "content-type": "application/json",
+      };
+      const body = JSON.stringify({
+        model: "m",
+        stream: true,
+        messages: [{ role: "user", content: "hi" }],
+      });
+      const asked = fetch(`${held.url}/v1/chat/completions`, {
+        method: "POST",
+        headers,
+        body,
+        signal: leaving.signal,
+      });
+      return {
+        leave: () => leaving.abort(),
+        status: asked.then(
+          ({ status }) => status,
+          () => undefined,
+        ),
+      };
+    }
+    const opened = [open(), open(), open()];
+    await provider.nth(2);
+    for (const { status, headers, error } of await Promise.all(
+      Array.from({ length: 20 }, () => post(held.url, keyOf("acme"))),
+    )) {
+      assert.deepEqual(
+        [status, error?.code, headers["retry-after"]],
+        [429, "concurrency_limit_exceeded", "1"],
+      );
+      assert.equal(
+        error?.message,
+        "Concurrency limit exceeded: this account may have 3 requests in flight. Retry after 1 seconds.",
+      );
+    }
+    assert.equal((await timesOf(windowKey("acme"))).length, 3);
+    assert.equal(provider.asked.length, 3);
+    opened[0]!.leave();
+    const served = provider.nth(3).then(() => "served");
+    await until(async () => {
+      opened.push(open());
+      return (await Promise.race([opened.at(-1)!.status, served])) === "served";
+    }, "the place of one that left to be given to another");
+    opened.forEach(({ leave }) => {
+      leave();
+    });
+    await Promise.all(opened.map(({ status }) => status));
+
+    await play(t, quick, async (ask, many) => {
       assert.equal((await ask("one")).status, 200);
       for (let round = 0; round < 5; round += 1) assertLimited(await ask("one"), 1);
       assert.equal((await timesOf(windowKey("one"))).length, 1);
       await redis.command("DEL", windowKey("one"));
-      assert.equal((await ask("one")).status, 200);
+      assert.equal(
+        (await ask("one")).status,
+        200,
+        "none of those that were refused has kept the place",
+      );
       assert.equal(count(await many(20, "one"), 200), 0);
     });
   });

@@ -1,0 +1,28 @@
+// The input of a free-form tool. A model writes it as the arguments of the function that stands for
+// the tool: a JSON object with one text.
+import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+
+/** The arguments of the function that stands for a free-form tool. */
+export const freeFormArguments = (input: string): string => JSON.stringify({ input });
+
+const inputIn = (json: string): string | undefined => asString(asObject(parseJson(json))["input"]);
+
+/** The beginning of arguments, without white space. */
+const BEGINNING = '{"input":"';
+/** An escaped character that is cut: `\`, `\u00`. */
+const CUT_ESCAPE = /\\(?:u[0-9a-f]{0,3})?$/i;
+/** The first half of a character of two units, which may be cut between its escapes. */
+const HALF = /[\ud800-\udbff]$/;
+
+/**
+ * The way back. `isCut`: the model was stopped, so that the arguments may have no end; then it is
+ * the text up to there. A model that wrote no such arguments meant its text.
+ */
+export function freeFormInput(text: string, isCut: boolean): string {
+  const whole = inputIn(text);
+  if (whole !== undefined || !isCut) return whole ?? text;
+  if (BEGINNING.startsWith(text.replaceAll(/\s/g, ""))) return "";
+  const withoutEscape = text.replace(CUT_ESCAPE, "");
+  const cut = inputIn(`${text}"}`) ?? inputIn(`${withoutEscape}"}`) ?? inputIn(`${text}}`);
+  return cut?.replace(HALF, "") ?? text;
+}

@@ -1,0 +1,45 @@
+// Recovery "hold": the client sees nothing of a stream until the provider has finished it. So any
+// failure before that is an ordinary failed attempt, and the next candidate is asked.
+import type { Part } from "../../../core/openai/parts.ts";
+import type { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import { unusable, withoutBreakerBlame } from "./breaker-blame.ts";
+
+type Attempt = typeof plainAttempt;
+
+/**
+ * Bytes that a part counts in addition to its text: about the size of its event on the wire, so
+ * that max_reply_bytes bounds a held stream as it bounds a reply that is not streamed.
+ */
+const PART_BYTES = 100;
+
+/** The same attempt, but it delivers all of its batches when it has ended. */
+export const buffering =
+  (attempt: Attempt): Attempt =>
+  async (chat, serving, deliver, options) => {
+    const batches: (readonly Part[])[] = [];
+    const { maxReplyBytes } = serving.model.provider;
+    const tooLong = unusable(`a reply of more than ${maxReplyBytes} bytes cannot be held`);
+    let bytes = 0;
+    const keep = (parts: readonly Part[]): undefined => {
+      const before = bytes;
+      for (const part of parts) bytes += PART_BYTES + sizeOf(part);
+      options.retain(bytes - before);
+      if (bytes > maxReplyBytes) throw tooLong;
+      batches.push(parts);
+      if (options.cancel.aborted) throw options.cancel.reason; // the parts did not fit into memory
+      return undefined;
+    };
+    try {
+      await attempt(chat, serving, keep, options);
+      // attempt() ignores what deliver() throws once the reply has finished, so check again.
+      if (bytes > maxReplyBytes) throw tooLong;
+      for (const parts of batches) await deliver(parts);
+    } catch (error) {
+      throw bytes === 0 ? error : withoutBreakerBlame(error, options.cancel);
+    }
+  };
+
+function sizeOf(part: Part): number {
+  if (part.type === "native") return JSON.stringify(part).length;
+  return "text" in part ? Buffer.byteLength(part.text) : 0;
+}
