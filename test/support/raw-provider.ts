@@ -3,6 +3,7 @@
 import net from "node:net";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
+import { readAll } from "../../src/core/upstream/body.ts";
 import { Cancel } from "../../src/core/http/cancel.ts";
 import type { UpstreamRequest, UpstreamResponse } from "../../src/core/upstream/transport.ts";
 import {
@@ -117,10 +118,6 @@ export function call(
 }
 
 export async function textOf({ body }: UpstreamResponse): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  const read = async () => {
-    for await (const piece of body ?? []) pieces.push(piece);
-  };
-  await within(read(), "the end of a body");
+  const pieces = body ? await within(readAll(body, Infinity), "the end of a body") : [];
   return Buffer.concat(pieces).toString();
 }

@@ -2,6 +2,7 @@
 // each: the authorities that it trusts are named by NODE_EXTRA_CA_CERTS, which Node reads at start.
 
 import { Cancel } from "../../src/core/http/cancel.ts";
+import { readAll } from "../../src/core/upstream/body.ts";
 import { createPooledClient } from "../../src/extensions/providers/pooled-client/client.ts";
 
 const client = createPooledClient();
@@ -16,9 +17,8 @@ for (const url of process.argv.slice(2)) {
       connectMs: 5_000,
       sent: () => undefined,
     });
-    let text = "";
-    for await (const piece of body ?? []) text += Buffer.from(piece).toString();
-    console.log(`${status} ${text}`);
+    const pieces = body ? await readAll(body, Infinity) : [];
+    console.log(`${status} ${Buffer.concat(pieces).toString()}`);
   } catch (error) {
     console.log((error as NodeJS.ErrnoException).code);
   }

@@ -14,7 +14,7 @@ import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema
 import { parseJson } from "../schema/untrusted-json.ts";
 import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
 import { readAll } from "../upstream/body.ts";
-import type { UpstreamResponse } from "../upstream/transport.ts";
+import type { UpstreamBody, UpstreamResponse } from "../upstream/transport.ts";
 import {
   boundedParts,
   fromNetwork,
@@ -205,7 +205,7 @@ function readReply(
 /** Reads a reply that comes as one JSON document. */
 async function readWhole(
   { chat, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
-  body: AsyncIterable<Uint8Array>,
+  body: UpstreamBody,
   deliver: TakeParts,
 ): Promise<void> {
   const { maxReplyBytes, jsonExcess } = model.provider;
@@ -231,7 +231,7 @@ async function readWhole(
  */
 async function readStream(
   { chat, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
-  body: AsyncIterable<Uint8Array>,
+  body: UpstreamBody,
   deliver: TakeParts,
 ): Promise<void> {
   const { maxReplyBytes, timeouts, jsonExcess } = model.provider;
@@ -274,7 +274,7 @@ function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
 }
 
 /** The text of a refusal. Empty if it has none, or if it breaks off: the status says most. */
-async function readRefusal(body: UpstreamResponse["body"]): Promise<string> {
+async function readRefusal(body: UpstreamBody | null): Promise<string> {
   if (!body) return "";
   try {
     return Buffer.concat(await readAll(body, MAX_REFUSAL_BYTES)).toString();

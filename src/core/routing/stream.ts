@@ -12,6 +12,7 @@ import { ProviderError } from "../providers/provider-error.ts";
 import { excessIn, MAX_REPLY_VALUES, type JsonExcess } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { consume } from "../upstream/body.ts";
+import type { UpstreamBody } from "../upstream/transport.ts";
 import {
   boundedParts,
   dialectError,
@@ -152,7 +153,7 @@ const counted = (unfinished: number): number => Math.max(0, unfinished - 64 * 10
  * after the parts before the failure were delivered.
  */
 export function pump(
-  body: AsyncIterable<Uint8Array>,
+  body: UpstreamBody,
   decoding: EventDecoding,
   { cancel, deadlines, clock, deliver, maxBytes, retain, closingMs }: PumpOptions,
 ): Promise<void> {

@@ -1,5 +1,6 @@
 // The body of a provider's answer, read piece by piece or as a whole.
 import { ownTurn } from "../turns.ts";
+import type { TakePiece, UpstreamBody } from "./transport.ts";
 
 /**
  * Milliseconds for the pieces of all bodies together in one pass of the event loop. In a pass the
@@ -19,22 +20,25 @@ function spend(ms: number): void {
   });
 }
 
-/**
- * Passes each piece of a body to `take`, and reads on when the promise resolves, if `take` returns
- * one. Resolves at the body's end. Rejects with the body's error, or with what `take` throws. The
- * rest of the body is abandoned then.
- */
-export async function consume(
-  body: AsyncIterable<Uint8Array>,
-  take: (bytes: Uint8Array) => Promise<unknown> | undefined | void,
-): Promise<void> {
+/** As PassedBody.each, for any body, within the budget of a pass of the event loop. */
+export function consume(body: UpstreamBody, take: TakePiece): Promise<void> {
+  function takeNow(bytes: Uint8Array): ReturnType<TakePiece> {
+    const startedAt = performance.now();
+    const room = take(bytes);
+    spend(performance.now() - startedAt);
+    return room;
+  }
+  const takeInTime: TakePiece = (bytes) =>
+    spentMs > BUDGET_MS ? ownTurn().then(() => takeNow(bytes)) : takeNow(bytes);
+  return "each" in body ? body.each(takeInTime) : iterate(body, takeInTime);
+}
+
+/** As PassedBody.each. */
+async function iterate(body: AsyncIterable<Uint8Array>, take: TakePiece): Promise<void> {
   const pieces = body[Symbol.asyncIterator]();
   try {
     for (let piece = await pieces.next(); !piece.done; ) {
-      if (spentMs > BUDGET_MS) await ownTurn();
-      const startedAt = performance.now();
       const room = take(piece.value);
-      spend(performance.now() - startedAt);
       const next = pieces.next();
       // One piece is asked for ahead, so that a failing body ends the waiting for room.
       if (room) await Promise.race([room, next.then(() => room)]);
@@ -47,23 +51,26 @@ export async function consume(
 }
 
 /**
- * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`.
- * `progress` is called with the size of each piece but that one.
+ * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`; the
+ * rest is abandoned. `progress` is called with the size of each piece but that one.
  */
-export function readAll(
-  body: AsyncIterable<Uint8Array>,
+export async function readAll(
+  body: UpstreamBody,
   maxBytes: number,
   progress?: (bytes: number) => void,
 ): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let size = 0;
-  return new Promise((resolve, reject) => {
-    consume(body, (bytes) => {
-      if (size > maxBytes) return; // the result is complete: the rest is thrown away
+  const enough = new Error("the body is larger");
+  try {
+    await consume(body, (bytes) => {
       size += bytes.length;
       pieces.push(bytes);
-      if (size > maxBytes) resolve(pieces);
-      else progress?.(bytes.length);
-    }).then(() => resolve(pieces), reject);
-  });
+      if (size > maxBytes) throw enough;
+      progress?.(bytes.length);
+    });
+  } catch (error) {
+    if (error !== enough) throw error;
+  }
+  return pieces;
 }

@@ -40,9 +40,25 @@ export interface UpstreamResponse {
   readonly status: number;
   /** Of the response's head, such as Content-Type and Retry-After. */
   readonly headers: UpstreamHeaders;
-  /** The body in pieces, not decompressed. Null if the response has none. */
-  readonly body: AsyncIterable<Uint8Array> | null;
+  /** Not decompressed. Null if the response has none. */
+  readonly body: UpstreamBody | null;
 }
+
+/** A body in pieces, for one reader: as a stream of the fetch contract, or one that passes them. */
+export type UpstreamBody = AsyncIterable<Uint8Array> | PassedBody;
+
+/** A body that calls its reader, which saves the promises of an iteration. */
+export interface PassedBody {
+  /**
+   * Passes each piece to `take`; the next one when the promise has resolved, if `take` returns one.
+   * Resolves at the body's end. Rejects with the body's error, or with what `take` throws, after
+   * which the rest of the body is abandoned.
+   */
+  each(take: TakePiece): Promise<void>;
+}
+
+/** Takes a piece of a body. The promise, if there is one, resolves when there is room for more. */
+export type TakePiece = (bytes: Uint8Array) => Promise<unknown> | undefined | void;
 
 export interface UpstreamHeaders {
   /** The value of a header, whatever the case of its name; null if it is absent. */

@@ -25,6 +25,7 @@ import {
   type Answer,
   type Lab,
 } from "../../support/routing.ts";
+import { piecesOf } from "../../support/pieces.ts";
 
 interface Run {
   readonly result: Promise<RequestProgress>;
@@ -307,7 +308,7 @@ describe("a whole reply", () => {
     async (request) => {
       const response = await answer(request);
       async function* body() {
-        yield* response.body!;
+        yield* piecesOf(response.body!);
         setImmediate(ended);
       }
       return { ...response, body: body() };

@@ -86,6 +86,7 @@ export function openConnection(
   }
 
   function complete(surplus: boolean): void {
+    if (state === "closed") return; // by the reader of the body
     exchange?.end();
     exchange = undefined;
     // Section 9.5: the server may answer before the request has left, and read no more of it.

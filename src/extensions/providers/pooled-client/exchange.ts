@@ -1,16 +1,19 @@
 // One request and its response, from the moment that the request waits for a connection until the
 // end of the response has been read. It outlives both, so it must not hold the request's text. The
-// bytes of the body go in as they come from the connection, and come out through an AsyncIterable.
-// Node's streams could do it at several times the cost. It is a class because it is made for every
-// request: as closures it took some microseconds more.
+// bytes of the body are passed on as they come from the connection. Node's streams could do it at
+// several times the cost. It is a class because it is made for every request: as closures it took
+// some microseconds more.
 import type { Socket } from "node:net";
-import type { UpstreamRequest, UpstreamResponse } from "../../../core/upstream/transport.ts";
+import type {
+  PassedBody,
+  TakePiece,
+  UpstreamRequest,
+  UpstreamResponse,
+} from "../../../core/upstream/transport.ts";
 import type { ResponseHead } from "./response-head.ts";
 
 /** Queued bytes at which the connection is paused: a reader that keeps up leaves nothing queued. */
 const MAX_QUEUED_BYTES = 16 * 1024;
-
-type Result = IteratorResult<Uint8Array, undefined>;
 
 /** How a promise is settled. */
 interface Settle<Value> {
@@ -18,10 +21,13 @@ interface Settle<Value> {
   readonly reject: (error: unknown) => void;
 }
 
-const END: Result = { done: true, value: undefined };
+/** Who reads the body. */
+interface Reader extends Settle<void> {
+  readonly take: TakePiece;
+}
 
-/** The body is for one reader. It gets all that has come since it last asked as one piece. */
-export class Exchange implements AsyncIterableIterator<Uint8Array, undefined> {
+/** The body is for one reader. It gets all that came while it had no room as one piece. */
+export class Exchange implements PassedBody {
   /** The request. The connection that sends it takes it away. */
   bytes: Buffer | undefined;
   /** How long a new connection may take to be established, in milliseconds. */
@@ -39,7 +45,9 @@ export class Exchange implements AsyncIterableIterator<Uint8Array, undefined> {
   #queuedBytes = 0;
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
-  #reader: Settle<Result> | undefined;
+  #reader: Reader | undefined;
+  /** The reader has no room at the moment. */
+  #isFull = false;
 
   constructor(bytes: Buffer, { connectMs, sent }: Pick<UpstreamRequest, "connectMs" | "sent">) {
     this.bytes = bytes;
@@ -58,14 +66,10 @@ export class Exchange implements AsyncIterableIterator<Uint8Array, undefined> {
 
   /** Bytes of the body have come. */
   push(bytes: Uint8Array): void {
-    const reader = this.#takeReader();
-    if (reader) {
-      reader.resolve({ done: false, value: bytes });
-      return;
-    }
     this.#queue.push(bytes);
     this.#queuedBytes += bytes.length;
-    if (this.#queuedBytes >= MAX_QUEUED_BYTES) this.#socket?.pause();
+    if (this.#reader && !this.#isFull) this.#pass(this.#reader);
+    else if (this.#queuedBytes >= MAX_QUEUED_BYTES) this.#socket?.pause();
   }
 
   /** The response is complete. */
@@ -73,7 +77,7 @@ export class Exchange implements AsyncIterableIterator<Uint8Array, undefined> {
     this.#ended = true;
     this.#socket = undefined;
     this.detach = undefined;
-    this.#takeReader()?.resolve(END);
+    if (this.#reader && !this.#isFull) this.#pass(this.#reader);
   }
 
   /**
@@ -98,27 +102,47 @@ export class Exchange implements AsyncIterableIterator<Uint8Array, undefined> {
     this.detach?.();
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  next(): Promise<Result> {
-    if (this.#queuedBytes > 0) return Promise.resolve({ done: false, value: this.#takeQueue() });
-    if (this.#failure) return Promise.reject(this.#failure.error);
-    if (this.#ended) return Promise.resolve(END);
+  each(take: TakePiece): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#reader = { resolve, reject };
+      this.#reader = { take, resolve, reject };
+      this.#pass(this.#reader);
     });
   }
 
-  /** The reader reads no further. */
-  return(): Promise<Result> {
-    if (!this.#ended) this.detach?.();
-    return Promise.resolve(END);
+  /** Passes on what has come, and the end, as far as the reader has room. */
+  #pass(reader: Reader): void {
+    while (this.#queuedBytes > 0) {
+      let room: ReturnType<TakePiece>;
+      try {
+        room = reader.take(this.#takeQueue());
+      } catch (error) {
+        this.#abandon(error);
+        return;
+      }
+      if (room) {
+        this.#isFull = true;
+        room.then(
+          () => {
+            this.#isFull = false;
+            if (this.#reader) this.#pass(reader);
+          },
+          (error) => this.#abandon(error),
+        );
+        return;
+      }
+    }
+    if (this.#failure) this.#takeReader()?.reject(this.#failure.error);
+    else if (this.#ended) this.#takeReader()?.resolve();
   }
 
-  /** The reader that waits. Undefined: none does. */
-  #takeReader(): Settle<Result> | undefined {
+  /** The reader reads no further. */
+  #abandon(error: unknown): void {
+    this.#takeReader()?.reject(error);
+    if (!this.#ended) this.detach?.();
+  }
+
+  /** The reader, which gets nothing more. Undefined: it has had the end. */
+  #takeReader(): Reader | undefined {
     const reader = this.#reader;
     this.#reader = undefined;
     return reader;

@@ -7,6 +7,7 @@ import { createDemoTransport } from "../../../../src/extensions/providers/demo/t
 import { Cancel } from "../../../../src/core/http/cancel.ts";
 import { assemble, demo, json, readStream, startGateway, user } from "../../../support/gateway.ts";
 import { within } from "../../../support/wait.ts";
+import { piecesOf } from "../../../support/pieces.ts";
 
 type Json = Record<string, any>;
 
@@ -246,8 +247,8 @@ describe("the demo transport, aborted", () => {
   it("in a pause of a stream: the body throws the signal's reason", async () => {
     const abort = new Cancel();
     const { body } = await send(abort, true);
-    const reading = body![Symbol.asyncIterator]();
-    assert.match(Buffer.from((await reading.next()).value).toString(), /"content":"You"/);
+    const reading = piecesOf(body!);
+    assert.match(Buffer.from((await reading.next()).value!).toString(), /"content":"You"/);
     const next = reading.next();
     abort.abort(reason);
     await within(assert.rejects(next, reason), "the end of the pause");
@@ -255,7 +256,7 @@ describe("the demo transport, aborted", () => {
 
   it("a whole reply is not paced", async () => {
     const { body } = await send(new Cancel(), false);
-    const { value } = await within(body![Symbol.asyncIterator]().next(), "the reply");
-    assert.match(Buffer.from(value).toString(), /"finish_reason":"stop"/);
+    const { value } = await within(piecesOf(body!).next(), "the reply");
+    assert.match(Buffer.from(value!).toString(), /"finish_reason":"stop"/);
   });
 });

@@ -14,6 +14,7 @@ import {
 } from "../../../support/raw-provider.ts";
 import { settled, waitFor } from "../../../support/wait.ts";
 import { collectGarbage } from "../../../support/held.ts";
+import { piecesOf } from "../../../support/pieces.ts";
 
 const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 const LEFT = new Error("the client has left");
@@ -142,7 +143,7 @@ describe("a response", () => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
     );
     const { body } = await call(startClient(t), provider.url).response;
-    const pieces = body![Symbol.asyncIterator]();
+    const pieces = piecesOf(body!);
     assert.equal(Buffer.from((await pieces.next()).value!).toString(), "half");
     provider.sockets[0]!.end();
     await assert.rejects(pieces.next(), { code: "ECONNRESET" });
@@ -156,7 +157,7 @@ describe("a response", () => {
     await provider.closed(0); // from both sides: the client has seen the break
     const read: string[] = [];
     const reading = (async () => {
-      for await (const bytes of body!) read.push(Buffer.from(bytes).toString());
+      for await (const bytes of piecesOf(body!)) read.push(Buffer.from(bytes).toString());
     })();
     await assert.rejects(reading, { code: "ECONNRESET" });
     assert.deepEqual(read, ["abc"]);
@@ -165,7 +166,7 @@ describe("a response", () => {
   it("with a bad chunk fails its reader, and its connection is closed", async (t) => {
     const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
     const { body } = await call(startClient(t), provider.url).response;
-    const next = body![Symbol.asyncIterator]().next();
+    const next = piecesOf(body!).next();
     provider.sockets[0]!.write("hello\r\n");
     await assert.rejects(next, { code: "EPROTO" });
     await provider.closed(0);
@@ -182,7 +183,7 @@ describe("a response", () => {
       more();
     });
     const { cancel, response } = call(startClient(t), provider.url);
-    const pieces = (await response).body![Symbol.asyncIterator]();
+    const pieces = piecesOf((await response).body!);
     collectGarbage();
     const before = process.memoryUsage().arrayBuffers;
     const socket = provider.sockets[0]!;
@@ -245,7 +246,7 @@ describe("an abort", () => {
   it("while the reader waits: it gets the reason at once", async (t) => {
     const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
     const { cancel, response } = call(startClient(t), provider.url);
-    const next = (await response).body![Symbol.asyncIterator]().next();
+    const next = piecesOf((await response).body!).next();
     cancel.abort(LEFT);
     await assert.rejects(next, LEFT);
     await provider.closed(0);

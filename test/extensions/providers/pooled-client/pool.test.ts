@@ -5,6 +5,7 @@ import { describe, it } from "node:test";
 import { LONG } from "../../../support/long.ts";
 import { call, reply, startClient, startRawProvider } from "../../../support/raw-provider.ts";
 import { waitFor, within } from "../../../support/wait.ts";
+import { piecesOf } from "../../../support/pieces.ts";
 
 const CLOSED = { code: "ECONNRESET" };
 
@@ -220,7 +221,7 @@ describe("a connection is not used again", () => {
     const begun = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun";
     const provider = await startRawProvider(t, ({ socket }) => socket.write(begun));
     const { body } = await call(startClient(t), provider.url).response;
-    for await (const piece of body!) {
+    for await (const piece of piecesOf(body!)) {
       assert.equal(Buffer.from(piece).toString(), "begun");
       break;
     }
