@@ -51,7 +51,7 @@ export function figuresIn(grown: Tally): Figures {
   return { accounts, models };
 }
 
-const add = (rows: Rows, name = "", figure = "", value: number): Row =>
+const add = (rows: Rows, name = OTHER, figure = "", value: number): Row =>
   addRow(rowOf(rows, name), { [figure]: value });
 
 function rowOf(rows: Rows, name: string): Row {

@@ -10,8 +10,8 @@ import type { ProcessReport } from "./recorder.ts";
 import { createRequests, type RequestFilter } from "./requests.ts";
 import { createTimeline, type RangeName } from "./timeline.ts";
 
-/** Processes whose last report is remembered. */
-const MAX_PROCESSES = 200;
+/** Processes whose last report is remembered: all of server.workers (256), and those they replace. */
+const MAX_PROCESSES = 512;
 
 /** The name of this extension, and of the reports that its part in each process makes. */
 export const NAME = "history";

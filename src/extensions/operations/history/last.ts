@@ -60,7 +60,8 @@ export function createLast() {
 
   function takeRefusals(grown: Tally, now: number): void {
     for (const [labels, { count }] of rowsIn(grown, "refusal")) {
-      const [status, code = "", key, account] = labels;
+      const [status, code, key, account] = labels;
+      if (code === undefined) continue; // those of many others together
       const name = labels.join("\0");
       const known = refusals.get(name);
       const goesOn = known !== undefined && now - known.last <= PAUSE_MS;
@@ -81,7 +82,8 @@ export function createLast() {
     /** Takes what the tally of a process has grown by at a look. */
     takeGrowth(grown: Tally, now: number): void {
       takeRefusals(grown, now);
-      for (const [[figure, key = ""], { count }] of rowsIn(grown, "key")) {
+      for (const [[figure, key], { count }] of rowsIn(grown, "key")) {
+        if (key === undefined) continue;
         const use = { ...(keys.get(key) ?? unused(key)), last: now };
         use[figure as "requests" | "refused"] += count;
         putLast(keys, key, use, MAX_KEYS);

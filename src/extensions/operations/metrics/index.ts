@@ -11,7 +11,7 @@ import {
 import type { Handler } from "../../../core/http/exchange.ts";
 import { startCounting } from "./counting.ts";
 import { expose } from "./exposition.ts";
-import { merge, type Tally } from "./tally.ts";
+import { dropIdle, merge, type Tally } from "./tally.ts";
 
 export { FAMILIES } from "./families.ts";
 export { faultKind } from "./faults.ts";
@@ -44,6 +44,7 @@ export const extension: Extension = {
       let number = 0;
       on("report", (): ProcessTally => {
         number += 1;
+        dropIdle(tally);
         return { process, number, tally };
       });
       return () => observer;

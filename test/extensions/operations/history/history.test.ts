@@ -157,6 +157,32 @@ describe("accounts and models", () => {
   });
 });
 
+describe("more accounts than a process has rows for", () => {
+  it("lose no request and no cent, however often all of them return", () => {
+    const { pass, range, tell } = bench();
+    for (let round = 1; round <= 3; round += 1) {
+      for (let n = 0; n < 2_000; n += 1) tell.fine({ account: `account ${n}` });
+      pass();
+      const { accounts, models, total } = range("15m");
+      assert.equal(total.ok, round * 2_000);
+      const sum = (figure: "cost" | "prompt_tokens") =>
+        accounts.reduce((all, row) => all + row[figure], 0);
+      assert.deepEqual([sum("cost"), sum("prompt_tokens")], [round * 1_000, round * 20_000]);
+      assert.equal(models[0]?.requests, round * 2_000);
+    }
+  });
+
+  it("give their rows to those that come when they have been quiet", () => {
+    const { pass, range, tell } = bench();
+    for (let n = 0; n < 2_000; n += 1) tell.fine({ account: `account ${n}` });
+    pass(30 * MINUTE);
+    for (let n = 0; n < 5; n += 1) tell.fine({ account: "late" });
+    pass();
+    const rows = range("15m").accounts.map((row) => pick(row, "account", "ok", "cost"));
+    assert.deepEqual(rows, [["late", 5, 2.5]]);
+  });
+});
+
 describe("refusals and faults", () => {
   it("an account that is refused is told with its key, the code, how often, and since when", () => {
     const { clock, pass, range, tell } = bench();
