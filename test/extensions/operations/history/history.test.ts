@@ -237,6 +237,25 @@ describe("refusals and faults", () => {
     assert.equal(total.faults, 1);
   });
 
+  it("the last fault of each model is known, whatever else a process does until the next look", () => {
+    const { clock, pass, range, tell } = bench();
+    const fault = { outcome: "upstream_error", status: 500 };
+    const failed = (requestId: string, model: string) =>
+      tell.fine({ requestId }, { attempts: [attempt({ ...fault, model }), attempt()] });
+    failed("first", "bad");
+    failed("other", "worse");
+    clock.advance(1);
+    failed("second", "bad");
+    for (let n = 0; n < 1_000; n += 1) tell.fine();
+    pass();
+    pass();
+    const told = range("15m").faults.map((row) => pick(row, "model", "request_id", "time"));
+    assert.deepEqual(told.toSorted(), [
+      ["bad", "second", START + 1],
+      ["worse", "other", START],
+    ]);
+  });
+
   it("the use of each key is told: when, how often, and how often it was refused", () => {
     const { clock, pass, range, tell } = bench();
     tell.fine();
