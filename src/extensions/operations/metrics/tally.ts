@@ -24,6 +24,16 @@ export interface Counted {
 /** By family, and by the values of its labels with "\0" between them. It can be cloned. */
 export type Tally = Map<string, Map<string, Counted>>;
 
+/** The report of a process: data that can be sent to another process. */
+export interface ProcessTally {
+  /** Tells processes apart, also from those of an earlier start. */
+  readonly process: string;
+  /** Counts the reports of the process: two looks at a time may end in another order. */
+  readonly number: number;
+  /** Counted since the start of the process. It goes on counting. */
+  readonly tally: Tally;
+}
+
 /**
  * Rows of a console family. What has none of its own beyond it is counted in a row with the first
  * label alone, so that sums stay exact. Of one account some figures can be there and some not.

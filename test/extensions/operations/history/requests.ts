@@ -75,8 +75,10 @@ export const lookOf = (
   in_flight = 0,
 ): InstallationStatus => ({
   status: { in_flight } as InstallationStatus["status"],
-  droppedLines: { access: 0, diagnostics: 0 },
-  extensions,
+  reports: extensions.map((each) => ({
+    ...{ draining: false, inFlight: 0, droppedLines: { access: 0, diagnostics: 0 } },
+    extensions: each,
+  })),
 });
 
 /** A quarter of an hour, so that bins of all levels begin here. */
