@@ -92,10 +92,12 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
     addRows(sum.models, bin.models, Infinity);
   }
   return {
+    range,
     /** Milliseconds of a bin. */
     step,
-    /** When the range begins, in milliseconds since 1970. It ends now. */
+    /** When the range begins and ends, in milliseconds since 1970. */
     from: first * step,
+    to: now,
     /** Seconds of the range for which the data is complete. */
     seconds: wholeTenths(sum.seconds),
     /** The oldest first. Null: nothing is known of that time. */
