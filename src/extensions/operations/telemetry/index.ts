@@ -39,7 +39,7 @@ function observeSpans(context: GatewayContext): Observe | undefined {
     "service.name": settings.otlp.service_name,
     "service.instance.id": randomHex(16),
   });
-  const send = createSend(settings.otlp, envelope);
+  const send = createSend(settings.otlp, envelope, clock);
   const exporter = createExporter({ send, clock, diagnose });
   on("report", exporter.report);
   on("close", exporter.close);

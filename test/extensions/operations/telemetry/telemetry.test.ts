@@ -9,7 +9,8 @@ import type { AddressInfo } from "node:net";
 import { text as textOf } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
-import { createSend } from "../../../../src/extensions/operations/telemetry/post.ts";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { createSend, retryAfterMs } from "../../../../src/extensions/operations/telemetry/post.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
 import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
@@ -165,13 +166,15 @@ describe("the answer of a collector", () => {
     ["504", status(504), all, true],
     ["307, which is not followed", status(307), all, false],
     ["400", status(400), all, false],
+    ["401", status(401), all, false],
+    ["404", status(404), all, false],
     ["500", status(500), all, false],
     ["nothing: it is cut", (res) => res.destroy(), all, true],
   ] as readonly (readonly [string, Answer, number, boolean?])[])
     it(`${situation}: rejected are ${rejected}${isTemporary ? ", for the moment" : ""}`, async (t) => {
       const { posted, endpoint } = await startCollector(t, answer);
       const settings = { endpoint, headers: new Map(), service_name: "x" };
-      const send = createSend(settings, (spans) => `[${spans.join()}]`);
+      const send = createSend(settings, (spans) => `[${spans.join()}]`, systemClock);
       const result = await send(["1", "2"], new AbortController().signal);
       assert.deepEqual(
         posted.map(({ body }) => body),
@@ -179,9 +182,22 @@ describe("the answer of a collector", () => {
       );
       assert.deepEqual([result.rejected, result.isTemporary], [rejected, isTemporary]);
       const isRefused = isTemporary !== undefined && /^\d/.test(situation);
-      if (isRefused) assert.equal(result.afterMs, 7_000);
+      if (isRefused) {
+        assert.equal(result.afterMs, 7_000);
+        const code = situation.slice(0, 3);
+        assert.equal(result.detail, `the collector answered with status ${code}`);
+      }
       assert.doesNotMatch(result.detail, /127\.0\.0\.1|http/, "nothing of the address is told");
     });
+
+  it("may state its Retry-After as a date", () => {
+    const now = Date.parse("Wed, 21 Oct 2026 07:28:00 GMT");
+    assert.equal(retryAfterMs("Wed, 21 Oct 2026 07:28:30 GMT", now), 30_000);
+    assert.equal(retryAfterMs("Wed, 21 Oct 2026 07:00:00 GMT", now), 0);
+    assert.equal(retryAfterMs("120", now), 120_000);
+    for (const text of [null, "soon", "-1", "1.5x"])
+      assert.equal(retryAfterMs(text, now), undefined);
+  });
 });
 
 describe("the settings of the collector", () => {
