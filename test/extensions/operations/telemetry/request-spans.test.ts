@@ -197,7 +197,8 @@ describe("a trace that the client began", () => {
     const { request, attempts } = await ask({}, { traceparent, tracestate: "vendor=opaque" });
     const { request: refused } = await ask({ model: "nowhere" }, { traceparent });
     for (const { traceId, parentSpanId, flags } of [request, refused])
-      assert.deepEqual([traceId, parentSpanId, flags], [TRACE, PARENT, 1]);
+      assert.deepEqual([traceId, parentSpanId, flags], [TRACE, PARENT, 0x301]);
+    assert.equal(attempts[0]!.flags, 0x101, "its parent is not remote");
     assert.equal(request.traceState, "vendor=opaque");
     const { headers } = provider.asked[0]!;
     assert.equal(headers["traceparent"], `00-${TRACE}-${attempts[0]!.spanId}-01`);

@@ -233,6 +233,11 @@ describe("the settings of the collector", () => {
       /headers\["a b"\]: expected the name/,
     ],
     [
+      "a header twice",
+      { endpoint, headers: { a: "x", A: "y" } },
+      /headers: expected each header once/,
+    ],
+    [
       "a line end in a header",
       { endpoint, headers: { a: "secret\nx" } },
       /headers\.a: expected printable/,
