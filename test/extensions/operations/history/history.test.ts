@@ -203,6 +203,35 @@ describe("refusals and faults", () => {
     ]);
   });
 
+  it("those of an account with a code are summed over the range, whatever key it had", () => {
+    const { pass, range, tell } = bench();
+    const unknown = { status: 401, error_code: "invalid_api_key", account: null, key_id: null };
+    for (const key_id of ["key_1", "key_2", "key_2"]) tell.refuse({ key_id });
+    pass(8 * MINUTE);
+    for (const over of [{}, { key_id: "key_2" }, unknown]) tell.refuse(over);
+    pass();
+    const told = () =>
+      range("15m").refused.map((row) => pick(row, "account", "code", "count", "other"));
+    assert.deepEqual(told(), [
+      ["acme", "rate_limit_exceeded", 5, false],
+      [null, "invalid_api_key", 1, false],
+    ]);
+    pass(8 * MINUTE);
+    assert.deepEqual(told()[0], ["acme", "rate_limit_exceeded", 2, false]);
+    assert.equal(range("1h").refused[0]?.count, 5);
+    pass(8 * MINUTE);
+    assert.deepEqual(told(), []);
+  });
+
+  it("beyond 50 accounts that are refused, all others share a row", () => {
+    const { pass, range, tell } = bench();
+    for (let n = 0; n < 60; n += 1) tell.refuse({ account: `account ${n}` });
+    pass();
+    const { refused } = range("15m");
+    assert.equal(refused.length, 51);
+    assert.deepEqual(refused[50], { account: null, code: null, other: true, count: 10 });
+  });
+
   it("after ten minutes without a refusal the next one begins anew", () => {
     const { clock, pass, range, tell } = bench();
     tell.refuse();
