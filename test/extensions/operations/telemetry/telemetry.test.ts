@@ -1,6 +1,7 @@
 // The whole way over real sockets: from the configuration to a collector that reads strictly, and
 // what the gateway does without one.
 
+import { install } from "../../../../src/core/extension/install.ts";
 import { moments } from "../../../../src/core/extension/places.ts";
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -10,6 +11,7 @@ import { text as textOf } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
+import { extension } from "../../../../src/extensions/operations/telemetry/index.ts";
 import { createSend, retryAfterMs } from "../../../../src/extensions/operations/telemetry/post.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
 import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
@@ -81,8 +83,8 @@ describe("a gateway with a collector", () => {
       told,
       clients.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`).sort(),
     );
-    const { telemetry: counted } = gateway.report().extensions;
-    assert.deepEqual(counted, { sent: 4, dropped: 0 });
+    const counted = gateway.report().extensions["telemetry"] as any;
+    assert.deepEqual([counted.sent, counted.dropped], [4, 0]);
   });
 
   it("answers its clients as ever while the collector is away, and shows what it drops", async (t) => {
@@ -122,6 +124,25 @@ describe("a gateway with a collector", () => {
     assert.equal(readSpans(posted[0]!.body).length, 2);
     assert.doesNotMatch(posted[0]!.body, /hidden|server\.address/);
   });
+});
+
+it("the figures of all processes do not fall when some die or are late", () => {
+  const endpoint = "http://127.0.0.1:1";
+  const config = checkConfig(demo({ telemetry: { otlp: { endpoint } } }), KEYS);
+  const [status] = install([extension]).listeners(moments.status);
+  const told = (...reports: readonly (readonly [process: string, sent: number])[]) => {
+    const all = reports.map(([process, sent]) => ({ process, sent, dropped: 2 * sent }));
+    const { spans_sent, spans_dropped } = (status!.call([...all, undefined], config) as any)
+      .telemetry;
+    assert.equal(spans_dropped, 2 * spans_sent);
+    return spans_sent;
+  };
+  assert.deepEqual(
+    [told(["a", 3], ["b", 4]), told(["a", 5]), told(["a", 5], ["c", 1])],
+    [7, 9, 10],
+  );
+  for (let dead = 1; dead <= 1_000; dead += 1)
+    assert.equal(told(["a", 5 + dead], [`dead ${dead}`, 1]), 10 + 2 * dead);
 });
 
 describe("a gateway without a collector", () => {
