@@ -10,7 +10,7 @@ import type { ProcessReport } from "./recorder.ts";
 import { createRequests, type RequestFilter } from "./requests.ts";
 import { createTimeline, type RangeName } from "./timeline.ts";
 
-/** Processes whose last report is remembered: all of server.workers (256), and those they replace. */
+/** Processes whose last report is kept: all of server.workers (256), and as many dead ones. */
 const MAX_PROCESSES = 512;
 
 /** The name of this extension, and of the reports that its part in each process makes. */

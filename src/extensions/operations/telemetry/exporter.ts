@@ -46,18 +46,65 @@ export interface ExporterOptions {
   readonly diagnose: Diagnose;
 }
 
-export function createExporter({ send, clock, diagnose }: ExporterOptions) {
+export function createExporter(options: ExporterOptions) {
   const queue: string[] = [];
-  /** Aborted when nothing can be sent any more. */
-  const ended = new AbortController();
-  const drops = createDropLog(clock, diagnose);
+  const drops = createDropLog(options.clock, options.diagnose);
+  const delivery = createDelivery(options);
   let sent = 0;
   /** Spans of the batch that is being sent. */
   let sending = 0;
   let running: Promise<void> | undefined;
   let isClosing = false;
   let isFilling = false;
-  /** Ends the wait for more spans, or that before a retry. */
+
+  /** Sends until no span waits. */
+  async function run(): Promise<void> {
+    while (queue.length > 0 && !delivery.ended.aborted) {
+      isFilling = true;
+      if (queue.length < BATCH && !isClosing) await delivery.pause(DELAY_MS);
+      isFilling = false;
+      const batch = queue.splice(0, BATCH);
+      sending = batch.length;
+      const { rejected, detail } = await delivery.deliver(batch);
+      sending = 0;
+      const dropped = Math.min(rejected, batch.length);
+      sent += batch.length - dropped;
+      drops.add(dropped, detail);
+    }
+    running = undefined;
+  }
+
+  return {
+    /** Takes a span, as JSON. Returns at once. */
+    add(span: string): void {
+      if (isClosing || queue.length + sending >= MAX_HELD) {
+        drops.add(1, isClosing ? "the gateway was closing" : "the collector is too slow");
+        return;
+      }
+      queue.push(span);
+      running ??= run();
+      if (isFilling && queue.length === BATCH) delivery.hurry();
+    },
+    /** The spans since the start that the collector has taken, and those that were dropped. */
+    report: () => ({ sent, dropped: drops.total() }),
+    /** Sends each batch that is held once more. After CLOSE_MS what is left is dropped. */
+    async close(): Promise<void> {
+      isClosing = true;
+      const deadline = delivery.endSoon();
+      await running;
+      deadline.cancel();
+      drops.add(queue.length, "the gateway has closed");
+      drops.close();
+    },
+  };
+}
+
+/** Sends batches, each again and again while the collector may take it later. */
+function createDelivery({ send, clock }: ExporterOptions) {
+  /** Aborted when nothing can be sent any more. */
+  const ended = new AbortController();
+  let isEnding = false;
+  /** Ends the pause, if there is one. */
   let hurry = (): void => undefined;
 
   function pause(ms: number): Promise<void> {
@@ -78,55 +125,23 @@ export function createExporter({ send, clock, diagnose }: ExporterOptions) {
     return result;
   }
 
-  /** Sends a batch again and again while the collector may take it later. */
-  async function deliver(batch: readonly string[]): Promise<SendResult> {
-    for (let retries = 0; ; retries += 1) {
-      const result = await sendOnce(batch);
-      if (!result.isTemporary || isClosing || retries >= MAX_RETRIES) return result;
-      const backoff = BACKOFF_MS * 2 ** retries * (0.5 + Math.random() / 2);
-      await pause(Math.min(result.afterMs ?? backoff, MAX_WAIT_MS));
-    }
-  }
-
-  /** Sends until no span waits. */
-  async function run(): Promise<void> {
-    while (queue.length > 0 && !ended.signal.aborted) {
-      isFilling = true;
-      if (queue.length < BATCH && !isClosing) await pause(DELAY_MS);
-      isFilling = false;
-      const batch = queue.splice(0, BATCH);
-      sending = batch.length;
-      const { rejected, detail } = await deliver(batch);
-      sending = 0;
-      const dropped = Math.min(rejected, batch.length);
-      sent += batch.length - dropped;
-      drops.add(dropped, detail);
-    }
-    running = undefined;
-  }
-
   return {
-    /** Takes a span, as JSON. Returns at once. */
-    add(span: string): void {
-      if (isClosing || queue.length + sending >= MAX_HELD) {
-        drops.add(1, isClosing ? "the gateway was closing" : "the collector is too slow");
-        return;
+    ended: ended.signal,
+    pause,
+    hurry: () => hurry(),
+    async deliver(batch: readonly string[]): Promise<SendResult> {
+      for (let retries = 0; ; retries += 1) {
+        const result = await sendOnce(batch);
+        if (!result.isTemporary || isEnding || retries >= MAX_RETRIES) return result;
+        const backoff = BACKOFF_MS * 2 ** retries * (0.5 + Math.random() / 2);
+        await pause(Math.min(result.afterMs ?? backoff, MAX_WAIT_MS));
       }
-      queue.push(span);
-      running ??= run();
-      if (isFilling && queue.length === BATCH) hurry();
     },
-    /** The spans since the start that the collector has taken, and those that were dropped. */
-    report: () => ({ sent, dropped: drops.total() }),
-    /** Sends each batch that is held once more. After CLOSE_MS what is left is dropped. */
-    async close(): Promise<void> {
-      isClosing = true;
+    /** From now on nothing is paused or retried. After CLOSE_MS, unless cancelled, sending ends. */
+    endSoon(): Timer {
+      isEnding = true;
       hurry();
-      const deadline = clock.after(CLOSE_MS, () => ended.abort());
-      await running;
-      deadline.cancel();
-      drops.add(queue.length, "the gateway has closed");
-      drops.close();
+      return clock.after(CLOSE_MS, () => ended.abort());
     },
   };
 }
