@@ -104,7 +104,10 @@ function parse(argv: readonly string[], known: Options, strict: boolean): Parsed
     return { values: Object.fromEntries(texts), positionals };
   } catch (error) {
     // Node adds advice behind the first sentence.
-    throw new UsageError((error as Error).message.split(/\.[ \n]|\n/)[0]);
+    const [message = ""] = (error as Error).message.split(/\.[ \n]|\n/);
+    const names = Object.keys(known).map((name) => `--${name}`);
+    const advice = message.startsWith("Unknown option") ? `; options: ${names.join(", ")}` : "";
+    throw new UsageError(message + advice);
   }
 }
 

@@ -75,7 +75,10 @@ describe("AI SDK", { skip: notInstalled() }, async () => {
       const reply = streamText({ ...streaming, ...call });
       const parts = await collect(reply.stream);
       const error = parts.find((part) => part.type === "error")?.error;
-      if (error !== undefined) throw error;
+      if (error !== undefined) {
+        assert.ok(!parts.some(({ type }) => type === "finish-step"));
+        throw error;
+      }
       return {
         model: (await reply.response).modelId,
         text: await reply.text,
@@ -90,6 +93,10 @@ describe("AI SDK", { skip: notInstalled() }, async () => {
       const streamed = stream ? streamText({ ...streaming, ...call }) : undefined;
       await streamed?.consumeStream();
       const steps = await (streamed?.steps ?? (await generateText({ ...base, ...call })).steps);
+      const finishes = steps.map(({ finishReason }) => finishReason);
+      assert.deepEqual(finishes, ["tool-calls", "stop"]);
+      const [{ toolCalls: calls, toolResults: results } = assert.fail("no step")] = steps;
+      assert.deepEqual([calls[0]?.input, results[0]?.output], [{ city: "Oslo" }, "14:05"]);
       return steps.map(({ toolCalls, text }) => toolCalls[0]?.toolName ?? text);
     },
     async parallel(lab, model) {
@@ -122,11 +129,14 @@ describe("AI SDK", { skip: notInstalled() }, async () => {
       const abort = new AbortController();
       const { signal: abortSignal } = abort;
       const { stream } = streamText({ ...streaming, model: modelsOf(lab)(model), abortSignal });
+      const types: string[] = [];
       for await (const part of stream) {
+        types.push(part.type);
         if (part.type === "text-delta") told(part.text, () => abort.abort());
         if (part.type === "error") throw part.error;
         assert.ok(part.type !== "finish" || part.finishReason === "error");
       }
+      assert.ok(types.includes("abort") && !types.includes("finish"), types.join());
     },
     assertBroken: (error) =>
       assert.match(JSON.stringify(error) + String(error), /failed before its reply was complete/),
@@ -135,9 +145,11 @@ describe("AI SDK", { skip: notInstalled() }, async () => {
       const { statusCode: status = 0, responseHeaders, responseBody = "", data } = error;
       assert.equal(error.isRetryable, status >= 429);
       const id = responseHeaders?.["x-request-id"];
-      assert.equal(JSON.parse(responseBody).error.request_id, id);
-      return { status, code: (data as { error: { code: string } }).error.code, id };
+      const { request_id, param } = JSON.parse(responseBody).error;
+      assert.equal(request_id, id);
+      return { status, code: (data as { error: { code: string } }).error.code, param, id };
     },
+    ownPauseMs: 2_000,
   };
   talks(adapter);
 

@@ -380,6 +380,51 @@ describe("the console in a browser", {
     assert.match((await story.textContent())!, /cost.*prices.*1 attempt.*completed/);
   });
 
+  it("a request is found by its id, and books that cannot be read are told", async (t) => {
+    const { admin, books } = await serve(t);
+    const page = await open(t, admin, {}, { expected: /status of 500/ });
+    await page.keyboard.press("Enter");
+    await outcome(page, /^Finished: stop$/);
+    const id = (await figure(page, "id"))!;
+    await waitFor(() => usageCount(books) === 1, "the usage record");
+    const part = (name: string) =>
+      page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+    await part("Requests");
+    await page.getByLabel(/^Request id/).fill(`  ${id} `);
+    await page.keyboard.press("Enter");
+    const found = page.locator("#found-requests");
+    await page.locator("#found", { hasText: /^1 request,/ }).waitFor();
+    await found.getByRole("link", { name: id.slice(0, 14) }).click();
+    await page.locator("#story", { hasText: id }).waitFor();
+    assert.equal(await page.evaluate(() => window.scrollY), 0);
+    writeFileSync(join(books, "usage", "cursor.json"), "{");
+    await part("Costs");
+    await page
+      .locator("#fault", { hasText: "The gateway failed to handle this request." })
+      .waitFor();
+  });
+
+  it("a browser whose clock is ahead shows what has happened in the last minute, and when", async (t) => {
+    const { admin, url } = await serve(t);
+    const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
+    const body = JSON.stringify({
+      model: "demo-chat",
+      messages: [{ role: "user", content: "hi" }],
+    });
+    await (await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body })).text();
+    const context = await browser.newContext({ locale: "en-GB" });
+    t.after(() => context.close());
+    const ahead = await context.newPage();
+    await ahead.addInitScript(() => {
+      const real = Date.now;
+      Date.now = () => real() + 20 * 60_000;
+    });
+    await ahead.goto(`${admin}/#now`);
+    await ahead.locator("#state", { hasText: /^serving/ }).waitFor();
+    await ahead.locator("#charts .card", { hasText: /^Requests a minute(0\.)?[1-9]/ }).waitFor();
+    await ahead.locator("#configuration", { hasText: /loaded (just now|\d+ s ago)/ }).waitFor();
+  });
+
   it("by the keyboard alone, in a narrow window, in another language, with a password", async (t) => {
     const { admin } = await serve(t, {
       admin: { port: 0, password: "of the operator".replaceAll(" ", "-") },

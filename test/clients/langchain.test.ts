@@ -137,9 +137,9 @@ describe("LangChain", { skip: notInstalled() }, async () => {
       assert.equal(error.code, "upstream_error");
       assert.match(error.error.request_id, GENERATED_ID);
     },
-    refusal({ status, code, requestID: id, lc_error_code }) {
+    refusal({ status, code, param, requestID: id, lc_error_code }) {
       assert.equal(lc_error_code, ERROR_CODES[status]);
-      return { status, code, id };
+      return { status, code, param, id };
     },
   };
   talks(adapter);

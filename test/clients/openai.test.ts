@@ -5,7 +5,9 @@ import { describe, it, type TestContext } from "node:test";
 import {
   AFTER_CALLS,
   assertLeft,
+  BAD_ENDINGS,
   CALLS,
+  callsVia,
   clock,
   collect,
   DIALECTS,
@@ -81,7 +83,9 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
       const options = requestId === undefined ? {} : { headers: { "X-Request-Id": requestId } };
       if (!asked.stream) {
         const { model, choices, usage } = await completions.create(bodyOf(asked), options);
-        const { content: text, reasoning_content: thoughts } = choices[0]!.message as Message;
+        const message = choices[0]!.message as Message;
+        assert.equal("reasoning_content" in message, asked.thinking === true);
+        const { content: text, reasoning_content: thoughts } = message;
         const finish = choices[0]!.finish_reason;
         return { model, text, thoughts, finish, usage: figures(usage), pieces: 0 };
       }
@@ -93,7 +97,9 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
       assert.deepEqual(chunks.at(-1)?.choices, []);
       const helped = completions.stream({ ...bodyOf(asked), stream_options }, options);
       const text = deltas.map(({ content }) => content ?? "").join("");
-      assert.equal((await helped.finalChatCompletion()).choices[0]?.message.content, text);
+      const [last] = (await helped.finalChatCompletion()).choices;
+      assert.deepEqual([last?.message.role, last?.message.content], ["assistant", text]);
+      assert.equal(last?.finish_reason, finishes.join());
       assert.deepEqual(figures(await helped.totalUsage()), figures(chunks.at(-1)?.usage));
       return {
         model: chunks[0]?.model,
@@ -123,6 +129,8 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
         ? completions.runTools({ ...body, stream: true })
         : completions.runTools(body);
       const answer = await runner.finalContent();
+      const roles = runner.messages.map(({ role }) => role);
+      assert.deepEqual(roles, ["user", "assistant", "tool", "assistant"]);
       return [...called, answer ?? ""];
     },
     async parallel(lab, model) {
@@ -184,16 +192,16 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
       assert.match((body as { request_id: string }).request_id, GENERATED_ID);
     },
     refusal(error) {
-      const { status, code, requestID: id } = error;
+      const { status, code, param, requestID: id } = error;
       assert.ok(error instanceof OpenAI[CLASSES[status as keyof typeof CLASSES]]);
       assert.equal((error.error as { request_id?: string }).request_id, id);
-      return { status, code, id };
+      return { status, code, param, id };
     },
   };
   talks(adapter);
 
   type Called = { tool_calls?: readonly { type: string }[] | undefined };
-  type Call = { id: string; function: { name: string; arguments: string } };
+  type Call = { id: string; type: string; function: { name: string; arguments: string } };
   const callsOf = ({ tool_calls = [] }: Called) =>
     tool_calls.filter(({ type }) => type === "function") as unknown as Call[];
   const resultsOf = (message: Called) =>
@@ -220,6 +228,77 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
           });
           assert.equal(choices[0]?.finish_reason, finish);
         }
+      });
+
+      it("counts tokens the same whole and streamed", async (t) => {
+        const { client } = await start(t);
+        const model = named("exact");
+        const whole = await client.chat.completions.create({ model, messages });
+        assert.equal(whole.object, "chat.completion");
+        // Anthropic states what it wrote to its cache.
+        const prompt_tokens_details = {
+          cached_tokens: 8,
+          ...(behind === "anthropic" && { cache_write_tokens: 2 }),
+        };
+        const counted = {
+          prompt_tokens: 20,
+          completion_tokens: 7,
+          total_tokens: 27,
+          prompt_tokens_details,
+          completion_tokens_details: { reasoning_tokens: 3 },
+        };
+        const usage = { ...counted, prompt_cache_hit_tokens: 8, prompt_cache_miss_tokens: 12 };
+        assert.deepEqual(whole.usage, usage);
+        const streamed = { model, messages, stream_options: { include_usage: true } };
+        const chunks = await collect(
+          await client.chat.completions.create({ ...streamed, stream: true }),
+        );
+        assert.deepEqual(
+          chunks.filter((chunk) => chunk.usage).map((chunk) => chunk.usage),
+          [usage],
+        );
+        assert.deepEqual(await client.chat.completions.stream(streamed).totalUsage(), counted);
+      });
+
+      it("parallel calls arrive byte for byte, whole and put together, and go back as they came", async (t) => {
+        const { client, provider } = await start(t);
+        const body = toolsOf(named("parallel"));
+        const expected = (streamed: boolean) =>
+          callsVia(behind, streamed).map(({ id, name, arguments: args }) => ({
+            id,
+            type: "function",
+            function: { name, arguments: args },
+          }));
+        const whole = await client.chat.completions.create(body);
+        assert.deepEqual(whole.choices[0]?.message.tool_calls, expected(false));
+        const helped = await client.chat.completions.stream(body).finalChatCompletion();
+        const { message } = helped.choices[0]!;
+        assert.deepEqual(
+          callsOf(message).map(({ id, type, function: { name, arguments: args } }) => ({
+            id,
+            type,
+            function: { name, arguments: args },
+          })),
+          expected(true),
+        );
+        const results = resultsOf(message);
+        await client.chat.completions.create({
+          ...body,
+          messages: [...messages, message, ...results],
+        });
+        const { messages: heard } = provider(behind).heard.at(-1)!;
+        assert.deepEqual(heard[1]!["tool_calls"], expected(false));
+        assert.deepEqual(heard.slice(2), results);
+      });
+
+      it("a stream that breaks off is an exception of the streaming helper too", async (t) => {
+        const { client } = await start(t);
+        for (const name of BAD_ENDINGS)
+          await assert.rejects(
+            client.chat.completions.stream({ model: named(name), messages }).finalChatCompletion(),
+            OpenAI.OpenAIError,
+            name,
+          );
       });
 
       it("log probabilities", async (t) => {

@@ -66,7 +66,15 @@ export interface Adapter {
   /** Asserts that the library says so of a stream that broke off. */
   assertBroken(error: any): void;
   /** What the library says of a refusal. */
-  refusal(error: any): { readonly status: unknown; readonly code: unknown; readonly id: unknown };
+  refusal(error: any): Refusal;
+  /** Milliseconds that the library waits before it tries again, if nobody says. Absent: little. */
+  readonly ownPauseMs?: number;
+}
+export interface Refusal {
+  readonly status: unknown;
+  readonly code: unknown;
+  readonly param: unknown;
+  readonly id: unknown;
 }
 export interface Parallel {
   readonly streamed: readonly { id: unknown; name: unknown; arguments: unknown }[];
@@ -74,15 +82,21 @@ export interface Parallel {
   readonly answer: unknown;
 }
 
-const FAILURES: readonly (Partial<Asked> & { status: number; code: string; over?: object })[] = [
-  { status: 400, code: "invalid_value", temperature: 3 },
-  { status: 401, code: "invalid_api_key", key: "sk-nobody" },
-  { status: 403, code: "model_not_allowed", key: RESTRICTED_KEY, model: "exact" },
-  { status: 404, code: "model_not_found", model: "no-such-model" },
-  { status: 429, code: "rate_limit_exceeded", over: { limits: { rpm: 0 } } },
+interface Failure extends Partial<Asked>, Omit<Refusal, "id"> {
+  /** What is configured. Absent: nothing special. */
+  readonly over?: object;
+}
+
+const FAILURES: readonly Failure[] = [
+  { status: 400, code: "invalid_value", param: "temperature", temperature: 3 },
+  { status: 401, code: "invalid_api_key", param: null, key: "sk-nobody" },
+  { status: 403, code: "model_not_allowed", param: "model", key: RESTRICTED_KEY, model: "exact" },
+  { status: 404, code: "model_not_found", param: "model", model: "no-such-model" },
+  { status: 429, code: "rate_limit_exceeded", param: null, over: { limits: { rpm: 0 } } },
   ...DIALECTS.map((behind) => ({
     status: 503,
     code: "upstream_error",
+    param: "model",
     model: modelName(behind, "broken"),
   })),
 ];
@@ -144,8 +158,9 @@ export function talks(adapter: Adapter): void {
           const { thoughts, text } = await adapter.ask(lab, asked);
           assert.deepEqual([thoughts, text], [REASONING, TEXT]);
         }
-        const heard = lab.provider(behind).heard.map(({ thinking }) => thinking.type);
-        assert.deepEqual([...new Set(heard)], ["enabled"]);
+        const { heard } = lab.provider(behind);
+        assert.ok(heard.length >= 2);
+        for (const { thinking } of heard) assert.deepEqual(thinking, { type: "enabled" });
       });
 
       it("leaving in mid-stream closes the provider's connection", async (t) => {
@@ -176,13 +191,13 @@ export function talks(adapter: Adapter): void {
     });
   }
 
-  for (const { status, code, over = {}, model = "demo-chat", ...asked } of FAILURES)
+  for (const { status, code, param, over = {}, model = "demo-chat", ...asked } of FAILURES)
     it(`status ${status} of ${model}, whole and streamed`, async (t) => {
       const lab = await startLab(t, over);
       const requestId = `my-${code}`;
       for (const stream of [false, true])
         await assert.rejects(adapter.ask(lab, { model, requestId, stream, ...asked }), (error) => {
-          assert.deepEqual(adapter.refusal(error), { status, code, id: requestId });
+          assert.deepEqual(adapter.refusal(error), { status, code, param, id: requestId });
           assert.doesNotMatch(JSON.stringify(error) + String(error), /own words/);
           return true;
         });
@@ -194,7 +209,10 @@ export function talks(adapter: Adapter): void {
     const asked = { model: "exact", retries: 1, requestId: "again" };
     const { text } = await within(adapter.ask(lab, asked), "the retry");
     assert.equal(text, TEXT);
-    assert.ok(performance.now() - began > 990, "Retry-After of 1 second was obeyed");
+    const paused = performance.now() - began;
+    const { ownPauseMs = Infinity } = adapter;
+    const told = `Retry-After of 1 second was obeyed, not ${paused} ms`;
+    assert.ok(paused > 990 && paused < ownPauseMs, told);
     assert.deepEqual(await statuses(lab, 3), [200, 429, 200]);
     const ids = lab.access.slice(1).map((line) => line["request_id"]);
     assert.deepEqual(ids, ["again", "again"]);

@@ -10,12 +10,12 @@ import { NO_STORE, type Host } from "../../scale/installation/index.ts";
 import {
   checkedTerms,
   createKey,
+  isConfigured,
   keyFile,
   keysInConfig,
   listed,
   readKeys,
   revokeKey,
-  whyNoKey,
   type CreatedKey,
   type ListedKey,
 } from "../keys/index.ts";
@@ -89,14 +89,18 @@ export function keyRoutes(host: Host): Routes {
     "/keys/{id}": {
       async DELETE(exchange, id) {
         const revoked = await revokeKey(dataDir, id, host.clock.now());
-        if (!revoked)
-          throw new ApiError("invalid_value", `${whyNoKey(host.current(), id)}.`, {
-            param: "key_id",
-          });
+        if (!revoked) throw unknownKey(host.current(), id);
         log("key_revoked", revoked, exchange);
         const { key_id, account, revoked: time } = revoked;
         sendJson(exchange.res, 200, { key_id, account, revoked: time }, NO_STORE);
       },
     },
   };
+}
+
+function unknownKey(config: Config, id: string): ApiError {
+  const message = isConfigured(config, id)
+    ? "This key stands in the configuration: take it out there."
+    : "There is no key of this id.";
+  return new ApiError("invalid_value", message, { param: "key_id" });
 }

@@ -25,9 +25,15 @@ export interface Figures {
   readonly accounts: Rows;
   /** By model. */
   readonly models: Rows;
+  /** How often requests ended with an error: by account and error code, with "\0" between them. */
+  readonly refused: Rows;
 }
 
-export const noFigures = (): Figures => ({ accounts: new Map(), models: new Map() });
+export const noFigures = (): Figures => ({
+  accounts: new Map(),
+  models: new Map(),
+  refused: new Map(),
+});
 
 const FIRST_TOKEN = "gen_ai_server_time_to_first_token_seconds";
 /** Upper bounds of the times to a first token, in seconds. One more bucket is above them all. */
@@ -35,7 +41,7 @@ const BOUNDS = FAMILIES[FIRST_TOKEN].buckets;
 const bucketNames = [...BOUNDS, Infinity].map((bound) => `within ${bound}`);
 
 export function figuresIn(grown: Tally): Figures {
-  const { accounts, models } = noFigures();
+  const { accounts, models, refused } = noFigures();
   for (const [[figure, name], { sum }] of rowsIn(grown, "account"))
     add(accounts, name, figure, sum);
   for (const [[figure, name], { sum }] of rowsIn(grown, "model")) add(models, name, figure, sum);
@@ -48,10 +54,12 @@ export function figuresIn(grown: Tally): Figures {
     for (const [at, values] of [...buckets, above].entries())
       add(models, name, bucketNames[at], values);
   }
-  return { accounts, models };
+  for (const [[, code, , account], { count }] of rowsIn(grown, "refusal"))
+    add(refused, code === undefined ? OTHER : `${account}\0${code}`, "count", count);
+  return { accounts, models, refused };
 }
 
-const add = (rows: Rows, name = "", figure = "", value: number): Row =>
+const add = (rows: Rows, name = OTHER, figure = "", value: number): Row =>
   addRow(rowOf(rows, name), { [figure]: value });
 
 function rowOf(rows: Rows, name: string): Row {

@@ -5,13 +5,13 @@ import { reportsOf, type InstallationStatus } from "../../scale/installation/ind
 import { growth, merge, talliesOf, type ProcessTally, type Tally } from "../metrics/index.ts";
 import type { RequestEntry } from "./entries.ts";
 import { figuresIn } from "./figures.ts";
-import { createLast, putLast } from "./last.ts";
+import { createFaults, createLast, putLast } from "./last.ts";
 import type { ProcessReport } from "./recorder.ts";
 import { createRequests, type RequestFilter } from "./requests.ts";
 import { createTimeline, type RangeName } from "./timeline.ts";
 
-/** Processes whose last report is remembered. */
-const MAX_PROCESSES = 200;
+/** Processes whose last report is kept: all of server.workers (256), and as many dead ones. */
+const MAX_PROCESSES = 512;
 
 /** The name of this extension, and of the reports that its part in each process makes. */
 export const NAME = "history";
@@ -19,6 +19,7 @@ export const NAME = "history";
 export function createHistory(clock: Clock) {
   const timeline = createTimeline();
   const last = createLast();
+  const faults = createFaults();
   const ended = createRequests();
   /** The last report of each process, with a copy of its tally. */
   const tallies = new Map<string, ProcessTally>();
@@ -40,10 +41,7 @@ export function createHistory(clock: Clock) {
   function takeEnded({ process, ended: reported }: ProcessReport): void {
     const before = taken.get(process) ?? 0;
     const news = reported.filter(([number]) => number > before);
-    for (const [, entry] of news) {
-      ended.add(entry);
-      last.takeFaults(entry);
-    }
+    for (const [, entry] of news) ended.add(entry);
     const number = Math.max(before, ...news.map(([number]) => number));
     putLast(taken, process, number, MAX_PROCESSES);
   }
@@ -66,6 +64,7 @@ export function createHistory(clock: Clock) {
       });
       last.takeGrowth(grown, now);
       for (const report of reports) takeEnded(report);
+      for (const fault of reports.flatMap((report) => report.faults)) faults.add(fault);
       running = reports.flatMap((report) => report.running);
       runningCount = reports.reduce((sum, report) => sum + report.runningCount, 0);
     },
@@ -73,7 +72,7 @@ export function createHistory(clock: Clock) {
     range(name: RangeName) {
       const figures = timeline.range(name, clock.now());
       const refusals = last.refusals(figures.from);
-      return { ...figures, since, refusals, faults: last.faults(), keys: last.keys() };
+      return { ...figures, since, refusals, faults: faults.all(), keys: last.keys() };
     },
     /**
      * A page of the requests that fit: `skip` of them stand on the pages before. `count`: those on

@@ -2,7 +2,6 @@
 // and of keys are those of the looks that showed them.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 import { faultKind, rowsIn, type Tally } from "../metrics/index.ts";
-import type { RequestEntry } from "./entries.ts";
 
 /** Milliseconds without a refusal after which the next one begins an episode of its own. */
 const PAUSE_MS = 10 * 60_000;
@@ -39,28 +38,55 @@ export function putLast<V>(map: Map<string, V>, name: string, value: V, max: num
 const unused = (key: string) => ({ key, requests: 0, refused: 0, last: 0 });
 
 /** The last time that a provider failed at a model. */
-const faultOf = (attempt: AttemptRecord, { id, ended }: RequestEntry) => ({
-  model: attempt.model,
-  provider: attempt.provider,
-  /** When its request ended, in milliseconds since 1970. */
-  time: ended ?? 0,
+export interface ModelFault {
+  /** Its canonical name. */
+  readonly model: string;
+  /** The name of its provider. */
+  readonly provider: string;
+  /** When its request was settled, in milliseconds since 1970. */
+  readonly time: number;
   /** The gateway's error code. */
-  code: attempt.outcome,
+  readonly code: string;
   /** The HTTP status of the provider's answer. Null: there was no answer. */
-  status: attempt.status ?? null,
+  readonly status: number | null;
   /** The provider's own message, redacted; else the gateway's. Null: there is none. */
-  detail: attempt.detail ?? null,
-  request_id: id,
-});
+  readonly detail: string | null;
+  /** The request that met it. */
+  readonly request_id: string;
+}
+
+/** Keeps the last fault of each model, of those that failed last. */
+export function createFaults() {
+  const faults = new Map<string, ModelFault>();
+  function add(fault: ModelFault): void {
+    const known = faults.get(fault.model);
+    if (!known || known.time < fault.time) putLast(faults, fault.model, fault, MAX_KEPT);
+  }
+  return {
+    add,
+    /** The faults that a request met which was settled at `time`. */
+    addOf(requestId: string, attempts: readonly AttemptRecord[], time: number): void {
+      for (const attempt of attempts) {
+        const kind = faultKind(attempt);
+        // What a provider finds in the request is no fault of the provider.
+        if (kind === undefined || kind === "request") continue;
+        const { model, provider, outcome: code, status = null, detail = null } = attempt;
+        add({ model, provider, time, code, status, detail, request_id: requestId });
+      }
+    },
+    /** Those that are kept. */
+    all: (): readonly ModelFault[] => [...faults.values()],
+  };
+}
 
 export function createLast() {
   const refusals = new Map<string, Episode>();
   const keys = new Map<string, ReturnType<typeof unused>>();
-  const faults = new Map<string, ReturnType<typeof faultOf>>();
 
   function takeRefusals(grown: Tally, now: number): void {
     for (const [labels, { count }] of rowsIn(grown, "refusal")) {
-      const [status, code = "", key, account] = labels;
+      const [status, code, key, account] = labels;
+      if (code === undefined) continue; // those of many others together
       const name = labels.join("\0");
       const known = refusals.get(name);
       const goesOn = known !== undefined && now - known.last <= PAUSE_MS;
@@ -81,19 +107,11 @@ export function createLast() {
     /** Takes what the tally of a process has grown by at a look. */
     takeGrowth(grown: Tally, now: number): void {
       takeRefusals(grown, now);
-      for (const [[figure, key = ""], { count }] of rowsIn(grown, "key")) {
+      for (const [[figure, key], { count }] of rowsIn(grown, "key")) {
+        if (key === undefined) continue;
         const use = { ...(keys.get(key) ?? unused(key)), last: now };
         use[figure as "requests" | "refused"] += count;
         putLast(keys, key, use, MAX_KEYS);
-      }
-    },
-    /** Takes the faults that a request met which has ended. */
-    takeFaults(entry: RequestEntry): void {
-      for (const attempt of entry.attempts) {
-        const kind = faultKind(attempt);
-        // What a provider finds in the request is no fault of the provider.
-        if (kind !== undefined && kind !== "request")
-          putLast(faults, attempt.model, faultOf(attempt, entry), MAX_KEPT);
       }
     },
     /** The refusals that were not over at `from`, the most frequent first; each is told whole. */
@@ -101,8 +119,6 @@ export function createLast() {
       [...refusals.values()]
         .filter((episode) => episode.last >= from)
         .sort((a, b) => b.count - a.count || b.last - a.last),
-    /** Since the start. */
-    faults: () => [...faults.values()],
     /** Since the start. */
     keys: () => [...keys.values()],
   };

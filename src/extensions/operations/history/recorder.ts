@@ -16,6 +16,7 @@ import {
   type LiveRequest,
   type RequestEntry,
 } from "./entries.ts";
+import { createFaults, type ModelFault } from "./last.ts";
 
 /** Requests of each kind in a report: the last of them. A look comes every few seconds. */
 const MAX_ENDED = 100;
@@ -28,6 +29,8 @@ export interface ProcessReport {
   readonly process: string;
   /** The last that ended, of each kind the oldest first, with their numbers counted from 1. */
   readonly ended: readonly (readonly [number: number, entry: RequestEntry])[];
+  /** The last fault of each model: of more requests than `ended` has. */
+  readonly faults: readonly ModelFault[];
   /** Requests that run, the oldest first. */
   readonly running: readonly RequestEntry[];
   /** How many run. `running` may have fewer. */
@@ -40,6 +43,7 @@ export function startRecorder(clock: Clock = systemClock) {
   const process = randomHex(8);
   const running = new Set<LiveRequest>();
   const ended = byKind<ProcessReport["ended"][number]>();
+  const faults = createFaults();
   let number = 0;
 
   function end(record: AccessRecord, live: LiveRequest | undefined): void {
@@ -59,7 +63,8 @@ export function startRecorder(clock: Clock = systemClock) {
           live = { opening, asked: askedOf(chat), startedAt, settlement: undefined };
           running.add(live);
         },
-        settled(_, settlement) {
+        settled({ requestId }, settlement) {
+          faults.addOf(requestId, settlement.attempts, clock.now());
           if (!live) return;
           running.delete(live);
           live.settlement = settlement;
@@ -76,6 +81,7 @@ export function startRecorder(clock: Clock = systemClock) {
     report: (): ProcessReport => ({
       process,
       ended: Object.values(ended).flat(),
+      faults: faults.all(),
       running: [...running].slice(0, MAX_RUNNING).map(runningEntry),
       runningCount: running.size,
     }),

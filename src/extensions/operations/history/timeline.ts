@@ -16,9 +16,9 @@ import {
   type Rows,
 } from "./figures.ts";
 
-/** Accounts, and models, with rows of their own in a bin: the first, and busy ones come early. */
+/** Rows of accounts, of models and of refusals in a bin: the first, and busy ones come early. */
 const MAX_NAMES = 100;
-/** Accounts, and models, with rows of their own in the figures of a range. */
+/** Rows of accounts, of models and of refusals in the figures of a range. */
 const MAX_ROWS = 50;
 
 const SECOND = 1_000;
@@ -72,6 +72,7 @@ export function createTimeline() {
         bin.inFlight = Math.max(bin.inFlight, inFlight);
         addRows(bin.accounts, figures.accounts, MAX_NAMES);
         addRows(bin.models, figures.models, MAX_NAMES);
+        addRows(bin.refused, figures.refused, MAX_NAMES);
         // Those ahead are of a time before the clock was set back.
         for (const other of level.keys()) if (Math.abs(number - other) >= bins) level.delete(other);
       }
@@ -90,12 +91,15 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
     sum.seconds += bin.seconds;
     addRows(sum.accounts, bin.accounts, Infinity);
     addRows(sum.models, bin.models, Infinity);
+    addRows(sum.refused, bin.refused, Infinity);
   }
   return {
+    range,
     /** Milliseconds of a bin. */
     step,
-    /** When the range begins, in milliseconds since 1970. It ends now. */
+    /** When the range begins and ends, in milliseconds since 1970. */
     from: first * step,
+    to: now,
     /** Seconds of the range for which the data is complete. */
     seconds: wholeTenths(sum.seconds),
     /** The oldest first. Null: nothing is known of that time. */
@@ -119,6 +123,12 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
       other: model === OTHER,
       ...shown(row, MODEL_FIGURES),
     })),
+    /** How often requests of an account ended with an error code, the commonest first. */
+    refused: busiest(sum.refused, ["count"]).map(([name, row]) => {
+      const other = name === OTHER;
+      const [account, code] = other ? [] : name.split("\0");
+      return { account: account || null, code: code ?? null, other, count: row["count"] ?? 0 };
+    }),
   };
 }
 

@@ -10,7 +10,7 @@ import { table } from "../../../command-line/table.ts";
 import type { Config } from "../../../core/config.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
-import { checkedTerms, keysInConfig, listed, whyNoKey, type NewKey } from "./schema.ts";
+import { checkedTerms, isConfigured, keysInConfig, listed, type NewKey } from "./schema.ts";
 
 /** The name of a key that has none: where it stands. */
 const IN_CONFIG = "(in the configuration)";
@@ -76,7 +76,12 @@ async function revoke(args: CommandArguments, terminal: Terminal): Promise<void>
   const { config } = await terminal.load(args, NO_SECRETS);
   const { operand: id } = args;
   const revoked = await revokeKey(config.data_dir, id, Date.now());
-  if (!revoked) throw new Error(whyNoKey(config, id));
+  if (!revoked)
+    throw new Error(
+      isConfigured(config, id)
+        ? `${id} stands in the configuration: take it out there`
+        : `there is no key ${id}; 'keys list' shows them`,
+    );
   const data = { key_id: revoked.key_id, revoked: revoked.revoked };
   await terminal.answer(args, data, `${id} of account ${revoked.account} is revoked\n`);
 }
@@ -95,17 +100,23 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         value: "N",
         meaning: "requests per minute of the key, beside its account's limit",
         fallback: "no limit of its own",
+        test: (text) => /^\d{1,7}$/.test(text),
+        expected: "a number of requests per minute",
       },
       budget: {
         value: "AMOUNT/PERIOD",
         meaning:
           "what the key may spend in a day, a month or in total, beside its account's budget",
         fallback: "no budget of its own",
+        test: (text) => /^\d{1,9}(\.\d{1,12})?\/(day|month|total)$/.test(text),
+        expected: "an amount and a period such as 5.00/day, 100/month or 20/total",
       },
       "tokens-per-minute": {
         value: "N",
         meaning: "tokens per minute of the key, beside its account's limit",
         fallback: "no limit of its own",
+        test: (text) => /^\d{1,9}$/.test(text),
+        expected: "a number of tokens per minute",
       },
       models: {
         value: "a,b",

@@ -11,9 +11,9 @@ import { createdKeysIn, keysFault, watchKeys } from "./created-keys.ts";
 export { createdKeysIn, createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
 export {
   checkedTerms,
+  isConfigured,
   keysInConfig,
   listed,
-  whyNoKey,
   type CreatedKey,
   type ListedKey,
 } from "./schema.ts";

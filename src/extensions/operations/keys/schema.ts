@@ -130,8 +130,6 @@ export const keysInConfig = (config: Config): ListedKey[] =>
     };
   });
 
-/** Why keys.json has no key of this id, in a sentence without its full stop. */
-export const whyNoKey = (config: Config, keyId: string): string =>
-  keysInConfig(config).some(({ key_id }) => key_id === keyId)
-    ? `${keyId} stands in the configuration: take it out there`
-    : `there is no key ${keyId}`;
+/** Whether a key stands in the configuration, where no command revokes it. */
+export const isConfigured = (config: Config, keyId: string): boolean =>
+  keysInConfig(config).some(({ key_id }) => key_id === keyId);

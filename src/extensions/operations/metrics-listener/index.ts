@@ -1,7 +1,7 @@
 // A listener of its own for what watches the gateway from another machine: Prometheus, and the
 // probes of an orchestrator. It serves figures and no secrets, so it needs no password, and nothing
 // can be changed through it.
-import type { ConfigExtension } from "../../../config/extension.ts";
+import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
 import { port, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
@@ -11,8 +11,14 @@ import { sendJson } from "../../../core/http/responses.ts";
 import { createServer, type Server } from "../../../core/http/server.ts";
 import { ledgerUnavailable } from "../../../core/ledger/ledger.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
-import { nonEmpty, optional, withDefault } from "../../../core/schema/checker.ts";
+import {
+  nonEmpty,
+  optional,
+  withDefault,
+  type ValidationIssue,
+} from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { DEFAULT_ADDRESS as ADMIN_ADDRESS, sharePort } from "../admin/index.ts";
 import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 
 interface Address {
@@ -20,12 +26,20 @@ interface Address {
   readonly port: number;
 }
 
+const DEFAULT_ADDRESS: Address = { host: "127.0.0.1", port: 9464 };
+const PUBLIC_ADDRESS: Address = { host: "127.0.0.1", port: 8080 };
+
 /** Absent: metrics are on the admin listener only. */
 const setting = defineSetting<Address | undefined>(
   "admin.metrics",
   undefined,
   () =>
-    optional(strict({ host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 9464) })),
+    optional(
+      strict({
+        host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
+        port: withDefault(port, DEFAULT_ADDRESS.port),
+      }),
+    ),
   { fixed: true },
 );
 
@@ -33,12 +47,32 @@ export const extension: ConfigExtension = {
   name: "metrics-listener",
   settings: [setting],
   install(gateway) {
+    gateway.on(configMoments.issues, portIssues);
     gateway.on(once, (host) => {
       const address = setting.of(host.config);
       return address === undefined ? {} : startListener(host, address);
     });
   },
 };
+
+/** A port that another listener of the same configuration has. */
+function portIssues(json: unknown): ValidationIssue[] {
+  const { server, admin } = asObject(json);
+  const { metrics } = asObject(admin);
+  if (metrics === undefined || metrics === null) return [];
+  const metricsAddress = { ...DEFAULT_ADDRESS, ...asObject(metrics) };
+  const others = [
+    { name: "server.port", address: { ...PUBLIC_ADDRESS, ...asObject(server) } },
+    { name: "admin.port", address: { ...ADMIN_ADDRESS, ...asObject(admin) } },
+  ];
+  return others
+    .filter(({ address }) => sharePort(metricsAddress, address))
+    .map(({ name }) => ({
+      path: ["admin", "metrics", "port"],
+      code: "invalid_value",
+      message: `is ${name} too, on the same host`,
+    }));
+}
 
 function startListener(host: Host, address: Address): HostPart {
   const { config, clock, diagnose, installed } = host;

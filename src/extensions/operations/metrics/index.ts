@@ -11,26 +11,15 @@ import {
 import type { Handler } from "../../../core/http/exchange.ts";
 import { startCounting } from "./counting.ts";
 import { expose } from "./exposition.ts";
-import { merge, type Tally } from "./tally.ts";
+import { dropIdle, type ProcessTally, type Tally } from "./tally.ts";
+import { addDropped, createTotals, NAME } from "./totals.ts";
 
 export { FAMILIES } from "./families.ts";
 export { faultKind } from "./faults.ts";
 export { isCounted, isRefused, OUTCOMES, outcomeOf, type Outcome } from "./outcome.ts";
-export { growth, merge, rowsIn, type Tally } from "./tally.ts";
+export { growth, merge, rowsIn, type ProcessTally, type Tally } from "./tally.ts";
 
-const NAME = "metrics";
-
-/** The report of a process: data that can be sent to another process. */
-export interface ProcessTally {
-  /** Tells processes apart, also from those of an earlier start. */
-  readonly process: string;
-  /** Counts the reports of the process: two looks at a time may end in another order. */
-  readonly number: number;
-  /** Counted since the start of the process. It goes on counting. */
-  readonly tally: Tally;
-}
-
-/** The tallies of all processes. */
+/** The tallies of the processes that serve at the moment. */
 export const talliesOf = (look: InstallationStatus): readonly ProcessTally[] =>
   reportsOf<ProcessTally>(look, NAME);
 
@@ -44,6 +33,7 @@ export const extension: Extension = {
       let number = 0;
       on("report", (): ProcessTally => {
         number += 1;
+        dropIdle(tally);
         return { process, number, tally };
       });
       return () => observer;
@@ -56,14 +46,16 @@ function metricsHandler(host: Host): Handler {
   // Each look measures the delays since the one before it, and others look too: here the longest
   // count until they are shown.
   let delays: Record<string, number> = {};
-  host.onLook(({ status }) => {
+  const totals = createTotals();
+  host.onLook(({ status, reports }) => {
+    totals.take(reports);
     for (const [quantile, seconds] of Object.entries(status.event_loop_delay))
       delays[quantile] = Math.max(seconds, delays[quantile] ?? 0);
   });
   return async ({ res }) => {
-    const look = await host.look();
-    const tally = merge(talliesOf(look).map((each) => each.tally));
-    const text = expose(tally, look.status, delays, look.droppedLines);
+    const { status } = await host.look();
+    const { tally, dropped } = totals.sums();
+    const text = expose(tally, status, delays, addDropped([dropped, host.droppedLines()]));
     delays = {};
     res.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8").end(text);
   };

@@ -17,16 +17,30 @@ export interface Counted {
   sum: number;
   /** Of a histogram: the values in each bucket that no smaller bucket has. Empty: none. */
   readonly buckets: number[];
+  /** Reports of the process since the last value. */
+  idle: number;
 }
 
 /** By family, and by the values of its labels with "\0" between them. It can be cloned. */
 export type Tally = Map<string, Map<string, Counted>>;
 
+/** The report of a process: data that can be sent to another process. */
+export interface ProcessTally {
+  /** Tells processes apart, also from those of an earlier start. */
+  readonly process: string;
+  /** Counts the reports of the process: two looks at a time may end in another order. */
+  readonly number: number;
+  /** Counted since the start of the process. It goes on counting. */
+  readonly tally: Tally;
+}
+
 /**
- * Rows of a console family. Beyond it the oldest is dropped. If it returns it begins at zero, which
- * growth() expects.
+ * Rows of a console family. What has none of its own beyond it is counted in a row with the first
+ * label alone, so that sums stay exact. Of one account some figures can be there and some not.
  */
 const MAX_CONSOLE_ROWS = 5_000;
+/** Reports without a new value before a row may make room: by then some look has seen its last. */
+const MAX_IDLE = 8;
 
 const families: { readonly [name: string]: Family | undefined } = FAMILIES;
 
@@ -40,17 +54,29 @@ export function count(
   const bounds = families[name]?.buckets ?? [];
   const rows = tally.get(name) ?? new Map<string, Counted>();
   tally.set(name, rows);
-  const key = labels.join("\0");
-  let row = rows.get(key);
-  if (!row) {
-    row = { count: 0, sum: 0, buckets: bounds.map(() => 0) };
-    rows.set(key, row);
-    if (!families[name] && rows.size > MAX_CONSOLE_ROWS) rows.delete(rows.keys().next().value!);
-  }
+  let key = labels.join("\0");
+  if (!families[name] && rows.size >= MAX_CONSOLE_ROWS && !rows.has(key)) key = labels[0]!;
+  const row = rows.get(key) ?? { count: 0, sum: 0, buckets: bounds.map(() => 0), idle: 0 };
+  rows.set(key, row);
   row.count += 1;
   row.sum += value;
+  row.idle = 0;
   const bucket = bounds.findIndex((bound) => value <= bound);
   if (bucket !== -1) row.buckets[bucket]! += 1;
+}
+
+/**
+ * To be called at each report: of console families that are half full, drops rows that have been
+ * idle. If one returns it begins at zero, which growth() expects.
+ */
+export function dropIdle(tally: Tally): void {
+  for (const [name, rows] of tally) {
+    const { size } = rows;
+    for (const [key, row] of families[name] ? [] : rows) {
+      row.idle += 1;
+      if (row.idle > MAX_IDLE && size > MAX_CONSOLE_ROWS / 2) rows.delete(key);
+    }
+  }
 }
 
 /** The rows of a family, with the values of their labels. */
@@ -61,6 +87,7 @@ const plus = (one: Counted, other: Counted, sign = 1): Counted => ({
   count: one.count + sign * other.count,
   sum: one.sum + sign * other.sum,
   buckets: one.buckets.map((values, at) => values + sign * other.buckets[at]!),
+  idle: Math.min(one.idle, other.idle),
 });
 
 /** A copy: the sums of the tallies of several processes. */

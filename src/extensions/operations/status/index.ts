@@ -41,9 +41,9 @@ async function runStatus(args: CommandArguments, terminal: Terminal): Promise<nu
     return 1;
   }
   const health = healthOf(look.status);
-  const refusals = (look.history?.refusals ?? []).map(({ account, code, count }) => ({
+  const refusals = (look.history?.refused ?? []).map(({ account, code, count }) => ({
     account: account ?? "",
-    code,
+    code: code ?? "other",
     count,
   }));
   const data = { ...health, address, ...look.status, refusals };

@@ -29,10 +29,13 @@ export interface ShownHistory {
   readonly total: Row & { readonly first_token: Readonly<Record<"p50" | "p95", number | null>> };
   readonly accounts: readonly Row[];
   readonly models: readonly ({ readonly model: string } & Omit<Row, "model">)[];
-  /** The commonest first. `account` null: there was no valid key. */
-  readonly refusals: readonly {
+  /**
+   * How often requests ended with an error, the commonest first. `account` null: there was no valid
+   * key. `code` null: those that have no row of their own.
+   */
+  readonly refused: readonly {
     readonly account: string | null;
-    readonly code: string;
+    readonly code: string | null;
     readonly count: number;
   }[];
 }

@@ -52,15 +52,17 @@ const sum = (rows: readonly object[], ...names: readonly string[]): number =>
 const REFUSED = ["401", "402", "429", "4xx"];
 const ALL = ["ok", ...REFUSED, "5xx", "cancelled"];
 
-function historyLines({ bins, total, accounts, refusals }: ShownHistory): string[] {
+function historyLines({ bins, total, accounts, refused }: ShownHistory): string[] {
   const minute = bins.slice(-MINUTE).filter((bin) => bin !== null);
   const rate = sum(minute, ...ALL) / Math.max(1, sum(minute, "seconds"));
   const { p50, p95 } = total.first_token;
   const first = p50 === null ? "no first token yet" : `first token: half ${p50} s, 95 % ${p95} s`;
-  const named = refusals
+  const named = refused
     .slice(0, MOST_NAMED)
-    .map(({ account, code, count }) => `${account ?? "no valid key"} ${count} (${code})`);
-  const more = refusals.length > MOST_NAMED ? [`${refusals.length - MOST_NAMED} more`] : [];
+    .map(({ account, code, count }) =>
+      code === null ? `others ${count}` : `${account ?? "no valid key"} ${count} (${code})`,
+    );
+  const more = refused.length > MOST_NAMED ? [`${refused.length - MOST_NAMED} more`] : [];
   return [
     `requests in the last 15 minutes: ${sum([total], ...ALL)}; ok ${sum([total], "ok")}, ` +
       `429 ${sum([total], "429")}, other 4xx ${sum([total], "401", "402", "4xx")}, ` +

@@ -1,6 +1,6 @@
 // Spans on their way to the collector: one bounded queue, sent in batches. No request ever waits
 // for it: what a slow or absent collector does not take is dropped, counted, and logged.
-import type { Clock } from "../../../core/clock.ts";
+import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 
 /** Spans in one request to the collector. */
@@ -46,16 +46,65 @@ export interface ExporterOptions {
   readonly diagnose: Diagnose;
 }
 
-export function createExporter({ send, clock, diagnose }: ExporterOptions) {
+export function createExporter(options: ExporterOptions) {
   const queue: string[] = [];
-  /** Aborted when nothing can be sent any more. */
-  const ended = new AbortController();
-  const drops = createDropLog(clock, diagnose);
+  const drops = createDropLog(options.clock, options.diagnose);
+  const delivery = createDelivery(options);
   let sent = 0;
-  let retries = 0;
+  /** Spans of the batch that is being sent. */
+  let sending = 0;
   let running: Promise<void> | undefined;
   let isClosing = false;
-  /** Ends the wait for more spans, or that before a retry. */
+  let isFilling = false;
+
+  /** Sends until no span waits. */
+  async function run(): Promise<void> {
+    while (queue.length > 0 && !delivery.ended.aborted) {
+      isFilling = true;
+      if (queue.length < BATCH && !isClosing) await delivery.pause(DELAY_MS);
+      isFilling = false;
+      const batch = queue.splice(0, BATCH);
+      sending = batch.length;
+      const { rejected, detail } = await delivery.deliver(batch);
+      sending = 0;
+      const dropped = Math.min(rejected, batch.length);
+      sent += batch.length - dropped;
+      drops.add(dropped, detail);
+    }
+    running = undefined;
+  }
+
+  return {
+    /** Takes a span, as JSON. Returns at once. */
+    add(span: string): void {
+      if (isClosing || queue.length + sending >= MAX_HELD) {
+        drops.add(1, isClosing ? "the gateway was closing" : "the collector is too slow");
+        return;
+      }
+      queue.push(span);
+      running ??= run();
+      if (isFilling && queue.length === BATCH) delivery.hurry();
+    },
+    /** The spans since the start that the collector has taken, and those that were dropped. */
+    report: () => ({ sent, dropped: drops.total() }),
+    /** Sends each batch that is held once more. After CLOSE_MS what is left is dropped. */
+    async close(): Promise<void> {
+      isClosing = true;
+      const deadline = delivery.endSoon();
+      await running;
+      deadline.cancel();
+      drops.add(queue.length, "the gateway has closed");
+      drops.close();
+    },
+  };
+}
+
+/** Sends batches, each again and again while the collector may take it later. */
+function createDelivery({ send, clock }: ExporterOptions) {
+  /** Aborted when nothing can be sent any more. */
+  const ended = new AbortController();
+  let isEnding = false;
+  /** Ends the pause, if there is one. */
   let hurry = (): void => undefined;
 
   function pause(ms: number): Promise<void> {
@@ -76,65 +125,43 @@ export function createExporter({ send, clock, diagnose }: ExporterOptions) {
     return result;
   }
 
-  /** A batch stays in the queue until the collector has taken it, or never will. */
-  async function run(): Promise<void> {
-    while (queue.length > 0) {
-      if (queue.length < BATCH && retries === 0 && !isClosing) await pause(DELAY_MS);
-      const batch = queue.slice(0, BATCH);
-      const { rejected, detail, isTemporary, afterMs } = await sendOnce(batch);
-      if (isTemporary && retries < MAX_RETRIES && !isClosing) {
-        const backoff = BACKOFF_MS * 2 ** retries * (0.5 + Math.random() / 2);
-        retries += 1;
-        await pause(Math.min(afterMs ?? backoff, MAX_WAIT_MS));
-        continue;
-      }
-      retries = 0;
-      queue.splice(0, batch.length);
-      const dropped = Math.min(rejected, batch.length);
-      sent += batch.length - dropped;
-      drops.add(dropped, detail);
-    }
-    running = undefined;
-  }
-
   return {
-    /** Takes a span, as JSON. Returns at once. */
-    add(span: string): void {
-      if (isClosing || queue.length >= MAX_HELD) {
-        drops.add(1, isClosing ? "the gateway was closing" : "the collector is too slow");
-        return;
+    ended: ended.signal,
+    pause,
+    hurry: () => hurry(),
+    async deliver(batch: readonly string[]): Promise<SendResult> {
+      for (let retries = 0; ; retries += 1) {
+        const result = await sendOnce(batch);
+        if (!result.isTemporary || isEnding || retries >= MAX_RETRIES) return result;
+        const backoff = BACKOFF_MS * 2 ** retries * (0.5 + Math.random() / 2);
+        await pause(Math.min(result.afterMs ?? backoff, MAX_WAIT_MS));
       }
-      queue.push(span);
-      running ??= run();
-      if (queue.length === BATCH && retries === 0) hurry();
     },
-    /** The spans since the start that the collector has taken, and those that were dropped. */
-    report: () => ({ sent, dropped: drops.total() }),
-    /** Sends each batch that is held once. After CLOSE_MS what is left is dropped. */
-    async close(): Promise<void> {
-      isClosing = true;
+    /** From now on nothing is paused or retried. After CLOSE_MS, unless cancelled, sending ends. */
+    endSoon(): Timer {
+      isEnding = true;
       hurry();
-      const deadline = clock.after(CLOSE_MS, () => ended.abort());
-      await running;
-      deadline.cancel();
-      drops.tell();
+      return clock.after(CLOSE_MS, () => ended.abort());
     },
   };
 }
 
-/** Counts dropped spans and logs them, at most every REPORT_MS. */
+/** Counts dropped spans and logs them: at once, then every REPORT_MS. */
 function createDropLog(clock: Clock, diagnose: Diagnose) {
   let total = 0;
   let told = 0;
-  let toldAt = -Infinity;
   let detail = "";
+  /** Undefined: none was logged in the last REPORT_MS. */
+  let timer: Timer | undefined;
 
   /** Logs the spans that have not been logged. */
   function tell(): void {
-    if (total > told)
-      diagnose({ event: "telemetry_dropped", level: "warn", spans: total - told, detail });
+    timer?.cancel();
+    timer = undefined;
+    if (told === total) return;
+    diagnose({ event: "telemetry_dropped", level: "warn", spans: total - told, detail });
     told = total;
-    toldAt = clock.monotonic();
+    timer = clock.after(REPORT_MS, tell);
   }
 
   return {
@@ -142,9 +169,13 @@ function createDropLog(clock: Clock, diagnose: Diagnose) {
       if (spans === 0) return;
       total += spans;
       detail = reason;
-      if (clock.monotonic() - toldAt >= REPORT_MS) tell();
+      if (!timer) tell();
     },
-    tell,
     total: () => total,
+    /** Logs the spans that have not been logged, and ends the timer. */
+    close(): void {
+      tell();
+      timer?.cancel();
+    },
   };
 }

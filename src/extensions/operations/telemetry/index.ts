@@ -10,7 +10,13 @@ import { createSend } from "./post.ts";
 import { createRequestSpans } from "./request-spans.ts";
 import { secretsOf, telemetry } from "./settings.ts";
 
-type Report = ReturnType<ReturnType<typeof createExporter>["report"]>;
+interface Report extends ReturnType<ReturnType<typeof createExporter>["report"]> {
+  /** Tells processes apart, also from those of an earlier start. */
+  readonly process: string;
+}
+
+/** Processes whose counts are kept apart: all of server.workers (256), and as many dead ones. */
+const MAX_PROCESSES = 512;
 
 export const extension: ConfigExtension = {
   name: "telemetry",
@@ -21,27 +27,48 @@ export const extension: ConfigExtension = {
       const settings = telemetry.of(config);
       return settings ? secretsOf(settings.otlp) : [];
     });
-    gateway.on(moments.status, (reports, config) => {
-      if (!telemetry.of(config)) return {};
-      const counts = reports.filter((report) => report !== undefined) as Report[];
-      const spans_sent = counts.reduce((sum, { sent }) => sum + sent, 0);
-      const spans_dropped = counts.reduce((sum, { dropped }) => sum + dropped, 0);
-      return { telemetry: { spans_sent, spans_dropped } };
-    });
+    const addUp = createSums();
+    gateway.on(moments.status, (reports, config) =>
+      telemetry.of(config) ? { telemetry: addUp(reports) } : {},
+    );
   },
 };
+
+/** Adds the reports up. One of a process that has died stays: metrics are made of the sums. */
+function createSums() {
+  const shares = new Map<string, Report>();
+  const dead = { spans_sent: 0, spans_dropped: 0 };
+  const addTo = (sums: typeof dead, { sent, dropped }: Report): void => {
+    sums.spans_sent += sent;
+    sums.spans_dropped += dropped;
+  };
+  return (reports: readonly unknown[]): typeof dead => {
+    for (const report of (reports as readonly (Report | undefined)[]).flatMap((one) => one ?? [])) {
+      shares.delete(report.process);
+      shares.set(report.process, report);
+    }
+    for (const [process, report] of [...shares].slice(0, -MAX_PROCESSES)) {
+      shares.delete(process);
+      addTo(dead, report);
+    }
+    const sums = { ...dead };
+    for (const report of shares.values()) addTo(sums, report);
+    return sums;
+  };
+}
 
 function observeSpans(context: GatewayContext): Observe | undefined {
   const { config, current, clock, diagnose, on } = context;
   const settings = telemetry.of(config);
   if (!settings) return undefined;
+  const process = randomHex(16);
   const envelope = createEnvelope({
     "service.name": settings.otlp.service_name,
-    "service.instance.id": randomHex(16),
+    "service.instance.id": process,
   });
-  const send = createSend(settings.otlp, envelope);
+  const send = createSend(settings.otlp, envelope, clock);
   const exporter = createExporter({ send, clock, diagnose });
-  on("report", exporter.report);
+  on("report", (): Report => ({ process, ...exporter.report() }));
   on("close", exporter.close);
   return createRequestSpans({
     clock,

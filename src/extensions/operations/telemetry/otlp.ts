@@ -37,6 +37,9 @@ export interface Span {
   readonly isError: boolean;
 }
 
+/** Whether the parent is remote is known, and is. */
+const HAS_IS_REMOTE = 0x100;
+const IS_REMOTE = 0x200;
 const STATUS_ERROR = 2;
 
 /** Nanoseconds of milliseconds, exact to the microsecond. */
@@ -62,6 +65,7 @@ function keyValues(values: Values): object[] {
 /** A span as JSON. */
 export function spanText(span: Span): string {
   const { context, parentId, startedAt, endedAt, firstTokenAt } = span;
+  const remote = span.kind === SERVER && parentId !== undefined ? IS_REMOTE : 0;
   const events = [];
   if (firstTokenAt !== undefined) {
     // It is known to the millisecond, and an event lies within its span.
@@ -73,7 +77,7 @@ export function spanText(span: Span): string {
     spanId: span.spanId,
     traceState: context.state || undefined,
     parentSpanId: parentId,
-    flags: context.flags,
+    flags: context.flags | HAS_IS_REMOTE | remote,
     name: clean(span.name),
     kind: span.kind,
     startTimeUnixNano: nanos(startedAt),

@@ -1,4 +1,5 @@
 // One batch over HTTP: POST /v1/traces, and what the collector's answer means.
+import type { Clock } from "../../../core/clock.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import type { SpanSender, SendResult } from "./exporter.ts";
@@ -6,6 +7,7 @@ import type { CollectorSettings } from "./settings.ts";
 
 /** Answers after which the same batch may be sent again. */
 const RETRYABLE = [429, 502, 503, 504];
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 /** An answer is a few words; more of it is not read. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
@@ -13,6 +15,7 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 export function createSend(
   { endpoint, headers }: CollectorSettings,
   envelope: (spans: readonly string[]) => string,
+  clock: Clock,
 ): SpanSender {
   const allHeaders = { ...Object.fromEntries(headers), "content-type": "application/json" };
   return async (spans, signal) => {
@@ -25,21 +28,20 @@ export function createSend(
         signal,
       });
       const pieces = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : [];
-      return resultOf(response, Buffer.concat(pieces).toString());
+      return resultOf(response, Buffer.concat(pieces).toString(), clock.now());
     } catch (error) {
       return { rejected: Infinity, detail: failureText(error, signal), isTemporary: true };
     }
   };
 }
 
-function resultOf({ status, headers, ok }: Response, text: string): SendResult {
+function resultOf({ status, headers, ok }: Response, text: string, now: number): SendResult {
   if (ok) return { rejected: rejectedIn(text), detail: "the collector rejected them" };
-  const seconds = /^\d{1,9}$/.exec(headers.get("retry-after") ?? "")?.[0];
   return {
     rejected: Infinity,
     detail: `the collector answered with status ${status}`,
     isTemporary: RETRYABLE.includes(status),
-    afterMs: seconds === undefined ? undefined : Number(seconds) * 1_000,
+    afterMs: retryAfterMs(headers.get("retry-after"), now),
   };
 }
 
@@ -48,6 +50,14 @@ function rejectedIn(text: string): number {
   const { rejectedSpans } = asObject(asObject(parseJson(text))["partialSuccess"]);
   const rejected = Number(rejectedSpans ?? 0);
   return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
+}
+
+/** Retry-After, in seconds or as an HTTP date. Undefined if it is neither. */
+export function retryAfterMs(text: string | null, now: number): number | undefined {
+  if (text === null) return undefined;
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
+  const date = HTTP_DATE.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
 /** Why there is no answer. The address is not repeated. */

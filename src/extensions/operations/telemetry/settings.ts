@@ -47,6 +47,8 @@ const headers = (credential: Check<string>) =>
     for (const name of values.keys())
       if (!HEADER_NAME.test(name) || OWN_HEADERS.test(name))
         fail("invalid_value", "expected the name of a header that may be set", [name]);
+    const names = new Set([...values.keys()].map((name) => name.toLowerCase()));
+    if (names.size < values.size) fail("invalid_value", "expected each header once");
     return values;
   });
 

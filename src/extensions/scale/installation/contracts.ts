@@ -52,15 +52,13 @@ export interface ModelStatus {
 export interface InstallationStatus {
   /** What GET /status says. */
   readonly status: Status;
-  /** Lines that slow readers made these processes drop. A process that dies takes its own along. */
-  readonly droppedLines: Report["droppedLines"];
-  /** What extensions report, of each process. */
-  readonly extensions: readonly Report["extensions"][];
+  /** Of all processes that serve at the moment. */
+  readonly reports: readonly Report[];
 }
 
 /** What an extension reported, of each process in which it did. */
-export const reportsOf = <T>({ extensions }: InstallationStatus, name: string): readonly T[] =>
-  extensions.flatMap((reports) => (reports[name] as T | undefined) ?? []);
+export const reportsOf = <T>({ reports }: InstallationStatus, name: string): readonly T[] =>
+  reports.flatMap(({ extensions }) => (extensions[name] as T | undefined) ?? []);
 
 /** The installation, as extensions that exist once in it see it. */
 export interface Host extends Omit<HostSources, "reports"> {

@@ -28,16 +28,7 @@ export function createHost(sources: HostSources): HostRunner {
     ...sources,
     async look() {
       const reports = await sources.reports();
-      const status = statusOf(sources, reports, parts);
-      const dropped = [sources.droppedLines(), ...reports.map((each) => each.droppedLines)];
-      const look = {
-        status,
-        droppedLines: {
-          access: dropped.reduce((sum, { access }) => sum + access, 0),
-          diagnostics: dropped.reduce((sum, { diagnostics }) => sum + diagnostics, 0),
-        },
-        extensions: reports.map((report) => report.extensions),
-      };
+      const look = { status: statusOf(sources, reports, parts), reports };
       for (const listener of listeners) listener(look);
       return look;
     },

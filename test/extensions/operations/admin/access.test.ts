@@ -16,10 +16,12 @@ describe("who may use the admin listener", () => {
     const admin = adminOf(await startGateway(t, demo({ admin: { host: "localhost", port: 0 } })));
     const { port } = new URL(admin);
     const own = ["127.0.0.1", "localhost", "[::1]", "10.1.2.3"];
-    for (const host of [...own.map((name) => `${name}:${port}`), "localhost"])
-      assert.equal((await ask(admin, "/status", { host })).status, 200, host);
-    for (const host of [`evil.example:${port}`, "localhost.evil.example", "1.2.3"])
-      for (const path of ["/", "/status", "/events", "/costs", "/nothing"])
+    for (const host of [...own.map((name) => `${name}:${port}`), "10.1.2.3", "localhost"])
+      for (const path of ["/", "/status", "/metrics"])
+        assert.equal((await ask(admin, path, { host })).status, 200, `${host} ${path}`);
+    const foreign = ["localhost.evil.example", "127.0.0.1.evil.example", "1.2.3"];
+    for (const host of [`evil.example:${port}`, ...foreign])
+      for (const path of ["/", "/status", "/metrics", "/events", "/costs", "/trace", "/nothing"])
         assertRefused(await ask(admin, path, { host }), 403, "host_not_allowed");
   });
 
@@ -69,7 +71,17 @@ describe("who may use the admin listener", () => {
       { ADMIN_PASSWORD: "correct:horse" },
     );
     const admin = adminOf(gw);
-    for (const path of ["/", "/status", "/events", "/costs", "/usage.csv", "/nothing"]) {
+    const read = [
+      "/",
+      "/status",
+      "/metrics",
+      "/events",
+      "/costs",
+      "/usage",
+      "/usage.csv",
+      "/trace",
+    ];
+    for (const path of [...read, "/nothing"]) {
       const answer = await ask(admin, path);
       assertRefused(answer, 401, "invalid_password");
       assert.match(answer.headers["www-authenticate"]!, /^Basic realm=/);
@@ -94,6 +106,19 @@ describe("who may use the admin listener", () => {
       (await ask(admin, "/status", basic("correct:horse"))).text,
     ]);
     assert.doesNotMatch(told, /correct/);
+  });
+
+  it("after ten wrong passwords an address has to wait, even with the right one", async (t) => {
+    const admin = adminOf(await startGateway(t, demo({ admin: { port: 0, password: "right" } })));
+    for (let n = 0; n < 5; n += 1)
+      assertRefused(await ask(admin, "/status"), 401, "invalid_password"); // a browser's first question has none
+    for (let n = 0; n < 10; n += 1)
+      assertRefused(await ask(admin, "/status", basic(`wrong ${n}`)), 401, "invalid_password");
+    for (const headers of [basic("right"), basic("wrong"), {}]) {
+      const answer = await ask(admin, "/status", headers);
+      assertRefused(answer, 429, "rate_limit_exceeded");
+      assert.equal(answer.headers["retry-after"], "60");
+    }
   });
 
   it("an address that others reach wants a password and a certificate, and has them", async (t) => {

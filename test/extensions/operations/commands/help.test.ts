@@ -1,4 +1,5 @@
-// What `help` and `--version` print of the program itself, and what it suggests for misspelt words.
+// What `help` and `--version` print of the program itself, and what it says to words that it
+// does not know.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -32,7 +33,10 @@ const KEYS_CREATE = [
   /^ {2}--config FILE +the configuration \(default: \.\/gateway\.json /m,
   /\nExample:\n\n {2}keys create --account acme .*\n$/,
 ];
-const KEYS = [/^ {2}keys create [\s\S]*^ {2}keys list [\s\S]*^ {2}keys revoke /m];
+/** Its commands, and no others. */
+const KEYS = [
+  /^ {2}keys create .*\n {6}.*\n {2}keys list .*\n {6}.*\n {2}keys revoke .*\n {6}.*\n\n`help C/,
+];
 
 describe("what is printed on stdout, exit 0, by", () => {
   for (const [args, expected] of [
@@ -56,6 +60,11 @@ describe("what is printed on stdout, exit 0, by", () => {
     });
 });
 
+it("the version is one line", async () => {
+  const { stdout } = await runHere(["--version"]);
+  assert.equal(stdout.split("\n").length, 2);
+});
+
 describe("the help of each command", () => {
   for (const [name, command] of COMMANDS)
     it(`${name} says what each of its options means, and has an example that is right`, async () => {
@@ -73,7 +82,7 @@ describe("a mistake in the arguments is one line on stderr, exit 2", () => {
     [["frobnicate"], /no command 'frobnicate'; commands: serve, init, check/],
     [["toString"], /no command 'toString'/],
     [["keys"], /no command 'keys'; commands: keys create, keys list/],
-    [["check", "--colour"], /Unknown option '--colour'$/m],
+    [["check", "--colour"], /Unknown option '--colour'; options: --config, .*--live, --json$/m],
     [["help", "nonsense"], /no topic "nonsense"; topics: api, /],
     [["serve", "now"], /unexpected argument 'now'/],
     [["--colour"], /--colour/],

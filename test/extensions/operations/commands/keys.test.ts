@@ -261,7 +261,25 @@ describe("what cannot be", { concurrency: 3 }, () => {
       2,
       /--models: there is no model or alias named 'ghost'/,
     ],
-    [["create", "--account", "a", "--rpm", "many"], 2, /--rpm: expected an integer/],
+    ...["many", " ", "", "0x10", "1e3", "1.5", "12345678"].map(
+      (rpm) => [["create", "--account", "a", "--rpm", rpm], 2, /--rpm must be a number/] as const,
+    ),
+    ...["many", " ", "", "0x10", "1e3", "1.5", "1234567890"].map(
+      (tokens) =>
+        [
+          ["create", "--account", "a", "--tokens-per-minute", tokens],
+          2,
+          /--tokens-per-minute must be a number/,
+        ] as const,
+    ),
+    ...["5", "5/week", "5/day/month", "5/", "/day", " 5/day", "1e3/day", "0x10/day", "-5/day"].map(
+      (budget) =>
+        [
+          ["create", "--account", "a", `--budget=${budget}`],
+          2,
+          /--budget must be an amount and a period such as 5\.00\/day/,
+        ] as const,
+    ),
     [["create", "--account", "a", "--expires", "2031-02-30x"], 2, /--expires: expected a date/],
     [["create", "--account", "a", "--expires", "2031-02-30"], 2, /--expires: expected a date/],
     [
@@ -270,7 +288,11 @@ describe("what cannot be", { concurrency: 3 }, () => {
       /--expires: expected a date to come/,
     ],
     [["revoke"], 2, /keys revoke needs KEY_ID/],
-    [["revoke", "key_0000000000000000"], 1, /there is no key key_0000000000000000/],
+    [
+      ["revoke", "key_0000000000000000"],
+      1,
+      /there is no key key_0000000000000000; 'keys list' shows them/,
+    ],
   ] as const) {
     it(`keys ${args.join(" ")}: one line, exit ${code}, and no file`, async () => {
       const dir = folder();

@@ -21,6 +21,7 @@ import {
   spendLines,
   sum,
   textOf,
+  usageCount,
   usageRecords,
   type Line,
 } from "../../../support/books.ts";
@@ -29,7 +30,8 @@ import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway } from "../../../support/gateway.ts";
 import { silent, status } from "../../../support/provider.ts";
 import { writeSpend } from "../../../support/spend.ts";
-import { until, within } from "../../../support/wait.ts";
+import { thisMonth } from "../../../support/today.ts";
+import { until, waitFor, within } from "../../../support/wait.ts";
 
 /** A gateway whose books hold this spend already. */
 async function withSpend(t: TestContext, write: (dir: string) => void, over: object = {}) {
@@ -150,7 +152,20 @@ describe("what it cost", () => {
       assert.equal(csv.headers["content-disposition"], name);
     }
     const span = await get("/usage.csv?from=2026-01-30&to=2026-02-02");
-    assert.match(span.headers["content-disposition"]!, /usage-2026-01-30-to-2026-02-02\.csv/);
+    assert.match(span.headers["content-disposition"]!, /"usage-2026-01-30-to-2026-02-02\.csv"$/);
+    const records = usageRecords(dir).filter(({ ended_at }) => {
+      const ended = ended_at.slice(0, 10);
+      return ended >= "2026-01-30" && ended <= "2026-02-02";
+    });
+    assert.ok(records.length > 100);
+    assert.equal(span.text.split("\r\n").length, records.length + 2);
+    const key = records[0]!["key_id"];
+    const first = (await get(`/usage?from=2026-01-30&to=2026-02-02&key=${key}`)).body.records;
+    const expected = records.filter((record) => record["key_id"] === key);
+    assert.deepEqual(
+      first.map(({ usage_id }: Line) => usage_id),
+      expected.map(({ usage_id }) => usage_id),
+    );
   });
 
   it("a request id tells its whole story, while it runs and when it has just ended, and no other's", async (t) => {
@@ -168,16 +183,72 @@ describe("what it cost", () => {
       (await ask(adminOf(gw), `/trace?request_id=${encodeURIComponent(id)}`)).body;
     const id = 'the "first" one: {"gateway_request_id":"x"}';
     await send({ model: "auto/x" }, { "x-request-id": id });
-    const { records, spend } = await trace(id);
-    assert.equal(records.length, 1);
-    assert.deepEqual(spend, [spendLines(lab.dir).find((line) => line["type"] === "settle")]);
+    const { gateway_request_id, records, spend } = await trace(id);
+    assert.deepEqual([gateway_request_id, records.length], [id, 1]);
+    assert.deepEqual(
+      spend,
+      spendLines(lab.dir).filter((line) => line["type"] === "settle"),
+    );
+    assert.deepEqual(
+      spend[0]!["attempts"].map(({ model, outcome }: Line) => [model, outcome]),
+      [
+        ["bad", "upstream_error"],
+        ["fine", "completed"],
+      ],
+    );
     send({ model: "mute" }, { "x-request-id": "on its way" }).catch(() => undefined);
     await lab.provider.nth(2);
-    assert.equal((await trace("on its way")).spend[0].type, "open");
+    assert.deepEqual(
+      (await trace("on its way")).spend.map(({ type }: Line) => type),
+      ["open"],
+    );
     await send({ model: "fine" }, { "x-request-id": id });
     assert.equal((await trace(id)).spend.length, 2);
-    const nothing = { gateway_request_id: "x", records: [], receipts: [], spend: [] };
-    assert.deepEqual(await trace("x"), nothing, "it stands inside another's id only");
+    // "x" stands inside another's id.
+    for (const none of ["nobody's", "x"]) {
+      const nothing = { gateway_request_id: none, records: [], receipts: [], spend: [] };
+      assert.deepEqual(await trace(none), nothing);
+    }
+  });
+
+  it("sums follow what comes later, whoever asks meanwhile", async (t) => {
+    const reply = {
+      choices: [{ message: { content: "hi" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 3, completion_tokens: 5 },
+    };
+    const fine = status(200, reply);
+    const { dir, gw, ask: send } = await priced(t, { fine }, { usage: { sync_ms: 20 } });
+    const path = `/costs?month=${thisMonth()}&by=model`;
+    const requestsAsked = async () => (await ask(adminOf(gw), path)).body.rows[0]?.requests ?? 0;
+    const requests = async () => await Promise.all([1, 2, 3].map(requestsAsked));
+    for (let n = 1; n <= 5; n += 1) {
+      await send();
+      await waitFor(() => usageCount(dir) === n, `record ${n}`);
+      await until(async () => (await requests()).every((each) => each === n), `the sum of ${n}`);
+    }
+    assert.deepEqual(await requests(), [5, 5, 5]);
+  });
+
+  it("an old request's attempts are found by the day of its record, over midnight and over a month", async (t) => {
+    const { get } = await withSpend(t, (dir) => {
+      // Begun before midnight, in the segment of the day before, and ended after.
+      const about = { time: "2026-01-31T23:59:59.900Z", gateway_request_id: "late" };
+      const ended = { time: "2026-02-01T00:00:03.000Z", duration_ms: 3_100 };
+      const late = [openLine(1, about), settleLine(1, { ...about, ...ended })];
+      handMade(dir, "2026-01-30.0001.jsonl", textOf(late), "let go");
+      const other = { ...about, gateway_request_id: "in time" };
+      const inTime = [openLine(2, other), settleLine(2, other)];
+      handMade(dir, "2026-01-31.0001.jsonl", textOf(inTime), "let go");
+    });
+    for (const id of ["late", "in time"]) {
+      const { records, spend } = (await get(`/trace?request_id=${encodeURIComponent(id)}`)).body;
+      assert.deepEqual([records.length, spend.length, spend[0].attempts.length], [1, 1, 1], id);
+    }
+    assert.deepEqual(
+      (await get("/costs?month=2026-02&by=day")).body.rows.map(({ day }: Line) => day),
+      ["2026-02-01"],
+      "it is billed when it ended",
+    );
   });
 
   it("what is asked for wrongly is told, with the name of what is wrong", async (t) => {
@@ -212,9 +283,14 @@ describe("what it cost", () => {
 
   it("many requests with one id: as many as there is room for, each as it ended", async (t) => {
     const same = { gateway_request_id: "same" };
-    const lines = Array.from({ length: 620 }, (_, n) => [openLine(n, same), settleLine(n, same)]);
+    // Each ends when the next one has begun.
+    const lines = Array.from({ length: 620 }, (_, n) => [
+      openLine(n, same),
+      ...(n > 0 ? [settleLine(n - 1, same)] : []),
+    ]);
+    const text = textOf([...lines.flat(), settleLine(619, same)]);
     const { get } = await withSpend(t, (dir) =>
-      handMade(dir, "2026-01-31.0001.jsonl", textOf(lines.flat()), "let go"),
+      handMade(dir, "2026-01-31.0001.jsonl", text, "let go"),
     );
     const { records, spend } = (await get("/trace?request_id=same")).body;
     assert.deepEqual([records.length, spend.length], [620, 500]);

@@ -157,6 +157,32 @@ describe("accounts and models", () => {
   });
 });
 
+describe("more accounts than a process has rows for", () => {
+  it("lose no request and no cent, however often all of them return", () => {
+    const { pass, range, tell } = bench();
+    for (let round = 1; round <= 3; round += 1) {
+      for (let n = 0; n < 2_000; n += 1) tell.fine({ account: `account ${n}` });
+      pass();
+      const { accounts, models, total } = range("15m");
+      assert.equal(total.ok, round * 2_000);
+      const sum = (figure: "cost" | "prompt_tokens") =>
+        accounts.reduce((all, row) => all + row[figure], 0);
+      assert.deepEqual([sum("cost"), sum("prompt_tokens")], [round * 1_000, round * 20_000]);
+      assert.equal(models[0]?.requests, round * 2_000);
+    }
+  });
+
+  it("give their rows to those that come when they have been quiet", () => {
+    const { pass, range, tell } = bench();
+    for (let n = 0; n < 2_000; n += 1) tell.fine({ account: `account ${n}` });
+    pass(30 * MINUTE);
+    for (let n = 0; n < 5; n += 1) tell.fine({ account: "late" });
+    pass();
+    const rows = range("15m").accounts.map((row) => pick(row, "account", "ok", "cost"));
+    assert.deepEqual(rows, [["late", 5, 2.5]]);
+  });
+});
+
 describe("refusals and faults", () => {
   it("an account that is refused is told with its key, the code, how often, and since when", () => {
     const { clock, pass, range, tell } = bench();
@@ -175,6 +201,35 @@ describe("refusals and faults", () => {
       { ...limited, count: 3, since, last: since + 2 * MINUTE },
       { ...unknown, count: 1, since: lastly, last: lastly },
     ]);
+  });
+
+  it("those of an account with a code are summed over the range, whatever key it had", () => {
+    const { pass, range, tell } = bench();
+    const unknown = { status: 401, error_code: "invalid_api_key", account: null, key_id: null };
+    for (const key_id of ["key_1", "key_2", "key_2"]) tell.refuse({ key_id });
+    pass(8 * MINUTE);
+    for (const over of [{}, { key_id: "key_2" }, unknown]) tell.refuse(over);
+    pass();
+    const told = () =>
+      range("15m").refused.map((row) => pick(row, "account", "code", "count", "other"));
+    assert.deepEqual(told(), [
+      ["acme", "rate_limit_exceeded", 5, false],
+      [null, "invalid_api_key", 1, false],
+    ]);
+    pass(8 * MINUTE);
+    assert.deepEqual(told()[0], ["acme", "rate_limit_exceeded", 2, false]);
+    assert.equal(range("1h").refused[0]?.count, 5);
+    pass(8 * MINUTE);
+    assert.deepEqual(told(), []);
+  });
+
+  it("beyond 50 accounts that are refused, all others share a row", () => {
+    const { pass, range, tell } = bench();
+    for (let n = 0; n < 60; n += 1) tell.refuse({ account: `account ${n}` });
+    pass();
+    const { refused } = range("15m");
+    assert.equal(refused.length, 51);
+    assert.deepEqual(refused[50], { account: null, code: null, other: true, count: 10 });
   });
 
   it("after ten minutes without a refusal the next one begins anew", () => {
@@ -209,6 +264,25 @@ describe("refusals and faults", () => {
       ["picky", 1, 0],
     ]);
     assert.equal(total.faults, 1);
+  });
+
+  it("the last fault of each model is known, whatever else a process does until the next look", () => {
+    const { clock, pass, range, tell } = bench();
+    const fault = { outcome: "upstream_error", status: 500 };
+    const failed = (requestId: string, model: string) =>
+      tell.fine({ requestId }, { attempts: [attempt({ ...fault, model }), attempt()] });
+    failed("first", "bad");
+    failed("other", "worse");
+    clock.advance(1);
+    failed("second", "bad");
+    for (let n = 0; n < 1_000; n += 1) tell.fine();
+    pass();
+    pass();
+    const told = range("15m").faults.map((row) => pick(row, "model", "request_id", "time"));
+    assert.deepEqual(told.toSorted(), [
+      ["bad", "second", START + 1],
+      ["worse", "other", START],
+    ]);
   });
 
   it("the use of each key is told: when, how often, and how often it was refused", () => {

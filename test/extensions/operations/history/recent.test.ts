@@ -1,6 +1,7 @@
 // Single requests: what runs, what ended, what was refused, and how they are found.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { startGateway, demo, user } from "../../../support/gateway.ts";
 import { attempt, bench } from "./requests.ts";
@@ -145,7 +146,15 @@ describe("the paths of the admin listener", () => {
     );
     const { requests } = await get("/requests?id=once&limit=1");
     assert.equal(requests[0].attempts[0].model, "demo-chat");
-    const { total, accounts } = await get("/history?range=1h");
+    const history = await get("/history?range=1h");
+    const { range, from, to, step, bins, total, accounts } = history;
+    assert.equal(range, "1h");
+    assert.ok(Math.abs(Date.now() - to) < 60_000, `it ends now, not at ${to}`);
+    assert.ok(from < to && from + bins.length * step > to, `it begins at ${from}`);
+    const openapi = "../../../../src/extensions/apis/openapi/openapi.json";
+    const described = JSON.parse(readFileSync(new URL(openapi, import.meta.url), "utf8"));
+    const { schema } = described.paths["/history"].get.responses["200"].content["application/json"];
+    for (const name of schema.required) assert.ok(name in history, `${name} is promised`);
     assert.deepEqual([total.ok, total["401"]], [1, 1]);
     assert.deepEqual(new Set(accounts.map(({ account }: any) => account)), new Set(["demo", null]));
   });

@@ -7,7 +7,7 @@ import { chatRequest } from "../../../../src/core/openai/request.ts";
 import { createHistory } from "../../../../src/extensions/operations/history/history.ts";
 import { startRecorder } from "../../../../src/extensions/operations/history/recorder.ts";
 import { startCounting } from "../../../../src/extensions/operations/metrics/counting.ts";
-import type { Tally } from "../../../../src/extensions/operations/metrics/tally.ts";
+import { dropIdle, type Tally } from "../../../../src/extensions/operations/metrics/tally.ts";
 import type { InstallationStatus } from "../../../../src/extensions/scale/installation/index.ts";
 import { createFakeClock, type FakeClock } from "../../../support/fake-clock.ts";
 
@@ -62,6 +62,7 @@ export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
     // As a copy, which is what comes from another process.
     report() {
       number += 1;
+      dropIdle(tally);
       const metrics = { process: name, number, tally };
       return structuredClone({ metrics, history: recorder.report() });
     },
@@ -74,8 +75,10 @@ export const lookOf = (
   in_flight = 0,
 ): InstallationStatus => ({
   status: { in_flight } as InstallationStatus["status"],
-  droppedLines: { access: 0, diagnostics: 0 },
-  extensions,
+  reports: extensions.map((each) => ({
+    ...{ draining: false, inFlight: 0, droppedLines: { access: 0, diagnostics: 0 } },
+    extensions: each,
+  })),
 });
 
 /** A quarter of an hour, so that bins of all levels begin here. */

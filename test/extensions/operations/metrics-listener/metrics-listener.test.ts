@@ -1,8 +1,11 @@
-// The listener for Prometheus and probes: what it answers, and to whom.
+// The listener for Prometheus and probes: what it answers, to whom, and where it may stand.
 
+import { configMoments } from "../../../../src/config/extension.ts";
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { pathText } from "../../../../src/core/schema/checker.ts";
 import { demo, startGateway, user, type RunningGateway } from "../../../support/gateway.ts";
+import { installed, formats } from "../../../support/config.ts";
 
 /** Asks with a name that the admin listener would refuse. */
 const HOST = { host: "gateway.example" };
@@ -102,5 +105,37 @@ describe("the listener for metrics", () => {
     const { address } = await start(t);
     const admin = { metrics: { port: Number(new URL(address).port) } };
     await assert.rejects(startGateway(t, demo({ admin })), { code: "EADDRINUSE" });
+  });
+});
+
+describe("the port of the listener for metrics", () => {
+  const issues = (json: object) =>
+    installed
+      .listeners(configMoments.issues)
+      .filter(({ extension }) => extension === "metrics-listener")
+      .flatMap(({ call }) => call(json, formats))
+      .map(({ path, message }) => `${pathText(path)}: ${message}`);
+
+  for (const [situation, json, expected] of [
+    ["the admin listener's", { admin: { port: 9000, metrics: { port: 9000 } } }, ["admin.port"]],
+    ["the admin listener's default", { admin: { metrics: { port: 8081 } } }, ["admin.port"]],
+    ["the public one's default", { admin: { metrics: { port: 8080 } } }, ["server.port"]],
+    [
+      "the public one's, on all addresses",
+      { server: { host: "0.0.0.0", port: 9464 }, admin: { metrics: {} } },
+      ["server.port"],
+    ],
+  ] as const)
+    it(`cannot be ${situation}`, () => {
+      const texts = expected.map((name) => `admin.metrics.port: is ${name} too, on the same host`);
+      assert.deepEqual(issues(json), texts);
+    });
+
+  it("can be that of a listener on another host, or any free one", () => {
+    assert.deepEqual(
+      issues({ server: { host: "127.0.0.2", port: 9464 }, admin: { metrics: {} } }),
+      [],
+    );
+    assert.deepEqual(issues({ admin: { port: 0, metrics: { port: 0 } } }), []);
   });
 });

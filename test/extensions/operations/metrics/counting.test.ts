@@ -6,6 +6,7 @@ import { describe, it } from "node:test";
 import { startCounting } from "../../../../src/extensions/operations/metrics/counting.ts";
 import {
   count,
+  dropIdle,
   growth,
   merge,
   rowsIn,
@@ -55,10 +56,43 @@ describe("the tally of a process", () => {
     assert.equal(grown(tally, undefined).length, 3);
   });
 
-  it("keeps the last 5,000 rows of a family of the console", () => {
+  it("of a full family of the console the first 5,000 rows stay, and one has all others", () => {
     const tally: Tally = new Map();
     for (let at = 0; at < 5_005; at += 1) count(tally, "key", ["requests", `key ${at}`]);
+    count(tally, "key", ["requests", "key 7"]);
     const rows = rowsIn(tally, "key");
-    assert.deepEqual([rows.length, rows[0]![0][1]], [5_000, "key 5"]);
+    assert.equal(rows.length, 5_001);
+    assert.deepEqual(
+      [0, 7, 4_999, 5_000].map((at) => [rows[at]![0][1], rows[at]![1].count]),
+      [
+        ["key 0", 1],
+        ["key 7", 2],
+        ["key 4999", 1],
+        [undefined, 5],
+      ],
+    );
+  });
+
+  it("drops rows that are idle for 8 reports, if the family is more than half full", () => {
+    const left = (rows: number) => {
+      const tally: Tally = new Map();
+      for (let at = 0; at < rows; at += 1) count(tally, "key", ["requests", `key ${at}`]);
+      for (let report = 1; report <= 9; report += 1) {
+        assert.equal(rowsIn(tally, "key").length, rows, `before report ${report}`);
+        count(tally, "key", ["requests", "key 3"]);
+        dropIdle(tally);
+      }
+      return rowsIn(tally, "key").map(([[, key], row]) => [key, row.count]);
+    };
+    assert.equal(left(2_500).length, 2_500);
+    assert.deepEqual(left(2_501), [["key 3", 10]]);
+  });
+
+  it("never drops a row of GET /metrics", () => {
+    const tally: Tally = new Map();
+    for (let at = 0; at < 5_005; at += 1)
+      count(tally, "chat_gateway_requests_total", ["/", "200", `model ${at}`]);
+    for (let report = 1; report <= 20; report += 1) dropIdle(tally);
+    assert.equal(rowsIn(tally, "chat_gateway_requests_total").length, 5_005);
   });
 });

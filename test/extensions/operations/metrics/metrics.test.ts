@@ -45,12 +45,14 @@ interface Family {
   readonly samples: readonly Sample[];
 }
 
+const LABEL = String.raw`[a-zA-Z_]\w*="(?:[^"\\]|\\[\\"n])*"`;
+const SAMPLE = new RegExp(
+  String.raw`^([a-zA-Z_:][\w:]*)(?:\{(${LABEL}(?:,${LABEL})*)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$`,
+);
+
 /** One sample; nothing but \\, \" and \n is escaped in a label. */
 function parseSample(line: string): Sample {
-  const [, name, all = "", value] =
-    /^([a-zA-Z_:][\w:]*)(?:\{((?:\w+="(?:[^"\\]|\\[\\"n])*",?)+)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(
-      line,
-    ) ?? assert.fail(`no sample: ${line}`);
+  const [, name, all = "", value] = SAMPLE.exec(line) ?? assert.fail(`no sample: ${line}`);
   const pairs = [...all.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(
     ([, label, text]) =>
       [label!, text!.replace(/\\(.)/g, (_, it: string) => (it === "n" ? "\n" : it))] as const,
@@ -73,7 +75,10 @@ function parse(text: string): Map<string, Family> {
     const [help = "", head = "", ...lines] = part.slice(0, -1).split("\n");
     const [, name = "", type = ""] =
       /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(head) ?? assert.fail(head);
-    assert.ok(help.startsWith(`${name} `) && !/\\(?![\\n])/.test(help), help);
+    assert.ok(
+      help.startsWith(`${name} `) && help.length > name.length + 1 && !/\\(?![\\n])/.test(help),
+      help,
+    );
     assert.ok(!families.has(name), `${name} stands twice`);
     assert.equal(type === "counter", name.endsWith("_total"), `${name}: counters end with _total`);
     const samples = lines.map(parseSample);
@@ -110,6 +115,7 @@ function assertHistogram(name: string, samples: readonly Sample[]): void {
     const counts = buckets.map(({ value }) => value);
     const rises = (list: readonly number[]) =>
       list.every((value, at) => at === 0 || value >= list[at - 1]!);
+    assert.ok(bounds.length > 1, `${name}${row}: ${bounds}`);
     assert.ok(rises(bounds) && new Set(bounds).size === bounds.length, `${name}${row}: ${bounds}`);
     assert.ok(rises(counts) && counts.every(Number.isInteger), `${name}${row}: ${counts}`);
     assert.equal(bounds.at(-1), Infinity);
@@ -168,6 +174,56 @@ const FAMILIES = {
   chat_gateway_usage_sync_lag_seconds: "gauge",
   chat_gateway_workers: "gauge",
 };
+
+describe("the parser of these tests", () => {
+  const head = "# HELP a_total x\n# TYPE a_total counter\n";
+  const wrong: readonly (readonly [fault: string, text: string])[] = [
+    ["no end of the last line", `${head}a_total 1`],
+    ["a sample before its family", "a_total 1\n"],
+    ["TYPE without HELP", "# TYPE a_total counter\n"],
+    ["HELP without TYPE", "# HELP a_total x\n"],
+    ["a family twice", `${head}${head}`],
+    ["a sample twice", `${head}a_total{b="1",c="2"} 1\na_total{c="2",b="1"} 1\n`],
+    ["a label twice", `${head}a_total{b="1",b="2"} 1\n`],
+    ["an escape that there is not", `${head}a_total{b="\\t"} 1\n`],
+    ["a quote in a label", `${head}a_total{b="""} 1\n`],
+    ["a name with a dash", `${head}a_total{b-c="1"} 1\n`],
+    ["labels without a comma between", `${head}a_total{b="1"c="2"} 1\n`],
+    ["labels that end with a comma", `${head}a_total{b="1",} 1\n`],
+    ["a label that begins with a digit", `${head}a_total{1b="1"} 1\n`],
+    ["a HELP that says nothing", "# HELP a_total \n# TYPE a_total counter\n"],
+    ["no number", `${head}a_total NaN\n`],
+    ["another family's sample", `${head}b_total 1\n`],
+    [
+      "buckets without an end",
+      '# HELP a x\n# TYPE a histogram\na_bucket{le="1"} 1\na_bucket{le="2"} 1\na_sum 1\na_count 1\n',
+    ],
+    [
+      "one bucket alone",
+      '# HELP a x\n# TYPE a histogram\na_bucket{le="+Inf"} 1\na_sum 1\na_count 1\n',
+    ],
+    [
+      "buckets that fall",
+      '# HELP a x\n# TYPE a histogram\na_bucket{le="1"} 2\na_bucket{le="+Inf"} 1\na_sum 1\na_count 1\n',
+    ],
+    [
+      "a count of something else",
+      '# HELP a x\n# TYPE a histogram\na_bucket{le="1"} 1\na_bucket{le="+Inf"} 2\na_sum 1\na_count 1\n',
+    ],
+  ];
+  for (const [fault, text] of wrong) it(`refuses ${fault}`, () => assert.throws(() => parse(text)));
+
+  it("takes what is right", () => {
+    const families = parse(`${head}a_total{b="\\"\\\\n\\n,}"} 1e-7\na_total 2\n`);
+    assert.deepEqual(
+      families.get("a_total")!.samples.map(({ labels, value }) => [labels.get("b"), value]),
+      [
+        ['"\\n\n,}', 1e-7],
+        [undefined, 2],
+      ],
+    );
+  });
+});
 
 describe("metrics", () => {
   it("before any traffic: every family with its help and kind, and what is so at the moment", async (t) => {

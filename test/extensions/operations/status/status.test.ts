@@ -8,7 +8,7 @@ import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { certificate } from "../../../support/certificate.ts";
 import { folder } from "../../../support/folder.ts";
-import { configFor, merge, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
 import { freePort } from "../../../support/port.ts";
 import { completion, startProvider, status as answers } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -94,6 +94,21 @@ describe("status", () => {
     assert.match((await status(file)).stdout, line);
     assert.deepEqual(JSON.parse((await status(file, "--json")).stdout).refusals, refusals);
     assert.match((await runHere(["top", "--once", "--config", file])).stdout, line);
+  });
+
+  it("of one that refuses two keys of an account: one sum for both", async (t) => {
+    const { file, chat } = await running(t, {
+      accounts: { acme: { rpm: 0 } },
+      keys: [KEY, "sk-of-the-same-account"].map((key) => ({ account: "acme", key })),
+    });
+    for (const key of [KEY, KEY, "sk-of-the-same-account"]) {
+      const headers = { authorization: `Bearer ${key}` };
+      await (await chat({ model: "good", messages: user("hi") }, headers)).text();
+    }
+    const { stdout } = await status(file);
+    assert.match(stdout, /^refused or failed: acme 3 \(rate_limit_exceeded\)$/m);
+    const refusals = [{ account: "acme", code: "rate_limit_exceeded", count: 3 }];
+    assert.deepEqual(JSON.parse((await status(file, "--json")).stdout).refusals, refusals);
   });
 
   it("for programs: one line of JSON with all that the listener says", async (t) => {

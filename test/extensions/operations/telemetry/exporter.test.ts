@@ -93,18 +93,31 @@ describe("spans for the collector", () => {
     assert.deepEqual(report(), { sent: 2 * BATCH + 10, dropped: 0 });
   });
 
-  it("beyond the bound are dropped and counted", async () => {
-    const { add, answer, report } = bench();
+  it("beyond the bound are dropped, counted, and told at once and then once a minute", async () => {
+    const { told, logged, add, answer, advance, report, clock, exporter } = bench();
     await add(MAX_HELD + 7);
     assert.deepEqual(report(), { sent: 0, dropped: 7 });
+    assert.deepEqual(
+      told.map(({ event, level, spans }) => [event, level, spans]),
+      [["telemetry_dropped", "warn", 1]],
+    );
     await answer(SENT);
     await add(BATCH + 1);
     assert.deepEqual(report(), { sent: BATCH, dropped: 8 });
+    await advance(REPORT_MS - 1);
+    assert.equal(logged(), 1);
+    const closed = exporter.close();
+    await advance(1);
+    assert.equal(logged(), 8, "though nothing more is dropped");
+    await advance(CLOSE_MS);
+    await closed;
+    assert.equal(logged(), report().dropped);
+    assert.equal(clock.pending(), 0);
   });
 
   it("that were dropped are told at once, and then once a minute", async () => {
-    const { told, add, advance, exporter } = bench(REFUSED);
-    for (const ms of [0, 0, REPORT_MS, 0]) {
+    const { told, add, advance, exporter, clock } = bench(REFUSED);
+    for (const ms of [0, 0, REPORT_MS - 2 * DELAY_MS, 0]) {
       await advance(ms);
       await add(2);
       await advance(DELAY_MS);
@@ -112,8 +125,9 @@ describe("spans for the collector", () => {
     await exporter.close();
     assert.deepEqual(
       told.map(({ event, level, spans }) => [event, level, spans]),
-      [2, 4, 2].map((spans) => ["telemetry_dropped", "warn", spans]),
+      [2, 2, 4].map((spans) => ["telemetry_dropped", "warn", spans]),
     );
+    assert.equal(clock.pending(), 0);
   });
 
   it("are sent again after a second, two, four and eight, then dropped", async () => {
@@ -139,9 +153,21 @@ describe("spans for the collector", () => {
     await advance(29_999);
     assert.deepEqual(sizes(), [1]);
     await advance(1);
-    assert.deepEqual(sizes(), [1, BATCH]);
+    assert.deepEqual(sizes(), [1, 1]);
     await advance(MAX_WAIT_MS);
-    assert.deepEqual(sizes(), [1, BATCH, BATCH]);
+    assert.deepEqual(sizes(), [1, 1, 1, BATCH]);
+  });
+
+  it("that came while a batch was retried are not dropped with it", async () => {
+    const { sizes, add, advance, report } = bench(...Array(MAX_RETRIES + 1).fill(later()), SENT);
+    await add(2);
+    await advance(DELAY_MS);
+    await add(3);
+    for (let retry = 0; retry < MAX_RETRIES; retry += 1) await advance(1_000 * 2 ** retry);
+    assert.deepEqual(report(), { sent: 0, dropped: 2 });
+    await advance(DELAY_MS);
+    assert.deepEqual(sizes(), [...Array(MAX_RETRIES + 1).fill(2), 3]);
+    assert.deepEqual(report(), { sent: 3, dropped: 2 });
   });
 
   it("that the collector refuses or rejects are dropped, whatever number it says; others go on", async () => {
@@ -177,24 +203,25 @@ describe("the end of the process", () => {
     assert.equal(clock.pending(), 0, "no timer keeps the process alive");
   });
 
-  it("does not wait for a retry, and sends each batch that is held once", async () => {
+  it("does not wait for a retry, and tries no batch twice", async () => {
     const { sizes, add, advance, exporter, clock } = bench(later());
     await add(1);
     await advance(DELAY_MS);
     await add(BATCH + 1);
     await exporter.close();
-    assert.deepEqual(sizes(), [1, BATCH, 2]);
+    assert.deepEqual(sizes(), [1, 1, BATCH, 1], "the first once more, each of the others once");
     assert.deepEqual(exporter.report(), { sent: 0, dropped: BATCH + 2 });
     assert.equal(clock.pending(), 0);
   });
 
   it("gives a collector that is silent two seconds, then drops and tells", async () => {
-    const { logged, add, exporter, clock } = bench();
+    const { sizes, logged, add, exporter, clock } = bench();
     await add(BATCH + 3);
     const closed = exporter.close();
     await turn();
     clock.advance(CLOSE_MS);
     await closed;
+    assert.deepEqual(sizes(), [BATCH]);
     assert.deepEqual(exporter.report(), { sent: 0, dropped: BATCH + 3 });
     assert.equal(logged(), BATCH + 3);
     assert.equal(clock.pending(), 0);

@@ -1,6 +1,7 @@
 // The whole way over real sockets: from the configuration to a collector that reads strictly, and
 // what the gateway does without one.
 
+import { install } from "../../../../src/core/extension/install.ts";
 import { moments } from "../../../../src/core/extension/places.ts";
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -9,7 +10,9 @@ import type { AddressInfo } from "node:net";
 import { text as textOf } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
-import { createSend } from "../../../../src/extensions/operations/telemetry/post.ts";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { extension } from "../../../../src/extensions/operations/telemetry/index.ts";
+import { createSend, retryAfterMs } from "../../../../src/extensions/operations/telemetry/post.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
 import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
@@ -80,8 +83,8 @@ describe("a gateway with a collector", () => {
       told,
       clients.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`).sort(),
     );
-    const { telemetry: counted } = gateway.report().extensions;
-    assert.deepEqual(counted, { sent: 4, dropped: 0 });
+    const counted = gateway.report().extensions["telemetry"] as any;
+    assert.deepEqual([counted.sent, counted.dropped], [4, 0]);
   });
 
   it("answers its clients as ever while the collector is away, and shows what it drops", async (t) => {
@@ -121,6 +124,25 @@ describe("a gateway with a collector", () => {
     assert.equal(readSpans(posted[0]!.body).length, 2);
     assert.doesNotMatch(posted[0]!.body, /hidden|server\.address/);
   });
+});
+
+it("the figures of all processes do not fall when some die or are late", () => {
+  const endpoint = "http://127.0.0.1:1";
+  const config = checkConfig(demo({ telemetry: { otlp: { endpoint } } }), KEYS);
+  const [status] = install([extension]).listeners(moments.status);
+  const told = (...reports: readonly (readonly [process: string, sent: number])[]) => {
+    const all = reports.map(([process, sent]) => ({ process, sent, dropped: 2 * sent }));
+    const { spans_sent, spans_dropped } = (status!.call([...all, undefined], config) as any)
+      .telemetry;
+    assert.equal(spans_dropped, 2 * spans_sent);
+    return spans_sent;
+  };
+  assert.deepEqual(
+    [told(["a", 3], ["b", 4]), told(["a", 5]), told(["a", 5], ["c", 1])],
+    [7, 9, 10],
+  );
+  for (let dead = 1; dead <= 1_000; dead += 1)
+    assert.equal(told(["a", 5 + dead], [`dead ${dead}`, 1]), 10 + 2 * dead);
 });
 
 describe("a gateway without a collector", () => {
@@ -165,13 +187,15 @@ describe("the answer of a collector", () => {
     ["504", status(504), all, true],
     ["307, which is not followed", status(307), all, false],
     ["400", status(400), all, false],
+    ["401", status(401), all, false],
+    ["404", status(404), all, false],
     ["500", status(500), all, false],
     ["nothing: it is cut", (res) => res.destroy(), all, true],
   ] as readonly (readonly [string, Answer, number, boolean?])[])
     it(`${situation}: rejected are ${rejected}${isTemporary ? ", for the moment" : ""}`, async (t) => {
       const { posted, endpoint } = await startCollector(t, answer);
       const settings = { endpoint, headers: new Map(), service_name: "x" };
-      const send = createSend(settings, (spans) => `[${spans.join()}]`);
+      const send = createSend(settings, (spans) => `[${spans.join()}]`, systemClock);
       const result = await send(["1", "2"], new AbortController().signal);
       assert.deepEqual(
         posted.map(({ body }) => body),
@@ -179,9 +203,22 @@ describe("the answer of a collector", () => {
       );
       assert.deepEqual([result.rejected, result.isTemporary], [rejected, isTemporary]);
       const isRefused = isTemporary !== undefined && /^\d/.test(situation);
-      if (isRefused) assert.equal(result.afterMs, 7_000);
+      if (isRefused) {
+        assert.equal(result.afterMs, 7_000);
+        const code = situation.slice(0, 3);
+        assert.equal(result.detail, `the collector answered with status ${code}`);
+      }
       assert.doesNotMatch(result.detail, /127\.0\.0\.1|http/, "nothing of the address is told");
     });
+
+  it("may state its Retry-After as a date", () => {
+    const now = Date.parse("Wed, 21 Oct 2026 07:28:00 GMT");
+    assert.equal(retryAfterMs("Wed, 21 Oct 2026 07:28:30 GMT", now), 30_000);
+    assert.equal(retryAfterMs("Wed, 21 Oct 2026 07:00:00 GMT", now), 0);
+    assert.equal(retryAfterMs("120", now), 120_000);
+    for (const text of [null, "soon", "-1", "1.5x"])
+      assert.equal(retryAfterMs(text, now), undefined);
+  });
 });
 
 describe("the settings of the collector", () => {
@@ -215,6 +252,11 @@ describe("the settings of the collector", () => {
       "no header name",
       { endpoint, headers: { "a b": "x" } },
       /headers\["a b"\]: expected the name/,
+    ],
+    [
+      "a header twice",
+      { endpoint, headers: { a: "x", A: "y" } },
+      /headers: expected each header once/,
     ],
     [
       "a line end in a header",

@@ -493,6 +493,22 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await audit(t, file);
   });
 
+  it("leaves what it has counted in the metrics", async (t) => {
+    const it = await bench(t, { server: { workers: 2 } });
+    await complete(it, 2);
+    assert.deepEqual(await everywhere(it.address, {}), [200]);
+    const name = 'chat_gateway_requests_total{path="/v1/chat/completions",status="200",model="m"}';
+    await until(async () => (await it.readMetric(name)) === 60, "all requests to be counted");
+    for (const [at, worker] of it.workers().entries()) {
+      process.kill(worker, "SIGKILL");
+      await waitFor(() => it.told("worker_died").length === at + 1, "the line that tells", LONG_MS);
+      await complete(it, 2);
+      assert.equal(await it.readMetric(name), 60);
+    }
+    assert.equal(await status(ask(it.address)), 200);
+    await until(async () => (await it.readMetric(name)) === 61, "one more to be counted");
+  });
+
   it("leaves no client waiting: the connection that it was handed and had not taken is closed", async (t) => {
     const it = await bench(t, { server: { workers: 2 } });
     await complete(it, 2);

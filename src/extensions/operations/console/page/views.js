@@ -95,14 +95,15 @@ export function follow() {
   // What was marked belongs to something that is no longer shown.
   const selection = document.getSelection();
   if (!selection.isCollapsed) selection.removeAllRanges();
-  const before = place.name;
+  const before = place;
   place = placeOf(location.hash);
   for (const name of Object.keys(views)) $(name).hidden = name !== place.name;
   markCurrent($("views"), `#${place.name}`);
   for (const field of formOf(place.name)?.elements ?? [])
     if (field.type === "radio") field.checked = field.value === place.query[field.name];
     else if (field.name) field.value = place.query[field.name] ?? "";
-  if (place.name !== before) window.scrollTo(0, 0);
+  // Who clicked far below is led to what it opens.
+  if (place.name !== before.name || place.id !== before.id) window.scrollTo(0, 0);
   refresh();
 }
 
@@ -111,7 +112,8 @@ function applyForm(event) {
   const { currentTarget: form, target } = event;
   // A date is typed digit by digit, and holds when Enter is pressed.
   if (event.type === "change" && target.type === "date") return;
-  const query = Object.fromEntries(new FormData(form));
+  const fields = [...new FormData(form)].map(([field, value]) => [field, value.trim()]);
+  const query = Object.fromEntries(fields);
   location.hash = withQuery(`#${form.dataset.view}`, query);
 }
 
