@@ -69,6 +69,11 @@ export function estimatePrompt(chat: ChatRequest, countMedia: CountMedia): numbe
 
 /** Counts one reply. */
 export class Meter {
+  /**
+   * The provider has the request, and has not refused it: the prompt is billed though nothing has
+   * come.
+   */
+  hasPrompt = false;
   #prompt: PromptFigures | undefined;
   #completion: CompletionFigures | undefined;
   /** Tokens of reasoning, as an event stated that did not count the rest of the completion. */
@@ -103,7 +108,7 @@ export class Meter {
   /** The tokens so far. */
   usage(): MeterReading {
     const prompt = this.#prompt;
-    const isEmpty = this.#bytes === 0 && this.#finish === null;
+    const isEmpty = this.#bytes === 0 && this.#finish === null && !this.hasPrompt;
     if (isEmpty && !prompt && !this.#completion) return NO_USAGE;
     const stated = this.#wholeCompletion();
     const counts = stated

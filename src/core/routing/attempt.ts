@@ -124,6 +124,7 @@ export async function attempt(
       await readReply(call, response, deliver);
       return;
     }
+    serving.meter.hasPrompt = false;
     const refusal = (body: unknown): ProviderError =>
       guarded(reportBug, () => dialect.refusal(response.status, headers, body), {
         status: response.status,
@@ -158,7 +159,7 @@ const redactedPath = (url: string, redact: Provider["redact"]): string | undefin
  * to it.
  */
 function send(
-  { model, stream, context, cancel, deadlines, reportBug, resent }: Call,
+  { model, meter, stream, context, cancel, deadlines, reportBug, resent }: Call,
   request: ReturnType<Dialect["request"]>,
 ): Promise<UpstreamResponse> {
   const { provider } = model;
@@ -181,7 +182,10 @@ function send(
     body: guarded(reportBug, () => JSON.stringify(fields), { permanent: true }),
     cancel,
     connectMs: provider.timeouts.connect_ms,
-    sent: deadlines.sent,
+    sent() {
+      meter.hasPrompt = true;
+      deadlines.sent();
+    },
     resent,
   });
 }

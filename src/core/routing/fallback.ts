@@ -160,6 +160,7 @@ async function tryOnce(
    * counts it.
    */
   function resent(): void {
+    meter.hasPrompt = false;
     record(STALE_CONNECTION);
     const { code, message } = STALE_CONNECTION;
     report("stale_connection", model, { level: "info", code, detail: message });
@@ -183,7 +184,8 @@ async function tryOnce(
   if (error === undefined) pass.completed();
   else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
   else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
-  // An attempt that failed before it began is not billed, unless the client left.
+  // An attempt that failed before it began is not billed. If the client left, its prompt may be:
+  // the provider reads it all the same.
   if (begunAt === undefined && !(error instanceof ClientGone))
     return { progress: { ...notStarted(model), attempts }, error };
   const reading = meter.usage();

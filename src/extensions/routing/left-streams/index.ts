@@ -2,7 +2,7 @@
 // a short time (`leave_ms`), so that the finish and the usage that are on their way are still
 // billed: leaving just before the end must not be cheaper than staying. Nothing of what comes is
 // kept or delivered. The request's concurrency slot is free meanwhile; it is settled in the ledger
-// at the end. Of a request that its client left before anything came the prompt is billed.
+// at the end.
 import { Cancel, ClientGone } from "../../../core/http/cancel.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
@@ -11,7 +11,6 @@ import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
-import { billPromptOfLeft } from "./left-prompt.ts";
 
 /**
  * Characters of one stream that are read on: as much as sockets hold of a stream that was held up
@@ -26,8 +25,7 @@ export const extension: Extension = {
       const leftStreams = createLeftStreams(clock);
       // Closed before the ledger, which waits for the settlements of these streams.
       on("close", leftStreams.close);
-      const onStreams = aroundStreams(leftStreams, clock, () => current().config);
-      return (complete) => onStreams(billPromptOfLeft(complete));
+      return aroundStreams(leftStreams, clock, () => current().config);
     });
   },
 };
