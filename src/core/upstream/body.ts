@@ -28,9 +28,15 @@ export function consume(body: UpstreamBody, take: TakePiece): Promise<void> {
     spend(performance.now() - startedAt);
     return room;
   }
-  const takeInTime: TakePiece = (bytes) =>
-    spentMs > BUDGET_MS ? ownTurn().then(() => takeNow(bytes)) : takeNow(bytes);
-  return "each" in body ? body.each(takeInTime) : iterate(body, takeInTime);
+  let turn: Promise<void> | undefined;
+  function takeInTime(bytes: Uint8Array): ReturnType<TakePiece> {
+    if (spentMs <= BUDGET_MS) return takeNow(bytes);
+    turn = ownTurn();
+    return turn.then(() => takeNow(bytes));
+  }
+  const read = "each" in body ? body.each(takeInTime) : iterate(body, takeInTime);
+  // A piece that waits for its turn came before the failure.
+  return read.catch((error) => Promise.resolve(turn).then(() => Promise.reject(error)));
 }
 
 /** As PassedBody.each. */

@@ -88,6 +88,29 @@ describe("consume", () => {
     assert.deepEqual(order.slice(-3), ["a", "b", "c"], "each has its turn");
   });
 
+  it("hands a piece that waits for its turn over before the failure after it", async () => {
+    /** Passes a piece, and fails before its reader has had a turn. */
+    const passed = {
+      each: (take: (bytes: Uint8Array) => unknown) => {
+        take(Buffer.from("a"));
+        return Promise.reject(new Error("broken off"));
+      },
+    };
+    for (const body of [passed, failing()]) {
+      const busy = consume(iterable("1"), () => {
+        const until = performance.now() + 12;
+        while (performance.now() < until);
+      });
+      const taken: string[] = [];
+      const take = (bytes: Uint8Array) => {
+        taken.push(String(bytes));
+      };
+      const reading = busy.then(() => consume(body, take));
+      await assert.rejects(within(reading, "the rejection"), { message: "broken off" });
+      assert.deepEqual(taken, ["a"]);
+    }
+  });
+
   it("abandons the body if the reader throws", async () => {
     let abandoned = false;
     async function* body(): AsyncGenerator<Uint8Array> {
