@@ -339,7 +339,7 @@ export function createMemoryGateway(
         const res = new ClientResponse(resolve, reject) as unknown as ServerResponse;
         const exchange = connections.begin(req, res);
         exchange.observers = [observe?.(exchange) ?? []].flat();
-        answerRequest(exchange, routes, hooks).catch(reject);
+        answerRequest(exchange, routes, hooks);
       }),
   };
 }

@@ -65,26 +65,27 @@ export function requireAdmission(
 
 /**
  * Reads and checks the body; `large`: the work on it must be done in turns of the event loop.
- * Throws an ApiError, a ValidationError, or the reason of the exchange's `cancel` if
- * that is aborted.
+ * Throws or rejects with an ApiError or a ValidationError; rejects with the reason of the
+ * exchange's `cancel` if that is aborted.
  */
-export async function readRequest(
+export function readRequest(
   exchange: Exchange,
   { server, compat }: Config,
   api: ClientApi,
   jsonExcess: JsonBounds["jsonExcess"],
 ): Promise<{ readonly chat: ChatRequest; readonly large: boolean }> {
-  const text = await readBody(exchange, server.max_body_bytes);
-  const large = isLarge(text);
-  const steps = requestIn(text);
-  const chat = large ? await inTurns(steps, exchange.cancel) : atOnce(steps);
-  exchange.log.model_requested = chat.model;
-  if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };
-  return { chat: { ...chat, tool_choice: compat.tool_choice_default }, large };
+  return readBody(exchange, server.max_body_bytes, (text) => {
+    const large = isLarge(text);
+    const steps = requestIn(text, large);
+    return large ? inTurns(steps, exchange.cancel) : atOnce(steps);
+  });
 
-  function* requestIn(text: string): Steps<ChatRequest> {
+  function* requestIn(text: string, large: boolean) {
     const json = yield* parsed(text, { jsonExcess, retain: exchange.retain });
-    return yield* api.read({ json, large }, exchange.req.headers);
+    const chat = yield* api.read({ json, large }, exchange.req.headers);
+    exchange.log.model_requested = chat.model;
+    if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };
+    return { chat: { ...chat, tool_choice: compat.tool_choice_default }, large };
   }
 }
 

@@ -62,18 +62,21 @@ export function createDelivery(request: AcceptedRequest) {
   return {
     deliver,
     /**
-     * Sends the end of the reply once `settled` resolves: every whole reply is in the ledger before
-     * a client has it. Throws the ClientGone of a client that has left.
+     * Sends the end of the reply once it is settled: every whole reply is in the ledger before a
+     * client has it. Throws the ClientGone of a client that has left. The result, if there is one,
+     * resolves when it was sent.
      */
-    async complete(
+    complete(
       { reading, finishReason }: RequestProgress,
-      settled: () => Promise<void>,
-    ): Promise<void> {
+      settle: () => Promise<void> | undefined,
+    ): Promise<void> | undefined {
       if (hasLeft()) throw cancel.reason;
       const end = joint + reply!.end(reading.usage, finishReason!);
-      await settled();
-      if (sink) sink.end(end);
-      else sendJson(res, 200, end);
+      const send = (): void => (sink ? sink.end(end) : sendJson(res, 200, end));
+      const waiting = settle();
+      if (waiting) return waiting.then(send);
+      send();
+      return undefined;
     },
     /**
      * After the commit point: sends the error as an event, and ends the stream. Before it: nothing,

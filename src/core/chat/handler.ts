@@ -102,7 +102,8 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
   try {
     await settlement.opened;
     progress = await services.complete(bounded, candidates, delivery.deliver, request);
-    await delivery.complete(progress, () => settlement.settle(progress, COMPLETED));
+    const sending = delivery.complete(progress, () => settlement.settle(progress, COMPLETED));
+    if (sending) await sending;
   } catch (thrown) {
     const failure =
       thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);

@@ -8,13 +8,15 @@ import { ApiError } from "../openai/errors.ts";
 const BYTE_ORDER_MARK = 0xfeff;
 
 /**
- * Reads a body of at most `maxBytes`. Throws an ApiError if it is refused, and the reason of
+ * Reads a body of at most `maxBytes`, and resolves with what `read` makes of its text. Throws an
+ * ApiError if its headers rule it out; rejects with one if it is refused, and with the reason of
  * `cancel` if that is aborted first.
  */
-export async function readBody(
+export function readBody<T>(
   exchange: Pick<Exchange, "req" | "res" | "cancel" | "retain">,
   maxBytes: number,
-): Promise<string> {
+  read: (text: string) => T | Promise<T>,
+): Promise<T> {
   const { req, res, cancel, retain } = exchange;
   checkHeaders(req, maxBytes);
   // A body that cannot be kept is refused before it is read. Only bytes that have come are counted:
@@ -26,11 +28,7 @@ export async function readBody(
   // The client may wait for this permission (Expect: 100-continue) before it sends the body.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
   delete req.headers.expect; // It is met: from here on the body is on its way.
-  const pieces = await collect(exchange, maxBytes);
-  // The array is emptied because listeners keep it for as long as the response takes.
-  const bytes = Buffer.concat(pieces.splice(0));
-  if (bytes.length > maxBytes) throw tooLarge(maxBytes);
-  return decoded(bytes);
+  return collect(exchange, maxBytes, read);
 }
 
 /** Refuses what the headers alone rule out. */
@@ -48,13 +46,14 @@ function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
 }
 
 /**
- * Resolves with the pieces of a body, at its end or with the piece that exceeds `maxBytes`. The
- * rest is thrown away. Rejects with the reason of `cancel`, which is aborted if the body is cut.
+ * Rejects with the piece that exceeds `maxBytes`; the rest is thrown away. Rejects with the reason
+ * of `cancel`, which is aborted if the body is cut.
  */
-function collect(
+function collect<T>(
   { req, cancel, retain }: Pick<Exchange, "req" | "cancel" | "retain">,
   maxBytes: number,
-): Promise<Uint8Array[]> {
+  read: (text: string) => T | Promise<T>,
+): Promise<T> {
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
@@ -64,9 +63,17 @@ function collect(
       retain(piece.length);
       size += piece.length;
       pieces.push(piece);
-      if (size > maxBytes) resolve(pieces);
+      if (size > maxBytes) reject(tooLarge(maxBytes));
     });
-    req.on("end", () => resolve(pieces));
+    req.on("end", () => {
+      if (size > maxBytes) return;
+      try {
+        // The array is emptied because listeners keep it for as long as the response takes.
+        resolve(read(decoded(Buffer.concat(pieces.splice(0)))));
+      } catch (error) {
+        reject(error as Error);
+      }
+    });
     req.on("error", () => undefined);
   });
 }

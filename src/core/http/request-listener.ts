@@ -19,27 +19,37 @@ export interface RequestHooks {
   readonly guard?: Guard;
 }
 
-/** Answers one exchange. Never rejects, unless a hook throws. */
-export async function answerRequest(
-  exchange: LiveExchange,
-  routes: Routes,
-  hooks: RequestHooks,
-): Promise<void> {
-  const { req } = exchange;
-  try {
-    checkHead(req);
-    if (hooks.guard?.(exchange)) return;
-    const { handler, parameter } = route(routes, req.method ?? "", pathOf(req.url ?? ""));
-    await handler(exchange, parameter);
-  } catch (thrown) {
-    // Requests in the same packet are parsed first: an error in them takes precedence over this
-    // one.
-    await undefined;
-    answerError(exchange, thrown, hooks);
-  } finally {
+/** Answers one exchange. Never throws, unless a hook does. */
+export function answerRequest(exchange: LiveExchange, routes: Routes, hooks: RequestHooks): void {
+  function handled(): void {
     exchange.handled = true;
     exchange.onHandled?.();
   }
+  function failed(thrown: unknown): void {
+    try {
+      answerError(exchange, thrown, hooks);
+    } finally {
+      handled();
+    }
+  }
+  let answering: Promise<void> | void;
+  try {
+    answering = handle(exchange, routes, hooks);
+  } catch (thrown) {
+    // Requests in the same packet are parsed first: an error in them takes precedence over this
+    // one.
+    answering = Promise.reject(thrown);
+  }
+  if (answering) answering.then(handled, failed);
+  else handled();
+}
+
+function handle(exchange: LiveExchange, routes: Routes, { guard }: RequestHooks) {
+  const { req } = exchange;
+  checkHead(req);
+  if (guard?.(exchange)) return undefined;
+  const { handler, parameter } = route(routes, req.method ?? "", pathOf(req.url ?? ""));
+  return handler(exchange, parameter);
 }
 
 /** What Node would otherwise refuse by itself, without X-Request-Id. */

@@ -125,7 +125,7 @@ export async function completeWithFallback(
  * `attempts`, and one more if the request was sent again because its pooled connection was closed.
  * `error` undefined: the reply is complete.
  */
-async function tryOnce(
+function tryOnce(
   chat: ChatRequest,
   { model, pass, attempts }: { model: Model; pass: Pass; attempts: AttemptRecord[] },
   deliver: Deliver,
@@ -174,24 +174,23 @@ async function tryOnce(
     return deliver(parts, serving);
   }
 
-  let error: unknown;
-  try {
-    await (context.attempt ?? attempt)(chat, serving, take, context);
-  } catch (thrown) {
-    error = thrown;
+  function conclude(error: unknown) {
+    record(error);
+    if (error === undefined) pass.completed();
+    else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
+    else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
+    // An attempt that failed before it began is not billed. If the client left, its prompt may be:
+    // the provider reads it all the same.
+    if (begunAt === undefined && !(error instanceof ClientGone))
+      return { progress: { ...notStarted(model), attempts }, error };
+    const reading = meter.usage();
+    const cost = costOf(reading.usage, model.price);
+    const finishReason = meter.finishReason();
+    return { progress: { model, attempts, begunAt, reading, cost, finishReason }, error };
   }
-  record(error);
-  if (error === undefined) pass.completed();
-  else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
-  else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
-  // An attempt that failed before it began is not billed. If the client left, its prompt may be:
-  // the provider reads it all the same.
-  if (begunAt === undefined && !(error instanceof ClientGone))
-    return { progress: { ...notStarted(model), attempts }, error };
-  const reading = meter.usage();
-  const cost = costOf(reading.usage, model.price);
-  const finishReason = meter.finishReason();
-  return { progress: { model, attempts, begunAt, reading, cost, finishReason }, error };
+
+  const trying = (context.attempt ?? attempt)(chat, serving, take, context);
+  return trying.then(() => conclude(undefined), conclude);
 }
 
 /**

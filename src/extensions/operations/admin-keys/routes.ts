@@ -51,14 +51,14 @@ function userName(authorization: string | undefined): string | undefined {
 }
 
 /** The JSON of a body. Throws an ApiError. */
-async function readJson(exchange: Exchange): Promise<unknown> {
-  const text = await readBody(exchange, MAX_BODY);
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ApiError("invalid_json", "The request body is not valid JSON.");
-  }
-}
+const readJson = (exchange: Exchange): Promise<unknown> =>
+  readBody(exchange, MAX_BODY, (text) => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw new ApiError("invalid_json", "The request body is not valid JSON.");
+    }
+  });
 
 export function keyRoutes(host: Host): Routes {
   const dataDir = host.config.data_dir;
