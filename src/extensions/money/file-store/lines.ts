@@ -49,16 +49,20 @@ async function runsIn(path: string, to: number): Promise<Run[]> {
   const runs: Run[] = [];
   let from = 0;
   let line = 1;
-  for await (const { lines } of readLines(path, { to }))
+  for await (const { lines, bytes } of readLines(path, { to })) {
+    let at = 0;
     for (const text of lines) {
       const segment = segmentIn(text);
-      const end = from + Buffer.byteLength(text) + 1;
+      // Of the bytes, not of the text: bytes that are no UTF-8 are longer in the text.
+      const next = bytes.indexOf("\n", at) + 1;
       const last = runs.at(-1);
-      if (last?.segment === segment) last.to = end;
-      else runs.push({ segment, from, to: end, line });
-      from = end;
+      if (last?.segment === segment) last.to = from + next;
+      else runs.push({ segment, from: from + at, to: from + next, line });
+      at = next;
       line += 1;
     }
+    from += at;
+  }
   return runs;
 }
 
