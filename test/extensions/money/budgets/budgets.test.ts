@@ -299,6 +299,15 @@ describe("the memory of budgets", () => {
     assert.equal(await gw.spent(), sum(Array<string>(7).fill(COST)));
   });
 
+  it("of a key is shown no more when a reload has taken it away", async (t) => {
+    const key = { account: "acme", key: KEY };
+    const own = { keys: [{ ...key, budget: { amount: "1", period: "day" } }] };
+    const gw = await gatewayWith(t, with_(plain(), own));
+    assert.equal((await standing(gw)).length, 1);
+    gw.reload({ keys: [key] });
+    assert.deepEqual(await standing(gw), []);
+  });
+
   it("warns at 50, 80 and 100 per cent once in a period, also after a restart", async (t) => {
     const config = plain();
     const gw = await gatewayWith(t, with_(config, amountOf(5n, 0n)));

@@ -105,6 +105,18 @@ describe("what was spent before", () => {
     const told = events.filter((event) => String(event).startsWith("budgets_"));
     assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
   });
+
+  it("is not shown of a budget that a reload has taken away, whatever an older request asks", async () => {
+    const { context } = bench(lines);
+    const configWith = (account: object) =>
+      checkConfig(configFor("http://127.0.0.1:1", ["m"], { accounts: { acme: account } }));
+    const accountant = createAccountant(context);
+    await accountant.open(configWith({ budget: { amount: "1", period: "total" } }));
+    assert.equal(accountant.standing()?.length, 1);
+    await accountant.open(configWith({}));
+    await accountant.reserve(requestOf([{ ...budgetOf("total"), amount: 9_999n }]));
+    assert.deepEqual(accountant.standing(), []);
+  });
 });
 
 describe("what the requests of a dead worker came to", () => {
