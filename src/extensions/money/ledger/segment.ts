@@ -20,9 +20,10 @@ export interface SegmentOptions {
   readonly clock: Clock;
   /**
    * Called once, when nothing may be written to the segment any more: another process took it over,
-   * or somebody deleted, replaced or changed its file. `detail` is for the operator.
+   * or somebody deleted, replaced or changed its file. Every later write throws `loss`, whose
+   * message is for the operator.
    */
-  lost(event: "spend_log_fenced" | "spend_segment_broken", segment: string, detail: string): void;
+  lost(event: "spend_log_fenced" | "spend_segment_broken", segment: string, loss: Error): void;
   /** Called when lines could not be written. Returns the 503 for the request that this concerns. */
   failed(error: unknown): Error;
 }
@@ -163,7 +164,7 @@ function openFile(path: string, { clock, lost }: SegmentOptions) {
     // Whoever takes a segment over adds lines to it.
     const isTaken = !isHeld && (damage === undefined || damage === "changed");
     loss = new Error(isTaken ? takenOver(name) : broken(name, damage));
-    lost(isTaken ? "spend_log_fenced" : "spend_segment_broken", name, loss.message);
+    lost(isTaken ? "spend_log_fenced" : "spend_segment_broken", name, loss);
     throw loss;
   }
 

@@ -98,11 +98,23 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
 
   async function tick(): Promise<void> {
     try {
-      for (const segment of segments) segment.look();
+      // What one segment cannot do, the others do all the same.
+      const errors: unknown[] = [];
+      const sync = async (segment: Segment): Promise<void> => {
+        segment.look();
+        await segment.sync();
+      };
       // Before it says that the log can be written again.
-      await Promise.all(segments.map((segment) => segment.sync()));
-      await rotate();
-      for (const segment of segments) segment.flush();
+      await Promise.all(segments.map((each) => sync(each).catch((error) => errors.push(error))));
+      if (errors.length === 0) await rotate();
+      for (const segment of segments)
+        try {
+          segment.flush();
+        } catch (error) {
+          errors.push(error);
+        }
+      for (const error of errors) fault.failed(error);
+      if (errors.length > 0) return;
       fault.recovered();
       await closeSettled();
     } catch (error) {
@@ -168,6 +180,8 @@ function createFault({ diagnose, fenced }: SpendLogOptions) {
   let passing: string | null = "not started";
   /** Why no request is taken for as long as the process lives. */
   let final: string | null = null;
+  /** Segments that nothing may be written to any more. Each is reported where that is found. */
+  const losses = new Set<unknown>();
   let isReported = false;
 
   function report(detail: string): void {
@@ -176,17 +190,18 @@ function createFault({ diagnose, fenced }: SpendLogOptions) {
 
   return {
     current: () => final ?? passing,
-    lost(event: string, segment: string, detail: string): void {
+    lost(event: string, segment: string, loss: Error): void {
+      const detail = loss.message;
+      losses.add(loss);
       final ??= detail;
       diagnose({ event, level: "error", segment, detail });
       if (event === "spend_log_fenced") fenced(detail);
     },
     failed(error: unknown): Error {
+      if (losses.has(error)) return ledgerUnavailable(error);
       passing = (error as Error).message;
-      if (!isReported && final === null) {
-        isReported = true;
-        report(`requests are refused until it can be written: ${passing}`);
-      }
+      if (!isReported) report(`requests are refused until it can be written: ${passing}`);
+      isReported = true;
       return ledgerUnavailable(error);
     },
     refuse(reason: string): void {
