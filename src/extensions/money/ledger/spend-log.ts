@@ -96,23 +96,25 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     await Promise.all(settled.map((segment) => segment.close()));
   }
 
+  /** What one segment cannot do, the others do all the same. Returns what they could not. */
+  const errorsOf = (work: (segment: Segment) => void): unknown[] =>
+    segments.flatMap((segment) => {
+      try {
+        work(segment);
+        return [];
+      } catch (error) {
+        return [error];
+      }
+    });
+
   async function tick(): Promise<void> {
     try {
-      // What one segment cannot do, the others do all the same.
-      const errors: unknown[] = [];
-      const sync = async (segment: Segment): Promise<void> => {
-        segment.look();
-        await segment.sync();
-      };
+      const errors = errorsOf((segment) => segment.look());
       // Before it says that the log can be written again.
-      await Promise.all(segments.map((each) => sync(each).catch((error) => errors.push(error))));
+      const synced = await Promise.allSettled(segments.map((segment) => segment.sync()));
+      for (const result of synced) if (result.status === "rejected") errors.push(result.reason);
       if (errors.length === 0) await rotate();
-      for (const segment of segments)
-        try {
-          segment.flush();
-        } catch (error) {
-          errors.push(error);
-        }
+      errors.push(...errorsOf((segment) => segment.flush()));
       for (const error of errors) fault.failed(error);
       if (errors.length > 0) return;
       fault.recovered();
