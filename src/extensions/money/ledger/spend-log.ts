@@ -111,8 +111,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     try {
       const errors = errorsOf((segment) => segment.look());
       // Before it says that the log can be written again.
-      const synced = await Promise.allSettled(segments.map((segment) => segment.sync()));
-      for (const result of synced) if (result.status === "rejected") errors.push(result.reason);
+      errors.push(...reasonsIn(await Promise.allSettled(segments.map((each) => each.sync()))));
       if (errors.length === 0) await rotate();
       errors.push(...errorsOf((segment) => segment.flush()));
       for (const error of errors) fault.failed(error);
@@ -151,6 +150,9 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     },
   };
 }
+
+const reasonsIn = (results: readonly PromiseSettledResult<void>[]): unknown[] =>
+  results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
 
 const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecord => ({
   type: "open",
