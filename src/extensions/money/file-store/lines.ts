@@ -99,3 +99,16 @@ export function matcherOf(filter: UsageFilter): (columns: Sought) => boolean {
   const sought = SOUGHT.filter((name) => filter[name] !== undefined);
   return (columns) => sought.every((name) => (columns[name] ?? "") === filter[name]);
 }
+
+/**
+ * Whether the text of a line may have a record that matches a filter. Most lines are passed over,
+ * so only the others are parsed.
+ */
+export function textMatcherOf(filter: UsageFilter): (text: string) => boolean {
+  // A record of which nobody served has no provider.
+  const columns = { ...filter, provider: filter.provider === "" ? null : filter.provider };
+  const members = SOUGHT.filter((name) => columns[name] !== undefined).map(
+    (name) => `"${name}":${JSON.stringify(columns[name])}`,
+  );
+  return (text) => members.every((member) => text.includes(member));
+}
