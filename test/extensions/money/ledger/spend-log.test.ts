@@ -43,10 +43,12 @@ async function resolvesSoon(promise: Promise<void>): Promise<boolean> {
 }
 
 describe("the spend log", () => {
-  it("writes each line before the request continues", async (t) => {
+  it("writes the lines of one turn together, in their order", async (t) => {
     const { dataDir, open, settle } = await startSpendLog(t);
     const path = segmentPath(dataDir);
     const [first, second] = [open("a"), open("b")];
+    assert.equal(readFileSync(path, "utf8"), "");
+    assert.equal(first.opened, second.opened, "one promise a turn");
     await first.opened;
     assert.deepEqual(
       linesOf(path).map(({ type, time, gateway_request_id }) => [type, time, gateway_request_id]),
