@@ -47,9 +47,10 @@ async function rebuildBooks(context: BooksContext) {
   const not_rebuilt: string[] = [];
   const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt };
   for (const day of proof.days ?? []) {
-    const { changed, removed, unchanged, left } = day.totals;
+    const { changed, unchanged, left } = day.totals;
     const added = day.totals.added.records + day.totals.awaited.records;
-    const isRight = added + changed.records + removed.records === 0 && day.isProved;
+    const removed = day.totals.removed.records + day.totals.unreadable.records;
+    const isRight = added + changed.records + removed === 0 && day.isProved;
     const unequal = isRight ? [] : await differencesAnew(day);
     if (unequal.length > 0) {
       result.left += day.lines;
@@ -64,7 +65,7 @@ async function rebuildBooks(context: BooksContext) {
     else if (day.closed) await store.finish(day.day);
     result.added += added;
     result.changed += changed.records;
-    result.removed += removed.records;
+    result.removed += removed;
     result.unchanged += unchanged.records;
     result.left += left.records;
   }

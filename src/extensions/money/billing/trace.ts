@@ -3,9 +3,15 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Cancel } from "../../../core/http/cancel.ts";
+import { readLines } from "../days/index.ts";
 import { receiptsOf } from "../receipts/index.ts";
-import { withoutDetails, type SpendRecord, type UsageRecord } from "../records/index.ts";
-import { createSegmentReader, type SharedBooks } from "../usage/index.ts";
+import {
+  parseSpendLine,
+  withoutDetails,
+  type SpendRecord,
+  type UsageRecord,
+} from "../records/index.ts";
+import type { SharedBooks } from "../usage/index.ts";
 
 /** How many usage records a trace has at most: those of the requests that ended last. */
 const MAX_RECORDS = 1_000;
@@ -47,16 +53,21 @@ async function settleLines(
   records: readonly UsageRecord[],
   cancel: Pick<Cancel, "aborted" | "reason">,
 ): Promise<readonly SpendRecord[]> {
-  const ids = new Set(records.map(({ usage_id }) => usage_id));
-  const lines = new Map<string, SpendRecord>();
+  const settled = new Map<string, SpendRecord>();
   for (const segment of new Set(records.map(({ log }) => log!.segment))) {
     const path = join(spendDir, segment);
     if (!existsSync(path)) continue;
-    for await (const { settled } of createSegmentReader(path, segment).read(Infinity)) {
+    const ofSegment = records.filter(({ log }) => log!.segment === segment);
+    const numbers = new Set(ofSegment.map(({ log }) => log!.line));
+    let last = 0;
+    for await (const { lines } of readLines(path)) {
       if (cancel.aborted) throw cancel.reason;
-      for (const { settle } of settled)
-        if (ids.has(settle.spend_id)) lines.set(settle.spend_id, settle);
+      const before = last;
+      last += lines.length;
+      const found = lines.filter((_, at) => numbers.has(before + at + 1));
+      for (const line of found.flatMap((text) => parseSpendLine(text) ?? []))
+        settled.set(line.spend_id, line);
     }
   }
-  return records.flatMap(({ usage_id }) => lines.get(usage_id) ?? []);
+  return records.flatMap(({ usage_id }) => settled.get(usage_id) ?? []);
 }

@@ -38,9 +38,14 @@ export function createAccountant(context: BooksContext): Accountant {
   /** By the tokens of the requests. */
   const running = new Map<string, Running>();
   let config: Config | undefined;
-  /** By their names: those of the configuration, and of other keys that have asked since. */
-  let budgets = new Map<string, Budget>();
-  const shown = (): readonly Budget[] => [...budgets.values()];
+  /**
+   * By their names: those of the configuration, and of other keys that have asked since. Undefined:
+   * the configuration has none for that name. A request that was admitted by an earlier one must
+   * not bring it back.
+   */
+  let budgets = new Map<string, Budget | undefined>();
+  const shown = (): readonly Budget[] =>
+    [...budgets.values()].filter((budget) => budget !== undefined);
   const opening = createOpening(context, async (spent) => {
     for (const each of spent) purses.spend(each);
     await shared?.open(shown());
@@ -75,7 +80,7 @@ export function createAccountant(context: BooksContext): Accountant {
       if (next !== config) budgets = budgetsIn(next);
       config = next;
       if (opening.isKnown()) await shared?.open(shown());
-      else if (budgets.size > 0) await opening.know(isFirst);
+      else if (shown().length > 0) await opening.know(isFirst);
     },
     async reserve(request) {
       const { spender, token, tokens } = request;

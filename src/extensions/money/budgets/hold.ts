@@ -2,38 +2,53 @@
 // is settled. What clients are told: that a budget or their tokens per minute are used up, and in
 // headers how many tokens are left (wire.md "Rate limit headers").
 import type { ServerResponse } from "node:http";
-import type { HoldFor } from "../../../core/chat/context.ts";
+import type { Caller } from "../../../core/accounts/keyring.ts";
+import type { AcceptedRequest, HoldFor } from "../../../core/chat/context.ts";
 import { randomHex } from "../../../core/ids.ts";
-import type { Settlement } from "../../../core/ledger/ledger.ts";
+import type { Hold, Settlement } from "../../../core/ledger/ledger.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { estimateOf } from "../estimates/index.ts";
 import { parseMoney } from "../records/index.ts";
-import type { Accountant, Refusal } from "./contracts.ts";
+import type { Accountant, Refusal, Spender } from "./contracts.ts";
 import { spenderOf } from "./limits.ts";
 import { printed } from "./status.ts";
 import type { TokenState } from "./token-windows.ts";
 
 /** As slots.hold. */
-export const createHold =
-  (accountant: Accountant): HoldFor =>
-  async (request) => {
-    const { caller, config, exchange } = request;
-    const spender = spenderOf(caller, config);
-    const { account, key_id, budgets, windows } = spender;
-    const hasBudget = budgets.length > 0;
-    const token = hasBudget || windows.length > 0 ? randomHex(12) : undefined;
-    // Also what held nothing is counted: a budget may be put in force later.
-    const settle = (settlement: Settlement | undefined): void =>
+export function createHold(accountant: Accountant): HoldFor {
+  /** A caller lives as long as its configuration does. */
+  const spenders = new WeakMap<Caller, Spender>();
+
+  /** Also what held nothing is counted: a budget may be put in force later. */
+  const settling =
+    ({ account, key_id }: Spender, token?: string): Hold["settle"] =>
+    (settlement) =>
       accountant.settle(token, settlement && { account, key_id, ...takenBy(settlement) });
-    if (token === undefined) return { amount: undefined, settle };
+
+  async function held(request: AcceptedRequest, spender: Spender): Promise<Hold> {
+    const hasBudget = spender.budgets.length > 0;
+    const token = randomHex(12);
     const asked = { spender, token, ...estimateOf(request, hasBudget) };
     const { offer, refusal, tokens } = await accountant.reserve(asked);
-    if (tokens) setTokenHeaders(exchange.res, tokens);
-    if (!offer) throw refusalError(refusal ?? { by: "store" }, config.currency);
-    const amount = hasBudget ? formatMoney(offer.cost) : undefined;
-    return { amount, token, maxTokens: offer.maxTokens, settle };
+    if (tokens) setTokenHeaders(request.exchange.res, tokens);
+    if (!offer) throw refusalError(refusal ?? { by: "store" }, request.config.currency);
+    return {
+      amount: hasBudget ? formatMoney(offer.cost) : undefined,
+      token,
+      maxTokens: offer.maxTokens,
+      settle: settling(spender, token),
+    };
+  }
+
+  return (request) => {
+    const { caller, config } = request;
+    const spender = spenders.get(caller) ?? spenderOf(caller, config);
+    spenders.set(caller, spender);
+    const isBounded = spender.budgets.length > 0 || spender.windows.length > 0;
+    return isBounded ? held(request, spender) : { amount: undefined, settle: settling(spender) };
   };
+}
 
 const takenBy = ({ cost, usage }: Settlement) => ({
   cost: parseMoney(cost),

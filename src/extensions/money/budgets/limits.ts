@@ -55,12 +55,14 @@ export function keyBudget({ key_id: keyId, account, ...row }: KeyTerms): Budget 
   return { name, account, keyId, ...terms, amount: parseMoney(terms.amount) };
 }
 
-/** Of all accounts and keys in a configuration, by their names. */
-export function budgetsIn(config: Config): Map<string, Budget> {
-  const accounts = [...config.accounts.keys()].map((account) => accountBudget(account, config));
-  const keys = [...configuredKeys(config).values()].map(keyBudget);
-  const budgets = [...accounts, ...keys].filter((budget) => budget !== undefined);
-  return new Map(budgets.map((budget) => [budget.name, budget]));
+/** Of all accounts and keys in a configuration, by their names. Undefined: as above. */
+export function budgetsIn(config: Config): Map<string, Budget | undefined> {
+  const budgets = new Map<string, Budget | undefined>();
+  for (const account of config.accounts.keys())
+    budgets.set(accountLimitName(account), accountBudget(account, config));
+  for (const terms of configuredKeys(config).values())
+    budgets.set(keyLimitName(terms.key_id), keyBudget(terms));
+  return budgets;
 }
 
 /** Whose money a caller spends, and what bounds that. */

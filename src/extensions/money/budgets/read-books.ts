@@ -7,6 +7,8 @@ import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
 import type { Spent } from "./purses.ts";
 
 const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
+/** How long after a failure the books are not read again, in milliseconds. */
+const RETRY_MS = 1_000;
 /** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
 const TOKEN_AT = "sp_".length + 8;
 
@@ -75,8 +77,8 @@ export interface Opening {
   /** Whether it is known. */
   isKnown(): boolean;
   /**
-   * Reads the books if that is needed, and again after a failure. Resolves with whether it is known
-   * then. `isFirst`: nothing has been counted yet, so they are read whole.
+   * Reads the books if that is needed, and again some time after a failure. Resolves with whether
+   * it is known then. `isFirst`: nothing has been counted yet, so they are read whole.
    */
   know(isFirst?: boolean): Promise<boolean>;
 }
@@ -91,6 +93,7 @@ export function createOpening(
   let isKnown = false;
   let isFailing = false;
   let reading: Promise<void> | undefined;
+  let retryAt = -Infinity;
 
   async function read(before: string | undefined): Promise<void> {
     try {
@@ -102,6 +105,7 @@ export function createOpening(
       const detail = `requests with a budget are refused: ${(error as Error).message}`;
       if (!isFailing) diagnose({ event: "budgets_unknown", level: "error", detail });
       isFailing = true;
+      retryAt = clock.monotonic() + RETRY_MS;
     }
     reading = undefined;
   }
@@ -109,7 +113,8 @@ export function createOpening(
   return {
     isKnown: () => isKnown,
     async know(isFirst = false) {
-      if (!isKnown) reading ??= read(isFirst ? undefined : startedAt);
+      if (!isKnown && clock.monotonic() >= retryAt)
+        reading ??= read(isFirst ? undefined : startedAt);
       await reading;
       return isKnown;
     },

@@ -42,9 +42,10 @@ export interface TokenWindows {
 
 /** The admissions under one limit. */
 interface TokenWindow {
-  /** Oldest first. */
-  readonly admissions: Admission[];
-  /** The tokens of all of them. */
+  /** Oldest first. Those before the index `first` do not count any more. */
+  admissions: Admission[];
+  first: number;
+  /** The tokens of those that count. */
   sum: number;
 }
 
@@ -55,62 +56,78 @@ export const leastLeft = (states: readonly TokenState[]): TokenState | undefined
 /** `clock` is monotonic, in milliseconds. */
 export function createTokenWindows(clock: () => number): TokenWindows {
   const windows = new Map<string, TokenWindow>();
+  let sweepAt = 0;
 
   /** For how many milliseconds an admission counts. Not above 0: it does not any more. */
-  const countsFor = ({ time }: Admission): number => time + WINDOW_MS - clock();
+  const countsFor = (admission: Admission | undefined): number =>
+    admission ? admission.time + WINDOW_MS - clock() : 0;
 
   /** With only what counts. */
-  function windowOf({ name }: TokenLimit): TokenWindow {
-    const window = windows.get(name) ?? { admissions: [], sum: 0 };
-    windows.set(name, window);
+  const windowsOf = (limits: readonly TokenLimit[]) =>
+    limits.map(({ name, limit }) => {
+      const window = windows.get(name) ?? { admissions: [], first: 0, sum: 0 };
+      windows.set(name, window);
+      prune(window);
+      return { limit, window };
+    });
+
+  function prune(window: TokenWindow): void {
     const { admissions } = window;
-    let past = 0;
-    for (; past < admissions.length && countsFor(admissions[past]!) <= 0; past += 1)
-      window.sum -= admissions[past]!.tokens;
-    admissions.splice(0, past);
-    return window;
+    while (window.first < admissions.length && countsFor(admissions[window.first]) <= 0) {
+      window.sum -= admissions[window.first]!.tokens;
+      window.first += 1;
+    }
+    // The list is copied only when more than half of it is old: constant time on average.
+    if (window.first * 2 <= admissions.length) return;
+    window.admissions = admissions.slice(window.first);
+    window.first = 0;
   }
 
-  /** Milliseconds until a limit has room for the tokens; 0: it has. */
-  function waitFor(limit: TokenLimit, tokens: number): number {
-    const { admissions, sum } = windowOf(limit);
-    let left = sum + tokens;
-    if (left <= limit.limit) return 0;
-    for (const admission of admissions) {
-      left -= admission.tokens;
-      if (left <= limit.limit) return countsFor(admission);
+  /** Once a minute, windows in which nothing counts are dropped. */
+  function sweep(): void {
+    if (clock() < sweepAt) return;
+    for (const [name, { admissions }] of windows)
+      if (countsFor(admissions.at(-1)) <= 0) windows.delete(name);
+    sweepAt = clock() + WINDOW_MS;
+  }
+
+  /** Milliseconds until at most `most` tokens count; 0: that is so. */
+  function waitFor({ admissions, first, sum }: TokenWindow, most: number): number {
+    let left = sum;
+    if (left <= most) return 0;
+    for (let at = first; at < admissions.length; at += 1) {
+      left -= admissions[at]!.tokens;
+      if (left <= most) return countsFor(admissions[at]);
     }
     return WINDOW_MS; // more than the limit alone: it never has room
   }
 
   return {
-    roomIn: (limits, tokens) => Math.max(0, ...limits.map((limit) => waitFor(limit, tokens))),
+    roomIn: (limits, tokens) =>
+      Math.max(0, ...windowsOf(limits).map(({ limit, window }) => waitFor(window, limit - tokens))),
     admit(limits, tokens) {
+      sweep();
       const admission = { time: clock(), tokens };
-      for (const window of limits.map(windowOf)) {
+      for (const { window } of windowsOf(limits)) {
         window.admissions.push(admission);
         window.sum += tokens;
       }
       return admission;
     },
     correct(limits, admission, tokens) {
-      const counting = limits.map(windowOf);
+      const counting = windowsOf(limits);
       // Looked at after the windows: time goes on, and it may just have been dropped of one.
       if (countsFor(admission) <= 0) return;
-      for (const window of counting) window.sum += tokens - admission.tokens;
+      for (const { window } of counting) window.sum += tokens - admission.tokens;
       admission.tokens = tokens;
     },
     state: (limits) =>
       leastLeft(
-        limits.map((limit) => {
-          const { admissions, sum } = windowOf(limit);
-          const [oldest] = admissions;
-          return {
-            limit: limit.limit,
-            remaining: Math.max(0, limit.limit - sum),
-            resetMs: oldest ? countsFor(oldest) : 0,
-          };
-        }),
+        windowsOf(limits).map(({ limit, window: { admissions, first, sum } }) => ({
+          limit,
+          remaining: Math.max(0, limit - sum),
+          resetMs: countsFor(admissions[first]),
+        })),
       ),
   };
 }

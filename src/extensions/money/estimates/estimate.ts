@@ -76,7 +76,8 @@ export function estimateOf(request: Estimated, hasBudget: boolean): Estimate {
   const { chat, candidates, config, caller } = request;
   const assumed = assumedOutputTokens.of(config);
   const recoveries = recoveriesOf(chat, config);
-  const written = promptBytes(chat);
+  // Only for a budget: to write a large request takes milliseconds.
+  const written = hasBudget ? promptBytes(chat) : 0;
   let tokens = 0;
   const costs = candidates.map((model) => {
     const media = model.provider.countMedia(chat);
@@ -152,10 +153,16 @@ function recoveriesOf(chat: ChatRequest, { aliases, models, retry }: Config): nu
 /** The most tokens of a prompt in the format of the gateway or in that of its client. */
 function promptBytes(chat: ChatRequest): number {
   const { messages, tools, response_format, native } = chat;
-  // `marked` has the content once more.
-  const unmarked = messages.map((message) => ({ ...message, marked: undefined }));
-  const own = bytesOf({ messages: unmarked, tools, response_format }, chat);
-  return native ? Math.max(own, bytesOf(native.body, chat)) : own;
+  const own = bytesOf({ messages: messages.map(asPrompt), tools, response_format }, chat);
+  return native ? Math.max(own, bytesOf(native.body, chat) - mediaIn(messages)) : own;
+}
+
+/** Without base64, and without `marked`, which has the content once more. */
+function asPrompt(message: Message): object {
+  const { content, marked } = message;
+  if (!marked && (typeof content === "string" || !content)) return message;
+  const parts = typeof content === "string" ? content : content?.map(withoutBase64);
+  return { ...message, content: parts, marked: undefined };
 }
 
 /**
@@ -173,7 +180,8 @@ function rememberedBytes(
     message.role === "assistant" && message.tool_calls.length > 0;
   if (!model.reasoning || !chat.messages.some(isCall)) return 0;
   try {
-    return bytesOf(provider.dialectFor(account).request(chat, model).body, chat);
+    const { body } = provider.dialectFor(account).request(chat, model);
+    return bytesOf(body, chat) - mediaIn(chat.messages);
   } catch {
     return 0;
   }
@@ -182,34 +190,45 @@ function rememberedBytes(
 /**
  * The most tokens of a prompt: a token of the tokenizers in use is at least one byte, so each byte
  * of the JSON counts as one. The names and marks of the JSON are more than what a provider puts
- * around each message. Of media, only those are left out that are counted as such: the same base64
- * text in any other place is a part of the prompt.
+ * around each message.
  */
-function bytesOf(body: object, { messages, tools, native }: ChatRequest): number {
+function bytesOf(body: object, { tools, native }: ChatRequest): number {
   const declared = native ? asArray(native.body["tools"]) : (tools ?? []);
   const known = declared.filter(isKnownTool).length * TOKENS_FOR_KNOWN_TOOL;
   const forTools = declared.length > 0 ? TOKENS_FOR_TOOLS + known : 0;
-  return Buffer.byteLength(JSON.stringify(body)) - mediaIn(messages) + forTools;
+  return Buffer.byteLength(JSON.stringify(body)) + forTools;
 }
 
 /** Whether the provider describes a tool itself, and its version names it: `bash_20250124`. */
 const isKnownTool = (tool: unknown): boolean =>
   /_\d{8}$/.test(asString(asObject(tool)["type"]) ?? "");
 
-/** The characters of base64 in a conversation. */
+/**
+ * The characters of base64 in a conversation. Of media, only those are left out that are counted as
+ * such: the same base64 text in any other place is a part of the prompt.
+ */
 function mediaIn(messages: readonly Message[]): number {
   const parts = messages.flatMap(({ content }) =>
     typeof content === "string" ? [] : (content ?? []),
   );
-  return parts.reduce((length, part) => length + base64Length(mediaText(part)), 0);
+  return parts.reduce((length, part) => length + base64Length(mediaOf(part)?.text ?? ""), 0);
 }
 
-/** The data of a part, or where they are. Empty: it has none. */
-function mediaText(part: ContentPart): string {
-  if (part.type === "text") return "";
-  if (part.type === "image_url") return part.image_url.url;
-  const { data, file_data } = asObject(part.type === "file" ? part.file : part.input_audio);
-  return asString(data) ?? asString(file_data) ?? "";
+/** Of a part that has data, or says where they are: the member that does so. */
+function mediaOf(part: ContentPart) {
+  if (part.type === "text") return undefined;
+  const inner = asObject(asObject(part)[part.type]);
+  const names = part.type === "image_url" ? ["url"] : ["data", "file_data"];
+  const name = names.find((each) => typeof inner[each] === "string");
+  return name === undefined ? undefined : { inner, name, text: asString(inner[name]) ?? "" };
+}
+
+function withoutBase64(part: ContentPart): object {
+  const media = mediaOf(part);
+  if (!media) return part;
+  const { inner, name, text } = media;
+  const head = text.slice(0, text.length - base64Length(text));
+  return { ...part, [part.type]: { ...inner, [name]: head } };
 }
 
 /** Without the head of a data URI, which a request in another API has not. */

@@ -25,7 +25,7 @@ import {
   indexFile,
   lostIndex,
 } from "./day-index.ts";
-import { matcherOf, orderedLines, parseLine, recordOf } from "./lines.ts";
+import { matcherOf, orderedLines, parseLine, recordOf, textMatcherOf } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
 
 type Lines = AsyncIterable<readonly DayLine[]>;
@@ -51,12 +51,16 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
     replaceDay: (day, records) => putInPlace(files, day, linesFor(records)),
     setCursor: (cursor) => dayFiles.setSegments(files, cursor),
     async *records(filter, skip = 0) {
+      const mayMatch = textMatcherOf(filter);
       const matches = matcherOf(filter);
       let toSkip = skip;
       for (const day of daysThatMatch(files, filter)) {
         const path = pathOf(files, day);
         for await (const { lines } of readLines(path, { to: bytesOf(files, day) })) {
-          const matching = lines.map((text) => recordOf(path, parseLine(text))).filter(matches);
+          const matching = lines
+            .filter(mayMatch)
+            .map((text) => recordOf(path, parseLine(text)))
+            .filter(matches);
           yield matching.slice(toSkip).map(withoutDetails);
           toSkip = Math.max(0, toSkip - matching.length);
         }

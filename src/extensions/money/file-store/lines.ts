@@ -49,16 +49,20 @@ async function runsIn(path: string, to: number): Promise<Run[]> {
   const runs: Run[] = [];
   let from = 0;
   let line = 1;
-  for await (const { lines } of readLines(path, { to }))
+  for await (const { lines, bytes } of readLines(path, { to })) {
+    let at = 0;
     for (const text of lines) {
       const segment = segmentIn(text);
-      const end = from + Buffer.byteLength(text) + 1;
+      // Of the bytes, not of the text: bytes that are no UTF-8 are longer in the text.
+      const next = bytes.indexOf("\n", at) + 1;
       const last = runs.at(-1);
-      if (last?.segment === segment) last.to = end;
-      else runs.push({ segment, from, to: end, line });
-      from = end;
+      if (last?.segment === segment) last.to = from + next;
+      else runs.push({ segment, from: from + at, to: from + next, line });
+      at = next;
       line += 1;
     }
+    from += at;
+  }
   return runs;
 }
 
@@ -94,4 +98,17 @@ type Sought = { readonly [column in (typeof SOUGHT)[number]]: string | null };
 export function matcherOf(filter: UsageFilter): (columns: Sought) => boolean {
   const sought = SOUGHT.filter((name) => filter[name] !== undefined);
   return (columns) => sought.every((name) => (columns[name] ?? "") === filter[name]);
+}
+
+/**
+ * Whether the text of a line may have a record that matches a filter. Most lines are passed over,
+ * so only the others are parsed.
+ */
+export function textMatcherOf(filter: UsageFilter): (text: string) => boolean {
+  // A record of which nobody served has no provider.
+  const columns = { ...filter, provider: filter.provider === "" ? null : filter.provider };
+  const members = SOUGHT.filter((name) => columns[name] !== undefined).map(
+    (name) => `"${name}":${JSON.stringify(columns[name])}`,
+  );
+  return (text) => members.every((member) => text.includes(member));
 }

@@ -96,13 +96,26 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     await Promise.all(settled.map((segment) => segment.close()));
   }
 
+  /** What one segment cannot do, the others do all the same. Returns what they could not. */
+  const errorsOf = (work: (segment: Segment) => void): unknown[] =>
+    segments.flatMap((segment) => {
+      try {
+        work(segment);
+        return [];
+      } catch (error) {
+        return [error];
+      }
+    });
+
   async function tick(): Promise<void> {
     try {
-      for (const segment of segments) segment.look();
+      const errors = errorsOf((segment) => segment.look());
       // Before it says that the log can be written again.
-      await Promise.all(segments.map((segment) => segment.sync()));
-      await rotate();
-      for (const segment of segments) segment.flush();
+      errors.push(...reasonsIn(await Promise.allSettled(segments.map((each) => each.sync()))));
+      if (errors.length === 0) await rotate();
+      errors.push(...errorsOf((segment) => segment.flush()));
+      for (const error of errors) fault.failed(error);
+      if (errors.length > 0) return;
       fault.recovered();
       await closeSettled();
     } catch (error) {
@@ -138,6 +151,9 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
   };
 }
 
+const reasonsIn = (results: readonly PromiseSettledResult<void>[]): unknown[] =>
+  results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+
 const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecord => ({
   type: "open",
   spend_id: idPrefix + (opening.token ?? randomHex(12)),
@@ -168,6 +184,8 @@ function createFault({ diagnose, fenced }: SpendLogOptions) {
   let passing: string | null = "not started";
   /** Why no request is taken for as long as the process lives. */
   let final: string | null = null;
+  /** Segments that nothing may be written to any more. Each is reported where that is found. */
+  const losses = new Set<unknown>();
   let isReported = false;
 
   function report(detail: string): void {
@@ -176,17 +194,18 @@ function createFault({ diagnose, fenced }: SpendLogOptions) {
 
   return {
     current: () => final ?? passing,
-    lost(event: string, segment: string, detail: string): void {
+    lost(event: string, segment: string, loss: Error): void {
+      const detail = loss.message;
+      losses.add(loss);
       final ??= detail;
       diagnose({ event, level: "error", segment, detail });
       if (event === "spend_log_fenced") fenced(detail);
     },
     failed(error: unknown): Error {
+      if (losses.has(error)) return ledgerUnavailable(error);
       passing = (error as Error).message;
-      if (!isReported && final === null) {
-        isReported = true;
-        report(`requests are refused until it can be written: ${passing}`);
-      }
+      if (!isReported) report(`requests are refused until it can be written: ${passing}`);
+      isReported = true;
       return ledgerUnavailable(error);
     },
     refuse(reason: string): void {

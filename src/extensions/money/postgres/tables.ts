@@ -35,10 +35,18 @@ const definitions = COLUMNS.map((name) => `${name} ${typeOf(name)}`);
  * a lock. `usage_sources` shows whether a gateway instance id is in use in two places.
  */
 export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
-  CREATE TABLE IF NOT EXISTS usage_records (${definitions.join(", ")});
-  CREATE INDEX IF NOT EXISTS usage_records_request ON usage_records (gateway_request_id);
-  CREATE INDEX IF NOT EXISTS usage_records_account ON usage_records (account, day);
-  CREATE INDEX IF NOT EXISTS usage_records_day ON usage_records (day, log_segment, log_line);
+  DO $$ BEGIN
+    IF to_regclass('usage_records') IS NULL THEN
+      CREATE TABLE usage_records (${definitions.join(", ")});
+      CREATE INDEX usage_records_request ON usage_records (gateway_request_id);
+      CREATE INDEX usage_records_account ON usage_records (account, day);
+      CREATE INDEX usage_records_day ON usage_records (day, log_segment, log_line);
+    ELSIF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'usage_records'::regclass
+      AND attname = 'day' AND NOT attisdropped) THEN
+      RAISE EXCEPTION 'the table usage_records is of an earlier version of chat-gateway: '
+        'name another database in usage.store, or rename the table';
+    END IF;
+  END $$;
   CREATE TABLE IF NOT EXISTS usage_cursors (
     source text PRIMARY KEY, place text NOT NULL, moved_at timestamptz NOT NULL,
     cursor jsonb NOT NULL);

@@ -153,7 +153,7 @@ export async function proveDay(
     const isNamed = moved !== undefined && moved === lastMoved;
     lastMoved = moved;
     if (what !== undefined && !isNamed) findings.add(places.join(", and "), `${what}${missing}`);
-    if (!line || verdict === "removed") return;
+    if (!line || verdict === "removed" || verdict === "unreadable") return;
     // In an open day they are in any order.
     if (closed && line.line !== next)
       findings.add(
@@ -221,7 +221,7 @@ function judgeRequest(
 /** Judges a line that no request of its day has. */
 function judgeLine({ text }: HeldLine, isClosed: boolean, log: Log): Judgement {
   const record = parseUsageLine(text);
-  if (!record?.log) return { verdict: "removed", record: undefined, what: "is no usage record" };
+  if (!record?.log) return { verdict: "unreadable", record: undefined, what: "is no usage record" };
   const { segment, line } = record.log;
   const place = `spend/${segment}, line ${line}`;
   if (!isLeft(record, log)) {
@@ -236,10 +236,12 @@ function judgeLine({ text }: HeldLine, isClosed: boolean, log: Log): Judgement {
 }
 
 /** Where the lines of a request stand, for the operator. */
-const placeInLog = (request: Booked | undefined): readonly string[] =>
-  request
-    ? [`spend/${request.log.segment}, line ${request.log.line} (opened in line ${request.opened})`]
-    : [];
+function placeInLog(request: Booked | undefined): readonly string[] {
+  if (!request) return [];
+  const { log, opened } = request;
+  const open = opened === 0 ? "without an open line" : `opened in line ${opened}`;
+  return [`spend/${log.segment}, line ${log.line} (${open})`];
+}
 
 /** The members in which two records differ, with the recorded and the settled value. */
 function describeChange(recorded: UsageRecord, settled: UsageRecord): string {

@@ -23,6 +23,10 @@ export const extension: Extension = {
   install(gateway) {
     gateway.route("GET", "/v1/requests/{request_id}", (context) => {
       const books = shareBooks(context.config, context);
+      context.on("open", async () => {
+        // Reads what the first search needs. What goes wrong, that search meets too, and reports.
+        findReceipts(books, { requestId: "", limit: 1 }).catch(() => undefined);
+      });
       context.on("close", books.close);
       return answerWith(books, context);
     });

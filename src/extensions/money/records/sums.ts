@@ -55,23 +55,25 @@ export interface Summer<D extends Dimension> {
 export function createSummer<D extends Dimension>(by: readonly D[]): Summer<D> {
   const groups = new Map<string, SumBy<D>>();
 
-  function add(part: SumBy<D>): void {
-    const key = by.map((name) => part[name]).join("\0");
+  /** `part` has the dimensions. Of a record the provider may be null. */
+  function groupOf(part: { readonly [dimension in D]: string | null }): Sum {
+    const key = by.map((name) => part[name] ?? "").join("\0");
     let group = groups.get(key);
     if (!group) {
-      const names = Object.fromEntries(by.map((name) => [name, part[name]]));
+      const names = Object.fromEntries(by.map((name) => [name, part[name] ?? ""]));
       group = { ...names, ...emptySum() } as SumBy<D>;
       groups.set(key, group);
     }
-    addToSum(group, part);
+    return group;
   }
 
   return {
-    add,
+    add: (part) => addToSum(groupOf(part), part),
     addRecord(record) {
-      const { cost, provider, ...columns } = record;
-      const one = { requests: 1, cost: parseMoney(cost), provider: provider ?? "" };
-      add({ ...columns, ...one } as SumBy<D>);
+      const group = groupOf(record);
+      group.requests += 1;
+      for (const name of SUMMED_COUNTS) group[name] += record[name];
+      group.cost += parseMoney(record.cost);
     },
     sums: () => [...groups.values()],
   };

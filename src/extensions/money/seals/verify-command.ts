@@ -8,6 +8,7 @@ import {
   type CommandArguments,
   type Terminal,
 } from "../../../command-line/command.ts";
+import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { withBooks } from "../books/index.ts";
 import { booksToProve } from "../proof/index.ts";
 import { publicHexOf } from "./sign.ts";
@@ -70,6 +71,7 @@ function readStatement(path: string): string {
       `${path} is neither a data_dir nor a sealed statement; ` +
         "segments and usage records are verified with their data_dir",
     );
+  if (!parseJson(text)) throw new Error(`${path} cannot be read: it was cut off or damaged`);
   return text;
 }
 

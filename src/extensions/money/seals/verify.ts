@@ -81,8 +81,9 @@ export async function verifyBooks(books: BooksToProve, trust: Trust) {
     findings: list,
   };
   const files = [...gone.map((file) => ({ ...file, proved: "gone", torn_bytes: 0 })), ...segments];
+  const closed = `${dayLines.length} closed days, from ${from} to ${to}`;
   const lines = [
-    `days.jsonl: ${dayLines.length} closed days, from ${from} to ${to}`,
+    `days.jsonl: ${dayLines.length > 0 ? closed : "no day was closed"}`,
     table(["file", "lines", "proved", "by", "torn_bytes"], files),
     days
       ? table(["day", "records", "by_line", "by_log"], days)

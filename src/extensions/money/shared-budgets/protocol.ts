@@ -58,33 +58,31 @@ type RawResult = readonly [
 ];
 
 /**
- * The words of a task: the number of its keys, the keys, and the rest. `gateway` names the rows,
- * `rowOf` says what they are, and `now` is the wall clock.
+ * The words of an ask: the number of its keys, the keys, and the rest. `gateway` names the rows,
+ * `rowOf` says what they are, and `now` is the wall clock. All tasks are of one account.
  */
 export function wordsOf(
   gateway: string,
-  task: Task,
+  tasks: readonly Task[],
   rowOf: (budget: Budget) => OwnFigures,
   now: number,
 ): readonly string[] {
-  const { spender, token, tokens, offers } = task;
-  const ask = {
-    gateway,
-    window: WINDOW_MS,
-    lease: LEASE_MS,
+  const stated = ({ period, amount, spent, held, writes }: OwnFigures) => ({
+    period: periodName(period, now),
+    amount: parts(amount),
+    spent: parts(spent),
+    held: parts(held),
+    writes,
+  });
+  const plain = tasks.map(({ spender, token, tokens, offers }) => ({
     token,
     tokens,
     offers: offers.map(({ room, cost }) => [parts(room), parts(cost)]),
-    budgets: spender.budgets.map(rowOf).map(({ period, amount, spent, held, writes }) => ({
-      period: periodName(period, now),
-      amount: parts(amount),
-      spent: parts(spent),
-      held: parts(held),
-      writes,
-    })),
+    budgets: spender.budgets.map((budget) => stated(rowOf(budget))),
     limits: spender.windows.map(({ limit }) => limit),
-  };
-  const keys = keysOf(task);
+  }));
+  const ask = { gateway, window: WINDOW_MS, lease: LEASE_MS, tasks: plain };
+  const keys = tasks.flatMap(keysOf);
   return [String(keys.length), ...keys, JSON.stringify(ask)];
 }
 
@@ -97,9 +95,15 @@ function keysOf({ spender: { account, budgets, windows } }: Task): readonly stri
   ];
 }
 
-/** What the script has answered. */
-export function readAnswer(raw: unknown, { spender, offers }: Task, purses: Purses): Answer {
-  const [granted, short, resetMs, rows, windows] = raw as RawResult;
+/** What the script has answered to an ask. */
+export const readAnswers = (raw: unknown, tasks: readonly Task[], purses: Purses) =>
+  (raw as readonly RawResult[]).map((result, index) => answerOf(tasks[index]!, result, purses));
+
+function answerOf(
+  { spender, offers }: Task,
+  [granted, short, resetMs, rows, windows]: RawResult,
+  purses: Purses,
+): Answer {
   const all = spender.budgets.map((budget, index) => {
     const [born, writes, spent, held] = rows[index]!;
     return { ...purses.figures(budget), spent: whole(spent), held: whole(held), born, writes };

@@ -1,13 +1,14 @@
 -- What gateways have spent and hold of the budgets of one account, and the tokens of its last
--- minute. KEYS are a hash for each budget, with a row for each gateway; then for each limit of
--- tokens a list of admissions, and a hash of their tokens with their sum under '*'. A row has the
--- name of the period, what is spent in it, what is held and until when; and when it was made and
--- how often it was written, by which its gateway sees that the store has lost or old rows.
--- ARGV[1] is JSON: `gateway`, `window` and `lease` in milliseconds; a `token` that names the
--- admission, and its `tokens`; `offers`, best first: what must be free, and what is held then;
--- `budgets`: `period`, `amount`, `spent` and `held` as the gateway knows them, and `writes`: how
--- often it knows its row to have been written; `limits` of tokens. Without offers the tokens of the
--- admission are corrected. Amounts are whole units and pico-units: doubles count both exactly.
+-- minute. KEYS are, of each task, a hash for each budget, with a row for each gateway; then for
+-- each limit of tokens a list of admissions, and a hash of their tokens with their sum under '*'. A
+-- row has the name of the period, what is spent in it, what is held and until when; and when it was
+-- made and how often it was written, by which its gateway sees that the store has lost or old rows.
+-- ARGV[1] is JSON: `gateway`, `window` and `lease` in milliseconds, and `tasks`. Each has a `token`
+-- that names its admission, `tokens`, `offers`, best first: what must be free, and what is held
+-- then; `budgets`: `period`, `amount`, `spent` and `held` as the gateway knows them, and `writes`:
+-- how often it knows its row to have been written; `limits` of tokens. A task without offers
+-- corrects the tokens of its admission. Amounts are whole units and pico-units: doubles count both
+-- exactly.
 local UNIT = 1000000000000
 local ask = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
@@ -20,8 +21,11 @@ end
 local function exceeds(a, b) return a[1] > b[1] or (a[1] == b[1] and a[2] > b[2]) end
 local function whole(number) return string.format('%.0f', number) end
 
--- The row of this gateway, with what all gateways have spent and hold.
+-- The rows of this gateway by their keys, each with what all gateways have spent and hold.
+local rows = {}
+
 local function rowOf(key, budget)
+  if rows[key] then return rows[key] end
   local row = {
     period = budget.period, spent = budget.spent, held = budget.held,
     born = now, writes = 1,
@@ -45,6 +49,7 @@ local function rowOf(key, budget)
       end
     end
   end
+  rows[key] = row
   return row
 end
 
@@ -86,9 +91,9 @@ local function roomIn(window, tokens)
 end
 
 -- The first budget that has no room for an offer; 0: all have. What costs nothing needs no budget.
-local function shortOf(free, cost)
+local function shortOf(task, free, cost)
   if cost[1] == 0 and cost[2] == 0 then return 0 end
-  for n, budget in ipairs(ask.budgets) do
+  for n, budget in ipairs(task.budgets) do
     local row = budget.row
     if exceeds(plus(plus(row.allSpent, row.allHeld), free), budget.amount) then return n end
   end
@@ -97,60 +102,67 @@ end
 
 -- The number of the offer that is held, that of the budget that has no room, and the milliseconds
 -- until there is room for the tokens; each 0 if there is none.
-local function reserve(windows)
+local function reserve(task)
   local granted, short, reset = 0, 0, 0
-  for n, offer in ipairs(ask.offers) do
-    granted, short = n, shortOf(offer[1], offer[2])
+  for n, offer in ipairs(task.offers) do
+    granted, short = n, shortOf(task, offer[1], offer[2])
     if short == 0 then break end
   end
-  for _, window in ipairs(windows) do reset = math.max(reset, roomIn(window, ask.tokens)) end
+  for _, window in ipairs(task.windows) do reset = math.max(reset, roomIn(window, task.tokens)) end
   if short > 0 or reset > 0 then return {0, short, reset} end
-  local cost = ask.offers[granted][2]
-  for _, budget in ipairs(ask.budgets) do
+  local cost = task.offers[granted][2]
+  for _, budget in ipairs(task.budgets) do
     local row = budget.row
     row.held, row.allHeld = plus(row.held, cost), plus(row.allHeld, cost)
   end
-  for _, window in ipairs(windows) do
-    redis.call('RPUSH', window.list, whole(now) .. ' ' .. ask.token)
-    redis.call('HSET', window.hash, ask.token, ask.tokens)
-    redis.call('HINCRBY', window.hash, '*', ask.tokens)
+  for _, window in ipairs(task.windows) do
+    redis.call('RPUSH', window.list, whole(now) .. ' ' .. task.token)
+    redis.call('HSET', window.hash, task.token, task.tokens)
+    redis.call('HINCRBY', window.hash, '*', task.tokens)
     redis.call('PEXPIRE', window.list, ask.window)
     redis.call('PEXPIRE', window.hash, ask.window)
   end
   return {granted, 0, 0}
 end
 
-local function correct(windows)
-  for _, window in ipairs(windows) do
-    local before = redis.call('HGET', window.hash, ask.token)
+local function correct(task)
+  for _, window in ipairs(task.windows) do
+    local before = redis.call('HGET', window.hash, task.token)
     if before then
-      redis.call('HSET', window.hash, ask.token, ask.tokens)
-      redis.call('HINCRBY', window.hash, '*', ask.tokens - tonumber(before))
+      redis.call('HSET', window.hash, task.token, task.tokens)
+      redis.call('HINCRBY', window.hash, '*', task.tokens - tonumber(before))
     end
   end
   return {0, 0, 0}
 end
 
-local windows = {}
-for n, limit in ipairs(ask.limits) do
-  local at = #ask.budgets + 2 * n
-  windows[n] = windowOf(KEYS[at - 1], KEYS[at], limit)
+local results, at = {}, 0
+for i, task in ipairs(ask.tasks) do
+  local first = at + #task.budgets
+  task.windows = {}
+  for n, limit in ipairs(task.limits) do
+    task.windows[n] = windowOf(KEYS[first + 2 * n - 1], KEYS[first + 2 * n], limit)
+  end
+  for n, budget in ipairs(task.budgets) do budget.row = rowOf(KEYS[at + n], budget) end
+  at = first + 2 * #task.limits
+  local result = #task.offers > 0 and reserve(task) or correct(task)
+  result[4], result[5] = {}, {}
+  for n, budget in ipairs(task.budgets) do
+    local row = budget.row
+    result[4][n] = {row.born, row.writes, row.allSpent, row.allHeld}
+  end
+  for n, window in ipairs(task.windows) do
+    local oldest = redis.call('LINDEX', window.list, 0)
+    local renews = oldest and tonumber(string.match(oldest, '^%d+')) + ask.window - now or 0
+    result[5][n] = {count(window), renews}
+  end
+  results[i] = result
 end
-for n, budget in ipairs(ask.budgets) do budget.row = rowOf(KEYS[n], budget) end
-local result = #ask.offers > 0 and reserve(windows) or correct(windows)
-result[4], result[5] = {}, {}
-for n, budget in ipairs(ask.budgets) do
-  local row = budget.row
-  result[4][n] = {row.born, row.writes, row.allSpent, row.allHeld}
+for key, row in pairs(rows) do
   local figures = {
     row.spent[1], row.spent[2], row.held[1], row.held[2], now + ask.lease, row.born, row.writes
   }
-  for at, figure in ipairs(figures) do figures[at] = whole(figure) end
-  redis.call('HSET', KEYS[n], ask.gateway, row.period .. ' ' .. table.concat(figures, ' '))
+  for n, figure in ipairs(figures) do figures[n] = whole(figure) end
+  redis.call('HSET', key, ask.gateway, row.period .. ' ' .. table.concat(figures, ' '))
 end
-for n, window in ipairs(windows) do
-  local oldest = redis.call('LINDEX', window.list, 0)
-  local renews = oldest and tonumber(string.match(oldest, '^%d+')) + ask.window - now or 0
-  result[5][n] = {count(window), renews}
-end
-return result
+return results

@@ -116,6 +116,11 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
     /^usage\/2026-01-31.jsonl, line 1: is no usage record$/,
   ],
   [
+    "a settle line without an open line",
+    (dir) => edit(dir, `spend/${A}`, (lines) => lines.slice(1)),
+    /^usage\/2026-01-31.jsonl, line 1, and spend\/\S+, line 3 \(without an open line\): sp_0+1: in /,
+  ],
+  [
     "requests of closed days that were never settled",
     (dir) => edit(dir, `spend/${A}`, (lines) => lines.slice(0, -1)),
     /^spend\/2026-01-31.0001.jsonl, line 15: sp_0+8: opened on 2026-01-31, never settled$/,
@@ -178,6 +183,12 @@ describe("an audit of wrong books", { concurrency: 2 }, () => {
     assert.notDeepEqual(found.cost_settled, found.cost_recorded);
     const lost = await audit((dir) => rmSync(join(dir, "spend", D)));
     assert.equal(lost.found.not_proved.records, 6);
+    const doubled = await audit((dir) =>
+      edit(dir, OPEN, ([, second, ...lines]) => [second!, second!, ...lines]),
+    );
+    assert.deepEqual([doubled.found.settled, doubled.found.recorded], [34, 34]);
+    const unreadable = await audit((dir) => edit(dir, CLOSED, (lines) => ["{}", ...lines]));
+    assert.deepEqual([unreadable.found.settled, unreadable.found.recorded], [34, 34]);
     const dir = copyOf(scene.dir);
     spoil(dir);
     const { code, stdout } = await command(dir, ["audit"]);

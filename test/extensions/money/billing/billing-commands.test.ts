@@ -257,6 +257,8 @@ describe("what cannot be answered", { concurrency: 2 }, () => {
     [[...statement, "--account", "a", "--month", "2026-13"], /--month must be a month such as/],
     [[...statement, ...whose, "--format", "xml"], /--format must be table, csv or json/],
     [[...statement, ...whose, "--currency", "euro"], /--currency must be three capital letters/],
+    [["billing", "trace"], /billing trace needs REQUEST_ID/],
+    [["billing"], /no command 'billing'/],
   ] as const) {
     it(`${args.join(" ")}: one line, exit 2`, async () => {
       const end = await runHere(args);

@@ -8,17 +8,17 @@ import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
 import * as provided from "../../../support/provider.ts";
+import { LONG } from "../../../support/long.ts";
 import { until, within } from "../../../support/wait.ts";
 import { begin, budget, money, pico, unbounded } from "./processes.ts";
 
-const { chunk, event, held, speak, startProvider, status } = provided;
+const { chunk, completion, event, held, speak, startProvider, status } = provided;
 
 /** The cost of a request at PRICE with the provider's USAGE. */
 const COST = "0.000089000007";
 /** What such a request holds with max_tokens 7: 57 bytes of JSON at the dearest input price. */
 const HOLD = "0.000141250007";
 const ASK = { max_tokens: 7 };
-const BAD = { models: { bad: { price: PRICE } } };
 /** 75 a million tokens: the whole reply of this model costs 9.60. */
 const DEAR = { price: { input_cache_miss: 15, output: 75 }, max_output_tokens: 128_000 };
 
@@ -68,9 +68,8 @@ describe("a budget", () => {
     assert.deepEqual([row.spent, row.held], [sum([COST, COST]), "0"]);
   });
 
-  it("holds while a request runs, and gives it back to who has left and where a provider fails", async (t) => {
-    const behaviours = { m: held().behaviour, bad: status(500) };
-    const { gw, ask } = await priced(t, behaviours, with_(amountOf(1n, 1n), BAD));
+  it("holds while a request runs, warns of nothing, and gives it back to who has left", async (t) => {
+    const { gw, ask } = await priced(t, { m: held().behaviour }, amountOf(0n, 1n));
     const open = await begin(gw.url, { model: "m", ...ASK });
     assert.equal((await standing(gw))[0].held, HOLD);
     const refused = await ask(ASK);
@@ -79,10 +78,13 @@ describe("a budget", () => {
     assert.deepEqual(warningsOf(gw), []);
     open.destroy();
     await until(async () => (await standing(gw))[0].held === "0", "the hold to be given back");
-    for (let round = 0; round < 3; round += 1)
-      assert.equal((await ask({ ...ASK, model: "bad" })).status, 503);
+  });
+
+  it("gives everything back where a provider fails", async (t) => {
+    const { gw, ask } = await priced(t, { m: status(500) }, amountOf(0n, 1n));
+    for (let round = 0; round < 3; round += 1) assert.equal((await ask(ASK)).status, 503);
     const [row] = await standing(gw);
-    assert.deepEqual([row.held, row.period], ["0", "total"]);
+    assert.deepEqual([row.spent, row.held], ["0", "0"]);
   });
 
   for (const [period, begins, ends] of [
@@ -299,6 +301,15 @@ describe("the memory of budgets", () => {
     assert.equal(await gw.spent(), sum(Array<string>(7).fill(COST)));
   });
 
+  it("of a key is shown no more when a reload has taken it away", async (t) => {
+    const key = { account: "acme", key: KEY };
+    const own = { keys: [{ ...key, budget: { amount: "1", period: "day" } }] };
+    const gw = await gatewayWith(t, with_(plain(), own));
+    assert.equal((await standing(gw)).length, 1);
+    gw.reload({ keys: [key] });
+    assert.deepEqual(await standing(gw), []);
+  });
+
   it("warns at 50, 80 and 100 per cent once in a period, also after a restart", async (t) => {
     const config = plain();
     const gw = await gatewayWith(t, with_(config, amountOf(5n, 0n)));
@@ -346,5 +357,30 @@ describe("tokens per minute", () => {
     const { ask } = await priced(t, { m: speak("Fine."), bad: status(500) }, over);
     assert.equal((await ask({ ...ASK, model: "bad" })).status, 503);
     assert.deepEqual([(await ask(ASK)).status, (await ask(ASK)).status], [200, 429]);
+  });
+});
+
+describe("many requests at once", () => {
+  it("never spend more than the budget, and nearly all of it", async (t) => {
+    const requests = LONG ? 10_000 : 1_000;
+    const usage = { prompt_tokens: 12, completion_tokens: 60, total_tokens: 72 };
+    const price = { input_cache_miss: 1, output: 4 };
+    const amount = 100n * (12n + 4n * 60n) * 1_000_000n;
+    const reply = status(200, completion({ content: "Fine." }, "stop", { usage }));
+    const over = with_(budget(amount), { models: { m: { price } } });
+    const { gw, ask, dir } = await priced(t, { m: reply }, over);
+    const statuses: number[] = [];
+    const client = async (): Promise<void> => {
+      while (statuses.length < requests) statuses.push((await ask({ max_tokens: 80 })).status);
+    };
+    await within(Promise.all(Array.from({ length: 8 }, client)), "all answers", 120_000);
+    const completed = statuses.filter((each) => each === 200).length;
+    assert.equal(statuses.filter((each) => each === 402).length, statuses.length - completed);
+    assert.ok(completed >= 95, `${completed} of 100 were served`);
+    const lines = await settled(dir, completed);
+    const spent = lines.reduce((total, { cost }) => total + pico(cost), 0n);
+    assert.ok(spent <= amount, `${spent} of ${amount} was spent`);
+    const [row] = await standing(gw);
+    assert.deepEqual([pico(row.spent), row.held], [spent, "0"]);
   });
 });

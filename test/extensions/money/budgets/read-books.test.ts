@@ -80,7 +80,7 @@ describe("what was spent before", () => {
     });
 
   it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
-    const { context, dir } = bench(lines);
+    const { clock, context, dir } = bench(lines);
     const events: unknown[] = [];
     const diagnose = ({ event }: { readonly event?: unknown }) => events.push(event);
     const accounts = { acme: { budget: { amount: "1", period: "total" } } };
@@ -93,6 +93,10 @@ describe("what was spent before", () => {
     assert.equal((await later.reserve(requestOf([budgetOf("total")]))).refusal?.by, "store");
     assert.ok((await later.reserve(requestOf([]))).offer, "it has no budget");
     rmSync(join(dir, "usage"));
+    clock.advance(999);
+    const early = await later.reserve(requestOf([budgetOf("total")]));
+    assert.equal(early.refusal?.by, "store", "the books are not read at once again");
+    clock.advance(1);
     assert.ok((await later.reserve(requestOf([{ ...budgetOf("total"), amount: 9_999n }]))).offer);
     assert.deepEqual(spent(later), [3n]);
     const first = createAccountant(context);
@@ -100,6 +104,18 @@ describe("what was spent before", () => {
     assert.deepEqual(spent(first), [4n]);
     const told = events.filter((event) => String(event).startsWith("budgets_"));
     assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
+  });
+
+  it("is not shown of a budget that a reload has taken away, whatever an older request asks", async () => {
+    const { context } = bench(lines);
+    const configWith = (account: object) =>
+      checkConfig(configFor("http://127.0.0.1:1", ["m"], { accounts: { acme: account } }));
+    const accountant = createAccountant(context);
+    await accountant.open(configWith({ budget: { amount: "1", period: "total" } }));
+    assert.equal(accountant.standing()?.length, 1);
+    await accountant.open(configWith({}));
+    await accountant.reserve(requestOf([{ ...budgetOf("total"), amount: 9_999n }]));
+    assert.deepEqual(accountant.standing(), []);
   });
 });
 

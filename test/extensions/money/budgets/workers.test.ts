@@ -16,11 +16,15 @@ import {
   COST,
   HOLD,
   LONG_MS,
+  money,
+  OPEN,
+  pico,
   text,
   untilStanding,
 } from "./processes.ts";
 
 const program = quickest(folder());
+const FIVE = 5_000_000_000_000n;
 const WORKERS = { server: { workers: 3 } };
 
 /** The processes that one has started. */
@@ -61,6 +65,19 @@ describe("several workers", () => {
     assert.equal(settles(dir).length, served);
     await untilStanding(standing, { spent: text(BigInt(served) * COST), held: "0" });
     assert.equal((await standing()).length, 1);
+  });
+
+  it("outspend no budget with replies that no client has bounded", async (t) => {
+    const { start, dir } = await bench(t, program, { ...WORKERS, ...budget(FIVE) });
+    const { url, standing } = await start();
+    const statuses = await Promise.all(Array.from({ length: 200 }, () => ask(url, OPEN)));
+    const served = statuses.filter((status) => status === 200).length;
+    assert.equal(statuses.filter((status) => status === 402).length, 200 - served);
+    assert.ok(served >= 16, `${served} were served`);
+    const spent = settles(dir).reduce((total, { cost }) => total + pico(cost), 0n);
+    assert.equal(settles(dir).length, served);
+    assert.ok(spent <= FIVE, `${money(spent)} was spent`);
+    await untilStanding(standing, { spent: text(spent), held: "0" });
   });
 
   it("give back what one of them held that dies", async (t) => {

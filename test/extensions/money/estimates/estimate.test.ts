@@ -59,6 +59,45 @@ describe("the estimate of a request", () => {
     assert.equal(costOf({ messages, max_tokens: 5 }), MARKS + 12 + 500);
   });
 
+  it("leaves out the base64 of media, and counts the rest of their parts", () => {
+    const base64 = "QUJD".repeat(1_000);
+    const partsWith = (data: string) => [
+      { type: "text", text: "Look." },
+      { type: "image_url", image_url: { url: `data:image/png;base64,${data}`, detail: "high" } },
+      { type: "input_audio", input_audio: { data, format: "wav" } },
+      {
+        type: "file",
+        file: { file_data: `data:application/pdf;base64,${data}`, filename: "a.pdf" },
+      },
+    ];
+    const bytesOf = (content: readonly object[]) => {
+      const chat = requestOf({ max_tokens: 1, messages: [{ role: "user", content }] });
+      const model = modelWith();
+      const provider = { ...model.provider, countMedia: () => 0 };
+      const [offer] = wish(chat, [{ ...model, provider }]).offers;
+      return Number(offer!.cost / 1_000_000n) - 100;
+    };
+    const empty = JSON.stringify(partsWith("")).length - JSON.stringify("").length;
+    assert.equal(bytesOf(partsWith(base64)), MARKS + empty);
+    const url = `https://example.com/${base64}`;
+    const linked = [{ type: "image_url", image_url: { url } }];
+    assert.ok(bytesOf(linked) > base64.length, "an address is read as it is");
+    const named = [{ type: "file", file: { file_data: base64, filename: base64 } }];
+    assert.ok(bytesOf(named) > base64.length, "the same text in another place counts");
+  });
+
+  it("writes no request that no budget pays for", () => {
+    const chat = requestOf({});
+    const unwritable = { toJSON: () => assert.fail("it is written") };
+    const { tokens } = wish(
+      { ...chat, response_format: unwritable } as never,
+      [modelWith()],
+      configWith(),
+      false,
+    );
+    assert.equal(tokens, 1_001);
+  });
+
   it("counts tools, calls and response schemas", () => {
     const fn = { name: "f", parameters: { type: "object" } };
     const tools = [{ type: "function", function: fn }];

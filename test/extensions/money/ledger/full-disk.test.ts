@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { hasWriter } from "../../../../src/extensions/money/ledger/index.ts";
-import { entries, segmentPath } from "../../../support/books.ts";
+import { entries, linesOf, segmentPath, segments } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { startSpendLog } from "../../../support/spend-log.ts";
 import { waitFor, within } from "../../../support/wait.ts";
@@ -54,15 +54,16 @@ describe("a full disk", { skip: cannotMount() }, () => {
     const underWay = open("under way");
     await underWay.opened;
     const giveBack = fill(dataDir);
+    // More than the rest of the file's last page, in one write.
+    const refused = Array.from({ length: 40 }, (_, n) => open(`refused ${n}`));
     const before = statSync(path).size;
-    const refused = open("refused".repeat(1_000)); // More than the rest of the file's last page.
-    await assert.rejects(refused.opened, { code: "server_overloaded" });
+    for (const { opened } of refused) await assert.rejects(opened, { code: "server_overloaded" });
     assert.equal(statSync(path).size, before, "the part that had room is taken back");
     assert.match(log.fault() ?? "", /ENOSPC/);
     assert.throws(open, { code: "server_overloaded" });
 
     let isSettled = false;
-    const replies = Promise.all([underWay, refused].map(settle)).then(() => {
+    const replies = Promise.all([underWay, ...refused].map(settle)).then(() => {
       isSettled = true;
     });
     clock.advance(1_000);
@@ -78,8 +79,73 @@ describe("a full disk", { skip: cannotMount() }, () => {
     }, "the log to recover");
     await within(replies, "the replies");
     await request();
-    assert.equal(entries(dataDir).length, 1 + 1 + 1 + 1);
+    assert.equal(entries(dataDir).length, 1 + 1 + 40 + 1);
     assert.deepEqual(told(), ["spend_log_failed", "spend_log_recovered"]);
+  });
+
+  it("leaves no trace of looking for room", async (t) => {
+    const { dataDir, clock, log, open, path } = await onSmallDisk(t);
+    const giveBack = fill(dataDir);
+    await assert.rejects(open().opened);
+    clock.advance(1_000);
+    await turn();
+    assert.equal(readFileSync(path, "utf8"), "");
+    giveBack();
+    await waitFor(() => {
+      clock.advance(1_000);
+      return log.fault() === null;
+    }, "the log to recover");
+    assert.equal(linesOf(path).length, 1);
+  });
+
+  it("is reported also after a broken file was", async (t) => {
+    const { dataDir, clock, log, told, open, settle } = await onSmallDisk(t);
+    const entry = open("x".repeat(5_000)); // Its settle line does not fit in the last page.
+    await entry.opened;
+    log.fail("usage/2026-01-30.jsonl was changed");
+    const giveBack = fill(dataDir);
+    const reply = settle(entry);
+    await turn();
+    assert.deepEqual(told(), ["spend_log_failed", "spend_log_failed"]);
+    giveBack();
+    await waitFor(() => {
+      clock.advance(1_000);
+      return told().length === 3;
+    }, "the log to recover");
+    await within(reply, "the reply");
+    assert.deepEqual(told().at(-1), "spend_log_recovered");
+    assert.equal(log.fault(), "usage/2026-01-30.jsonl was changed");
+  });
+
+  it("holds nothing up for longer because another segment was deleted", async (t) => {
+    const { dataDir, clock, told, open, settle, path } = await onSmallDisk(t);
+    open("first");
+    clock.advance(86_400_000);
+    await waitFor(() => {
+      clock.advance(1_000);
+      return segments(dataDir).length === 2;
+    }, "the second segment");
+    const second = open("x".repeat(5_000));
+    await second.opened;
+    const giveBack = fill(dataDir);
+    const reply = settle(second);
+    await turn();
+    assert.deepEqual(told(), ["spend_log_failed"]);
+    unlinkSync(path);
+    await waitFor(() => {
+      clock.advance(1_000);
+      return told().includes("spend_segment_broken");
+    }, "the loss to be found");
+    giveBack();
+    let isSettled = false;
+    reply.then(() => {
+      isSettled = true;
+    });
+    await waitFor(() => {
+      clock.advance(1_000);
+      return isSettled;
+    }, "the reply of the other segment");
+    assert.deepEqual(told(), ["spend_log_failed", "spend_segment_broken"]);
   });
 
   it("lets replies go when the log is closed, and leaves their requests to others", async (t) => {
@@ -87,7 +153,8 @@ describe("a full disk", { skip: cannotMount() }, () => {
     const entry = open();
     await entry.opened;
     const giveBack = fill(dataDir);
-    await assert.rejects(open("refused".repeat(1_000)).opened);
+    const refused = Array.from({ length: 40 }, () => open());
+    for (const { opened } of refused) await assert.rejects(opened);
     const reply = settle(entry);
     const closing = close();
     await waitFor(() => clock.pending() === 1, "the wait for the last lines");

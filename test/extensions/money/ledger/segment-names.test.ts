@@ -8,6 +8,7 @@ import {
   nextNumber,
   segmentName,
   segmentsIn,
+  socketOf,
 } from "../../../../src/extensions/money/ledger/segment-names.ts";
 import { folder } from "../../../support/folder.ts";
 
@@ -25,4 +26,8 @@ it("names the next segment of a day after the highest number of any file of that
   assert.equal(nextNumber("2026-01-31", [...names, "2026-01-31.jsonl", "2026-01-31.tgz"]), 4);
   assert.equal(segmentName("2026-01-31", 4), "2026-01-31.0004.jsonl");
   assert.equal(segmentName("2026-01-31", 12_345), "2026-01-31.12345.jsonl");
+});
+
+it("puts the socket beside the segment", () => {
+  assert.equal(socketOf("/a/2026-01-31.0001.jsonl"), "/a/2026-01-31.0001.sock");
 });

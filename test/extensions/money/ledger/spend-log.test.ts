@@ -43,10 +43,12 @@ async function resolvesSoon(promise: Promise<void>): Promise<boolean> {
 }
 
 describe("the spend log", () => {
-  it("writes each line before the request continues", async (t) => {
+  it("writes the lines of one turn together, in their order", async (t) => {
     const { dataDir, open, settle } = await startSpendLog(t);
     const path = segmentPath(dataDir);
     const [first, second] = [open("a"), open("b")];
+    assert.equal(readFileSync(path, "utf8"), "");
+    assert.equal(first.opened, second.opened, "one promise a turn");
     await first.opened;
     assert.deepEqual(
       linesOf(path).map(({ type, time, gateway_request_id }) => [type, time, gateway_request_id]),
@@ -58,6 +60,23 @@ describe("the spend log", () => {
       ["b", "a"],
     );
     assert.equal(statSync(path).mode & 0o777, 0o600);
+  });
+
+  it("writes open lines that other programs know to the letter", async (t) => {
+    const { dataDir, log } = await startSpendLog(t);
+    const token = "0123456789abcdef01234567";
+    const opening = { requestId: 'a "q"\n', account: "ö", keyId: "k", modelRequested: "m" };
+    await log.open({ ...opening, stream: false, token }).opened;
+    await log.open({ ...opening, stream: true, token: token.toUpperCase(), hold: "0.5" }).opened;
+    const id = readFileSync(join(dataDir, "gateway-id"), "utf8").slice(0, 8);
+    const about = String.raw`"gateway_request_id":"a \"q\"\n","account":"ö","key_id":"k","model_requested":"m"`;
+    const time = '"time":"2026-01-31T12:00:00.000Z"';
+    assert.equal(
+      readFileSync(segmentPath(dataDir), "utf8"),
+      `{"type":"open","spend_id":"sp_${id}${token}",${time},${about},"stream":false}\n` +
+        `{"type":"open","spend_id":"sp_${id}${token.toUpperCase()}",${time},${about},` +
+        '"stream":true,"hold":"0.5"}\n',
+    );
   });
 
   it("gives requests unique ids that begin with the gateway-id", async (t) => {

@@ -372,6 +372,33 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await linesOf(other, "2026-01-31")).length, 3);
   });
 
+  it("a table of an earlier version is refused, and stays as it is", async (t) => {
+    const url = await db.database("earlier");
+    await db.query(url, "CREATE TABLE usage_records (usage_id text PRIMARY KEY, account text)");
+    const at = scene(t, url, { recovers: false });
+    await assert.rejects(at.pass(), /usage_records is of an earlier version.*usage\.store/);
+    const columns = "SELECT 1 FROM information_schema.columns WHERE table_name = 'usage_records'";
+    assert.equal((await db.query(url, columns)).length, 2);
+  });
+
+  it("a start waits for nobody who writes records", async (t) => {
+    const url = await db.database("writing");
+    const at = scene(t, url, { recovers: false });
+    at.write(A, ...own(at, 1));
+    await at.pass();
+    // As a transaction that inserts records holds it, until it is ended below.
+    const lock = "LOCK TABLE usage_records IN ROW EXCLUSIVE MODE; SELECT pg_sleep(60)";
+    const writing = db.query(url, `BEGIN; ${lock}`).catch(() => undefined);
+    const held =
+      "SELECT pid FROM pg_locks WHERE mode = 'RowExclusiveLock' AND granted " +
+      "AND relation = 'usage_records'::regclass";
+    await until(async () => (await db.query(url, held)).length === 1, "the lock to be held");
+    const stranger = scene(t, url, { recovers: false });
+    assert.equal((await within(stranger.pass(), "the start")).copied, 0);
+    await db.query(url, `SELECT pg_terminate_backend(pid) FROM (${held}) AS writers`);
+    await writing;
+  });
+
   it("without the package pg: an error that says what to install", () => {
     const cwd = process.cwd();
     process.chdir(folder());

@@ -176,7 +176,11 @@ describe("lookups of receipts", { concurrency: 2 }, () => {
     });
     const codes = (await Promise.all(lookups.begun)).map(({ status: code }) => code);
     assert.deepEqual(codes.sort(), [...Array.from({ length: count - 1 }, () => 404), 503]);
-    assert.equal((await receipt("nobody's")).status, 404);
+    const again = await Promise.all(Array.from({ length: count - 1 }, () => receipt("nobody's")));
+    assert.ok(
+      again.every(({ status: code }) => code === 404),
+      "no place is lost",
+    );
   });
 
   it("of an account are 600 in a minute; another account has its own", async (t) => {

@@ -1,10 +1,11 @@
-// The settle line of a request, and that the line can be read back.
+// The settle line of a request, that the line can be read back, and the times in it.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import type { Settlement } from "../../../../src/core/ledger/ledger.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import {
+  isoTime,
   parseSpendLine,
   settleRecord,
   type OpenRecord,
@@ -82,4 +83,12 @@ it("makes settle lines", () => {
 
 it("states that a request ended when it began, if the clock was set back", () => {
   assertSettle({}, { time: OPEN.time, duration_ms: 0 }, NOON - 86_400_000);
+});
+
+it("writes times", () => {
+  for (const ms of [NOON, NOON + 1, NOON + 99, NOON + 100, NOON + 999, NOON + 1_000, NOON, 0, 0.7])
+    assert.equal(isoTime(ms), new Date(ms).toISOString());
+  assert.equal(isoTime(-1), new Date(-1).toISOString());
+  assert.throws(() => isoTime(Number.NaN), RangeError);
+  assert.equal(isoTime(NOON), "2026-01-31T12:00:00.000Z");
 });

@@ -233,6 +233,7 @@ describe("seal verify", () => {
     for (const name of ["usage", "days.jsonl"]) rmSync(join(fresh, name), { recursive: true });
     const nothing = await runHere(["seal", "verify", fresh]);
     assert.equal(nothing.code, 1);
+    assert.match(nothing.stdout, /\ndays.jsonl: no day was closed\n/);
     assert.match(nothing.stdout, /\nnothing is proved: no day is closed\n$/);
   });
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { appendFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { printSealedStatement } from "../../../../src/extensions/money/seals/print-statement.ts";
@@ -183,7 +183,9 @@ describe("a sealed statement", () => {
       /\nstatement of acme for 2026-02: \d+ records: \d+ proved by the lines of closed days, 7 of days that were open\ncompared with heads that were kept: none\nnothing was changed\n$/,
     );
     writeFileSync(file, text.slice(0, 900));
-    assert.equal((await runHere(["seal", "verify", file])).code, 1);
+    const cut = await runHere(["seal", "verify", file]);
+    assert.equal(cut.code, 1);
+    assert.match(cut.stderr, /was cut off or damaged/);
     assert.match((await runHere(["seal", "verify", `${file}s`])).stderr, /is not there/);
   });
 
@@ -226,19 +228,45 @@ describe("a verifier that was written from the manual alone", { concurrency: 2 }
     assert.match(python(file).stderr, /^wrong: statement: signature/);
   });
 
-  const SPOILS: readonly (readonly [string, (lines: string[]) => string[], RegExp])[] = [
+  const SPOILS: readonly (readonly [string, (dir: string) => void, RegExp])[] = [
     [
-      `spend/${B}`,
-      (lines) => lines.map((line) => line.replace('"m"', '"n"')),
-      /^wrong: spend\/2026/,
+      "a segment",
+      (dir) => edit(dir, `spend/${B}`, (lines) => lines.map((line) => line.replace('"m"', '"n"'))),
+      /^wrong: spend\/2026-01-31.0002/,
     ],
-    ["usage/2026-01-31.jsonl", (lines) => lines.toReversed(), /^wrong: usage\/2026-01-31/],
-    ["days.jsonl", (lines) => lines.slice(1), /^wrong: days.jsonl, line 1/],
+    [
+      "records",
+      (dir) => edit(dir, "usage/2026-01-31.jsonl", (lines) => lines.toReversed()),
+      /^wrong: usage\/2026-01-31/,
+    ],
+    [
+      "more records",
+      (dir) => appendFileSync(join(dir, "usage/2026-02-01.jsonl"), "{}\n"),
+      /^wrong: usage\/2026-02-01/,
+    ],
+    [
+      "no records",
+      (dir) => rmSync(join(dir, "usage/2026-02-01.jsonl")),
+      /^wrong: usage\/2026-02-01/,
+    ],
+    [
+      "a line of a day",
+      (dir) =>
+        edit(dir, "days.jsonl", (lines) =>
+          lines.map((line) => line.replace('"records":8', '"records":9')),
+        ),
+      /^wrong: days.jsonl, line 2/,
+    ],
+    [
+      "lines of days",
+      (dir) => edit(dir, "days.jsonl", (lines) => lines.slice(1)),
+      /^wrong: days.jsonl, line 1/,
+    ],
   ];
-  for (const [file, spoil, expected] of SPOILS)
-    it(`finds what was changed: ${file}`, () => {
+  for (const [what, spoil, expected] of SPOILS)
+    it(`finds what was changed: ${what}`, () => {
       const dir = copyOf(scene.dir);
-      edit(dir, file, spoil);
+      spoil(dir);
       assert.match(python(dir).stderr, expected);
     });
 });

@@ -111,6 +111,18 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
       await untilStanding(standing, { spent: text(spent), held: "0" });
   });
 
+  it("are shown as all have spent them, also by a gateway that has no requests any more", async (t) => {
+    const { one, other } = await two(t, 40n * COST);
+    const open = await begin(other.url);
+    assert.equal(await answerOf(one.url), 200);
+    open.destroy();
+    assert.equal(await answerOf(other.url), 200);
+    await untilStanding(other.standing, { held: "0" });
+    const [{ spent } = {}] = await other.standing();
+    assert.ok(spent !== undefined && spent !== text(COST));
+    await untilStanding(one.standing, { spent, held: "0" });
+  });
+
   it("count amounts beyond what a double holds", async (t) => {
     const amount = 999_999_999n * 1_000_000_000_000n + 1n;
     const { one } = await two(t, amount);
@@ -194,8 +206,8 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     async function write(writes: number): Promise<readonly [born: number, writes: number]> {
       const row = { period: "2026-01", amount: [9, 0], spent: zero, held: zero, writes };
       const task = { token: "", tokens: 0, offers: [], budgets: [row], limits: [] };
-      const words = JSON.stringify({ gateway: "g", window: 60_000, lease: 15_000, ...task });
-      const [, , , [figures]] = await redis.command("EVAL", script, 1, "old-rows", words);
+      const words = JSON.stringify({ gateway: "g", window: 60_000, lease: 15_000, tasks: [task] });
+      const [[, , , [figures]]] = await redis.command("EVAL", script, 1, "old-rows", words);
       return figures.slice(0, 2);
     }
     const [born] = await write(0);

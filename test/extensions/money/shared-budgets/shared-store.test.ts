@@ -31,8 +31,10 @@ const budgetOf = (account: string): Budget => ({
 interface Asked {
   readonly account: string;
   readonly at: number;
-  readonly offers: readonly unknown[];
-  readonly budgets: readonly { readonly held: readonly number[] }[];
+  readonly tasks: readonly {
+    readonly offers: readonly unknown[];
+    readonly budgets: readonly { readonly held: readonly number[] }[];
+  }[];
 }
 
 /** Every request is granted. */
@@ -42,14 +44,17 @@ function bench() {
   const asked: Asked[] = [];
   const events: object[] = [];
   let born = 1;
+  let fails = false;
   const store = createSharedStore({
     script: {
       async run(words) {
         const [, account = ""] = /account (\w+)\}/.exec(words[1]!) ?? [];
-        const { offers, budgets } = JSON.parse(words.at(-1)!) as Asked;
-        asked.push({ account, at: clock.monotonic(), offers, budgets });
+        const { tasks } = JSON.parse(words.at(-1)!) as Asked;
+        asked.push({ account, at: clock.monotonic(), tasks });
         await turn();
-        return [Math.min(offers.length, 1), 0, 0, [[born, 1, [0, 0], [0, 0]]], []];
+        if (fails) return "no list";
+        const rows = [[born, 1, [0, 0], [0, 0]]];
+        return tasks.map(({ offers }) => [Math.min(offers.length, 1), 0, 0, rows, []]);
       },
       fault: () => null,
       start: async () => undefined,
@@ -75,7 +80,10 @@ function bench() {
   const forget = (): void => {
     born += 1;
   };
-  return { store, asked, events, reserve, beats, forget };
+  const fail = (isOn: boolean): void => {
+    fails = isOn;
+  };
+  return { store, asked, events, reserve, beats, forget, fail };
 }
 
 const names = Array.from({ length: 1_000 }, (_, number) => `a${number}`);
@@ -102,16 +110,38 @@ describe("the rows of a gateway in a shared store", () => {
     forget();
     await reserve("a5");
     await turn();
-    const written = asked.filter(({ offers }) => offers.length === 0);
+    const written = asked.filter(({ tasks }) => tasks.some(({ offers }) => offers.length === 0));
     assert.deepEqual(new Set(written.map(({ account }) => account)), new Set(names));
     assert.equal(events.length, 1);
     store.close();
   });
 
-  it("have all that was granted before", async () => {
+  it("have all that was granted before, and requests that wait go together", async () => {
     const { store, asked, reserve } = bench();
-    await Promise.all(Array.from({ length: 50 }, () => reserve("a1")));
-    for (const [index, { budgets }] of asked.entries()) assert.equal(budgets[0]!.held[1], index);
+    await Promise.all(Array.from({ length: 250 }, () => reserve("a1")));
+    assert.deepEqual(
+      asked.map(({ tasks }) => tasks.length),
+      [1, 100, 100, 49],
+    );
+    let granted = 0;
+    for (const { tasks } of asked) {
+      assert.equal(tasks[0]!.budgets[0]!.held[1], granted);
+      granted += tasks.length;
+    }
+    store.close();
+  });
+
+  it("are written again after an answer that cannot be read", async () => {
+    const { store, events, reserve, fail } = bench();
+    fail(true);
+    assert.deepEqual(await Promise.all([reserve("a1"), reserve("a1")]), [undefined, undefined]);
+    fail(false);
+    assert.deepEqual((await reserve("a1"))?.offer, OFFER);
+    const told = { event: "budgets_store_failed", level: "error" };
+    assert.deepEqual(
+      events.map((event) => ({ ...event, detail: undefined })),
+      Array(2).fill({ ...told, detail: undefined }),
+    );
     store.close();
   });
 

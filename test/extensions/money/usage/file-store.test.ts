@@ -120,6 +120,32 @@ describe("the file store", () => {
     assert.deepEqual(sumTexts(await other.books.store.sums({}, ["day", "account"])), expected);
   });
 
+  it("finds all records of a request id, in the order in which they ended", async () => {
+    const ids = new Set(records.map(({ gateway_request_id }) => gateway_request_id));
+    const byEnd = (one: UsageRecord, other: UsageRecord) =>
+      one.ended_at + one.usage_id < other.ended_at + other.usage_id ? -1 : 1;
+    for (const requestId of [...ids].slice(0, 300)) {
+      const expected = records
+        .filter(({ gateway_request_id }) => gateway_request_id === requestId)
+        .sort(byEnd);
+      const found = await at.books.store.find({ requestId, limit: 100 });
+      assert.deepEqual(
+        found.map(({ details: _details, log: _log, ...columns }) => columns),
+        expected,
+      );
+      assert.ok(found.every(({ details, log }) => details && log));
+      const [first] = expected;
+      const own = await at.books.store.find({ requestId, account: first!.account, limit: 100 });
+      assert.deepEqual(
+        own.map(({ usage_id }) => usage_id),
+        expected
+          .filter(({ account }) => account === first!.account)
+          .map(({ usage_id }) => usage_id),
+      );
+    }
+    assert.deepEqual(await at.books.store.find({ requestId: "none", limit: 5 }), []);
+  });
+
   it("yields batches without records too, so that readers can stop", async () => {
     const reading = at.books.store.records({ account: "none" })[Symbol.asyncIterator]();
     assert.deepEqual(await reading.next(), { done: false, value: [] });
