@@ -13,7 +13,7 @@ import type { Dialect } from "../providers/dialect.ts";
 import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
-import { readAll } from "../upstream/body.ts";
+import { consume, readAll } from "../upstream/body.ts";
 import type { UpstreamBody, UpstreamResponse } from "../upstream/transport.ts";
 import {
   boundedParts,
@@ -195,7 +195,7 @@ function readReply(
   call: Call,
   { body, headers }: UpstreamResponse,
   deliver: TakeParts,
-): Promise<void> {
+): Promise<unknown> {
   if (!body) throw upstreamError("the answer has no body");
   const encoding = headers.get("content-encoding")?.toLowerCase() ?? "identity";
   if (encoding !== "identity")
@@ -207,27 +207,36 @@ function readReply(
 }
 
 /** Reads a reply that comes as one JSON document. */
-async function readWhole(
+function readWhole(
   { chat, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
   body: UpstreamBody,
   deliver: TakeParts,
-): Promise<void> {
+): Promise<unknown> {
   const { maxReplyBytes, jsonExcess } = model.provider;
   const { retain } = context;
-  const pieces = await readAll(body, maxReplyBytes, (size) => {
-    retain(size);
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+
+  function take(bytes: Uint8Array): void {
+    size += bytes.length;
+    if (size > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
+    pieces.push(bytes);
+    retain(bytes.length);
     deadlines.streaming();
+  }
+  function deliverAll(json: unknown): Promise<unknown> | undefined {
+    if (cancel.aborted) throw cancel.reason;
+    const parts = guarded(reportBug, () => wholeReply(dialect, json, model, chat.native));
+    for (const part of boundedParts(parts)) meter.observe(part);
+    return deliver(parts);
+  }
+  return consume(body, take, () => {
+    deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
+    const text = Buffer.concat(pieces).toString();
+    const steps = replyJson(text, { jsonExcess, retain });
+    if (isLarge(text)) return inTurns(steps, cancel).then(deliverAll);
+    return deliverAll(atOnce(steps));
   });
-  deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
-  const bytes = Buffer.concat(pieces);
-  if (bytes.length > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
-  const text = bytes.toString();
-  const steps = replyJson(text, { jsonExcess, retain });
-  const json = isLarge(text) ? await inTurns(steps, cancel) : atOnce(steps);
-  if (cancel.aborted) throw cancel.reason;
-  const parts = guarded(reportBug, () => wholeReply(dialect, json, model, chat.native));
-  for (const part of boundedParts(parts)) meter.observe(part);
-  await deliver(parts);
 }
 
 /**

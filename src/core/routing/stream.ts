@@ -220,9 +220,8 @@ export function pump(
       return undefined;
     }
 
-    consume(body, takeBytes)
+    consume(body, takeBytes, () => (decoding.ended ? undefined : take(events.end())))
       .finally(() => closing?.cancel())
-      .then(() => (decoding.ended ? undefined : take(events.end())))
       .then(resolve, reject);
   });
 }

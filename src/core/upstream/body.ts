@@ -20,8 +20,15 @@ function spend(ms: number): void {
   });
 }
 
-/** As PassedBody.each, for any body, within the budget of a pass of the event loop. */
-export function consume(body: UpstreamBody, take: TakePiece): Promise<void> {
+/**
+ * As PassedBody.each, for any body, within the budget of a pass of the event loop. Resolves with
+ * what `end` returns at the body's end.
+ */
+export function consume<T>(
+  body: UpstreamBody,
+  take: TakePiece,
+  end: () => T | Promise<T>,
+): Promise<T> {
   function takeNow(bytes: Uint8Array): ReturnType<TakePiece> {
     const startedAt = performance.now();
     const room = take(bytes);
@@ -36,7 +43,7 @@ export function consume(body: UpstreamBody, take: TakePiece): Promise<void> {
   }
   const read = "each" in body ? body.each(takeInTime) : iterate(body, takeInTime);
   // A piece that waits for its turn came before the failure.
-  return read.catch((error) => Promise.resolve(turn).then(() => Promise.reject(error)));
+  return read.then(end, (error) => Promise.resolve(turn).then(() => Promise.reject(error)));
 }
 
 /** As PassedBody.each. */
@@ -60,7 +67,7 @@ async function iterate(body: AsyncIterable<Uint8Array>, take: TakePiece): Promis
  * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`; the
  * rest is abandoned. `progress` is called with the size of each piece but that one.
  */
-export async function readAll(
+export function readAll(
   body: UpstreamBody,
   maxBytes: number,
   progress?: (bytes: number) => void,
@@ -68,15 +75,14 @@ export async function readAll(
   const pieces: Uint8Array[] = [];
   let size = 0;
   const enough = new Error("the body is larger");
-  try {
-    await consume(body, (bytes) => {
-      size += bytes.length;
-      pieces.push(bytes);
-      if (size > maxBytes) throw enough;
-      progress?.(bytes.length);
-    });
-  } catch (error) {
-    if (error !== enough) throw error;
-  }
-  return pieces;
+  const take = (bytes: Uint8Array): void => {
+    size += bytes.length;
+    pieces.push(bytes);
+    if (size > maxBytes) throw enough;
+    progress?.(bytes.length);
+  };
+  return consume(body, take, () => pieces).catch((error) => {
+    if (error === enough) return pieces;
+    throw error;
+  });
 }

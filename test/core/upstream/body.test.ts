@@ -4,11 +4,16 @@ import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { describe, it } from "node:test";
 import { setImmediate as turnEnd } from "node:timers/promises";
-import { consume, readAll } from "../../../src/core/upstream/body.ts";
+import { consume as consumeTo, readAll } from "../../../src/core/upstream/body.ts";
+import type { TakePiece, UpstreamBody } from "../../../src/core/upstream/transport.ts";
 import { within } from "../../support/wait.ts";
 
 const bytesOf = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text));
 const textOf = (pieces: readonly Uint8Array[]): string => Buffer.concat(pieces).toString();
+
+/** Resolves with "end" at the end of the body. */
+const consume = (body: UpstreamBody, take: TakePiece): Promise<string> =>
+  consumeTo(body, take, () => "end");
 
 async function* iterable(...texts: string[]): AsyncGenerator<Uint8Array> {
   yield* bytesOf(...texts);
@@ -26,7 +31,7 @@ describe("consume", () => {
       const done = consume(body, (piece) => {
         pieces.push(piece);
       });
-      await within(done, "the end");
+      assert.equal(await within(done, "the end"), "end");
       assert.equal(textOf(pieces), "abc");
     }
   });

@@ -1,12 +1,12 @@
 // The pooled HTTP/1.1 client for providers: keep-alive connections, a deadline for new ones, and
 // one more try where the provider had closed a pooled connection. It follows no redirect,
 // decompresses nothing, and has no other timeouts.
+import type { Cancel } from "../../../core/http/cancel.ts";
 import type {
   Transport,
   UpstreamRequest,
   UpstreamResponse,
 } from "../../../core/upstream/transport.ts";
-import { StaleConnection } from "./connection.ts";
 import { Exchange } from "./exchange.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { requestBytes, requestStart } from "./request-bytes.ts";
@@ -52,19 +52,14 @@ export function createPooledClient(maxConnections = Infinity): PooledClient {
     return pool;
   }
 
-  const send: Transport = async (url, request) => {
-    const target = targetOf(url);
-    try {
-      return await post(target, request, false);
-    } catch (error) {
-      if (!(error instanceof StaleConnection)) throw error;
-    }
-    request.resent?.();
-    return post(target, request, true);
-  };
-
   return {
-    send,
+    send(url, request) {
+      try {
+        return post(targetOf(url), request);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    },
     close() {
       for (const pool of pools.values()) pool.close();
     },
@@ -72,19 +67,24 @@ export function createPooledClient(maxConnections = Infinity): PooledClient {
 }
 
 /**
- * `fresh`: on a new connection. No function that is made here holds the request, which ends when it
- * was sent.
+ * Sends a request, once more if its pooled connection turns out to be closed. Only what sends it
+ * again holds its text, and the exchange drops that when a response has come.
  */
-function post(
-  { pool, start }: Target,
-  request: UpstreamRequest,
-  fresh: boolean,
-): Promise<UpstreamResponse> {
-  const { cancel } = request;
-  const bytes = requestBytes(start, request);
+function post({ pool, start }: Target, request: UpstreamRequest): Promise<UpstreamResponse> {
+  const { cancel, resent } = request;
   if (cancel.aborted) return Promise.reject(cancel.reason);
-  const exchange = new Exchange(bytes, request);
-  pool.start(exchange, fresh);
-  cancel.onAbort(() => exchange.abort(cancel.reason));
+  const exchange = new Exchange(requestBytes(start, request), request, () => {
+    resent?.();
+    if (cancel.aborted) throw cancel.reason;
+    exchange.bytes = requestBytes(start, request);
+    pool.start(exchange, true);
+  });
+  pool.start(exchange, false);
+  abortWith(cancel, exchange);
   return exchange.response;
+}
+
+/** A function of its own, so that its closure does not hold the request. */
+function abortWith(cancel: Cancel, exchange: Exchange): void {
+  cancel.onAbort(() => exchange.abort(cancel.reason));
 }

@@ -21,9 +21,6 @@ export interface ConnectionOwner {
   closed(connection: Connection): void;
 }
 
-/** The server had closed a connection that was used before, and no byte of a response had come. */
-export class StaleConnection extends Error {}
-
 /** `connectMs`: after so many milliseconds without a connection it is closed (ConnectTimeout). */
 export function openConnection(
   connect: Connect,
@@ -109,7 +106,7 @@ export function openConnection(
     exchange = undefined;
     owner.closed(connection);
     const isClosed = error.code === "ECONNRESET" || error.code === "EPIPE";
-    failed?.fail(reused && !answered && isClosed ? new StaleConnection() : error);
+    failed?.fail(error, reused && !answered && isClosed);
   }
 
   const connection: Connection = {

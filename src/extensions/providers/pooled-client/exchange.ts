@@ -49,10 +49,19 @@ export class Exchange implements PassedBody {
   /** The reader has no room at the moment. */
   #isFull = false;
 
-  constructor(bytes: Buffer, { connectMs, sent }: Pick<UpstreamRequest, "connectMs" | "sent">) {
+  /** Sends the request once more. Undefined: the response has come, or this was done. */
+  #sendAgain: (() => void) | undefined;
+
+  /** `sendAgain`: puts the exchange on a new connection, if its pooled one had been closed. */
+  constructor(
+    bytes: Buffer,
+    { connectMs, sent }: Pick<UpstreamRequest, "connectMs" | "sent">,
+    sendAgain: () => void,
+  ) {
     this.bytes = bytes;
     this.connectMs = connectMs;
     this.sent = sent;
+    this.#sendAgain = sendAgain;
     this.response = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
@@ -61,6 +70,7 @@ export class Exchange implements PassedBody {
   /** The head of the response has come from this socket. */
   respond({ status, headers, body }: ResponseHead, socket: Socket): void {
     this.#socket = socket;
+    this.#sendAgain = undefined;
     this.#settle.resolve({ status, headers, body: body === null ? null : this });
   }
 
@@ -83,12 +93,18 @@ export class Exchange implements PassedBody {
   /**
    * There will be no response, or no more of it. The reader gets this error after what has come: a
    * reply whose end was there by then is whole. Does nothing once the end has been read, or after
-   * another failure that has been read up to.
+   * another failure that has been read up to. `isStale`: the server had closed the connection after
+   * an earlier request, and has not seen this one. It is sent once more, on a new connection.
    */
-  fail(error: unknown): void {
+  fail(error: unknown, isStale = false): void {
+    if (isStale && this.#sendAgain) {
+      this.#goAgain(this.#sendAgain);
+      return;
+    }
     if (this.#ended && this.#queuedBytes === 0) return;
     this.#ended = true;
     this.#socket = undefined;
+    this.#sendAgain = undefined;
     this.#failure = { error };
     this.#settle.reject(error); // changes nothing once there was a response
     if (this.#queuedBytes === 0) this.#takeReader()?.reject(error);
@@ -107,6 +123,15 @@ export class Exchange implements PassedBody {
       this.#reader = { take, resolve, reject };
       this.#pass(this.#reader);
     });
+  }
+
+  #goAgain(sendAgain: () => void): void {
+    this.#sendAgain = undefined;
+    try {
+      sendAgain();
+    } catch (error) {
+      this.fail(error);
+    }
   }
 
   /** Passes on what has come, and the end, as far as the reader has room. */
