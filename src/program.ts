@@ -10,13 +10,7 @@ import {
 import { commandHelp, groupHelp, helpText } from "./command-line/help.ts";
 import { versionText } from "./command-line/version.ts";
 import { createGateway, type RunningGateway } from "./core/app.ts";
-import {
-  DEFAULT_FILE,
-  issuesAsJson,
-  loadConfig,
-  secretFilesBeside,
-  type LoadOptions,
-} from "./config/load.ts";
+import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
 import type { Config } from "./core/config.ts";
 import {
   beforeServing,
@@ -171,7 +165,7 @@ async function serveGateway(
     here: true,
     secretFiles: secretFilesBeside(file),
   };
-  const { config, extensions, source, digest } = await loadConfig(options);
+  const { config, extensions, source } = await loadConfig(options);
   const installed = install(extensions);
   for (const { call } of installed.listeners(beforeServing)) call(config);
   const record: ReloadRecord = { file: source ?? null, fault: null };
@@ -187,12 +181,8 @@ async function serveGateway(
     end(currentProcess, gateway);
   });
   if (signals.stopRequested()) return;
-  // The content that was loaded is the baseline: what has changed since then is found at the first
-  // look.
-  const watch = watchOf(installed);
   const loading = { ...options, here: false, file: file ?? source };
-  const again = createReloader({ gateway, record }, loading, watch);
-  watch(file ?? DEFAULT_FILE, digest, again);
+  const again = createReloader({ gateway, record }, loading, watchOf(installed));
   signals.onHangup(() => {
     again();
   });

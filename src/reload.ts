@@ -95,8 +95,8 @@ export interface Reloading {
 
 /**
  * Reads the configuration again and puts it in force, or reports its errors. One reading follows
- * the other, so the last one counts. The files of secrets are watched too, first those of
- * `options.secretFiles`.
+ * the other, so the last one counts. All files that the last one has read are watched, first those
+ * of `options.secretFiles`: whatever has changed since they were read is a change.
  */
 export function createReloader(
   { gateway, record }: Reloading,
@@ -109,9 +109,9 @@ export function createReloader(
   let last = Promise.resolve();
   let watchers: readonly { close(): void }[] = [];
 
-  function watchSecrets(secretFiles: SecretFiles): void {
+  function watchFiles(files: SecretFiles): void {
     for (const watcher of watchers) watcher.close();
-    watchers = secretFiles.all().map(({ path, state }) => watch(path, state, again));
+    watchers = files.all().map(({ path, state }) => watch(path, state, again));
   }
 
   async function reload(): Promise<void> {
@@ -123,7 +123,7 @@ export function createReloader(
       record.file = loaded.source ?? null;
     });
     // Those of an invalid configuration too: once its secret is right, it is put in force.
-    watchSecrets(secretFiles);
+    watchFiles(secretFiles);
   }
 
   function again(): Promise<void> {
@@ -131,7 +131,7 @@ export function createReloader(
     return last;
   }
 
-  if (options.secretFiles) watchSecrets(options.secretFiles);
+  if (options.secretFiles) watchFiles(options.secretFiles);
   return again;
 }
 

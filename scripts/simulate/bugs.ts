@@ -18,8 +18,8 @@ export const BUGS: readonly Bug[] = [
   {
     name: "a request is settled twice",
     file: `${LEDGER}/segment.ts`,
-    find: "waiting.push({ line, written });",
-    replace: "waiting.push({ line, written: () => undefined }, { line, written });",
+    find: "        add(line);\n      }),",
+    replace: "        add(line);\n        add(line);\n      }),",
   },
   {
     name: "a request is settled only if its client has everything",
@@ -37,9 +37,9 @@ export const BUGS: readonly Bug[] = [
   {
     name: "lines that a full disk refuses are dropped",
     file: `${LEDGER}/segment.ts`,
-    find: "    append(waiting.map(",
-    replace: "    const kept = waiting;\n    waiting = [];\n    append(kept.map(",
     faults: ["full-disk"],
+    find: "    append(lines);\n    releaseWaiting();",
+    replace: "    try {\n      append(lines);\n    } finally {\n      releaseWaiting();\n    }",
   },
   {
     name: "the status of an error may change after it was recorded",
@@ -51,8 +51,8 @@ export const BUGS: readonly Bug[] = [
   {
     name: "a hold is never given back",
     file: "core/chat/settlement.ts",
-    find: "return hold ? isKept.then(() => hold.settle(settlement)) : isKept;",
-    replace: "return isKept;",
+    find: "return hold ? written.then(() => hold.settle(settlement)) : written;",
+    replace: "return written;",
   },
   {
     name: "a budget forgets what is held",

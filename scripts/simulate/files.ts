@@ -203,7 +203,12 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     readSync(fd: number, buffer: Buffer, ...[offset, length, position]: ReadPlace) {
       const file = descriptor(fd);
       const from = position ?? file.at;
-      const size = file.inode.content.copy(buffer, offset, from, from + length);
+      const size = file.inode.content.copy(
+        buffer,
+        offset,
+        Math.min(from, file.inode.content.length),
+        from + length,
+      );
       if (position === null) file.at += size;
       return size;
     },

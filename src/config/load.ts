@@ -16,7 +16,7 @@ import {
 import type { Config } from "../core/config.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";
 import type { Environment } from "./schema.ts";
-import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
+import { createSecretFiles, stateOfFailed, type SecretFiles } from "./secret-files.ts";
 
 export const DEFAULT_FILE = "gateway.json";
 
@@ -51,7 +51,9 @@ export interface LoadOptions {
    * Absent: all are.
    */
   readonly members?: readonly string[] | undefined;
-  /** Reads the files of secrets, and knows afterwards which these are. Absent: a new one does. */
+  /**
+   * Reads the files of secrets, and knows afterwards which files were read. Absent: a new one does.
+   */
   readonly secretFiles?: SecretFiles;
 }
 
@@ -62,10 +64,6 @@ export interface Loaded {
   readonly extensions: readonly ConfigExtension[];
   /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
-  /**
-   * The SHA-256 of the file's content, to recognise a change; null for the built-in configuration.
-   */
-  readonly digest: string | null;
 }
 
 /**
@@ -78,18 +76,20 @@ export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   try {
     content = await readRegularFileLater(name, MAX_CONFIG_BYTES);
   } catch (error) {
+    options.secretFiles?.readConfig({ path: name, state: stateOfFailed(error) });
     const mayBeAbsent = options.file === undefined && whyUnreadable(error) === "ENOENT";
     const builtIn = mayBeAbsent ? await builtInConfig(options.loader) : undefined;
     if (builtIn === undefined) return failUnreadable(name, error);
-    return { ...(await checked(builtIn, "", options)), source: undefined, digest: null };
+    return { ...(await checked(builtIn, "", options)), source: undefined };
   }
+  options.secretFiles?.readConfig({ path: name, state: content.digest });
   const text = textIn(content.bytes);
   const json = parseJsonFile(name, text);
   const { members } = options;
   const loaded = members
     ? await checked(onlyMembers(asObject(json), members), "", options)
     : await checked(json, text, options);
-  return { ...loaded, source: name, digest: content.digest };
+  return { ...loaded, source: name };
 }
 
 const onlyMembers = (json: Readonly<Record<string, unknown>>, members: readonly string[]) => ({

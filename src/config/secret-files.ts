@@ -1,16 +1,12 @@
 // Files that hold one secret each, as Docker, Kubernetes and systemd put them on a machine. Each is
-// read once for a configuration, so all settings that name it get the same text.
+// read once for a configuration, so all settings that name it get the same text. What was read is
+// remembered, with the file of the configuration itself, so that a change can be noticed.
 import { isAbsolute, resolve } from "node:path";
 import { MAX_SECRET_BYTES, readRegularFile, whyUnreadable } from "./regular-file.ts";
 
-/** What was found at the path of a secret. It has either `text` or `fault`. */
-export interface SecretFile {
-  /** Absolute. */
+/** A file that was read for a configuration. */
+export interface ReadFile {
   readonly path: string;
-  /** The content without the line end at its end. Never empty. */
-  readonly text?: string;
-  /** Why there is no secret: `it is empty`. Nothing of the content. */
-  readonly fault?: string;
   /**
    * By which a change of the file is noticed: the SHA-256 of its content, or why it could not be
    * read; null if there is no file.
@@ -18,17 +14,28 @@ export interface SecretFile {
   readonly state: string | null;
 }
 
+/** What was found at the absolute path of a secret. It has either `text` or `fault`. */
+export interface SecretFile extends ReadFile {
+  /** The content without the line end at its end. Never empty. */
+  readonly text?: string;
+  /** Why there is no secret: `it is empty`. Nothing of the content. */
+  readonly fault?: string;
+}
+
 /** The files of secrets that one configuration names. */
 export interface SecretFiles {
   /** `path` as it is written: absolute, or relative to the folder of the configuration. */
   read(path: string): SecretFile;
-  /** The files that have been read so far. */
-  all(): readonly SecretFile[];
+  /** The configuration itself was read, or could not be read. */
+  readConfig(file: ReadFile): void;
+  /** All files that have been read so far. */
+  all(): readonly ReadFile[];
 }
 
 /** `folder`: that of the configuration file. */
 export function createSecretFiles(folder: string): SecretFiles {
   const files = new Map<string, SecretFile>();
+  const configs: ReadFile[] = [];
   return {
     read(written) {
       const path = isAbsolute(written) ? written : resolve(folder, written);
@@ -36,8 +43,15 @@ export function createSecretFiles(folder: string): SecretFiles {
       files.set(path, file);
       return file;
     },
-    all: () => [...files.values()],
+    readConfig: (file) => configs.push(file),
+    all: () => [...configs, ...files.values()],
   };
+}
+
+/** The state of a file that could not be read. */
+export function stateOfFailed(error: unknown): string | null {
+  const why = whyUnreadable(error);
+  return why === "ENOENT" ? null : why;
 }
 
 function readSecretFile(path: string): SecretFile {
@@ -47,7 +61,6 @@ function readSecretFile(path: string): SecretFile {
     const found = text === "" ? { fault: "it is empty" } : { text };
     return { path, ...found, state: digest };
   } catch (error) {
-    const why = whyUnreadable(error);
-    return { path, fault: why, state: why === "ENOENT" ? null : why };
+    return { path, fault: whyUnreadable(error), state: stateOfFailed(error) };
   }
 }

@@ -7,9 +7,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { reportFailure, type ReloadRecord } from "../../src/reload.ts";
+import { createReloader, reportFailure, type ReloadRecord } from "../../src/reload.ts";
+import { loadConfig, secretFilesBeside } from "../../src/config/load.ts";
 import type { Config } from "../../src/core/config.ts";
-import { checkConfig } from "../support/config.ts";
+import { checkConfig, loader } from "../support/config.ts";
 import { watchFile } from "../../src/extensions/scale/data-files/watch.ts";
 import { replace } from "../support/folder.ts";
 import {
@@ -202,5 +203,34 @@ describe("watching the file", () => {
     write(config(4), "in place");
     await waitFor(() => applied.length === 2, "the file that is back");
     assert.deepEqual([applied, told], [[1, 4], []]);
+  });
+
+  it("changed back soon after it was read by hand: put in force", async (t) => {
+    const file = join(mkdtempSync(join(tmpdir(), "chat-gateway-")), "gateway.json");
+    const write = (rpm: number) => writeFileSync(file, JSON.stringify(demo({ limits: { rpm } })));
+    write(1);
+    const applied: unknown[] = [];
+    const gateway = {
+      reload: (next: Config) => applied.push(next.limits.rpm),
+      diagnose: (line: object) => assert.fail(JSON.stringify(line)),
+    };
+    const secretFiles = secretFilesBeside(file);
+    const options = { file, env: {}, loader, secretFiles };
+    await loadConfig(options);
+    const watchers: { close(): void }[] = [];
+    t.after(() => {
+      for (const watcher of watchers) watcher.close();
+    });
+    const record: ReloadRecord = { file, fault: null };
+    const again = createReloader({ gateway, record }, options, (path, seen, changed) => {
+      const watcher = watchFile(path, changed, { seen });
+      watchers.push(watcher);
+      return watcher;
+    });
+    write(2);
+    await again();
+    write(1);
+    await waitFor(() => applied.length === 2, "the change back");
+    assert.deepEqual(applied, [2, 1]);
   });
 });

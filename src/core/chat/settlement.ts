@@ -56,12 +56,8 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices) {
     const durationMs = clock.monotonic() - startedAt;
     for (const observer of observers) observer.settled?.(opening, settlement, durationMs);
     const written = entry.settle(settlement);
-    const isKept = entry.opened.then(
-      () => written,
-      () => undefined,
-    );
     // After the ledger has the line: if the process dies, the ledger states what was spent.
-    return hold ? isKept.then(() => hold.settle(settlement)) : isKept;
+    return hold ? written.then(() => hold.settle(settlement)) : written;
   }
 
   return {

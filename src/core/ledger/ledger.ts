@@ -117,7 +117,10 @@ export interface AttemptObserver {
 export interface LedgerEntry {
   /** Resolves when a provider may be called. Rejects with an ApiError if the ledger is faulty. */
   readonly opened: Promise<void>;
-  /** Resolves when the last byte of the reply may leave. Only the first call counts. */
+  /**
+   * Resolves when the last byte of the reply may leave: at once if the request could not be opened.
+   * Only the first call counts.
+   */
   settle(settlement: Settlement): Promise<void>;
 }
 

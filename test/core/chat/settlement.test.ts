@@ -195,17 +195,4 @@ describe("the settlement of a request", () => {
     await settling;
     assert.deepEqual(events, ["given back", "settled"]);
   });
-
-  it("waits for nothing where the request could not be opened", async () => {
-    const opened = Promise.reject(new Error("the disk is full"));
-    opened.catch(() => undefined);
-    let given = 0;
-    const settle = () => {
-      given += 1;
-    };
-    const hold = { amount: "0.5", token: undefined, settle };
-    const { settlement } = setUp({ opened, settle: () => new Promise(() => undefined) }, { hold });
-    await settlement.settle(notStarted(model), FAILED);
-    assert.equal(given, 1);
-  });
 });

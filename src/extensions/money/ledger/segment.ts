@@ -40,9 +40,9 @@ export interface Segment {
   /**
    * Adds an open line. Resolves when the file has it, with all others of this turn of the event
    * loop: under load that takes less time than a write for each. Rejects with the 503 if the write
-   * failed. The line waits then: its request is settled too.
+   * failed, after it has called `refused`. The line waits then: its request is settled too.
    */
-  open(line: string): Promise<void>;
+  open(line: string, refused: () => void): Promise<void>;
   /** Adds a settle line. Resolves when the file has it, perhaps after failed attempts. */
   settle(line: string): Promise<void>;
   /** How many requests have an open line, written or waiting, and no settle line in the file. */
@@ -80,6 +80,23 @@ export async function beginSegment(
   }
 }
 
+/** The open lines that are to be written in this turn. */
+interface Begun {
+  readonly opened: Promise<void>;
+  resolve(): void;
+  reject(refusal: Error): void;
+  /** Called before it rejects. */
+  readonly refused: (() => void)[];
+}
+
+function beginOpening(): Begun {
+  let settle!: Pick<Begun, "resolve" | "reject">;
+  const opened = new Promise<void>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  return { opened, ...settle, refused: [] };
+}
+
 /** Throws if something has the name. */
 function openSegment(path: string, release: () => void, options: SegmentOptions): Segment {
   const { append, ...file } = openFile(path, options);
@@ -87,8 +104,9 @@ function openSegment(path: string, release: () => void, options: SegmentOptions)
   let lines = "";
   /** Release the replies whose settle lines wait. */
   let replies: (() => void)[] = [];
-  /** What the lines of this turn wait for. Undefined: there is none yet. */
-  let turn: Promise<void> | undefined;
+  /** Undefined: this turn has no open line yet. */
+  let begun: Begun | undefined;
+  let isScheduled = false;
   let unsettled = 0;
   let allSettled = (): void => undefined;
 
@@ -105,28 +123,35 @@ function openSegment(path: string, release: () => void, options: SegmentOptions)
     releaseWaiting();
   }
 
-  /** Resolves with the turn's one write, or rejects with the 503. */
-  function add(line: string): Promise<void> {
+  /** The lines of a turn are one write. */
+  function add(line: string): void {
     lines += `${line}\n`;
-    turn ??= new Promise((resolve, reject) => {
-      setImmediate(() => {
-        turn = undefined;
-        try {
-          flush();
-          resolve();
-        } catch (error) {
-          reject(options.failed(error));
-        }
-      });
-    });
-    return turn;
+    if (!isScheduled) setImmediate(writeTurn);
+    isScheduled = true;
+  }
+
+  function writeTurn(): void {
+    const opening = begun;
+    begun = undefined;
+    isScheduled = false;
+    try {
+      flush();
+      opening?.resolve();
+    } catch (error) {
+      const refusal = options.failed(error);
+      for (const refused of opening?.refused ?? []) refused();
+      opening?.reject(refusal);
+    }
   }
 
   return {
     ...file,
-    open(line) {
+    open(line, refused) {
       unsettled += 1;
-      return add(line);
+      add(line);
+      begun ??= beginOpening();
+      begun.refused.push(refused);
+      return begun.opened;
     },
     settle: (line) =>
       new Promise((resolve) => {
@@ -134,7 +159,7 @@ function openSegment(path: string, release: () => void, options: SegmentOptions)
           unsettled -= 1;
           resolve();
         });
-        add(line).catch(() => undefined);
+        add(line);
       }),
     unsettled: () => unsettled,
     whenSettled: () =>

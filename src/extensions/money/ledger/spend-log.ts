@@ -169,11 +169,14 @@ const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecor
 /** Writes the open line of a request, and later its settle line. */
 function openEntry(segment: Segment, record: OpenRecord, clock: Clock): LedgerEntry {
   let settled: Promise<void> | undefined;
+  let isRefused = false;
   return {
-    opened: segment.open(JSON.stringify(record)),
+    opened: segment.open(JSON.stringify(record), () => {
+      isRefused = true;
+    }),
     settle(settlement) {
       settled ??= segment.settle(JSON.stringify(settleRecord(record, clock.now(), settlement)));
-      return settled;
+      return isRefused ? Promise.resolve() : settled;
     },
   };
 }

@@ -62,6 +62,8 @@ describe("a full disk", { skip: cannotMount() }, () => {
     assert.match(log.fault() ?? "", /ENOSPC/);
     assert.throws(open, { code: "server_overloaded" });
 
+    await within(settle(refused[0]!), "the end of a request that could not be opened");
+
     let isSettled = false;
     const replies = Promise.all([underWay, ...refused].map(settle)).then(() => {
       isSettled = true;
