@@ -15,6 +15,7 @@ import { parseJson } from "../schema/untrusted-json.ts";
 import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
+import { VERSION } from "../version.ts";
 import {
   boundedParts,
   fromNetwork,
@@ -168,7 +169,7 @@ function send(
     "Content-Type": "application/json",
     Accept: stream ? "text/event-stream" : "application/json",
     "Accept-Encoding": "identity",
-    "User-Agent": "chat-gateway",
+    "User-Agent": `chat-gateway/${VERSION}`,
     ...provider.headers,
     ...request.headers,
   };
