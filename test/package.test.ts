@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { copyFileSync, cpSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { copyFileSync, cpSync, readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { before, describe, it } from "node:test";
 import { promisify } from "node:util";
@@ -60,6 +60,23 @@ describe("the package", () => {
       files.sort(),
       ["README.md", "dist/chat-gateway.mjs", "package.json", ...pages].sort(),
     );
+  });
+
+  it("has the size that the manual states, and so has the built file", async () => {
+    const page = manual.page("deploying") ?? "";
+    const built = join(await unpacked(), "dist/chat-gateway.mjs");
+    for (const [path, ending] of [
+      [built, "mjs"],
+      [file, "tgz"],
+    ] as const) {
+      const row = new RegExp(
+        `^\\| \`chat-gateway-[\\d.]+\\.${ending}\`[^|]*\\| ([\\d.]+) MB \\|`,
+        "m",
+      );
+      const [, stated] = row.exec(page) ?? [];
+      const megabytes = statSync(path).size / 1e6;
+      assert.ok(Math.abs(Number(stated) - megabytes) < 0.1, `${ending}: ${megabytes} MB`);
+    }
   });
 
   it("has no dependency, and names the built file as its program", async () => {

@@ -23,7 +23,7 @@ interface Section {
   readonly lines: readonly string[];
 }
 
-/** Sections that have all words: those with most of them in headings first, else as in the pages. */
+/** The sections that have all words: first those with most of them in their headings. */
 export function searchPages(
   pages: readonly SearchedPage[],
   wanted: string,
@@ -50,7 +50,7 @@ function hits(text: string, words: readonly string[]): number {
   return words.filter((word) => lower.includes(word)).length;
 }
 
-/** The sections of a page. The first one is what stands before the first heading below the title. */
+/** The sections of a page; the first one stands below the title. */
 function sectionsOf(page: string): readonly Section[] {
   const sections: { heading: string; lines: string[] }[] = [];
   let isCode = false;
