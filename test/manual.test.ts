@@ -98,11 +98,19 @@ describe("what README.md claims", () => {
     assert.ok(readme.includes(`on ${date}`));
   });
 
-  it("names the version, as the pages about installing and the changelog do", () => {
+  it("names the version, as do the pages about installing, the changelog and the deploy files", () => {
     const pages = [readme, ...["deploying", "comparison"].map(textOf)];
-    for (const text of pages)
-      for (const [name, version] of text.matchAll(/chat-gateway-(\d+\.\d+\.\d+)/g))
-        assert.equal(version, VERSION, name);
+    const files = [
+      "Dockerfile",
+      "deploy/compose/compose.yaml",
+      "deploy/kubernetes/kustomization.yaml",
+    ];
+    const texts = [...pages, ...files.map((name) => readFileSync(join("scripts", name), "utf8"))];
+    for (const text of texts) {
+      const named = [...text.matchAll(/(?:chat-gateway[-:]|newTag: )(\d+\.\d+\.\d+)/g)];
+      assert.ok(named.length > 0);
+      for (const [name, version] of named) assert.equal(version, VERSION, name);
+    }
     assert.ok(textOf("changelog").includes(`\n## ${VERSION}\n`));
   });
 });
