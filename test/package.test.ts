@@ -15,7 +15,7 @@ import { within } from "./support/wait.ts";
 
 const PACKAGE = `chat-gateway-${VERSION}.tgz`;
 /** What packing needs. It is copied, so that dist of the sources stays as it is. */
-const NEEDED = [".gitignore", "README.md", "package.json", "scripts/build.ts"];
+const NEEDED = [".gitignore", "README.md", "package.json", "tsconfig.json", "scripts/build.ts"];
 const NEEDED_FOLDERS = ["src", "scripts/conformance"];
 
 /** Nothing answers at the registry's address, and npm is told not to ask. */
