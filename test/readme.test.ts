@@ -25,8 +25,8 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   README: [
     "npm ci && npm start",
     "curl -s ",
-    "export DEEPSEEK_API_KEY=",
     "export ANTHROPIC_BASE_URL=",
+    "export DEEPSEEK_API_KEY=",
     "npm start --silent -- help",
   ],
   api: ["curl -sN ", "curl -sN "],
@@ -202,7 +202,7 @@ describe("README and manual", () => {
     t.after(() => rmSync(folder, { recursive: true }));
     const file = join(folder, "gateway.json");
     writeFileSync(file, blocksOf("json", page)[0]!);
-    return shellBlock(page, "export").replaceAll("gateway.json", file).split("\n");
+    return shellBlock(page, "export DEEPSEEK_API_KEY=").replaceAll("gateway.json", file).split("\n");
   }
   /** Serves, and asks for the models with the client's key. */
   async function serveModels(t: TestContext, script: string): Promise<void> {
