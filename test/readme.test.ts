@@ -202,7 +202,9 @@ describe("README and manual", () => {
     t.after(() => rmSync(folder, { recursive: true }));
     const file = join(folder, "gateway.json");
     writeFileSync(file, blocksOf("json", page)[0]!);
-    return shellBlock(page, "export DEEPSEEK_API_KEY=").replaceAll("gateway.json", file).split("\n");
+    return shellBlock(page, "export DEEPSEEK_API_KEY=")
+      .replaceAll("gateway.json", file)
+      .split("\n");
   }
   /** Serves, and asks for the models with the client's key. */
   async function serveModels(t: TestContext, script: string): Promise<void> {
