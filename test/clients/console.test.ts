@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
+import { VERSION } from "../../src/core/version.ts";
 import { manual } from "../../src/extensions/operations/manual/index.ts";
 import { only, settled, usageCount } from "../support/books.ts";
 import { folder } from "../support/folder.ts";
@@ -270,6 +271,7 @@ describe("the console in a browser", {
   it("searches the manual, and a result leads to its section", async (t) => {
     const { admin } = await serve(t);
     const page = await open(t, admin, {}, { part: "#manual" });
+    assert.equal(await page.locator("#version").textContent(), VERSION);
     await page.getByLabel("Search").fill("point of no return");
     await page.keyboard.press("Enter");
     await page.locator("#page h2", { hasText: "Search" }).waitFor();
