@@ -3,6 +3,7 @@
 // batch has all that came until the end of that read.
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
+import { VERSION } from "../version.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
 import type { AttemptObserver } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
@@ -15,7 +16,6 @@ import { parseJson } from "../schema/untrusted-json.ts";
 import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
-import { VERSION } from "../version.ts";
 import {
   boundedParts,
   fromNetwork,
