@@ -1,10 +1,10 @@
-// Writes what README.md and the manual's pages take from the program: `npm run docs`. Tests fail
+// Writes what the manual's pages take from the program: `npm run docs`. Tests fail
 // while a page differs.
 //
 // A table between `<!-- generated: NAME -->` and `<!-- end -->` is written whole. In a table
 // between `<!-- filled: NAME -->` and `<!-- end -->` the first column names what a row is about,
-// the last one is written by hand, and the columns between are filled in. README.md states the size
-// of the sources between `<!-- size -->` and `<!-- end -->`.
+// the last one is written by hand, and the columns between are filled in. The page "Contributing"
+// states the size of the sources between `<!-- size -->` and `<!-- end -->`.
 import { programSlots } from "../src/command-line/command.ts";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -219,7 +219,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   for (const name of readdirSync(MANUAL).filter((file) => file.endsWith(".md")))
     update(new URL(name, MANUAL), withTables);
   const size = await sizeText();
-  update(new URL("../README.md", import.meta.url), (text) =>
+  update(new URL("contributing.md", MANUAL), (text) =>
     text.replace(/(<!-- size -->\n)[^<]*/, (_, start: string) => `${start}${size}\n`),
   );
 }

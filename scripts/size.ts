@@ -1,5 +1,6 @@
 // The size of the sources: lines of code as Biome formats them at 100 columns, without blank lines
-// and comments. README.md states it; `npm run docs` writes it there, and a test compares.
+// and comments. The page "Contributing" states it; `npm run docs` writes it there, and a test
+// compares.
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { build } from "esbuild";
@@ -39,7 +40,7 @@ export async function sizeOfReference(): Promise<Size> {
   );
 }
 
-/** The sentences of README.md that state the sizes. */
+/** The sentences of the page "Contributing" that state the sizes. */
 export async function sizeText(): Promise<string> {
   const parts = ["src/core", "src/extensions"].map((folder) =>
     part(`\`${folder}\``, sizeOf(folder)),

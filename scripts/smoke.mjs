@@ -1,5 +1,8 @@
-// One call to the built file, and a look at its console, alone in an empty folder: `node scripts/smoke.mjs dist/chat-gateway.mjs`, or to a single executable
-// (scripts/build-sea.ts), which is run by itself: `node scripts/smoke.mjs dist/chat-gateway`. Exit 1 if it fails.
+// One call to the gateway, and a look at its console, alone in an empty folder. Exit 1 if it fails.
+//
+//   node scripts/smoke.mjs FILE.mjs   the built file, run by this Node
+//   node scripts/smoke.mjs FILE.tgz   the package, run by npx, which is given no registry to ask
+//   node scripts/smoke.mjs FILE       the single executable, which runs by itself
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -10,15 +13,37 @@ import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 
 const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+const NPX_ENVIRONMENT = {
+  PATH: process.env.PATH,
+  HOME: folder,
+  npm_config_offline: "true",
+  npm_config_registry: "http://127.0.0.1:9",
+};
 const copy = join(folder, basename(process.argv[2]));
 copyFileSync(process.argv[2], copy);
-const [program, ...args] = copy.endsWith(".mjs") ? [process.execPath, copy] : [copy];
+const isPackage = copy.endsWith(".tgz");
+const [program, ...args] = commandFor(copy);
 const gateway = spawn(program, [...args, "--port", "0"], {
   cwd: folder,
-  env: {},
+  env: isPackage ? NPX_ENVIRONMENT : {},
+  detached: true,
   stdio: ["ignore", "pipe", "inherit"],
 });
-const deadline = setTimeout(() => gateway.kill("SIGKILL"), 20_000);
+
+function commandFor(file) {
+  if (isPackage) return ["npx", "--yes", `./${basename(file)}`]; // it takes an absolute path for a command
+  return file.endsWith(".mjs") ? [process.execPath, file] : [file];
+}
+
+/** npx has children: the whole process group is ended. */
+function end(signal) {
+  try {
+    process.kill(-gateway.pid, signal);
+  } catch (error) {
+    if (error.code !== "ESRCH") throw error; // it has ended
+  }
+}
+const deadline = setTimeout(() => end("SIGKILL"), 20_000);
 try {
   const [line] = await once(createInterface(gateway.stdout), "line");
   const address = /http:\S+/.exec(line)?.[0];
@@ -50,12 +75,13 @@ try {
     page.startsWith("<!doctype html>") && page.endsWith("</html>\n"),
     "the console is in it",
   );
-  gateway.kill("SIGTERM");
+  end("SIGTERM");
   const [code] = await once(gateway, "exit");
-  assert.equal(code, 0, "SIGTERM ends it cleanly");
+  // npx is ended by the same signal, so only the others report how the gateway ended.
+  if (!isPackage) assert.equal(code, 0, "SIGTERM ends it cleanly");
   console.log(`smoke: ${process.argv[2]} answers`);
 } finally {
   clearTimeout(deadline);
-  gateway.kill("SIGKILL");
+  end("SIGKILL");
   rmSync(folder, { recursive: true });
 }

@@ -7,7 +7,7 @@ import {
   VERSION_ASKED,
   type CommandTable,
 } from "./command-line/arguments.ts";
-import { commandHelp, groupHelp, helpText } from "./command-line/help.ts";
+import { commandHelp, groupHelp, helpText, searchText } from "./command-line/help.ts";
 import { versionText } from "./command-line/version.ts";
 import { createGateway, type RunningGateway } from "./core/app.ts";
 import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
@@ -20,6 +20,7 @@ import {
   type CommandArguments,
 } from "./command-line/command.ts";
 import type { ConfigExtension, ExtensionEntry } from "./config/extension.ts";
+import type { Manual } from "./command-line/manual.ts";
 import type { LogSinks, Watch } from "./command-line/processes.ts";
 import { createLoader, type Loader } from "./config/loader.ts";
 import { install } from "./core/extension/install.ts";
@@ -79,7 +80,7 @@ async function runCommand(
   const table = commandTable(loader, serve);
   const { name, command, args } = await readCommandLine(argv, table);
   if (name === VERSION_ASKED) return await terminal.print(versionText());
-  if (!command) return await terminal.print(await helpAbout(args.operand, table, loader));
+  if (!command) return await terminal.print(await helpAbout(args, table, loader));
   if (name !== DEFAULT_COMMAND) {
     currentProcess.signals.leaveToSystem(["SIGHUP"]);
     if (command.stopsBySignal) currentProcess.signals.onStop(() => stop.abort());
@@ -112,15 +113,20 @@ export const serveCommand: Omit<Command, "run"> = {
 
 /**
  * What `help` prints: a command, a page of the manual or a group of commands; without a topic all
- * commands and topics. Rejects with a UsageError.
+ * commands and topics; with --search what it finds. Rejects with a UsageError.
  */
-async function helpAbout(topic: string, table: CommandTable, loader: Loader): Promise<string> {
-  if (table.names.includes(topic)) {
+async function helpAbout(
+  { operand: topic, values: { search } }: CommandArguments,
+  table: CommandTable,
+  loader: Loader,
+): Promise<string> {
+  if (search === undefined && table.names.includes(topic)) {
     const commands = await table.load([topic]);
     return commandHelp(topic, commands.get(topic)!);
   }
   const extensions = await loader.load(({ hasManual }) => hasManual === true);
   const manual = install(extensions).filled(programSlots.manual);
+  if (search !== undefined) return searched(manual, `${search} ${topic}`.trim());
   const topics = manual?.topics() ?? [];
   if (topic === "") return helpText(await table.load(table.names), topics);
   const page = manual?.page(topic);
@@ -129,6 +135,13 @@ async function helpAbout(topic: string, table: CommandTable, loader: Loader): Pr
   if (group.length > 0) return groupHelp(await table.load(group));
   const names = topics.map(({ name }) => name).join(", ");
   throw new UsageError(`the manual has no topic ${JSON.stringify(topic)}; topics: ${names}`);
+}
+
+/** What a search of the manual finds. Throws a UsageError if it is nothing. */
+function searched(manual: Manual | undefined, words: string): string {
+  const results = manual?.search(words) ?? [];
+  if (results.length > 0) return searchText(results);
+  throw new UsageError(`no section of the manual has all the words of ${JSON.stringify(words)}`);
 }
 
 /** `serve`, and the commands that extensions bring. */

@@ -9,7 +9,9 @@ import { extensionOf } from "./support/extensions.ts";
 import { importsOf, sourcesIn, type Import } from "./support/imports.ts";
 
 /** Files of the core that every folder may import. They import none but each other. */
-const LEAVES = ["clock", "diagnose", "hash", "ids", "turns"].map((name) => `src/core/${name}.ts`);
+const LEAVES = ["clock", "diagnose", "hash", "ids", "turns", "version"].map(
+  (name) => `src/core/${name}.ts`,
+);
 
 /**
  * What a folder of the core may import beside node:, the leaves and itself: folders of the core, or

@@ -15,6 +15,8 @@ import {
   OPTIONS,
   withTables,
 } from "../scripts/docs.ts";
+import vendors from "../src/config/vendors.json" with { type: "json" };
+import { VERSION } from "../src/core/version.ts";
 import { manual } from "../src/extensions/operations/manual/index.ts";
 import { ended } from "./support/command.ts";
 import { EXTENSIONS, extensionFolders } from "./support/extensions.ts";
@@ -26,6 +28,11 @@ import { runHere } from "./support/run-here.ts";
 const README_BYTES = 8_192;
 /** Characters of a summary, so that a line of `help` stays short. */
 const SUMMARY_CHARS = 95;
+
+/** The vendors without the demo model and "any other OpenAI-compatible server". */
+const VENDORS = Object.entries(vendors)
+  .filter(([name]) => name !== "demo" && name !== "generic")
+  .map(([, { title }]) => ({ title }));
 
 const textOf = (topic: string): string => manual.page(topic) ?? assert.fail(`no page ${topic}`);
 
@@ -62,6 +69,49 @@ describe("README.md", () => {
     const readme = readFileSync("README.md", "utf8");
     for (const { name, title } of manual.topics())
       assert.ok(readme.includes(`[${title}](src/manual/${name}.md)`), name);
+  });
+});
+
+/** A row of the first table of performance.md: the gateway's figure. */
+function measured(row: string): number {
+  const cells = textOf("performance").split(`\n| ${row} |`)[1]?.split("|") ?? [];
+  return Number(cells[1]);
+}
+
+describe("what README.md claims", () => {
+  const readme = readFileSync("README.md", "utf8");
+
+  it("names every vendor, and none of those that are missing", () => {
+    const [, list = ""] = /\n## Providers\n\n([\s\S]*?)\n\n/.exec(readme) ?? [];
+    for (const { title } of VENDORS) assert.ok(list.includes(title.split(/[ ,]/)[0]!), title);
+    assert.match(list, /Amazon Bedrock and Google Vertex AI are not supported yet/);
+    assert.ok(!VENDORS.some(({ title }) => /bedrock|vertex/i.test(title)));
+  });
+
+  it("has the figures of performance.md, and their date", () => {
+    const replies = measured("whole replies a second, 64 at a time");
+    const rounded = (Math.round(replies / 100) * 100).toLocaleString("en");
+    assert.ok(readme.includes(`One core serves ${rounded} whole replies a second`), rounded);
+    const added = Math.round(measured("added latency, 1 at a time: p50, ms"));
+    assert.ok(readme.includes(`waits ${added} ms longer (median)`), `${added} ms`);
+    const [, date] = /Measured on (\S+), on two virtual cores/.exec(textOf("performance")) ?? [];
+    assert.ok(readme.includes(`on ${date}`));
+  });
+
+  it("names the version, as do the pages about installing, the changelog and the deploy files", () => {
+    const pages = [readme, ...["deploying", "comparison"].map(textOf)];
+    const files = [
+      "Dockerfile",
+      "deploy/compose/compose.yaml",
+      "deploy/kubernetes/kustomization.yaml",
+    ];
+    const texts = [...pages, ...files.map((name) => readFileSync(join("scripts", name), "utf8"))];
+    for (const text of texts) {
+      const named = [...text.matchAll(/(?:chat-gateway[-:]|newTag: )(\d+\.\d+\.\d+)/g)];
+      assert.ok(named.length > 0);
+      for (const [name, version] of named) assert.equal(version, VERSION, name);
+    }
+    assert.ok(textOf("changelog").includes(`\n## ${VERSION}\n`));
   });
 });
 

@@ -39,6 +39,9 @@ function citationsIn(text: string): { readonly page: string; readonly section: s
   );
 }
 
+/** The page that states the sizes. */
+const STATES_SIZES = "src/manual/contributing.md";
+
 /**
  * How far the figures of the README may be from the sources: `npm run docs` writes them exactly, a
  * small change may follow.
@@ -46,33 +49,33 @@ function citationsIn(text: string): { readonly page: string; readonly section: s
 const TOLERANCE = 0.05;
 
 function assertStated(name: string, { lines }: Size): void {
-  const readme = readFileSync("README.md", "utf8");
-  const [, figure] = new RegExp(`${name} has ([\\d,]+) lines of code`).exec(readme) ?? [];
-  assert.ok(figure, `README.md states the size of ${name}`);
+  const page = readFileSync(STATES_SIZES, "utf8");
+  const [, figure] = new RegExp(`${name} has ([\\d,]+) lines of code`).exec(page) ?? [];
+  assert.ok(figure, `contributing.md states the size of ${name}`);
   assert.ok(
     Math.abs(Number(figure.replaceAll(",", "")) / lines - 1) < TOLERANCE,
-    `${name} has ${lines} lines of code, README.md states ${figure}: run npm run docs`,
+    `${name} has ${lines} lines of code, contributing.md states ${figure}: run npm run docs`,
   );
 }
 
 describe("promises", () => {
   for (const folder of ["src/core", "src/extensions"]) {
-    it(`README.md states the size of ${folder} within 5 %`, () => {
+    it(`contributing.md states the size of ${folder} within 5 %`, () => {
       assertStated(`\`${folder}\``, sizeOf(folder));
     });
   }
 
-  it("README.md states the size of the reference edition within 5 %", async () => {
+  it("contributing.md states the size of the reference edition within 5 %", async () => {
     assertStated("The reference edition", await sizeOfReference());
   });
 
-  it("src/core has fewer lines of code than README.md promises", () => {
+  it("src/core has fewer lines of code than contributing.md promises", () => {
     const promised = CORE_CEILING.toLocaleString("en");
-    assert.ok(readFileSync("README.md", "utf8").includes(`under ${promised} lines of code`));
+    assert.ok(readFileSync(STATES_SIZES, "utf8").includes(`under ${promised} lines of code`));
     const { lines } = sizeOf("src/core");
     assert.ok(
       lines < CORE_CEILING,
-      `src/core has ${lines} lines of code, README.md promises fewer than ${promised}`,
+      `src/core has ${lines} lines of code, contributing.md promises fewer than ${promised}`,
     );
   });
 

@@ -2,7 +2,7 @@
 // was typed.
 import { parseArgs } from "node:util";
 import { UsageError, type Command, type CommandArguments, type CommandOption } from "./command.ts";
-import { COMMON_OPTIONS } from "./help.ts";
+import { COMMON_OPTIONS, HELP_OPTIONS } from "./help.ts";
 
 /** The commands that there are. Their code is loaded when it is needed. */
 export interface CommandTable {
@@ -43,7 +43,7 @@ export async function readCommandLine(
   const name = words.length === 0 ? DEFAULT_COMMAND : commandAt(words, table.names);
   const command = name === undefined ? undefined : (await table.load([name])).get(name);
   const isHelp = words[0] === HELP;
-  const options = { ...COMMON_OPTIONS, ...command?.options };
+  const options = { ...COMMON_OPTIONS, ...(isHelp ? HELP_OPTIONS : command?.options) };
   const { values, positionals } = parse(argv, options, isHelp || command !== undefined);
   if (values["version"] !== undefined)
     return { name: VERSION_ASKED, command: undefined, args: { operand: "", values } };

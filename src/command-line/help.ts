@@ -1,6 +1,6 @@
 // What `help` prints: all commands with the topics of the manual, one command, or a group of them.
 import type { Command, CommandOption } from "./command.ts";
-import type { Topic } from "./manual.ts";
+import type { SearchResult, Topic } from "./manual.ts";
 
 /** A command as far as `help` shows it. */
 type Described = Omit<Command, "run">;
@@ -14,6 +14,11 @@ export const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
   },
   help: { meaning: "print what is said here; also -h" },
   version: { meaning: "print the version of the program" },
+};
+
+/** The options of `help` beyond those of every command. */
+export const HELP_OPTIONS: Readonly<Record<string, CommandOption>> = {
+  search: { value: "WORDS", meaning: "print the sections of the manual that have all these words" },
 };
 
 /** All commands, and the manual's topics. */
@@ -42,8 +47,16 @@ const commandList = (commands: ReadonlyMap<string, Described>): string =>
 function topicList(topics: readonly Topic[]): string {
   if (topics.length === 0) return "";
   const rows = topics.map(({ name, summary }) => [name, summary] as const);
-  return `\nThe manual: \`help TOPIC\` prints a page.\n\n${columns(rows)}`;
+  const how = "`help TOPIC` prints a page, `help --search WORDS` finds one";
+  return `\nThe manual: ${how}.\n\n${columns(rows)}`;
 }
+
+/** The sections that a search of the manual has found. */
+export const searchText = (results: readonly SearchResult[]): string =>
+  results
+    .map(({ name, section, excerpt }) => `${name}: ${section}\n    ${excerpt}\n`)
+    .concat("\n`help TOPIC` prints a page, such as the one before the colon.\n")
+    .join("");
 
 /** One command: its form, each of its options with meaning and default, and an example. */
 export function commandHelp(name: string, command: Described): string {

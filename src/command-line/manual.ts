@@ -9,9 +9,23 @@ export interface Topic {
   readonly summary: string;
 }
 
+/** A section of a page that a search has found. */
+export interface SearchResult {
+  /** The topic of the page: `routing`. */
+  readonly name: string;
+  /** The heading of the page. */
+  readonly title: string;
+  /** The heading of the section; that of the page for what stands before the first section. */
+  readonly section: string;
+  /** A part of a line of the section, as plain text. */
+  readonly excerpt: string;
+}
+
 export interface Manual {
   /** Ordered by name. */
   topics(): readonly Topic[];
   /** The page of a topic, in Markdown; undefined if there is none of this name. */
   page(name: string): string | undefined;
+  /** The sections that have all of the words, the best ones first; empty if none has. */
+  search(words: string): readonly SearchResult[];
 }

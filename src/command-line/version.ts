@@ -1,8 +1,6 @@
-// Which version of the program this is.
+// What `--version` prints.
 import { arch, platform, version as nodeVersion } from "node:process";
-
-/** The version in package.json; a test compares them. A build of one file has no package.json. */
-export const VERSION = "0.1.0";
+import { VERSION } from "../core/version.ts";
 
 /** What `--version` prints: the program, and what it runs on. */
 export const versionText = (): string =>

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
+import { VERSION } from "../../src/core/version.ts";
 import { manual } from "../../src/extensions/operations/manual/index.ts";
 import { only, settled, usageCount } from "../support/books.ts";
 import { folder } from "../support/folder.ts";
@@ -265,6 +266,27 @@ describe("the console in a browser", {
     await list.getByText("Books", { exact: true }).click();
     await page.locator("#page").getByRole("link", { name: "Security" }).first().click();
     await page.locator("#page h2", { hasText: "Security" }).waitFor();
+  });
+
+  it("searches the manual, and a result leads to its section", async (t) => {
+    const { admin } = await serve(t);
+    const page = await open(t, admin, {}, { part: "#manual" });
+    assert.equal(await page.locator("#version").textContent(), VERSION);
+    await page.getByLabel("Search").fill("point of no return");
+    await page.keyboard.press("Enter");
+    await page.locator("#page h2", { hasText: "Search" }).waitFor();
+    await assertAccessible(page, "search of the manual");
+    await page
+      .locator("#page")
+      .getByRole("link", { name: "Routing: The point of no return" })
+      .click();
+    const heading = page.locator("#page h3", { hasText: "The point of no return" });
+    await heading.waitFor();
+    await page.waitForFunction(() => window.scrollY > 0);
+    assert.ok((await heading.boundingBox())!.y < 400, "the section is in sight");
+    await page.getByLabel("Search").fill("nosuchword");
+    await page.keyboard.press("Enter");
+    await page.locator("#page", { hasText: "No section" }).waitFor();
   });
 
   it("a model's breaker is seen to open when its provider goes down, and to close when it is back; a page that hears nothing says so", async (t) => {

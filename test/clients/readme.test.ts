@@ -1,11 +1,16 @@
 // The README's programs in JavaScript and Python, as they stand, against the demo configuration on
-// another port.
+// another port; and its lines for Claude Code and Codex, which the real programs run with, against
+// the README's configuration with a provider of the tests.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, it, type TestContext } from "node:test";
+import { startOpenai } from "../support/fake-openai.ts";
+import { PROVIDER_KEY } from "../support/fake-provider.ts";
+import { folder } from "../support/folder.ts";
 import { demo, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
 import { within } from "../support/wait.ts";
@@ -49,7 +54,73 @@ describe("README's programs", () => {
   it("Python", { skip: noPython() }, async (t) => {
     assert.match(
       await run(t, "python", PYTHON, ".py"),
-      /^The question is: “What is 6 times 7\?”[^\n]*\nYou said: “What is 6 times 7\?”[\s\S]*\nreq_[0-9a-f]{32}\n$/,
+      /^You said: “Say hello”\.\n\nThis is the demo model[\s\S]* req_[0-9a-f]{32}\n$/,
     );
+  });
+});
+
+const LAST_WORDS = "All is well.";
+const ACME_KEY = "sk-for-your-client";
+
+/** The README's gateway, whose provider is one of the tests; it says its last words at once. */
+async function startConfigured(t: TestContext) {
+  const provider = await startOpenai(t, { "deepseek-chat": () => ({ text: LAST_WORDS }) });
+  const [text = ""] = blocksOf("json");
+  const { providers, ...rest } = JSON.parse(text);
+  const deepseek = { ...providers.deepseek, base_url: provider.url };
+  const config = { ...rest, providers: { deepseek }, server: { port: 0 }, admin: { port: 0 } };
+  const env = { DEEPSEEK_API_KEY: PROVIDER_KEY, ACME_KEY };
+  return { provider, gateway: await startGateway(t, config, {}, env) };
+}
+
+const inModules = (path: string) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
+const ADDRESS = "http://127.0.0.1:8080";
+/** Nothing but this machine is reached. */
+const NO_NETWORK = { HTTPS_PROXY: "http://127.0.0.1:9", NO_PROXY: "127.0.0.1" };
+
+/** Runs a script of bash in a folder of its own, to its end. */
+async function script(t: TestContext, text: string, home: string, env: object) {
+  const { PATH } = process.env;
+  const child = spawn("bash", ["-euo", "pipefail", "-c", text], {
+    cwd: home,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { PATH, HOME: home, ACME_KEY, ...NO_NETWORK, ...env },
+  });
+  t.after(() => child.kill("SIGKILL"));
+  let output = "";
+  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
+  child.stderr.on("data", (data: Buffer) => (output += data.toString()));
+  const closed = new Promise((resolve) => child.once("close", resolve));
+  return { code: await within(closed, `the end of: ${text}`, 120_000), output };
+}
+
+describe("README's lines for coding agents", { skip: notInstalled() }, () => {
+  it("Claude Code answers with the model behind the gateway", async (t) => {
+    const { provider, gateway } = await startConfigured(t);
+    const block = blocksOf("sh").find((each) => each.includes("claude --model")) ?? "";
+    assert.ok(block.includes(ADDRESS));
+    const program = inModules("@anthropic-ai/claude-code/cli-wrapper.cjs");
+    const claude = `claude() { "${process.execPath}" "${program}" -p "How are you?" "$@"; }`;
+    const text = `${claude}\n${block.replace(ADDRESS, gateway.url)}`;
+    const { code, output } = await script(t, text, folder(), {});
+    assert.deepEqual([code, output.trim()], [0, LAST_WORDS]);
+    assert.deepEqual(provider.broken, []);
+  });
+
+  it("Codex answers with the model behind the gateway", async (t) => {
+    const { provider, gateway } = await startConfigured(t);
+    const [block = ""] = blocksOf("toml");
+    assert.ok(block.includes(ADDRESS));
+    const home = folder();
+    // What else Codex asks its vendor is switched off: there is no network.
+    const quiet = "check_for_update_on_startup = false\n[analytics]\nenabled = false\n";
+    const settings = `${block.replace(ADDRESS, gateway.url)}\n${quiet}`;
+    writeFileSync(join(home, "config.toml"), settings);
+    const flags = "--strict-config --skip-git-repo-check --ephemeral";
+    const text = `"${inModules(".bin/codex")}" exec ${flags} "How are you?"`;
+    const { code, output } = await script(t, text, home, { CODEX_HOME: home });
+    assert.equal(code, 0, output);
+    assert.ok(output.includes(LAST_WORDS), output);
+    assert.deepEqual(provider.broken, []);
   });
 });

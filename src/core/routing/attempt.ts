@@ -3,6 +3,7 @@
 // batch has all that came until the end of that read.
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
+import { VERSION } from "../version.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
 import type { AttemptObserver } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
@@ -169,7 +170,7 @@ function send(
     "Content-Type": "application/json",
     Accept: stream ? "text/event-stream" : "application/json",
     "Accept-Encoding": "identity",
-    "User-Agent": "chat-gateway",
+    "User-Agent": `chat-gateway/${VERSION}`,
     ...provider.headers,
     ...request.headers,
   };

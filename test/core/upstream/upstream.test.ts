@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { before, describe, it, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { Fetch } from "../../../src/core/upstream/fetch.ts";
+import { VERSION } from "../../../src/core/version.ts";
 import {
   POOLED_ONLY,
   configFor,
@@ -368,6 +369,7 @@ describe("what goes out", () => {
       assert.equal(path, "/chat/completions");
       assert.equal(headers["authorization"], "Bearer sk-provider-secret");
       assert.equal(headers["accept-encoding"], "identity");
+      assert.equal(headers["user-agent"], `chat-gateway/${VERSION}`);
       assert.equal(headers["x-request-id"], undefined);
       assert.deepEqual(Object.keys(headers).sort(), [
         "accept",

@@ -15,6 +15,7 @@ import type { Model } from "../../../core/routing/model.ts";
 import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { ownTurn } from "../../../core/turns.ts";
 import { readAll } from "../../../core/upstream/body.ts";
+import { VERSION } from "../../../core/version.ts";
 import { readCountRequest } from "../messages-input/index.ts";
 import { REQUEST_ID_HEADER } from "./errors.ts";
 
@@ -71,7 +72,7 @@ async function providersCount(
       "Content-Type": "application/json",
       Accept: "application/json",
       "Accept-Encoding": "identity",
-      "User-Agent": "chat-gateway",
+      "User-Agent": `chat-gateway/${VERSION}`,
       ...provider.headers,
       ...reply.headers,
     },

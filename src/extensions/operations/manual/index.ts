@@ -1,13 +1,15 @@
 // The manual: Markdown pages in src/manual, one topic a page. The command `help`, the admin
 // listener and the console show them, so that an operator without a network has all of it.
 import { embeddedNames, embeddedText } from "../../../embedded.ts";
-import { once } from "../../scale/installation/index.ts";
+import { once, queryOf } from "../../scale/installation/index.ts";
 import { programSlots } from "../../../command-line/command.ts";
-import type { Manual, Topic } from "../../../command-line/manual.ts";
+import type { Manual, SearchResult, Topic } from "../../../command-line/manual.ts";
 import type { Extension } from "../../../core/extension/installer.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
+import { nonEmpty, object, optional } from "../../../core/schema/checker.ts";
+import { searchPages } from "./search.ts";
 
 const ENDING = ".md";
 const MARKDOWN = { "Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-cache" };
@@ -31,6 +33,14 @@ export const manual: Manual = {
     const file = files().find((each) => each === `${name}${ENDING}`);
     return file && embeddedText(`manual/${file}`);
   },
+  search: (words) =>
+    searchPages(
+      files().map((file) => ({
+        name: file.slice(0, -ENDING.length),
+        text: embeddedText(`manual/${file}`),
+      })),
+      words,
+    ),
 };
 
 /** The table of contents. The console reads the lines of its list. */
@@ -40,9 +50,30 @@ const contents = (): string =>
     ...manual.topics().map(({ name, title, summary }) => `- [${title}](${name}.md): ${summary}\n`),
   ].join("");
 
+/** What a search has found: a list of links to sections, each with an excerpt. */
+function found(words: string): string {
+  const results = manual.search(words);
+  if (results.length === 0) return "# Search\n\nNo section of the manual has all of these words.\n";
+  const item = ({ name, title, section, excerpt }: SearchResult): string =>
+    `- [${title}${section === title ? "" : `: ${section}`}](${name}.md#${anchorOf(section)}): ${excerpt}\n`;
+  return ["# Search\n\n", ...results.map(item)].join("");
+}
+
+/** The anchor of a heading, as viewers of Markdown give it. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, "")
+    .replaceAll(" ", "-");
+
+const query = object({ search: optional(nonEmpty) }, { strict: true });
+
 const adminRoutes: Routes = {
   "/manual": {
-    GET: ({ res }) => sendJson(res, 200, contents(), MARKDOWN),
+    GET({ req, res }) {
+      const { search } = queryOf(req, query);
+      sendJson(res, 200, search === undefined ? contents() : found(search), MARKDOWN);
+    },
   },
   "/manual/{topic}": {
     GET({ res }, name) {

@@ -77,7 +77,8 @@ function processLine(status: ShownStatus): string {
   const file = asString(status["config_file"]);
   const late = Math.round((status.event_loop_delay["0.99"] ?? 0) * 1000);
   return (
-    `requests in flight: ${status.in_flight}; processes: ${status.workers}; ` +
+    `version ${status.version}; requests in flight: ${status.in_flight}; ` +
+    `processes: ${status.workers}; ` +
     `event loop late by ${late} ms; limits in ${status.limits.store}; ` +
     `configuration${file === undefined ? "" : ` ${file}`} of ${status.config_loaded_at}`
   );

@@ -8,6 +8,8 @@ import type { BreakerStatus } from "../../../core/routing/breaker.ts";
 
 /** What GET /status says, beside the members that extensions add. */
 export interface Status {
+  /** The version of the program: "0.1.0". */
+  readonly version: string;
   /** Draining: at least one process stops. */
   readonly status: "serving" | "draining";
   /** When the configuration in force was loaded, in ISO 8601. */

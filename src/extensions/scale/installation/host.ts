@@ -6,6 +6,7 @@ import type { Report } from "../../../core/extension/report.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { BREAKER_STATES } from "../../../core/routing/breaker.ts";
+import { VERSION } from "../../../core/version.ts";
 import {
   once,
   type Host,
@@ -80,6 +81,7 @@ function statusOf(
     return call(ofHost === undefined ? ofProcesses : [...ofProcesses, ofHost], config);
   });
   const core: Status = {
+    version: VERSION,
     status: reports.some(({ draining }) => draining) ? "draining" : "serving",
     config_loaded_at: first.loadedAt,
     demo_key: hasDemoKey(config),

@@ -577,6 +577,7 @@ describe("POST /v1/messages/count_tokens", () => {
     assert.equal(path, COUNT);
     assert.deepEqual(body, { model: "c", messages: REQUEST.messages, system: "x" });
     assert.equal(headers["x-api-key"], "sk-provider-secret");
+    assert.match(String(headers["user-agent"]), /^chat-gateway\/\d+\.\d+\.\d+$/);
   });
 
   /** A gateway with models of a Gemini provider. */

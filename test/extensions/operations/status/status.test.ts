@@ -6,6 +6,7 @@ import http from "node:http";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
+import { VERSION } from "../../../../src/core/version.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
@@ -60,7 +61,7 @@ describe("status", () => {
       /^requests in the last 15 minutes: 1; ok 1, 429 0, other 4xx 0, 5xx 0; in the last minute [\d.]+\/s$/,
       /^tokens in 20, out 7; first token: half [\d.]+ s, 95 % [\d.]+ s$/,
       /^refused or failed: none$/,
-      /^requests in flight: 0; processes: 1; event loop late by \d+ ms; limits in memory; configuration of 20\d\d-.*Z$/,
+      /^version \d+\.\d+\.\d+; requests in flight: 0; processes: 1; event loop late by \d+ ms; limits in memory; configuration of 20\d\d-.*Z$/,
       /^$/,
       /^ {2}model +provider +state +asked +failed +tokens out +last fault$/,
       /^ {2}good +lab +is healthy +1 +0 +7 +-$/,
@@ -117,8 +118,8 @@ describe("status", () => {
     assert.equal(code, 0);
     const said = JSON.parse(stdout);
     assert.deepEqual(
-      [said.healthy, said.address, said.status, said.models.length],
-      [true, `http://127.0.0.1:${port}`, "serving", 2],
+      [said.healthy, said.address, said.status, said.version, said.models.length],
+      [true, `http://127.0.0.1:${port}`, "serving", VERSION, 2],
     );
   });
 

@@ -4,6 +4,7 @@ import { $ } from "./dom.js";
 import { follow, live, start } from "./views.js";
 
 start(() => {
+  $("version").textContent = live.status.version;
   const isDemo = live.status.demo_key;
   if (isDemo) $("key").value ||= "sk-demo";
   if (isDemo && location.hash === "") history.replaceState(null, "", "#try");

@@ -1,8 +1,9 @@
 // The manual's pages, as the gateway has them: #manual/TOPIC. The Markdown that they use becomes
 // elements: headings, paragraphs, lists, tables, blocks of code, and within a line code, bold and
-// links. A blank line parts the blocks.
+// links. A blank line parts the blocks. #manual/TOPIC?section=ANCHOR shows a section of a page, and
+// #manual?search=WORDS what the gateway finds, which is Markdown too.
 import { $, h, link, table } from "./dom.js";
-import { addView, ask, markCurrent } from "./views.js";
+import { addView, ask, markCurrent, withQuery } from "./views.js";
 
 const TOPIC = /^- \[(.+)\]\((.+)\.md\): (.*)$/gm;
 const BLOCK = /^```.*\n([\s\S]*?)\n```$|^.+(?:\n.+)*/gm;
@@ -17,7 +18,9 @@ function inlineElement(text) {
   const [, label, target] = /^!?\[(.+)\]\((.+)\)$/s.exec(text) ?? [];
   if (label === undefined) return text;
   // Pictures and files of the sources are not here.
-  const href = target.replace(/^([a-z]+)\.md(#.*)?$/, "#manual/$1");
+  const href = target
+    .replace(/^([a-z]+)\.md#(.+)$/, "#manual/$1?section=$2")
+    .replace(/^([a-z]+)\.md$/, "#manual/$1");
   return /^(#|https:)/.test(href) ? link(href, inline(label)) : inline(label);
 }
 
@@ -31,12 +34,24 @@ function tableOf(block) {
   return h("div", box, table(columns, rows, ""));
 }
 
+/** The anchor of a heading, as the gateway and viewers of Markdown make it. */
+const anchorOf = (heading) =>
+  heading
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, "")
+    .replaceAll(" ", "-");
+
+function headingOf(level, text) {
+  const id = `section-${anchorOf(text)}`;
+  return h(`h${level + 1}`, { id }, inline(text));
+}
+
 /** The element of a block; `code` is the content of one of code. */
 function elementOf([block, code]) {
   if (code !== undefined) return h("pre", { class: "code", tabindex: 0 }, code);
   if (block.startsWith("|")) return tableOf(block);
   const [, level] = /^(#+) /.exec(block) ?? [];
-  if (level) return h(`h${level.length + 1}`, inline(block.slice(level.length + 1)));
+  if (level) return headingOf(level.length, block.slice(level.length + 1));
   const item = /^(?:-|\d+\.) /m;
   if (block.search(item) !== 0) return h("p", inline(block.replaceAll("\n", " ")));
   const items = block.split(new RegExp(item, "m")).slice(1);
@@ -53,18 +68,21 @@ async function getText(path) {
 }
 
 addView("manual", {
-  async load({ id }) {
+  async load({ id, query: { search } }) {
     const topics = [...(await getText("/manual")).matchAll(TOPIC)];
-    const topic = id || topics[0][2];
-    return { topics, topic, text: await getText(`/manual/${encodeURIComponent(topic)}`) };
+    const topic = id || (search ? "" : topics[0][2]);
+    const path = topic ? `/manual/${encodeURIComponent(topic)}` : withQuery("/manual", { search });
+    return { topics, topic, text: await getText(path) };
   },
-  draw({ topics, topic, text }) {
+  draw({ topics, topic, text }, { query: { section } }) {
     const item = ([, title, name, summary]) =>
       h("li", h("a", { href: `#manual/${name}`, title: summary }, inline(title)));
     $("topics").replaceChildren(...topics.map(item));
     markCurrent($("topics"), `#manual/${topic}`);
     const blocks = text.replace(/<!--.*?-->\n/gs, "").matchAll(BLOCK);
     $("page").replaceChildren(...[...blocks].map(elementOf));
-    window.scrollTo(0, 0);
+    const heading = document.getElementById(`section-${section}`);
+    if (heading) heading.scrollIntoView();
+    else window.scrollTo(0, 0);
   },
 });

@@ -1,0 +1,60 @@
+// Makes everything that is handed out of a version, in dist/release: `npm run release`.
+//
+//   chat-gateway-VERSION.mjs              the built file, for any machine with Node
+//   chat-gateway-VERSION.tgz              the package, for npx and npm install
+//   chat-gateway-VERSION-PLATFORM-ARCH    the single executable, which brings its Node along
+//   SHA256SUMS                            as `sha256sum --check` reads it
+//
+// `-- --without-executable` leaves out the executable: scripts/build-sea.ts says where it cannot be
+// made. On Node before 25.5 it needs a package that npm fetches; nothing else here needs a network.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { VERSION } from "../src/core/version.ts";
+
+const BUILT = "dist/chat-gateway.mjs";
+const FOLDER = "dist/release";
+const SUMS = "SHA256SUMS";
+const NAME = `chat-gateway-${VERSION}`;
+
+const { values } = parseArgs({ options: { "without-executable": { type: "boolean" } } });
+
+/** Runs a command whose failure ends this script. Its output is not that of this script. */
+function run(file: string, args: readonly string[]): void {
+  execFileSync(file, args, { stdio: ["ignore", "ignore", "inherit"] });
+}
+
+function assertOneVersion(): void {
+  const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+  if (version !== VERSION)
+    throw new Error(`package.json has version ${version}, src/core/version.ts has ${VERSION}`);
+}
+
+function make(): void {
+  rmSync(FOLDER, { recursive: true, force: true });
+  mkdirSync(FOLDER, { recursive: true });
+  run("npm", ["run", "--silent", "build"]);
+  copyFileSync(BUILT, join(FOLDER, `${NAME}.mjs`));
+  // The build has just run, so npm need not run it again.
+  run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", FOLDER]);
+  if (values["without-executable"]) return;
+  const executable = join(FOLDER, `${NAME}-${process.platform}-${process.arch}`);
+  run(process.execPath, ["--import", "tsx", "scripts/build-sea.ts", "--out", executable]);
+}
+
+/** Writes the sums, and prints each with the size of its file in bytes. */
+function sum(): void {
+  const lines = readdirSync(FOLDER).map((name) => {
+    const bytes = readFileSync(join(FOLDER, name));
+    const digest = createHash("sha256").update(bytes).digest("hex");
+    console.log(`${digest}  ${bytes.length.toLocaleString("en").padStart(11)}  ${name}`);
+    return `${digest}  ${name}\n`;
+  });
+  writeFileSync(join(FOLDER, SUMS), lines.join(""));
+}
+
+assertOneVersion();
+make();
+sum();

@@ -1,0 +1,90 @@
+// Search over the manual. A page is searched section by section: a section is found if it has all
+// the words, in its text, its heading or the title of its page, whatever their case. A word may be
+// a part of a longer one.
+import type { SearchResult } from "../../../command-line/manual.ts";
+
+/** The most sections that a search returns. */
+export const MAX_RESULTS = 20;
+/** Characters of an excerpt, without its dots. */
+const EXCERPT_CHARS = 110;
+/** Characters of an excerpt before the word that was found. */
+const BEFORE_CHARS = 30;
+
+/** A page to be searched. */
+export interface SearchedPage {
+  /** The name of its topic: `routing`. */
+  readonly name: string;
+  /** Its Markdown. */
+  readonly text: string;
+}
+
+interface Section {
+  readonly heading: string;
+  readonly lines: readonly string[];
+}
+
+/** The sections that have all words: first those with most of them in their headings. */
+export function searchPages(
+  pages: readonly SearchedPage[],
+  wanted: string,
+): readonly SearchResult[] {
+  const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+  const found: { readonly result: SearchResult; readonly inHeadings: number }[] = [];
+  for (const { name, text } of pages) {
+    const sections = sectionsOf(text);
+    const title = sections[0]?.heading ?? name;
+    for (const { heading, lines } of sections) {
+      const headings = `${title} ${heading}`;
+      if (hits(`${headings}\n${lines.join("\n")}`, words) < words.length) continue;
+      const result = { name, title, section: heading, excerpt: excerptOf(lines, words) };
+      found.push({ result, inHeadings: hits(headings, words) });
+    }
+  }
+  found.sort((one, other) => other.inHeadings - one.inHeadings);
+  return words.length === 0 ? [] : found.slice(0, MAX_RESULTS).map(({ result }) => result);
+}
+
+/** How many of the words, which are in lower case, a text has. */
+function hits(text: string, words: readonly string[]): number {
+  const lower = text.toLowerCase();
+  return words.filter((word) => lower.includes(word)).length;
+}
+
+/** The sections of a page; the first one stands below the title. */
+function sectionsOf(page: string): readonly Section[] {
+  const sections: { heading: string; lines: string[] }[] = [];
+  let isCode = false;
+  for (const line of page.split("\n")) {
+    if (line.startsWith("```")) isCode = !isCode;
+    const [, heading] = (!isCode && /^#+ (.+)$/.exec(line)) || [];
+    if (heading !== undefined) sections.push({ heading, lines: [] });
+    else if (isText(line)) sections.at(-1)?.lines.push(plain(line));
+  }
+  return sections;
+}
+
+/** Fences of code, rules of tables and marks of generated blocks are no text. */
+const isText = (line: string): boolean => !/^(```|<!--|\|[-| :]+$|\s*$)/.test(line);
+
+/** A line without the signs of Markdown. */
+const plain = (line: string): string =>
+  line
+    .replace(/!?\[([^\]]+)\]\([^)\s]+\)/g, "$1")
+    .replace(/`|\*\*|^\s*(- |\d+\. )|^\| | \|$/g, "")
+    .replace(/(?<!\\) \| /g, "  ")
+    .replaceAll("\\|", "|");
+
+/** A part of the line that has the most of the words, the first one if none has any. */
+function excerptOf(lines: readonly string[], words: readonly string[]): string {
+  const [first = "", ...others] = lines.map((line) => line.trim());
+  const line = others.reduce(
+    (best, other) => (hits(other, words) > hits(best, words) ? other : best),
+    first,
+  );
+  if (line.length <= EXCERPT_CHARS) return line;
+  const places = words.map((word) => line.toLowerCase().indexOf(word)).filter((at) => at >= 0);
+  const start = Math.max(0, Math.min(...places, line.length) - BEFORE_CHARS);
+  const from = places.length === 0 ? 0 : start;
+  const part = line.slice(from, from + EXCERPT_CHARS);
+  return `${from > 0 ? "…" : ""}${part}${from + part.length < line.length ? "…" : ""}`;
+}

@@ -1,0 +1,124 @@
+// Search over the manual: which sections are found, in which order, what is shown of them, and that
+// the command line and the admin listener give the same.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { manual } from "../../../../src/extensions/operations/manual/index.ts";
+import { MAX_RESULTS, searchPages } from "../../../../src/extensions/operations/manual/search.ts";
+import { assertOneLine } from "../../../support/command.ts";
+import { demo, startGateway } from "../../../support/gateway.ts";
+import { runHere } from "../../../support/run-here.ts";
+
+const PAGES = [
+  {
+    name: "alpha",
+    text: [
+      "# Alpha",
+      "",
+      "About the first letter.",
+      "",
+      "## Budgets of a key",
+      "",
+      "A key may spend `10` a day; see [Beta](beta.md#limits).",
+      "",
+      "```sh",
+      "# Comment, no heading",
+      "```",
+    ].join("\n"),
+  },
+  {
+    name: "beta",
+    text: "# Beta\n\nAbout limits.\n\n## Limits\n\n| Field | Meaning |\n|---|---|\n| `key` | **its** budget |",
+  },
+];
+const found = (words: string) =>
+  searchPages(PAGES, words).map(({ name, section }) => `${name}: ${section}`);
+const excerpts = (words: string) => searchPages(PAGES, words).map(({ excerpt }) => excerpt);
+
+describe("searchPages", () => {
+  it("finds the sections that have all words, whatever their case and order", () => {
+    assert.deepEqual(found("KEY day"), ["alpha: Budgets of a key"]);
+    assert.deepEqual(found("day key"), ["alpha: Budgets of a key"]);
+    assert.deepEqual(found("key month"), []);
+  });
+
+  it("counts the heading and the title of the page as words of a section", () => {
+    assert.deepEqual(found("alpha spend"), ["alpha: Budgets of a key"]);
+  });
+
+  it("puts sections with more of the words in their headings first", () => {
+    assert.deepEqual(found("limits"), ["beta: Limits", "beta: Beta"]);
+    assert.deepEqual(found("budget"), ["alpha: Budgets of a key", "beta: Limits"]);
+  });
+
+  it("takes no comment in a block of code for a heading", () => {
+    assert.deepEqual(found("comment"), ["alpha: Budgets of a key"]);
+  });
+
+  it("shows the line that has most of the words, without the signs of Markdown", () => {
+    assert.deepEqual(excerpts("spend day"), ["A key may spend 10 a day; see Beta."]);
+    assert.deepEqual(excerpts("its budget"), ["key  its budget"]);
+  });
+
+  it("cuts a long line around the first word", () => {
+    const text = `# Long\n\n${"before ".repeat(40)}needle${" after".repeat(40)}`;
+    const [{ excerpt = "" } = {}] = searchPages([{ name: "long", text }], "needle");
+    assert.match(excerpt, /^….*needle.*…$/);
+    assert.ok(excerpt.length < 120, excerpt);
+  });
+
+  it("returns nothing for no words, and a bounded number of sections", () => {
+    assert.deepEqual(found("  "), []);
+    const pages = Array.from({ length: 50 }, (_, at) => ({ name: `p${at}`, text: "# A\n\nword" }));
+    assert.equal(searchPages(pages, "word").length, MAX_RESULTS);
+  });
+});
+
+describe("help --search", () => {
+  it("prints the page and the section of each result, with or without quotes", async () => {
+    const results = manual.search("point of no return");
+    assert.equal(results[0]?.section, "The point of no return");
+    for (const words of [["point of no return"], ["point", "of", "no", "return"]]) {
+      const { code, stdout } = await runHere(["help", "--search", ...words]);
+      assert.equal(code, 0);
+      for (const { name, section, excerpt } of results)
+        assert.ok(stdout.includes(`${name}: ${section}\n    ${excerpt}\n`), stdout);
+    }
+  });
+
+  for (const [args, message] of [
+    [["help", "--search", "nosuchword"], /no section of the manual has .*"nosuchword"/],
+    [["help", "--search"], /--search/],
+    [["serve", "--search", "key"], /Unknown option '--search'/],
+  ] as const)
+    it(`is an error for: ${args.join(" ")}`, async () => {
+      const end = await runHere(args);
+      assertOneLine(end, message);
+      assert.equal(end.code, 2);
+    });
+});
+
+describe("GET /manual?search=WORDS", () => {
+  it("answers with Markdown: a link to each section, and an excerpt", async (t) => {
+    const { gateway } = await startGateway(t, demo());
+    const search = async (words: string) => {
+      const response = await fetch(
+        `${gateway.adminAddress()}/manual?search=${encodeURIComponent(words)}`,
+      );
+      assert.equal(response.headers.get("content-type"), "text/markdown; charset=utf-8");
+      return await response.text();
+    };
+    const text = await search("point of no return");
+    assert.match(
+      text,
+      /^# Search\n\n- \[Routing: The point of no return\]\(routing\.md#the-point-of-no-return\): \S/,
+    );
+    assert.match(await search("nosuchword"), /^# Search\n\nNo section [^\n]*\n$/);
+  });
+
+  it("refuses an empty search and unknown parameters", async (t) => {
+    const { gateway } = await startGateway(t, demo());
+    for (const query of ["search=", "find=key"])
+      assert.equal((await fetch(`${gateway.adminAddress()}/manual?${query}`)).status, 400);
+  });
+});

@@ -1,0 +1,128 @@
+// The package that npm makes: it holds the built file and the manual and nothing else, and it runs
+// in an empty folder with nothing but Node, or npx without a registry to ask.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { copyFileSync, cpSync, readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { before, describe, it } from "node:test";
+import { promisify } from "node:util";
+import { VERSION } from "../src/core/version.ts";
+import { manual } from "../src/extensions/operations/manual/index.ts";
+import { folder } from "./support/folder.ts";
+import { launch } from "./support/program.ts";
+import { within } from "./support/wait.ts";
+
+const PACKAGE = `chat-gateway-${VERSION}.tgz`;
+/** How far the sizes that the manual states may be from the files. */
+const TOLERANCE = 0.2;
+/** What packing needs. It is copied, so that dist of the sources stays as it is. */
+const NEEDED = [".gitignore", "README.md", "package.json", "tsconfig.json", "scripts/build.ts"];
+const NEEDED_FOLDERS = ["src", "scripts/conformance"];
+
+/** Nothing answers at the registry's address, and npm is told not to ask. */
+const OFFLINE = {
+  PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`,
+  npm_config_offline: "true",
+  npm_config_registry: "http://127.0.0.1:9",
+  npm_config_update_notifier: "false",
+};
+const run = promisify(execFile);
+
+/** Packs a copy of the sources, which `npm pack` builds first; the path of the package. */
+async function pack(): Promise<string> {
+  const sources = folder();
+  for (const path of NEEDED_FOLDERS) cpSync(path, join(sources, path), { recursive: true });
+  for (const path of NEEDED) copyFileSync(path, join(sources, path));
+  symlinkSync(resolve("node_modules"), join(sources, "node_modules"));
+  await run("npm", ["pack", "--silent"], { cwd: sources, env: { ...OFFLINE, HOME: sources } });
+  return join(sources, PACKAGE);
+}
+
+describe("the package", () => {
+  let file = "";
+  before(async () => {
+    file = await pack();
+  });
+
+  /** An empty folder with the package unpacked in it. */
+  async function unpacked(): Promise<string> {
+    const place = folder();
+    await run("tar", ["--extract", "--gzip", "--file", file, "--directory", place]);
+    return join(place, "package");
+  }
+
+  it("holds the built file, the manual, README.md and package.json, and nothing else", async () => {
+    const place = await unpacked();
+    const files = readdirSync(place, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name).slice(place.length + 1));
+    const pages = manual.topics().map(({ name }) => `src/manual/${name}.md`);
+    assert.deepEqual(
+      files.sort(),
+      ["README.md", "dist/chat-gateway.mjs", "package.json", ...pages].sort(),
+    );
+  });
+
+  it("has the size that the manual states, and so has the built file", async () => {
+    const page = manual.page("deploying") ?? "";
+    const built = join(await unpacked(), "dist/chat-gateway.mjs");
+    for (const [path, ending] of [
+      [built, "mjs"],
+      [file, "tgz"],
+    ] as const) {
+      const row = new RegExp(
+        `^\\| \`chat-gateway-[\\d.]+\\.${ending}\`[^|]*\\| ([\\d.]+) MB \\|`,
+        "m",
+      );
+      const [, stated] = row.exec(page) ?? [];
+      const megabytes = statSync(path).size / 1e6;
+      assert.ok(Math.abs(megabytes / Number(stated) - 1) < TOLERANCE, `${ending}: ${megabytes} MB`);
+    }
+  });
+
+  it("has no dependency, and names the built file as its program", async () => {
+    const { version, bin, dependencies } = JSON.parse(
+      readFileSync(join(await unpacked(), "package.json"), "utf8"),
+    );
+    assert.deepEqual(
+      { version, bin, dependencies },
+      {
+        version: VERSION,
+        bin: { "chat-gateway": "dist/chat-gateway.mjs" },
+        dependencies: undefined,
+      },
+    );
+  });
+
+  it("unpacked in an empty folder answers with only Node", async (t) => {
+    const cwd = folder();
+    const program = { args: [join(await unpacked(), "dist/chat-gateway.mjs")], cwd };
+    const gateway = launch(program, ["--port", "0"], { env: { NODE_V8_COVERAGE: "", PATH: "" } });
+    t.after(() => gateway.child.kill("SIGKILL"));
+    const address = await within(gateway.address, "the gateway to listen");
+    const response = await fetch(`${address}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: "Bearer sk-demo", "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "demo-chat",
+        messages: [{ role: "user", content: "Say hello" }],
+      }),
+    });
+    assert.equal(response.status, 200);
+    assert.match(await response.text(), /Say hello/);
+    gateway.child.kill("SIGTERM");
+    const { code, stderr } = await within(gateway.ended, "the end of the gateway");
+    assert.equal(code, 0, stderr);
+  });
+
+  it("is run by npx in an empty folder without a registry", async () => {
+    const place = folder();
+    copyFileSync(file, join(place, PACKAGE));
+    const { stdout } = await run("npx", ["--yes", `./${PACKAGE}`, "--version"], {
+      cwd: place,
+      env: { ...OFFLINE, HOME: place },
+    });
+    assert.ok(stdout.startsWith(`chat-gateway ${VERSION} (Node `), stdout);
+  });
+});
