@@ -118,12 +118,9 @@ export function createKeyring(
   };
 
   function callerOf(digest: string): Caller | undefined {
-    const known = callers.get(digest);
-    if (known) return known;
     const terms = configured.get(digest) ?? created.byDigest.get(digest);
-    if (!terms) return undefined;
-    const caller = createCaller(terms);
-    callers.set(digest, caller);
+    const caller = callers.get(digest) ?? (terms && createCaller(terms));
+    if (caller) callers.set(digest, caller);
     return caller;
   }
 

@@ -113,8 +113,7 @@ function createWindow() {
       // A limit that a new configuration has lowered is full until enough of its admissions are
       // old. A limit of 0 never gets room.
       const excess = Math.max(0, times.length - first - rpm);
-      const next = times[first + excess] ?? time;
-      return next + WINDOW_MS - time;
+      return (times[first + excess] ?? time) + WINDOW_MS - time;
     },
   };
 }
@@ -164,8 +163,6 @@ export function createLimiter(now: () => number): LocalLimiter {
       if (maxInFlight === null) return;
       slots.set(account, Math.max(0, (slots.get(account) ?? 0) - 1));
     },
-    used(name) {
-      return windowOf(name, now()).count();
-    },
+    used: (name) => windowOf(name, now()).count(),
   };
 }

@@ -63,20 +63,16 @@ export function createDelivery(request: AcceptedRequest) {
     deliver,
     /**
      * Sends the end of the reply once it is settled: every whole reply is in the ledger before a
-     * client has it. Throws the ClientGone of a client that has left. The result, if there is one,
-     * resolves when it was sent.
+     * client has it. Throws the ClientGone of a client that has left. Resolves when it was sent.
      */
     complete(
       { reading, finishReason }: RequestProgress,
-      settle: () => Promise<void> | undefined,
-    ): Promise<void> | undefined {
+      settle: () => Promise<void>,
+    ): Promise<void> {
       if (hasLeft()) throw cancel.reason;
       const end = joint + reply!.end(reading.usage, finishReason!);
       const send = (): void => (sink ? sink.end(end) : sendJson(res, 200, end));
-      const waiting = settle();
-      if (waiting) return waiting.then(send);
-      send();
-      return undefined;
+      return settle().then(send);
     },
     /**
      * After the commit point: sends the error as an event, and ends the stream. Before it: nothing,
@@ -86,8 +82,6 @@ export function createDelivery(request: AcceptedRequest) {
       if (res.headersSent) sink?.end(api.errorEvents(error, requestId, chat));
     },
     /** Releases timers. Called however the request ends. */
-    release(): void {
-      sink?.release();
-    },
+    release: (): void => sink?.release(),
   };
 }

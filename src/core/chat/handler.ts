@@ -38,7 +38,7 @@ export function createChatHandlers(
     const uncount = once(() => {
       inFlight -= 1;
     });
-    exchange.onEnd(uncount);
+    exchange.endListener = uncount;
     try {
       const decision = limiter.admit(caller);
       // A local limiter decides at once. Awaiting it would delay the reading of the body by a turn,
@@ -102,8 +102,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
   try {
     await settlement.opened;
     progress = await services.complete(bounded, candidates, delivery.deliver, request);
-    const sending = delivery.complete(progress, () => settlement.settle(progress, COMPLETED));
-    if (sending) await sending;
+    await delivery.complete(progress, () => settlement.settle(progress, COMPLETED));
   } catch (thrown) {
     const failure =
       thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);
@@ -152,10 +151,9 @@ const reporterFor =
 
 /** Only the first call of the returned function does anything. */
 function once(action: () => void): () => void {
-  let done = false;
+  let left = action;
   return () => {
-    if (done) return;
-    done = true;
-    action();
+    left();
+    left = () => undefined;
   };
 }

@@ -32,8 +32,6 @@ export interface LiveExchange extends Exchange {
   onHandled?: () => void;
   /** The status for the access log where `res` does not know it. Absent: as sent. */
   loggedStatus?: number;
-  /** The listener of `onEnd`. Absent: there is none. */
-  endListener?: () => void;
   /** Aborts the exchange when its time is up. Absent: it has no deadline. */
   deadline?: Timer;
   /** Breaks the response off if it is not delivered soon after an abort. Absent: no abort yet. */
@@ -116,9 +114,6 @@ function createExchange(
     },
     expire(ms, reason) {
       exchange.deadline = clock.after(ms, () => exchange.abort(reason()));
-    },
-    onEnd(listener) {
-      exchange.endListener = listener;
     },
   };
   return exchange;

@@ -72,9 +72,7 @@ export function createEventSink(
       res.end(framed(events, size) + last, encodingOf(events, size));
     },
     /** Stops the keep-alive comments. It must be called in whatever way the stream ends. */
-    release(): void {
-      silence.cancel();
-    },
+    release: (): void => silence.cancel(),
   };
 }
 

@@ -21,10 +21,10 @@ export interface Exchange {
   /** Aborts with `reason()` after `ms` milliseconds, unless the exchange is over by then. */
   expire(ms: number, reason: () => Error): void;
   /**
-   * Calls `listener` once, when the exchange is over: the client has the whole response, or has
-   * left. A second call replaces the first listener.
+   * Called once, when the exchange is over: the client has the whole response, or has left. Absent:
+   * there is no listener.
    */
-  onEnd(listener: () => void): void;
+  endListener?: () => void;
   /** Fields that the handler adds to the line of the access log. */
   readonly log: LogFields;
   /** What hears of it. */

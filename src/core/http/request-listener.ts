@@ -26,11 +26,8 @@ export function answerRequest(exchange: LiveExchange, routes: Routes, hooks: Req
     exchange.onHandled?.();
   }
   function failed(thrown: unknown): void {
-    try {
-      answerError(exchange, thrown, hooks);
-    } finally {
-      handled();
-    }
+    answerError(exchange, thrown, hooks);
+    handled();
   }
   let answering: Promise<void> | void;
   try {

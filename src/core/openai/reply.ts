@@ -77,7 +77,7 @@ interface ToolCall {
 
 /** Writes one document. */
 export function createWholeWriter(
-  { id, created, model, system_fingerprint }: ReplyHead,
+  { id, ...head }: ReplyHead,
   { showReasoning, showLogprobs }: ReplyOptions,
 ): ReplyWriter {
   const texts = { content: "", reasoning_content: "", refusal: "" };
@@ -124,15 +124,7 @@ export function createWholeWriter(
       const hasLogprobs = Object.values(logprobs).some((list) => list !== null);
       const shownLogprobs = hasLogprobs ? logprobs : null;
       const choice = { index: 0, message, logprobs: shownLogprobs, finish_reason };
-      return JSON.stringify({
-        id,
-        object: "chat.completion",
-        created,
-        model,
-        system_fingerprint,
-        choices: [choice],
-        usage,
-      });
+      return JSON.stringify({ id, object: "chat.completion", ...head, choices: [choice], usage });
     },
   };
 }

@@ -55,11 +55,6 @@ describe("consume", () => {
     await assert.rejects(within(done, "the rejection"), { message: "broken off" });
   });
 
-  it("rejects at once with what the body throws while there is no room", async () => {
-    const done = consume(failing(), () => new Promise(() => undefined));
-    await assert.rejects(within(done, "the rejection"), { message: "broken off" });
-  });
-
   it("rejects with what the body throws after a piece that kept the reader busy for long", async () => {
     const done = consume(failing(), () => {
       const until = performance.now() + 20;
@@ -153,25 +148,15 @@ describe("consume", () => {
 
 describe("readAll", () => {
   it("reads a body of exactly the bound", async () => {
-    let calls = 0;
     const body = Readable.from(bytesOf("ab", "cd"));
-    const pieces = await within(
-      readAll(body, 4, () => (calls += 1)),
-      "the body",
-    );
+    const pieces = await within(readAll(body, 4), "the body");
     assert.equal(textOf(pieces), "abcd");
-    assert.equal(calls, 2);
   });
 
   it("resolves with the piece that exceeds the bound, and throws the rest away", async () => {
-    let calls = 0;
     const body = Readable.from(bytesOf("ab", "cde", "f"));
-    const pieces = await within(
-      readAll(body, 4, () => (calls += 1)),
-      "the body",
-    );
+    const pieces = await within(readAll(body, 4), "the body");
     assert.equal(textOf(pieces), "abcde");
-    assert.equal(calls, 1);
   });
 
   it("rejects if the body breaks off", async () => {

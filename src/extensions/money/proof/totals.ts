@@ -31,8 +31,8 @@ const VERDICTS = [
  * `unchanged`: records that are as the spend log has them. `changed`: settled requests whose
  * records say something else; `altered`: these records. `added`: settled requests without a record.
  * `awaited`: the same, but they were not copied when the proof began. `removed`: records that no
- * settled request has; `unreadable`: lines that are no records. `left`: records whose lines are gone
- * with their segment.
+ * settled request has; `unreadable`: lines that are no records. `left`: records whose lines are
+ * gone with their segment.
  */
 export type Verdict = (typeof VERDICTS)[number];
 

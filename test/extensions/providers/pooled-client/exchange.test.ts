@@ -12,8 +12,9 @@ import {
   startRawProvider,
   textOf,
 } from "../../../support/raw-provider.ts";
-import { settled, waitFor } from "../../../support/wait.ts";
+import { settled, waitFor, within } from "../../../support/wait.ts";
 import { collectGarbage } from "../../../support/held.ts";
+import { consume } from "../../../../src/core/upstream/body.ts";
 import { piecesOf } from "../../../support/pieces.ts";
 
 const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -147,6 +148,25 @@ describe("a response", () => {
     assert.equal(Buffer.from((await pieces.next()).value!).toString(), "half");
     provider.sockets[0]!.end();
     await assert.rejects(pieces.next(), { code: "ECONNRESET" });
+  });
+
+  it("that breaks off while its reader has no room fails it at once", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) =>
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
+    );
+    const { body } = await call(startClient(t), provider.url).response;
+    const taken: string[] = [];
+    const reading = consume(
+      body!,
+      (bytes) => {
+        taken.push(Buffer.from(bytes).toString());
+        provider.sockets[0]!.end();
+        return new Promise(() => undefined);
+      },
+      () => undefined,
+    );
+    await assert.rejects(within(reading, "the failure"), { code: "ECONNRESET" });
+    assert.deepEqual(taken, ["half"]);
   });
 
   it("that breaks off keeps what a busy reader has not taken yet", async (t) => {
