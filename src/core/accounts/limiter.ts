@@ -77,11 +77,11 @@ export interface WindowState {
  * room last.
  */
 export function decide(admitted: boolean, windows: readonly WindowState[]): AdmissionDecision {
-  let tightest: WindowState | undefined;
-  for (const window of windows) if (!tightest || isTighter(window, tightest)) tightest = window;
+  let [tightest] = windows;
+  for (const window of windows) if (isTighter(window, tightest!)) tightest = window;
   if (!tightest) return { admitted, limit: null, remaining: Infinity, resetMs: 0 };
-  const { rpm, resetMs } = tightest;
-  return { admitted, limit: rpm, remaining: remainingIn(tightest), resetMs };
+  const { rpm: limit, resetMs } = tightest;
+  return { admitted, limit, remaining: remainingIn(tightest), resetMs };
 }
 
 const remainingIn = ({ rpm, count }: WindowState): number => Math.max(0, rpm - count);

@@ -22,7 +22,8 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices) {
     keyId: caller.keyId,
     modelRequested: chat.model,
     stream: chat.stream,
-    ...(hold && { hold: hold.amount, token: hold.token }),
+    hold: hold?.amount,
+    token: hold?.token,
   };
   let entry: LedgerEntry;
   try {
@@ -37,12 +38,15 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices) {
   function settle(progress: RequestProgress, outcome: Outcome): Promise<void> {
     const { attempts, begunAt, finishReason, reading, recovery, notes } = progress;
     const model = billedModel(progress, outcome);
+    // Each member by its name: to spread objects into it takes several kilobytes.
     const settlement: Settlement = {
-      ...outcome,
+      status: outcome.status,
+      httpStatus: outcome.httpStatus,
+      errorCode: outcome.errorCode,
       finishReason,
       attempts,
-      ...(recovery !== undefined && { recovery }),
-      ...(notes && { notes }),
+      recovery,
+      notes,
       firstTokenMs: begunAt === undefined ? null : Math.round(begunAt - startedAt),
       modelServed: model?.name ?? null,
       provider: model?.provider.name ?? null,

@@ -25,20 +25,18 @@ export function answerRequest(exchange: LiveExchange, routes: Routes, hooks: Req
     exchange.handled = true;
     exchange.onHandled?.();
   }
-  function failed(thrown: unknown): void {
-    answerError(exchange, thrown, hooks);
-    handled();
-  }
-  let answering: Promise<void> | void;
+  let answering: Promise<void>;
   try {
-    answering = handle(exchange, routes, hooks);
+    answering = handle(exchange, routes, hooks) ?? Promise.resolve();
   } catch (thrown) {
     // Requests in the same packet are parsed first: an error in them takes precedence over this
     // one.
     answering = Promise.reject(thrown);
   }
-  if (answering) answering.then(handled, failed);
-  else handled();
+  answering.then(handled, (thrown) => {
+    answerError(exchange, thrown, hooks);
+    handled();
+  });
 }
 
 function handle(exchange: LiveExchange, routes: Routes, { guard }: RequestHooks) {

@@ -29,9 +29,6 @@ import type { FailedAttempt } from "./failure.ts";
 import type { Model, Provider } from "./model.ts";
 import { EventDecoding, pump, type TakeParts } from "./stream.ts";
 
-/** Of the body of a refusal only the beginning is read. */
-const MAX_REFUSAL_BYTES = 64 * 1024;
-
 /** Tells the operator what happened to a model. `fields` has at least `level`. */
 export type ReportEvent = (event: string, model: Model, fields: object) => void;
 
@@ -78,7 +75,8 @@ export interface RequestContext {
 }
 
 /** The data that the steps of an attempt share. */
-interface Call extends Serving {
+interface Call {
+  readonly serving: Serving;
   readonly chat: ChatRequest;
   /** The provider is asked for a stream. */
   readonly stream: boolean;
@@ -100,7 +98,7 @@ export async function attempt(
   deliver: TakeParts,
   context: RequestContext,
 ): Promise<void> {
-  const { model } = serving;
+  const { model, meter } = serving;
   const { provider } = model;
   const reportBug: ReportBug = (bug) =>
     context.report("internal_error", model, { level: "error", detail: describe(bug) });
@@ -114,7 +112,7 @@ export async function attempt(
   const cancel = new Cancel();
   const detach = context.cancel.onAbort(() => cancel.abort(context.cancel.reason));
   const deadlines = createDeadlines(context.clock, provider, (error) => cancel.abort(error));
-  const call = { ...serving, chat, stream, dialect, context, cancel, deadlines, reportBug };
+  const call = { serving, chat, stream, dialect, context, cancel, deadlines, reportBug };
   let status: number | undefined;
   let refusalText = "";
   try {
@@ -125,7 +123,7 @@ export async function attempt(
       await readReply(call, response, deliver);
       return;
     }
-    serving.meter.hasPrompt = false;
+    meter.hasPrompt = false;
     const refusal = (body: unknown): ProviderError =>
       guarded(reportBug, () => dialect.refusal(response.status, headers, body), {
         status: response.status,
@@ -160,7 +158,7 @@ const redactedPath = (url: string, redact: Provider["redact"]): string | undefin
  * to it.
  */
 function send(
-  { model, meter, stream, context, cancel, deadlines, reportBug, resent }: Call,
+  { serving: { model, meter, resent }, stream, context, cancel, deadlines, reportBug }: Call,
   request: ReturnType<Dialect["request"]>,
 ): Promise<UpstreamResponse> {
   const { provider } = model;
@@ -209,7 +207,7 @@ function readReply(
 
 /** Reads a reply that comes as one JSON document. */
 function readWhole(
-  { chat, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
+  { serving: { model, meter }, chat, dialect, context, cancel, deadlines, reportBug }: Call,
   body: UpstreamBody,
   deliver: TakeParts,
 ): Promise<unknown> {
@@ -244,7 +242,7 @@ function readWhole(
  * Reads a reply that comes as a stream. If the client wants it whole, it is delivered at its end.
  */
 async function readStream(
-  { chat, model, meter, dialect, context, cancel, deadlines, reportBug }: Call,
+  { serving: { model, meter }, chat, dialect, context, cancel, deadlines, reportBug }: Call,
   body: UpstreamBody,
   deliver: TakeParts,
 ): Promise<void> {
@@ -287,11 +285,14 @@ function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
   }
 }
 
-/** The text of a refusal. Empty if it has none, or if it breaks off: the status says most. */
+/**
+ * The beginning of the text of a refusal. Empty if it has none, or if it breaks off: the status
+ * says most.
+ */
 async function readRefusal(body: UpstreamBody | null): Promise<string> {
   if (!body) return "";
   try {
-    return Buffer.concat(await readAll(body, MAX_REFUSAL_BYTES)).toString();
+    return Buffer.concat(await readAll(body, 64 * 1024)).toString();
   } catch {
     return "";
   }

@@ -80,6 +80,8 @@ describe("the settlement of a request", () => {
         keyId: "key_1",
         modelRequested: "auto/test",
         stream: false,
+        hold: undefined,
+        token: undefined,
       },
     ]);
   });
@@ -117,6 +119,8 @@ describe("the settlement of a request", () => {
         ...COMPLETED,
         finishReason: "stop",
         attempts: [attempt],
+        recovery: undefined,
+        notes: undefined,
         firstTokenMs: 250,
         modelServed: "m",
         provider: "lab",
