@@ -57,6 +57,20 @@ interface StartOptions {
   readonly prefix?: readonly string[];
 }
 
+/** The configuration of a gateway that keeps its books in `folder`. */
+export function gatewayConfig(upstream: string, folder: string) {
+  const price = { input_cache_miss: 0.28, input_cache_hit: 0.028, output: 0.42 };
+  return {
+    data_dir: join(folder, "data"),
+    admin: { port: 0 },
+    aliases: {},
+    limits: { rpm: 1_000_000 },
+    providers: { fast: { dialect: "openai", base_url: upstream } },
+    models: { m: { provider: "fast", price } },
+    keys: [{ account: "bench", key: "sk-bench" }],
+  };
+}
+
 /**
  * This gateway, with `over` in its configuration, and all that it does for every request switched
  * on.
@@ -74,20 +88,7 @@ export const gateway = (
   start(upstream) {
     const folder = scratch();
     const config = join(folder, "gateway.json");
-    const price = { input_cache_miss: 0.28, input_cache_hit: 0.028, output: 0.42 };
-    writeFileSync(
-      config,
-      JSON.stringify({
-        data_dir: join(folder, "data"),
-        admin: { port: 0 },
-        aliases: {},
-        limits: { rpm: 1_000_000 },
-        providers: { fast: { dialect: "openai", base_url: upstream } },
-        models: { m: { provider: "fast", price } },
-        keys: [{ account: "bench", key: "sk-bench" }],
-        ...over,
-      }),
-    );
+    writeFileSync(config, JSON.stringify({ ...gatewayConfig(upstream, folder), ...over }));
     const call = {
       path: "/v1/chat/completions",
       model: "m",

@@ -49,12 +49,11 @@ export function openConnection(
   // The listeners of the socket serve all exchanges. None is added or removed for a request.
   const socket = connect(open, receive);
   const stop = (): void => close(closedEarly());
+  const idleTimer = createIdleTimer(() => exchange ?? stop());
   socket.on("end", () => {
     if (!exchange || !parser.end()) stop();
   });
-  socket.on("error", close);
-  socket.on("timeout", stop);
-  socket.on("close", stop);
+  socket.on("error", close).on("close", stop);
 
   function open(): void {
     clearTimeout(deadline);
@@ -93,7 +92,8 @@ export function openConnection(
     }
     reused = true;
     if (socket.isPaused()) socket.resume(); // or the server's closing would not be noticed
-    socket.unref().setTimeout(head.idleMs);
+    socket.unref();
+    idleTimer.start(head.idleMs);
     owner.idle(connection);
   }
 
@@ -101,6 +101,7 @@ export function openConnection(
     if (state === "closed") return;
     state = "closed";
     clearTimeout(deadline);
+    idleTimer.stop();
     socket.destroy();
     const failed = exchange;
     exchange = undefined;
@@ -114,12 +115,33 @@ export function openConnection(
       exchange = next;
       answered = false;
       next.detach = stop;
-      if (reused) socket.ref().setTimeout(0);
+      if (reused) socket.ref();
       if (state === "open") send();
     },
     close: stop,
   };
   return connection;
+}
+
+/**
+ * The time for which an unused connection is kept. It runs on during an exchange, in which its end
+ * means nothing: so a request needs no new timer.
+ */
+function createIdleTimer(over: () => void) {
+  let timer: NodeJS.Timeout | undefined;
+  let setFor: number | undefined;
+  return {
+    start(ms: number): void {
+      if (ms === setFor) {
+        timer?.refresh();
+        return;
+      }
+      clearTimeout(timer);
+      timer = setTimeout(over, ms).unref();
+      setFor = ms;
+    },
+    stop: (): void => clearTimeout(timer),
+  };
 }
 
 /** The connection ended where it should not. */

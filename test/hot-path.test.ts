@@ -1,0 +1,48 @@
+// What one request creates: promises, timers and memory, counted in a gateway that has everything
+// switched on. A change that spends more fails here, however quick the machine is.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { build } from "esbuild";
+import { ONE_FILE } from "../scripts/build.ts";
+import { countEvent, countWhole, startCounted, type Counts } from "../scripts/bench/counts.ts";
+import { gatewayConfig, startProvider } from "../scripts/bench/targets.ts";
+
+/** What a gateway may create at most. `kilobytes`: on the heap. */
+const WHOLE = { promises: 24, timers: 5, kilobytes: 78 };
+const EVENT = { promises: 0, timers: 0, kilobytes: 6 };
+
+const rounded = ({ promises, timers, bytes }: Counts) => ({
+  promises: Math.round(promises),
+  timers: Math.round(timers),
+  kilobytes: Math.round(bytes / 1024),
+});
+
+/** Each line of Node has streams and a compiler of its own. */
+const skip = process.version.startsWith("v20.") ? false : "counted on Node 20";
+
+describe("the hot path", { skip }, () => {
+  it("creates no more promises, timers and memory than it is allowed", async (t) => {
+    const provider = await startProvider();
+    t.after(provider.stop);
+    const folder = mkdtempSync(join(tmpdir(), "counts-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, "gateway.json");
+    writeFileSync(file, JSON.stringify(gatewayConfig(provider.url, folder)));
+    const program = join(folder, "chat-gateway.mjs");
+    await build({ ...ONE_FILE, entryPoints: ["src/main.ts"], outfile: program });
+    const counted = await startCounted([program, "serve", "--config", file, "--port", "0"]);
+    t.after(counted.stop);
+    const headers = { ...provider.headers, authorization: "Bearer sk-bench" };
+    const whole = rounded(await countWhole(counted, { ...provider, headers }));
+    const event = rounded(await countEvent(counted, { ...provider, headers }));
+    t.diagnostic(JSON.stringify({ whole, event }));
+    for (const [name, most] of Object.entries(WHOLE))
+      assert.ok(whole[name as keyof typeof WHOLE] <= most, `a whole reply: ${name}`);
+    for (const [name, most] of Object.entries(EVENT))
+      assert.ok(event[name as keyof typeof EVENT] <= most, `an event of a stream: ${name}`);
+  });
+});
