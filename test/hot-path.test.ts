@@ -12,7 +12,7 @@ import { countEvent, countWhole, startCounted, type Counts } from "../scripts/be
 import { gatewayConfig, startProvider } from "../scripts/bench/targets.ts";
 
 /** What a gateway may create at most. `kilobytes`: on the heap. */
-const WHOLE = { promises: 24, timers: 5, kilobytes: 78 };
+const WHOLE = { promises: 24, timers: 5, kilobytes: 82 };
 const EVENT = { promises: 0, timers: 0, kilobytes: 6 };
 
 const rounded = ({ promises, timers, bytes }: Counts) => ({

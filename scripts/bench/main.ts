@@ -2,13 +2,16 @@
 // run bench`. Loopback only, bounded: some twenty minutes with all peers. The measured process has
 // one core, the provider and the load have another, where taskset can say so. Rounds go over all
 // targets in turn, so that what the machine does meanwhile hits all alike; the tables show medians.
-// --rounds N how many rounds (3) --seconds N of whole replies, each time (4) --only a,b only
-// targets whose name begins so --tables a,b of "compare" and "growth"
+//   --rounds N     how many rounds (3)
+//   --seconds N    of whole replies, each time (4)
+//   --only a,b     only targets whose name begins so
+//   --tables a,b   of "compare", "growth" and "counts"
 
 import { spawnSync } from "node:child_process";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { compare } from "./compare.ts";
+import { countTable } from "./count-table.ts";
 import { growth } from "./growth.ts";
 import { peers } from "./peers/all.ts";
 import { pinned } from "./target.ts";
@@ -22,7 +25,7 @@ const rounds = Number(values.rounds ?? 3);
 const seconds = Number(values.seconds ?? 4);
 const isChosen = ({ name }: { readonly name: string }) =>
   values.only?.split(",").some((each) => name.startsWith(each)) ?? true;
-const tables = values.tables?.split(",") ?? ["compare", "growth"];
+const tables = values.tables?.split(",") ?? ["compare", "growth", "counts"];
 
 if (pinned) spawnSync("taskset", ["-cp", "1", String(process.pid)]);
 const { found, absent } = peers();
@@ -39,6 +42,7 @@ try {
     console.log(`${name} is left out: ${reason}`);
   const effort = { rounds, seconds, isTrial: seconds < 2 };
   if (tables.includes("compare")) console.log(`\n${await compare(chosen, upstream, effort)}`);
+  if (tables.includes("counts")) console.log(`\n${await countTable(upstream)}`);
   if (tables.includes("growth")) console.log(`\n${await growth(upstream, effort)}`);
 } finally {
   await upstream.stop();

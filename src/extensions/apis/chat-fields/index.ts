@@ -30,8 +30,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
     const chat = checkWithTools(check, fields, json, all);
     const { logit_bias, verbosity, prompt_cache_key, prompt_cache_retention } = fields;
     const { safety_identifier: end_user } = fields;
-    return {
-      ...chat,
+    return Object.assign(chat, {
       messages: withNames(chat.messages, written),
       // Most providers have one field for who the end user is.
       user: chat.user ?? end_user,
@@ -42,7 +41,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
         prompt_cache_retention,
         safety_identifier: end_user && pseudonymOf(end_user),
       },
-    };
+    });
   });
 }
 
