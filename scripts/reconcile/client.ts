@@ -18,7 +18,7 @@ export interface Asked {
   /** The X-Request-Id that it sent. Absent: none. */
   readonly sentId?: string | undefined;
   /** The format of the request and the answer. */
-  readonly api: "chat" | "messages";
+  readonly api: "chat" | "messages" | "responses";
   readonly model: string;
   readonly stream: boolean;
   /** Absent: the reply has no bound. */
@@ -69,10 +69,24 @@ interface Plan {
 /** A client waits a little before it asks again a gateway that takes no requests, or is not there. */
 const OVERLOADED = 503;
 
+const PATHS = {
+  chat: "/v1/chat/completions",
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+};
+
+/** What each API has names of its own for. */
+function inFormat(api: Asked["api"], content: string, maxTokens: number | undefined) {
+  const messages = [{ role: "user", content }];
+  if (api === "responses") return { input: messages, max_output_tokens: maxTokens };
+  return { messages, max_tokens: maxTokens };
+}
+
 const PADDING = "Überall 李 steht etwas anderes. ";
 
 function createPlanner({ random, between, pick }: Random, isReference: boolean) {
-  const messagesShare = isReference ? 0 : 0.15;
+  /** The share of chat completions; the other two APIs halve the rest. */
+  const chatShare = isReference ? 1 : 0.76;
   const drawn = KEYS.flatMap((key) => Array.from({ length: key.weight }, () => key));
   let serials = 0;
 
@@ -96,18 +110,16 @@ function createPlanner({ random, between, pick }: Random, isReference: boolean) 
       (_, size) => `/${size.padStart(4, "0")}#`,
     );
     const stream = random() < 0.55;
-    const api = random() < messagesShare ? "messages" : "chat";
+    const api = random() < chatShare ? "chat" : pick(["messages", "responses"] as const);
     const isBounded = key.bounded || api === "messages" || random() < 0.4;
     const maxTokens = isBounded ? between(40, 300) : undefined;
     const model = pick(namesOf(key, isReference));
+    const asksUsage = stream && api === "chat" && random() < 0.7;
     const body = JSON.stringify({
       model,
-      messages: [{ role: "user", content }],
       stream,
-      ...(maxTokens !== undefined && { max_tokens: maxTokens }),
-      ...(stream &&
-        api === "chat" &&
-        random() < 0.7 && { stream_options: { include_usage: true } }),
+      ...inFormat(api, content, maxTokens),
+      ...(asksUsage && { stream_options: { include_usage: true } }),
     });
     const way = random();
     const length = Buffer.byteLength(body);
@@ -155,8 +167,7 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
       resolve({ ...about, ...more, verdict, troubles, endedAt: Date.now() });
     };
     const options = { method: "POST", agent, headers };
-    const path = about.api === "chat" ? "/v1/chat/completions" : "/v1/messages";
-    const req = http.request(url + path, options, (res) => {
+    const req = http.request(url + PATHS[about.api], options, (res) => {
       const pieces: Buffer[] = [];
       let size = 0;
       res.on("data", (piece: Buffer) => {

@@ -210,7 +210,7 @@ const referenceConfigOf = ({ dataDir, provider, table }: ConfigOptions): object 
 const wholeConfigOf = ({ phase, dataDir, provider, table }: ConfigOptions): object => ({
   server: { port: 0, drain_ms: 5_000, workers: phase.workers },
   admin: { port: 0 },
-  apis: ["messages"],
+  apis: ["messages", "responses"],
   data_dir: dataDir,
   providers: {
     lab: { dialect: "openai", base_url: provider },

@@ -37,10 +37,10 @@ export function reportOf(houses: readonly House[], judgements: readonly Judgemen
   const verdictOf = ({ verdict, code, status }: Asked) =>
     verdict === "error" ? `error ${code ?? status}` : verdict;
   const repeated = asked.filter(({ sentId }) => sentId?.startsWith("again-")).length;
-  const native = asked.filter(({ api }) => api === "messages").length;
+  const others = asked.filter(({ api }) => api !== "chat").map(({ api }) => api);
   return [
     `requests: ${asked.length}: ${counted(asked.map(verdictOf))}`,
-    `  of the Messages API: ${native}, with an id that others have too: ${repeated}`,
+    `  of other APIs: ${counted(others)}; with an id that others have too: ${repeated}`,
     `calls at the provider: ${calls.length}: ${counted(calls.map(({ behaviour }) => behaviour))}`,
     `  requests called more than once: ${answered.filter(({ length }) => length > 1).length}`,
     `kills: ${all((house) => house.kills).length}, ${workers} of them of workers`,

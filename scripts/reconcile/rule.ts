@@ -98,7 +98,7 @@ function againstText({ calls }: House, { serial, model, text }: Asked): string |
 function againstWhole(settle: Line, asked: Asked): string | undefined {
   const { status, http_status, model_served } = settle;
   const recorded = `${status} ${http_status} ${model_served}`;
-  // A stream of messages names its model at its start, and another may go on with it.
+  // The other streams name their model at their start, and another may go on with them.
   const isFixed = asked.api === "chat" || asked.model !== CONTINUED;
   const own = `completed 200 ${isFixed ? asked.served : model_served}`;
   return recorded === own ? undefined : `${own}, and ${recorded}`;

@@ -1,4 +1,4 @@
-// What a client makes of an answer, in both formats: whether it is whole, and which figures it has.
+// What a client makes of an answer, in all three formats: whether it is whole, and which figures it has.
 
 import type { IncomingMessage } from "node:http";
 import type { Asked } from "./client.ts";
@@ -33,6 +33,20 @@ const messageVerdict = (served: string, usage: any, text: string): Verdict => ({
   },
 });
 
+/** A reply of the Responses API. It does not say what is kept for an hour. */
+const responseVerdict = ({ model, usage, output }: any): Verdict => ({
+  verdict: "whole",
+  served: model,
+  text: textIn(output.flatMap(({ content }: any) => content ?? [])),
+  usage: {
+    prompt: usage.input_tokens,
+    hit: usage.input_tokens_details.cached_tokens,
+    write: usage.input_tokens_details.cache_write_tokens,
+    completion: usage.output_tokens,
+    reasoning: usage.output_tokens_details.reasoning_tokens,
+  },
+});
+
 const whole = (served: string, usage: any, text: string): Verdict => ({
   verdict: "whole",
   served,
@@ -47,9 +61,9 @@ function onDocument(res: IncomingMessage, text: string, { api }: Pick<Asked, "ap
   if (!res.complete) return CUT;
   const reply = JSON.parse(text);
   if (reply.error) return { verdict: "error", code: reply.error.code };
-  return api === "chat"
-    ? whole(reply.model, reply.usage, reply.choices[0].message.content)
-    : messageVerdict(reply.model, reply.usage, textIn(reply.content));
+  if (api === "chat") return whole(reply.model, reply.usage, reply.choices[0].message.content);
+  if (api === "responses") return responseVerdict(reply);
+  return messageVerdict(reply.model, reply.usage, textIn(reply.content));
 }
 
 /** The data of the events that have come whole. */
@@ -81,6 +95,18 @@ function onMessageEvents(texts: readonly string[]): Verdict {
   return messageVerdict(start.model, { ...start.usage, ...end?.usage }, text);
 }
 
+function onResponseEvents(texts: readonly string[]): Verdict {
+  const events = texts.map((text) => JSON.parse(text));
+  const last = events.at(-1);
+  if (last?.type === "response.failed") return { verdict: "error", code: last.response.error.code };
+  if (last?.type !== "response.completed" && last?.type !== "response.incomplete") return CUT;
+  const deltas = events.filter(({ type }) => type === "response.output_text.delta");
+  const text = deltas.map(({ delta }) => delta).join("");
+  const verdict = responseVerdict(last.response);
+  // Its pieces must be the text of the whole.
+  return text === verdict.text ? verdict : { ...verdict, text: `${text}, not ${verdict.text}` };
+}
+
 export function verdictOn(
   res: IncomingMessage,
   text: string,
@@ -88,5 +114,6 @@ export function verdictOn(
 ): Verdict {
   if (res.statusCode !== 200 || !about.stream) return onDocument(res, text, about);
   const events = eventsIn(text);
+  if (about.api === "responses") return onResponseEvents(events);
   return about.api === "chat" ? onChunks(events) : onMessageEvents(events);
 }

@@ -210,4 +210,10 @@ export const BUGS: readonly Bug[] = [
     replace: "await server.close(0, shuttingDown());",
     faults: ["stop"],
   },
+  {
+    name: "a Responses client is told other figures than are billed",
+    file: "extensions/apis/responses-api/writer.ts",
+    find: "cached_tokens: usage.prompt_cache_hit_tokens,",
+    replace: "cached_tokens: usage.prompt_cache_miss_tokens,",
+  },
 ];
