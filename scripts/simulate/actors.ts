@@ -7,6 +7,17 @@ import { startProvider } from "../reconcile/provider.ts";
 
 export { createCrowds, startProvider };
 
+/** GET with this key: the status of the answer. 0: there was none. */
+export const statusOf = (url: string, key: string): Promise<number> =>
+  new Promise((resolve) => {
+    const headers = { authorization: `Bearer ${key}` };
+    const req = http.get(url, { agent: new http.Agent(), headers }, (res) => {
+      res.resume();
+      res.on("close", () => resolve(res.complete ? res.statusCode! : 0));
+    });
+    req.on("error", () => resolve(0));
+  });
+
 /** GET: the JSON of the answer. */
 export const getJson = (url: string): Promise<any> =>
   new Promise((resolve, reject) => {

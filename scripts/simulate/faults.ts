@@ -171,6 +171,27 @@ async function failSyncs({ installation }: Scene): Promise<void> {
   machine.disk.faults.failingSyncs = 0;
 }
 
+/** The operator makes a key and revokes it, and every process learns of both. */
+async function changeKeys(scene: Scene): Promise<void> {
+  const { installation, workers, gateway } = scene;
+  const { world, until, act, run } = installation;
+  async function answers(key: string, status: number): Promise<void> {
+    // Processes take turns, so all of them have answered.
+    for (let [right, looks] = [0, 0]; right < 2 * workers; looks += 1) {
+      if (looks === 200) installation.fail(`a key is still not answered with ${status}`);
+      const next = world.time() + 100;
+      await until(() => world.time() > next, "a moment");
+      const url = `${gateway.address}/v1/models`;
+      const answer = await act(({ statusOf }) => statusOf(url, key));
+      right = answer === status ? right + 1 : 0;
+    }
+  }
+  const { key, key_id } = JSON.parse(await run("keys", "create", "--account", "acme", "--json"));
+  await answers(key, 200);
+  await run("keys", "revoke", key_id);
+  await answers(key, 401);
+}
+
 /** The operator looks at the books while the gateway writes them. */
 async function look({ installation }: Scene): Promise<void> {
   const { pick } = installation.world.random;
@@ -196,6 +217,7 @@ export const FAULTS: ReadonlyMap<string, Fault> = new Map(
     "bad-config": breakConfig,
     "full-disk": fillDisk,
     "failing-syncs": failSyncs,
+    keys: changeKeys,
     look,
   }),
 );
