@@ -40,7 +40,7 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   deploying: ["npm run build"],
   performance: ["npm ci && npm ci --prefix test/clients"],
 };
-const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text", "toml"];
+const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text", "toml", "yaml"];
 
 /** The first shell block of a page that begins so. */
 function shellBlock(page: string, beginning: string, at = 0): string {

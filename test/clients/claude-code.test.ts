@@ -10,6 +10,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { clientProgram, KEY_VARIABLE, linesFor } from "../../scripts/clients.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said } from "../support/fake-provider.ts";
@@ -113,27 +114,27 @@ interface Surroundings {
   readonly key?: string;
 }
 
-/** Runs Claude Code with a prompt, and returns how it ended and what it printed. */
+/** In the place of the program that the manual's lines start: the installed one, with a task. */
+const PRINTING = `claude() {
+  exec "${process.execPath}" "${PROGRAM}" -p "Say goodbye in note.txt." --allowedTools Read,Edit,Bash "$@"
+}`;
+
+/** Runs Claude Code by the manual's lines, and returns how it ended and what it printed. */
 async function run(t: TestContext, { place, address, proxy, key = KEY }: Surroundings) {
   const { PATH } = process.env;
-  const child = spawn(
-    process.execPath,
-    [PROGRAM, "-p", "Say goodbye in note.txt.", "--allowedTools", "Read,Edit,Bash", "--model", "m"],
-    {
-      cwd: place,
-      stdio: ["ignore", "pipe", "pipe"],
-      env: {
-        PATH,
-        HOME: folder(),
-        HTTPS_PROXY: proxy,
-        HTTP_PROXY: proxy,
-        NO_PROXY: "127.0.0.1",
-        ANTHROPIC_BASE_URL: address,
-        ANTHROPIC_AUTH_TOKEN: key,
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-      },
+  const [block] = clientProgram("Claude Code").blocks;
+  const child = spawn("bash", ["-c", `${PRINTING}\n${linesFor(block!, address, "m")}`], {
+    cwd: place,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: {
+      PATH,
+      HOME: folder(),
+      HTTPS_PROXY: proxy,
+      HTTP_PROXY: proxy,
+      NO_PROXY: "127.0.0.1",
+      [KEY_VARIABLE]: key,
     },
-  );
+  });
   t.after(() => child.kill("SIGKILL"));
   let output = "";
   child.stdout.on("data", (data: Buffer) => (output += data.toString()));
