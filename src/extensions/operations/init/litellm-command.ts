@@ -46,7 +46,8 @@ const unpricedIn = ({ config }: Conversion): string[] =>
     .map(([name]) => name);
 
 function pricesText(source: string, unpriced: readonly string[]): string {
-  const known = `Prices and context lengths that ${source} does not state are those that init knows: the manual's page "providers" has their date.\n`;
+  const known = `Prices and sizes that ${source} does not state are those that init knows.
+The manual's page "providers" has their date.\n`;
   if (unpriced.length === 0) return known;
   const names = unpriced.join(", ");
   return `${known}Without a price: ${names}. They cost 0 until models.M.price states one.\n`;

@@ -1,5 +1,5 @@
-// One entry of LiteLLM's `model_list`: which vendor serves it, at which address, with which key, and
-// what is known of the model.
+// One entry of LiteLLM's `model_list`: which vendor serves it, at which address, with which key,
+// and what is known of the model.
 import { url } from "../../../../config/fields.ts";
 import { VENDOR_PRESETS, vendorFacts } from "../../../../config/vendors.ts";
 import { fail } from "../../../../core/schema/checker.ts";
@@ -34,6 +34,8 @@ const PRICES = ["input_cost_per_token", "output_cost_per_token"];
 const CACHE_PRICES = ["cache_read_input_token_cost", "cache_creation_input_token_cost"];
 const SIZES = ["max_input_tokens", "max_output_tokens", "max_tokens"];
 const CHAT_MODES = [undefined, null, "chat", "responses"];
+
+const COMPATIBLE = "if its API is OpenAI's, write openai/ and its api_base";
 
 export interface Deployment {
   /** Where it stands: `model_list[0]`. */
@@ -112,7 +114,7 @@ function vendorOf(
   const [first = "", ...rest] = written.split("/");
   const prefix = stated ?? (rest.length > 0 ? first : prefixOf(written));
   const upstream = prefix === first && rest.length > 0 ? rest.join("/") : written;
-  const whyNot = `there is no vendor ${JSON.stringify(prefix)} here; if its API is OpenAI's, write openai/ and its api_base`;
+  const whyNot = `there is no vendor ${JSON.stringify(prefix)} here; ${COMPATIBLE}`;
   const vendor = VENDOR_BY_PREFIX[prefix] ?? prefix;
   if (!VENDOR_ROWS.has(vendor)) return { upstream, whyNot };
   const isElsewhere = vendor === "openai" && !isOfOpenai(address);

@@ -1,9 +1,9 @@
 // What a configuration of LiteLLM has and gateway.json cannot have: where it stands, and why it was
 // left out, with what this gateway has in its place.
 
-/** A field that was not carried over. */
+/** A field that was not carried over. Its value is not here: it may be a secret. */
 export interface LeftOut {
-  /** Where it stands: `model_list[0].litellm_params.rpm`. Never its value, which may be a secret. */
+  /** Where it stands: `model_list[0].litellm_params.rpm`. */
   readonly path: string;
   /** Why, and what to do instead. */
   readonly reason: string;

@@ -7,7 +7,7 @@ import { loadPeer } from "../../../scale/stores/index.ts";
 
 /** What is used of the package. */
 interface YamlPackage {
-  parse(text: string): unknown;
+  parse(text: string, options: { readonly version: "1.1" }): unknown;
 }
 
 /** A fault that the package found. Others, such as too many aliases, have no place. */
@@ -36,7 +36,8 @@ function bytesOf(path: string): Buffer {
 function parseYaml(path: string, text: string): unknown {
   const { parse } = loadPeer<YamlPackage>("yaml", "--from-litellm");
   try {
-    return parse(text);
+    // LiteLLM reads YAML 1.1, which has merge keys and other words for true and false.
+    return parse(text, { version: "1.1" });
   } catch (error) {
     const [start] = (error as YamlFault).linePos ?? [];
     const place = start ? `: the fault is at line ${start.line}, column ${start.col}` : "";
