@@ -40,6 +40,11 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   deploying: ["npm run build"],
   performance: ["npm ci && npm ci --prefix test/clients"],
 };
+/** Addresses of stores, which stand for secrets too. */
+const STORES: Readonly<Record<string, string>> = {
+  REDIS_URL: "redis://127.0.0.1:6379",
+  POSTGRES_URL: "postgres://127.0.0.1/usage",
+};
 const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text", "toml", "yaml"];
 
 /** The first shell block of a page that begins so. */
@@ -233,7 +238,10 @@ describe("README and manual", () => {
   it("every configuration in the manual is valid", () => {
     for (const { page, language, text } of allBlocks()) {
       if (language !== "json") continue;
-      const secrets = [...text.matchAll(/"\$(\w+)"/g)].map(([, name]) => [name, `sk-for-${name}`]);
+      const secrets = [...text.matchAll(/"\$(\w+)"/g)].map(([, name]) => [
+        name,
+        STORES[name!] ?? `sk-for-${name}`,
+      ]);
       const withoutFiles = text.replace(/"\$file:[^"]+"/g, '"sk-from-a-file"');
       const config = JSON.parse(withoutFiles);
       assert.doesNotThrow(() => checkConfig(config, Object.fromEntries(secrets)), page);

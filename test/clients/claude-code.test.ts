@@ -10,13 +10,14 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { clientProgram, KEY_VARIABLE, linesFor } from "../../scripts/clients.ts";
+import { ADDRESS, clientProgram, KEY_VARIABLE, linesFor } from "../../scripts/clients.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
-import { configFor, KEY, startGateway } from "../support/gateway.ts";
+import { configFor, KEY, merge, startGateway } from "../support/gateway.ts";
 import { startProvider, stream, type Asked, type Provider } from "../support/provider.ts";
+import { blocksOf } from "../support/readme.ts";
 import { within } from "../support/wait.ts";
 import { notInstalled } from "./lab.ts";
 
@@ -120,10 +121,13 @@ const PRINTING = `claude() {
 }`;
 
 /** Runs Claude Code by the manual's lines, and returns how it ended and what it printed. */
-async function run(t: TestContext, { place, address, proxy, key = KEY }: Surroundings) {
+async function run(
+  t: TestContext,
+  { place, address, proxy, key = KEY }: Surroundings,
+  lines = linesFor(clientProgram("Claude Code").blocks[0]!, address, "m"),
+) {
   const { PATH } = process.env;
-  const [block] = clientProgram("Claude Code").blocks;
-  const child = spawn("bash", ["-c", `${PRINTING}\n${linesFor(block!, address, "m")}`], {
+  const child = spawn("bash", ["-c", `${PRINTING}\n${lines}`], {
     cwd: place,
     stdio: ["ignore", "pipe", "pipe"],
     env: {
@@ -186,6 +190,33 @@ describe("Claude Code", { skip: notInstalled() }, () => {
       if ("broken" in provider) assert.deepEqual(provider.broken, []);
       if (dialect === "anthropic") assertNative(provider.asked);
     });
+
+  it("works on DeepSeek as the manual has it for a team", async (t) => {
+    const place = folder();
+    writeFileSync(join(place, "note.txt"), "hello\nworld\n");
+    const served = scripted(place);
+    const provider = await startOpenai(t, {
+      "deepseek-v4-pro": served,
+      "deepseek-v4-flash": served,
+    });
+    const written = blocksOf("json", "howto").find((text) => text.includes('"coder"'));
+    const lines = blocksOf("text", "howto").find((text) => text.includes("claude --model coder"));
+    assert.ok(written && lines);
+    const config = merge(JSON.parse(written), {
+      server: { port: 0 },
+      admin: { port: 0 },
+      keys: [{ account: "team", key: KEY }],
+      providers: { deepseek: { base_url: provider.url } },
+    }) as object;
+    const gateway = await startGateway(t, config, {}, { DEEPSEEK_API_KEY: PROVIDER_KEY });
+    const proxy = await startProxy(t);
+    const surroundings = { place, address: gateway.url, proxy: proxy.url };
+    const ended = await run(t, surroundings, lines.replace(ADDRESS, gateway.url));
+    assert.deepEqual(ended, { code: 0, output: LAST_WORDS });
+    assert.equal(readFileSync(join(place, "note.txt"), "utf8"), "goodbye\nworld\n");
+    assert.deepEqual(proxy.reached, []);
+    assert.deepEqual(provider.broken, []);
+  });
 
   it("says at once that its key is wrong, and asks no second time", async (t) => {
     const gateway = await startGateway(
