@@ -1,6 +1,8 @@
 // Programs that people start: coding agents, chat in a terminal or a browser.
 import type { ClientProgram } from "../clients.ts";
 
+const TEST = "test/clients/programs.test.ts";
+
 export const AGENTS: readonly ClientProgram[] = [
   {
     name: "Claude Code",
@@ -171,7 +173,7 @@ MSWEA_COST_TRACKING=ignore_errors mini -m openai/my-model -t "the task" -y`,
     name: "llm",
     install: "pip install llm",
     version: "0.36",
-    tried: true,
+    test: TEST,
     blocks: [
       {
         language: "yaml",

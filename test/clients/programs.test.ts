@@ -3,17 +3,19 @@
 
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, it, type TestContext } from "node:test";
 import {
   CLIENT_GROUPS,
+  clientProgram,
   KEY_VARIABLE,
   linesFor,
   type ClientProgram,
 } from "../../scripts/clients.ts";
 import { folder } from "../support/folder.ts";
-import { demo, startGateway } from "../support/gateway.ts";
+import { demo, startGateway, type RunningGateway } from "../support/gateway.ts";
 import { within } from "../support/wait.ts";
 import { notInstalled, PYTHON, skipUnless } from "./lab.ts";
 
@@ -53,12 +55,34 @@ function pinnedVersions(): ReadonlyMap<string, string> {
   return new Map([...javascript, ...python]);
 }
 
-/** Runs the program of a file; what it printed. */
+/** Runs the program of a file. */
 async function run(t: TestContext, program: ClientProgram, command: string, ending: string) {
   const gateway = await startGateway(t, demo());
   const file = fileURLToPath(new URL(`.program-${process.pid}${ending}`, import.meta.url));
   writeFileSync(file, linesFor(program.blocks[0]!, gateway.url, "demo-chat"));
   t.after(() => rmSync(file));
+  await assertReplies(gateway, program.name, [command, file]);
+}
+
+/** Writes the file that the manual names into a new home, and runs the lines of a shell. */
+async function runWithFile(t: TestContext, { name, blocks }: ClientProgram) {
+  const gateway = await startGateway(t, demo());
+  const [config, lines] = blocks.map((block) => linesFor(block, gateway.url, "demo-chat"));
+  const home = folder();
+  const file = blocks[0]!.file!.replace("~", home);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, config!);
+  const PATH = `${dirname(PYTHON)}:${process.env["PATH"]}`;
+  await assertReplies(gateway, name, ["bash", "-euc", lines!], { HOME: home, PATH });
+}
+
+/** Runs a command, which has the gateway's key: it prints a reply, and asks for nothing in vain. */
+async function assertReplies(
+  gateway: RunningGateway,
+  name: string,
+  [command, ...args]: readonly [string, ...string[]],
+  more: object = {},
+): Promise<void> {
   const env = {
     ...process.env,
     [KEY_VARIABLE]: "sk-demo",
@@ -70,14 +94,17 @@ async function run(t: TestContext, program: ClientProgram, command: string, endi
     NO_PROXY: "127.0.0.1",
     LITELLM_LOCAL_MODEL_COST_MAP: "True",
     DSPY_CACHEDIR: folder(),
+    ...more,
   };
   const ended = new Promise<string>((resolve, reject) => {
-    execFile(command, [file], { env, timeout: RUN_MS }, (error, stdout, stderr) =>
+    const child = execFile(command, args, { env, timeout: RUN_MS }, (error, stdout, stderr) =>
       error ? reject(new Error(`${stdout}${stderr}`, { cause: error })) : resolve(stdout),
     );
+    // A program in a terminal may wait for more of the prompt from its standard input.
+    child.stdin!.end();
   });
-  const output = await within(ended, `the end of ${program.name}`, RUN_MS + 10_000);
-  assert.match(output, program.name === "instructor" ? /^\{"text":".+"\}\n$/ : /Say hello/);
+  const output = await within(ended, `the end of ${name}`, RUN_MS + 10_000);
+  assert.match(output, name === "instructor" ? /^\{"text":".+"\}\n$/ : /Say hello/);
   const chats = gateway.access.filter(({ path }) => path !== "/v1/models");
   assert.ok(chats.length > 0);
   for (const line of chats)
@@ -96,6 +123,10 @@ describe("the manual's clients", () => {
     );
     it(program.name, { skip }, (t) => run(t, program, python!, ".py"));
   }
+
+  const llm = clientProgram("llm");
+  const noLlm = skipUnless(hasModule(PYTHON, "llm"), `${PYTHON} cannot import llm`);
+  it(llm.name, { skip: noLlm }, (t) => runWithFile(t, llm));
 
   it("have the versions that are installed for the tests", () => {
     const pinned = pinnedVersions();
