@@ -85,7 +85,7 @@ function programText(program: ClientProgram): string {
 /** How it is known that the lines work. */
 function proofText({ install, version, tried, test }: ClientProgram): string {
   const what = install === undefined ? "" : `Install: \`${install}\`. `;
-  if (test !== undefined) return `${what}Version ${version} is run by \`${test}\`.`;
+  if (test !== undefined) return `${what}\`${test}\` runs these lines with version ${version}.`;
   if (!tried) return `${what}By its documents, not run here.`;
   const release = version === undefined ? "" : ` with version ${version}`;
   return `${what}Tried by hand${release} on ${TRIED_ON}; no test runs it.`;
