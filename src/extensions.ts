@@ -117,7 +117,10 @@ export const extensions: readonly ExtensionEntry[] = [
   }),
   entry("json-bounds", () => import("./extensions/bounds/json-bounds/index.ts")),
   entry("log-bounds", () => import("./extensions/bounds/log-bounds/index.ts")),
-  entry("redaction", () => import("./extensions/bounds/redaction/index.ts")),
+  entry("redaction", () => import("./extensions/bounds/redaction/index.ts"), {
+    settings: ["logs"],
+    serves: true,
+  }),
   entry("history", () => import("./extensions/operations/history/index.ts")),
   entry("metrics", () => import("./extensions/operations/metrics/index.ts")),
   entry("tls", () => import("./extensions/bounds/tls/index.ts"), {

@@ -1,8 +1,9 @@
 // README.md and the manual keep their word: every shell block is run as it is (only the port is a
 // free one), or is run word for word by .ci/run; configuration examples are valid. npm takes a
 // second to start: the suite runs the program itself in the place of most `npm start`, and npm
-// where LONG_TESTS is set. Blocks in JavaScript and Python, Claude Code's and Codex's are run in test/clients, where the programs are;
-// those of the page "Backup and restore" in test/extensions/money.
+// where LONG_TESTS is set. Blocks in JavaScript and Python, Claude Code's and Codex's are run in
+// test/clients, where the programs are; those of the page "Backup and restore" in
+// test/extensions/money; those of "How do I ...?" in test/howto.test.ts.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -39,7 +40,12 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   deploying: ["npm run release", "npm run build"],
   performance: ["npm ci && npm ci --prefix test/clients"],
 };
-const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text", "toml"];
+/** Addresses of stores, which stand for secrets too. */
+const STORES: Readonly<Record<string, string>> = {
+  REDIS_URL: "redis://127.0.0.1:6379",
+  POSTGRES_URL: "postgres://127.0.0.1/usage",
+};
+const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text", "toml", "yaml"];
 
 /** The first shell block of a page that begins so. */
 function shellBlock(page: string, beginning: string, at = 0): string {
@@ -234,8 +240,13 @@ describe("README and manual", () => {
   it("every configuration in the manual is valid", () => {
     for (const { page, language, text } of allBlocks()) {
       if (language !== "json") continue;
-      const secrets = [...text.matchAll(/"\$(\w+)"/g)].map(([, name]) => [name, `sk-for-${name}`]);
-      assert.doesNotThrow(() => checkConfig(JSON.parse(text), Object.fromEntries(secrets)), page);
+      const secrets = [...text.matchAll(/"\$(\w+)"/g)].map(([, name]) => [
+        name,
+        STORES[name!] ?? `sk-for-${name}`,
+      ]);
+      const withoutFiles = text.replace(/"\$file:[^"]+"/g, '"sk-from-a-file"');
+      const config = JSON.parse(withoutFiles);
+      assert.doesNotThrow(() => checkConfig(config, Object.fromEntries(secrets)), page);
     }
   });
 

@@ -10,12 +10,14 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { ADDRESS, clientProgram, KEY_VARIABLE, linesFor } from "../../scripts/clients.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
-import { configFor, KEY, startGateway } from "../support/gateway.ts";
+import { configFor, KEY, merge, startGateway } from "../support/gateway.ts";
 import { startProvider, stream, type Asked, type Provider } from "../support/provider.ts";
+import { blocksOf } from "../support/readme.ts";
 import { within } from "../support/wait.ts";
 import { notInstalled } from "./lab.ts";
 
@@ -113,27 +115,30 @@ interface Surroundings {
   readonly key?: string;
 }
 
-/** Runs Claude Code with a prompt, and returns how it ended and what it printed. */
-async function run(t: TestContext, { place, address, proxy, key = KEY }: Surroundings) {
+/** In the place of the program that the manual's lines start: the installed one, with a task. */
+const PRINTING = `claude() {
+  exec "${process.execPath}" "${PROGRAM}" -p "Say goodbye in note.txt." --allowedTools Read,Edit,Bash "$@"
+}`;
+
+/** Runs Claude Code by the manual's lines, and returns how it ended and what it printed. */
+async function run(
+  t: TestContext,
+  { place, address, proxy, key = KEY }: Surroundings,
+  lines = linesFor(clientProgram("Claude Code").blocks[0]!, address, "m"),
+) {
   const { PATH } = process.env;
-  const child = spawn(
-    process.execPath,
-    [PROGRAM, "-p", "Say goodbye in note.txt.", "--allowedTools", "Read,Edit,Bash", "--model", "m"],
-    {
-      cwd: place,
-      stdio: ["ignore", "pipe", "pipe"],
-      env: {
-        PATH,
-        HOME: folder(),
-        HTTPS_PROXY: proxy,
-        HTTP_PROXY: proxy,
-        NO_PROXY: "127.0.0.1",
-        ANTHROPIC_BASE_URL: address,
-        ANTHROPIC_AUTH_TOKEN: key,
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-      },
+  const child = spawn("bash", ["-c", `${PRINTING}\n${lines}`], {
+    cwd: place,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: {
+      PATH,
+      HOME: folder(),
+      HTTPS_PROXY: proxy,
+      HTTP_PROXY: proxy,
+      NO_PROXY: "127.0.0.1",
+      [KEY_VARIABLE]: key,
     },
-  );
+  });
   t.after(() => child.kill("SIGKILL"));
   let output = "";
   child.stdout.on("data", (data: Buffer) => (output += data.toString()));
@@ -185,6 +190,33 @@ describe("Claude Code", { skip: notInstalled() }, () => {
       if ("broken" in provider) assert.deepEqual(provider.broken, []);
       if (dialect === "anthropic") assertNative(provider.asked);
     });
+
+  it("works on DeepSeek as the manual has it for a team", async (t) => {
+    const place = folder();
+    writeFileSync(join(place, "note.txt"), "hello\nworld\n");
+    const served = scripted(place);
+    const provider = await startOpenai(t, {
+      "deepseek-v4-pro": served,
+      "deepseek-v4-flash": served,
+    });
+    const written = blocksOf("json", "howto").find((text) => text.includes('"coder"'));
+    const lines = blocksOf("text", "howto").find((text) => text.includes("claude --model coder"));
+    assert.ok(written && lines);
+    const config = merge(JSON.parse(written), {
+      server: { port: 0 },
+      admin: { port: 0 },
+      keys: [{ account: "team", key: KEY }],
+      providers: { deepseek: { base_url: provider.url } },
+    }) as object;
+    const gateway = await startGateway(t, config, {}, { DEEPSEEK_API_KEY: PROVIDER_KEY });
+    const proxy = await startProxy(t);
+    const surroundings = { place, address: gateway.url, proxy: proxy.url };
+    const ended = await run(t, surroundings, lines.replace(ADDRESS, gateway.url));
+    assert.deepEqual(ended, { code: 0, output: LAST_WORDS });
+    assert.equal(readFileSync(join(place, "note.txt"), "utf8"), "goodbye\nworld\n");
+    assert.deepEqual(proxy.reached, []);
+    assert.deepEqual(provider.broken, []);
+  });
 
   it("says at once that its key is wrong, and asks no second time", async (t) => {
     const gateway = await startGateway(

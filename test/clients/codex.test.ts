@@ -8,13 +8,13 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { clientProgram, linesFor } from "../../scripts/clients.ts";
 import { startAnthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, startGateway } from "../support/gateway.ts";
-import { blocksOf } from "../support/readme.ts";
 import { DIALECTS, notInstalled } from "./lab.ts";
 
 const PATCH = `*** Begin Patch
@@ -89,9 +89,8 @@ const CODEX = fileURLToPath(new URL("node_modules/.bin/codex", import.meta.url))
 
 /** The settings that the manual shows, for this model and this address. */
 function settings(name: string, url: string): string {
-  const [block = ""] = blocksOf("toml", "responses");
-  assert.ok(block.includes('"auto/chat"') && block.includes("http://127.0.0.1:8080"));
-  return block.replace("auto/chat", name).replace("http://127.0.0.1:8080", url);
+  const [block] = clientProgram("Codex").blocks;
+  return linesFor(block!, url, name);
 }
 
 /** Codex repeats what failed for minutes: a run ends here. */

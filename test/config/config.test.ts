@@ -78,6 +78,7 @@ const DEFAULTS = {
   accounts: new Map(),
   keys: [],
   limits: { rpm: 60, store: "memory", on_error: "local", assumed_output_tokens: 1000 },
+  logs: { provider_messages: true },
   spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
   usage: { store: "file", sync_ms: 5_000 },
   upstream: { client: "pooled", max_connections: null },

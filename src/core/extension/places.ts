@@ -16,7 +16,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import type { Breaker } from "../routing/breaker.ts";
-import type { Capable } from "../routing/model.ts";
+import type { Capable, Redact } from "../routing/model.ts";
 import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
@@ -58,9 +58,9 @@ export const slots = {
   jsonExcess: slot<JsonExcess>("jsonExcess"),
   /**
    * Creates what makes a provider's text fit for the operator: it takes the secrets of the
-   * configuration out. Empty: no text is shown.
+   * configuration out. Empty, or undefined: no text is shown.
    */
-  redact: slot<(config: Config, installed: Installed) => (text: string) => string>("redact"),
+  redact: slot<(config: Config, installed: Installed) => Redact | undefined>("redact"),
   /**
    * The key of system_fingerprint. It is called when the first one is needed. Empty: the key is
    * random, and lives as long as the process.

@@ -113,7 +113,7 @@ export interface ModelAccess {
 }
 
 /** Takes secrets out of a provider's text. */
-type Redact = (text: string) => string;
+export type Redact = (text: string) => string;
 
 export interface Provider {
   /** The operator's name for it. Clients never see it (wire.md "Error body"). */

@@ -1,18 +1,35 @@
 // Providers' own messages and paths in the operator's logs, /status and the ledger, without the
 // secrets that may stand in them.
 import type { Config } from "../../../core/config.ts";
-import type { Extension, Installed } from "../../../core/extension/installer.ts";
+import type { ConfigExtension } from "../../../config/extension.ts";
+import { section } from "../../../config/fields.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import type { Installed } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
+import { boolean, withDefault } from "../../../core/schema/checker.ts";
 import { passwordsIn } from "../../scale/stores/index.ts";
 import { createRedact } from "./redact.ts";
 
-export const extension: Extension = {
+/** What the operator's logs may have. */
+interface LogSettings {
+  /** False: a provider's words about a failed attempt, which may quote a prompt, are dropped. */
+  readonly provider_messages: boolean;
+}
+
+const logs = defineSetting<LogSettings>("logs", { provider_messages: true }, () =>
+  section({ provider_messages: withDefault(boolean(), true) }),
+);
+
+export const extension: ConfigExtension = {
   name: "redaction",
+  settings: [logs],
   install(gateway) {
-    gateway.fill(slots.redact, (config, installed) =>
+    gateway.fill(slots.redact, (config, installed) => {
+      if (!logs.of(config).provider_messages) return undefined;
       // Clients' keys are known by their SHA-256 only.
-      createRedact(secretsIn(config, installed), new Set(config.keys.map(({ digest }) => digest))),
-    );
+      const clientKeys = new Set(config.keys.map(({ digest }) => digest));
+      return createRedact(secretsIn(config, installed), clientKeys);
+    });
   },
 };
 

@@ -1,6 +1,5 @@
-// The command `init`: writes a first gateway.json for a vendor, and says what to do next. It never
-// overwrites a file.
-import { writeFile } from "node:fs/promises";
+// The command `init`: writes a first gateway.json, for a vendor or from a configuration of LiteLLM,
+// and says what to do next. It never overwrites a file.
 import {
   JSON_OPTION,
   UsageError,
@@ -11,7 +10,9 @@ import {
 import { url } from "../../../config/fields.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 import { vendorFacts } from "../../../config/vendors.ts";
+import { fromLitellm } from "./litellm-command.ts";
 import { VENDOR_ROWS, type VendorRow } from "./vendors.ts";
+import { nextText, writeNew } from "./write-new.ts";
 
 /** The environment variable of the clients' key, and the account that it belongs to. */
 const CLIENT_VARIABLE = "GATEWAY_KEY";
@@ -48,7 +49,8 @@ const areNames = (list: string): boolean => {
 };
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
-  const { vendor } = args.values;
+  const { vendor, "from-litellm": litellm } = args.values;
+  if (litellm !== undefined) return await fromLitellm(litellm, args, terminal);
   if (vendor === undefined && terminal.stdout.isTTY)
     return await terminal.print(`init --vendor V writes a first ${DEFAULT_FILE}; ${VENDORS}\n`);
   const wanted = wantedBy(args);
@@ -58,10 +60,14 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { as_of = null, prices = null, variable } = row;
   const aliases = Object.keys(config.aliases);
   const variables = variable === undefined ? [CLIENT_VARIABLE] : [variable, CLIENT_VARIABLE];
+  const next = nextText(file, [
+    ...(variable === undefined ? [] : [`${variable}=...   # your key at ${wanted.title}`]),
+    `${CLIENT_VARIABLE}=...   # the key of your clients, a secret that you make up`,
+  ]);
   const result = { file, vendor, models, aliases, as_of, prices, variables };
   const made = `${models.join(", ")} of ${wanted.title}; aliases ${aliases.join(", ")}`;
   const written = `${file} is written: ${made}; account ${ACCOUNT}.\n`;
-  await terminal.answer(args, result, [written, figuresText(wanted), nextText(wanted)].join("\n"));
+  await terminal.answer(args, result, [written, figuresText(wanted), next].join("\n"));
 }
 
 /** Throws a UsageError for what is missing. */
@@ -101,18 +107,6 @@ function firstConfig({ vendor, row, models, baseUrl }: Wanted) {
   };
 }
 
-/** Throws if there is something of this name already. */
-async function writeNew(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text, { flag: "wx" });
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST")
-      throw new Error(`${file} is there already, and init never overwrites: name another --config`);
-    throw new Error(`cannot write ${file}: ${code}`);
-  }
-}
-
 /** How old the figures are, and what is not known. */
 function figuresText({ title, row, models }: Wanted): string {
   const { as_of, prices } = row;
@@ -126,21 +120,8 @@ function figuresText({ title, row, models }: Wanted): string {
   return `${figures}\nWithout a price: ${names}. They cost 0 until models.M.price states one.\n`;
 }
 
-function nextText({ file, title, row }: Wanted): string {
-  const config = file === DEFAULT_FILE ? "" : ` --config ${file}`;
-  const own = row.variable ? `  export ${row.variable}=...   # your key at ${title}\n` : "";
-  return `Next, with this program's name in front (npm start --, or node chat-gateway.mjs):
-
-${own}  export ${CLIENT_VARIABLE}=...   # the key of your clients, a secret that you make up
-
-  check${config}   # is the configuration valid?
-  check --live${config}   # does the provider answer?
-  serve${config}
-`;
-}
-
 export const initCommand: Command = {
-  summary: "write a first gateway.json for a vendor; never overwrites",
+  summary: "write a first gateway.json for a vendor, or from LiteLLM's; never overwrites",
   example: "init --vendor deepseek",
   options: {
     vendor: {
@@ -161,6 +142,11 @@ export const initCommand: Command = {
       fallback: "the vendor's own address",
       test: isUrl,
       expected: "an http:// or https:// address without credentials and query",
+    },
+    "from-litellm": {
+      value: "FILE",
+      meaning:
+        "take models, keys and fallbacks from a configuration of LiteLLM, in place of --vendor",
     },
     json: JSON_OPTION,
   },

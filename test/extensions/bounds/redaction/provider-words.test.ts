@@ -151,6 +151,26 @@ describe("what a provider says", () => {
     assert.ok(!JSON.stringify([told.log, told.attempts, told.breaker]).includes("itself"));
   });
 
+  it("is told to nobody with logs.provider_messages: false: the status remains", async (t) => {
+    const prompt = "a very private prompt";
+    for (const streamed of [false, true]) {
+      const error = { error: { message: `cannot parse: ${prompt}`, code: 503 } };
+      const seen = await asked(
+        t,
+        { m: streamed ? stream([chunk({ content: "Once" }), error]) : status(502, error) },
+        {
+          request: { stream: streamed, messages: user(prompt) },
+          over: { logs: { provider_messages: false } },
+        },
+      );
+      assert.equal(seen.breaker["last_answer"]["status"], streamed ? 200 : 502);
+      assert.deepEqual(Object.keys(seen.breaker["last_answer"]), ["status"]);
+      const everything = JSON.stringify(seen);
+      assert.ok(!everything.includes(prompt), everything);
+      assert.ok(seen.attempts[0]!["detail"].length > 0);
+    }
+  });
+
   it("is nothing where the connection breaks: the path is told, and what happened", async (t) => {
     const told = await asked(t, { m: reset, fine: speak("x") });
     assertTold(told, {});

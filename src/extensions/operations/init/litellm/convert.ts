@@ -1,0 +1,176 @@
+// Makes gateway.json of a configuration of LiteLLM. Nothing is left out silently: each field either
+// has its place in the result, or is in the list of those that were left out.
+import { fail, isObject, wrongType } from "../../../../core/schema/checker.ts";
+import { asObject } from "../../../../core/schema/untrusted-json.ts";
+import { VENDOR_ROWS } from "../vendors.ts";
+import { deploymentIn, type Deployment } from "./deployment.ts";
+import { groupsOf } from "./groups.ts";
+import { createLeftOutList, type LeftOut, type LeftOutList } from "./left-out.ts";
+
+/** The account of the clients' key. */
+const ACCOUNT = "main";
+const CLIENT_VARIABLE = "GATEWAY_KEY";
+const ENVIRONMENT = "os.environ/";
+
+/** A gateway.json, and what it does not have. */
+export interface Conversion {
+  readonly config: {
+    readonly models: Readonly<Record<string, unknown>>;
+    readonly aliases: Readonly<Record<string, unknown>>;
+    readonly [section: string]: unknown;
+  };
+  /** In the order of the file, sections first to last. */
+  readonly leftOut: readonly LeftOut[];
+  /** The environment variables that hold the secrets. */
+  readonly variables: readonly string[];
+}
+
+/**
+ * Throws a ValidationError if the value is not a configuration of LiteLLM, or has no model that
+ * this gateway can serve.
+ */
+export function convertLitellm(value: unknown): Conversion {
+  if (!isObject(value)) return wrongType("an object with a model_list", value);
+  const { model_list, router_settings, litellm_settings, general_settings, ...others } = value;
+  if (!Array.isArray(model_list)) return fail("invalid_type", "expected a list", ["model_list"]);
+  const leftOut = createLeftOutList();
+  const deployments = model_list.flatMap(
+    (entry, at) => deploymentIn(entry, `model_list[${at}]`, leftOut) ?? [],
+  );
+  if (deployments.length === 0) return fail("invalid_value", noModel(leftOut), ["model_list"]);
+  const variables = new Set<string>();
+  const { providers, nameOf } = providersOf(deployments, variables, leftOut);
+  const router = asObject(router_settings);
+  const library = asObject(litellm_settings);
+  const groups = groupsOf(deployments, nameOf, { router, library, leftOut });
+  const keys = [{ account: ACCOUNT, key: clientKey(general_settings, variables, leftOut) }];
+  const settings = { ...retries(router, library, leftOut), ...breaker(router, leftOut) };
+  leftOut.addRest("", others, []);
+  return {
+    config: {
+      apis: ["messages", "responses"],
+      providers,
+      ...groups,
+      keys,
+      // What LiteLLM does unless it is told otherwise.
+      limits: { rpm: null },
+      compat: { tool_choice_default: "auto" },
+      ...settings,
+    },
+    leftOut: leftOut.list,
+    variables: [...variables],
+  };
+}
+
+function noModel({ list }: LeftOutList): string {
+  const [first] = list;
+  const example = first === undefined ? "" : `: ${first.path}: ${first.reason}`;
+  return `expected a model that this gateway can serve${example}`;
+}
+
+/** The providers by their names, and which of them has a deployment. */
+interface Providers {
+  readonly providers: Readonly<Record<string, object>>;
+  readonly nameOf: (deployment: Deployment) => string;
+}
+
+/** One provider for each vendor, address and key. */
+function providersOf(
+  deployments: readonly Deployment[],
+  variables: Set<string>,
+  leftOut: LeftOutList,
+): Providers {
+  const identity = ({ vendor, baseUrl, apiKey }: Deployment): string =>
+    JSON.stringify([vendor, baseUrl, apiKey]);
+  const names = new Map<string, string>();
+  const providers: Record<string, object> = {};
+  for (const deployment of deployments) {
+    const { vendor, baseUrl } = deployment;
+    const id = identity(deployment);
+    if (names.has(id)) continue;
+    const count = Object.values(providers).filter((row) => asObject(row)["vendor"] === vendor);
+    const name = count.length === 0 ? vendor : `${vendor}-${count.length + 1}`;
+    names.set(id, name);
+    const variable = variableOf(deployment, name, leftOut);
+    if (variable !== undefined) variables.add(variable);
+    providers[name] = {
+      vendor,
+      ...(baseUrl !== undefined && { base_url: baseUrl }),
+      ...(variable !== undefined && { api_key: `$${variable}` }),
+    };
+  }
+  return { providers, nameOf: (deployment) => names.get(identity(deployment))! };
+}
+
+/** The environment variable of a provider's key. Undefined: it has none. */
+function variableOf(
+  { vendor, apiKey, path }: Deployment,
+  provider: string,
+  leftOut: LeftOutList,
+): string | undefined {
+  if (apiKey === undefined) return VENDOR_ROWS.get(vendor)?.variable;
+  return variableFor(apiKey, {
+    path: `${path}.litellm_params.api_key`,
+    fallback: `${provider.toUpperCase().replace(/\W/g, "_")}_KEY`,
+    leftOut,
+  });
+}
+
+/** Where a secret stands, and the variable that takes its place. */
+interface SecretPlace {
+  readonly path: string;
+  readonly fallback: string;
+  readonly leftOut: LeftOutList;
+}
+
+/** A secret itself is never copied into the new file. */
+function variableFor(secret: string, { path, fallback, leftOut }: SecretPlace): string {
+  const name = secret.slice(ENVIRONMENT.length);
+  if (secret.startsWith(ENVIRONMENT) && /^\w+$/.test(name)) return name;
+  if (secret.startsWith(ENVIRONMENT))
+    return fail("invalid_value", `${path}: expected ${ENVIRONMENT}NAME`);
+  leftOut.add(path, `a secret in plain text is not copied: export it as ${fallback}`);
+  return fallback;
+}
+
+function clientKey(section: unknown, variables: Set<string>, leftOut: LeftOutList): string {
+  const { master_key, ...others } = asObject(section);
+  const path = "general_settings.master_key";
+  if (master_key !== undefined && master_key !== null && typeof master_key !== "string")
+    return fail("invalid_type", `${path}: expected a text`);
+  const place = { path, fallback: CLIENT_VARIABLE, leftOut };
+  const variable = master_key ? variableFor(master_key, place) : CLIENT_VARIABLE;
+  variables.add(variable);
+  leftOut.addRest("general_settings", others, []);
+  return `$${variable}`;
+}
+
+/** `num_retries` of the router, else of the library, as LiteLLM reads it. */
+function retries(
+  router: Readonly<Record<string, unknown>>,
+  library: Readonly<Record<string, unknown>>,
+  leftOut: LeftOutList,
+): object {
+  const fromRouter = router["num_retries"] ?? undefined;
+  const path = `${fromRouter === undefined ? "litellm" : "router"}_settings.num_retries`;
+  if (fromRouter !== undefined && (library["num_retries"] ?? undefined) !== undefined)
+    leftOut.add("litellm_settings.num_retries", "router_settings has it, too");
+  const count = fromRouter ?? library["num_retries"] ?? undefined;
+  if (count === undefined) return {};
+  if (Number.isInteger(count) && (count as number) >= 0 && (count as number) <= 10)
+    return { retry: { max_retries: count } };
+  leftOut.add(path, "retry.max_retries is an integer from 0 to 10");
+  return {};
+}
+
+function breaker(router: Readonly<Record<string, unknown>>, leftOut: LeftOutList): object {
+  const { allowed_fails, cooldown_time } = router;
+  const section: Record<string, number> = {};
+  if (Number.isSafeInteger(allowed_fails) && (allowed_fails as number) >= 0)
+    section["failures"] = (allowed_fails as number) + 1;
+  else leftOut.addRest("router_settings", { allowed_fails }, []);
+  const cooldown = Math.round(Number(cooldown_time) * 1000);
+  if (cooldown >= 1 && cooldown <= 86_400_000) section["cooldown_ms"] = cooldown;
+  else leftOut.addRest("router_settings", { cooldown_time }, []);
+  return Object.keys(section).length === 0 ? {} : { breaker: section };
+}

@@ -1,0 +1,223 @@
+// One entry of LiteLLM's `model_list`: which vendor serves it, at which address, with which key,
+// and what is known of the model.
+import { url } from "../../../../config/fields.ts";
+import { VENDOR_PRESETS, vendorFacts } from "../../../../config/vendors.ts";
+import { fail } from "../../../../core/schema/checker.ts";
+import { asObject, asString } from "../../../../core/schema/untrusted-json.ts";
+import { VENDOR_ROWS } from "../vendors.ts";
+import type { LeftOutList } from "./left-out.ts";
+
+/** The vendors by LiteLLM's prefixes, where these are not the vendor's name here. */
+const VENDOR_BY_PREFIX: Readonly<Record<string, string>> = {
+  hosted_vllm: "vllm",
+  ollama_chat: "ollama",
+  dashscope: "qwen",
+  zai: "zhipu",
+  openai_like: "generic",
+  custom_openai: "generic",
+  litellm_proxy: "generic",
+  lm_studio: "generic",
+  llamafile: "generic",
+};
+
+/** The traits `supports` by the fields of `model_info` that state them. */
+const ABILITIES: Readonly<Record<string, string>> = {
+  supports_function_calling: "tools",
+  supports_response_schema: "json_schema",
+  supports_vision: "images",
+  supports_audio_input: "audio",
+  supports_pdf_input: "files",
+};
+
+const MODEL_FIELDS = ["model", "custom_llm_provider", "api_key", "api_base", "base_url"];
+const PRICES = ["input_cost_per_token", "output_cost_per_token"];
+const CACHE_PRICES = ["cache_read_input_token_cost", "cache_creation_input_token_cost"];
+const SIZES = ["max_input_tokens", "max_output_tokens", "max_tokens"];
+const CHAT_MODES = [undefined, null, "chat", "responses"];
+
+const COMPATIBLE = "if its API is OpenAI's, write openai/ and its api_base";
+
+export interface Deployment {
+  /** Where it stands: `model_list[0]`. */
+  readonly path: string;
+  /** The name that clients send. Several deployments may have it. */
+  readonly group: string;
+  readonly vendor: string;
+  /** Undefined: the vendor's own address. */
+  readonly baseUrl: string | undefined;
+  /** As LiteLLM's file has it. Undefined: LiteLLM takes it from the vendor's usual variable. */
+  readonly apiKey: string | undefined;
+  /** The vendor's name of the model. */
+  readonly upstream: string;
+  /** Settings of the model in gateway.json. */
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Undefined if this gateway cannot serve it; `leftOut` has the reason then. Throws a
+ * ValidationError if it is not an entry of a `model_list`.
+ */
+export function deploymentIn(
+  entry: unknown,
+  path: string,
+  leftOut: LeftOutList,
+): Deployment | undefined {
+  const { model_name, litellm_params, model_info, ...others } = asObject(entry);
+  const params = asObject(litellm_params);
+  const info = asObject(model_info);
+  const group = textAt(model_name, `${path}.model_name`);
+  const written = textAt(params["model"], `${path}.litellm_params.model`);
+  const refuse = (reason: string): undefined => {
+    leftOut.add(path, reason);
+    return undefined;
+  };
+  if (group.includes("*") || written.includes("*"))
+    return refuse("each model has a name of its own here: list those that clients may use");
+  if (!CHAT_MODES.includes(info["mode"] as string)) return refuse("this gateway serves chat only");
+  const address = addressIn(params, `${path}.litellm_params`);
+  const { vendor, upstream, whyNot } = vendorOf(written, params, address);
+  if (vendor === undefined) return refuse(whyNot);
+  const baseUrl = baseUrlOf(address, vendor);
+  if (baseUrl === null) return refuse("its api_base is not an http:// or https:// address");
+  if (baseUrl === undefined && vendorFacts(vendor)?.base_url === undefined)
+    return refuse("it has no api_base, and there is no usual one");
+  const settings = settingsOf({ params, info, vendor, upstream, path, leftOut });
+  leftOut.addRest(path, others, []);
+  return {
+    ...{ path, group, vendor, baseUrl, upstream, settings },
+    apiKey: optionalText(params["api_key"], `${path}.litellm_params.api_key`),
+  };
+}
+
+/** Absent: undefined. */
+const optionalText = (value: unknown, path: string): string | undefined =>
+  value === undefined || value === null ? undefined : textAt(value, path);
+
+function textAt(value: unknown, path: string): string {
+  if (typeof value === "string" && value !== "") return value;
+  return fail("invalid_type", `${path}: expected a text`);
+}
+
+/** The vendor, or why there is none. */
+interface VendorOf {
+  readonly vendor?: string;
+  readonly upstream: string;
+  readonly whyNot: string;
+}
+
+function vendorOf(
+  written: string,
+  params: Readonly<Record<string, unknown>>,
+  address: string | undefined,
+): VendorOf {
+  const stated = asString(params["custom_llm_provider"]);
+  const [first = "", ...rest] = written.split("/");
+  const prefix = stated ?? (rest.length > 0 ? first : prefixOf(written));
+  const upstream = prefix === first && rest.length > 0 ? rest.join("/") : written;
+  const whyNot = `there is no vendor ${JSON.stringify(prefix)} here; ${COMPATIBLE}`;
+  const vendor = VENDOR_BY_PREFIX[prefix] ?? prefix;
+  if (!VENDOR_ROWS.has(vendor)) return { upstream, whyNot };
+  const isElsewhere = vendor === "openai" && !isOfOpenai(address);
+  return { vendor: isElsewhere ? "generic" : vendor, upstream, whyNot };
+}
+
+/** LiteLLM knows some names without a prefix. */
+function prefixOf(name: string): string {
+  if (name.startsWith("claude")) return "anthropic";
+  return /^(gpt-|chatgpt-|o\d)/.test(name) ? "openai" : name;
+}
+
+const addressIn = (
+  { api_base, base_url }: Readonly<Record<string, unknown>>,
+  path: string,
+): string | undefined =>
+  optionalText(api_base, `${path}.api_base`) ?? optionalText(base_url, `${path}.base_url`);
+
+const isOfOpenai = (address: string | undefined): boolean =>
+  address === undefined || /^https:\/\/api\.openai\.com(\/|$)/.test(address);
+
+/** Undefined: the vendor's own address. Null: what is written is no address. */
+function baseUrlOf(written: string | undefined, vendor: string): string | undefined | null {
+  if (written === undefined) return undefined;
+  // The gateway appends the path of the endpoint, and LiteLLM that of Ollama's compatible API.
+  const base = written.replace(/\/(v1\/messages|chat\/completions)?\/*$/, "");
+  const address = vendor === "ollama" && !base.endsWith("/v1") ? `${base}/v1` : base;
+  try {
+    return url(address);
+  } catch {
+    return null;
+  }
+}
+
+/** What the settings of a model are made of. */
+interface Source {
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly info: Readonly<Record<string, unknown>>;
+  readonly vendor: string;
+  readonly upstream: string;
+  readonly path: string;
+  readonly leftOut: LeftOutList;
+}
+
+function settingsOf(source: Source): Record<string, unknown> {
+  const { params, info, vendor, upstream, path, leftOut } = source;
+  // Figures that init knows of the vendor's models; those of the file replace them.
+  const { ...settings }: Record<string, unknown> = VENDOR_ROWS.get(vendor)?.models[upstream] ?? {};
+  const context = info["max_input_tokens"];
+  const output = info["max_output_tokens"] ?? info["max_tokens"];
+  if (isSize(context)) settings["context_tokens"] = context;
+  if (isSize(output)) settings["max_output_tokens"] = output;
+  if (info["supports_reasoning"] === true) settings["reasoning"] = true;
+  const supports = supportsOf(info, vendor);
+  if (supports) settings["supports"] = supports;
+  const price = priceIn({ ...info, ...params });
+  if (price) settings["price"] = price;
+  const prices = price ? [...PRICES, ...CACHE_PRICES] : [];
+  leftOut.addRest(`${path}.litellm_params`, params, [...MODEL_FIELDS, ...prices]);
+  const sizes = SIZES.filter((name) => isSize(info[name]));
+  const abilities = Object.keys(ABILITIES).filter((name) => typeof info[name] === "boolean");
+  const carried = [...sizes, ...abilities, ...prices, "supports_reasoning", "mode"];
+  leftOut.addRest(`${path}.model_info`, info, carried);
+  return settings;
+}
+
+const isSize = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) > 0;
+
+/** The vendor's abilities as the file changes them. Undefined: it changes none. */
+function supportsOf(
+  info: Readonly<Record<string, unknown>>,
+  vendor: string,
+): readonly string[] | undefined {
+  const preset = VENDOR_PRESETS.get(vendor)?.traits.supports ?? [];
+  const supports = new Set<string>(preset);
+  for (const [field, ability] of Object.entries(ABILITIES)) {
+    if (info[field] === true) supports.add(ability);
+    if (info[field] === false) supports.delete(ability);
+  }
+  const isSame = supports.size === preset.length && preset.every((name) => supports.has(name));
+  return isSame ? undefined : [...supports];
+}
+
+/** Undefined unless the file has prices of input and output that can be billed exactly. */
+function priceIn(fields: Readonly<Record<string, unknown>>): object | undefined {
+  const [input, output] = PRICES.map((name) => perMillion(fields[name]));
+  const [hit, write] = CACHE_PRICES.map((name) => perMillion(fields[name]));
+  if (typeof input !== "number" || typeof output !== "number") return undefined;
+  if (hit === null || write === null) return undefined;
+  return {
+    ...(hit !== undefined && { input_cache_hit: hit }),
+    input_cache_miss: input,
+    ...(write !== undefined && { input_cache_write: write }),
+    output,
+  };
+}
+
+/** Undefined: there is no price. Null: it cannot be stated with six decimals per million tokens. */
+function perMillion(value: unknown): number | undefined | null {
+  if (value === undefined || value === null) return undefined;
+  // YAML 1.1 reads 1e-06 as a number, later versions read it as text.
+  const price = Number(value) * 1e6;
+  if (!(price >= 0 && price <= 1_000_000)) return null;
+  const rounded = Number(price.toFixed(6));
+  return Math.abs(rounded - price) <= price * 1e-9 ? rounded : null;
+}

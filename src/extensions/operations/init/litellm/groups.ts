@@ -1,0 +1,151 @@
+// The models and aliases of gateway.json. LiteLLM lets several deployments have one name, and sends
+// a request to the fallbacks of that name when all of them fail. Here a model's name never falls
+// back; an alias does. So a name with one deployment and no fallbacks is a model, and any other is
+// an alias, whose models are named after it and their provider.
+import { asArray, asObject, asString } from "../../../../core/schema/untrusted-json.ts";
+import type { Deployment } from "./deployment.ts";
+import type { LeftOutList } from "./left-out.ts";
+
+export interface Groups {
+  readonly models: Readonly<Record<string, unknown>>;
+  readonly aliases: Readonly<Record<string, unknown>>;
+}
+
+/** The sections that have fallbacks and further names, and where to list what is left out. */
+export interface GroupSettings {
+  readonly router: Readonly<Record<string, unknown>>;
+  readonly library: Readonly<Record<string, unknown>>;
+  readonly leftOut: LeftOutList;
+}
+
+/** What is read here and in convert.ts. */
+const ROUTER_FIELDS = [
+  ...["fallbacks", "model_group_alias", "num_retries", "allowed_fails", "cooldown_time"],
+];
+const LIBRARY_FIELDS = ["fallbacks", "num_retries"];
+
+/** `providerOf` names the provider of a deployment. */
+export function groupsOf(
+  deployments: readonly Deployment[],
+  providerOf: (deployment: Deployment) => string,
+  { router, library, leftOut }: GroupSettings,
+): Groups {
+  const names = new Set(deployments.map(({ group }) => group));
+  const fallbacks = new Map([
+    ...fallbacksIn(library["fallbacks"], "litellm_settings.fallbacks", names, leftOut),
+    ...fallbacksIn(router["fallbacks"], "router_settings.fallbacks", names, leftOut),
+  ]);
+  const members = new Map<string, string[]>([...names].map((name) => [name, []]));
+  const models: Record<string, unknown> = {};
+  for (const deployment of deployments) {
+    const { group, upstream, settings } = deployment;
+    const provider = providerOf(deployment);
+    const isAlone = deployments.filter((other) => other.group === group).length === 1;
+    const wanted = isAlone && !fallbacks.has(group) ? group : `${group}/${provider}`;
+    const name = wanted === group ? group : freeName(wanted, { ...models, ...asTable(names) });
+    models[name] = {
+      provider,
+      ...(upstream !== name && { upstream_model: upstream }),
+      ...settings,
+    };
+    members.get(group)!.push(name);
+  }
+  const candidates = (group: string): string[] => [
+    ...new Set(reachable(group, fallbacks).flatMap((name) => members.get(name)!)),
+  ];
+  const aliases: Record<string, unknown> = {};
+  for (const name of names)
+    if (!Object.hasOwn(models, name)) aliases[name] = { models: candidates(name) };
+  for (const [name, group] of furtherNames(router["model_group_alias"], names, leftOut))
+    aliases[name] = { models: candidates(group) };
+  leftOut.addRest("router_settings", router, ROUTER_FIELDS);
+  leftOut.addRest("litellm_settings", library, LIBRARY_FIELDS);
+  return { models, aliases };
+}
+
+const asTable = (names: Iterable<string>): Record<string, unknown> =>
+  Object.fromEntries([...names].map((name) => [name, true]));
+
+/** The name itself, or with a number, if a model or a group has it already. */
+function freeName(name: string, taken: Readonly<Record<string, unknown>>): string {
+  for (let count = 1; ; count += 1) {
+    const free = count === 1 ? name : `${name}-${count}`;
+    if (!Object.hasOwn(taken, free)) return free;
+  }
+}
+
+/** The group and its fallbacks, and the fallbacks of these, each once. */
+function reachable(group: string, fallbacks: ReadonlyMap<string, readonly string[]>): string[] {
+  const found = [group];
+  const visit = (name: string): void => {
+    for (const next of fallbacks.get(name) ?? []) {
+      if (found.includes(next)) continue;
+      found.push(next);
+      visit(next);
+    }
+  };
+  visit(group);
+  return found;
+}
+
+/** `[{"a": ["b", "c"]}]`. */
+function fallbacksIn(
+  value: unknown,
+  path: string,
+  names: ReadonlySet<string>,
+  leftOut: LeftOutList,
+): [string, readonly string[]][] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) {
+    leftOut.add(path, "expected a list");
+    return [];
+  }
+  return value.flatMap((row, at) =>
+    Object.entries(asObject(row)).flatMap(([name, targets]): [string, readonly string[]][] => {
+      const place = `${path}[${at}].${name}`;
+      if (!names.has(name)) {
+        leftOut.add(place, "no model of this name was carried over");
+        return [];
+      }
+      const known = knownTargets(targets, place, names, leftOut);
+      return known.length === 0 ? [] : [[name, known]];
+    }),
+  );
+}
+
+function knownTargets(
+  targets: unknown,
+  path: string,
+  names: ReadonlySet<string>,
+  leftOut: LeftOutList,
+): string[] {
+  if (!Array.isArray(targets)) leftOut.add(path, "expected a list of model names");
+  return asArray(targets).flatMap((target, at) => {
+    const name = asString(target);
+    if (name !== undefined && names.has(name)) return [name];
+    leftOut.add(`${path}[${at}]`, "no model of this name was carried over");
+    return [];
+  });
+}
+
+/** `{"name": "group"}` or `{"name": {"model": "group", "hidden": true}}`. */
+function furtherNames(
+  value: unknown,
+  names: ReadonlySet<string>,
+  leftOut: LeftOutList,
+): [string, string][] {
+  return Object.entries(asObject(value)).flatMap(([name, target]): [string, string][] => {
+    const path = `router_settings.model_group_alias.${name}`;
+    const group = asString(target) ?? asString(asObject(target)["model"]);
+    if (group === undefined || !names.has(group)) {
+      leftOut.add(path, "no model of this name was carried over");
+      return [];
+    }
+    if (names.has(name)) {
+      leftOut.add(path, "there is a model of this name already");
+      return [];
+    }
+    leftOut.addRest(path, asObject(target), ["model"]);
+    return [[name, group]];
+  });
+}

@@ -1,0 +1,28 @@
+// What every way of `init` has in common: the file, which is never overwritten, and the next steps.
+import { writeFile } from "node:fs/promises";
+import { DEFAULT_FILE } from "../../../config/load.ts";
+
+/** Throws if there is something of this name already. */
+export async function writeNew(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text, { flag: "wx" });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST")
+      throw new Error(`${file} is there already, and init never overwrites: name another --config`);
+    throw new Error(`cannot write ${file}: ${code}`);
+  }
+}
+
+/** The commands to run next. `exports` are the variables that the file names, `NAME=...` each. */
+export function nextText(file: string, exports: readonly string[]): string {
+  const config = file === DEFAULT_FILE ? "" : ` --config ${file}`;
+  const lines = exports.map((text) => `  export ${text}\n`).join("");
+  return `Next, with this program's name in front (npm start --, or node chat-gateway.mjs):
+
+${lines}
+  check${config}   # is the configuration valid?
+  check --live${config}   # does the provider answer?
+  serve${config}
+`;
+}

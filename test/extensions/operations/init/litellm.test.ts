@@ -1,0 +1,364 @@
+// `init --from-litellm`: files shaped like those that people run LiteLLM with become configurations
+// that `check` takes, and each field that has no place is listed with a reason.
+
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { assertOneLine, ended } from "../../../support/command.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { folder } from "../../../support/folder.ts";
+import { runHere } from "../../../support/run-here.ts";
+
+const SECRET = "sk-ant-a-secret-in-plain-text";
+
+const chat = (model_name: string, litellm_params: object, more: object = {}) => ({
+  model_name,
+  litellm_params,
+  ...more,
+});
+
+/** A company's file: load balancing, fallbacks, a local server, clouds, embeddings. */
+const COMPANY = {
+  model_list: [
+    chat(
+      "gpt-4o",
+      { model: "openai/gpt-4.1", api_key: "os.environ/OPENAI_EU", rpm: 480, tpm: 100_000 },
+      { model_info: { id: "eu", mode: "chat", supports_vision: true } },
+    ),
+    chat("gpt-4o", { model: "openai/gpt-4.1", api_key: "os.environ/OPENAI_US", timeout: 300 }),
+    chat(
+      "claude",
+      { model: "anthropic/claude-sonnet-4-6", api_key: SECRET, temperature: 0.2 },
+      {
+        model_info: {
+          input_cost_per_token: 0.000003,
+          output_cost_per_token: "1.5e-05",
+          cache_read_input_token_cost: 3e-7,
+          max_input_tokens: 200_000,
+          max_output_tokens: 64_000,
+        },
+      },
+    ),
+    chat("local", { model: "hosted_vllm/qwen3", api_base: "http://10.0.0.5:8000/v1/" }),
+    chat("small", { model: "ollama_chat/llama3.2", api_base: "http://localhost:11434" }),
+    chat("azure", { model: "azure/gpt-4o", api_base: "https://x.openai.azure.com" }),
+    chat("all", { model: "openai/*" }),
+    chat(
+      "embed",
+      { model: "openai/text-embedding-3-small" },
+      { model_info: { mode: "embedding" } },
+    ),
+  ],
+  router_settings: {
+    routing_strategy: "least-busy",
+    model_group_alias: { "gpt-4": "gpt-4o", old: { model: "claude", hidden: true } },
+    fallbacks: [{ "gpt-4o": ["claude", "azure"] }, { claude: ["local"] }],
+    num_retries: 2,
+    allowed_fails: 3,
+    cooldown_time: 30,
+  },
+  litellm_settings: { drop_params: true, success_callback: ["langfuse"], num_retries: 5 },
+  general_settings: { master_key: "os.environ/MASTER", database_url: "postgres://u:p@h/db" },
+  environment_variables: { LANGFUSE_SECRET_KEY: SECRET },
+};
+
+interface Made {
+  readonly config: any;
+  readonly result: any;
+  readonly stdout: string;
+}
+
+/** Converts, and has `check` look at the result: it must be valid, without a warning of its shape. */
+async function convert(value: unknown): Promise<Made> {
+  const place = folder();
+  const source = join(place, "config.json");
+  const file = join(place, "gateway.json");
+  writeFileSync(source, JSON.stringify(value));
+  const args = ["init", "--from-litellm", source, "--config", file, "--json"];
+  const { code, stdout, stderr } = await runHere(args);
+  assert.deepEqual([code, stderr], [0, ""]);
+  const result = JSON.parse(stdout);
+  const text = readFileSync(file, "utf8");
+  assert.ok(!text.includes(SECRET) && !stdout.includes(SECRET));
+  const env = Object.fromEntries(result.variables.map((name: string) => [name, `sk-${name}`]));
+  checkConfig(JSON.parse(text), env);
+  return { config: JSON.parse(text), result, stdout };
+}
+
+async function refused(text: string, words: RegExp, options: readonly string[] = []) {
+  const cwd = folder();
+  writeFileSync(join(cwd, "config.yaml"), text);
+  const end = await runHere([
+    ...["init", "--from-litellm", join(cwd, "config.yaml")],
+    ...["--config", join(cwd, "gateway.json"), ...options],
+  ]);
+  assertOneLine(end, words);
+  assert.ok(!existsSync(join(cwd, "gateway.json")));
+  return end.code;
+}
+
+describe("a company's configuration of LiteLLM", () => {
+  it("keeps names, deployments, fallbacks and further names", async () => {
+    const { config, result } = await convert(COMPANY);
+    assert.deepEqual(config.aliases, {
+      "gpt-4o": { models: ["gpt-4o/openai", "gpt-4o/openai-2", "claude/anthropic", "local"] },
+      claude: { models: ["claude/anthropic", "local"] },
+      "gpt-4": { models: ["gpt-4o/openai", "gpt-4o/openai-2", "claude/anthropic", "local"] },
+      old: { models: ["claude/anthropic", "local"] },
+    });
+    assert.deepEqual(result.models, Object.keys(config.models));
+    assert.deepEqual(result.aliases, Object.keys(config.aliases));
+    assert.deepEqual(Object.keys(config.models), [
+      ...["gpt-4o/openai", "gpt-4o/openai-2", "claude/anthropic", "local", "small"],
+    ]);
+  });
+
+  it("keeps providers, one for each address and key, and writes no secret", async () => {
+    const { config, result } = await convert(COMPANY);
+    assert.deepEqual(config.providers, {
+      openai: { vendor: "openai", api_key: "$OPENAI_EU" },
+      "openai-2": { vendor: "openai", api_key: "$OPENAI_US" },
+      anthropic: { vendor: "anthropic", api_key: "$ANTHROPIC_KEY" },
+      vllm: { vendor: "vllm", base_url: "http://10.0.0.5:8000/v1" },
+      ollama: { vendor: "ollama", base_url: "http://localhost:11434/v1" },
+    });
+    assert.deepEqual(config.keys, [{ account: "main", key: "$MASTER" }]);
+    assert.deepEqual(result.variables, ["OPENAI_EU", "OPENAI_US", "ANTHROPIC_KEY", "MASTER"]);
+  });
+
+  it("keeps prices, sizes and abilities of models", async () => {
+    const { config } = await convert(COMPANY);
+    const { price, ...claude } = config.models["claude/anthropic"];
+    assert.deepEqual(price, { input_cache_hit: 0.3, input_cache_miss: 3, output: 15 });
+    assert.deepEqual([claude.context_tokens, claude.max_output_tokens], [200_000, 64_000]);
+    assert.equal(claude.upstream_model, "claude-sonnet-4-6");
+    assert.ok(config.models["gpt-4o/openai"].supports.includes("images"));
+    assert.deepEqual(config.models.local, { provider: "vllm", upstream_model: "qwen3" });
+  });
+
+  it("does what LiteLLM does where nothing is stated, and as often as it is stated", async () => {
+    const { config } = await convert(COMPANY);
+    assert.deepEqual(config.limits, { rpm: null });
+    assert.deepEqual(config.compat, { tool_choice_default: "auto" });
+    assert.deepEqual(config.apis, ["messages", "responses"]);
+    assert.deepEqual(config.retry, { max_retries: 2 });
+    assert.deepEqual(config.breaker, { failures: 4, cooldown_ms: 30_000 });
+  });
+
+  it("lists every field that has no place, each once", async () => {
+    const { result } = await convert(COMPANY);
+    assert.deepEqual(result.left_out.map(({ path }: { path: string }) => path).sort(), [
+      "environment_variables",
+      "general_settings.database_url",
+      "litellm_settings.drop_params",
+      "litellm_settings.num_retries",
+      "litellm_settings.success_callback",
+      "model_list[0].litellm_params.rpm",
+      "model_list[0].litellm_params.tpm",
+      "model_list[0].model_info.id",
+      "model_list[1].litellm_params.timeout",
+      "model_list[2].litellm_params.api_key",
+      "model_list[2].litellm_params.temperature",
+      "model_list[5]",
+      "model_list[6]",
+      "model_list[7]",
+      "router_settings.fallbacks[0].gpt-4o[1]",
+      "router_settings.model_group_alias.old.hidden",
+      "router_settings.routing_strategy",
+    ]);
+    for (const { reason } of result.left_out) assert.match(reason, /^[a-z].{15}/);
+  });
+});
+
+describe("single fields of LiteLLM's configuration", () => {
+  const one = (litellm_params: object, model_info: object = {}, more: object = {}) => ({
+    model_list: [chat("m", litellm_params, { model_info })],
+    ...more,
+  });
+  const pathsOf = ({ result }: Made) => result.left_out.map(({ path }: { path: string }) => path);
+
+  for (const [what, params, provider] of [
+    [
+      "a name without a prefix",
+      { model: "gpt-4.1" },
+      { vendor: "openai", api_key: "$OPENAI_API_KEY" },
+    ],
+    [
+      "a Claude without a prefix",
+      { model: "claude-x" },
+      { vendor: "anthropic", api_key: "$ANTHROPIC_API_KEY" },
+    ],
+    [
+      "openai/ at another address",
+      { model: "openai/m", api_base: "http://h/v1/chat/completions" },
+      { vendor: "generic", base_url: "http://h/v1" },
+    ],
+    [
+      "custom_llm_provider",
+      { model: "org/m", custom_llm_provider: "openai", base_url: "http://h/v1" },
+      { vendor: "generic", base_url: "http://h/v1" },
+    ],
+    [
+      "a vendor of another name",
+      { model: "dashscope/q" },
+      { vendor: "qwen", api_key: "$DASHSCOPE_API_KEY" },
+    ],
+    ["Gemini", { model: "gemini/g", api_key: "os.environ/G" }, { vendor: "gemini", api_key: "$G" }],
+  ] as const)
+    it(`${what} finds its vendor`, async () => {
+      const { config } = await convert(one(params));
+      assert.deepEqual(Object.values(config.providers), [provider]);
+    });
+
+  it("an upstream name keeps its slashes", async () => {
+    const { config } = await convert(one({ model: "openrouter/google/gemma-3" }));
+    assert.equal(config.models.m.upstream_model, "google/gemma-3");
+  });
+
+  it("a price that cannot be billed exactly, or is only half there, is left out", async () => {
+    for (const info of [
+      { input_cost_per_token: 1e-13, output_cost_per_token: 1e-6 },
+      { input_cost_per_token: 1e-6 },
+      { input_cost_per_token: "free", output_cost_per_token: 1e-6 },
+    ]) {
+      const made = await convert(one({ model: "openai/x" }, info));
+      assert.equal(made.config.models.m.price, undefined);
+      assert.deepEqual(made.result.unpriced, ["m"]);
+      assert.deepEqual(
+        pathsOf(made),
+        Object.keys(info).map((name) => `model_list[0].model_info.${name}`),
+      );
+    }
+  });
+
+  it("an ability that is denied is taken away", async () => {
+    const made = await convert(one({ model: "openai/x" }, { supports_function_calling: false }));
+    assert.ok(!made.config.models.m.supports.includes("tools"));
+    assert.deepEqual(pathsOf(made), []);
+  });
+
+  it("retries and breaker out of range are left out", async () => {
+    const router_settings = { num_retries: 11, allowed_fails: "two", cooldown_time: -1 };
+    const made = await convert(one({ model: "openai/x" }, {}, { router_settings }));
+    assert.deepEqual([made.config.retry, made.config.breaker], [undefined, undefined]);
+    assert.deepEqual(pathsOf(made).sort(), [
+      "router_settings.allowed_fails",
+      "router_settings.cooldown_time",
+      "router_settings.num_retries",
+    ]);
+  });
+
+  it("fallbacks that go in a circle end", async () => {
+    const model_list = ["a", "b"].map((name) => chat(name, { model: `openai/${name}` }));
+    const router_settings = { fallbacks: [{ a: ["b"] }, { b: ["a"] }] };
+    const { config } = await convert({ model_list, router_settings });
+    assert.deepEqual(config.aliases.a.models, ["a/openai", "b/openai"]);
+    assert.deepEqual(config.aliases.b.models, ["b/openai", "a/openai"]);
+  });
+
+  it("deployments of one provider and one name get numbers", async () => {
+    const model_list = ["x", "y"].map((name) => chat("m", { model: `openai/${name}` }));
+    const { config } = await convert({ model_list });
+    assert.deepEqual(config.aliases.m.models, ["m/openai", "m/openai-2"]);
+    assert.equal(config.models["m/openai-2"].upstream_model, "y");
+  });
+});
+
+describe("init --from-litellm", () => {
+  it("prints what was left out by its reasons, and what to do next", async () => {
+    const place = folder();
+    const source = join(place, "config.json");
+    writeFileSync(source, JSON.stringify(COMPANY));
+    const file = join(place, "gateway.json");
+    const { stdout } = await runHere(["init", "--from-litellm", source, "--config", file]);
+    assert.match(
+      stdout,
+      /limits here are of accounts and keys: [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/,
+    );
+    assert.match(stdout, /Without a price: local, small\. /);
+    assert.match(stdout, /export MASTER=\.\.\.\n/);
+    assert.ok(!stdout.includes(SECRET));
+  });
+
+  it("says so where nothing was left out", async () => {
+    const place = folder();
+    const source = join(place, "config.json");
+    writeFileSync(
+      source,
+      JSON.stringify({ model_list: [chat("m", { model: "deepseek/deepseek-v4-pro" })] }),
+    );
+    const file = join(place, "gateway.json");
+    const { stdout } = await runHere(["init", "--from-litellm", source, "--config", file]);
+    assert.match(stdout, /^Every field of .*config\.json was carried over\.$/m);
+    assert.doesNotMatch(stdout, /Without a price/);
+  });
+
+  for (const [what, text, words] of [
+    ["a list", "[]", /expected an object with a model_list/],
+    ["no model_list", "{}", /model_list: expected a list/],
+    ["an empty model_list", '{"model_list": []}', /model_list: expected a model that/],
+    [
+      "no model that can be served",
+      '{"model_list": [{"model_name": "m", "litellm_params": {"model": "bedrock/x"}}]}',
+      /model_list: expected a model that this gateway can serve: model_list\[0\]: there is no vendor "bedrock" here/,
+    ],
+    [
+      "an entry without a name",
+      '{"model_list": [{}]}',
+      /model_list\[0\]\.model_name: expected a text/,
+    ],
+    [
+      "an entry without a model",
+      '{"model_list": [{"model_name": "m"}]}',
+      /model_list\[0\]\.litellm_params\.model: expected a text/,
+    ],
+    [
+      "a key that is no text",
+      '{"model_list": [{"model_name": "m", "litellm_params": {"model": "gpt-4.1", "api_key": 7}}]}',
+      /model_list\[0\]\.litellm_params\.api_key: expected a text/,
+    ],
+    [
+      "a variable without a name",
+      '{"model_list": [{"model_name": "m", "litellm_params": {"model": "gpt-4.1", "api_key": "os.environ/"}}]}',
+      /model_list\[0\]\.litellm_params\.api_key: expected os\.environ\/NAME/,
+    ],
+  ] as const)
+    it(`with ${what}: one line, exit 1, and no file`, async () => {
+      assert.equal(await refused(text, words), 1);
+    });
+
+  it("takes no other way at the same time: exit 2", async () => {
+    const words = /init takes either --from-litellm or --vendor/;
+    assert.equal(await refused("{}", words, ["--vendor", "openai"]), 2);
+  });
+
+  it("needs the package for YAML: exit 1, and what to install", async (t) => {
+    const cwd = folder();
+    writeFileSync(join(cwd, "config.yaml"), "model_list: []\n");
+    const end = await ended(t, ["init", "--from-litellm", "config.yaml"], { cwd });
+    assertOneLine(end, /--from-litellm.*needs the package 'yaml': run 'npm install yaml'/);
+    assert.equal(end.code, 1);
+  });
+
+  it("says where a file stops being YAML, and does not quote it", async (t) => {
+    const cwd = folder();
+    mkdirSync(join(cwd, "node_modules/yaml"), { recursive: true });
+    const fault = `Object.assign(new Error("${SECRET}"), { linePos: [{ line: 3, col: 7 }] })`;
+    const source = `exports.parse = () => { throw ${fault}; };`;
+    writeFileSync(join(cwd, "node_modules/yaml/index.js"), source);
+    writeFileSync(join(cwd, "config.yaml"), `key: ${SECRET}\n`);
+    const end = await ended(t, ["init", "--from-litellm", "config.yaml"], { cwd });
+    assertOneLine(
+      end,
+      /config\.yaml is not YAML that can be read: the fault is at line 3, column 7/,
+    );
+    assert.ok(!end.stderr.includes(SECRET));
+  });
+
+  it("says why a file cannot be read", async () => {
+    const end = await runHere(["init", "--from-litellm", join(folder(), "none.yaml")]);
+    assertOneLine(end, /cannot read .*none\.yaml: ENOENT/);
+    assert.equal(end.code, 1);
+  });
+});
