@@ -404,7 +404,7 @@ describe("the console in a browser", {
 
   it("a request is found by its id, and books that cannot be read are told", async (t) => {
     const { admin, books } = await serve(t);
-    const page = await open(t, admin, {}, { expected: /status of 500/ });
+    const page = await open(t, admin, {}, { expected: /net::ERR_|status of 500/ });
     await page.keyboard.press("Enter");
     await outcome(page, /^Finished: stop$/);
     const id = (await figure(page, "id"))!;

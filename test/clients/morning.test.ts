@@ -159,7 +159,7 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
 
   it("what is wrong with an address is said, and what was asked for before is not shown", async (t) => {
     const { page, shown } = await open(t, "requests");
-    await shown("#found-requests td", "200");
+    await shown("#found-requests td", "req_");
     for (const [address, words] of [
       ["requests?slower=never", /slower/],
       ["costs?by=constructor", /'by'/],
