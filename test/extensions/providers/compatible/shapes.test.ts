@@ -375,3 +375,26 @@ describe("a stream that ends with [DONE] and states no finish_reason", () => {
     ]);
   });
 });
+
+describe("a stream of Azure OpenAI", () => {
+  const filtered = { hate: { filtered: false, severity: "safe" } };
+  const prompt = { prompt_index: 0, content_filter_results: filtered };
+  const first = { id: "", model: "", choices: [], prompt_filter_results: [prompt] };
+  /** What an asynchronous filter says of text that has come: no id, and no delta. */
+  const later = {
+    id: "",
+    ...choice({ content_filter_results: filtered, content_filter_offsets: { check_offset: 44 } }),
+  };
+  const words = [delta({ role: "assistant", content: "" }), delta({ content: "Hi" }), later];
+
+  it("begins with what the filter says of the prompt, which is nothing of the reply", () => {
+    assert.deepEqual(decoderWith().push(first), []);
+    const events = [first, ...words, delta({ content: "!" }), later, delta({}, "stop"), later];
+    assert.deepEqual(streamed(events), { ...NOTHING, text: "Hi!", finish: "stop" });
+  });
+
+  it("that the filter cuts ends with its finish", () => {
+    const events = [first, ...words, delta({}, "content_filter")];
+    assert.deepEqual(streamed(events), { ...NOTHING, text: "Hi", finish: "content_filter" });
+  });
+});
