@@ -16,6 +16,9 @@ import { createOpening, type BooksContext } from "./read-books.ts";
 import { createTokenWindows, type Admission } from "./token-windows.ts";
 import { createWarnings } from "./warnings.ts";
 
+/** How long close() waits for requests that have just ended to be settled. */
+const LAST_SETTLES_MS = 2_000;
+
 /** A request that holds money or tokens. */
 interface Running {
   readonly request: ReserveRequest;
@@ -37,6 +40,7 @@ export function createAccountant(context: BooksContext): Accountant {
   const shared = installed.filled(sharedBudgetsSlot)?.({ ...context, purses, warn });
   /** By the tokens of the requests. */
   const running = new Map<string, Running>();
+  let allSettled = (): void => undefined;
   let config: Config | undefined;
   /**
    * By their names: those of the configuration, and of other keys that have asked since. Undefined:
@@ -107,11 +111,22 @@ export function createAccountant(context: BooksContext): Accountant {
       windows.correct(spender.windows, admission, tokens);
       look(spender.budgets);
       shared?.settle(request, tokens);
+      if (running.size === 0) allSettled();
     },
     standing() {
       if (!opening.isKnown()) return [];
       return shared ? shared.standing(shown()) : shown().map(purses.figures);
     },
-    close: () => shared?.close(),
+    async close() {
+      if (shared && running.size > 0)
+        await new Promise<void>((resolve) => {
+          const timer = clock.after(LAST_SETTLES_MS, resolve);
+          allSettled = () => {
+            timer.cancel();
+            resolve();
+          };
+        });
+      await shared?.close();
+    },
   };
 }
