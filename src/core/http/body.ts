@@ -66,7 +66,7 @@ function collect<T>(
       if (size > maxBytes) reject(tooLarge(maxBytes));
     });
     req.on("end", () => {
-      if (size > maxBytes) return;
+      if (size > maxBytes || cancel.aborted) return; // it was refused
       try {
         // The array is emptied because listeners keep it for as long as the response takes.
         resolve(read(decoded(Buffer.concat(pieces.splice(0)))));

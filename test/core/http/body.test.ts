@@ -1,6 +1,7 @@
 // A request's body as text: what is refused, and why.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { describe, it } from "node:test";
@@ -116,6 +117,19 @@ describe("readBody", () => {
     });
     await assert.rejects(textOf(crowded, 100), refusal("server_overloaded"));
     assert.deepEqual(refused, [2]);
+  });
+
+  it("reads nothing of a body that was refused before its end", async () => {
+    const refused = new ApiError("server_overloaded", "No room.");
+    const exchange = exchangeOf(["{}"], {}, (bytes) => {
+      if (bytes > 0) exchange.cancel.abort(refused);
+    });
+    const ended = once(exchange.req, "end");
+    let readings = 0;
+    const reading = readBody(exchange, 100, () => (readings += 1));
+    await assert.rejects(within(reading, "the refusal"), (error) => error === refused);
+    await within(ended, "the end of the body");
+    assert.equal(readings, 0);
   });
 
   it("rejects with the reason of cancel if that comes first", async () => {
