@@ -5,7 +5,7 @@ import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts
 import { createFormats, type Formats } from "./formats.ts";
 import { configMoments, dialectsOf } from "./extension.ts";
 import { install } from "../core/extension/install.ts";
-import { traitsOf } from "./vendors.ts";
+import { modelAddress, modelDialect, traitsOf } from "./vendors.ts";
 import type { AliasSettings, ModelSettings } from "../core/routing/model.ts";
 import { rank } from "./policy.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
@@ -49,9 +49,13 @@ export function checkConfig(json: unknown, options: CheckOptions): Config {
  */
 function complete(config: WrittenConfig, { presets }: Formats): Config {
   const models = new Map<string, ModelSettings>();
-  for (const [name, model] of config.models) {
-    const provider = config.providers.get(model.provider)!;
-    models.set(name, { ...model, traits: traitsOf(presets, provider, model) });
+  for (const [name, written] of config.models) {
+    const provider = config.providers.get(written.provider)!;
+    const upstreamModel = written.upstream_model ?? name;
+    const dialect = modelDialect(presets, provider, { ...written, upstreamModel });
+    const model = { ...written, dialect };
+    const base_url = modelAddress(presets, provider, dialect);
+    models.set(name, { ...model, base_url, traits: traitsOf(presets, provider, model) });
   }
   const aliases = new Map<string, AliasSettings>();
   for (const [name, alias] of config.aliases)

@@ -1,6 +1,6 @@
 // Which extensions are needed, and their loading. An extension that nothing needs is not even
 // evaluated.
-import { dialectNameOf } from "./vendors.ts";
+import { dialectNamesOf } from "./vendors.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";
 import type { ConfigExtension, ExtensionEntry } from "./extension.ts";
 
@@ -35,7 +35,7 @@ export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
   if (loadUnless && valuesAt(loadUnless.setting).some((value) => value !== loadUnless.value))
     return true;
   const providers = Object.values(asObject(asObject(json)["providers"]));
-  const used = providers.map((provider) => dialectNameOf(asObject(provider)));
+  const used = providers.flatMap((provider) => dialectNamesOf(asObject(provider)));
   return dialects.some((dialect) => used.includes(dialect));
 }
 

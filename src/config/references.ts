@@ -1,7 +1,7 @@
 // References between the parts of a configuration: names that nothing has, names that two things
 // have, and settings that a dialect cannot express. It looks at the raw JSON, so that an issue of
 // shape elsewhere hides none.
-import { vendorPreset } from "./vendors.ts";
+import { modelDialect, PLACES, vendorPreset, type VendorPreset } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
 import type { Formats } from "./formats.ts";
@@ -73,7 +73,35 @@ function providerIssues(
     issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
   if (preset && (base_url ?? preset.base_url) === undefined)
     issues.push(invalid([...path, "base_url"], "is required"));
+  const vendors = formats.presets.get(String(vendor));
+  if (vendors?.by_model && (dialect ?? undefined) !== undefined)
+    issues.push(
+      invalid([...path, "dialect"], "each model of this vendor has its own: state it there"),
+    );
+  if (preset) issues.push(...placeIssues(path, provider, preset));
   return [...issues, ...unsupportedTraits(path, provider, formats, preset?.dialect)];
+}
+
+/** Parts of the vendor's addresses that are missing, or that they do not have. */
+function placeIssues(
+  path: Path,
+  provider: Record<string, unknown>,
+  preset: VendorPreset,
+): ValidationIssue[] {
+  const presets = [preset, ...preset.variants.values()];
+  const addresses = presets.map(({ base_url }) => base_url);
+  const paths = presets.map(({ traits: { path, stream_path } }) => [path, stream_path]);
+  const versioned = JSON.stringify(preset.versioned ?? {});
+  return PLACES.flatMap((name) => {
+    const isIn = (texts: unknown): boolean => JSON.stringify(texts).includes(`{${name}}`);
+    const isStated = (provider[name] ?? undefined) !== undefined;
+    const isNeeded = isIn(paths) || (isIn(addresses) && (provider["base_url"] ?? null) === null);
+    if (isNeeded && !isStated) return [invalid([...path, name], "is required by this vendor")];
+    const isKnown = isNeeded || isIn(addresses) || versioned.includes(`{${name}}`);
+    if (isStated && !isKnown)
+      return [invalid([...path, name], "this vendor's addresses have none")];
+    return [];
+  });
 }
 
 function modelIssues(
@@ -84,9 +112,21 @@ function modelIssues(
 ): ValidationIssue[] {
   const name = String(model["provider"]);
   const provider = Object.hasOwn(providers, name) ? asObject(providers[name]) : {};
-  const dialect = vendorPreset(formats.presets, provider)?.dialect;
+  const preset = vendorPreset(formats.presets, provider);
+  const upstreamModel = String(model["upstream_model"] ?? path[1]);
+  const dialect =
+    modelDialect(formats.presets, provider, { ...model, upstreamModel }) ?? preset?.dialect;
+  const isSpoken = !preset || preset.dialect === dialect || preset.variants.has(String(dialect));
   return [
     ...unknownName([...path, "provider"], model["provider"], "provider", [providers]),
+    ...(isSpoken
+      ? []
+      : [
+          invalid(
+            [...path, "dialect"],
+            `its provider's vendor has no API of the format ${dialect}`,
+          ),
+        ]),
     ...unsupportedTraits(path, model, formats, dialect),
   ];
 }

@@ -5,9 +5,9 @@ import { configSlots, dialectsOf, type ConfigExtension, type ExtensionEntry } fr
 import { install } from "../core/extension/install.ts";
 import type { CheckContext } from "./setting.ts";
 import { traitChecks, type TraitOverrides } from "../core/providers/traits.ts";
-import type { ModelSettings } from "../core/routing/model.ts";
+import type { ModelSettings, ProviderSettings } from "../core/routing/model.ts";
 import { sha256 } from "../core/hash.ts";
-import { vendorPreset } from "./vendors.ts";
+import { vendorAddress, vendorPreset, type Places } from "./vendors.ts";
 import {
   array,
   boolean,
@@ -103,7 +103,9 @@ type WrittenModel = Omit<ModelSettings, "traits"> &
  * A configuration whose models have not got their vendors' traits yet, and whose aliases are not
  * ranked.
  */
-export interface WrittenConfig extends Omit<Config, "models" | "aliases"> {
+export interface WrittenConfig extends Omit<Config, "providers" | "models" | "aliases"> {
+  /** By name, in the order of the file. */
+  readonly providers: ReadonlyMap<string, ProviderSettings & Places>;
   /** By canonical name, in the order of the file. */
   readonly models: ReadonlyMap<string, WrittenModel>;
   /** By name, in the order of the file. */
@@ -186,6 +188,10 @@ function traitsIn({ dialects }: Formats) {
   return partial({ ...traitChecks, thinking: literal(...new Set(switches)) });
 }
 
+const place = optional(
+  string({ pattern: /^[\w.:-]+$/, expected: "letters, digits and any of _ . : -" }),
+);
+
 /** `base_url` absent: the vendor's. */
 const providerCheck = ({ credential }: CheckContext, formats: Formats, extended: Extend) =>
   refine(
@@ -195,6 +201,10 @@ const providerCheck = ({ credential }: CheckContext, formats: Formats, extended:
         dialect: optional(literal(...formats.dialectNames)),
         base_url: optional(url),
         api_key: optional(credential),
+        region: place,
+        project: place,
+        location: place,
+        api_version: place,
         ...traitsIn(formats),
         timeouts: optional(strict(partial(timeouts))),
         retry: optional(strict(partial(retry))),
@@ -202,18 +212,19 @@ const providerCheck = ({ credential }: CheckContext, formats: Formats, extended:
     ),
     (provider) => {
       // Without a preset the vendor or the dialect is an issue already.
-      const { dialect, base_url = "" } = vendorPreset(formats.presets, provider) ?? {
-        dialect: "openai",
-      };
-      return { ...provider, dialect, base_url: provider.base_url ?? base_url };
+      const preset = vendorPreset(formats.presets, provider);
+      if (!preset) return { ...provider, dialect: "openai", base_url: "" };
+      const { base_url = vendorAddress(preset, provider) } = provider;
+      return { ...provider, dialect: provider.dialect ?? preset.dialect, base_url };
     },
   );
 
-/** `upstream_model` absent: the model's own name. */
+/** `dialect` absent: the vendor's for this model. `upstream_model` absent: the model's own name. */
 const modelCheck = (formats: Formats, extended: Extend) =>
   strict(
     extended("models.*", {
       provider: nonEmpty,
+      dialect: optional(literal(...formats.dialectNames)),
       upstream_model: optional(nonEmpty),
       reasoning: withDefault(boolean(), false),
       ...traitsIn(formats),

@@ -8,9 +8,14 @@ export interface VendorPreset {
   readonly title: string;
   /** The name of the wire format. */
   readonly dialect: string;
-  /** Undefined: a provider of this vendor must state it. */
+  /**
+   * `{region}` and the like stand for the provider's settings of these names. Undefined: a provider
+   * of this vendor must state it.
+   */
   readonly base_url?: string | undefined;
-  /** True for a hosted service that refuses requests without a key. */
+  /** The beginning of base_url in certain places, by the provider's `location`. */
+  readonly hosts?: Readonly<Record<string, string>> | undefined;
+  /** True for a hosted service that refuses requests without a key or credentials. */
   readonly needs_key?: boolean | undefined;
   /** A note for operators, in Markdown. */
   readonly note: string;
@@ -18,6 +23,15 @@ export interface VendorPreset {
   readonly traits: Traits;
   /** The traits of models that think. */
   readonly reasoningTraits: Traits;
+  /** The differences where the provider states api_version. Undefined: it cannot. */
+  readonly versioned?: TraitOverrides | undefined;
+  /** Other formats that the vendor speaks, by their names. */
+  readonly variants: VendorPresets;
+  /**
+   * The formats of models that state none: that of the first pattern which matches the provider's
+   * name of the model. Undefined: that of the provider.
+   */
+  readonly by_model?: readonly (readonly [pattern: string, dialect: string])[] | undefined;
 }
 
 /** By the vendor's name. */
@@ -29,11 +43,26 @@ interface VendorReference {
   readonly dialect?: unknown;
 }
 
-/** A row of vendors.json. Tests check all of them. */
-interface VendorRow extends Omit<VendorPreset, "traits" | "reasoningTraits"> {
-  readonly traits: TraitOverrides;
+/** The settings of a provider that stand in templates of addresses and paths. */
+export const PLACES = ["region", "project", "location", "api_version"] as const;
+
+/** Absent: the vendor's addresses do not have it. */
+export type Places = { readonly [name in (typeof PLACES)[number]]?: string | undefined };
+
+/** A row of vendors.json, or a variant in one. Tests check all of them. */
+interface VendorRow
+  extends Omit<VendorPreset, "traits" | "reasoningTraits" | "variants" | "title" | "note"> {
+  /** Absent in a variant: that of its vendor. */
+  readonly title?: string;
+  /** Absent in a variant: that of its vendor. */
+  readonly note?: string;
+  /** The vendor whose traits it departs from. Absent: generic. */
+  readonly like?: string;
+  readonly traits?: TraitOverrides;
   /** The differences of models that think. */
   readonly reasoning?: TraitOverrides;
+  /** By dialect. Absent: none. */
+  readonly variants?: Readonly<Record<string, VendorRow>>;
 }
 
 const ROWS: ReadonlyMap<string, VendorRow> = new Map(
@@ -46,12 +75,25 @@ const generic = {
   done_without_finish: undefined,
   max_output_tokens: undefined,
   default_output_tokens: undefined,
+  path: undefined,
+  stream_path: undefined,
   ...ROWS.get("generic")!.traits,
 } as Traits;
 
-function presetOf({ reasoning = {}, ...row }: VendorRow): VendorPreset {
-  const traits = withOverrides(generic, row.traits);
-  return { ...row, traits, reasoningTraits: withOverrides(traits, reasoning) };
+function presetOf(row: VendorRow): VendorPreset {
+  const { like, reasoning = {}, variants = {}, title = "", note = "", ...others } = row;
+  const base: VendorRow | undefined = like === undefined ? undefined : ROWS.get(like);
+  const traits = withOverrides(withOverrides(generic, base?.traits), row.traits);
+  const reasoningTraits = withOverrides(withOverrides(traits, base?.reasoning), reasoning);
+  const variant = (own: VendorRow): VendorPreset => presetOf({ ...own, title, note });
+  return {
+    ...others,
+    title,
+    note,
+    traits,
+    reasoningTraits,
+    variants: new Map(Object.entries(variants).map(([name, own]) => [name, variant(own)])),
+  };
 }
 
 /** The presets of all vendors, whether their formats are loaded or not. */
@@ -67,26 +109,92 @@ export const vendorFacts = (vendor: string): Pick<VendorPreset, "title" | "base_
 export const vendorNames = (dialects: readonly string[]): readonly string[] =>
   [...VENDOR_PRESETS].filter(([, { dialect }]) => dialects.includes(dialect)).map(([name]) => name);
 
-/**
- * The wire format that a provider names, itself or by its vendor. Undefined: none that is known.
- */
-export const dialectNameOf = ({ vendor, dialect }: VendorReference): string | undefined =>
-  typeof dialect === "string" ? dialect : VENDOR_PRESETS.get(String(vendor))?.dialect;
+/** The wire formats that a provider may need: the one that it names, or all of its vendor's. */
+export function dialectNamesOf({ vendor, dialect }: VendorReference): readonly string[] {
+  if (typeof dialect === "string") return [dialect];
+  const preset = VENDOR_PRESETS.get(String(vendor));
+  if (!preset) return [];
+  return [preset.dialect, ...(preset.by_model ?? []).map(([, name]) => name)];
+}
 
-/** The preset of a provider's vendor. Undefined: there is none of this name. */
-export const vendorPreset = (
+/**
+ * The preset of a provider's vendor, in the format that the provider names if it names one.
+ * Undefined: there is none of this name.
+ */
+export function vendorPreset(
   presets: VendorPresets,
   { vendor, dialect }: VendorReference,
-): VendorPreset | undefined =>
-  presets.get(String(vendor ?? (dialect === "openai" ? "generic" : dialect)));
+): VendorPreset | undefined {
+  const preset = presets.get(String(vendor ?? (dialect === "openai" ? "generic" : dialect)));
+  return preset?.variants.get(String(dialect)) ?? preset;
+}
+
+/** The settings of a model that its format depends on. */
+interface ModelReference {
+  /** The provider's name of the model. */
+  readonly upstreamModel: string;
+  /** Absent: what the provider or the vendor says. */
+  readonly dialect?: unknown;
+}
+
+/** The format of a model. Undefined: its provider's. */
+export function modelDialect(
+  presets: VendorPresets,
+  { vendor }: VendorReference,
+  { upstreamModel, dialect }: ModelReference,
+): string | undefined {
+  if (typeof dialect === "string") return dialect;
+  const rules = presets.get(String(vendor))?.by_model ?? [];
+  return rules.find(([pattern]) => new RegExp(pattern).test(upstreamModel))?.[1];
+}
+
+/** The text with the provider's settings in the place of `{region}` and the like. */
+export const filledIn = (text: string, places: Places): string =>
+  PLACES.reduce((filled, name) => filled.replaceAll(`{${name}}`, () => places[name] ?? ""), text);
+
+/** The address of a vendor's API for a provider that states none. Empty: it must state one. */
+export const vendorAddress = ({ base_url = "", hosts = {} }: VendorPreset, places: Places) =>
+  filledIn(hosts[places.location ?? ""] ?? base_url, places);
+
+/**
+ * The address of a model that the vendor serves elsewhere than its other models. Undefined: that of
+ * its provider.
+ */
+export function modelAddress(
+  presets: VendorPresets,
+  provider: VendorReference & Places & { readonly base_url: string },
+  dialect: string | undefined,
+): string | undefined {
+  const { vendor, base_url } = provider;
+  const preset = presets.get(String(vendor));
+  const variant = preset?.variants.get(String(dialect));
+  // A provider that states an address has all models there.
+  if (!preset || !variant?.base_url || base_url !== vendorAddress(preset, provider))
+    return undefined;
+  return vendorAddress(variant, provider);
+}
 
 /** The traits of a model: those of its vendor, overridden by its provider's and then by its own. */
 export function traitsOf(
   presets: VendorPresets,
-  provider: TraitOverrides & VendorReference,
-  model: TraitOverrides & { readonly reasoning: boolean },
+  provider: TraitOverrides & VendorReference & Places,
+  model: TraitOverrides & { readonly reasoning: boolean; readonly dialect?: string | undefined },
 ): Traits {
-  const { traits, reasoningTraits } = vendorPreset(presets, provider)!;
-  const preset = model.reasoning ? reasoningTraits : traits;
-  return withOverrides(withOverrides(preset, provider), model);
+  const { vendor, dialect } = provider;
+  const preset = vendorPreset(presets, { vendor, dialect: model.dialect ?? dialect })!;
+  const general = model.reasoning ? preset.reasoningTraits : preset.traits;
+  const versioned = provider.api_version === undefined ? {} : preset.versioned;
+  const vendors = withOverrides(general, versioned);
+  const traits = withOverrides(withOverrides(vendors, provider), model);
+  const filled = (text: string | undefined) => text && filledIn(text, provider);
+  const query = Object.entries(traits.query).map(([name, value]) => [
+    name,
+    filledIn(value, provider),
+  ]);
+  return {
+    ...traits,
+    path: filled(traits.path),
+    stream_path: filled(traits.stream_path),
+    query: Object.fromEntries(query),
+  };
 }

@@ -4,7 +4,7 @@ import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring
 import type { Snapshot } from "./chat/context.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
-import { dialectsIn } from "./extension/defaults.ts";
+import { dialectsIn, reachIn } from "./extension/defaults.ts";
 import type { Installed } from "./extension/installer.ts";
 import { moments, slots } from "./extension/places.ts";
 import type { Breaker } from "./routing/breaker.ts";
@@ -39,6 +39,7 @@ export function createSnapshots(initial: Config, options: SnapshotOptions) {
       catalog: createCatalog(config, {
         dialects: dialectsIn(installed),
         transport,
+        reach: reachIn(installed, { clock, diagnose }),
         redact: installed.filled(slots.redact)?.(config, installed),
         jsonExcess: installed.filled(slots.jsonExcess),
         mediaTokens: installed.filled(slots.mediaTokens),

@@ -168,6 +168,10 @@ describe("defaults", () => {
       base_url: "http://127.0.0.1:8000/v1",
       api_key: undefined,
       vendor: undefined,
+      region: undefined,
+      project: undefined,
+      location: undefined,
+      api_version: undefined,
       ...NO_TRAITS,
       timeouts: undefined,
       retry: undefined,
@@ -177,6 +181,8 @@ describe("defaults", () => {
   it("of a model, whose traits are its vendor's", () =>
     assert.deepEqual(accepted({}).models.get("m"), {
       provider: "lab",
+      dialect: undefined,
+      base_url: undefined,
       upstream_model: undefined,
       reasoning: false,
       ...NO_TRAITS,

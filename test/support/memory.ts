@@ -278,6 +278,7 @@ export function createMemoryGateway(
   const catalog = createCatalog(config, {
     dialects: formats.dialects,
     transport: memoryTransport,
+    reach: (_destination, transport) => transport,
     redact: installed.filled(slots.redact)?.(config, installed),
     jsonExcess,
     mediaTokens: installed.filled(slots.mediaTokens),

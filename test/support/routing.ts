@@ -138,6 +138,7 @@ export const catalogOf = (
   createCatalog(settings, {
     dialects: new Map([["openai", openaiDialectDefinition]]),
     transport: (_url, request) => transport(request),
+    reach: (_destination, transport) => transport,
     redact: (text) => text,
     jsonExcess: undefined,
     mediaTokens: undefined,

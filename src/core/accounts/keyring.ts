@@ -118,8 +118,10 @@ export function createKeyring(
   };
 
   function callerOf(digest: string): Caller | undefined {
+    const known = callers.get(digest);
+    if (known) return known;
     const terms = configured.get(digest) ?? created.byDigest.get(digest);
-    const caller = callers.get(digest) ?? (terms && createCaller(terms));
+    const caller = terms && createCaller(terms);
     if (caller) callers.set(digest, caller);
     return caller;
   }

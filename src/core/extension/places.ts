@@ -16,7 +16,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import type { Breaker } from "../routing/breaker.ts";
-import type { Capable, Redact } from "../routing/model.ts";
+import type { Capable, Destination, Redact } from "../routing/model.ts";
 import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
@@ -106,6 +106,12 @@ export const moments = {
    * listener passes; undefined: there is nothing to do with this configuration.
    */
   guards: moment<(config: Config) => Guard | undefined>("guards"),
+  /**
+   * A configuration is put in force that has this provider. Returns the transport with which the
+   * provider is reached: this one, or one around it.
+   */
+  reach:
+    moment<(to: Destination, transport: Transport, services: ReachServices) => Transport>("reach"),
   /** The secrets in an extension's settings are asked for, which must not show in a log. */
   secrets: moment<(config: Config) => readonly string[]>("secrets"),
   /**
@@ -117,6 +123,14 @@ export const moments = {
 
 /** The sections of gateway.json that have a listener. */
 export type ListenerSection = "server" | "admin";
+
+/** The services of a transport around another. */
+export interface ReachServices {
+  /** To be used in the place of the machine's clocks and timers. */
+  readonly clock: Clock;
+  /** Tells the operator of events, on standard error. */
+  readonly diagnose: Diagnose;
+}
 
 export interface SecureSection extends SecureListener {
   /**

@@ -13,11 +13,10 @@ const BYTE_ORDER_MARK = 0xfeff;
  * `cancel` if that is aborted first.
  */
 export function readBody<T>(
-  exchange: Pick<Exchange, "req" | "res" | "cancel" | "retain">,
+  { req, res, cancel, retain }: Pick<Exchange, "req" | "res" | "cancel" | "retain">,
   maxBytes: number,
   read: (text: string) => T | Promise<T>,
 ): Promise<T> {
-  const { req, res, cancel, retain } = exchange;
   checkHeaders(req, maxBytes);
   // A body that cannot be kept is refused before it is read. Only bytes that have come are counted:
   // a client that announces much and sends nothing does not keep others out.
@@ -28,38 +27,12 @@ export function readBody<T>(
   // The client may wait for this permission (Expect: 100-continue) before it sends the body.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
   delete req.headers.expect; // It is met: from here on the body is on its way.
-  return collect(exchange, maxBytes, read);
-}
-
-/** Refuses what the headers alone rule out. */
-function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
-  const [mediaType = ""] = (headers["content-type"] ?? "application/json").split(";", 1);
-  if (!/^application\/(.+\+)?json$/.test(mediaType.trim().toLowerCase()))
-    throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
-  const encoding = headers["content-encoding"] ?? "identity";
-  if (encoding.trim().toLowerCase() !== "identity")
-    throw new ApiError(
-      "unsupported_media_type",
-      "The body must not be compressed (Content-Encoding).",
-    );
-  if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-}
-
-/**
- * Rejects with the piece that exceeds `maxBytes`; the rest is thrown away. Rejects with the reason
- * of `cancel`, which is aborted if the body is cut.
- */
-function collect<T>(
-  { req, cancel, retain }: Pick<Exchange, "req" | "cancel" | "retain">,
-  maxBytes: number,
-  read: (text: string) => T | Promise<T>,
-): Promise<T> {
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
     cancel.onAbort(() => reject(cancel.reason as Error));
     req.on("data", (piece: Buffer) => {
-      if (size > maxBytes || cancel.aborted) return;
+      if (size > maxBytes || cancel.aborted) return; // the rest of a refused body is thrown away
       retain(piece.length);
       size += piece.length;
       pieces.push(piece);
@@ -76,6 +49,20 @@ function collect<T>(
     });
     req.on("error", () => undefined);
   });
+}
+
+/** Refuses what the headers alone rule out. */
+function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
+  const [mediaType = ""] = (headers["content-type"] ?? "application/json").split(";", 1);
+  if (!/^application\/(.+\+)?json$/.test(mediaType.trim().toLowerCase()))
+    throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
+  const encoding = headers["content-encoding"] ?? "identity";
+  if (encoding.trim().toLowerCase() !== "identity")
+    throw new ApiError(
+      "unsupported_media_type",
+      "The body must not be compressed (Content-Encoding).",
+    );
+  if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 
 /** The text of the bytes, without a byte order mark. */

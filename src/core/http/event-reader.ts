@@ -3,8 +3,16 @@
 // providers forget. Only `data` is kept: the JSON of every provider names its own event type.
 import { StringDecoder } from "node:string_decoder";
 
+import type { Framing } from "../providers/dialect.ts";
+
 const BYTE_ORDER_MARK = "\ufeff";
 const DEFAULT_MAX_CHARS = 16 * 1024 * 1024;
+
+/** Server-sent events as the framing of a stream. */
+export const serverSentEvents: Framing = {
+  mediaType: "text/event-stream",
+  createReader: () => createEventReader(),
+};
 
 /**
  * `maxChars` bounds the characters of an unfinished event, field names included, so that a provider

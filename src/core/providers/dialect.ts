@@ -23,7 +23,7 @@ type Headers = Readonly<Record<string, string>>;
 export interface ProviderRequest {
   /** Is appended to the provider's base_url. */
   readonly path: string;
-  /** Beside those of `auth`. Absent: none. */
+  /** Beside the provider's own. Absent: none. */
   readonly headers?: Headers;
   /** Is sent as JSON. Fields that are undefined are left out. */
   readonly body: object;
@@ -45,9 +45,27 @@ export interface Decoder {
   readonly done?: () => Part[];
 }
 
+/** How the bytes of a stream are cut into events. */
+export interface Framing {
+  /** The media type of such a stream, in lower case. It is asked for, and demanded. */
+  readonly mediaType: string;
+  /** Creates the reader of one stream. */
+  createReader(): EventReader;
+}
+
+export interface EventReader {
+  /**
+   * The events that these bytes end, each as JSON. Throws a RangeError for one that is too large,
+   * and a ProviderError for bytes that are no such stream.
+   */
+  push(bytes: Uint8Array): string[];
+  /** The events that the end of the stream completes. Throws as `push` does. */
+  end(): string[];
+}
+
 export interface Dialect {
-  /** The headers that carry the provider's key. */
-  auth(key: string): Headers;
+  /** Absent: streams are server-sent events. */
+  readonly framing?: Framing;
   /** Throws a ProviderError if this format cannot express the request. */
   request(chat: ChatRequest, target: Target): ProviderRequest;
   /** Whether this JSON, which is no error, is a whole reply. */

@@ -12,13 +12,30 @@ import {
   optional,
   record,
   refine,
+  string,
   type Infer,
 } from "../schema/checker.ts";
 
 const sampling = ["temperature", "top_p"] as const;
 const tokens = optional(number({ min: 1, integer: true }));
+const texts = refine(record(string()), (entries) => Object.fromEntries(entries));
 
 export const traitChecks = {
+  /** The header that carries the provider's key. "none": requests carry no key. */
+  auth: literal("bearer", "x-api-key", "api-key", "x-goog-api-key", "none"),
+  /** Headers of every request, by name. */
+  headers: texts,
+  /** Query parameters of every request's address, by name. */
+  query: texts,
+  /**
+   * The path that is appended to base_url in place of the format's own. `{model}` stands for
+   * upstream_model, percent-encoded. Absent: the format's own.
+   */
+  path: optional(nonEmpty),
+  /** As `path`, for requests for a stream. Absent: `path`. */
+  stream_path: optional(nonEmpty),
+  /** Whether the body names the model where the format does. If not, the path must. */
+  model_in_body: boolean(),
   /**
    * How thinking is switched. Each format knows some values: DialectDefinition.thinkingSwitches.
    */

@@ -5,12 +5,13 @@ import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
 import { VERSION } from "../version.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
+import { serverSentEvents } from "../http/event-reader.ts";
 import type { AttemptObserver } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
-import type { Dialect } from "../providers/dialect.ts";
+import type { Dialect, Framing, ProviderRequest } from "../providers/dialect.ts";
 import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
@@ -81,6 +82,8 @@ interface Call {
   /** The provider is asked for a stream. */
   readonly stream: boolean;
   readonly dialect: Dialect;
+  /** Of the dialect's streams. */
+  readonly framing: Framing;
   readonly context: RequestContext;
   /** Ends this attempt. */
   readonly cancel: Cancel;
@@ -112,11 +115,13 @@ export async function attempt(
   const cancel = new Cancel();
   const detach = context.cancel.onAbort(() => cancel.abort(context.cancel.reason));
   const deadlines = createDeadlines(context.clock, provider, (error) => cancel.abort(error));
-  const call = { serving, chat, stream, dialect, context, cancel, deadlines, reportBug };
+  const { framing = serverSentEvents } = dialect;
+  const call = { serving, chat, stream, dialect, framing, context, cancel, deadlines, reportBug };
+  const url = addressOf(model, request, stream);
   let status: number | undefined;
   let refusalText = "";
   try {
-    const response = await send(call, request);
+    const response = await send(call, url, request);
     const { headers } = response;
     status = response.status;
     if (status === 200) {
@@ -138,7 +143,7 @@ export async function attempt(
     if (reason instanceof ProviderError)
       reason.answer ??= {
         status,
-        path: redactedPath(provider.baseUrl + request.path, provider.redact),
+        path: redactedPath(url, provider.redact),
         // With status 200 only an error's message is kept: the rest of the answer is the reply.
         message: provider.redact?.(reason.detail.providerMessage ?? refusalText) || undefined,
       };
@@ -149,6 +154,13 @@ export async function attempt(
   }
 }
 
+/** The address of a request. A model may have a path of its own. */
+const addressOf = ({ provider, paths }: Model, { path }: ProviderRequest, stream: boolean) => {
+  const address = provider.baseUrl + ((stream ? paths.stream : paths.whole) ?? path);
+  if (provider.query === "") return address;
+  return `${address}${address.includes("?") ? "&" : "?"}${provider.query}`;
+};
+
 /** The path of a URL, without the secrets in its segments. */
 const redactedPath = (url: string, redact: Provider["redact"]): string | undefined =>
   redact && new URL(url).pathname.split("/").map(redact).join("/");
@@ -158,15 +170,17 @@ const redactedPath = (url: string, redact: Provider["redact"]): string | undefin
  * to it.
  */
 function send(
-  { serving: { model, meter, resent }, stream, context, cancel, deadlines, reportBug }: Call,
-  request: ReturnType<Dialect["request"]>,
+  { serving, stream, framing, context, cancel, deadlines, reportBug }: Call,
+  url: string,
+  request: ProviderRequest,
 ): Promise<UpstreamResponse> {
+  const { model, meter, resent } = serving;
   const { provider } = model;
   const { extra } = model.traits;
   const fields = Object.keys(extra).length > 0 ? { ...request.body, ...extra } : request.body;
   const headers = {
     "Content-Type": "application/json",
-    Accept: stream ? "text/event-stream" : "application/json",
+    Accept: stream ? framing.mediaType : "application/json",
     "Accept-Encoding": "identity",
     "User-Agent": `chat-gateway/${VERSION}`,
     ...provider.headers,
@@ -174,7 +188,7 @@ function send(
   };
   // Those by which observers tell the provider of a trace.
   for (const observer of context.observers) Object.assign(headers, observer.headers?.());
-  return provider.transport(provider.baseUrl + request.path, {
+  return provider.transport(url, {
     method: "POST",
     redirect: "manual",
     headers,
@@ -200,7 +214,7 @@ function readReply(
   if (encoding !== "identity")
     throw upstreamError("the answer is compressed although identity was asked for");
   const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
-  if (call.stream && mediaType === "text/event-stream") return readStream(call, body, deliver);
+  if (call.stream && mediaType === call.framing.mediaType) return readStream(call, body, deliver);
   if (mediaType === "application/json") return readWhole(call, body, deliver);
   throw upstreamError("the answer has another content type than was asked for");
 }
@@ -242,15 +256,17 @@ function readWhole(
  * Reads a reply that comes as a stream. If the client wants it whole, it is delivered at its end.
  */
 async function readStream(
-  { serving: { model, meter }, chat, dialect, context, cancel, deadlines, reportBug }: Call,
+  { serving, chat, dialect, framing, context, cancel, deadlines, reportBug }: Call,
   body: UpstreamBody,
   deliver: TakeParts,
 ): Promise<void> {
+  const { model, meter } = serving;
   const { maxReplyBytes, timeouts, jsonExcess } = model.provider;
   const decoder = guarded(reportBug, () => dialect.decoder(model, chat.native));
   const decoding = new EventDecoding(decoder, { meter, reportBug, jsonExcess });
   try {
     await pump(body, decoding, {
+      events: framing.createReader(),
       cancel,
       deadlines,
       clock: context.clock,

@@ -2,6 +2,7 @@
 // "Routing aliases", "Candidates".
 import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
+import type { Traits } from "../providers/traits.ts";
 import { cut } from "../schema/checker.ts";
 import { noBreaker } from "./breaker.ts";
 import {
@@ -9,7 +10,6 @@ import {
   createProvider,
   type Model,
   type ModelAccess,
-  type Provider,
   type RoutingSettings,
 } from "./model.ts";
 
@@ -79,12 +79,9 @@ function createModels(
   const { breakers, fingerprint } = services;
   const earlier = new Map(breakers);
   breakers.clear();
-  const providers = new Map<string, Provider>();
-  for (const name of config.providers.keys())
-    providers.set(name, createProvider(name, config, services));
   const models = new Map<string, Model>();
   for (const [name, settings] of config.models) {
-    const provider = providers.get(settings.provider)!;
+    const provider = createProvider(settings, config, services);
     const upstreamModel = settings.upstream_model ?? name;
     const key = JSON.stringify([name, upstreamModel, provider.baseUrl, provider.headers]);
     const breaker = earlier.get(key) ?? services.createBreaker?.(services.clock) ?? noBreaker;
@@ -92,6 +89,7 @@ function createModels(
     models.set(name, {
       name,
       provider,
+      paths: pathsOf(settings.traits, upstreamModel),
       upstreamModel,
       traits: settings.traits,
       reasoning: settings.reasoning,
@@ -103,6 +101,12 @@ function createModels(
     });
   }
   return models;
+}
+
+function pathsOf({ path, stream_path = path }: Traits, upstreamModel: string): Model["paths"] {
+  const filled = (template: string | undefined): string | undefined =>
+    template?.replaceAll("{model}", () => encodeURIComponent(upstreamModel));
+  return { whole: filled(path), stream: filled(stream_path) };
 }
 
 /**

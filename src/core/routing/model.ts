@@ -59,6 +59,10 @@ export interface ModelSettings {
   readonly provider: string;
   /** The vendor's, with what the provider and the model state themselves in their place. */
   readonly traits: Traits;
+  /** The wire format in which the provider serves this model. Absent: the provider's. */
+  readonly dialect?: string | undefined;
+  /** The address at which the provider serves this model. Absent: the provider's. */
+  readonly base_url?: string | undefined;
   /** The provider's name of the model. Absent: the model's own name. */
   readonly upstream_model?: string | undefined;
   /** The model can think. */
@@ -122,8 +126,10 @@ export interface Provider {
   readonly dialect: string;
   /** Paths of requests are appended to it. */
   readonly baseUrl: string;
-  /** The headers that carry the provider's key. Undefined: it needs none. */
-  readonly headers: Readonly<Record<string, string>> | undefined;
+  /** Of every request. Those that carry the provider's key are among them, if it has one. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Is appended to the query of every address. Empty: nothing is. */
+  readonly query: string;
   /** The configuration's, with the provider's own in their place. */
   readonly timeouts: TimeoutSettings;
   /** The configuration's, with the provider's own in its place. */
@@ -149,6 +155,8 @@ export interface Model extends Target {
   readonly name: string;
   /** The only provider that is asked for it. */
   readonly provider: Provider;
+  /** Of whole replies' and of streams' requests. Undefined: the format's own. */
+  readonly paths: { readonly whole: string | undefined; readonly stream: string | undefined };
   /** Size of the context window in tokens. Undefined: unknown. */
   readonly contextTokens: number | undefined;
   /** Undefined: the model costs nothing. */
@@ -164,11 +172,26 @@ export interface Model extends Target {
 /** The models that can serve a request, in their order; at least one. */
 export type Capable = (models: readonly Model[], chat: ChatRequest) => readonly Model[];
 
+/** The provider that a transport is to reach. */
+export interface Destination {
+  /** As Provider.name. */
+  readonly provider: string;
+  /** Of the model that is asked, as Provider.dialect. */
+  readonly dialect: string;
+  /** The provider's checked row of the configuration. */
+  readonly settings: ProviderSettings;
+}
+
+/** The transport with which a provider is reached: this one, or one around it. */
+export type Reach = (destination: Destination, transport: Transport) => Transport;
+
 export interface CatalogServices {
   /** By name. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
   /** For providers whose dialect brings none of its own. */
   readonly transport: Transport;
+  /** As moments.reach, for all extensions. */
+  readonly reach: Reach;
   /** Undefined: neither the provider's words nor the path of its URL are shown to the operator. */
   readonly redact: Redact | undefined;
   /** As Extension.jsonExcess. */
@@ -190,34 +213,42 @@ export interface CatalogServices {
   readonly clock: Clock;
 }
 
-/** `config` has a provider of this name. */
+/** The provider of a model. `config` has one of this name. */
 export function createProvider(
-  name: string,
+  { provider: name, traits, ...model }: ModelSettings,
   config: RoutingSettings,
-  { dialects, transport, redact, jsonExcess, mediaTokens }: CatalogServices,
+  { dialects, transport, reach, redact, jsonExcess, mediaTokens }: CatalogServices,
 ): Provider {
   const settings = config.providers.get(name)!;
-  const definition = dialects.get(settings.dialect);
-  if (!definition) throw new TypeError(`there is no dialect ${settings.dialect}`);
-
-  const baseUrl = settings.base_url;
-  const dialectFor = (account: string): Dialect => definition.create({ baseUrl, account });
-  const { api_key } = settings;
+  const { dialect = settings.dialect, base_url: baseUrl = settings.base_url } = model;
+  const definition = dialects.get(dialect);
+  if (!definition) throw new TypeError(`there is no dialect ${dialect}`);
   return {
     name,
-    dialect: settings.dialect,
+    dialect,
     baseUrl,
-    headers: api_key === undefined ? undefined : dialectFor("").auth(api_key),
+    headers: { ...traits.headers, ...keyHeaders(traits.auth, settings.api_key) },
+    query: new URLSearchParams(traits.query).toString(),
     timeouts: withOverrides(config.timeouts, settings.timeouts),
     retry: withOverrides(config.retry, settings.retry),
     attemptMs: settings.timeouts?.total_ms,
     maxReplyBytes: config.server.max_reply_bytes,
     countMedia: (chat) => mediaTokens?.(chat, definition.mediaRules) ?? 0,
-    transport: definition.transport?.(settings) ?? transport,
+    transport:
+      definition.transport?.(settings) ?? reach({ provider: name, dialect, settings }, transport),
     redact,
     jsonExcess,
-    dialectFor,
+    dialectFor: (account) => definition.create({ baseUrl, account }),
   };
+}
+
+/** The headers that carry a key. `key` undefined: there is none. */
+export function keyHeaders(
+  auth: Traits["auth"],
+  key: string | undefined,
+): Readonly<Record<string, string>> {
+  if (key === undefined || auth === "none") return {};
+  return auth === "bearer" ? { Authorization: `Bearer ${key}` } : { [auth]: key };
 }
 
 /** `general`, with those of its fields that `overrides` states. */

@@ -4,10 +4,9 @@
 // has no room for the batch before (backpressure).
 import type { Clock, Timer } from "../clock.ts";
 import type { Cancel } from "../http/cancel.ts";
-import { createEventReader } from "../http/event-reader.ts";
 import type { Meter } from "../ledger/meter.ts";
 import type { Part } from "../openai/parts.ts";
-import type { Decoder } from "../providers/dialect.ts";
+import type { Decoder, EventReader } from "../providers/dialect.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { excessIn, MAX_REPLY_VALUES, type JsonExcess } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
@@ -126,6 +125,8 @@ export class EventDecoding {
 }
 
 export interface PumpOptions {
+  /** Cuts the bytes into events. */
+  readonly events: EventReader;
   /**
    * Aborts the provider's answer. The pump aborts it itself where the answer does not end with the
    * reply.
@@ -155,9 +156,8 @@ const counted = (unfinished: number): number => Math.max(0, unfinished - 64 * 10
 export function pump(
   body: UpstreamBody,
   decoding: EventDecoding,
-  { cancel, deadlines, clock, deliver, maxBytes, retain, closingMs }: PumpOptions,
+  { events, cancel, deadlines, clock, deliver, maxBytes, retain, closingMs }: PumpOptions,
 ): Promise<void> {
-  const events = createEventReader();
   const bound = deliver ? Infinity : maxBytes;
   let size = 0;
   /** Bytes of the event that has not ended. */

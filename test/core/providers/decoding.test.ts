@@ -13,7 +13,6 @@ const TEXT: Part = { type: "text", text: "Hi." };
 const TARGET = {} as Target;
 
 const dialectThatReads = (parts: Part[], isReply = true): Dialect => ({
-  auth: () => ({}),
   request: () => ({ path: "", body: {} }),
   isReply: () => isReply,
   decoder: () => ({ push: () => parts }),

@@ -6,6 +6,7 @@ import { Cancel } from "../../../src/core/http/cancel.ts";
 import { Meter } from "../../../src/core/ledger/meter.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import { createDeadlines } from "../../../src/core/routing/deadlines.ts";
 import { EventDecoding, pump } from "../../../src/core/routing/stream.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -112,6 +113,7 @@ describe("the pump", () => {
       yield Buffer.from(`data: ${JSON.stringify([text("b")])}\n\n`);
     }
     const pumped = pump(body(), decoding, {
+      events: createEventReader(),
       cancel,
       deadlines: createDeadlines(
         createFakeClock(),

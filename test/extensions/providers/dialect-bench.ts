@@ -2,6 +2,7 @@
 // whole and streamed.
 
 import assert from "node:assert/strict";
+import { keyHeaders } from "../../../src/core/routing/model.ts";
 import { traitsOf } from "../../../src/config/vendors.ts";
 import { Meter } from "../../../src/core/ledger/meter.ts";
 import { chatRequest } from "../../../src/core/openai/request.ts";
@@ -35,7 +36,11 @@ export function askedBy(dialect: Dialect, fields: object, target: Target): Asked
     ...fields,
   });
   const { path, headers, body } = dialect.request({ ...chat, tool_choice }, target);
-  const all = Object.entries({ ...headers, ...dialect.auth(PROVIDER_KEY) });
+  const all = Object.entries({
+    ...target.traits.headers,
+    ...headers,
+    ...keyHeaders(target.traits.auth, PROVIDER_KEY),
+  });
   const sent: unknown = JSON.parse(JSON.stringify(body));
   const lower = Object.fromEntries(all.map(([name, value]) => [name.toLowerCase(), value]));
   return { path, headers: lower, body: sent } as Asked;

@@ -9,7 +9,6 @@ import { documentedThinking, DOCUMENTED_SWITCHES, requestBody } from "./request.
 export const PATH = "/chat/completions";
 
 export const openaiDialect: Dialect = {
-  auth: (key) => ({ Authorization: `Bearer ${key}` }),
   request: (chat, target) => ({
     path: PATH,
     body: requestBody(chat, target, documentedThinking),

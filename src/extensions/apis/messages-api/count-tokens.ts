@@ -62,7 +62,8 @@ async function providersCount(
 ): Promise<object | undefined> {
   const { provider } = model;
   const counter = COUNTERS[provider.dialect];
-  if (!counter) return undefined;
+  // A vendor with paths of its own counts elsewhere, if at all.
+  if (!counter || model.paths.whole !== undefined) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
   const { path, body, member } = counter(reply);
   const response = await provider.transport(provider.baseUrl + path, {

@@ -4,7 +4,7 @@ import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Installed } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
-import { dialectsIn } from "../../../core/extension/defaults.ts";
+import { dialectsIn, reachIn } from "../../../core/extension/defaults.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
 import { Meter } from "../../../core/ledger/meter.ts";
 import { chatRequest } from "../../../core/openai/request.ts";
@@ -47,6 +47,7 @@ export function callProviders(
   const { models } = createCatalog(config, {
     dialects: dialectsIn(installed),
     transport: fetchTransport(),
+    reach: reachIn(installed, { clock: systemClock, diagnose: () => undefined }),
     redact: installed.filled(slots.redact)?.(config, installed),
     jsonExcess: installed.filled(slots.jsonExcess),
     mediaTokens: undefined,

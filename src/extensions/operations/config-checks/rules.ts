@@ -12,6 +12,8 @@ interface ProviderJson {
   readonly dialect?: unknown;
   readonly base_url?: unknown;
   readonly api_key?: unknown;
+  readonly api_keys?: unknown;
+  readonly credentials?: unknown;
 }
 
 export function ruleIssues(json: unknown, formats: Formats): ValidationIssue[] {
@@ -28,11 +30,12 @@ function providerIssues(
   const preset = vendorPreset(presets, provider);
   if (!preset) return []; // an issue of shape already
   const issues: ValidationIssue[] = [];
-  const { base_url, api_key = null } = provider;
+  const { base_url } = provider;
+  const key = provider.api_key ?? provider.api_keys ?? provider.credentials ?? null;
   const address = typeof base_url === "string" ? base_url.replace(/\/+$/, "") : "";
   // Behind another address a proxy may have the key.
   const isVendors = address === "" || address === preset.base_url;
-  if (isVendors && preset.needs_key && api_key === null) {
+  if (isVendors && preset.needs_key && key === null) {
     const message = `is required: ${preset.title} answers nobody without one`;
     issues.push(invalid([...path, "api_key"], message));
   }

@@ -21,16 +21,14 @@ const ownFormat = (native: NativeRequest | undefined) =>
   native?.dialect === NAME ? native : undefined;
 
 export const createAnthropicDialect = (signatures: SignatureStore): Dialect => ({
-  auth: (key) => ({ "x-api-key": key }),
   request(chat, target) {
     const path = "/v1/messages";
-    const version = { "anthropic-version": "2023-06-01" };
     const native = ownFormat(chat.native);
-    if (!native) return { path, headers: version, body: requestBody(chat, target, signatures) };
+    if (!native) return { path, body: requestBody(chat, target, signatures) };
     const { passes } = target.traits;
     refuseUnlisted(native.body, passes);
     const { body, headers } = withoutUnlisted(native, passes);
-    return { path, headers: { ...version, ...headers }, body: nativeBody(body, chat, target) };
+    return { path, headers, body: nativeBody(body, chat, target) };
   },
   isReply: (json) => asObject(json)["type"] === "message",
   decoder: ({ reasoning }, native) =>

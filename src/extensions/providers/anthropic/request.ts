@@ -19,7 +19,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const schema = replySchema(chat);
   if (chat.response_format && !schema) system.push({ role: "system", content: JSON_ONLY });
   return {
-    model: target.upstreamModel,
+    model: namedModel(target),
     max_tokens: maxTokens,
     system: systemField(system),
     messages: turns.map((turn) => ({
@@ -39,6 +39,10 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   };
 }
 
+/** The model as the body names it. Undefined: the path does. */
+const namedModel = ({ upstreamModel, traits }: Target): string | undefined =>
+  traits.model_in_body ? upstreamModel : undefined;
+
 /**
  * The request as a client of this format wrote it, for this model. As in every request, a limit
  * beyond the model's own is lowered, and with it the budget for thinking.
@@ -46,10 +50,10 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
 export function nativeBody(
   body: NativeRequest["body"],
   { stream, maxTokens }: ChatRequest,
-  { upstreamModel, traits }: Target,
+  target: Target,
 ): object {
-  const { max_output_tokens = Infinity } = traits;
-  const passed = { ...body, model: upstreamModel, stream: stream || undefined };
+  const { max_output_tokens = Infinity } = target.traits;
+  const passed = { ...body, model: namedModel(target), stream: stream || undefined };
   if (maxTokens === undefined || maxTokens <= max_output_tokens) return passed;
   const thinking = fittingThinking(body["thinking"], maxTokens, max_output_tokens);
   return { ...passed, max_tokens: max_output_tokens, thinking };

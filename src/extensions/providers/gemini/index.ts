@@ -12,7 +12,6 @@ import { requestBody } from "./request.ts";
 const allSignatures = createSignatureStore();
 
 export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
-  auth: (key) => ({ "x-goog-api-key": key }),
   request(chat, target) {
     const { upstreamModel } = target;
     const model = upstreamModel.includes("/") ? upstreamModel : `models/${upstreamModel}`;

@@ -10,6 +10,7 @@ import { createGeminiDialect } from "../../../../src/extensions/providers/gemini
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { VENDORS } from "../../../support/config.ts";
+import { keyHeaders } from "../../../../src/core/routing/model.ts";
 import { traitsOf } from "../../../../src/config/vendors.ts";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
@@ -402,9 +403,11 @@ function converse(format: (typeof FORMATS)[number], random: Random, size: number
   const request: Json = { model: "m", messages: told.messages, ...settings(random) };
   for (const calls of told.signed) tell(dialect, format.name, calls, target);
   const { path, headers, body } = dialect.request(chatRequest(request), target);
-  const lower = Object.entries({ ...headers, ...dialect.auth(PROVIDER_KEY) }).map(
-    ([name, value]) => [name.toLowerCase(), value],
-  );
+  const lower = Object.entries({
+    ...traits.headers,
+    ...headers,
+    ...keyHeaders(traits.auth, PROVIDER_KEY),
+  }).map(([name, value]) => [name.toLowerCase(), value]);
   const sent = JSON.parse(JSON.stringify(body));
   const asked = { path, headers: Object.fromEntries(lower), body: sent } as Asked;
   try {
