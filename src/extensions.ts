@@ -104,6 +104,10 @@ export const extensions: readonly ExtensionEntry[] = [
     settings: ["upstream"],
     serves: true,
   }),
+  // After the client, so that token services are called as the provider is.
+  entry("credentials", () => import("./extensions/providers/credentials/index.ts"), {
+    settings: ["providers.*.credentials"],
+  }),
   entry("redis", () => import("./extensions/scale/redis/index.ts"), {
     settings: ["limits.on_error"],
     loadUnless: { setting: "limits.store", value: "memory" },

@@ -1,0 +1,53 @@
+// A transport that adds credentials to each request. A request that is refused for them is sent once
+// more with others.
+import { ProviderError } from "../../../core/providers/provider-error.ts";
+import type { Cancel } from "../../../core/http/cancel.ts";
+import { readAll } from "../../../core/upstream/body.ts";
+import type { Transport } from "../../../core/upstream/transport.ts";
+import type { Credentials, Headers, OutgoingRequest } from "./credentials.ts";
+
+/** Statuses by which a provider refuses credentials. */
+const REFUSALS = [401, 403];
+/** Of a refusal's body. It is read so that its connection can be used again. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
+
+/** `transport` with the headers of these credentials. */
+export const authorized =
+  (credentials: Credentials, transport: Transport): Transport =>
+  async (url, request) => {
+    const outgoing: OutgoingRequest = { url, headers: request.headers, body: request.body };
+    const send = (headers: Headers) =>
+      transport(url, { ...request, headers: { ...request.headers, ...headers } });
+    const headers = await obtained(credentials, outgoing, request.cancel);
+    const response = await send(headers);
+    if (!REFUSALS.includes(response.status)) return response;
+    if (!credentials.refused(headers, response)) return response;
+    if (response.body) await readAll(response.body, MAX_REFUSAL_BYTES);
+    return send(await obtained(credentials, outgoing, request.cancel));
+  };
+
+/**
+ * The headers for a request. Rejects with the reason of `cancel` if that is aborted first, and with
+ * the ProviderError of a refused key if there are none: the client does not learn why.
+ */
+async function obtained(
+  credentials: Credentials,
+  outgoing: OutgoingRequest,
+  cancel: Cancel,
+): Promise<Headers> {
+  const headers = credentials.headersFor(outgoing);
+  if (!(headers instanceof Promise)) return headers;
+  const aborted = new Promise<never>((_, reject) => {
+    cancel.onAbort(() => reject(cancel.reason as Error));
+  });
+  try {
+    return await Promise.race([headers, aborted]);
+  } catch (error) {
+    if (cancel.aborted) throw cancel.reason;
+    const why = error instanceof Error ? error.message : "an exception that is no Error";
+    throw new ProviderError("model_unavailable", `no credentials: ${why}`, {
+      operator: "key",
+      cause: error,
+    });
+  }
+}

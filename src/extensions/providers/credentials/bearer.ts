@@ -1,0 +1,22 @@
+// Credentials that are a token in the header Authorization.
+import type { Credentials, CredentialServices } from "./credentials.ts";
+import { createRenewing, type Lease } from "./renewing.ts";
+
+/** `obtain` gets a token. It rejects with an Error whose message is for the operator. */
+export function bearerCredentials(
+  obtain: () => Promise<Lease<string>>,
+  { clock, diagnose, destination: { provider } }: CredentialServices,
+): Credentials {
+  const token = createRenewing(obtain, clock, (error) => {
+    const detail = error instanceof Error ? error.message : "an exception that is no Error";
+    diagnose({ event: "credentials_failed", level: "error", provider, detail });
+  });
+  const headers = (value: string) => ({ Authorization: `Bearer ${value}` });
+  return {
+    headersFor() {
+      const value = token.get();
+      return typeof value === "string" ? headers(value) : value.then(headers);
+    },
+    refused: ({ Authorization = "" }) => token.refuse(Authorization.replace("Bearer ", "")),
+  };
+}

@@ -1,0 +1,51 @@
+// A token that a command prints, for what has no type of its own:
+//   { "type": "command", "run": ["gcloud", "auth", "print-access-token"], "ttl_s": 3000 }
+import { execFile } from "node:child_process";
+import { integer, strict } from "../../../config/fields.ts";
+import { array, literal, nonEmpty, type Infer } from "../../../core/schema/checker.ts";
+import { bearerCredentials } from "./bearer.ts";
+import type { CredentialType } from "./credentials.ts";
+import type { Lease } from "./renewing.ts";
+
+/** A command that has not ended by then is killed. */
+const DEADLINE_MS = 30_000;
+const MAX_OUTPUT_BYTES = 64 * 1024;
+
+const settings = strict({
+  type: literal("command"),
+  /** The program and its arguments. No shell reads them. */
+  run: array(nonEmpty, { min: 1 }),
+  /** How long a token lives, in seconds. */
+  ttl_s: integer(1, 86_400),
+});
+
+type CommandSettings = Infer<typeof settings>;
+
+export const command: CredentialType<CommandSettings> = {
+  check: () => settings,
+  create: ({ run, ttl_s }, services) =>
+    bearerCredentials(async (): Promise<Lease<string>> => {
+      // The token lived already while the command ran.
+      const expiresAt = services.clock.now() + ttl_s * 1000;
+      return { value: await outputOf(run), expiresAt };
+    }, services),
+};
+
+/** Resolves with what the command prints, without blanks around it. */
+function outputOf([program = "", ...args]: readonly string[]): Promise<string> {
+  const options = { timeout: DEADLINE_MS, maxBuffer: MAX_OUTPUT_BYTES };
+  return new Promise((resolve, reject) => {
+    execFile(program, args, options, (error, stdout) => {
+      const token = stdout.trim();
+      // What the command prints may be secret, on standard error too.
+      if (error) reject(new Error(`the command ${program} failed: ${whyFailed(error)}`));
+      else if (/^[\x21-\x7e]+$/.test(token)) resolve(token);
+      else reject(new Error(`the command ${program} printed no token: expected one word of ASCII`));
+    });
+  });
+}
+
+function whyFailed({ code, killed, signal }: import("node:child_process").ExecFileException) {
+  if (killed) return `it was stopped, after ${DEADLINE_MS / 1000} seconds or by too much output`;
+  return signal ? `signal ${signal}` : `${typeof code === "number" ? "exit code " : ""}${code}`;
+}

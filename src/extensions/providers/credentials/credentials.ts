@@ -1,0 +1,52 @@
+// The contract of credentials: headers that are worth something for a while, and are made anew for
+// requests or renewed before they expire.
+import type { CheckContext } from "../../../config/setting.ts";
+import type { ReachServices } from "../../../core/extension/places.ts";
+import type { Destination } from "../../../core/routing/model.ts";
+import type { Check } from "../../../core/schema/checker.ts";
+import type { Transport, UpstreamResponse } from "../../../core/upstream/transport.ts";
+
+export type Headers = Readonly<Record<string, string>>;
+
+/** A request that is about to be sent by POST. */
+export interface OutgoingRequest {
+  /** The whole address, with its query. */
+  readonly url: string;
+  /** All headers but those of the credentials. */
+  readonly headers: Headers;
+  /** JSON. It is sent in UTF-8. */
+  readonly body: string;
+}
+
+/** How the requests to one provider prove who sends them. */
+export interface Credentials {
+  /**
+   * The headers that let this request in. Rejects with an Error whose message is for the operator:
+   * it has no secrets.
+   */
+  headersFor(request: OutgoingRequest): Headers | Promise<Headers>;
+  /**
+   * The provider answered 401 or 403 to a request with these headers. True: the next ones will
+   * differ, so the request is sent once more.
+   */
+  refused(headers: Headers, response: UpstreamResponse): boolean;
+}
+
+/** What credentials are made from. */
+export interface CredentialServices extends ReachServices {
+  /** The provider, and the settings of its row. */
+  readonly destination: Destination;
+  /**
+   * Calls a token service as the provider is called: through the same proxy and with the same
+   * certificates.
+   */
+  readonly transport: Transport;
+}
+
+/** A value of `credentials.type`. `S`: its checked settings. */
+export interface CredentialType<S> {
+  /** The check of the whole of `credentials`, `type` included. */
+  check(context: CheckContext): Check<S>;
+  /** Creates the credentials of one provider. Opens nothing before the first request. */
+  create(settings: S, services: CredentialServices): Credentials;
+}

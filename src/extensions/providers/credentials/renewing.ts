@@ -1,0 +1,87 @@
+// A value that expires, such as a token: one renewal serves all who wait, and usually it ends before
+// the value does, so that nobody waits.
+import type { Clock } from "../../../core/clock.ts";
+
+/** A value with its end. */
+export interface Lease<T> {
+  readonly value: T;
+  /** By the wall clock, in milliseconds. Infinity: it does not expire. */
+  readonly expiresAt: number;
+}
+
+export interface Renewing<T> {
+  /** The value. Rejects with what `obtain` rejects with. */
+  get(): T | Promise<T>;
+  /**
+   * This value was refused. True: `get` will give another one, because it is renewed or already was.
+   * False: it was renewed for this reason less than a second ago.
+   */
+  refuse(value: T): boolean;
+}
+
+/** A value is renewed when a fifth of its lifetime is left, but at least so many milliseconds. */
+const LEAST_EARLY_MS = 150;
+/** Milliseconds between two renewals that nobody waits for, and after one that failed. */
+const LEAST_BETWEEN_MS = 1_000;
+
+/** `failed` hears of each renewal that failed. */
+export function createRenewing<T>(
+  obtain: () => Promise<Lease<T>>,
+  clock: Clock,
+  failed: (error: unknown) => void,
+): Renewing<T> {
+  let lease: Lease<T> | undefined;
+  let renewAt = 0;
+  let renewal: Promise<T> | undefined;
+  /** The error of the last renewal, if it failed. */
+  let lastError: unknown;
+  /** The moment of the last renewal, by the monotonic clock. */
+  let renewedAt = -Infinity;
+  let refusedAt = -Infinity;
+
+  async function renew(): Promise<T> {
+    try {
+      const obtained = await obtain();
+      const now = clock.now();
+      lease = obtained;
+      renewAt = obtained.expiresAt - Math.max(LEAST_EARLY_MS, (obtained.expiresAt - now) / 5);
+      lastError = undefined;
+      return obtained.value;
+    } catch (error) {
+      lastError = error;
+      failed(error);
+      throw error;
+    } finally {
+      renewedAt = clock.monotonic();
+      renewal = undefined;
+    }
+  }
+
+  /** The renewal in flight. There is one at most. */
+  function renewed(): Promise<T> {
+    renewal ??= renew();
+    return renewal;
+  }
+
+  return {
+    get() {
+      const now = clock.now();
+      const mayRenew = clock.monotonic() - renewedAt >= LEAST_BETWEEN_MS;
+      if (lease && now < lease.expiresAt) {
+        // Nobody waits for this one. Its failure was reported, and the value still holds.
+        if (now >= renewAt && mayRenew) renewed().catch(() => undefined);
+        return lease.value;
+      }
+      if (renewal || lastError === undefined || mayRenew) return renewed();
+      return Promise.reject(lastError as Error);
+    },
+    refuse(value) {
+      if (lease?.value !== value) return true;
+      if (clock.monotonic() - refusedAt < LEAST_BETWEEN_MS) return false;
+      refusedAt = clock.monotonic();
+      lease = undefined;
+      lastError = undefined;
+      return true;
+    },
+  };
+}
