@@ -22,7 +22,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   http: ["openai/errors.ts"],
   upstream: ["http/cancel.ts"],
   openai: ["schema"],
-  providers: ["openai", "schema", "upstream/transport.ts"],
+  providers: ["openai", "schema", "http/event-reader.ts"],
   ledger: ["openai", "schema", "http/cancel.ts"],
   accounts: ["openai", "schema"],
   routing: [

@@ -11,7 +11,7 @@ import type { LoadOptions } from "../../src/config/load.ts";
 import { configSchema, type Environment } from "../../src/config/schema.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { allExtensions, checkConfig, formats, loadConfig } from "../support/config.ts";
-import { traitChecks } from "../../src/core/providers/traits.ts";
+import { traitChecks } from "../../src/config/traits.ts";
 import { ValidationError, pathText } from "../../src/core/schema/checker.ts";
 import { merge } from "../support/gateway.ts";
 
@@ -175,6 +175,7 @@ describe("defaults", () => {
       ...NO_TRAITS,
       timeouts: undefined,
       retry: undefined,
+      credentials: undefined,
       pace_ms: 20,
     }));
 

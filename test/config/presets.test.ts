@@ -8,7 +8,7 @@ import { createFormats } from "../../src/config/formats.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
 import { traitsOf, vendorPreset } from "../../src/config/vendors.ts";
 import { install } from "../../src/core/extension/install.ts";
-import { traitChecks } from "../../src/core/providers/traits.ts";
+import { traitChecks } from "../../src/config/traits.ts";
 import { withOverrides } from "../../src/core/routing/model.ts";
 import {
   boolean,

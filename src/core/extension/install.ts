@@ -1,6 +1,5 @@
 // Installs extensions: records what each adds, and refuses two that take the same place.
 import type { Handler } from "../http/exchange.ts";
-import { outermostFirst } from "./around-order.ts";
 import {
   start,
   type Around,
@@ -108,4 +107,25 @@ export function install(extensions: readonly Extension[]): Installation {
     aroundOrder: () => order,
     steps,
   };
+}
+
+/**
+ * The order in which extensions wrap the completion of a request: their names, from the outermost to the innermost. `outside`: by name, in the order of
+ * src/extensions.ts, whom each must wrap; names that are not keys are ignored. Where nothing is
+ * demanded the order is kept. Throws a TypeError that names those of a circle.
+ */
+function outermostFirst(outside: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  const left = new Map(outside);
+  const order: string[] = [];
+  while (left.size > 0) {
+    const wrapped = new Set([...left.values()].flat());
+    const next = [...left.keys()].find((name) => !wrapped.has(name));
+    if (next === undefined)
+      throw new TypeError(
+        `each of these extensions must wrap another: ${[...left.keys()].join(", ")}`,
+      );
+    left.delete(next);
+    order.push(next);
+  }
+  return order;
 }

@@ -20,7 +20,15 @@ import type { Capable, Destination, Redact } from "../routing/model.ts";
 import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
-import { createdSlot, moment, slot, slotFamily, type Create, type Installed } from "./installer.ts";
+import {
+  createdSlot,
+  moment,
+  slot,
+  slotFamily,
+  type Create,
+  type GatewayContext,
+  type Installed,
+} from "./installer.ts";
 import type { DroppedLines, Report } from "./report.ts";
 
 export const slots = {
@@ -125,12 +133,7 @@ export const moments = {
 export type ListenerSection = "server" | "admin";
 
 /** The services of a transport around another. */
-export interface ReachServices {
-  /** To be used in the place of the machine's clocks and timers. */
-  readonly clock: Clock;
-  /** Tells the operator of events, on standard error. */
-  readonly diagnose: Diagnose;
-}
+export type ReachServices = Pick<GatewayContext, "clock" | "diagnose">;
 
 export interface SecureSection extends SecureListener {
   /**

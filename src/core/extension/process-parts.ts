@@ -13,22 +13,12 @@ import { slots } from "./places.ts";
 /** What the contexts of all extensions have in common. */
 type Services = Omit<GatewayContext, "on">;
 
-/** A listener of an event of the process, in the order in which they were added. */
-interface Heard {
-  readonly extension: string;
-  readonly event: keyof ProcessEvents;
-  readonly listener: unknown;
-}
-
-/** The listeners of one event, each after the name of its extension. */
-const listenersOf = <E extends keyof ProcessEvents>(heard: readonly Heard[], wanted: E) =>
-  heard
-    .filter(({ event }) => event === wanted)
-    .map(({ extension, listener }) => [extension, listener as ProcessEvents[E]] as const);
+/** The listeners of each event, after the names of their extensions, in the order of their adding. */
+type Heard = { readonly [E in keyof ProcessEvents]: [extension: string, ProcessEvents[E]][] };
 
 /** Creates the parts of all extensions. `services`: what they have in common. */
 export function startProcess(installation: Installation, services: Services) {
-  const heard: Heard[] = [];
+  const heard: Heard = { open: [], reload: [], report: [], close: [] };
   const created = createParts(installation.steps, services, heard);
   const { observers, routes } = created;
   const started = new Set(installation.names);
@@ -55,17 +45,17 @@ export function startProcess(installation: Installation, services: Services) {
       observers.flatMap((observe) => observe(exchange) ?? []),
     /** By the names of the extensions: data that can be sent to another process. */
     report: (): Readonly<Record<string, unknown>> =>
-      Object.fromEntries(listenersOf(heard, "report").map(([name, report]) => [name, report()])),
+      Object.fromEntries(heard.report.map(([name, report]) => [name, report()])),
     /** Opens the parts in their order, one after the other. Rejects if one cannot start. */
     async open(): Promise<void> {
-      for (const [, open] of listenersOf(heard, "open")) await open();
+      for (const [, open] of heard.open) await open();
     },
     /**
      * As ProcessEvents.reload, for all. What wraps or observes requests in extensions that another
      * configuration needs for the first time is added; their routes and slots wait for a restart.
      */
     reload(config: Config, loaded: Installation): () => void {
-      const prepared = listenersOf(heard, "reload").map(([, reload]) => reload(config));
+      const prepared = heard.reload.map(([, reload]) => reload(config));
       const newSteps = loaded.steps.filter(({ extension }) => !started.has(extension));
       const added = createParts(newSteps, { ...services, config }, heard);
       return () => {
@@ -78,12 +68,12 @@ export function startProcess(installation: Installation, services: Services) {
     },
     /** Closes the parts in the reverse of their order, one after the other. */
     async close(): Promise<void> {
-      for (const [, close] of listenersOf(heard, "close").toReversed()) await close();
+      for (const [, close] of heard.close.toReversed()) await close();
     },
   };
 }
 
-function createParts(steps: Installation["steps"], services: Services, heard: Heard[]) {
+function createParts(steps: Installation["steps"], services: Services, heard: Heard) {
   const parts: CreatedParts = {
     slots: new Map(),
     arounds: new Map(),
@@ -91,8 +81,7 @@ function createParts(steps: Installation["steps"], services: Services, heard: He
     observers: [],
   };
   for (const { extension, run } of steps) {
-    const on: GatewayContext["on"] = (event, listener) =>
-      heard.push({ extension, event, listener });
+    const on: GatewayContext["on"] = (event, listener) => heard[event].push([extension, listener]);
     run({ ...services, on }, parts);
   }
   return parts;

@@ -3,10 +3,26 @@
 // providers forget. Only `data` is kept: the JSON of every provider names its own event type.
 import { StringDecoder } from "node:string_decoder";
 
-import type { Framing } from "../providers/dialect.ts";
-
 const BYTE_ORDER_MARK = "\ufeff";
 const DEFAULT_MAX_CHARS = 16 * 1024 * 1024;
+
+/** How the bytes of a stream are cut into events. */
+export interface Framing {
+  /** The media type of such a stream, in lower case. It is asked for, and demanded. */
+  readonly mediaType: string;
+  /** Creates the reader of one stream. */
+  createReader(): EventReader;
+}
+
+export interface EventReader {
+  /**
+   * The events that these bytes end, each as a text. Throws a RangeError for one that is too large,
+   * and another error for bytes that are no such stream.
+   */
+  push(bytes: Uint8Array): string[];
+  /** The events that the end of the stream completes. Throws as `push` does. */
+  end(): string[];
+}
 
 /** Server-sent events as the framing of a stream. */
 export const serverSentEvents: Framing = {

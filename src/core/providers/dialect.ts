@@ -1,10 +1,10 @@
 // The contracts of a provider format. A dialect translates one wire format in both directions. It
 // is pure and synchronous: it does no I/O and never waits. The gateway's one asynchronous pump
 // (routing/stream.ts) feeds it, so a test can cut the bytes anywhere.
+import type { Framing } from "../http/event-reader.ts";
 import type { Part } from "../openai/parts.ts";
 import type { NativeRequest } from "../openai/native-request.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import type { Transport } from "../upstream/transport.ts";
 import type { ProviderError } from "./provider-error.ts";
 import type { Traits } from "./traits.ts";
 
@@ -45,27 +45,9 @@ export interface Decoder {
   readonly done?: () => Part[];
 }
 
-/** How the bytes of a stream are cut into events. */
-export interface Framing {
-  /** The media type of such a stream, in lower case. It is asked for, and demanded. */
-  readonly mediaType: string;
-  /** Creates the reader of one stream. */
-  createReader(): EventReader;
-}
-
-export interface EventReader {
-  /**
-   * The events that these bytes end, each as JSON. Throws a RangeError for one that is too large,
-   * and a ProviderError for bytes that are no such stream.
-   */
-  push(bytes: Uint8Array): string[];
-  /** The events that the end of the stream completes. Throws as `push` does. */
-  end(): string[];
-}
-
 export interface Dialect {
-  /** Absent: streams are server-sent events. */
-  readonly framing?: Framing;
+  /** Of its streams. */
+  readonly framing: Framing;
   /** Throws a ProviderError if this format cannot express the request. */
   request(chat: ChatRequest, target: Target): ProviderRequest;
   /** Whether this JSON, which is no error, is a whole reply. */
@@ -115,9 +97,4 @@ export interface DialectDefinition {
    * its `auth`.
    */
   create(scope: DialectScope): Dialect;
-  /**
-   * Reaches a provider inside this process. `provider` is its checked row of the configuration.
-   * Absent: providers are reached through the network.
-   */
-  transport?(provider: object): Transport;
 }

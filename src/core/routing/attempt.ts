@@ -5,13 +5,12 @@ import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
 import { VERSION } from "../version.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
-import { serverSentEvents } from "../http/event-reader.ts";
 import type { AttemptObserver } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
-import type { Dialect, Framing, ProviderRequest } from "../providers/dialect.ts";
+import type { Dialect, ProviderRequest } from "../providers/dialect.ts";
 import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
@@ -82,8 +81,6 @@ interface Call {
   /** The provider is asked for a stream. */
   readonly stream: boolean;
   readonly dialect: Dialect;
-  /** Of the dialect's streams. */
-  readonly framing: Framing;
   readonly context: RequestContext;
   /** Ends this attempt. */
   readonly cancel: Cancel;
@@ -115,9 +112,8 @@ export async function attempt(
   const cancel = new Cancel();
   const detach = context.cancel.onAbort(() => cancel.abort(context.cancel.reason));
   const deadlines = createDeadlines(context.clock, provider, (error) => cancel.abort(error));
-  const { framing = serverSentEvents } = dialect;
-  const call = { serving, chat, stream, dialect, framing, context, cancel, deadlines, reportBug };
-  const url = addressOf(model, request, stream);
+  const call = { serving, chat, stream, dialect, context, cancel, deadlines, reportBug };
+  const url = model.address(request.path, stream);
   let status: number | undefined;
   let refusalText = "";
   try {
@@ -154,13 +150,6 @@ export async function attempt(
   }
 }
 
-/** The address of a request. A model may have a path of its own. */
-const addressOf = ({ provider, paths }: Model, { path }: ProviderRequest, stream: boolean) => {
-  const address = provider.baseUrl + ((stream ? paths.stream : paths.whole) ?? path);
-  if (provider.query === "") return address;
-  return `${address}${address.includes("?") ? "&" : "?"}${provider.query}`;
-};
-
 /** The path of a URL, without the secrets in its segments. */
 const redactedPath = (url: string, redact: Provider["redact"]): string | undefined =>
   redact && new URL(url).pathname.split("/").map(redact).join("/");
@@ -170,7 +159,7 @@ const redactedPath = (url: string, redact: Provider["redact"]): string | undefin
  * to it.
  */
 function send(
-  { serving, stream, framing, context, cancel, deadlines, reportBug }: Call,
+  { serving, stream, dialect, context, cancel, deadlines, reportBug }: Call,
   url: string,
   request: ProviderRequest,
 ): Promise<UpstreamResponse> {
@@ -180,7 +169,7 @@ function send(
   const fields = Object.keys(extra).length > 0 ? { ...request.body, ...extra } : request.body;
   const headers = {
     "Content-Type": "application/json",
-    Accept: stream ? framing.mediaType : "application/json",
+    Accept: stream ? dialect.framing.mediaType : "application/json",
     "Accept-Encoding": "identity",
     "User-Agent": `chat-gateway/${VERSION}`,
     ...provider.headers,
@@ -214,7 +203,8 @@ function readReply(
   if (encoding !== "identity")
     throw upstreamError("the answer is compressed although identity was asked for");
   const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
-  if (call.stream && mediaType === call.framing.mediaType) return readStream(call, body, deliver);
+  const { stream, dialect } = call;
+  if (stream && mediaType === dialect.framing.mediaType) return readStream(call, body, deliver);
   if (mediaType === "application/json") return readWhole(call, body, deliver);
   throw upstreamError("the answer has another content type than was asked for");
 }
@@ -245,7 +235,7 @@ function readWhole(
   }
   return consume(body, take, () => {
     deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
-    const text = Buffer.concat(pieces).toString();
+    const text = textOf(pieces);
     const steps = replyJson(text, { jsonExcess, retain });
     if (isLarge(text)) return inTurns(steps, cancel).then(deliverAll);
     return deliverAll(atOnce(steps));
@@ -256,17 +246,16 @@ function readWhole(
  * Reads a reply that comes as a stream. If the client wants it whole, it is delivered at its end.
  */
 async function readStream(
-  { serving, chat, dialect, framing, context, cancel, deadlines, reportBug }: Call,
+  { serving: { model, meter }, chat, dialect, context, cancel, deadlines, reportBug }: Call,
   body: UpstreamBody,
   deliver: TakeParts,
 ): Promise<void> {
-  const { model, meter } = serving;
   const { maxReplyBytes, timeouts, jsonExcess } = model.provider;
   const decoder = guarded(reportBug, () => dialect.decoder(model, chat.native));
   const decoding = new EventDecoding(decoder, { meter, reportBug, jsonExcess });
   try {
     await pump(body, decoding, {
-      events: framing.createReader(),
+      events: dialect.framing.createReader(),
       cancel,
       deadlines,
       clock: context.clock,
@@ -301,15 +290,8 @@ function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
   }
 }
 
-/**
- * The beginning of the text of a refusal. Empty if it has none, or if it breaks off: the status
- * says most.
- */
-async function readRefusal(body: UpstreamBody | null): Promise<string> {
-  if (!body) return "";
-  try {
-    return Buffer.concat(await readAll(body, 64 * 1024)).toString();
-  } catch {
-    return "";
-  }
-}
+/** The beginning of a refusal's text. Empty if it has none or breaks off: the status says most. */
+const readRefusal = async (body: UpstreamBody | null): Promise<string> =>
+  body ? readAll(body, 64 * 1024).then(textOf, () => "") : "";
+
+const textOf = (pieces: readonly Uint8Array[]): string => Buffer.concat(pieces).toString();

@@ -57,12 +57,8 @@ export interface Breaker {
   status(settings: BreakerSettings): BreakerStatus;
 }
 
-const PASS: Pass = {
-  began: () => undefined,
-  completed: () => undefined,
-  failed: () => undefined,
-  dropped: () => undefined,
-};
+const ignore = (): void => undefined;
+const PASS: Pass = { began: ignore, completed: ignore, failed: ignore, dropped: ignore };
 
 /** Lets every attempt through. */
 export const noBreaker: Breaker = {

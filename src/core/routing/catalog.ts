@@ -89,7 +89,7 @@ function createModels(
     models.set(name, {
       name,
       provider,
-      paths: pathsOf(settings.traits, upstreamModel),
+      address: addressOf(provider.baseUrl, settings.traits, upstreamModel),
       upstreamModel,
       traits: settings.traits,
       reasoning: settings.reasoning,
@@ -103,10 +103,16 @@ function createModels(
   return models;
 }
 
-function pathsOf({ path, stream_path = path }: Traits, upstreamModel: string): Model["paths"] {
+function addressOf(baseUrl: string, traits: Traits, upstreamModel: string): Model["address"] {
   const filled = (template: string | undefined): string | undefined =>
     template?.replaceAll("{model}", () => encodeURIComponent(upstreamModel));
-  return { whole: filled(path), stream: filled(stream_path) };
+  const [whole, streamed = whole] = [filled(traits.path), filled(traits.stream_path)];
+  const query = new URLSearchParams(traits.query).toString();
+  return (path, stream) => {
+    const address = baseUrl + ((stream ? streamed : whole) ?? path);
+    if (query === "") return address;
+    return `${address}${address.includes("?") ? "&" : "?"}${query}`;
+  };
 }
 
 /**

@@ -128,8 +128,6 @@ export interface Provider {
   readonly baseUrl: string;
   /** Of every request. Those that carry the provider's key are among them, if it has one. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Is appended to the query of every address. Empty: nothing is. */
-  readonly query: string;
   /** The configuration's, with the provider's own in their place. */
   readonly timeouts: TimeoutSettings;
   /** The configuration's, with the provider's own in its place. */
@@ -140,7 +138,7 @@ export interface Provider {
   readonly maxReplyBytes: number;
   /** Estimates by the rules of its dialect; 0 where nothing counts media. */
   readonly countMedia: CountMedia;
-  /** The dialect's own, if it reaches its provider inside this process; else the gateway's. */
+  /** The gateway's, or one that an extension has for this provider. */
   readonly transport: Transport;
   /** As in CatalogServices. */
   readonly redact: Redact | undefined;
@@ -155,12 +153,12 @@ export interface Model extends Target {
   readonly name: string;
   /** The only provider that is asked for it. */
   readonly provider: Provider;
-  /** Of whole replies' and of streams' requests. Undefined: the format's own. */
-  readonly paths: { readonly whole: string | undefined; readonly stream: string | undefined };
   /** Size of the context window in tokens. Undefined: unknown. */
   readonly contextTokens: number | undefined;
   /** Undefined: the model costs nothing. */
   readonly price: Price | undefined;
+  /** The address of a request for it. `path`: the format's own, as in ProviderRequest. */
+  address(path: string, stream: boolean): string;
   /** The system_fingerprint of its replies. */
   fingerprint(): string;
   /** A pass for one attempt. Undefined: the model's breaker is open. */
@@ -188,7 +186,7 @@ export type Reach = (destination: Destination, transport: Transport) => Transpor
 export interface CatalogServices {
   /** By name. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
-  /** For providers whose dialect brings none of its own. */
+  /** For providers for which no extension has another. */
   readonly transport: Transport;
   /** As moments.reach, for all extensions. */
   readonly reach: Reach;
@@ -228,14 +226,12 @@ export function createProvider(
     dialect,
     baseUrl,
     headers: { ...traits.headers, ...keyHeaders(traits.auth, settings.api_key) },
-    query: new URLSearchParams(traits.query).toString(),
     timeouts: withOverrides(config.timeouts, settings.timeouts),
     retry: withOverrides(config.retry, settings.retry),
     attemptMs: settings.timeouts?.total_ms,
     maxReplyBytes: config.server.max_reply_bytes,
     countMedia: (chat) => mediaTokens?.(chat, definition.mediaRules) ?? 0,
-    transport:
-      definition.transport?.(settings) ?? reach({ provider: name, dialect, settings }, transport),
+    transport: reach({ provider: name, dialect, settings }, transport),
     redact,
     jsonExcess,
     dialectFor: (account) => definition.create({ baseUrl, account }),

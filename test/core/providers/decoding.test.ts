@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { serverSentEvents } from "../../../src/core/http/event-reader.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import type { UsageReport } from "../../../src/core/openai/usage.ts";
 import { textPart, wholeReply, withUsage } from "../../../src/core/providers/decoding.ts";
@@ -13,6 +14,7 @@ const TEXT: Part = { type: "text", text: "Hi." };
 const TARGET = {} as Target;
 
 const dialectThatReads = (parts: Part[], isReply = true): Dialect => ({
+  framing: serverSentEvents,
   request: () => ({ path: "", body: {} }),
   isReply: () => isReply,
   decoder: () => ({ push: () => parts }),

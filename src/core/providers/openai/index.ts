@@ -1,5 +1,6 @@
 // OpenAI's format, which most providers and all local servers speak. The fields of a request are
 // data: traits.ts and src/config/vendors.json.
+import { serverSentEvents } from "../../http/event-reader.ts";
 import type { Dialect, DialectDefinition } from "../dialect.ts";
 import { createOpenaiDecoder, choiceIn } from "./decoder.ts";
 import { refusal } from "./refusal.ts";
@@ -9,6 +10,7 @@ import { documentedThinking, DOCUMENTED_SWITCHES, requestBody } from "./request.
 export const PATH = "/chat/completions";
 
 export const openaiDialect: Dialect = {
+  framing: serverSentEvents,
   request: (chat, target) => ({
     path: PATH,
     body: requestBody(chat, target, documentedThinking),

@@ -27,7 +27,8 @@ export function requestBody(
     stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined,
     response_format: chat.response_format,
     ...renamed(parametersOf(chat, traits), traits.rename),
-    ...toolFields(chat, traits),
+    tools: chat.tools,
+    tool_choice: chat.tools && chat.tool_choice,
     ...(reasoning && thinkingFields(switchOn, chat.effort, traits)),
   };
 }
@@ -62,20 +63,6 @@ const renamed = (parameters: object, names: Traits["rename"]): object =>
   Object.fromEntries(
     Object.entries(parameters).map(([name, value]) => [names[name] ?? name, value]),
   );
-
-/**
- * The tools and the tool choice, as far as the provider knows its forms. A request that needs
- * another form never comes here.
- */
-function toolFields({ tools, tool_choice: choice }: ChatRequest, traits: Traits): object {
-  if (!tools || (choice === "none" && traits.tool_choice === "auto"))
-    return { parallel_tool_calls: undefined };
-  if (traits.tool_choice !== "any" || choice === "none" || choice === "auto")
-    return { tools, tool_choice: choice };
-  // A named tool is forced by leaving the others out.
-  const isChosen = (name: string) => typeof choice !== "object" || choice.function.name === name;
-  return { tools: tools.filter((tool) => isChosen(tool.function.name)), tool_choice: "any" };
-}
 
 /** The values of the trait `thinking` that `documentedThinking` knows. */
 export const DOCUMENTED_SWITCHES = ["thinking", "reasoning_effort", "none"];

@@ -63,7 +63,7 @@ async function providersCount(
   const { provider } = model;
   const counter = COUNTERS[provider.dialect];
   // A vendor with paths of its own counts elsewhere, if at all.
-  if (!counter || model.paths.whole !== undefined) return undefined;
+  if (!counter || model.traits.path !== undefined) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
   const { path, body, member } = counter(reply);
   const response = await provider.transport(provider.baseUrl + path, {

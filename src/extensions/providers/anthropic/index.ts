@@ -2,6 +2,7 @@
 import type { Extension } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
+import { serverSentEvents } from "../../../core/http/event-reader.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
@@ -21,6 +22,7 @@ const ownFormat = (native: NativeRequest | undefined) =>
   native?.dialect === NAME ? native : undefined;
 
 export const createAnthropicDialect = (signatures: SignatureStore): Dialect => ({
+  framing: serverSentEvents,
   request(chat, target) {
     const path = "/v1/messages";
     const native = ownFormat(chat.native);

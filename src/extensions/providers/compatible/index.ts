@@ -15,6 +15,7 @@ import { requestBody } from "../../../core/providers/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
+import { toolFields } from "./tool-choice.ts";
 import { THINKING_SWITCHES, thinkingFields } from "./thinking.ts";
 
 /** The tools with the client's marks for the provider's cache. */
@@ -46,8 +47,11 @@ export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
     const written = target.traits.cache_control ? withToolMarks(chat) : chat;
-    const body = requestBody(written, target, thinkingFields);
-    return { path: PATH, body: withFurther(body, chat.further, target.traits.takes) };
+    const { takes, tool_choice } = target.traits;
+    const documented = requestBody(written, target, thinkingFields);
+    const body =
+      tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
+    return { path: PATH, body: withFurther(body, chat.further, takes) };
   },
   isReply(json) {
     const choice = choiceIn(json);

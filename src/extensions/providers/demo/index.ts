@@ -3,7 +3,7 @@
 import { integer } from "../../../config/fields.ts";
 import { configSlots, type ConfigExtension } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import { slots } from "../../../core/extension/places.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
 import type { DialectDefinition } from "../../../core/providers/dialect.ts";
 import { openaiDialectDefinition } from "../../../core/providers/openai/index.ts";
 import { withDefault } from "../../../core/schema/checker.ts";
@@ -24,7 +24,6 @@ const demoDialect: DialectDefinition = {
   unsupported: [],
   mediaRules: "openai",
   create: openaiDialectDefinition.create,
-  transport: (provider) => createDemoTransport({ paceMs: pace.of(provider) }),
 };
 
 export const extension: ConfigExtension = {
@@ -32,6 +31,10 @@ export const extension: ConfigExtension = {
   settings: [pace],
   install(gateway) {
     gateway.fill(slots.dialect("demo"), demoDialect);
+    // The model is in this process.
+    gateway.on(moments.reach, ({ dialect, settings }, transport) =>
+      dialect === "demo" ? createDemoTransport({ paceMs: pace.of(settings) }) : transport,
+    );
     gateway.fill(configSlots.builtInConfig, builtInConfig);
   },
 };

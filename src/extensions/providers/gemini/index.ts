@@ -2,6 +2,7 @@
 // requests".
 import type { Extension } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
+import { serverSentEvents } from "../../../core/http/event-reader.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
 import { refusal } from "../provider-words/index.ts";
@@ -12,6 +13,7 @@ import { requestBody } from "./request.ts";
 const allSignatures = createSignatureStore();
 
 export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
+  framing: serverSentEvents,
   request(chat, target) {
     const { upstreamModel } = target;
     const model = upstreamModel.includes("/") ? upstreamModel : `models/${upstreamModel}`;
