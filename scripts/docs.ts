@@ -141,11 +141,36 @@ function fieldsIn(schema: JsonSchema, path: string, isRequired: boolean): Field[
 const isObjectSchema = (schema: JsonSchema): boolean =>
   withoutNull(schema)["properties"] !== undefined;
 
-/** Null says the same as absence, or has its meaning in the text. */
+/**
+ * Null says the same as absence, or has its meaning in the text. Of several objects: one with the
+ * fields of all.
+ */
 function withoutNull(schema: JsonSchema): JsonSchema {
   const choices = schema["anyOf"] as readonly JsonSchema[] | undefined;
-  const [choice] = choices ?? [];
-  return choice ? withoutNull(choice) : schema;
+  const [choice, ...others] = (choices ?? []).filter(({ type }) => type !== "null");
+  if (!choice) return schema;
+  return others.every((other) => "properties" in other)
+    ? others.reduce(united, withoutNull(choice))
+    : withoutNull(choice);
+}
+
+/** An object with the fields of both. A tag may have the values of both. */
+function united(one: JsonSchema, other: JsonSchema): JsonSchema {
+  const [own, more] = [one, other].map(
+    ({ properties }) => properties as Record<string, JsonSchema>,
+  );
+  const required = [one, other].map((each) => (each["required"] ?? []) as readonly string[]);
+  const valuesOf = (field: JsonSchema | undefined) =>
+    [field?.["enum"] ?? field?.["const"] ?? []].flat();
+  const tags = Object.keys(own!).filter((name) => valuesOf(own![name]).length > 0 && more![name]);
+  const merged = tags.map((name) => [
+    name,
+    { enum: [own, more].flatMap((each) => valuesOf(each![name])) },
+  ]);
+  return {
+    properties: { ...own, ...more, ...Object.fromEntries(merged) },
+    required: required[0]!.filter((name) => required[1]!.includes(name)),
+  };
 }
 
 function fallbackText(schema: JsonSchema, isRequired: boolean): string {

@@ -225,7 +225,7 @@ describe("the program shows the manual", () => {
     for (const topic of ["nonsense", "toString", "two words"]) {
       const { code, stdout, stderr } = await runHere(["help", topic]);
       assert.deepEqual([code, stdout], [2, ""]);
-      assert.match(stderr, /^chat-gateway: [^\n]*no topic "[^\n]*topics: api, backup, [^\n]*\n$/);
+      assert.match(stderr, /^chat-gateway: [^\n]*no topic "[^\n]*topics: api, azure, backup, [^\n]*\n$/);
     }
   });
 

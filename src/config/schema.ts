@@ -179,6 +179,7 @@ function checkContext(options: SchemaOptions): CheckContext {
   const sources = { env, files: options.secretFiles ?? createSecretFiles("") };
   const settings = extensions.flatMap((extension) => extension.settings ?? []);
   const context: CheckContext = {
+    env,
     secret: secret(sources),
     credential: secret(sources, !secretsOptional),
     storeAddress(path, builtIn) {

@@ -1,9 +1,12 @@
 // A setting that an extension adds to gateway.json: where it stands, what it must look like, and
 // how its value is read.
 import type { Check, Fields } from "../core/schema/checker.ts";
+import type { Environment } from "./secrets.ts";
 
 /** Data on which the check of a setting may depend. */
 export interface CheckContext {
+  /** The variables of the environment, for settings that a vendor's own programs take from there. */
+  readonly env: Environment;
   /**
    * A text, `"$NAME"` for the environment variable NAME, or `"$file:PATH"` for the content of a
    * file. An unset variable and a file that cannot be read are faults. The value never shows in a

@@ -12,6 +12,7 @@ import { traitChecks } from "../../src/config/traits.ts";
 import { withOverrides } from "../../src/core/routing/model.ts";
 import {
   boolean,
+  array,
   literal,
   nonEmpty,
   object,
@@ -27,15 +28,24 @@ describe("vendor presets", () => {
     const switches = [...formats.dialects.values()].flatMap((dialect) => dialect.thinkingSwitches);
     const fields = { ...traitChecks, thinking: literal(...switches) };
     const traits = object(partial(fields), { strict: true });
+    const texts = record(nonEmpty);
+    const common = {
+      dialect: literal(...formats.dialects.keys()),
+      base_url: optional(url),
+      like: optional(literal(...Object.keys(vendorsJson))),
+      traits: optional(traits),
+      reasoning: optional(traits),
+    };
     const row = object(
       {
+        ...common,
         title: nonEmpty,
-        dialect: literal(...formats.dialects.keys()),
-        base_url: optional(url),
-        needs_key: optional(boolean()),
         note: nonEmpty,
-        traits,
-        reasoning: optional(traits),
+        needs_key: optional(boolean()),
+        hosts: optional(texts),
+        versioned: optional(traits),
+        variants: optional(record(object(common, { strict: true }))),
+        by_model: optional(array(array(nonEmpty, { min: 2, max: 2 }))),
       },
       { strict: true },
     );

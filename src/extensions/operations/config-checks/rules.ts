@@ -39,7 +39,14 @@ function providerIssues(
     const message = `is required: ${preset.title} answers nobody without one`;
     issues.push(invalid([...path, "api_key"], message));
   }
-  const appended = dialects.get(preset.dialect)?.appended;
+  const { path: own } = preset.traits;
+  const pathname = URL.canParse(address) ? new URL(address).pathname : "/";
+  if (pathname !== "/" && own?.startsWith(pathname)) {
+    const message = `must not end in ${pathname}: ${own} is appended to it`;
+    issues.push(invalid([...path, "base_url"], message));
+    return issues;
+  }
+  const appended = own === undefined ? dialects.get(preset.dialect)?.appended : undefined;
   const end = appended?.end.exec(address)?.[0];
   if (appended && end !== undefined) {
     const message = `must not end in ${end}: ${appended.path} is appended to it`;

@@ -61,6 +61,7 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const aliases = Object.keys(config.aliases);
   const variables = variable === undefined ? [CLIENT_VARIABLE] : [variable, CLIENT_VARIABLE];
   const next = nextText(file, [
+    ...(row.replace === undefined ? [] : [`# in ${file}: ${row.replace}`]),
     ...(variable === undefined ? [] : [`${variable}=...   # your key at ${wanted.title}`]),
     `${CLIENT_VARIABLE}=...   # the key of your clients, a secret that you make up`,
   ]);
@@ -82,7 +83,7 @@ function wantedBy({ values }: CommandArguments): Wanted {
   if (models.length === 0)
     throw new UsageError(`${needs} --models: the names under which the server has them`);
   const { title = vendor, base_url: ownUrl } = vendorFacts(vendor) ?? {};
-  if (baseUrl === undefined && ownUrl === undefined)
+  if ((baseUrl ?? ownUrl ?? row.settings?.["base_url"]) === undefined)
     throw new UsageError(`${needs} --base-url: the address of the server`);
   return { file, vendor, title, row, models, baseUrl };
 }
@@ -91,6 +92,7 @@ function wantedBy({ values }: CommandArguments): Wanted {
 function firstConfig({ vendor, row, models, baseUrl }: Wanted) {
   const { variable } = row;
   const key = variable === undefined ? undefined : `$${variable}`;
+  const address = baseUrl === undefined ? {} : { base_url: baseUrl };
   const known = models.map((name) => [name, { provider: vendor, ...row.models[name] }] as const);
   // Models that the row does not have come last: nothing is known of their abilities.
   const others = models.filter((name) => !Object.hasOwn(row.models, name));
@@ -100,7 +102,7 @@ function firstConfig({ vendor, row, models, baseUrl }: Wanted) {
   };
   const aliases = Object.entries(lists).filter(([, names]) => names.length > 0);
   return {
-    providers: { [vendor]: { vendor, base_url: baseUrl, api_key: key } },
+    providers: { [vendor]: { vendor, api_key: key, ...row.settings, ...address } },
     models: Object.fromEntries(known),
     aliases: Object.fromEntries(aliases.map(([name, names]) => [name, { models: names }])),
     keys: [{ account: ACCOUNT, key: `$${CLIENT_VARIABLE}` }],

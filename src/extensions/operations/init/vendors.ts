@@ -29,6 +29,10 @@ export interface VendorRow {
   readonly prices?: string;
   /** The environment variable of the provider's key. Absent: the vendor needs no key. */
   readonly variable?: string;
+  /** Further settings of the provider, such as a cloud's region. Absent: there are none. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** What the operator has to replace in the settings, in words. Absent: nothing. */
+  readonly replace?: string;
   /** By the names under which the vendor has them. Empty: the operator names them. */
   readonly models: Readonly<Record<string, ModelRow>>;
   /** The models of the alias auto/chat, in their order. */

@@ -13,11 +13,12 @@ import {
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Transport } from "../../../core/upstream/transport.ts";
 import { authorized } from "./authorized.ts";
+import { azure } from "./azure.ts";
 import { command } from "./command.ts";
 import type { CredentialServices, Credentials, CredentialType } from "./credentials.ts";
 
 /** By `credentials.type`. */
-const TYPES = { command };
+const TYPES = { azure, command };
 
 /** Checked settings of any type. */
 type Settings = Infer<ReturnType<(typeof TYPES)[keyof typeof TYPES]["check"]>>;
@@ -25,7 +26,8 @@ type Settings = Infer<ReturnType<(typeof TYPES)[keyof typeof TYPES]["check"]>>;
 const credentials = defineSetting<Settings | undefined>(
   "providers.*.credentials",
   undefined,
-  (context) => optional(variant("type", { command: command.check(context) })),
+  (context) =>
+    optional(variant("type", { azure: azure.check(context), command: command.check(context) })),
 );
 
 /** The credentials of a provider in one format, and what they were made from. */

@@ -42,7 +42,7 @@ const COMPANY = {
     ),
     chat("local", { model: "hosted_vllm/qwen3", api_base: "http://10.0.0.5:8000/v1/" }),
     chat("small", { model: "ollama_chat/llama3.2", api_base: "http://localhost:11434" }),
-    chat("azure", { model: "azure/gpt-4o", api_base: "https://x.openai.azure.com" }),
+    chat("sagemaker", { model: "sagemaker/gpt-4o", api_base: "https://x.example.com" }),
     chat("all", { model: "openai/*" }),
     chat(
       "embed",
@@ -53,7 +53,7 @@ const COMPANY = {
   router_settings: {
     routing_strategy: "least-busy",
     model_group_alias: { "gpt-4": "gpt-4o", old: { model: "claude", hidden: true } },
-    fallbacks: [{ "gpt-4o": ["claude", "azure"] }, { claude: ["local"] }],
+    fallbacks: [{ "gpt-4o": ["claude", "sagemaker"] }, { claude: ["local"] }],
     num_retries: 2,
     allowed_fails: 3,
     cooldown_time: 30,

@@ -1,0 +1,101 @@
+// Tokens of Microsoft Entra: those of an application, by its secret, or those of the machine's own
+// identity.
+import { strict } from "../../../config/fields.ts";
+import {
+  fail,
+  literal,
+  nonEmpty,
+  optional,
+  refine,
+  type Infer,
+} from "../../../core/schema/checker.ts";
+import type { CheckContext } from "../../../config/setting.ts";
+import { bearerCredentials } from "./bearer.ts";
+import type { CredentialServices, CredentialType } from "./credentials.ts";
+import type { Lease } from "./renewing.ts";
+import { askMachine, postForm, serviceAddress, tokenIn } from "./token-service.ts";
+
+const ENTRA = "https://login.microsoftonline.com";
+const METADATA = "http://169.254.169.254";
+/** What all models of Azure accept. */
+const SCOPE = "https://cognitiveservices.azure.com/.default";
+
+const check = ({ credential, env }: CheckContext) =>
+  refine(
+    strict({
+      type: literal("azure"),
+      /** The directory of the application. */
+      tenant_id: optional(nonEmpty),
+      /** The application. Absent: the machine's identity. */
+      client_id: optional(nonEmpty),
+      client_secret: optional(credential),
+      /** What the token is for. Absent: SCOPE. */
+      scope: optional(nonEmpty),
+      /** The token service: Entra's address without its path, or that of the metadata service. */
+      endpoint: optional(serviceAddress),
+    }),
+    (settings) => {
+      const application = ["tenant_id", "client_id", "client_secret"] as const;
+      const missing = application.filter((name) => settings[name] === undefined);
+      const [first] = missing;
+      // All three, or none.
+      if (first !== undefined && missing.length < application.length)
+        fail("missing_required_parameter", "is required beside the others of an application", [
+          first,
+        ]);
+      const { AZURE_AUTHORITY_HOST: authority, IDENTITY_ENDPOINT, IDENTITY_HEADER } = env;
+      return {
+        ...settings,
+        /** Entra's address. */
+        authority: settings.endpoint ?? (authority?.replace(/\/+$/, "") || ENTRA),
+        /** The address and the secret of App Service, which sets both for its programs. */
+        appService: { address: IDENTITY_ENDPOINT, secret: IDENTITY_HEADER },
+      };
+    },
+  );
+
+type AzureSettings = Infer<ReturnType<typeof check>>;
+
+export const azure: CredentialType<AzureSettings> = {
+  check,
+  create: (settings, services) =>
+    bearerCredentials(
+      () =>
+        settings.client_id === undefined
+          ? machineToken(settings, services)
+          : applicationToken(settings, services),
+      services,
+    ),
+};
+
+async function applicationToken(
+  { tenant_id = "", client_id = "", client_secret = "", scope = SCOPE, authority }: AzureSettings,
+  services: CredentialServices,
+): Promise<Lease<string>> {
+  const address = `${authority}/${encodeURIComponent(tenant_id)}/oauth2/v2.0/token`;
+  const now = services.clock.now();
+  const fields = { grant_type: "client_credentials", client_id, client_secret, scope };
+  return tokenIn("Entra", await postForm("Entra", address, fields, services), now);
+}
+
+/** App Service states an address and a header of its own; other machines have the metadata service. */
+async function machineToken(
+  { scope = SCOPE, endpoint, appService: { address, secret } }: AzureSettings,
+  { clock }: CredentialServices,
+): Promise<Lease<string>> {
+  const now = clock.now();
+  const resource = scope.replace(/\/\.default$/, "");
+  if (address && secret && endpoint === undefined) {
+    const query = new URLSearchParams({ "api-version": "2019-08-01", resource });
+    const headers = { "X-IDENTITY-HEADER": secret };
+    return tokenIn(
+      "App Service",
+      await askMachine("App Service", `${address}?${query}`, headers),
+      now,
+    );
+  }
+  const query = new URLSearchParams({ "api-version": "2018-02-01", resource });
+  const service = "the metadata service";
+  const path = `${endpoint ?? METADATA}/metadata/identity/oauth2/token?${query}`;
+  return tokenIn(service, await askMachine(service, path, { Metadata: "true" }), now);
+}

@@ -1,0 +1,112 @@
+// Calls to services that hand out tokens: those on the internet through the provider's own
+// transport, and so through its proxy; those of the machine itself around it.
+import { Cancel } from "../../../core/http/cancel.ts";
+import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { fail, refine } from "../../../core/schema/checker.ts";
+import { readAll } from "../../../core/upstream/body.ts";
+import { url } from "../../../config/fields.ts";
+import type { CredentialServices, Headers } from "./credentials.ts";
+import type { Lease } from "./renewing.ts";
+
+/** A token service that has not answered by then counts as unreachable. */
+const DEADLINE_MS = 10_000;
+const MAX_ANSWER_BYTES = 256 * 1024;
+
+/**
+ * Hosts to which secrets may go without TLS: this machine, and addresses that no router forwards.
+ * The last two are those that Amazon and Google give their metadata services.
+ */
+const PLAIN_HOSTS =
+  /^(localhost|127\.[\d.]+|\[::1\]|169\.254\.[\d.]+|\[fe80:.*\]|\[fd00:ec2::[\da-f]+\]|metadata\.google\.internal)$/;
+
+/** Whether secrets may be sent to this address. */
+export const isSafeAddress = (address: string): boolean =>
+  URL.canParse(address) &&
+  (new URL(address).protocol === "https:" || PLAIN_HOSTS.test(new URL(address).hostname));
+
+/** The address of a token service. */
+export const serviceAddress = refine(url, (address) =>
+  isSafeAddress(address)
+    ? address
+    : fail("invalid_value", "expected https://, or http:// to a loopback or link-local address"),
+);
+
+/** An answer of a token service. */
+export interface ServiceAnswer {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+  readonly text: string;
+}
+
+/** Sends a form to a service on the internet. `service`: its name for the operator. */
+export async function postForm(
+  service: string,
+  address: string,
+  fields: Readonly<Record<string, string>>,
+  { clock, transport }: CredentialServices,
+): Promise<ServiceAnswer> {
+  requireSafe(service, address);
+  const cancel = new Cancel();
+  const late = new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
+  const timer = clock.after(DEADLINE_MS, () => cancel.abort(late));
+  try {
+    const { status, headers, body } = await transport(address, {
+      method: "POST",
+      redirect: "manual",
+      headers: { "Content-Type": "application/x-www-form-urlencoded", Accept: "application/json" },
+      body: new URLSearchParams(fields).toString(),
+      cancel,
+      connectMs: DEADLINE_MS,
+      sent: () => undefined,
+    });
+    const pieces = body ? await readAll(body, MAX_ANSWER_BYTES) : [];
+    return { status, headers, text: Buffer.concat(pieces).toString() };
+  } catch (error) {
+    throw unreachable(service, error);
+  } finally {
+    timer.cancel();
+  }
+}
+
+/** Calls a service of this machine. Proxies do not know such addresses. */
+export async function askMachine(
+  service: string,
+  address: string,
+  headers: Headers,
+  method: "GET" | "PUT" = "GET",
+): Promise<ServiceAnswer> {
+  requireSafe(service, address);
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  try {
+    const answer = await fetch(address, { method, headers, redirect: "error", signal });
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  } catch (error) {
+    throw unreachable(service, error);
+  }
+}
+
+/**
+ * The bearer token in an answer. Throws an Error for the operator if it has none: with the status and
+ * the service's own code, but not its words, which may quote what was sent.
+ */
+export function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
+  const { access_token, expires_in, expires_on, error } = asObject(parseJson(answer.text));
+  if (answer.status === 200 && typeof access_token === "string" && access_token !== "") {
+    const seconds = Number(expires_in ?? Number(expires_on) - now / 1000);
+    if (seconds > 0) return { value: access_token, expiresAt: now + seconds * 1000 };
+  }
+  const code = typeof error === "string" && /^\w{1,60}$/.test(error) ? ` (${error})` : "";
+  const what = answer.status === 200 ? "without a token" : `with status ${answer.status}${code}`;
+  throw new Error(`${service} answered ${what}`);
+}
+
+function requireSafe(service: string, address: string): void {
+  if (!isSafeAddress(address))
+    throw new Error(`${service} must be reached by https, or at a loopback or link-local address`);
+}
+
+function unreachable(service: string, error: unknown): Error {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const why = cause instanceof Error ? cause.message : "an exception that is no Error";
+  return new Error(`${service} could not be reached: ${why}`, { cause: error });
+}

@@ -1,0 +1,232 @@
+// Azure OpenAI as a provider that is strict: its paths, its header for a key, and tokens of Entra, of
+// App Service and of the metadata service, each from a server that checks what it is asked.
+
+import assert from "node:assert/strict";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, it, type TestContext } from "node:test";
+import { checkConfig } from "../../../support/config.ts";
+import { ValidationError } from "../../../../src/core/schema/checker.ts";
+import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import { completion, startProvider, status, type Asked } from "../../../support/provider.ts";
+
+const TENANT = "11111111-aaaa";
+const SECRET = "a~client.secret";
+
+/** The issues of a configuration, a line each. */
+function issuesOf(check: () => unknown): string[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof ValidationError);
+    return error.message.split("\n");
+  }
+}
+
+interface TokenService {
+  readonly url: string;
+  /** Tokens that were handed out and are still accepted. */
+  readonly valid: Set<string>;
+  /** Requests that it has answered, as their method, path and form. */
+  readonly asked: string[];
+}
+
+/** Hands out tokens to those who `mayHave` says may have one. */
+async function startTokenService(
+  t: TestContext,
+  mayHave: (req: http.IncomingMessage, form: URLSearchParams) => boolean,
+  seconds = 3600,
+): Promise<TokenService> {
+  const valid = new Set<string>();
+  const asked: string[] = [];
+  const server = http.createServer((req, res) => {
+    let text = "";
+    req.on("data", (piece: Buffer) => (text += piece.toString()));
+    req.on("end", () => {
+      asked.push(`${req.method} ${req.url} ${text}`);
+      const isGranted = mayHave(req, new URLSearchParams(text));
+      const token = `token-${asked.length}`;
+      if (isGranted) valid.add(token);
+      res.writeHead(isGranted ? 200 : 401, { "content-type": "application/json" });
+      const granted = { token_type: "Bearer", access_token: token, expires_in: seconds };
+      res.end(
+        JSON.stringify(isGranted ? granted : { error: "invalid_client", error_description: text }),
+      );
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, valid, asked };
+}
+
+/** Answers requests that show one of these tokens. */
+const withToken =
+  ({ valid }: TokenService) =>
+  (asked: Asked): void => {
+    const token = /^Bearer (\S+)$/.exec(String(asked.headers.authorization))?.[1] ?? "";
+    const isLet = valid.has(token) && asked.headers["api-key"] === undefined;
+    const answer = isLet
+      ? completion({ content: "Hi." })
+      : { error: { code: "401", message: token } };
+    status(isLet ? 200 : 401, answer)(asked);
+  };
+
+const azureAt = (base_url: string, more: object) =>
+  configFor("http://lab.invalid", ["gpt"], {
+    providers: { azure: { vendor: "azure", base_url, ...more } },
+    models: { gpt: { provider: "azure", upstream_model: "my gpt/5", reasoning: false } },
+  });
+
+const application = (endpoint: string) => ({
+  type: "azure",
+  tenant_id: TENANT,
+  client_id: "app",
+  client_secret: SECRET,
+  endpoint,
+});
+
+/** Whether a form is that of the application. */
+const isApplication = (req: http.IncomingMessage, form: URLSearchParams): boolean =>
+  req.method === "POST" &&
+  req.url === `/${TENANT}/oauth2/v2.0/token` &&
+  form.get("grant_type") === "client_credentials" &&
+  form.get("client_id") === "app" &&
+  form.get("client_secret") === SECRET &&
+  form.get("scope") === "https://cognitiveservices.azure.com/.default";
+
+describe("Azure OpenAI", () => {
+  for (const [api_version, path] of [
+    [undefined, "/openai/v1/chat/completions"],
+    ["2024-10-21", "/openai/deployments/my%20gpt%2F5/chat/completions?api-version=2024-10-21"],
+  ] as const) {
+    it(`is called at ${path}, with its key as api-key`, async (t) => {
+      const provider = await startProvider(t, status(200, completion({ content: "Hi." })));
+      const settings = { api_key: "azure-key", api_version };
+      const { chat } = await startGateway(t, azureAt(provider.url, settings));
+      const answer = await chat({ model: "gpt", messages: user("hello"), max_tokens: 5 });
+      assert.equal(answer.status, 200);
+      const [{ headers, body, path: asked } = assert.fail("nothing was asked")] = provider.asked;
+      assert.equal(asked, path);
+      assert.deepEqual([headers["api-key"], headers.authorization], ["azure-key", undefined]);
+      assert.deepEqual([body["model"], body["max_completion_tokens"]], ["my gpt/5", 5]);
+    });
+  }
+
+  it("has a bare host as its address", () => {
+    const at = (base_url: string) =>
+      issuesOf(() => checkConfig(azureAt(base_url, { api_key: "k" })));
+    assert.deepEqual(at("https://x.openai.azure.com"), []);
+    assert.deepEqual(at("https://x.openai.azure.com/openai/v1/"), [
+      "providers.azure.base_url: must not end in /openai/v1: /openai/v1/chat/completions is appended to it",
+    ]);
+  });
+});
+
+describe("tokens of Entra", () => {
+  it("are fetched once for all requests, and kept", async (t) => {
+    const entra = await startTokenService(t, isApplication);
+    const provider = await startProvider(t, withToken(entra));
+    const { chat } = await startGateway(
+      t,
+      azureAt(provider.url, { credentials: application(entra.url) }),
+    );
+    const ask = () => chat({ model: "gpt", messages: user("hello") });
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    answers.push(await ask());
+    assert.deepEqual(
+      answers.map((answer) => answer.status),
+      [200, 200, 200, 200],
+    );
+    assert.equal(entra.asked.length, 1);
+  });
+
+  it("are renewed once when they are refused, for all who wait", async (t) => {
+    const entra = await startTokenService(t, isApplication);
+    const provider = await startProvider(t, withToken(entra));
+    const { chat } = await startGateway(
+      t,
+      azureAt(provider.url, { credentials: application(entra.url) }),
+    );
+    const ask = () => chat({ model: "gpt", messages: user("hello") });
+    assert.equal((await ask()).status, 200);
+    entra.valid.clear();
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    assert.deepEqual(
+      answers.map((answer) => answer.status),
+      [200, 200, 200],
+    );
+    assert.equal(entra.asked.length, 2);
+  });
+
+  it("that cannot be had are a refused key to the operator, and nothing to the client", async (t) => {
+    const entra = await startTokenService(t, () => false);
+    const provider = await startProvider(t, withToken(entra));
+    const { chat, diagnostics } = await startGateway(
+      t,
+      azureAt(provider.url, { credentials: application(entra.url) }),
+    );
+    const answer = await chat({ model: "gpt", messages: user("hello") });
+    const { error } = await json(answer);
+    assert.deepEqual([answer.status, error.code], [503, "model_unavailable"]);
+    const lines = JSON.stringify(diagnostics);
+    assert.match(
+      lines,
+      /"event":"credentials_failed".*Entra answered with status 401 \(invalid_client\)/,
+    );
+    assert.ok(!(lines + JSON.stringify(error)).includes(SECRET));
+    assert.equal(provider.asked.length, 0);
+    const again = await chat({ model: "gpt", messages: user("hello") });
+    assert.equal(again.status, 503);
+    assert.equal(entra.asked.length, 1, "the breaker is open, as after a refused key");
+  });
+});
+
+describe("tokens of the machine's identity", () => {
+  const identity = (settings: object) => ({ credentials: { type: "azure", ...settings } });
+
+  it("come from the metadata service", async (t) => {
+    const path =
+      "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fcognitiveservices.azure.com";
+    const service = await startTokenService(
+      t,
+      (req) => req.url === path && req.method === "GET" && req.headers["metadata"] === "true",
+    );
+    const provider = await startProvider(t, withToken(service));
+    const settings = identity({ endpoint: service.url });
+    const { chat } = await startGateway(t, azureAt(provider.url, settings));
+    assert.equal((await chat({ model: "gpt", messages: user("hello") })).status, 200);
+  });
+
+  it("come from App Service where it states its address", async (t) => {
+    const path = "/msi?api-version=2019-08-01&resource=https%3A%2F%2Fai.azure.com";
+    const service = await startTokenService(
+      t,
+      (req) => req.url === path && req.headers["x-identity-header"] === "header-secret",
+    );
+    const env = { IDENTITY_ENDPOINT: `${service.url}/msi`, IDENTITY_HEADER: "header-secret" };
+    const provider = await startProvider(t, withToken(service));
+    const settings = identity({ scope: "https://ai.azure.com/.default" });
+    const { chat } = await startGateway(t, azureAt(provider.url, settings), {}, env);
+    assert.equal((await chat({ model: "gpt", messages: user("hello") })).status, 200);
+  });
+});
+
+describe("settings of credentials", () => {
+  const issues = (credentials: object, more: object = {}) =>
+    issuesOf(() => checkConfig(azureAt("https://x.openai.azure.com", { credentials, ...more })));
+
+  it("are refused with their place", () => {
+    assert.deepEqual(issues(application("https://login.example")), []);
+    assert.deepEqual(issues({ type: "azure", client_id: "app", client_secret: "s" }), [
+      "providers.azure.credentials.tenant_id: is required beside the others of an application",
+    ]);
+    assert.deepEqual(issues(application("http://login.example")), [
+      "providers.azure.credentials.endpoint: expected https://, or http:// to a loopback or link-local address",
+    ]);
+    assert.deepEqual(issues({ type: "azure" }, { api_key: "k" }), [
+      "providers.azure.credentials: cannot stand beside api_key",
+    ]);
+    assert.equal(issues({ type: "kerberos" }).length, 1);
+  });
+});
