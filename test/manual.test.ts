@@ -81,11 +81,9 @@ function measured(row: string): number {
 describe("what README.md claims", () => {
   const readme = readFileSync("README.md", "utf8");
 
-  it("names every vendor, and none of those that are missing", () => {
+  it("names every vendor", () => {
     const [, list = ""] = /\n## Providers\n\n([\s\S]*?)\n\n/.exec(readme) ?? [];
     for (const { title } of VENDORS) assert.ok(list.includes(title.split(/[ ,]/)[0]!), title);
-    assert.match(list, /Amazon Bedrock and Google Vertex AI are not supported yet/);
-    assert.ok(!VENDORS.some(({ title }) => /bedrock|vertex/i.test(title)));
   });
 
   it("has the figures of performance.md, and their date", () => {
@@ -225,7 +223,10 @@ describe("the program shows the manual", () => {
     for (const topic of ["nonsense", "toString", "two words"]) {
       const { code, stdout, stderr } = await runHere(["help", topic]);
       assert.deepEqual([code, stdout], [2, ""]);
-      assert.match(stderr, /^chat-gateway: [^\n]*no topic "[^\n]*topics: api, azure, backup, [^\n]*\n$/);
+      assert.match(
+        stderr,
+        /^chat-gateway: [^\n]*no topic "[^\n]*topics: api, azure, backup, [^\n]*\n$/,
+      );
     }
   });
 

@@ -71,13 +71,13 @@ function providerIssues(
     issues.push(invalid([...path, "dialect"], "is required where no vendor is named"));
   if (preset && (dialect ?? preset.dialect) !== preset.dialect)
     issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
-  if (preset && (base_url ?? preset.base_url) === undefined)
-    issues.push(invalid([...path, "base_url"], "is required"));
   const vendors = formats.presets.get(String(vendor));
   if (vendors?.by_model && (dialect ?? undefined) !== undefined)
     issues.push(
       invalid([...path, "dialect"], "each model of this vendor has its own: state it there"),
     );
+  else if (preset && (base_url ?? preset.base_url) === undefined)
+    issues.push(invalid([...path, "base_url"], "is required"));
   if (preset) issues.push(...placeIssues(path, provider, preset));
   return [...issues, ...unsupportedTraits(path, provider, formats, preset?.dialect)];
 }

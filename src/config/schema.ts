@@ -180,6 +180,11 @@ function checkContext(options: SchemaOptions): CheckContext {
   const settings = extensions.flatMap((extension) => extension.settings ?? []);
   const context: CheckContext = {
     env,
+    fileText(path) {
+      const { text, fault = "", path: file } = sources.files.read(path);
+      if (text !== undefined || secretsOptional) return text;
+      return fail("invalid_value", `cannot read the file ${file}: ${fault}`);
+    },
     secret: secret(sources),
     credential: secret(sources, !secretsOptional),
     storeAddress(path, builtIn) {

@@ -16,6 +16,12 @@ export interface CheckContext {
   /** The same, but commands that call no provider accept that it is not there. */
   readonly credential: Check<string>;
   /**
+   * Reads the text of the file at a path: absolute, or relative to the folder of the configuration.
+   * Throws a ValidationError. Undefined: it cannot be read, which is no issue for a command that
+   * calls no provider.
+   */
+  fileText(path: string): string | undefined;
+  /**
    * The word `builtIn`, or the address of a store that an extension offers for this setting. It may
    * be a secret.
    */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
-import { partial, url } from "../../src/config/fields.ts";
+import { partial } from "../../src/config/fields.ts";
 import { createFormats } from "../../src/config/formats.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
 import { traitsOf, vendorPreset } from "../../src/config/vendors.ts";
@@ -31,7 +31,7 @@ describe("vendor presets", () => {
     const texts = record(nonEmpty);
     const common = {
       dialect: literal(...formats.dialects.keys()),
-      base_url: optional(url),
+      base_url: optional(nonEmpty),
       like: optional(literal(...Object.keys(vendorsJson))),
       traits: optional(traits),
       reasoning: optional(traits),

@@ -104,8 +104,9 @@ function createModels(
 }
 
 function addressOf(baseUrl: string, traits: Traits, upstreamModel: string): Model["address"] {
+  const segment = encodeURIComponent(upstreamModel).replaceAll("%40", "@"); // as in `m@20260101`
   const filled = (template: string | undefined): string | undefined =>
-    template?.replaceAll("{model}", () => encodeURIComponent(upstreamModel));
+    template?.replaceAll("{model}", () => segment);
   const [whole, streamed = whole] = [filled(traits.path), filled(traits.stream_path)];
   const query = new URLSearchParams(traits.query).toString();
   return (path, stream) => {

@@ -11,13 +11,14 @@ const REFUSALS = [401, 403];
 /** Of a refusal's body. It is read so that its connection can be used again. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-/** `transport` with the headers of these credentials. */
+/** `transport` with the headers of these credentials. `dialect`: as in OutgoingRequest. */
 export const authorized =
-  (credentials: Credentials, transport: Transport): Transport =>
+  (credentials: Credentials, dialect: string, transport: Transport): Transport =>
   async (url, request) => {
-    const outgoing: OutgoingRequest = { url, headers: request.headers, body: request.body };
+    const { headers: own, body } = request;
+    const outgoing: OutgoingRequest = { url, headers: own, body, dialect };
     const send = (headers: Headers) =>
-      transport(url, { ...request, headers: { ...request.headers, ...headers } });
+      transport(url, { ...request, headers: { ...own, ...headers } });
     const headers = await obtained(credentials, outgoing, request.cancel);
     const response = await send(headers);
     if (!REFUSALS.includes(response.status)) return response;

@@ -16,6 +16,8 @@ export interface OutgoingRequest {
   readonly headers: Headers;
   /** JSON. It is sent in UTF-8. */
   readonly body: string;
+  /** The format of the model that is asked, as Provider.dialect. */
+  readonly dialect: string;
 }
 
 /** How the requests to one provider prove who sends them. */

@@ -11,14 +11,14 @@ import {
   type ValidationIssue,
 } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import type { Transport } from "../../../core/upstream/transport.ts";
 import { authorized } from "./authorized.ts";
 import { azure } from "./azure.ts";
 import { command } from "./command.ts";
+import { google } from "./google.ts";
 import type { CredentialServices, Credentials, CredentialType } from "./credentials.ts";
 
 /** By `credentials.type`. */
-const TYPES = { azure, command };
+const TYPES = { azure, command, google };
 
 /** Checked settings of any type. */
 type Settings = Infer<ReturnType<(typeof TYPES)[keyof typeof TYPES]["check"]>>;
@@ -27,23 +27,21 @@ const credentials = defineSetting<Settings | undefined>(
   "providers.*.credentials",
   undefined,
   (context) =>
-    optional(variant("type", { azure: azure.check(context), command: command.check(context) })),
+    optional(
+      variant("type", {
+        azure: azure.check(context),
+        command: command.check(context),
+        google: google.check(context),
+      }),
+    ),
 );
-
-/** The credentials of a provider in one format, and what they were made from. */
-interface Known {
-  readonly settings: string;
-  readonly credentials: Credentials;
-  /** Calls token services. */
-  transport: Transport;
-}
 
 export const extension: ConfigExtension = {
   name: "credentials",
   settings: [credentials],
   install(gateway) {
-    /** A token outlives a reload that changes nothing of its settings. */
-    const known = new Map<string, Known>();
+    /** By the rows of providers: all models of one share a token. A reload makes new ones. */
+    const known = new WeakMap<object, Credentials>();
     gateway.on(configMoments.issues, twoKeys);
     gateway.on(moments.secrets, ({ providers }) =>
       [...providers.values()].flatMap((provider) => secretsIn(credentials.of(provider))),
@@ -51,40 +49,27 @@ export const extension: ConfigExtension = {
     gateway.on(moments.reach, (destination, transport, services) => {
       const settings = credentials.of(destination.settings);
       if (!settings) return transport;
-      const place = JSON.stringify([destination.provider, destination.dialect]);
-      const earlier = known.get(place);
-      const own =
-        earlier?.settings === JSON.stringify(settings)
-          ? earlier
-          : created(settings, { ...services, destination, transport });
-      own.transport = transport;
-      known.set(place, own);
-      return authorized(own.credentials, transport);
+      const { settings: row, dialect } = destination;
+      const own = known.get(row) ?? created(settings, { ...services, destination, transport });
+      known.set(row, own);
+      return authorized(own, dialect, transport);
     });
   },
 };
 
-function created(settings: Settings, services: CredentialServices): Known {
-  // Each type takes what its own check has returned.
-  const type: CredentialType<Settings> = TYPES[settings.type];
-  const known: Known = {
-    settings: JSON.stringify(settings),
-    transport: services.transport,
-    credentials: type.create(settings, {
-      ...services,
-      transport: (url, request) => known.transport(url, request),
-    }),
-  };
-  return known;
-}
+/** Each type takes what its own check has returned. */
+const created = (settings: Settings, services: CredentialServices): Credentials =>
+  (TYPES[settings.type] as CredentialType<Settings>).create(settings, services);
 
 /** Settings of these names are secrets. */
-const SECRET = /secret|token|password/;
+const SECRET = /secret|password|privateKey|_token/;
 
+/** The secrets in settings, at any depth. */
 const secretsIn = (settings: object = {}): readonly string[] =>
-  Object.entries(settings).flatMap(([name, value]) =>
-    SECRET.test(name) && typeof value === "string" ? [value] : [],
-  );
+  Object.entries(settings).flatMap(([name, value]) => {
+    if (typeof value === "object" && value !== null) return secretsIn(value);
+    return SECRET.test(name) && typeof value === "string" ? [value] : [];
+  });
 
 /** Providers that have both a key and credentials. */
 const twoKeys = (json: unknown): readonly ValidationIssue[] =>

@@ -61,7 +61,8 @@ describe("a provider's key", () => {
   it("is required by every hosted vendor at its own address", () => {
     const hosted = [...VENDORS].filter(([, { needs_key }]) => needs_key).map(([name]) => name);
     assert.ok(hosted.includes("openai") && hosted.includes("anthropic"), String(hosted));
-    for (const vendor of hosted) {
+    // A cloud needs more than a key: its own tests have those settings.
+    for (const vendor of hosted.filter((name) => name !== "vertex")) {
       const [found, ...others] = faults({ providers: { p: { vendor } } });
       assert.match(found ?? "", /^providers\.p\.api_key: is required: /);
       assert.deepEqual(others, []);

@@ -2,75 +2,15 @@
 // App Service and of the metadata service, each from a server that checks what it is asked.
 
 import assert from "node:assert/strict";
-import http from "node:http";
-import type { AddressInfo } from "node:net";
-import { describe, it, type TestContext } from "node:test";
+import type { IncomingMessage } from "node:http";
+import { describe, it } from "node:test";
 import { checkConfig } from "../../../support/config.ts";
-import { ValidationError } from "../../../../src/core/schema/checker.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { completion, startProvider, status, type Asked } from "../../../support/provider.ts";
+import { completion, startProvider, status } from "../../../support/provider.ts";
+import { issueLines, startTokenService, withToken } from "../../../support/token-service.ts";
 
 const TENANT = "11111111-aaaa";
 const SECRET = "a~client.secret";
-
-/** The issues of a configuration, a line each. */
-function issuesOf(check: () => unknown): string[] {
-  try {
-    check();
-    return [];
-  } catch (error) {
-    assert.ok(error instanceof ValidationError);
-    return error.message.split("\n");
-  }
-}
-
-interface TokenService {
-  readonly url: string;
-  /** Tokens that were handed out and are still accepted. */
-  readonly valid: Set<string>;
-  /** Requests that it has answered, as their method, path and form. */
-  readonly asked: string[];
-}
-
-/** Hands out tokens to those who `mayHave` says may have one. */
-async function startTokenService(
-  t: TestContext,
-  mayHave: (req: http.IncomingMessage, form: URLSearchParams) => boolean,
-  seconds = 3600,
-): Promise<TokenService> {
-  const valid = new Set<string>();
-  const asked: string[] = [];
-  const server = http.createServer((req, res) => {
-    let text = "";
-    req.on("data", (piece: Buffer) => (text += piece.toString()));
-    req.on("end", () => {
-      asked.push(`${req.method} ${req.url} ${text}`);
-      const isGranted = mayHave(req, new URLSearchParams(text));
-      const token = `token-${asked.length}`;
-      if (isGranted) valid.add(token);
-      res.writeHead(isGranted ? 200 : 401, { "content-type": "application/json" });
-      const granted = { token_type: "Bearer", access_token: token, expires_in: seconds };
-      res.end(
-        JSON.stringify(isGranted ? granted : { error: "invalid_client", error_description: text }),
-      );
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, valid, asked };
-}
-
-/** Answers requests that show one of these tokens. */
-const withToken =
-  ({ valid }: TokenService) =>
-  (asked: Asked): void => {
-    const token = /^Bearer (\S+)$/.exec(String(asked.headers.authorization))?.[1] ?? "";
-    const isLet = valid.has(token) && asked.headers["api-key"] === undefined;
-    const answer = isLet
-      ? completion({ content: "Hi." })
-      : { error: { code: "401", message: token } };
-    status(isLet ? 200 : 401, answer)(asked);
-  };
 
 const azureAt = (base_url: string, more: object) =>
   configFor("http://lab.invalid", ["gpt"], {
@@ -87,7 +27,7 @@ const application = (endpoint: string) => ({
 });
 
 /** Whether a form is that of the application. */
-const isApplication = (req: http.IncomingMessage, form: URLSearchParams): boolean =>
+const isApplication = (req: IncomingMessage, form: URLSearchParams): boolean =>
   req.method === "POST" &&
   req.url === `/${TENANT}/oauth2/v2.0/token` &&
   form.get("grant_type") === "client_credentials" &&
@@ -115,7 +55,7 @@ describe("Azure OpenAI", () => {
 
   it("has a bare host as its address", () => {
     const at = (base_url: string) =>
-      issuesOf(() => checkConfig(azureAt(base_url, { api_key: "k" })));
+      issueLines(() => checkConfig(azureAt(base_url, { api_key: "k" })));
     assert.deepEqual(at("https://x.openai.azure.com"), []);
     assert.deepEqual(at("https://x.openai.azure.com/openai/v1/"), [
       "providers.azure.base_url: must not end in /openai/v1: /openai/v1/chat/completions is appended to it",
@@ -214,7 +154,7 @@ describe("tokens of the machine's identity", () => {
 
 describe("settings of credentials", () => {
   const issues = (credentials: object, more: object = {}) =>
-    issuesOf(() => checkConfig(azureAt("https://x.openai.azure.com", { credentials, ...more })));
+    issueLines(() => checkConfig(azureAt("https://x.openai.azure.com", { credentials, ...more })));
 
   it("are refused with their place", () => {
     assert.deepEqual(issues(application("https://login.example")), []);

@@ -1,0 +1,128 @@
+// Tokens of Google Cloud: those of a service account, by an assertion that its key signs, or those of
+// the machine's own account.
+import { createPrivateKey, sign, type KeyObject } from "node:crypto";
+import { strict } from "../../../config/fields.ts";
+import type { CheckContext } from "../../../config/setting.ts";
+import {
+  fail,
+  literal,
+  nonEmpty,
+  optional,
+  refine,
+  type Infer,
+} from "../../../core/schema/checker.ts";
+import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { bearerCredentials } from "./bearer.ts";
+import type { CredentialServices, CredentialType } from "./credentials.ts";
+import type { Lease } from "./renewing.ts";
+import { askMachine, isSafeAddress, postForm, serviceAddress, tokenIn } from "./token-service.ts";
+
+const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
+const METADATA = "http://metadata.google.internal";
+const TOKEN_PATH = "/computeMetadata/v1/instance/service-accounts/default/token";
+/** Google takes no assertion that is good for longer. */
+const ASSERTION_S = 3600;
+
+/** A service account, as its key file states it. */
+interface ServiceAccount {
+  readonly email: string;
+  readonly keyId: string | undefined;
+  /** PEM. It is kept as a text, so that settings can be compared. */
+  readonly privateKey: string;
+  readonly tokenUri: string;
+}
+
+const check = ({ env, fileText }: CheckContext) =>
+  refine(
+    strict({
+      type: literal("google"),
+      /** The key file of a service account. Absent: the machine's account. */
+      key_file: optional(nonEmpty),
+      /** What the token is for. Absent: SCOPE. */
+      scope: optional(nonEmpty),
+      /** The address of the token service: in the place of the key file's, or of the metadata service. */
+      endpoint: optional(serviceAddress),
+    }),
+    (settings) => {
+      // Google's own programs take the name of the file from this variable.
+      const file = settings.key_file ?? env["GOOGLE_APPLICATION_CREDENTIALS"];
+      const { GCE_METADATA_HOST: host } = env;
+      return {
+        ...settings,
+        account: file ? serviceAccountIn(fileText(file)) : undefined,
+        metadata: settings.endpoint ?? (host ? `http://${host}` : METADATA),
+      };
+    },
+  );
+
+type GoogleSettings = Infer<ReturnType<typeof check>>;
+
+/** Reads the content of a key file. Undefined: it could not be read, and that is no issue here. */
+function serviceAccountIn(text: string | undefined): ServiceAccount | undefined {
+  if (text === undefined) return undefined;
+  const { type, client_email, private_key, private_key_id, token_uri } = asObject(parseJson(text));
+  const [email, privateKey, tokenUri] = [client_email, private_key, token_uri].map(asString);
+  if (type !== "service_account" || !email || !privateKey || !tokenUri || !keyIn(privateKey))
+    return fail("invalid_value", "expected the key file of a service account", ["key_file"]);
+  if (!isSafeAddress(tokenUri))
+    return fail("invalid_value", "the key file's token_uri must be https://", ["key_file"]);
+  return { email, privateKey, tokenUri, keyId: asString(private_key_id) };
+}
+
+function keyIn(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+export const google: CredentialType<GoogleSettings> = {
+  check,
+  create: (settings, services) =>
+    bearerCredentials(
+      () =>
+        settings.account
+          ? accountToken(settings.account, settings, services)
+          : machineToken(settings, services),
+      services,
+    ),
+};
+
+async function accountToken(
+  account: ServiceAccount,
+  { scope = SCOPE, endpoint }: GoogleSettings,
+  services: CredentialServices,
+): Promise<Lease<string>> {
+  const now = services.clock.now();
+  const fields = {
+    grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    assertion: assertionOf(account, scope, Math.floor(now / 1000)),
+  };
+  const service = "Google's token service";
+  const answer = await postForm(service, endpoint ?? account.tokenUri, fields, services);
+  return tokenIn(service, answer, now);
+}
+
+/** A JSON Web Token by which the account asks for an access token. `now`: in seconds. */
+function assertionOf(
+  { email, keyId, privateKey, tokenUri }: ServiceAccount,
+  scope: string,
+  now: number,
+): string {
+  const encoded = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
+  const head = encoded({ alg: "RS256", typ: "JWT", kid: keyId });
+  const claims = encoded({ iss: email, scope, aud: tokenUri, iat: now, exp: now + ASSERTION_S });
+  const signature = sign("sha256", Buffer.from(`${head}.${claims}`), privateKey);
+  return `${head}.${claims}.${signature.toString("base64url")}`;
+}
+
+async function machineToken(
+  { metadata }: GoogleSettings,
+  { clock }: CredentialServices,
+): Promise<Lease<string>> {
+  const now = clock.now();
+  const service = "the metadata service";
+  const headers = { "Metadata-Flavor": "Google" };
+  return tokenIn(service, await askMachine(service, `${metadata}${TOKEN_PATH}`, headers), now);
+}
