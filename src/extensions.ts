@@ -141,6 +141,9 @@ export const extensions: readonly ExtensionEntry[] = [
     dialects: ["anthropic"],
   }),
   entry("gemini", () => import("./extensions/providers/gemini/index.ts"), { dialects: ["gemini"] }),
+  entry("converse", () => import("./extensions/providers/converse/index.ts"), {
+    dialects: ["converse"],
+  }),
   entry("demo", () => import("./extensions/providers/demo/index.ts"), {
     settings: ["providers.*.pace_ms"],
     dialects: ["demo"],

@@ -48,6 +48,8 @@ export interface ProviderSettings extends TraitOverrides {
   readonly base_url: string;
   /** Absent: requests carry no key. */
   readonly api_key?: string | undefined;
+  /** Where a cloud serves it, for signatures. Absent: nowhere in particular. */
+  readonly region?: string | undefined;
   /** Timeouts that differ from the configuration's. Absent: none does. */
   readonly timeouts?: Overrides<TimeoutSettings> | undefined;
   /** Settings that differ from the configuration's. Absent: none does. */

@@ -54,8 +54,10 @@ const contents = (): string =>
 function found(words: string): string {
   const results = manual.search(words);
   if (results.length === 0) return "# Search\n\nNo section of the manual has all of these words.\n";
-  const item = ({ name, title, section, excerpt }: SearchResult): string =>
-    `- [${title}${section === title ? "" : `: ${section}`}](${name}.md#${anchorOf(section)}): ${excerpt}\n`;
+  const item = ({ name, title, section, excerpt }: SearchResult): string => {
+    const shown = section === title ? title : `${title}: ${section}`;
+    return `- [${shown}](${name}.md#${anchorOf(section)}): ${excerpt}\n`;
+  };
   return ["# Search\n\n", ...results.map(item)].join("");
 }
 

@@ -75,7 +75,7 @@ async function applicationToken(
   const address = `${authority}/${encodeURIComponent(tenant_id)}/oauth2/v2.0/token`;
   const now = services.clock.now();
   const fields = { grant_type: "client_credentials", client_id, client_secret, scope };
-  return tokenIn("Entra", await postForm("Entra", address, fields, services), now);
+  return tokenIn("Entra", await postForm(["Entra", address], fields, services), now);
 }
 
 /** App Service states an address and a header of its own; other machines have the metadata service. */

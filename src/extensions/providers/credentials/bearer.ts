@@ -1,16 +1,14 @@
 // Credentials that are a token in the header Authorization.
 import type { Credentials, CredentialServices } from "./credentials.ts";
 import { createRenewing, type Lease } from "./renewing.ts";
+import { reportFailure } from "./token-service.ts";
 
 /** `obtain` gets a token. It rejects with an Error whose message is for the operator. */
 export function bearerCredentials(
   obtain: () => Promise<Lease<string>>,
-  { clock, diagnose, destination: { provider } }: CredentialServices,
+  services: CredentialServices,
 ): Credentials {
-  const token = createRenewing(obtain, clock, (error) => {
-    const detail = error instanceof Error ? error.message : "an exception that is no Error";
-    diagnose({ event: "credentials_failed", level: "error", provider, detail });
-  });
+  const token = createRenewing(obtain, services.clock, reportFailure(services));
   const headers = (value: string) => ({ Authorization: `Bearer ${value}` });
   return {
     headersFor() {

@@ -100,7 +100,7 @@ async function accountToken(
     assertion: assertionOf(account, scope, Math.floor(now / 1000)),
   };
   const service = "Google's token service";
-  const answer = await postForm(service, endpoint ?? account.tokenUri, fields, services);
+  const answer = await postForm([service, endpoint ?? account.tokenUri], fields, services);
   return tokenIn(service, answer, now);
 }
 

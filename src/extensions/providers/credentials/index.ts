@@ -12,13 +12,14 @@ import {
 } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { authorized } from "./authorized.ts";
+import { aws } from "./aws/index.ts";
 import { azure } from "./azure.ts";
 import { command } from "./command.ts";
 import { google } from "./google.ts";
 import type { CredentialServices, Credentials, CredentialType } from "./credentials.ts";
 
 /** By `credentials.type`. */
-const TYPES = { azure, command, google };
+const TYPES = { aws, azure, command, google };
 
 /** Checked settings of any type. */
 type Settings = Infer<ReturnType<(typeof TYPES)[keyof typeof TYPES]["check"]>>;
@@ -29,6 +30,7 @@ const credentials = defineSetting<Settings | undefined>(
   (context) =>
     optional(
       variant("type", {
+        aws: aws.check(context),
         azure: azure.check(context),
         command: command.check(context),
         google: google.check(context),
@@ -42,7 +44,7 @@ export const extension: ConfigExtension = {
   install(gateway) {
     /** By the rows of providers: all models of one share a token. A reload makes new ones. */
     const known = new WeakMap<object, Credentials>();
-    gateway.on(configMoments.issues, twoKeys);
+    gateway.on(configMoments.issues, issuesOf);
     gateway.on(moments.secrets, ({ providers }) =>
       [...providers.values()].flatMap((provider) => secretsIn(credentials.of(provider))),
     );
@@ -71,11 +73,17 @@ const secretsIn = (settings: object = {}): readonly string[] =>
     return SECRET.test(name) && typeof value === "string" ? [value] : [];
   });
 
-/** Providers that have both a key and credentials. */
-const twoKeys = (json: unknown): readonly ValidationIssue[] =>
+/** Providers that have both a key and credentials, or no region for Amazon's signatures. */
+const issuesOf = (json: unknown): readonly ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, written]) => {
     const provider = asObject(written);
-    const key = ["api_key", "api_keys"].find((field) => (provider[field] ?? null) !== null);
-    if (key === undefined || (provider["credentials"] ?? null) === null) return [];
-    return [invalid(["providers", name, "credentials"], `cannot stand beside ${key}`)];
+    const isStated = (field: string): boolean => (provider[field] ?? null) !== null;
+    if (!isStated("credentials")) return [];
+    const path = ["providers", name];
+    const key = ["api_key", "api_keys"].find(isStated);
+    if (key) return [invalid([...path, "credentials"], `cannot stand beside ${key}`)];
+    const isAmazon = asObject(provider["credentials"])["type"] === "aws";
+    const isToldAlready = provider["vendor"] === "bedrock" && !isStated("base_url");
+    if (!isAmazon || isStated("region") || isToldAlready) return [];
+    return [invalid([...path, "region"], "is required for credentials of Amazon")];
   });

@@ -38,12 +38,15 @@ export interface ServiceAnswer {
   readonly text: string;
 }
 
-/** Sends a form to a service on the internet. `service`: its name for the operator. */
+/** A service on the internet: its name for the operator, and its address. */
+export type TokenService = readonly [name: string, address: string];
+
+/** Sends a form to a service on the internet. `accept`: the media type of its answer. */
 export async function postForm(
-  service: string,
-  address: string,
+  [service, address]: TokenService,
   fields: Readonly<Record<string, string>>,
   { clock, transport }: CredentialServices,
+  accept = "application/json",
 ): Promise<ServiceAnswer> {
   requireSafe(service, address);
   const cancel = new Cancel();
@@ -53,7 +56,7 @@ export async function postForm(
     const { status, headers, body } = await transport(address, {
       method: "POST",
       redirect: "manual",
-      headers: { "Content-Type": "application/x-www-form-urlencoded", Accept: "application/json" },
+      headers: { "Content-Type": "application/x-www-form-urlencoded", Accept: accept },
       body: new URLSearchParams(fields).toString(),
       cancel,
       connectMs: DEADLINE_MS,
@@ -99,6 +102,14 @@ export function tokenIn(service: string, answer: ServiceAnswer, now: number): Le
   const what = answer.status === 200 ? "without a token" : `with status ${answer.status}${code}`;
   throw new Error(`${service} answered ${what}`);
 }
+
+/** Returns what tells the operator that no token could be had. */
+export const reportFailure =
+  ({ diagnose, destination: { provider } }: CredentialServices) =>
+  (error: unknown): void => {
+    const detail = error instanceof Error ? error.message : "an exception that is no Error";
+    diagnose({ event: "credentials_failed", level: "error", provider, detail });
+  };
 
 function requireSafe(service: string, address: string): void {
   if (!isSafeAddress(address))

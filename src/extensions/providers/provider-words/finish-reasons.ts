@@ -14,11 +14,11 @@ const WORDS: readonly (readonly [outcome: Outcome, words: string])[] = [
   ["tool_calls", "tool_calls function_call tool_use"],
   ["content_filter", "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST SPII LANGUAGE"],
   ["content_filter", "PROHIBITED_CONTENT IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION"],
-  ["content_filter", "MODEL_ARMOR"],
+  ["content_filter", "MODEL_ARMOR guardrail_intervened content_filtered"],
   ["failed", "insufficient_system_resource network_error"],
   ["failed_on_content", "abort error function_call_filter MALFORMED_FUNCTION_CALL"],
   ["failed_on_content", "UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE"],
-  ["failed_on_content", "MISSING_THOUGHT_SIGNATURE"],
+  ["failed_on_content", "MISSING_THOUGHT_SIGNATURE malformed_tool_use malformed_model_output"],
   ["unfinished", "FINISH_REASON_UNSPECIFIED"],
 ];
 

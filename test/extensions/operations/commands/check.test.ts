@@ -62,7 +62,7 @@ describe("a provider's key", () => {
     const hosted = [...VENDORS].filter(([, { needs_key }]) => needs_key).map(([name]) => name);
     assert.ok(hosted.includes("openai") && hosted.includes("anthropic"), String(hosted));
     // A cloud needs more than a key: its own tests have those settings.
-    for (const vendor of hosted.filter((name) => name !== "vertex")) {
+    for (const vendor of hosted.filter((name) => !["vertex", "bedrock"].includes(name))) {
       const [found, ...others] = faults({ providers: { p: { vendor } } });
       assert.match(found ?? "", /^providers\.p\.api_key: is required: /);
       assert.deepEqual(others, []);

@@ -19,7 +19,9 @@ function demandsOf(vendor: string): string[] {
   const hasAddress = VENDORS.get(vendor)?.base_url !== undefined;
   return [
     ...(Object.keys(models).length > 0 ? [] : ["--models", "my-model"]),
-    ...(hasAddress ? [] : ["--base-url", "http://127.0.0.1:9/v1"]),
+    ...(hasAddress
+      ? []
+      : ["--base-url", `http://127.0.0.1:9/${vendor === "foundry" ? "anthropic" : "v1"}`]),
   ];
 }
 

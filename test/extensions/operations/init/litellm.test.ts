@@ -301,7 +301,7 @@ describe("init --from-litellm", () => {
     [
       "no model that can be served",
       '{"model_list": [{"model_name": "m", "litellm_params": {"model": "bedrock/x"}}]}',
-      /model_list: expected a model that this gateway can serve: model_list\[0\]: there is no vendor "bedrock" here/,
+      /model_list: expected a model that this gateway can serve: model_list\[0\]: the manual's page "bedrock" has such a provider/,
     ],
     [
       "an entry without a name",

@@ -16,7 +16,12 @@ const VENDOR_BY_PREFIX: Readonly<Record<string, string>> = {
   openai_like: "generic",
   custom_openai: "generic",
   litellm_proxy: "generic",
-  lm_studio: "generic",
+  lm_studio: "lmstudio",
+  together_ai: "together",
+  fireworks_ai: "fireworks",
+  nvidia_nim: "nvidia",
+  cohere_chat: "cohere",
+  vertex_ai: "vertex",
   llamafile: "generic",
 };
 
@@ -28,6 +33,9 @@ const ABILITIES: Readonly<Record<string, string>> = {
   supports_audio_input: "audio",
   supports_pdf_input: "files",
 };
+
+/** Vendors whose place and credentials LiteLLM's file need not state. */
+const CLOUDS = ["bedrock", "vertex"];
 
 const MODEL_FIELDS = ["model", "custom_llm_provider", "api_key", "api_base", "base_url"];
 const PRICES = ["input_cost_per_token", "output_cost_per_token"];
@@ -116,6 +124,8 @@ function vendorOf(
   const upstream = prefix === first && rest.length > 0 ? rest.join("/") : written;
   const whyNot = `there is no vendor ${JSON.stringify(prefix)} here; ${COMPATIBLE}`;
   const vendor = VENDOR_BY_PREFIX[prefix] ?? prefix;
+  if (CLOUDS.includes(vendor))
+    return { upstream, whyNot: `the manual's page ${JSON.stringify(vendor)} has such a provider` };
   if (!VENDOR_ROWS.has(vendor)) return { upstream, whyNot };
   const isElsewhere = vendor === "openai" && !isOfOpenai(address);
   return { vendor: isElsewhere ? "generic" : vendor, upstream, whyNot };

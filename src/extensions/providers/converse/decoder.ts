@@ -1,0 +1,107 @@
+// The reply of Converse, whole or event by event.
+import type { Part } from "../../../core/openai/parts.ts";
+import type { UsageReport } from "../../../core/openai/usage.ts";
+import { namelessCall, textPart, withUsage } from "../../../core/providers/decoding.ts";
+import type { Decoder } from "../../../core/providers/dialect.ts";
+import {
+  asArray,
+  asCount,
+  asObject,
+  asString,
+  tokenCounter,
+} from "../../../core/schema/untrusted-json.ts";
+import { finishPart, refusal } from "../provider-words/index.ts";
+import { sumOf } from "../turns/index.ts";
+
+/** The statuses that exceptions in a stream stand for. */
+const STATUSES: Readonly<Record<string, number>> = {
+  throttlingException: 429,
+  validationException: 400,
+  modelTimeoutException: 408,
+  serviceUnavailableException: 503,
+  modelStreamErrorException: 424,
+  internalServerException: 500,
+};
+
+/** The message of a whole reply. Undefined: it is none. */
+export const messageIn = (json: unknown): unknown => asObject(asObject(json)["output"])["message"];
+
+export function createConverseDecoder(): Decoder {
+  /** Calls by the index of their block. */
+  const calls = new Map<number, number>();
+  let isOver = false;
+
+  function startCall(block: number, stated: unknown): Part[] {
+    const { toolUseId, name } = asObject(stated);
+    const [id, called] = [asString(toolUseId), asString(name)];
+    if (!id || !called) throw namelessCall();
+    const call = calls.size;
+    calls.set(block, call);
+    return [{ type: "tool_call", call, id, name: called }];
+  }
+
+  function deltaParts(block: number, stated: unknown): Part[] {
+    const { text, toolUse, reasoningContent } = asObject(stated);
+    const call = calls.get(block);
+    if (toolUse !== undefined && call !== undefined)
+      return [{ type: "tool_arguments", call, text: asString(asObject(toolUse)["input"]) ?? "" }];
+    return [...textPart("reasoning", reasoningText(reasoningContent)), ...textPart("text", text)];
+  }
+
+  /** A block of a whole reply. */
+  function blockParts(stated: unknown, block: number): Part[] {
+    const { text, toolUse, reasoningContent } = asObject(stated);
+    if (toolUse === undefined)
+      return [...textPart("reasoning", reasoningText(reasoningContent)), ...textPart("text", text)];
+    const parts = startCall(block, toolUse);
+    const input = JSON.stringify(asObject(toolUse)["input"] ?? {});
+    return [...parts, { type: "tool_arguments", call: calls.get(block)!, text: input }];
+  }
+
+  function push(json: unknown): Part[] {
+    const event = asObject(json);
+    throwExceptionIn(event);
+    const message = messageIn(event);
+    if (message !== undefined) {
+      const parts = asArray(asObject(message)["content"]).flatMap(blockParts);
+      return [...parts, ...finishPart(event["stopReason"])];
+    }
+    const { contentBlockStart, contentBlockDelta, messageStop, metadata } = event;
+    if (metadata !== undefined) isOver = true;
+    if (messageStop !== undefined) return finishPart(asObject(messageStop)["stopReason"]);
+    const { start, delta, contentBlockIndex } = asObject(contentBlockStart ?? contentBlockDelta);
+    const block = asCount(contentBlockIndex) ?? 0;
+    const { toolUse } = asObject(start);
+    return toolUse === undefined ? deltaParts(block, delta) : startCall(block, toolUse);
+  }
+
+  // The figures come after the end of the message, and nothing after them.
+  return { ...withUsage(usageIn, { push }), ended: () => isOver };
+}
+
+/** The text of a piece of reasoning: as a stream or as a whole reply has it. */
+function reasoningText(stated: unknown): unknown {
+  const { text, reasoningText } = asObject(stated);
+  return text ?? asObject(reasoningText)["text"];
+}
+
+/** Tokens that the cache had, or was given, are counted beside the others of the prompt. */
+function usageIn(json: unknown): UsageReport | undefined {
+  const event = asObject(json);
+  const count = tokenCounter(event["usage"] ?? asObject(event["metadata"])["usage"]);
+  const completion = count("outputTokens");
+  const cacheHit = count("cacheReadInputTokens") ?? 0;
+  const cacheWrite = count("cacheWriteInputTokens") ?? 0;
+  const input = count("inputTokens");
+  if (input === undefined && completion === undefined) return undefined;
+  const prompt = input === undefined ? undefined : sumOf(input, cacheHit, cacheWrite);
+  return { prompt, completion, cacheHit, reasoning: 0, ...(cacheWrite > 0 && { cacheWrite }) };
+}
+
+/** Throws the ProviderError of an exception in a stream. */
+function throwExceptionIn(event: Record<string, unknown>): void {
+  const type = Object.keys(event).find((name) => name.endsWith("Exception"));
+  if (type === undefined) return;
+  const { message } = asObject(event[type]);
+  throw refusal(STATUSES[type] ?? 500, { get: () => null }, { message, type });
+}

@@ -1,0 +1,40 @@
+// Amazon Bedrock's Converse and ConverseStream as a wire format of providers.
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
+import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { refusal } from "../provider-words/index.ts";
+import { createConverseDecoder, messageIn } from "./decoder.ts";
+import { eventStream } from "./event-stream.ts";
+import { requestBody } from "./request.ts";
+
+export const converseDialect: Dialect = {
+  framing: eventStream,
+  request(chat, target) {
+    const model = encodeURIComponent(target.upstreamModel);
+    const method = chat.stream ? "converse-stream" : "converse";
+    return { path: `/model/${model}/${method}`, body: requestBody(chat, target) };
+  },
+  isReply: (json) => messageIn(json) !== undefined,
+  decoder: createConverseDecoder,
+  refusal(status, headers, body) {
+    const { message, Message } = asObject(body);
+    // `ThrottlingException:http://...`
+    const [type] = (headers.get("x-amzn-errortype") ?? "").split(":", 1);
+    return refusal(status, headers, { message: message ?? Message, type });
+  },
+};
+
+const converseDialectDefinition: DialectDefinition = {
+  name: "converse",
+  thinkingSwitches: ["none"],
+  unsupported: ["logprobs", "audio", "json_object", "json_schema"],
+  appended: { path: "/model/...", end: /\/model(\/.*)?$/ },
+  mediaRules: "anthropic",
+  create: () => converseDialect,
+};
+
+export const extension: Extension = {
+  name: "converse",
+  install: (gateway) => gateway.fill(slots.dialect("converse"), converseDialectDefinition),
+};

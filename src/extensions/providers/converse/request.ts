@@ -1,0 +1,108 @@
+// The request to Converse.
+import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { Target } from "../../../core/providers/dialect.ts";
+import { parametersOf } from "../../../core/providers/parameters.ts";
+import { ApiError } from "../../../core/openai/errors.ts";
+import { cut } from "../../../core/schema/checker.ts";
+import {
+  hashedId,
+  mediaOf,
+  turnsOf,
+  type Item,
+  type Media,
+  type SystemMessage,
+  type Turn,
+} from "../turns/index.ts";
+
+export function requestBody(chat: ChatRequest, target: Target): object {
+  const { system, turns } = turnsOf(chat);
+  const { temperature, top_p, max_tokens, stop } = parametersOf(chat, target.traits);
+  return {
+    system: system.length > 0 ? system.flatMap(systemBlocks) : undefined,
+    messages: turns.map(({ role, items }) => ({ role, content: items.flatMap(blocksOf) })),
+    inferenceConfig: { maxTokens: max_tokens, temperature, topP: top_p, stopSequences: stop },
+    toolConfig: toolConfig(chat, turns),
+  };
+}
+
+/** Where the client marks the end of what the cache is to keep. */
+const CACHE_POINT = { cachePoint: { type: "default" } };
+
+const withMark = (block: object, mark: object | undefined): object[] =>
+  mark ? [block, CACHE_POINT] : [block];
+
+const systemBlocks = ({ content, marked }: SystemMessage): object[] =>
+  marked
+    ? marked.flatMap((part) =>
+        part.type === "text" ? withMark({ text: part.text }, part.cache_control) : [],
+      )
+    : [{ text: content }];
+
+/** Converse takes ids of these characters only. */
+const safeId = (id: string): string => (/^[\w-]{1,64}$/.test(id) ? id : hashedId(id));
+
+function blocksOf(item: Item, index: number): object[] {
+  if (item.type === "call")
+    return [{ toolUse: { toolUseId: safeId(item.id), name: item.name, input: item.args } }];
+  const { cache_control } = item;
+  if (item.type === "text") return withMark({ text: item.text }, cache_control);
+  if (item.type === "result") {
+    // A result must have a text.
+    const content = [{ text: item.content.trim() === "" ? "(nothing)" : item.content }];
+    return withMark({ toolResult: { toolUseId: safeId(item.id), content } }, cache_control);
+  }
+  const media = mediaOf(item);
+  const block =
+    item.type === "image_url"
+      ? { image: { format: formatOf(media, IMAGES), source: { bytes: media.data } } }
+      : {
+          document: {
+            format: formatOf(media, DOCUMENTS),
+            name: `file-${index + 1}`,
+            source: { bytes: media.data },
+          },
+        };
+  return withMark(block, cache_control);
+}
+
+/** Converse's names of media types. */
+const IMAGES = new Map(["png", "jpeg", "gif", "webp"].map((format) => [`image/${format}`, format]));
+const DOCUMENTS = new Map([
+  ["application/pdf", "pdf"],
+  ["text/plain", "txt"],
+  ["text/csv", "csv"],
+  ["text/html", "html"],
+  ["text/markdown", "md"],
+]);
+
+/** Throws an ApiError if Converse takes no media of this type, or wants data in place of an address. */
+function formatOf({ mediaType, url }: Media, formats: ReadonlyMap<string, string>): string {
+  const format = formats.get(mediaType?.toLowerCase() ?? "");
+  if (format !== undefined) return format;
+  const types = [...formats.keys()].join(", ");
+  const found = mediaType ?? `the address ${cut(url, 80)}`;
+  throw new ApiError(
+    "unsupported_value",
+    `this model takes data of ${types}, got ${cut(found, 100)}`,
+  );
+}
+
+/** Tools that were called must be declared, even if they cannot be called any more. */
+function toolConfig({ tools, tool_choice: choice = "none" }: ChatRequest, turns: readonly Turn[]) {
+  const hasCalls = turns.some(({ items }) => items.some(({ type }) => type === "call"));
+  if (choice === "none" && !hasCalls) return undefined;
+  const declared = tools?.map(({ function: { name, description, parameters } }) => ({
+    toolSpec: { name, description, inputSchema: { json: { ...parameters, type: "object" } } },
+  }));
+  if (choice === "none") return { tools: declared ?? calledTools(turns) };
+  if (typeof choice === "object")
+    return { tools: declared, toolChoice: { tool: { name: choice.function.name } } };
+  return { tools: declared, toolChoice: choice === "auto" ? { auto: {} } : { any: {} } };
+}
+
+function calledTools(turns: readonly Turn[]): readonly object[] {
+  const calls = turns.flatMap(({ items }) => items.filter((item) => item.type === "call"));
+  return [...new Set(calls.map(({ name }) => name))].map((name) => ({
+    toolSpec: { name, inputSchema: { json: { type: "object" } } },
+  }));
+}

@@ -1,0 +1,101 @@
+// Credentials of Amazon: keys that sign each request, from the configuration or from the machine.
+import { strict } from "../../../../config/fields.ts";
+import type { CheckContext } from "../../../../config/setting.ts";
+import {
+  literal,
+  nonEmpty,
+  optional,
+  refine,
+  fail,
+  type Infer,
+} from "../../../../core/schema/checker.ts";
+import type { CredentialServices, Credentials, CredentialType } from "../credentials.ts";
+import { createRenewing, type Lease } from "../renewing.ts";
+import { reportFailure, serviceAddress } from "../token-service.ts";
+import { signedHeaders, type AwsKeys } from "./signature.ts";
+import { findKeys, VARIABLES } from "./sources.ts";
+
+/** A clock that differs by more from Amazon's makes signatures that it refuses. */
+const MAX_SKEW_MS = 240_000;
+
+const check = ({ credential, env }: CheckContext) =>
+  refine(
+    strict({
+      type: literal("aws"),
+      /** With the secret. Absent: the keys are found as Amazon's SDKs find them. */
+      access_key_id: optional(nonEmpty),
+      secret_access_key: optional(credential),
+      /** Of keys that expire. Absent: they do not. */
+      session_token: optional(credential),
+      /** The address of STS, or of the metadata service. */
+      endpoint: optional(serviceAddress),
+    }),
+    ({ access_key_id, secret_access_key, session_token, endpoint, type }) => {
+      if ((access_key_id === undefined) !== (secret_access_key === undefined))
+        fail(
+          "invalid_parameter_combination",
+          "access_key_id and secret_access_key belong together",
+        );
+      const variables = Object.fromEntries(VARIABLES.map((name) => [name, env[name]]));
+      // An environment without both has none.
+      const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = variables;
+      const stated = keysOf(access_key_id, secret_access_key, session_token);
+      const keys = stated ?? keysOf(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN);
+      return { type, endpoint, keys, variables };
+    },
+  );
+
+function keysOf(
+  accessKeyId: string | undefined,
+  secretAccessKey: string | undefined,
+  sessionToken: string | undefined,
+): AwsKeys | undefined {
+  if (!accessKeyId || !secretAccessKey) return undefined;
+  return { accessKeyId, secretAccessKey, sessionToken: sessionToken || undefined };
+}
+
+type AwsSettings = Infer<ReturnType<typeof check>>;
+
+export const aws: CredentialType<AwsSettings> = { check, create };
+
+function create(
+  { keys: fixed, variables, endpoint }: AwsSettings,
+  services: CredentialServices,
+): Credentials {
+  const { clock, diagnose, destination } = services;
+  const { region = "" } = destination.settings;
+  const obtain = async (): Promise<Lease<AwsKeys>> =>
+    fixed
+      ? { value: fixed, expiresAt: Infinity }
+      : await findKeys({ variables, region, endpoint }, services);
+  const renewing = createRenewing(obtain, clock, reportFailure(services));
+  /** Amazon's clock less this machine's, in milliseconds. */
+  let skew = 0;
+  let latest: AwsKeys | undefined;
+
+  /** Whether the answer shows that this machine's clock is wrong. The next signature is right then. */
+  function hasCorrected(date: string | null): boolean {
+    const difference = Date.parse(date ?? "") - clock.now();
+    if (!(Math.abs(difference - skew) > MAX_SKEW_MS)) return false;
+    skew = difference;
+    const { provider } = destination;
+    const seconds = Math.round(difference / 1000);
+    diagnose({ event: "clock_differs", level: "warn", provider, seconds });
+    return true;
+  }
+
+  return {
+    async headersFor(request) {
+      latest = await renewing.get();
+      const service = request.dialect === "converse" ? "bedrock" : "bedrock-mantle";
+      return signedHeaders(request, latest, { region, service, now: clock.now() + skew });
+    },
+    refused({ Authorization = "" }, { headers }) {
+      if (hasCorrected(headers.get("date"))) return true;
+      if (fixed || !latest) return false;
+      return (
+        !Authorization.includes(`Credential=${latest.accessKeyId}/`) || renewing.refuse(latest)
+      );
+    },
+  };
+}

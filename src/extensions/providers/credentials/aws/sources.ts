@@ -1,0 +1,135 @@
+// Where the keys of Amazon come from that no configuration states: the places in which Amazon's own
+// SDKs look, in the same order.
+import {
+  MAX_SECRET_BYTES,
+  readRegularFile,
+  whyUnreadable,
+} from "../../../../config/regular-file.ts";
+import type { Environment } from "../../../../config/secrets.ts";
+import { asObject, asString, parseJson } from "../../../../core/schema/untrusted-json.ts";
+import type { CredentialServices } from "../credentials.ts";
+import type { Lease } from "../renewing.ts";
+import { askMachine, postForm, type ServiceAnswer } from "../token-service.ts";
+import type { AwsKeys } from "./signature.ts";
+
+/** The variables of the environment that are read. */
+export const VARIABLES = [
+  "AWS_ACCESS_KEY_ID",
+  "AWS_SECRET_ACCESS_KEY",
+  "AWS_SESSION_TOKEN",
+  "AWS_WEB_IDENTITY_TOKEN_FILE",
+  "AWS_ROLE_ARN",
+  "AWS_ROLE_SESSION_NAME",
+  "AWS_ENDPOINT_URL_STS",
+  "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+  "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+  "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+  "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+  "AWS_EC2_METADATA_DISABLED",
+  "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+] as const;
+
+/** Where to look. */
+export interface Places {
+  readonly variables: Environment;
+  readonly region: string;
+  /** The address of STS or of the metadata service. Undefined: the usual one. */
+  readonly endpoint: string | undefined;
+}
+
+/** The address that ECS gives to containers. */
+const CONTAINER_HOST = "http://169.254.170.2";
+const METADATA_HOST = "http://169.254.169.254";
+const METADATA_TOKEN_S = "21600";
+
+/** Keys that the machine has, with their end. Rejects with an Error for the operator. */
+export function findKeys(places: Places, services: CredentialServices): Promise<Lease<AwsKeys>> {
+  const { variables } = places;
+  if (variables["AWS_WEB_IDENTITY_TOKEN_FILE"] && variables["AWS_ROLE_ARN"])
+    return webIdentityKeys(places, services);
+  const relative = variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"];
+  const address =
+    variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] || (relative && CONTAINER_HOST + relative);
+  return address ? containerKeys(address, variables) : metadataKeys(places);
+}
+
+/** Keys for the token of a Kubernetes service account. The file is read anew: it is rotated. */
+async function webIdentityKeys(
+  { variables, region, endpoint }: Places,
+  services: CredentialServices,
+): Promise<Lease<AwsKeys>> {
+  const service = "Amazon's STS";
+  const address =
+    endpoint ?? (variables["AWS_ENDPOINT_URL_STS"] || `https://sts.${region}.amazonaws.com`);
+  const fields = {
+    Action: "AssumeRoleWithWebIdentity",
+    Version: "2011-06-15",
+    RoleArn: variables["AWS_ROLE_ARN"] ?? "",
+    RoleSessionName: variables["AWS_ROLE_SESSION_NAME"] || "chat-gateway",
+    WebIdentityToken: textOf(variables["AWS_WEB_IDENTITY_TOKEN_FILE"] ?? ""),
+  };
+  const answer = await postForm([service, `${address}/`], fields, services, "text/xml");
+  const element = (name: string) => new RegExp(`<${name}>([^<]+)</${name}>`).exec(answer.text)?.[1];
+  return leaseOf(service, answer, {
+    AccessKeyId: element("AccessKeyId"),
+    SecretAccessKey: element("SecretAccessKey"),
+    Token: element("SessionToken"),
+    Expiration: element("Expiration"),
+    code: element("Code"),
+  });
+}
+
+/** Keys of a container of ECS or EKS. */
+async function containerKeys(address: string, variables: Environment): Promise<Lease<AwsKeys>> {
+  const service = "the credentials endpoint of the container";
+  const file = variables["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"];
+  const token = file ? textOf(file) : variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"];
+  const answer = await askMachine(service, address, token ? { Authorization: token } : {});
+  return leaseOf(service, answer, asObject(parseJson(answer.text)));
+}
+
+/** Keys of the role of an EC2 machine, by the second version of the metadata service. */
+async function metadataKeys({ variables, endpoint }: Places): Promise<Lease<AwsKeys>> {
+  if (variables["AWS_EC2_METADATA_DISABLED"]?.toLowerCase() === "true")
+    throw new Error("no keys of Amazon were found, and the metadata service is disabled");
+  const service = "Amazon's metadata service";
+  const host = endpoint ?? (variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] || METADATA_HOST);
+  const base = host.replace(/\/+$/, "");
+  const ttl = { "X-aws-ec2-metadata-token-ttl-seconds": METADATA_TOKEN_S };
+  const session = await askMachine(service, `${base}/latest/api/token`, ttl, "PUT");
+  if (session.status !== 200) throw new Error(`${service} answered with status ${session.status}`);
+  const headers = { "X-aws-ec2-metadata-token": session.text };
+  const roles = `${base}/latest/meta-data/iam/security-credentials/`;
+  const role = await askMachine(service, roles, headers);
+  if (role.status !== 200) throw new Error(`${service} has no role for this machine`);
+  const name = encodeURIComponent(role.text.split("\n", 1)[0]!.trim());
+  const answer = await askMachine(service, roles + name, headers);
+  return leaseOf(service, answer, asObject(parseJson(answer.text)));
+}
+
+/** Keys as Amazon's services state them. Throws an Error that says nothing of them. */
+function leaseOf(
+  service: string,
+  { status }: ServiceAnswer,
+  stated: Readonly<Record<string, unknown>>,
+): Lease<AwsKeys> {
+  const accessKeyId = asString(stated["AccessKeyId"]);
+  const secretAccessKey = asString(stated["SecretAccessKey"]);
+  if (status !== 200 || !accessKeyId || !secretAccessKey) {
+    const code = asString(stated["code"]) ?? "";
+    const shown = /^\w{1,60}$/.test(code) ? ` (${code})` : "";
+    throw new Error(`${service} answered without keys, with status ${status}${shown}`);
+  }
+  const end = Date.parse(asString(stated["Expiration"]) ?? "");
+  const sessionToken = asString(stated["Token"]);
+  const value = { accessKeyId, secretAccessKey, sessionToken };
+  return { value, expiresAt: Number.isNaN(end) ? Infinity : end };
+}
+
+function textOf(file: string): string {
+  try {
+    return readRegularFile(file, MAX_SECRET_BYTES).bytes.toString("utf8").trim();
+  } catch (error) {
+    throw new Error(`the file ${file} cannot be read: ${whyUnreadable(error)}`);
+  }
+}

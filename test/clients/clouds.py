@@ -1,0 +1,43 @@
+"""What the clouds' own libraries make of the same requests, keys and frames. Prints JSON."""
+import datetime
+import json
+import sys
+
+from botocore import auth, awsrequest, credentials
+from botocore.eventstream import EventStreamBuffer
+from google.auth.transport.requests import Request
+from google.oauth2 import service_account
+
+
+def signature(given):
+    """The headers with which botocore signs a request, at a time that is given."""
+    now = datetime.datetime.fromtimestamp(given["now"] / 1000, datetime.timezone.utc)
+    auth.get_current_datetime = lambda **_: now.replace(tzinfo=None)
+    keys = credentials.Credentials(given["id"], given["secret"], given.get("token"))
+    request = awsrequest.AWSRequest(
+        method="POST",
+        url=given["url"],
+        data=given["body"].encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    auth.SigV4Auth(keys, given["service"], given["region"]).add_auth(request)
+    return {name: request.headers[name] for name in ("X-Amz-Date", "Authorization")}
+
+
+def frames(given):
+    """The events that botocore reads from a stream."""
+    buffer = EventStreamBuffer()
+    buffer.add_data(bytes.fromhex(given["hex"]))
+    return [[event.headers.get(":event-type"), event.payload.decode()] for event in buffer]
+
+
+def token(given):
+    """The token that google-auth gets with a key file."""
+    account = service_account.Credentials.from_service_account_file(
+        given["file"], scopes=["https://www.googleapis.com/auth/cloud-platform"]
+    )
+    account.refresh(Request())
+    return account.token
+
+
+print(json.dumps({"signature": signature, "frames": frames, "token": token}[sys.argv[1]](json.loads(sys.argv[2]))))

@@ -1,0 +1,104 @@
+// The clouds' own Python libraries beside this gateway: the same signature from botocore, the same
+// events from its reader of frames, and a token for google-auth from the server that the suite's
+// tests believe.
+
+import assert from "node:assert/strict";
+import { createPrivateKey, createPublicKey, generateKeyPairSync, verify } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { signedHeaders } from "../../src/extensions/providers/credentials/aws/signature.ts";
+import { eventStream } from "../../src/extensions/providers/converse/event-stream.ts";
+import { eventFrame } from "../support/event-stream.ts";
+import { folder } from "../support/folder.ts";
+import { startTokenService } from "../support/token-service.ts";
+import { noPython } from "./lab.ts";
+import { runPython } from "./python-script.ts";
+
+/** google-auth states Google's own address as the audience, whatever the key file says. */
+const AUDIENCE = "https://oauth2.googleapis.com/token";
+
+const SCRIPT = fileURLToPath(new URL("clouds.py", import.meta.url));
+
+async function ask(what: string, given: object): Promise<unknown> {
+  const { code, output } = await runPython(`the cloud's own ${what}`, [
+    SCRIPT,
+    what,
+    JSON.stringify(given),
+  ]);
+  assert.equal(code, 0, output);
+  return JSON.parse(output);
+}
+
+describe("the clouds' own libraries", { skip: noPython() }, () => {
+  it("botocore signs each request as the gateway does", async () => {
+    const host = "https://bedrock-runtime.us-east-1.amazonaws.com";
+    for (const [path, service, token] of [
+      [
+        "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.x-v1%3A0/converse",
+        "bedrock",
+        "a/b==",
+      ],
+      ["/v1/chat/completions", "bedrock-mantle", undefined],
+      ["/v1/chat?b=2&a=1%202", "bedrock", undefined],
+    ] as const) {
+      const given = {
+        url: host + path,
+        body: '{"text":"Grüße, 世界"}',
+        service,
+        region: "us-east-1",
+        now: Date.parse("2026-07-01T12:30:00Z"),
+      };
+      const keys = { accessKeyId: "AKID", secretAccessKey: "s3cret/Key+", sessionToken: token };
+      const own = signedHeaders(
+        { ...given, headers: { "Content-Type": "application/json" } },
+        keys,
+        given,
+      );
+      const theirs = await ask("signature", { ...given, id: "AKID", secret: "s3cret/Key+", token });
+      const { "X-Amz-Date": date, Authorization } = own;
+      assert.deepEqual(theirs, { "X-Amz-Date": date, Authorization }, path);
+    }
+  });
+
+  it("botocore reads the same events from the same frames", async () => {
+    const bytes = Buffer.concat([
+      eventFrame("messageStart", { role: "assistant" }),
+      eventFrame("contentBlockDelta", { delta: { text: "Grüße" } }),
+    ]);
+    const theirs = (await ask("frames", { hex: bytes.toString("hex") })) as [string, string][];
+    const own = eventStream.createReader().push(bytes);
+    assert.deepEqual(
+      own,
+      theirs.map(([type, payload]) => `{"${type}":${payload}}`),
+    );
+  });
+
+  it("google-auth is let in by the server that lets the gateway in", async (t) => {
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    const private_key = privateKey.export({ type: "pkcs8", format: "pem" });
+    const publicKey = createPublicKey(createPrivateKey(private_key));
+    const tokens = await startTokenService(t, (_req, form) => {
+      const [head = "", claims = "", signature = ""] = (form.get("assertion") ?? "").split(".");
+      const { aud, scope, iss } = JSON.parse(Buffer.from(claims, "base64url").toString());
+      const isSigned = verify(
+        "sha256",
+        Buffer.from(`${head}.${claims}`),
+        publicKey,
+        Buffer.from(signature, "base64url"),
+      );
+      const expected = [AUDIENCE, "https://www.googleapis.com/auth/cloud-platform", "a@p"];
+      return isSigned && [aud, scope, iss].join() === expected.join();
+    });
+    const file = join(folder(), "sa.json");
+    const account = {
+      type: "service_account",
+      client_email: "a@p",
+      private_key_id: "k1",
+      private_key,
+    };
+    writeFileSync(file, JSON.stringify({ ...account, token_uri: `${tokens.url}/token` }));
+    assert.equal(await ask("token", { file }), "token-1");
+  });
+});

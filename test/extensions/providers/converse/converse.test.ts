@@ -1,0 +1,280 @@
+// Converse through the gateway: what goes out for a conversation, and what replies become.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { createConverseDecoder } from "../../../../src/extensions/providers/converse/decoder.ts";
+import { eventFrame, exceptionFrame } from "../../../support/event-stream.ts";
+import {
+  assemble,
+  configFor,
+  json,
+  readStream,
+  startGateway,
+  user,
+} from "../../../support/gateway.ts";
+import { startProvider, status, type Asked, type Behaviour } from "../../../support/provider.ts";
+
+const USAGE = {
+  inputTokens: 5,
+  outputTokens: 7,
+  cacheReadInputTokens: 3,
+  cacheWriteInputTokens: 2,
+};
+const REPLY = {
+  output: {
+    message: {
+      role: "assistant",
+      content: [
+        { reasoningContent: { reasoningText: { text: "Hm.", signature: "s" } } },
+        { text: "Hello." },
+        { toolUse: { toolUseId: "t1", name: "look", input: { at: 1 } } },
+      ],
+    },
+  },
+  stopReason: "tool_use",
+  usage: USAGE,
+};
+const STREAM = [
+  eventFrame("messageStart", { role: "assistant" }),
+  eventFrame("contentBlockDelta", {
+    contentBlockIndex: 0,
+    delta: { reasoningContent: { text: "Hm." } },
+  }),
+  eventFrame("contentBlockDelta", {
+    contentBlockIndex: 0,
+    delta: { reasoningContent: { signature: "s" } },
+  }),
+  eventFrame("contentBlockStop", { contentBlockIndex: 0 }),
+  eventFrame("contentBlockDelta", { contentBlockIndex: 1, delta: { text: "Hel" } }),
+  eventFrame("contentBlockDelta", { contentBlockIndex: 1, delta: { text: "lo." } }),
+  eventFrame("contentBlockStart", {
+    contentBlockIndex: 2,
+    start: { toolUse: { toolUseId: "t1", name: "look" } },
+  }),
+  eventFrame("contentBlockDelta", { contentBlockIndex: 2, delta: { toolUse: { input: '{"at"' } } }),
+  eventFrame("contentBlockDelta", { contentBlockIndex: 2, delta: { toolUse: { input: ":1}" } } }),
+  eventFrame("messageStop", { stopReason: "tool_use" }),
+  eventFrame("metadata", { usage: USAGE }),
+];
+
+const streamed =
+  (...frames: readonly Uint8Array[]): Behaviour =>
+  ({ res }) => {
+    res.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" });
+    res.end(Buffer.concat(frames));
+  };
+
+async function start(t: TestContext, behaviour: Behaviour) {
+  const provider = await startProvider(t, behaviour);
+  const config = configFor("http://lab.invalid", [], {
+    providers: {
+      aws: {
+        vendor: "bedrock",
+        base_url: provider.url,
+        region: "us-east-1",
+        api_key: "bedrock-key",
+      },
+    },
+    models: {
+      nova: { provider: "aws", upstream_model: "amazon.nova-pro-v1:0", reasoning: true },
+      claude: { provider: "aws", upstream_model: "anthropic.claude-x" },
+      oss: { provider: "aws", upstream_model: "openai.gpt-oss-120b" },
+      profile: { provider: "aws", upstream_model: "arn:aws:bedrock:eu-1:1:inference-profile/p" },
+    },
+  });
+  return { provider, ...(await startGateway(t, config)) };
+}
+
+const bodyOf = (asked: Asked | undefined): Record<string, any> => asked?.body ?? assert.fail();
+
+describe("Amazon Bedrock", () => {
+  it("is called by the API of each model", async (t) => {
+    const { provider, chat } = await start(t, status(404));
+    for (const model of ["nova", "claude", "oss", "profile"])
+      for (const stream of [false, true]) await chat({ model, messages: user("hi"), stream });
+    assert.deepEqual(
+      provider.asked.map(({ path }) => path),
+      [
+        "/model/amazon.nova-pro-v1%3A0/converse",
+        "/model/amazon.nova-pro-v1%3A0/converse-stream",
+        "/anthropic/v1/messages",
+        "/anthropic/v1/messages",
+        "/v1/chat/completions",
+        "/v1/chat/completions",
+        "/model/arn%3Aaws%3Abedrock%3Aeu-1%3A1%3Ainference-profile%2Fp/converse",
+        "/model/arn%3Aaws%3Abedrock%3Aeu-1%3A1%3Ainference-profile%2Fp/converse-stream",
+      ],
+    );
+    for (const { headers } of provider.asked)
+      assert.equal(headers.authorization, "Bearer bedrock-key");
+    const [nova, , claude] = provider.asked;
+    assert.equal("model" in bodyOf(nova), false);
+    assert.equal(bodyOf(claude)["model"], "anthropic.claude-x");
+    assert.equal(provider.asked[1]!.headers.accept, "application/vnd.amazon.eventstream");
+  });
+});
+
+describe("a request to Converse", () => {
+  it("has the conversation, the parameters and the tools in its own words", async (t) => {
+    const { provider, chat } = await start(t, status(200, REPLY));
+    const png = "data:image/png;base64,aGk=";
+    const pdf = { file_data: "data:application/pdf;base64,aGk=", filename: "a.pdf" };
+    const call = {
+      id: "id with spaces",
+      type: "function",
+      function: { name: "look", arguments: '{"at":1}' },
+    };
+    const parameters = { properties: { at: { type: "integer" } } };
+    await chat({
+      model: "nova",
+      messages: [
+        { role: "system", content: "Be brief." },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "What is it?", cache_control: { type: "ephemeral" } },
+            { type: "image_url", image_url: { url: png } },
+            { type: "file", file: pdf },
+          ],
+        },
+        { role: "assistant", content: null, tool_calls: [call] },
+        { role: "tool", tool_call_id: call.id, content: "" },
+      ],
+      max_tokens: 50,
+      temperature: 1.5,
+      stop: "END",
+      tools: [{ type: "function", function: { name: "look", description: "Looks.", parameters } }],
+      tool_choice: "required",
+    });
+    const { messages, ...others } = bodyOf(provider.asked[0]);
+    const id = messages[1].content[0].toolUse.toolUseId;
+    assert.match(id, /^[\w-]{1,64}$/);
+    assert.deepEqual(messages, [
+      {
+        role: "user",
+        content: [
+          { text: "What is it?" },
+          { cachePoint: { type: "default" } },
+          { image: { format: "png", source: { bytes: "aGk=" } } },
+          { document: { format: "pdf", name: "file-3", source: { bytes: "aGk=" } } },
+        ],
+      },
+      {
+        role: "assistant",
+        content: [{ toolUse: { toolUseId: id, name: "look", input: { at: 1 } } }],
+      },
+      {
+        role: "user",
+        content: [{ toolResult: { toolUseId: id, content: [{ text: "(nothing)" }] } }],
+      },
+    ]);
+    const json = { ...parameters, type: "object" };
+    assert.deepEqual(others, {
+      system: [{ text: "Be brief." }],
+      inferenceConfig: { maxTokens: 50, temperature: 1, stopSequences: ["END"] },
+      toolConfig: {
+        tools: [{ toolSpec: { name: "look", description: "Looks.", inputSchema: { json } } }],
+        toolChoice: { any: {} },
+      },
+    });
+  });
+
+  it("is refused where Converse has no form for it", async (t) => {
+    const { provider, chat } = await start(t, status(200, REPLY));
+    const image = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
+    const answer = await chat({ model: "nova", messages: [{ role: "user", content: [image] }] });
+    assert.equal(answer.status, 400);
+    const { error } = await json(answer);
+    assert.equal(error.code, "unsupported_value");
+    assert.equal(provider.asked.length, 0);
+  });
+});
+
+describe("a reply of Converse", () => {
+  const ASKED = { model: "nova", messages: user("hi"), thinking: { type: "enabled" } };
+
+  it("is the same whole and streamed", async (t) => {
+    const { chat } = await start(t, (asked) =>
+      asked.path.endsWith("-stream") ? streamed(...STREAM)(asked) : status(200, REPLY)(asked),
+    );
+    const whole = await json(await chat(ASKED));
+    const { chunks, done } = await readStream(
+      await chat({ ...ASKED, stream: true, stream_options: { include_usage: true } }),
+    );
+    assert.equal(done, true);
+    const calls = [
+      { id: "t1", type: "function", function: { name: "look", arguments: '{"at":1}' } },
+    ];
+    const message = {
+      role: "assistant",
+      content: "Hello.",
+      reasoning_content: "Hm.",
+      tool_calls: calls,
+    };
+    assert.deepEqual(whole.choices[0].message, message);
+    assert.deepEqual(assemble(chunks).message, message);
+    for (const [finish, usage] of [
+      [whole.choices[0].finish_reason, whole.usage],
+      [assemble(chunks).finish_reason, chunks.at(-1)!.usage],
+    ]) {
+      assert.equal(finish, "tool_calls");
+      assert.deepEqual([usage.prompt_tokens, usage.completion_tokens], [10, 7]);
+      assert.equal(usage.prompt_tokens_details.cached_tokens, 3);
+    }
+  });
+
+  it("that is cut or damaged is an error, never an end", async (t) => {
+    const damaged = Buffer.from(STREAM[5]!);
+    damaged[damaged.length - 1] = damaged[damaged.length - 1]! ^ 1;
+    for (const frames of [
+      [...STREAM.slice(0, 5), damaged, ...STREAM.slice(6)],
+      STREAM.slice(0, 6),
+      [...STREAM.slice(0, 6), STREAM[6]!.subarray(0, 20)],
+    ]) {
+      const { chat } = await start(t, streamed(...frames));
+      const { done, error } = await readStream(await chat({ ...ASKED, stream: true }));
+      assert.deepEqual([done, error?.code], [false, "upstream_error"]);
+    }
+  });
+
+  it("that is an exception has the code of its kind", () => {
+    const codeOf = (type: string): unknown => {
+      try {
+        createConverseDecoder().push({ [type]: { message: "no" } });
+      } catch (error) {
+        return (error as { code: unknown }).code;
+      }
+      return assert.fail("nothing was thrown");
+    };
+    assert.deepEqual(
+      ["throttling", "validation", "serviceUnavailable", "modelStreamError", "internalServer"].map(
+        (kind) => codeOf(`${kind}Exception`),
+      ),
+      [
+        "model_overloaded",
+        "upstream_rejected",
+        "model_overloaded",
+        "upstream_error",
+        "upstream_error",
+      ],
+    );
+  });
+
+  it("is refused by its status and Amazon's type", async (t) => {
+    const { chat } = await start(t, (asked) =>
+      status(
+        400,
+        { message: "The model returned: input is too long" },
+        {
+          "content-type": "application/json",
+          "x-amzn-errortype": "ValidationException:http://internal.amazon.com/",
+        },
+      )(asked),
+    );
+    const answer = await chat({ model: "nova", messages: user("hi") });
+    assert.deepEqual([answer.status, (await json(answer)).error.code], [400, "upstream_rejected"]);
+    const exception = await start(t, streamed(exceptionFrame("throttlingException", "slow")));
+    const overloaded = await exception.chat({ model: "nova", messages: user("hi"), stream: true });
+    assert.equal(overloaded.status, 503);
+  });
+});

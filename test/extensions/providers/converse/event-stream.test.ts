@@ -1,0 +1,93 @@
+// Amazon's event stream: any cut of its bytes gives the same events, and any damage is noticed.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { eventStream } from "../../../../src/extensions/providers/converse/event-stream.ts";
+import { eventFrame, exceptionFrame, frame } from "../../../support/event-stream.ts";
+
+const FRAMES = [
+  eventFrame("messageStart", { role: "assistant" }),
+  eventFrame("contentBlockDelta", { contentBlockIndex: 0, delta: { text: "Grüße" } }),
+  exceptionFrame("throttlingException", "slow down"),
+  eventFrame("metadata", ""),
+];
+const EVENTS = [
+  '{"messageStart":{"role":"assistant"}}',
+  '{"contentBlockDelta":{"contentBlockIndex":0,"delta":{"text":"Grüße"}}}',
+  '{"throttlingException":{"message":"slow down"}}',
+  '{"metadata":{}}',
+];
+const BYTES = Buffer.concat(FRAMES);
+
+/** The events of these pieces. */
+function read(...pieces: readonly Uint8Array[]): string[] {
+  const reader = eventStream.createReader();
+  const events = pieces.flatMap((piece) => reader.push(piece));
+  return [...events, ...reader.end()];
+}
+
+describe("an event stream", () => {
+  it("is the same however its bytes are cut", () => {
+    for (let cut = 0; cut <= BYTES.length; cut += 1)
+      assert.deepEqual(read(BYTES.subarray(0, cut), BYTES.subarray(cut)), EVENTS, `cut at ${cut}`);
+    assert.deepEqual(read(...[...BYTES].map((byte) => Uint8Array.of(byte))), EVENTS);
+  });
+
+  it("gives each event as soon as it is whole", () => {
+    const reader = eventStream.createReader();
+    assert.deepEqual(reader.push(FRAMES[0]!.subarray(0, -1)), []);
+    assert.deepEqual(reader.push(FRAMES[0]!.subarray(-1)), [EVENTS[0]]);
+  });
+
+  it("is broken if any byte of it is another one", () => {
+    for (let at = 0; at < BYTES.length; at += 1) {
+      const damaged = Buffer.from(BYTES);
+      damaged[at] = damaged[at]! ^ 1;
+      assert.throws(() => read(damaged), /the event stream is broken/, `byte ${at}`);
+    }
+  });
+
+  it("is broken if it ends inside a frame", () => {
+    for (let end = 1; end < FRAMES[0]!.length; end += 1)
+      assert.throws(() => read(BYTES.subarray(0, end)), /it ends inside a frame/);
+  });
+
+  it("is broken if a frame states a length beyond 16 MiB, before its bytes are kept", () => {
+    const long = frame({}, "x".repeat(100));
+    const fits = frame({ ":event-type": "a" }, JSON.stringify("x".repeat(1_000_000)));
+    assert.equal(read(fits).length, 1);
+    assert.deepEqual(read(long), [], "a frame without a type is no event");
+    const { crc32 } = process.getBuiltinModule("node:zlib");
+    const prelude = Buffer.alloc(12);
+    prelude.writeUInt32BE(16 * 1024 * 1024 + 1, 0);
+    prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
+    assert.throws(() => read(prelude), /a frame of 16777217 bytes/);
+    prelude.writeUInt32BE(15, 0);
+    prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
+    assert.throws(() => read(prelude), /a length is wrong/);
+  });
+
+  it("knows headers of other types, and notices those that are cut", () => {
+    const headers = Buffer.concat([
+      Buffer.from([1, 97, 0]), // true
+      Buffer.from([1, 98, 4, 0, 0, 0, 1]), // an integer
+      Buffer.from([1, 99, 6, 0, 2, 1, 2]), // bytes
+    ]);
+    const plain = eventFrame("ping", {});
+    const body = plain.subarray(12, -4);
+    const joined = (all: Buffer) => {
+      const { crc32 } = process.getBuiltinModule("node:zlib");
+      const prelude = Buffer.alloc(12);
+      const ownHeaders = plain.readUInt32BE(4);
+      prelude.writeUInt32BE(16 + all.length + body.length, 0);
+      prelude.writeUInt32BE(all.length + ownHeaders, 4);
+      prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
+      const beginning = Buffer.concat([prelude, all, body]);
+      const checksum = Buffer.alloc(4);
+      checksum.writeUInt32BE(crc32(beginning));
+      return Buffer.concat([beginning, checksum]);
+    };
+    assert.deepEqual(read(joined(headers)), ['{"ping":{}}']);
+    assert.throws(() => read(joined(Buffer.from([200, 97]))), /its headers are cut|is broken/);
+  });
+});

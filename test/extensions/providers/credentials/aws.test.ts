@@ -1,0 +1,320 @@
+// Amazon's credentials: a provider that computes each signature by itself, and the services from which
+// keys come, each strict about what it is asked.
+
+import assert from "node:assert/strict";
+import { createHash, createHmac } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import http, { type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { signedHeaders } from "../../../../src/extensions/providers/credentials/aws/signature.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor, startGateway, user } from "../../../support/gateway.ts";
+import { startProvider, status, type Asked, type Provider } from "../../../support/provider.ts";
+import { issueLines } from "../../../support/token-service.ts";
+
+/** Secrets by the ids of keys, with the token that must come with them. */
+type Known = Map<string, { readonly secret: string; readonly token?: string }>;
+
+const hmac = (key: string | Buffer, text: string) =>
+  createHmac("sha256", key).update(text).digest();
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+
+/** Whether a request is signed by a known key for this service, within five minutes of `now`. */
+function isSigned({ req, body }: Asked, known: Known, service: string, now: number): boolean {
+  const pattern =
+    /^AWS4-HMAC-SHA256 Credential=(\w+)\/(\d{8})\/us-east-1\/([\w-]+)\/aws4_request, SignedHeaders=([\w;-]+), Signature=(\w{64})$/;
+  const [, id = "", date = "", named, signed = "", signature] =
+    pattern.exec(String(req.headers.authorization)) ?? [];
+  const key = known.get(id);
+  const time = String(req.headers["x-amz-date"]);
+  const [, y, m, d, h, min, s] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(time) ?? [];
+  const sentAt = Date.parse(`${y}-${m}-${d}T${h}:${min}:${s}Z`);
+  if (!key || named !== service || Math.abs(sentAt - now) > 300_000) return false;
+  if (req.headers["x-amz-security-token"] !== key.token) return false;
+  const names = signed.split(";");
+  for (const name of ["host", "x-amz-date", ...(key.token ? ["x-amz-security-token"] : [])])
+    if (!names.includes(name)) return false;
+  const canonical = [
+    req.method,
+    req.url!.replaceAll("%", "%25"),
+    "",
+    ...names.map((name) => `${name}:${String(req.headers[name]).trim()}`),
+    "",
+    signed,
+    sha256(JSON.stringify(body)),
+  ].join("\n");
+  let signing: string | Buffer = `AWS4${key.secret}`;
+  for (const part of [date, "us-east-1", service, "aws4_request"]) signing = hmac(signing, part);
+  const scope = `${date}/us-east-1/${service}/aws4_request`;
+  const text = ["AWS4-HMAC-SHA256", time, scope, sha256(canonical)].join("\n");
+  return hmac(signing, text).toString("hex") === signature;
+}
+
+const CONVERSED = { output: { message: { content: [{ text: "Hi." }] } }, stopReason: "end_turn" };
+const COMPLETED = { choices: [{ message: { content: "Hi." }, finish_reason: "stop" }] };
+
+/** Bedrock, which lets in what is signed. Its clock is `ahead` of this machine's, in milliseconds. */
+const startBedrock = (t: TestContext, known: Known, ahead = 0): Promise<Provider> =>
+  startProvider(t, (asked) => {
+    const isConverse = asked.path.startsWith("/model/");
+    const now = Date.now() + ahead;
+    const isLet = isSigned(asked, known, isConverse ? "bedrock" : "bedrock-mantle", now);
+    const reply = isConverse ? CONVERSED : COMPLETED;
+    status(isLet ? 200 : 403, isLet ? reply : { message: "Signature expired" }, {
+      "content-type": "application/json",
+      date: new Date(now).toUTCString(),
+    })(asked);
+  });
+
+const bedrockAt = (base_url: string, credentials: object) =>
+  configFor("http://lab.invalid", [], {
+    providers: { aws: { vendor: "bedrock", base_url, region: "us-east-1", credentials } },
+    models: {
+      nova: { provider: "aws", upstream_model: "amazon.nova-pro-v1:0" },
+      oss: { provider: "aws", upstream_model: "openai.gpt-oss-120b" },
+    },
+  });
+
+async function ask(t: TestContext, config: object, env: Record<string, string> = {}) {
+  const { chat, diagnostics } = await startGateway(t, config, {}, env);
+  const statusOf = async (model: string) => (await chat({ model, messages: user("hi") })).status;
+  return { statuses: [await statusOf("nova"), await statusOf("oss")], diagnostics, statusOf };
+}
+
+const FIXED = { type: "aws", access_key_id: "AKID", secret_access_key: "s3cret/Key" };
+
+describe("Amazon's signature", () => {
+  it("is that of the published example", () => {
+    const headers = signedHeaders(
+      {
+        url: "https://example.amazonaws.com/",
+        headers: { "Content-Type": "application/x-www-form-urlencoded" },
+        body: "Param1=value1",
+      },
+      {
+        accessKeyId: "AKIDEXAMPLE",
+        secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+        sessionToken: undefined,
+      },
+      { region: "us-east-1", service: "service", now: Date.parse("2015-08-30T12:36:00Z") },
+    );
+    assert.match(
+      headers["Authorization"]!,
+      /Signature=ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a$/,
+    );
+  });
+
+  it("lets requests in at both services, with keys of the configuration or the environment", async (t) => {
+    const known: Known = new Map([["AKID", { secret: "s3cret/Key" }]]);
+    const { url } = await startBedrock(t, known);
+    assert.deepEqual((await ask(t, bedrockAt(url, FIXED))).statuses, [200, 200]);
+    known.set("AKIDENV", { secret: "env", token: "session" });
+    const env = {
+      AWS_ACCESS_KEY_ID: "AKIDENV",
+      AWS_SECRET_ACCESS_KEY: "env",
+      AWS_SESSION_TOKEN: "session",
+    };
+    assert.deepEqual((await ask(t, bedrockAt(url, { type: "aws" }), env)).statuses, [200, 200]);
+    const wrong = { ...FIXED, secret_access_key: "other" };
+    assert.deepEqual((await ask(t, bedrockAt(url, wrong))).statuses, [503, 503]);
+  });
+
+  it("is right although this machine's clock is wrong, and the operator is told once", async (t) => {
+    const { url, asked } = await startBedrock(
+      t,
+      new Map([["AKID", { secret: "s3cret/Key" }]]),
+      -3_600_000,
+    );
+    const { statuses, diagnostics } = await ask(t, bedrockAt(url, FIXED));
+    assert.deepEqual(statuses, [200, 200]);
+    assert.equal(asked.length, 3, "one request was signed twice");
+    const told = diagnostics.filter(({ event }) => event === "clock_differs");
+    assert.deepEqual(told.length, 1);
+    assert.ok(Math.abs(Number(told[0]!["seconds"]) + 3600) < 60);
+  });
+});
+
+/** A service of this machine that answers by `answer`. */
+async function startService(
+  t: TestContext,
+  answer: (req: IncomingMessage, body: string, res: ServerResponse) => void,
+): Promise<{ readonly url: string; readonly asked: string[] }> {
+  const asked: string[] = [];
+  const server = http.createServer((req, res) => {
+    let text = "";
+    req.on("data", (piece: Buffer) => (text += piece.toString()));
+    req.on("end", () => {
+      asked.push(`${req.method} ${req.url}`);
+      answer(req, text, res);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+/** Keys with a new id each time, which Bedrock knows from then on. */
+function issuer(known: Known, lifeMs = 3_600_000) {
+  let count = 0;
+  return () => {
+    count += 1;
+    const keys = { id: `ASIA${count}`, secret: `secret${count}`, token: `token${count}` };
+    known.set(keys.id, keys);
+    return { ...keys, end: new Date(Date.now() + lifeMs).toISOString() };
+  };
+}
+
+const asJson = ({ id, secret, token, end }: ReturnType<ReturnType<typeof issuer>>) =>
+  JSON.stringify({ AccessKeyId: id, SecretAccessKey: secret, Token: token, Expiration: end });
+
+describe("keys of the machine", () => {
+  it("come from STS for the token of a web identity, which is read anew", async (t) => {
+    const known: Known = new Map();
+    const issue = issuer(known);
+    const tokenFile = join(folder(), "token");
+    writeFileSync(tokenFile, "jwt-1\n");
+    const sts = await startService(t, (req, body, res) => {
+      const form = new URLSearchParams(body);
+      const wanted = {
+        Action: "AssumeRoleWithWebIdentity",
+        Version: "2011-06-15",
+        RoleArn: "arn:role",
+      };
+      const isRight =
+        req.method === "POST" &&
+        Object.entries(wanted).every(([name, value]) => form.get(name) === value) &&
+        /^jwt-\d$/.test(form.get("WebIdentityToken") ?? "");
+      if (!isRight) {
+        res.writeHead(400).end("<Error><Code>InvalidIdentityToken</Code></Error>");
+        return;
+      }
+      const { id, secret, token, end } = issue();
+      res.writeHead(200, { "content-type": "text/xml" });
+      res.end(
+        `<R><Credentials><AccessKeyId>${id}</AccessKeyId><SecretAccessKey>${secret}</SecretAccessKey>` +
+          `<SessionToken>${token}</SessionToken><Expiration>${end}</Expiration></Credentials></R>`,
+      );
+    });
+    const { url } = await startBedrock(t, known);
+    const env = {
+      AWS_WEB_IDENTITY_TOKEN_FILE: tokenFile,
+      AWS_ROLE_ARN: "arn:role",
+      AWS_ENDPOINT_URL_STS: sts.url,
+    };
+    const { statuses, statusOf } = await ask(t, bedrockAt(url, { type: "aws" }), env);
+    assert.deepEqual(statuses, [200, 200]);
+    assert.deepEqual(sts.asked, ["POST /"]);
+    // The keys are revoked: they are renewed once, with the token that is in the file now.
+    known.clear();
+    writeFileSync(tokenFile, "jwt-2");
+    assert.deepEqual(await Promise.all([statusOf("nova"), statusOf("oss")]), [200, 200]);
+    assert.equal(sts.asked.length, 2);
+    const refused = { ...env, AWS_ROLE_ARN: "arn:other" };
+    const { diagnostics } = await ask(t, bedrockAt(url, { type: "aws" }), refused);
+    assert.match(
+      JSON.stringify(diagnostics),
+      /STS answered without keys, with status 400 \(InvalidIdentityToken\)/,
+    );
+  });
+
+  it("come from the endpoint of a container", async (t) => {
+    const known: Known = new Map();
+    const issue = issuer(known);
+    const endpoint = await startService(t, (req, _body, res) => {
+      const isRight = req.url === "/creds" && req.headers.authorization === "container-token";
+      res.writeHead(isRight ? 200 : 403).end(isRight ? asJson(issue()) : "{}");
+    });
+    const { url } = await startBedrock(t, known);
+    const tokenFile = join(folder(), "token");
+    writeFileSync(tokenFile, "container-token\n");
+    for (const token of [
+      { AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: tokenFile },
+      { AWS_CONTAINER_AUTHORIZATION_TOKEN: "container-token" },
+    ]) {
+      const env = { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${endpoint.url}/creds`, ...token };
+      assert.deepEqual((await ask(t, bedrockAt(url, { type: "aws" }), env)).statuses, [200, 200]);
+    }
+    const far = { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://example.com/creds" };
+    const { statuses, diagnostics } = await ask(t, bedrockAt(url, { type: "aws" }), far);
+    assert.deepEqual(statuses, [503, 503]);
+    assert.match(JSON.stringify(diagnostics), /must be reached by https, or at a loopback/);
+  });
+
+  it("come from the metadata service, in its second version", async (t) => {
+    const known: Known = new Map();
+    const issue = issuer(known);
+    const roles = "/latest/meta-data/iam/security-credentials/";
+    const answers: Readonly<Record<string, () => string>> = {
+      [`GET ${roles}`]: () => "my-role",
+      [`GET ${roles}my-role`]: () => asJson(issue()),
+    };
+    const metadata = await startService(t, ({ method, url, headers }, _body, res) => {
+      if (method === "PUT" && url === "/latest/api/token") {
+        res.end(headers["x-aws-ec2-metadata-token-ttl-seconds"] ? "imds" : "");
+        return;
+      }
+      const answer = answers[`${method} ${url}`];
+      const isLet = answer && headers["x-aws-ec2-metadata-token"] === "imds";
+      res.writeHead(isLet ? 200 : 401).end(isLet ? answer() : "");
+    });
+    const { url } = await startBedrock(t, known);
+    const byEnv = { AWS_EC2_METADATA_SERVICE_ENDPOINT: `${metadata.url}/` };
+    assert.deepEqual((await ask(t, bedrockAt(url, { type: "aws" }), byEnv)).statuses, [200, 200]);
+    const stated = { type: "aws", endpoint: metadata.url };
+    assert.deepEqual((await ask(t, bedrockAt(url, stated))).statuses, [200, 200]);
+    const disabled = { ...byEnv, AWS_EC2_METADATA_DISABLED: "true" };
+    assert.deepEqual(
+      (await ask(t, bedrockAt(url, { type: "aws" }), disabled)).statuses,
+      [503, 503],
+    );
+  });
+});
+
+describe("the settings of Bedrock", () => {
+  const issues = (provider: object) =>
+    issueLines(() =>
+      checkConfig({ providers: { b: { vendor: "bedrock", ...provider } }, models: {} }),
+    );
+
+  it("need a region, and keys that belong together", () => {
+    assert.deepEqual(issues({ credentials: { type: "aws" } }), [
+      "providers.b.region: is required by this vendor",
+    ]);
+    assert.deepEqual(issues({ credentials: { type: "aws" }, base_url: "http://127.0.0.1:1" }), [
+      "providers.b.region: is required for credentials of Amazon",
+    ]);
+    assert.deepEqual(issues({ region: "us-east-1", credentials: FIXED }), []);
+    assert.deepEqual(
+      issues({ region: "us-east-1", credentials: { type: "aws", access_key_id: "A" } }),
+      ["providers.b.credentials: access_key_id and secret_access_key belong together"],
+    );
+    assert.match(issues({ region: "us-east-1" }).join(), /^providers\.b\.api_key: is required: /);
+  });
+
+  it("decide the hosts", () => {
+    const provider = { vendor: "bedrock", region: "eu-west-1", credentials: { type: "aws" } };
+    const models = Object.fromEntries(
+      [
+        "amazon.nova-pro-v1:0",
+        "anthropic.claude-x",
+        "openai.gpt-oss-20b",
+        "us.anthropic.claude-x",
+      ].map((name) => [name, { provider: "b" }]),
+    );
+    const config = checkConfig({ providers: { b: provider }, models });
+    assert.deepEqual(
+      [...config.models.values()].map(({ dialect, base_url }) => [dialect, base_url]),
+      [
+        ["converse", undefined],
+        ["anthropic", "https://bedrock-mantle.eu-west-1.api.aws"],
+        ["openai", "https://bedrock-mantle.eu-west-1.api.aws"],
+        ["converse", undefined],
+      ],
+    );
+    const { base_url } = config.providers.get("b")!;
+    assert.equal(base_url, "https://bedrock-runtime.eu-west-1.amazonaws.com");
+  });
+});
