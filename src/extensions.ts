@@ -69,6 +69,12 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("sticky", () => import("./extensions/routing/sticky/index.ts"), {
     settings: ["aliases.*.sticky"],
   }),
+  entry("shares", () => import("./extensions/routing/shares/index.ts"), {
+    settings: ["aliases.*.weights"],
+  }),
+  entry("fastest", () => import("./extensions/routing/fastest/index.ts"), {
+    loadIf: { setting: "aliases.*.policy", value: "fastest" },
+  }),
   entry("recovery", () => import("./extensions/routing/recovery/index.ts"), {
     settings: ["aliases.*.recovery", "models.*.recovery", "retry.max_recoveries"],
   }),

@@ -41,6 +41,8 @@ export interface ExtensionEntry {
    * without the extension.
    */
   readonly loadUnless?: { readonly setting: string; readonly value: string };
+  /** It is loaded when a setting has this value. */
+  readonly loadIf?: { readonly setting: string; readonly value: string };
   /** Evaluates its code, at the first call. Not called while nothing needs it. */
   load(): Promise<{ readonly extension: ConfigExtension }>;
 }

@@ -29,11 +29,12 @@ export function createLoader(entries: readonly ExtensionEntry[]): Loader {
 
 /** Whether a configuration, as it was written, needs an extension. */
 export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
-  const { settings = [], dialects = [], loadUnless } = entry;
+  const { settings = [], dialects = [], loadUnless, loadIf } = entry;
   const valuesAt = (path: string) => valuesOf(json, path.split("."));
   if (settings.some((path) => valuesAt(path).length > 0)) return true;
   if (loadUnless && valuesAt(loadUnless.setting).some((value) => value !== loadUnless.value))
     return true;
+  if (loadIf && valuesAt(loadIf.setting).includes(loadIf.value)) return true;
   const providers = Object.values(asObject(asObject(json)["providers"]));
   const used = providers.flatMap((provider) => dialectNamesOf(asObject(provider)));
   return dialects.some((dialect) => used.includes(dialect));

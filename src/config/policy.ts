@@ -1,7 +1,12 @@
 // Aliases in gateway.json: their check, the order in which an alias prefers its models, and the
 // reason for each rank. The core takes the candidates in this order; `explain` and /status show the
 // reasons. routing.md "Aliases".
-import type { ModelSettings, RankedModel, RoutingSettings } from "../core/routing/model.ts";
+import type {
+  AliasSettings,
+  ModelSettings,
+  RankedModel,
+  RoutingSettings,
+} from "../core/routing/model.ts";
 import {
   array,
   boolean,
@@ -18,13 +23,15 @@ import { exactlyOne, strict, type Extend } from "./fields.ts";
 /** How an alias chooses its models: by a policy or by a list. */
 export interface WrittenAlias {
   /** How it ranks all models (routing.md "Aliases"). Absent: there are `models`. */
-  readonly policy?: "reasoning" | "value" | undefined;
+  readonly policy?: AliasSettings["policy"];
   /** Canonical names, best first. Absent: there is a `policy`. */
   readonly models?: readonly string[] | undefined;
   /** As AliasSettings.enabled. */
   readonly enabled: boolean;
-  /** With a policy: a model with a lower score, as the policy counts it, is no candidate. */
+  /** With the policy "reasoning": a model with a lower reasoning_score is no candidate. */
   readonly min_score?: number | undefined;
+  /** With the other policies: a model with a lower quality_score is no candidate. */
+  readonly min_quality?: number | undefined;
   /**
    * With a policy: a model with a higher blended price is no candidate. In the currency per million
    * tokens.
@@ -33,11 +40,13 @@ export interface WrittenAlias {
 }
 
 const aliasFields = {
-  policy: optional(literal("reasoning", "value")),
+  policy: optional(literal("reasoning", "value", "fastest")),
   models: optional(array(nonEmpty, { min: 1 })),
   enabled: withDefault(boolean(), true),
-  /** Of the score by which the policy ranks. */
+  /** Of reasoning_score. */
   min_score: optional(number()),
+  /** Of quality_score. */
+  min_quality: optional(number()),
   /** Blended, in the currency per million tokens. */
   max_price: optional(number({ min: 0 })),
 };
@@ -48,11 +57,24 @@ export const aliasCheck = (extended: Extend) =>
     boundedByPolicy(exactlyOne(alias, "policy", "models")),
   );
 
-/** The bounds of a policy have no meaning beside a list. */
+/** A bound has no meaning beside a list, or beside a policy that ranks by another score. */
 function boundedByPolicy<T extends WrittenAlias>(alias: T): T {
-  for (const field of ["min_score", "max_price"] as const)
+  const { policy } = alias;
+  for (const field of ["min_score", "min_quality", "max_price"] as const)
     if (alias.models && alias[field] !== undefined)
       fail("invalid_parameter_combination", "may only be set together with policy", [field]);
+  if (policy !== "reasoning" && alias.min_score !== undefined)
+    fail(
+      "invalid_parameter_combination",
+      `bounds reasoning_score; the policy ${policy} has min_quality, which bounds quality_score`,
+      ["min_score"],
+    );
+  if (policy === "reasoning" && alias.min_quality !== undefined)
+    fail(
+      "invalid_parameter_combination",
+      "bounds quality_score; the policy reasoning has min_score, which bounds reasoning_score",
+      ["min_quality"],
+    );
   return alias;
 }
 
@@ -106,13 +128,22 @@ export const scoreOf = (
   { currency }: Pick<RankingSettings, "currency">,
   { policy }: WrittenAlias,
   settings: ScoredModel,
-): Score => (policy === "reasoning" ? byReasoning(settings) : byValue(settings, currency));
+): Score => {
+  if (policy === "reasoning") return byReasoning(settings);
+  return policy === "value" ? byValue(settings, currency) : byQuality(settings);
+};
 
 /** Policy "reasoning": models that think, highest reasoning_score first. */
 function byReasoning({ reasoning, reasoning_score: score }: ScoredModel): Score {
   if (!reasoning) return out("it does not think (reasoning is not true)");
   if (score === undefined) return { score: LAST, why: "thinks, but has no reasoning_score" };
   return { score, why: `reasoning_score ${score}` };
+}
+
+/** Policy "fastest": the order while no time is known. Extensions/routing/fastest measures. */
+function byQuality({ quality_score: quality }: ScoredModel): Score {
+  if (quality === undefined) return out("it has no quality_score");
+  return { score: quality, why: `quality_score ${quality}, while no times are known` };
 }
 
 /** Policy "value": quality per blended price. Free is the best value. */
@@ -142,14 +173,16 @@ export function blendedPrice(price: ModelSettings["price"]): number {
 /** The same score, unless the alias does not take the model for comparable with its others. */
 function comparable(
   scored: Score,
-  { price }: ScoredModel,
-  { min_score: lowest, max_price: highest }: WrittenAlias,
+  { price, quality_score: quality = -Infinity }: ScoredModel,
+  { min_score: lowest, min_quality: least, max_price: highest }: WrittenAlias,
   currency: string,
 ): Score {
   const { score } = scored;
   if (score === NO_CANDIDATE) return scored;
   if (lowest !== undefined && score < lowest)
     return out(`${scored.why}, below min_score ${lowest}`);
+  if (least !== undefined && quality < least)
+    return out(`${scored.why}, below min_quality ${least}`);
   const blend = blendedPrice(price);
   if (highest !== undefined && blend > highest)
     return out(`blended price ${+blend.toFixed(6)} ${currency} above max_price ${highest}`);

@@ -5,7 +5,7 @@ import type { Environment } from "./secrets.ts";
 
 /** Data on which the check of a setting may depend. */
 export interface CheckContext {
-  /** The variables of the environment, for settings that a vendor's own programs take from there. */
+  /** The environment, for settings that a vendor's own programs take from there. */
   readonly env: Environment;
   /**
    * A text, `"$NAME"` for the environment variable NAME, or `"$file:PATH"` for the content of a

@@ -204,7 +204,9 @@ describe("defaults", () => {
       sticky: false,
       recovery: "none",
       timeouts: undefined,
+      weights: undefined,
       min_score: undefined,
+      min_quality: undefined,
       max_price: undefined,
       ranking: [{ model: "m", rank: null, why: "out: it has no quality_score" }],
     }));

@@ -101,11 +101,13 @@ describe("a bound of a policy", () => {
     assert.equal(ranked[3]!.why, "out: blended price 15 USD above max_price 0.15");
   });
 
-  it("min_score counts the score of the policy value: quality per price", () => {
-    const alias = { policy: "value", min_score: 400, enabled: true } as const;
-    assert.deepEqual(order(rank(settings, alias)).slice(0, 2), [
-      ["cheap", 1],
-      ["dear", null],
-    ]);
+  it("min_quality leaves out models with a lower quality_score", () => {
+    for (const policy of ["value", "fastest"] as const) {
+      const ranked = rank(settings, { policy, min_quality: 60, enabled: true });
+      const candidates = ranked.filter((row) => row.rank !== null).map(({ model }) => model);
+      assert.deepEqual(candidates.sort(), ["cheap", "dear"], policy);
+      const free = ranked.find(({ model }) => model === "free");
+      assert.match(free!.why, /^out: .*(no price|below min_quality 60)$/);
+    }
   });
 });

@@ -110,7 +110,8 @@ export function install(extensions: readonly Extension[]): Installation {
 }
 
 /**
- * The order in which extensions wrap the completion of a request: their names, from the outermost to the innermost. `outside`: by name, in the order of
+ * The order in which extensions wrap the completion of a request: their names, from the outermost
+ * to the innermost. `outside`: by name, in the order of
  * src/extensions.ts, whom each must wrap; names that are not keys are ignored. Where nothing is
  * demanded the order is kept. Throws a TypeError that names those of a circle.
  */

@@ -13,7 +13,7 @@ import { slots } from "./places.ts";
 /** What the contexts of all extensions have in common. */
 type Services = Omit<GatewayContext, "on">;
 
-/** The listeners of each event, after the names of their extensions, in the order of their adding. */
+/** The listeners of each event in their order, each after the name of its extension. */
 type Heard = { readonly [E in keyof ProcessEvents]: [extension: string, ProcessEvents[E]][] };
 
 /** Creates the parts of all extensions. `services`: what they have in common. */

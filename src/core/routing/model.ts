@@ -86,7 +86,7 @@ export interface RankedModel {
 
 export interface AliasSettings {
   /** The policy that ranks its models, for the operator. Absent: it has a list of its own. */
-  readonly policy?: "reasoning" | "value" | undefined;
+  readonly policy?: "reasoning" | "value" | "fastest" | undefined;
   /** Its models by their ranks, best first. */
   readonly ranking: readonly RankedModel[];
   /** False: clients get the answer for an unknown model, a 404 (errors.md, model_not_found). */

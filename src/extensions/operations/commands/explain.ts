@@ -8,6 +8,7 @@ import type { Config } from "../../../core/config.ts";
 const ORDER = {
   reasoning: "the models that think, strongest reasoning_score first",
   value: "the highest quality_score per blended price (3 parts input, 1 part output) first",
+  fastest: "the shortest median time to the first token, of the last ten minutes, first",
   list: "its models in the order of its own list",
 } as const;
 

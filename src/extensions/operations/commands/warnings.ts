@@ -61,11 +61,12 @@ function incomparableCandidates(
   const differences: string[] = [];
   if (alias.max_price === undefined && blendedPrice(worst.price)! > 10 * blendedPrice(best.price)!)
     differences.push("costs more than ten times as much as");
-  if (alias.min_score === undefined && score(worst) < score(best) / 2)
+  const bound = alias.policy === "reasoning" ? "min_score" : "min_quality";
+  if (alias[bound] === undefined && score(worst) < score(best) / 2)
     differences.push("scores less than half of");
   if (differences.length === 0) return undefined;
   const difference = `which ${differences.join(" and ")} ${first}`;
-  return `falls back as far as ${last}, ${difference}: max_price and min_score bound that`;
+  return `falls back as far as ${last}, ${difference}: max_price and ${bound} bound that`;
 }
 
 /** They cannot pass if total_ms ends the request before. */

@@ -75,7 +75,7 @@ const DOCUMENTS = new Map([
   ["text/markdown", "md"],
 ]);
 
-/** Throws an ApiError if Converse takes no media of this type, or wants data in place of an address. */
+/** Throws an ApiError if Converse takes no media of this type, or only as data. */
 function formatOf({ mediaType, url }: Media, formats: ReadonlyMap<string, string>): string {
   const format = formats.get(mediaType?.toLowerCase() ?? "");
   if (format !== undefined) return format;

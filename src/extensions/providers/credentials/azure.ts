@@ -78,7 +78,7 @@ async function applicationToken(
   return tokenIn("Entra", await postForm(["Entra", address], fields, services), now);
 }
 
-/** App Service states an address and a header of its own; other machines have the metadata service. */
+/** From App Service where that states its address, else from the metadata service. */
 async function machineToken(
   { scope = SCOPE, endpoint, appService: { address, secret } }: AzureSettings,
   { clock }: CredentialServices,
@@ -90,12 +90,12 @@ async function machineToken(
     const headers = { "X-IDENTITY-HEADER": secret };
     return tokenIn(
       "App Service",
-      await askMachine("App Service", `${address}?${query}`, headers),
+      await askMachine(["App Service", `${address}?${query}`], headers, clock),
       now,
     );
   }
   const query = new URLSearchParams({ "api-version": "2018-02-01", resource });
   const service = "the metadata service";
   const path = `${endpoint ?? METADATA}/metadata/identity/oauth2/token?${query}`;
-  return tokenIn(service, await askMachine(service, path, { Metadata: "true" }), now);
+  return tokenIn(service, await askMachine([service, path], { Metadata: "true" }, clock), now);
 }

@@ -1,6 +1,6 @@
 // A token that a command prints, for what has no type of its own:
 //   { "type": "command", "run": ["gcloud", "auth", "print-access-token"], "ttl_s": 3000 }
-import { execFile } from "node:child_process";
+import { execFile, type ExecFileException } from "node:child_process";
 import { integer, strict } from "../../../config/fields.ts";
 import { array, literal, nonEmpty, type Infer } from "../../../core/schema/checker.ts";
 import { bearerCredentials } from "./bearer.ts";
@@ -45,7 +45,7 @@ function outputOf([program = "", ...args]: readonly string[]): Promise<string> {
   });
 }
 
-function whyFailed({ code, killed, signal }: import("node:child_process").ExecFileException) {
+function whyFailed({ code, killed, signal }: ExecFileException) {
   if (killed) return `it was stopped, after ${DEADLINE_MS / 1000} seconds or by too much output`;
   return signal ? `signal ${signal}` : `${typeof code === "number" ? "exit code " : ""}${code}`;
 }

@@ -1,5 +1,5 @@
-// Tokens of Google Cloud: those of a service account, by an assertion that its key signs, or those of
-// the machine's own account.
+// Tokens of Google Cloud: those of a service account, by an assertion that its key signs, or those
+// of the machine's own account.
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { strict } from "../../../config/fields.ts";
 import type { CheckContext } from "../../../config/setting.ts";
@@ -40,7 +40,7 @@ const check = ({ env, fileText }: CheckContext) =>
       key_file: optional(nonEmpty),
       /** What the token is for. Absent: SCOPE. */
       scope: optional(nonEmpty),
-      /** The address of the token service: in the place of the key file's, or of the metadata service. */
+      /** In the place of the key file's address, or of the metadata service's. */
       endpoint: optional(serviceAddress),
     }),
     (settings) => {
@@ -124,5 +124,9 @@ async function machineToken(
   const now = clock.now();
   const service = "the metadata service";
   const headers = { "Metadata-Flavor": "Google" };
-  return tokenIn(service, await askMachine(service, `${metadata}${TOKEN_PATH}`, headers), now);
+  return tokenIn(
+    service,
+    await askMachine([service, `${metadata}${TOKEN_PATH}`], headers, clock),
+    now,
+  );
 }

@@ -1,5 +1,5 @@
-// A value that expires, such as a token: one renewal serves all who wait, and usually it ends before
-// the value does, so that nobody waits.
+// A value that expires, such as a token: one renewal serves all who wait, and usually it ends
+// before the value does, so that nobody waits.
 import type { Clock } from "../../../core/clock.ts";
 
 /** A value with its end. */
@@ -13,8 +13,8 @@ export interface Renewing<T> {
   /** The value. Rejects with what `obtain` rejects with. */
   get(): T | Promise<T>;
   /**
-   * This value was refused. True: `get` will give another one, because it is renewed or already was.
-   * False: it was renewed for this reason less than a second ago.
+   * This value was refused. True: `get` will give another one, because it is renewed or already
+   * was. False: it was renewed for this reason less than a second ago.
    */
   refuse(value: T): boolean;
 }

@@ -1,5 +1,6 @@
 // Calls to services that hand out tokens: those on the internet through the provider's own
 // transport, and so through its proxy; those of the machine itself around it.
+import type { Clock } from "../../../core/clock.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { fail, refine } from "../../../core/schema/checker.ts";
@@ -16,8 +17,10 @@ const MAX_ANSWER_BYTES = 256 * 1024;
  * Hosts to which secrets may go without TLS: this machine, and addresses that no router forwards.
  * The last two are those that Amazon and Google give their metadata services.
  */
-const PLAIN_HOSTS =
-  /^(localhost|127\.[\d.]+|\[::1\]|169\.254\.[\d.]+|\[fe80:.*\]|\[fd00:ec2::[\da-f]+\]|metadata\.google\.internal)$/;
+const PLAIN_HOSTS = new RegExp(
+  "^(localhost|127\\.[\\d.]+|\\[::1\\]|169\\.254\\.[\\d.]+|\\[fe80:.*\\]" +
+    "|\\[fd00:ec2::[\\da-f]+\\]|metadata\\.google\\.internal)$",
+);
 
 /** Whether secrets may be sent to this address. */
 export const isSafeAddress = (address: string): boolean =>
@@ -38,7 +41,7 @@ export interface ServiceAnswer {
   readonly text: string;
 }
 
-/** A service on the internet: its name for the operator, and its address. */
+/** The name of a service for the operator, and its address. */
 export type TokenService = readonly [name: string, address: string];
 
 /** Sends a form to a service on the internet. `accept`: the media type of its answer. */
@@ -50,8 +53,7 @@ export async function postForm(
 ): Promise<ServiceAnswer> {
   requireSafe(service, address);
   const cancel = new Cancel();
-  const late = new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
-  const timer = clock.after(DEADLINE_MS, () => cancel.abort(late));
+  const timer = clock.after(DEADLINE_MS, () => cancel.abort(tooLate(service)));
   try {
     const { status, headers, body } = await transport(address, {
       method: "POST",
@@ -73,24 +75,31 @@ export async function postForm(
 
 /** Calls a service of this machine. Proxies do not know such addresses. */
 export async function askMachine(
-  service: string,
-  address: string,
+  [service, address]: TokenService,
   headers: Headers,
+  clock: Clock,
   method: "GET" | "PUT" = "GET",
 ): Promise<ServiceAnswer> {
   requireSafe(service, address);
-  const signal = AbortSignal.timeout(DEADLINE_MS);
+  const late = new AbortController();
+  const timer = clock.after(DEADLINE_MS, () => late.abort(tooLate(service)));
   try {
+    const { signal } = late;
     const answer = await fetch(address, { method, headers, redirect: "error", signal });
     return { status: answer.status, headers: answer.headers, text: await answer.text() };
   } catch (error) {
     throw unreachable(service, error);
+  } finally {
+    timer.cancel();
   }
 }
 
+const tooLate = (service: string): Error =>
+  new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
+
 /**
- * The bearer token in an answer. Throws an Error for the operator if it has none: with the status and
- * the service's own code, but not its words, which may quote what was sent.
+ * The bearer token in an answer. Throws an Error for the operator if it has none: with the status
+ * and the service's own code, but not its words, which may quote what was sent.
  */
 export function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
   const { access_token, expires_in, expires_on, error } = asObject(parseJson(answer.text));

@@ -283,7 +283,8 @@ async function takersOf(t: Scope, name: string, request: Json): Promise<string[]
 
 function vendorBench(t: Scope, vendor: string) {
   const provider = memoryProvider(t, speak("Hello."));
-  const shop = { vendor, base_url: provider.url, api_key: "k" };
+  const place = { vertex: { project: "p", location: "l" }, bedrock: { region: "r" } }[vendor];
+  const shop = { vendor, base_url: provider.url, api_key: "k", ...place };
   const gateway = createMemoryGateway({
     providers: { shop },
     models: { m: { provider: "shop" } },

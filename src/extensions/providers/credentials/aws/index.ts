@@ -73,7 +73,7 @@ function create(
   let skew = 0;
   let latest: AwsKeys | undefined;
 
-  /** Whether the answer shows that this machine's clock is wrong. The next signature is right then. */
+  /** Corrects the clock by an answer. False: it was right. */
   function hasCorrected(date: string | null): boolean {
     const difference = Date.parse(date ?? "") - clock.now();
     if (!(Math.abs(difference - skew) > MAX_SKEW_MS)) return false;

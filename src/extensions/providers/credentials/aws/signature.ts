@@ -70,10 +70,10 @@ export function signedHeaders(
   );
   const toSign = [ALGORITHM, time, scope, sha256(canonical)].join("\n");
   const signature = hmac(dayKey, toSign).toString("hex");
-  const credential = `${accessKeyId}/${scope}`;
+  const parts = [`Credential=${accessKeyId}/${scope}`, `SignedHeaders=${names}`];
   return {
     "X-Amz-Date": time,
     ...(sessionToken !== undefined && { "X-Amz-Security-Token": sessionToken }),
-    Authorization: `${ALGORITHM} Credential=${credential}, SignedHeaders=${names}, Signature=${signature}`,
+    Authorization: `${ALGORITHM} ${[...parts, `Signature=${signature}`].join(", ")}`,
   };
 }

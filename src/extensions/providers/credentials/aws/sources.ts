@@ -7,6 +7,7 @@ import {
 } from "../../../../config/regular-file.ts";
 import type { Environment } from "../../../../config/secrets.ts";
 import { asObject, asString, parseJson } from "../../../../core/schema/untrusted-json.ts";
+import type { Clock } from "../../../../core/clock.ts";
 import type { CredentialServices } from "../credentials.ts";
 import type { Lease } from "../renewing.ts";
 import { askMachine, postForm, type ServiceAnswer } from "../token-service.ts";
@@ -50,7 +51,9 @@ export function findKeys(places: Places, services: CredentialServices): Promise<
   const relative = variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"];
   const address =
     variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] || (relative && CONTAINER_HOST + relative);
-  return address ? containerKeys(address, variables) : metadataKeys(places);
+  return address
+    ? containerKeys(address, variables, services.clock)
+    : metadataKeys(places, services.clock);
 }
 
 /** Keys for the token of a Kubernetes service account. The file is read anew: it is rotated. */
@@ -80,30 +83,37 @@ async function webIdentityKeys(
 }
 
 /** Keys of a container of ECS or EKS. */
-async function containerKeys(address: string, variables: Environment): Promise<Lease<AwsKeys>> {
+async function containerKeys(
+  address: string,
+  variables: Environment,
+  clock: Clock,
+): Promise<Lease<AwsKeys>> {
   const service = "the credentials endpoint of the container";
   const file = variables["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"];
   const token = file ? textOf(file) : variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"];
-  const answer = await askMachine(service, address, token ? { Authorization: token } : {});
+  const answer = await askMachine([service, address], token ? { Authorization: token } : {}, clock);
   return leaseOf(service, answer, asObject(parseJson(answer.text)));
 }
 
 /** Keys of the role of an EC2 machine, by the second version of the metadata service. */
-async function metadataKeys({ variables, endpoint }: Places): Promise<Lease<AwsKeys>> {
+async function metadataKeys(
+  { variables, endpoint }: Places,
+  clock: Clock,
+): Promise<Lease<AwsKeys>> {
   if (variables["AWS_EC2_METADATA_DISABLED"]?.toLowerCase() === "true")
     throw new Error("no keys of Amazon were found, and the metadata service is disabled");
   const service = "Amazon's metadata service";
   const host = endpoint ?? (variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] || METADATA_HOST);
   const base = host.replace(/\/+$/, "");
   const ttl = { "X-aws-ec2-metadata-token-ttl-seconds": METADATA_TOKEN_S };
-  const session = await askMachine(service, `${base}/latest/api/token`, ttl, "PUT");
+  const session = await askMachine([service, `${base}/latest/api/token`], ttl, clock, "PUT");
   if (session.status !== 200) throw new Error(`${service} answered with status ${session.status}`);
   const headers = { "X-aws-ec2-metadata-token": session.text };
   const roles = `${base}/latest/meta-data/iam/security-credentials/`;
-  const role = await askMachine(service, roles, headers);
+  const role = await askMachine([service, roles], headers, clock);
   if (role.status !== 200) throw new Error(`${service} has no role for this machine`);
   const name = encodeURIComponent(role.text.split("\n", 1)[0]!.trim());
-  const answer = await askMachine(service, roles + name, headers);
+  const answer = await askMachine([service, roles + name], headers, clock);
   return leaseOf(service, answer, asObject(parseJson(answer.text)));
 }
 

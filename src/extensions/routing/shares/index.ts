@@ -1,0 +1,92 @@
+// Aliases that split their requests among models: the first candidate is drawn by its weight, the
+// others follow in the alias's order.
+import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import { integer } from "../../../config/fields.ts";
+import { invalid } from "../../../config/references.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Complete } from "../../../core/routing/fallback.ts";
+import type { Model } from "../../../core/routing/model.ts";
+import { optional, record, type ValidationIssue } from "../../../core/schema/checker.ts";
+import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
+
+/** By the names of models. A model that is absent, or has 0, is only fallen back on. */
+type Weights = ReadonlyMap<string, number>;
+
+const MAX_WEIGHT = 1_000_000;
+
+const weights = defineSetting<Weights | undefined>("aliases.*.weights", undefined, () =>
+  optional(record(integer(0, MAX_WEIGHT))),
+);
+
+export const extension: ConfigExtension = {
+  name: "shares",
+  settings: [weights],
+  install(gateway) {
+    // A conversation that was drawn to a model stays with it.
+    const outside = ["sticky"];
+    gateway.around(({ current }) => splitting(() => current().config), { outside });
+    gateway.on(configMoments.issues, issuesIn);
+    gateway.on(configMoments.notes, (alias) => {
+      const split = weights.of(alias);
+      return split ? [noteOf(split)] : [];
+    });
+  },
+};
+
+/** Puts the candidate first that is drawn, if the alias has weights. */
+export const splitting =
+  (config: () => Config, random: () => number = Math.random) =>
+  (complete: Complete): Complete =>
+  (chat, candidates, deliver, context) => {
+    const alias = config().aliases.get(chat.model);
+    const split = alias && weights.of(alias);
+    const ordered = split ? withDrawn(candidates, split, random()) : candidates;
+    return complete(chat, ordered, deliver, context);
+  };
+
+/**
+ * The candidates with the drawn one first. `random`: from 0 to less than 1. Those whose breakers
+ * are open are not drawn, so the shares of the others grow in proportion.
+ */
+function withDrawn(candidates: readonly Model[], split: Weights, random: number): readonly Model[] {
+  const able = candidates.filter((model) => model.status().state === "closed");
+  const weightOf = ({ name }: Model): number => split.get(name) ?? 0;
+  let left = random * able.reduce((sum, model) => sum + weightOf(model), 0);
+  const drawn = able.find((model) => {
+    left -= weightOf(model);
+    return left < 0;
+  });
+  return drawn ? [drawn, ...candidates.filter((model) => model !== drawn)] : candidates;
+}
+
+/** `gpt-5.5 90 %, claude-x 10 %` */
+function noteOf(split: Weights): string {
+  const sum = [...split.values()].reduce((total, weight) => total + weight, 0);
+  const shares = [...split].map(
+    ([name, weight]) => `${name} ${+((100 * weight) / sum).toFixed(1)} %`,
+  );
+  return (
+    `Its requests are split: ${shares.join(", ")}. A share is that of the requests which ask the ` +
+    "model first; the others are asked in their order if it fails."
+  );
+}
+
+/** Weights that stand beside no list, are not in it, or are all 0. */
+const issuesIn = (json: unknown): readonly ValidationIssue[] =>
+  Object.entries(asObject(asObject(json)["aliases"])).flatMap(([name, written]) => {
+    const alias = asObject(written);
+    const split = Object.entries(asObject(alias["weights"]));
+    const path = ["aliases", name, "weights"];
+    if ((alias["weights"] ?? null) === null) return [];
+    if (!Array.isArray(alias["models"]))
+      return [invalid(path, "may only be set together with models")];
+    const strangers = split.filter(([model]) => !asArray(alias["models"]).includes(model));
+    if (strangers.length > 0)
+      return strangers.map(([model]) =>
+        invalid([...path, model], "is not among the alias's models"),
+      );
+    return split.some(([, weight]) => weight !== 0)
+      ? []
+      : [invalid(path, "expected a weight of more than 0")];
+  });

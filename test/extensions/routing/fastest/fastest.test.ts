@@ -1,0 +1,145 @@
+// The policy "fastest": which models are candidates, and in which order they are asked, by a clock
+// and a chance that the test decides.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Config } from "../../../../src/core/config.ts";
+import { byTime } from "../../../../src/extensions/routing/fastest/index.ts";
+import { createMedians } from "../../../../src/extensions/routing/fastest/medians.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { configFor, startGateway, user } from "../../../support/gateway.ts";
+import { speak, startProvider } from "../../../support/provider.ts";
+import { waitFor } from "../../../support/wait.ts";
+import { issueLines } from "../../../support/token-service.ts";
+
+const scored = (quality_score: number) => ({ quality_score, reasoning: false });
+const settings = (alias: object) =>
+  configFor("http://127.0.0.1:9", ["a", "b", "c"], {
+    models: { a: scored(90), b: scored(80), c: scored(40) },
+    aliases: { x: { policy: "fastest", ...alias } },
+  });
+
+describe("medians of times to the first token", () => {
+  it("are those of the last ten minutes, of 500 samples at most", () => {
+    const clock = createFakeClock();
+    const medians = createMedians(clock.monotonic);
+    assert.equal(medians.of("a"), undefined);
+    for (const ms of [10, 1000, 30]) medians.add("a", ms);
+    assert.equal(medians.of("a"), 30);
+    clock.advance(599_999);
+    medians.add("a", 5);
+    assert.equal(medians.of("a"), 30);
+    clock.advance(1_000);
+    assert.equal(medians.of("a"), 5);
+    clock.advance(600_000);
+    assert.equal(medians.of("a"), undefined);
+    for (let i = 0; i < 2_000; i += 1) medians.add("b", i);
+    assert.equal(medians.of("b"), 1_750);
+  });
+});
+
+describe("the order of the policy fastest", () => {
+  /** Orders the candidates a, b and c of the alias x, with these medians. */
+  function bench(times: Readonly<Record<string, number>>, chances: readonly number[] = []) {
+    const clock = createFakeClock();
+    const medians = createMedians(clock.monotonic);
+    for (const [name, ms] of Object.entries(times)) medians.add(name, ms);
+    const left = [...chances];
+    const states: Record<string, string> = {};
+    const aliases = new Map([["x", { policy: "fastest" }]]);
+    const wrap = byTime({
+      config: () => ({ aliases }) as unknown as Config,
+      clock,
+      medians,
+      random: () => left.shift() ?? 0.99,
+    });
+    const candidates = ["a", "b", "c"].map((name) => ({
+      name,
+      status: () => ({ state: states[name] ?? "closed" }),
+    }));
+    const orderOf = async (): Promise<string> => {
+      let order = "";
+      const complete = wrap((async (_chat: object, models: readonly { name: string }[]) => {
+        order = models.map(({ name }) => name).join("");
+      }) as never);
+      await complete(
+        { model: "x", stream: false } as never,
+        candidates as never,
+        (() => undefined) as never,
+        {} as never,
+      );
+      return order;
+    };
+    return { clock, orderOf, states };
+  }
+
+  it("is that of the medians", async () => {
+    const { orderOf } = bench({ a: 300, b: 100, c: 200 });
+    assert.equal(await orderOf(), "bca");
+  });
+
+  it("has another model first once in fifty requests", async () => {
+    assert.equal(await bench({ a: 3, b: 1, c: 2 }, [0.0199, 0.6]).orderOf(), "abc");
+    assert.equal(await bench({ a: 3, b: 1, c: 2 }, [0.02, 0.6]).orderOf(), "bca");
+  });
+
+  it("has a model without a time first, once a minute", async () => {
+    const { clock, orderOf } = bench({ a: 3, b: 1 });
+    assert.equal(await orderOf(), "cba");
+    assert.equal(await orderOf(), "bac");
+    clock.advance(60_000);
+    assert.equal(await orderOf(), "cba");
+  });
+
+  it("has those last whose breakers are open", async () => {
+    const { orderOf, states } = bench({ a: 3, b: 1, c: 2 });
+    states["b"] = "open";
+    assert.equal(await orderOf(), "cab");
+  });
+});
+
+describe("an alias with the policy fastest", () => {
+  it("has the models of at least min_quality as candidates", () => {
+    const config = checkConfig(settings({ min_quality: 50 }));
+    assert.deepEqual(
+      config.aliases.get("x")!.ranking.map(({ model, rank }) => [model, rank]),
+      [
+        ["a", 1],
+        ["b", 2],
+        ["c", null],
+      ],
+    );
+    assert.match(
+      issueLines(() => checkConfig(settings({ min_score: 50 }))).join(),
+      /^aliases\.x\.min_score: bounds reasoning_score; the policy fastest has min_quality/,
+    );
+  });
+
+  it("tries each model once, then stays with the quicker one, and shows the medians", async (t) => {
+    t.mock.method(Math, "random", () => 0.99);
+    const clock = createFakeClock();
+    const provider = await startProvider(t, (asked) => {
+      clock.advance(asked.body["model"] === "a" ? 60 : 40);
+      return speak("Hi.")(asked);
+    });
+    const config = configFor(provider.url, ["a", "b"], {
+      models: { a: scored(90), b: scored(80) },
+      aliases: { x: { policy: "fastest" } },
+    });
+    const { chat, gateway } = await startGateway(t, config, clock);
+    const served: string[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      const answer = await chat({ model: "x", messages: user("hi"), stream: true });
+      served.push(/"model":"(\w)"/.exec(await answer.text())?.[1] ?? "");
+    }
+    assert.deepEqual(served.slice(0, 2).sort(), ["a", "b"]);
+    assert.deepEqual(served.slice(2), ["b", "b", "b"]);
+    const status = await waitFor(async () => {
+      const answer = await fetch(`${gateway.adminAddress()}/status`);
+      const { first_token_ms: times } = (await answer.json()) as Record<string, any>;
+      return times?.a > times?.b ? times : undefined;
+    }, "the medians in /status");
+    assert.deepEqual(Object.keys(status).sort(), ["a", "b"]);
+  });
+});

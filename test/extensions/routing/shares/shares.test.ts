@@ -1,0 +1,97 @@
+// aliases.A.weights: who is asked first, by a chance that the test decides; what is left out of the
+// draw; conversations that stay; issues; what `explain` says.
+
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { checkConfig } from "../../../support/config.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import { speak, startProvider, status, type Behaviour } from "../../../support/provider.ts";
+import { runHere } from "../../../support/run-here.ts";
+import { issueLines } from "../../../support/token-service.ts";
+
+const split = { models: ["a", "b", "c"], weights: { a: 90, b: 10 } };
+
+async function start(t: TestContext, behaviours: Record<string, Behaviour> = {}) {
+  let chance = 0;
+  t.mock.method(Math, "random", () => chance);
+  const all = { a: speak("A."), b: speak("B."), c: speak("C."), ...behaviours };
+  const provider = await startProvider(t, all);
+  const config = configFor(provider.url, ["a", "b", "c"], {
+    aliases: { split, sticky: { ...split, sticky: true } },
+    breaker: { failures: 1, cooldown_ms: 600_000 },
+  });
+  const { chat } = await startGateway(t, config);
+  /** The model that served, where the draw falls on this point from 0 to 1. */
+  const servedAt = async (point: number, text = "hi", model = "split"): Promise<string> => {
+    chance = point;
+    return (await json(await chat({ model, messages: user(text) }))).model;
+  };
+  return { servedAt, provider };
+}
+
+describe("an alias with weights", () => {
+  it("asks the model first that is drawn, and never draws one without a weight", async (t) => {
+    const { servedAt } = await start(t);
+    const points = [0, 0.5, 0.899, 0.9, 0.999];
+    const served = [];
+    for (const point of points) served.push(await servedAt(point));
+    assert.deepEqual(served, ["a", "a", "a", "b", "b"]);
+  });
+
+  it("falls back on the others in their order", async (t) => {
+    const { servedAt, provider } = await start(t, { a: status(500), b: status(500) });
+    assert.equal(await servedAt(0.95), "c");
+    assert.deepEqual(
+      provider.asked.map(({ body }) => body["model"]),
+      ["b", "a", "c"],
+    );
+  });
+
+  it("draws among those whose breakers are closed", async (t) => {
+    const { servedAt, provider } = await start(t, { a: status(500) });
+    assert.equal(await servedAt(0), "b");
+    assert.equal(await servedAt(0), "b");
+    assert.equal(provider.asked.filter(({ body }) => body["model"] === "a").length, 1);
+  });
+
+  it("keeps a conversation where it was drawn to, if it is sticky", async (t) => {
+    const { servedAt } = await start(t);
+    assert.equal(await servedAt(0.95, "first", "sticky"), "b");
+    assert.equal(await servedAt(0, "first", "sticky"), "b");
+    assert.equal(await servedAt(0, "second", "sticky"), "a");
+  });
+});
+
+describe("weights", () => {
+  const issues = (alias: object) =>
+    issueLines(() =>
+      checkConfig(configFor("http://127.0.0.1:9", ["a", "b"], { aliases: { x: alias } })),
+    );
+
+  it("are refused with their place", () => {
+    const models = ["a", "b"];
+    assert.deepEqual(issues({ models, weights: { a: 1, b: 0 } }), []);
+    assert.deepEqual(issues({ models, weights: { a: 1, z: 1 } }), [
+      "aliases.x.weights.z: is not among the alias's models",
+    ]);
+    assert.deepEqual(issues({ models, weights: { a: 0 } }), [
+      "aliases.x.weights: expected a weight of more than 0",
+    ]);
+    assert.deepEqual(issues({ policy: "value", weights: { a: 1 } }), [
+      "aliases.x.weights: may only be set together with models",
+    ]);
+    assert.equal(issues({ models, weights: { a: -1 } }).length, 1);
+    assert.equal(issues({ models, weights: { a: 0.5 } }).length, 1);
+  });
+
+  it("are shown as shares by explain", async () => {
+    const file = join(folder(), "gateway.json");
+    const config = configFor("http://127.0.0.1:9", ["a", "b", "c"], { aliases: { split } });
+    writeFileSync(file, JSON.stringify(config));
+    const { stdout } = await runHere(["explain", "split", "--config", file]);
+    assert.match(stdout, /Its requests are split: a 90 %, b 10 %\./);
+  });
+});
