@@ -107,12 +107,25 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("fingerprint", () => import("./extensions/apis/fingerprint/index.ts")),
   entry("reload", () => import("./extensions/operations/reload/index.ts")),
   entry("pooled-client", () => import("./extensions/providers/pooled-client/index.ts"), {
-    settings: ["upstream"],
+    settings: ["upstream", "upstream.client", "upstream.max_connections"],
     serves: true,
+  }),
+  entry("network", () => import("./extensions/providers/network/index.ts"), {
+    settings: [
+      "upstream.proxy",
+      "upstream.ca_file",
+      "providers.*.proxy",
+      "providers.*.ca_file",
+      "providers.*.cert_file",
+      "providers.*.key_file",
+    ],
   }),
   // After the client, so that token services are called as the provider is.
   entry("credentials", () => import("./extensions/providers/credentials/index.ts"), {
     settings: ["providers.*.credentials"],
+  }),
+  entry("key-pool", () => import("./extensions/providers/key-pool/index.ts"), {
+    settings: ["providers.*.api_keys"],
   }),
   entry("redis", () => import("./extensions/scale/redis/index.ts"), {
     settings: ["limits.on_error"],

@@ -5,7 +5,7 @@ import type { Limiter } from "../core/accounts/limiter.ts";
 import type { Config } from "../core/config.ts";
 import type { Extension } from "../core/extension/installer.ts";
 import type { RunningGateway } from "../core/app.ts";
-import type { Report } from "../core/extension/report.ts";
+import type { Report } from "../core/extension/places.ts";
 
 /** As programSlots.watchConfig. */
 export type Watch = (

@@ -11,7 +11,7 @@ import { install } from "./extension/install.ts";
 import type { Extension, Installed } from "./extension/installer.ts";
 import { slots, type HostSources } from "./extension/places.ts";
 import { startProcess } from "./extension/process-parts.ts";
-import type { Report } from "./extension/report.ts";
+import type { Report } from "./extension/places.ts";
 import type { Handler, Routes } from "./http/exchange.ts";
 import { sendJson } from "./http/responses.ts";
 import { match } from "./http/router.ts";

@@ -4,7 +4,7 @@ import type { Clock } from "./clock.ts";
 import type { Diagnose } from "./diagnose.ts";
 import type { Installed } from "./extension/installer.ts";
 import { slots } from "./extension/places.ts";
-import type { DroppedLines } from "./extension/report.ts";
+import type { DroppedLines } from "./extension/places.ts";
 import { createLineLog, type LineLog, type WriteLines } from "./http/line-log.ts";
 
 /** Where the logs go. */

@@ -81,7 +81,7 @@ const DEFAULTS = {
   logs: { provider_messages: true },
   spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
   usage: { store: "file", sync_ms: 5_000 },
-  upstream: { client: "pooled", max_connections: null },
+  upstream: { client: "pooled", max_connections: null, proxy: undefined, ca_file: undefined },
   timeouts: {
     connect_ms: 5_000,
     first_token_ms: 60_000,
@@ -176,6 +176,11 @@ describe("defaults", () => {
       timeouts: undefined,
       retry: undefined,
       credentials: undefined,
+      api_keys: undefined,
+      proxy: undefined,
+      ca_file: undefined,
+      cert_file: undefined,
+      key_file: undefined,
       pace_ms: 20,
     }));
 

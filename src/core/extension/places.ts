@@ -20,16 +20,7 @@ import type { Capable, Destination, Redact } from "../routing/model.ts";
 import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
-import {
-  createdSlot,
-  moment,
-  slot,
-  slotFamily,
-  type Create,
-  type GatewayContext,
-  type Installed,
-} from "./installer.ts";
-import type { DroppedLines, Report } from "./report.ts";
+import { createdSlot, moment, slot, slotFamily, type Create, type Installed } from "./installer.ts";
 
 export const slots = {
   /** Wire formats of providers, by name. One with the name of the core's own takes its place. */
@@ -133,7 +124,7 @@ export const moments = {
 export type ListenerSection = "server" | "admin";
 
 /** The services of a transport around another. */
-export type ReachServices = Pick<GatewayContext, "clock" | "diagnose">;
+export type ReachServices = Pick<HostSources, "clock" | "diagnose">;
 
 export interface SecureSection extends SecureListener {
   /**
@@ -201,4 +192,19 @@ export interface HostRunner {
   announcements(): readonly string[];
   /** Resolves when all of them have closed what they opened. */
   close(): Promise<void>;
+}
+
+/** How many lines of each log were dropped, because its reader was too slow. */
+export type DroppedLines = Readonly<Record<"access" | "diagnostics", number>>;
+
+/** What one process that serves says of itself: data that can be sent to another process. */
+export interface Report {
+  /** The process stops, and refuses new requests. */
+  readonly draining: boolean;
+  /** Requests that have been received and not answered. */
+  readonly inFlight: number;
+  /** Of the logs of this process, since it began. */
+  readonly droppedLines: DroppedLines;
+  /** What extensions report, by their names. */
+  readonly extensions: Readonly<Record<string, unknown>>;
 }

@@ -37,6 +37,8 @@ export interface AttemptRecord {
   readonly outcome: string;
   /** Whole milliseconds of this attempt, without the wait before it. */
   readonly duration_ms: number;
+  /** The end of the provider's key, where there are several. Absent: there is one. */
+  readonly key?: string | undefined;
   /** HTTP status of the provider's answer. Absent: there was no answer, or no failure. */
   readonly status?: number | undefined;
   /** Path of the URL that was called. Absent: nothing was called or redacts it, or no failure. */

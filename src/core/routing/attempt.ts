@@ -38,8 +38,10 @@ export interface Serving {
   readonly model: Model;
   /** Counts what the model says in this attempt. */
   readonly meter: Meter;
-  /** Called when the request is sent once more, because its pooled connection was closed. */
-  readonly resent?: (() => void) | undefined;
+  /** Called when the request is sent once more, because of an error or of a closed connection. */
+  readonly resent?: ((error?: ProviderError) => void) | undefined;
+  /** Called with the end of the provider's key that is used, where there are several. */
+  readonly usesKey?: ((end: string) => void) | undefined;
 }
 
 /** The data that all attempts at one request share. */

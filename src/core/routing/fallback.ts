@@ -136,7 +136,8 @@ function tryOnce(
   // The hold pays for so many tokens, so no estimate may have more.
   const most = Math.min(chat.maxTokens ?? Infinity, model.traits.max_output_tokens ?? Infinity);
   const meter = new Meter(chat, model.provider.countMedia, most);
-  const serving: Serving = { model, meter, resent };
+  const serving: Serving = { model, meter, resent, usesKey };
+  let key: string | undefined;
   let startedAt = clock.monotonic();
   let begunAt: number | undefined;
 
@@ -148,6 +149,7 @@ function tryOnce(
       provider: model.provider.name,
       outcome,
       duration_ms: Math.round(endedAt - startedAt),
+      ...(key !== undefined && { key }),
       ...detail,
     };
     attempts.push(attempted);
@@ -159,11 +161,15 @@ function tryOnce(
    * A closed pooled connection says nothing of the model, so neither the breaker nor max_retries
    * counts it.
    */
-  function resent(): void {
+  function resent(error = STALE_CONNECTION): void {
     meter.hasPrompt = false;
-    record(STALE_CONNECTION);
-    const { code, message } = STALE_CONNECTION;
-    report("stale_connection", model, { level: "info", code, detail: message });
+    record(error);
+    const event = error === STALE_CONNECTION ? "stale_connection" : "attempt_failed";
+    report(event, model, { level: "info", code: error.code, detail: error.message });
+  }
+
+  function usesKey(end: string): void {
+    key = end;
   }
 
   function take(parts: readonly Part[]): Promise<unknown> | undefined {

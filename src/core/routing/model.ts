@@ -180,6 +180,8 @@ export interface Destination {
   readonly dialect: string;
   /** The provider's checked row of the configuration. */
   readonly settings: ProviderSettings;
+  /** The whole checked configuration. */
+  readonly config: object;
 }
 
 /** The transport with which a provider is reached: this one, or one around it. */
@@ -233,7 +235,7 @@ export function createProvider(
     attemptMs: settings.timeouts?.total_ms,
     maxReplyBytes: config.server.max_reply_bytes,
     countMedia: (chat) => mediaTokens?.(chat, definition.mediaRules) ?? 0,
-    transport: reach({ provider: name, dialect, settings }, transport),
+    transport: reach({ provider: name, dialect, settings, config }, transport),
     redact,
     jsonExcess,
     dialectFor: (account) => definition.create({ baseUrl, account }),

@@ -1,5 +1,5 @@
 // Prometheus's text format: what was counted, and how the gateway is at the moment.
-import type { DroppedLines } from "../../../core/extension/report.ts";
+import type { DroppedLines } from "../../../core/extension/places.ts";
 import { BREAKER_STATES } from "../../../core/routing/breaker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Status } from "../../scale/installation/index.ts";

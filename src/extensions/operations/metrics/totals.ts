@@ -1,6 +1,6 @@
 // What all processes have counted since the installation began. A process that has died, or that
 // is late with its report, keeps its share: counters must not fall.
-import type { DroppedLines, Report } from "../../../core/extension/report.ts";
+import type { DroppedLines, Report } from "../../../core/extension/places.ts";
 import { FAMILIES } from "./families.ts";
 import { merge, type ProcessTally, type Tally } from "./tally.ts";
 

@@ -10,7 +10,7 @@ import type {
 import { Exchange } from "./exchange.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { requestBytes, requestStart } from "./request-bytes.ts";
-import { connectTo } from "./socket.ts";
+import { connectTo, type Connect } from "./socket.ts";
 
 /**
  * URLs whose parts are remembered. A configuration has fewer; after many reloads all are forgotten
@@ -31,8 +31,14 @@ interface Target {
   readonly start: string;
 }
 
-/** At most `maxConnections` to one origin; further requests wait. Absent: no limit. */
-export function createPooledClient(maxConnections = Infinity): PooledClient {
+/**
+ * At most `maxConnections` to one origin; further requests wait. Absent: no limit. `connect` says
+ * how sockets to an origin are opened.
+ */
+export function createPooledClient(
+  maxConnections = Infinity,
+  connect: (origin: URL) => Connect = connectTo,
+): PooledClient {
   const pools = new Map<string, Pool>();
   const targets = new Map<string, Target>();
 
@@ -47,7 +53,7 @@ export function createPooledClient(maxConnections = Infinity): PooledClient {
   }
 
   function poolOf(url: URL): Pool {
-    const pool = pools.get(url.origin) ?? createPool(connectTo(url), maxConnections);
+    const pool = pools.get(url.origin) ?? createPool(connect(url), maxConnections);
     pools.set(url.origin, pool);
     return pool;
   }

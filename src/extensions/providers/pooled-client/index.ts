@@ -6,32 +6,37 @@ import { defineSetting } from "../../../config/setting.ts";
 import { literal, withDefault } from "../../../core/schema/checker.ts";
 import { createPooledClient } from "./client.ts";
 
-interface UpstreamSettings {
-  /** "fetch": Node's own, for those who need its support of proxies. */
-  readonly client: "pooled" | "fetch";
-  /** At most so many connections to one origin; null: any number. */
-  readonly max_connections: number | null;
-}
+export { createPooledClient, type PooledClient } from "./client.ts";
+export { connectTo, type Connect, type ProviderSocket } from "./socket.ts";
 
-const upstream = defineSetting<UpstreamSettings>(
-  "upstream",
-  { client: "pooled", max_connections: null },
-  () =>
-    section({
-      client: withDefault(literal("pooled", "fetch"), "pooled"),
-      max_connections: withDefault(nullable(positive), null),
-    }),
+/** The section of these settings and of others that concern the calls. */
+const upstream = defineSetting<object>("upstream", {}, (context) =>
+  section({ ...context.addedTo("upstream") }),
+);
+
+/** "fetch": Node's own, for those who need what it does. */
+const client = defineSetting<"pooled" | "fetch">(
+  "upstream.client",
+  "pooled",
+  () => withDefault(literal("pooled", "fetch"), "pooled"),
+  { fixed: true },
+);
+
+/** At most so many connections to one origin; null: any number. */
+const maxConnections = defineSetting<number | null>(
+  "upstream.max_connections",
+  null,
+  () => withDefault(nullable(positive), null),
   { fixed: true },
 );
 
 export const extension: ConfigExtension = {
   name: "pooled-client",
-  settings: [upstream],
+  settings: [upstream, client, maxConnections],
   install(gateway) {
     gateway.fill(slots.transport, ({ config, on }) => {
-      const { client, max_connections } = upstream.of(config);
-      if (client === "fetch") return undefined;
-      const pool = createPooledClient(max_connections ?? undefined);
+      if (client.of(config) === "fetch") return undefined;
+      const pool = createPooledClient(maxConnections.of(config) ?? undefined);
       on("close", pool.close);
       return pool.send;
     });

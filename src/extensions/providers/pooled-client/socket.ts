@@ -14,23 +14,36 @@ const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
  */
 const KEEP_ALIVE_MS = 15_000;
 
+/** What a connection needs of its socket. */
+export interface ProviderSocket
+  extends Pick<net.Socket, "isPaused" | "pause" | "ref" | "resume" | "unref" | "writableLength"> {
+  write(bytes: Uint8Array | string): unknown;
+  destroy(): unknown;
+  on(event: "end" | "close", listener: () => void): this;
+  on(event: "error", listener: (error: Error) => void): this;
+}
+
 /**
  * Opens a socket to one origin. `opened` is called when the connection is established, and secure
  * if it is to be; `receive` when bytes have come, which are valid during this call only.
  */
-export type Connect = (opened: () => void, receive: (bytes: Buffer) => void) => net.Socket;
+export type Connect = (opened: () => void, receive: (bytes: Buffer) => void) => ProviderSocket;
 
 /**
  * What node:net and node:tls do by themselves: they try all addresses of a host, those of both
  * families side by side (RFC 8305), and verify the certificate against the authorities of Node,
- * with those of NODE_EXTRA_CA_CERTS.
+ * with those of NODE_EXTRA_CA_CERTS. `secured`: other authorities, or a certificate of this client.
  */
-export function connectTo({ protocol, hostname, port }: URL): Connect {
+export function connectTo(
+  { protocol, hostname, port }: URL,
+  secured: tls.SecureContextOptions = {},
+): Connect {
   const isSecure = protocol === "https:";
   const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
   const usualPort = isSecure ? 443 : 80;
   // RFC 6066, section 3: an address is no server name.
   const secureOptions: tls.ConnectionOptions = {
+    ...secured,
     ...(net.isIP(host) === 0 && { servername: host }),
     ALPNProtocols: ["http/1.1"],
   };

@@ -1,8 +1,9 @@
 // The meaning of a refusal or of an error inside a reply: its status and its words, by the rules.
 // Reads the forms that errors have at all known providers. wire.md "Provider errors".
 import { systemClock } from "../../../core/clock.ts";
-import { ProviderError, retryAfterMs } from "../../../core/providers/provider-error.ts";
+import { ProviderError } from "../../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, asTokenCount } from "../../../core/schema/untrusted-json.ts";
+import { statedWait } from "./wait-times.ts";
 import { ERROR_RULES, STATUS_BY_NAME, type ErrorRule } from "./error-rules.ts";
 
 /**
@@ -35,7 +36,7 @@ export function refusal(
     status,
     operator: rule.operator,
     fromContent: rule.fromContent,
-    retryAfterMs: retryAfterMs(headers.get("retry-after") ?? retryDelayIn(body), now),
+    retryAfterMs: statedWait(headers, retryDelayIn(body), now),
     providerMessage: texts.message || undefined,
   });
 }

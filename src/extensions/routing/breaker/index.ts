@@ -1,6 +1,7 @@
 // A circuit breaker for each model. After repeated failures no request is sent to the model for a
 // while. Then one request at a time probes it, until one gets a reply. contract.md "Breaker". Only
-// failures of the provider count.
+// failures of the provider count. An overload with a time is no failure: the model rests until
+// then, for every request.
 import type { Clock } from "../../../core/clock.ts";
 import type { Extension } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
@@ -17,6 +18,8 @@ export const extension: Extension = {
  * milliseconds.
  */
 const PROBE_RETRY_MS = 1_000;
+/** A provider that states an absurd time does not take its model away for longer. */
+const MAX_REST_MS = 3_600_000;
 
 /** A breaker that is closed. */
 export function createBreaker(clock: Clock): Breaker {
@@ -24,6 +27,8 @@ export function createBreaker(clock: Clock): Breaker {
   let openedAt: number | undefined; // undefined: closed
   let isProbing = false;
   let openings = 0;
+  /** The end of the rest that the provider asked for, by the monotonic clock. */
+  let restsUntil = 0;
   let lastFault: string | null = null;
   let lastAnswer: ProviderAnswer | null = null;
 
@@ -57,6 +62,12 @@ export function createBreaker(clock: Clock): Breaker {
       lastFault = `${error.code}: ${error.message}`;
       lastAnswer = error.answer ?? null;
       if (openings !== openingsBefore) return;
+      const { retryAfterMs } = error.detail;
+      if (error.code === "model_overloaded" && retryAfterMs !== undefined) {
+        restsUntil = clock.monotonic() + Math.min(retryAfterMs, MAX_REST_MS);
+        isProbing = false;
+        return;
+      }
       failures += 1;
       const keyRefused = error.detail.operator === "key"; // trying again soon cannot help
       if (keyRefused || failures >= threshold || openedAt !== undefined) open();
@@ -69,6 +80,7 @@ export function createBreaker(clock: Clock): Breaker {
 
   return {
     enter(settings) {
+      if (clock.monotonic() < restsUntil) return undefined;
       if (openedAt !== undefined) {
         if (isProbing || clock.monotonic() < openedAt + settings.cooldown_ms) return undefined;
         isProbing = true;
@@ -76,9 +88,10 @@ export function createBreaker(clock: Clock): Breaker {
       return createPass(openings, settings.failures);
     },
     status({ cooldown_ms }) {
+      const rest = Math.max(0, restsUntil - clock.monotonic());
       if (openedAt === undefined)
-        return { state: "closed", failures, retryMs: 0, lastFault, lastAnswer };
-      const least = isProbing ? PROBE_RETRY_MS : 0;
+        return { state: "closed", failures, retryMs: rest, lastFault, lastAnswer };
+      const least = isProbing ? PROBE_RETRY_MS : rest;
       const retryMs = Math.max(least, openedAt + cooldown_ms - clock.monotonic());
       return { state: isProbing ? "probing" : "open", failures, retryMs, lastFault, lastAnswer };
     },

@@ -1,7 +1,7 @@
 // The messages between the first process and its workers. Messages hold Maps, so they travel by
 // structured clone.
 import type { Config } from "../../../core/config.ts";
-import type { Report } from "../../../core/extension/report.ts";
+import type { Report } from "../../../core/extension/places.ts";
 
 /** From a worker. Everything may be absent. */
 export interface WorkerMessage {

@@ -3,7 +3,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { on } from "node:events";
 import type { Clock } from "../../../core/clock.ts";
-import type { Report } from "../../../core/extension/report.ts";
+import type { Report } from "../../../core/extension/places.ts";
 import type { Logs } from "../../../core/logs.ts";
 import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./messages.ts";
 import { readLines } from "./output.ts";

@@ -2,7 +2,7 @@
 // exists once.
 import { moment } from "../../../core/extension/installer.ts";
 import type { HostSources } from "../../../core/extension/places.ts";
-import type { Report } from "../../../core/extension/report.ts";
+import type { Report } from "../../../core/extension/places.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import type { BreakerStatus } from "../../../core/routing/breaker.ts";
 

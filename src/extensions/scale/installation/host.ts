@@ -2,7 +2,7 @@
 // extensions that exist once.
 import { hasDemoKey } from "../../../config/demo-key.ts";
 import { moments, type HostRunner, type HostSources } from "../../../core/extension/places.ts";
-import type { Report } from "../../../core/extension/report.ts";
+import type { Report } from "../../../core/extension/places.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { BREAKER_STATES } from "../../../core/routing/breaker.ts";

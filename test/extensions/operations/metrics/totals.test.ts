@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Report } from "../../../../src/core/extension/report.ts";
+import type { Report } from "../../../../src/core/extension/places.ts";
 import { count, rowsIn, type Tally } from "../../../../src/extensions/operations/metrics/tally.ts";
 import { createTotals } from "../../../../src/extensions/operations/metrics/totals.ts";
 

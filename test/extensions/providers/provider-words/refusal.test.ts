@@ -7,6 +7,7 @@ import {
   refusal,
   throwErrorIn,
 } from "../../../../src/extensions/providers/provider-words/index.ts";
+import { durationMs } from "../../../../src/extensions/providers/provider-words/wait-times.ts";
 
 const NO_HEADERS = { get: () => null };
 
@@ -66,7 +67,8 @@ describe("an answer other than 200", () => {
 describe("Retry-After", () => {
   const NOW = Date.parse("2026-01-01T00:00:00Z");
   const waitFor = (header: string | null, body: unknown = {}) =>
-    refusal(429, { get: () => header }, body, NOW).detail.retryAfterMs;
+    refusal(429, { get: (name) => (name === "retry-after" ? header : null) }, body, NOW).detail
+      .retryAfterMs;
 
   for (const [header, ms] of [
     ["17", 17_000],
@@ -82,6 +84,48 @@ describe("Retry-After", () => {
   it("is Gemini's RetryInfo where there is no header", () => {
     const body = { error: { details: [{ "@type": "x" }, { retryDelay: "17s" }] } };
     assert.deepEqual([waitFor(null, body), waitFor("3", body)], [17_000, 3_000]);
+  });
+});
+
+describe("a wait that is stated in other words", () => {
+  const NOW = Date.parse("2026-01-01T00:00:00Z");
+  const waitFor = (headers: Record<string, string>) =>
+    refusal(429, { get: (name) => headers[name] ?? null }, {}, NOW).detail.retryAfterMs;
+
+  it("is read from the headers of the vendors, the most precise first", () => {
+    assert.equal(waitFor({ "retry-after-ms": "120", "retry-after": "1" }), 120);
+    assert.equal(
+      waitFor({ "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s" }),
+      360_000,
+    );
+    const exhausted = {
+      "x-ratelimit-remaining-tokens": "0",
+      "x-ratelimit-reset-tokens": "1.5s",
+      "x-ratelimit-remaining-requests": "7",
+      "x-ratelimit-reset-requests": "1h",
+    };
+    assert.equal(waitFor(exhausted), 1_500, "only of a limit of which nothing is left");
+    assert.equal(
+      waitFor({
+        "anthropic-ratelimit-input-tokens-remaining": "0",
+        "anthropic-ratelimit-input-tokens-reset": "2026-01-01T00:00:20Z",
+      }),
+      20_000,
+    );
+    assert.equal(waitFor({ "x-ratelimit-remaining-requests": "0" }), undefined);
+    assert.equal(waitFor({ "retry-after-ms": "soon" }), undefined);
+  });
+
+  it("has durations in any of the usual forms", () => {
+    for (const [text, ms] of [
+      ["20ms", 20],
+      ["1h2m3s", 3_723_000],
+      ["7.66s", 7_660],
+      ["3", 3_000],
+    ] as const)
+      assert.equal(durationMs(text), ms, text);
+    for (const text of ["", "s", "1d", "1s2", "-1s"])
+      assert.ok(Number.isNaN(durationMs(text)), text);
   });
 });
 

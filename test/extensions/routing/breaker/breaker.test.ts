@@ -137,3 +137,49 @@ describe("an open breaker", () => {
     assert.equal(status().lastFault, "upstream_timeout: late", "the operator sees it all the same");
   });
 });
+
+describe("a model whose provider says when it may be asked again", () => {
+  const overloaded = (retryAfterMs: number) =>
+    new ProviderError("model_overloaded", "busy", { retryAfterMs });
+
+  it("rests until then for every request, which is no failure", () => {
+    const { clock, enter, status } = setUp();
+    const [first, second] = [enter()!, enter()!];
+    for (const pass of [first, second]) pass.failed(overloaded(5_000));
+    enter();
+    assert.equal(enter(), undefined);
+    const { state, failures, retryMs } = status();
+    assert.deepEqual([state, failures, retryMs], ["closed", 0, 5_000]);
+    clock.advance(4_999);
+    assert.equal(enter(), undefined);
+    clock.advance(1);
+    assert.ok(enter());
+    assert.equal(status().retryMs, 0);
+  });
+
+  it("rests for an hour at most", () => {
+    const { clock, enter } = setUp();
+    enter()!.failed(overloaded(1e12));
+    clock.advance(3_599_999);
+    assert.equal(enter(), undefined);
+    clock.advance(1);
+    assert.ok(enter());
+  });
+
+  it("counts as failing if it does not say when", () => {
+    const { enter, status } = setUp();
+    enter()!.failed(new ProviderError("model_overloaded", "busy"));
+    assert.equal(status().failures, 1);
+  });
+
+  it("stays open if it was probed, and is probed again after the rest", () => {
+    const { clock, enter, open, status } = setUp();
+    open();
+    clock.advance(SETTINGS.cooldown_ms);
+    enter()!.failed(overloaded(3_000));
+    assert.deepEqual([status().state, status().retryMs, enter()], ["open", 3_000, undefined]);
+    clock.advance(3_000);
+    assert.ok(enter());
+    assert.equal(enter(), undefined, "one probe at a time");
+  });
+});

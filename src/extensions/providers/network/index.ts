@@ -1,0 +1,141 @@
+// How providers are reached where the network between is not plain: through a proxy, with
+// authorities of one's own, or with a certificate of this client.
+import { rootCertificates } from "node:tls";
+import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import { nullable } from "../../../config/fields.ts";
+import { invalid } from "../../../config/references.ts";
+import { defineSetting, type CheckContext } from "../../../config/setting.ts";
+import { start } from "../../../core/extension/installer.ts";
+import { moments } from "../../../core/extension/places.ts";
+import {
+  fail,
+  nonEmpty,
+  optional,
+  refine,
+  type Check,
+  type ValidationIssue,
+} from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { connectTo, createPooledClient, type PooledClient } from "../pooled-client/index.ts";
+import { connectThrough, type ForwardProxy } from "./tunnel.ts";
+
+/** The address of a proxy: `http://USER:PASSWORD@HOST:PORT`. */
+const proxyCheck = ({ credential }: CheckContext): Check<ForwardProxy> =>
+  refine(credential, (text) => {
+    // The placeholder of a variable that is not set, where that is no issue.
+    const url = new URL(URL.canParse(text) ? text : "http://unset.invalid");
+    const isPlain = url.protocol === "http:" && url.pathname === "/" && url.search === "";
+    if (!isPlain || (!URL.canParse(text) && text !== "unset"))
+      fail("invalid_value", "expected http://HOST:PORT or http://USER:PASSWORD@HOST:PORT");
+    const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+    const basic = `Basic ${Buffer.from(user).toString("base64")}`;
+    return {
+      host: url.hostname.replace(/^\[|\]$/g, ""),
+      port: Number(url.port || "80"),
+      authorization: user === ":" ? undefined : basic,
+    };
+  });
+
+/** The text of a file in PEM. Undefined: it cannot be read, where that is no issue. */
+const pemCheck = ({ fileText }: CheckContext, what: "ca" | "cert" | "key") =>
+  refine(nonEmpty, (path): string | undefined => {
+    const text = fileText(path);
+    const begins =
+      what === "key" ? /-----BEGIN [\w ]*PRIVATE KEY-----/ : /-----BEGIN CERTIFICATE-----/;
+    if (text === undefined || begins.test(text)) return text;
+    return fail("invalid_value", `expected a ${what === "key" ? "key" : "certificate"} in PEM`);
+  });
+
+const generalProxy = defineSetting<ForwardProxy | undefined>(
+  "upstream.proxy",
+  undefined,
+  (context) => optional(proxyCheck(context)),
+);
+const generalCa = defineSetting<string | undefined>("upstream.ca_file", undefined, (context) =>
+  optional(pemCheck(context, "ca")),
+);
+/** Null: the provider is reached without the general proxy. */
+const ownProxy = defineSetting<ForwardProxy | null | undefined>(
+  "providers.*.proxy",
+  undefined,
+  (context) => optional(nullable(proxyCheck(context))),
+);
+const pem = (name: "ca" | "cert" | "key") =>
+  defineSetting<string | undefined>(`providers.*.${name}_file`, undefined, (context) =>
+    optional(pemCheck(context, name)),
+  );
+const [ownCa, ownCert, ownKey] = [pem("ca"), pem("cert"), pem("key")];
+
+/** How one provider is reached. */
+interface Route {
+  readonly proxy: ForwardProxy | undefined;
+  /** Authorities beside those of Node, in PEM. */
+  readonly ca: string | undefined;
+  /** Of this client, in PEM. */
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+}
+
+/** Clients of routes that are not plain, by the routes. Unchanged ones outlive a reload. */
+const clients = new Map<string, PooledClient>();
+/** A configuration has fewer routes; after many reloads all are closed and opened anew. */
+const MAX_CLIENTS = 1_000;
+
+function closeAll(): void {
+  for (const client of clients.values()) client.close();
+  clients.clear();
+}
+
+export const extension: ConfigExtension = {
+  name: "network",
+  settings: [generalProxy, generalCa, ownProxy, ownCa, ownCert, ownKey],
+  install(gateway) {
+    gateway.on(start, ({ on }) => on("close", closeAll));
+    gateway.on(configMoments.issues, issuesIn);
+    gateway.on(moments.secrets, (config) =>
+      [generalProxy.of(config), ...[...config.providers.values()].map(ownProxy.of)].flatMap(
+        (proxy) => proxy?.authorization?.replace("Basic ", "") ?? [],
+      ),
+    );
+    gateway.on(moments.reach, ({ settings, config }, transport) => {
+      const own = ownProxy.of(settings);
+      const route: Route = {
+        proxy: own === undefined ? generalProxy.of(config) : (own ?? undefined),
+        ca: ownCa.of(settings) ?? generalCa.of(config),
+        cert: ownCert.of(settings),
+        key: ownKey.of(settings),
+      };
+      return Object.values(route).some((part) => part !== undefined)
+        ? clientOf(route).send
+        : transport;
+    });
+  },
+};
+
+function clientOf(route: Route): PooledClient {
+  const place = JSON.stringify(route);
+  if (clients.size >= MAX_CLIENTS) closeAll();
+  const client = clients.get(place) ?? createClient(route);
+  clients.set(place, client);
+  return client;
+}
+
+function createClient({ proxy, ca, cert, key }: Route): PooledClient {
+  const secured = {
+    ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+    ...(cert !== undefined && key !== undefined && { cert, key }),
+  };
+  return createPooledClient(
+    undefined,
+    proxy ? connectThrough(proxy, secured) : (origin) => connectTo(origin, secured),
+  );
+}
+
+/** Certificates of clients without their keys, or the other way round. */
+const issuesIn = (json: unknown): readonly ValidationIssue[] =>
+  Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, written]) => {
+    const { cert_file, key_file } = asObject(written);
+    if ((cert_file === undefined) === (key_file === undefined)) return [];
+    const missing = cert_file === undefined ? "cert_file" : "key_file";
+    return [invalid(["providers", name, missing], "is required beside the other of the pair")];
+  });

@@ -1,0 +1,217 @@
+// Providers behind a proxy, with an authority of one's own, and with certificates of the client: real
+// proxies, real TLS.
+
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import https from "node:https";
+import net, { type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { certificate } from "../../../support/certificate.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import { completion, speak, startProvider } from "../../../support/provider.ts";
+import { issueLines } from "../../../support/token-service.ts";
+
+interface TestProxy {
+  readonly url: string;
+  /** What it was asked to connect to, with the authorization. */
+  readonly asked: string[];
+  readonly port: number;
+}
+
+/** A proxy that connects to wherever it is asked, or answers by `answer`. */
+async function startProxy(
+  t: TestContext,
+  answer: (socket: net.Socket) => boolean = () => false,
+): Promise<TestProxy> {
+  const asked: string[] = [];
+  const server = http.createServer((_req, res) => res.writeHead(405).end());
+  const sockets = new Set<net.Socket>();
+  server.on("connect", (req, socket: net.Socket) => {
+    sockets.add(socket);
+    asked.push(`${req.url} ${req.headers["proxy-authorization"] ?? "none"}`);
+    socket.on("error", () => undefined);
+    if (answer(socket)) return;
+    const { hostname, port } = new URL(`http://${req.url}`);
+    const outward = net.connect(Number(port), hostname, () => {
+      socket.write("HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n");
+      outward.pipe(socket).pipe(outward);
+    });
+    sockets.add(outward);
+    outward.on("error", () => socket.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    return new Promise((resolve) => server.close(resolve).closeAllConnections());
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, asked, port };
+}
+
+const reach = (base_url: string, network: object, upstream: object = {}) =>
+  configFor("http://lab.invalid", [], {
+    upstream,
+    providers: { far: { dialect: "openai", base_url, ...network } },
+    models: { m: { provider: "far", reasoning: false } },
+  });
+
+const ask = { model: "m", messages: user("hi") };
+
+describe("a provider behind a proxy", () => {
+  it("is called through it, on connections that are kept, streams too", async (t) => {
+    const provider = await startProvider(t, speak("Hi."));
+    const proxy = await startProxy(t);
+    const { chat } = await startGateway(t, reach(provider.url, {}, { proxy: proxy.url }));
+    for (let i = 0; i < 2; i += 1) assert.equal((await chat(ask)).status, 200);
+    const streamed = await chat({ ...ask, stream: true });
+    assert.match(await streamed.text(), /data: \[DONE\]/);
+    assert.deepEqual(proxy.asked, [`${provider.url.replace("http://", "")} none`]);
+    assert.equal(provider.connections(), 1);
+  });
+
+  it("has a proxy of its own, with a name and a password, or none", async (t) => {
+    const provider = await startProvider(t, speak("Hi."));
+    const [general, own] = [await startProxy(t), await startProxy(t)];
+    const withUser = own.url.replace("//", "//us%40er:p%3Ass@");
+    const through = reach(provider.url, { proxy: "$PROXY" }, { proxy: general.url });
+    const { chat, diagnostics } = await startGateway(t, through, {}, { PROXY: withUser });
+    assert.equal((await chat(ask)).status, 200);
+    const basic = Buffer.from("us@er:p:ss").toString("base64");
+    assert.deepEqual(own.asked, [`${provider.url.replace("http://", "")} Basic ${basic}`]);
+    assert.ok(!JSON.stringify(diagnostics).includes("p:ss"));
+    const around = reach(provider.url, { proxy: null }, { proxy: general.url });
+    assert.equal((await (await startGateway(t, around)).chat(ask)).status, 200);
+    assert.deepEqual(general.asked, []);
+  });
+
+  for (const [name, answer, detail] of [
+    [
+      "refuses the connection",
+      (socket: net.Socket) => Boolean(socket.end("HTTP/1.1 407 Who are you\r\n\r\n")),
+      /the proxy 127\.0\.0\.1:\d+ answered with status 407/,
+    ],
+    [
+      "cuts the connection",
+      (socket: net.Socket) => Boolean(socket.destroy()),
+      /closed before the response|the proxy|ECONNRESET/,
+    ],
+    [
+      "speaks something else",
+      (socket: net.Socket) => Boolean(socket.write("SSH-2.0-x\r\n\r\n")),
+      /did not answer by HTTP/,
+    ],
+    [
+      "never ends its answer",
+      (socket: net.Socket) => Boolean(socket.write(`HTTP/1.1 200 OK\r\nX: ${"x".repeat(17_000)}`)),
+      /did not answer by HTTP/,
+    ],
+  ] as const) {
+    it(`is unavailable if the proxy ${name}`, async (t) => {
+      const provider = await startProvider(t, speak("Hi."));
+      const proxy = await startProxy(t, (socket) => answer(socket) || true);
+      const withUser = proxy.url.replace("//", "//user:pass-word@");
+      const { chat, diagnostics } = await startGateway(t, reach(provider.url, { proxy: withUser }));
+      const answered = await chat(ask);
+      assert.equal(answered.status, 503);
+      const { error } = await json(answered);
+      assert.ok(!error.message.includes("proxy"));
+      const told = JSON.stringify(diagnostics);
+      assert.match(told, detail);
+      assert.ok(!told.includes("pass-word"));
+      assert.equal(provider.asked.length, 0);
+    });
+  }
+
+  it("is unavailable if nothing listens where the proxy should be", async (t) => {
+    const provider = await startProvider(t, speak("Hi."));
+    const proxy = "http://127.0.0.1:1";
+    const { chat, diagnostics } = await startGateway(t, reach(provider.url, { proxy }));
+    assert.equal((await chat(ask)).status, 503);
+    assert.match(
+      JSON.stringify(diagnostics),
+      /the proxy 127\.0\.0\.1:1 cannot be reached: ECONNREFUSED/,
+    );
+  });
+});
+
+/** A provider that speaks TLS, and demands a certificate of its clients if `asksClients`. */
+async function startSecure(t: TestContext, asksClients = false) {
+  const files = certificate();
+  const [cert, key] = [readFileSync(files.cert_file), readFileSync(files.key_file)];
+  const options = {
+    cert,
+    key,
+    ...(asksClients && { ca: cert, requestCert: true, rejectUnauthorized: false }),
+  };
+  const clients: unknown[] = [];
+  const server = https.createServer(options, (req, res) => {
+    clients.push((req.socket as import("node:tls").TLSSocket).authorized);
+    res.writeHead(200, { "content-type": "application/json" });
+    res.end(JSON.stringify(completion({ content: "Hi." })));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
+  return { url: `https://localhost:${(server.address() as AddressInfo).port}`, files, clients };
+}
+
+describe("TLS towards a provider", () => {
+  it("is refused without its authority, and works with it, through a proxy too", async (t) => {
+    const { url, files } = await startSecure(t);
+    const plain = await startGateway(t, reach(url, { proxy: null }));
+    assert.equal((await plain.chat(ask)).status, 503);
+    const ca_file = files.cert_file;
+    const own = await startGateway(t, reach(url, { ca_file }));
+    assert.equal((await own.chat(ask)).status, 200);
+    const general = await startGateway(t, reach(url, {}, { ca_file }));
+    assert.equal((await general.chat(ask)).status, 200);
+    const proxy = await startProxy(t);
+    const through = await startGateway(t, reach(url, { proxy: proxy.url, ca_file }));
+    for (let i = 0; i < 2; i += 1) assert.equal((await through.chat(ask)).status, 200);
+    assert.deepEqual(proxy.asked, [`${url.replace("https://", "")} none`]);
+    const untrusted = await startGateway(t, reach(url, { proxy: proxy.url }));
+    assert.equal((await untrusted.chat(ask)).status, 503);
+  });
+
+  it("shows a certificate of the client, and another one after a reload", async (t) => {
+    const { url, files, clients } = await startSecure(t, true);
+    const ca_file = files.cert_file;
+    const { cert_file, key_file } = files;
+    const without = reach(url, { ca_file });
+    const { chat, gateway } = await startGateway(t, { ...without, data_dir: folder() });
+    assert.equal((await chat(ask)).status, 200);
+    gateway.reload(
+      checkConfig({ ...reach(url, { ca_file, cert_file, key_file }), data_dir: folder() }),
+    );
+    assert.equal((await chat(ask)).status, 200);
+    assert.deepEqual(clients, [false, true]);
+  });
+});
+
+describe("the settings of the network", () => {
+  const issues = (network: object) =>
+    issueLines(() => checkConfig(reach("https://far.example", network)));
+
+  it("are refused with their place", () => {
+    for (const proxy of ["https://proxy:1", "proxy:1", "http://proxy/path", "http://proxy?x=1"])
+      assert.deepEqual(issues({ proxy }), [
+        "providers.far.proxy: expected http://HOST:PORT or http://USER:PASSWORD@HOST:PORT",
+      ]);
+    const file = join(folder(), "a.pem");
+    writeFileSync(file, "no certificate");
+    assert.deepEqual(issues({ ca_file: file }), [
+      "providers.far.ca_file: expected a certificate in PEM",
+    ]);
+    assert.match(
+      issues({ ca_file: "/nowhere.pem" }).join(),
+      /ca_file: cannot read the file \/nowhere.pem: ENOENT/,
+    );
+    const { cert_file } = certificate();
+    assert.deepEqual(issues({ cert_file }), [
+      "providers.far.key_file: is required beside the other of the pair",
+    ]);
+  });
+});
