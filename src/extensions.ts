@@ -83,6 +83,7 @@ export const extensions: readonly ExtensionEntry[] = [
   }),
   entry("chat-fields", () => import("./extensions/apis/chat-fields/index.ts")),
   entry("cache-marks", () => import("./extensions/providers/cache-marks/index.ts")),
+  entry("cache-hints", () => import("./extensions/providers/cache-hints/index.ts")),
   entry("openapi", () => import("./extensions/apis/openapi/index.ts")),
   entry("breaker", () => import("./extensions/routing/breaker/index.ts")),
   entry("capabilities", () => import("./extensions/routing/capabilities/index.ts")),

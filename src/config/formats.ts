@@ -19,13 +19,24 @@ export interface Formats {
   readonly vendorNames: readonly string[];
 }
 
+/** The presets that speak one of these formats, each with those of its variants that do. */
+const spokenIn = (dialects: ReadonlyMap<string, unknown>, presets: VendorPresets): VendorPresets =>
+  new Map(
+    [...presets]
+      .filter(([, { dialect }]) => dialects.has(dialect))
+      .map(([name, preset]) => [
+        name,
+        { ...preset, variants: spokenIn(dialects, preset.variants) },
+      ]),
+  );
+
 /** `others`: the dialects of extensions that are not loaded. */
 export function createFormats(installed: Installed, others: readonly string[] = []): Formats {
   const dialects = dialectsIn(installed);
   const dialectNames = [...new Set([...dialects.keys(), ...others])];
   return {
     dialects,
-    presets: new Map([...VENDOR_PRESETS].filter(([, { dialect }]) => dialects.has(dialect))),
+    presets: spokenIn(dialects, VENDOR_PRESETS),
     dialectNames,
     vendorNames: vendorNames(dialectNames),
   };

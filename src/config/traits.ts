@@ -22,10 +22,11 @@ const texts = refine(record(string()), (entries) => Object.fromEntries(entries))
 const names = refine(record(nonEmpty), (entries) => Object.fromEntries(entries));
 
 const sendable = string({ pattern: /^[\x20-\x7e]*$/, expected: "printable ASCII" });
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+const headerName = string({ pattern: HEADER_NAME, expected: "the name of a header" });
 const headers = refine(record(sendable), (entries) => {
   for (const name of entries.keys())
-    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name))
-      fail("invalid_value", "is no name of a header", [name]);
+    if (!HEADER_NAME.test(name)) fail("invalid_value", "is no name of a header", [name]);
   return Object.fromEntries(entries);
 });
 
@@ -69,6 +70,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
       "name",
     ),
   ),
+  cache_header: optional(headerName),
   rename: names,
   extra: jsonObject(),
   echo: optional(literal("reasoning_content", "reasoning", "none")),

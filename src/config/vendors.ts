@@ -77,6 +77,7 @@ const generic = {
   default_output_tokens: undefined,
   path: undefined,
   stream_path: undefined,
+  cache_header: undefined,
   ...ROWS.get("generic")!.traits,
 } as Traits;
 

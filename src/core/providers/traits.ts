@@ -69,6 +69,8 @@ export interface Traits {
    * are left out.
    */
   readonly takes: readonly string[];
+  /** The header in which prompt_cache_key is sent, not in the body. Absent: there is none. */
+  readonly cache_header: string | undefined;
   /** The provider's names for parameters, by the usual ones. */
   readonly rename: Texts;
   /** Fields that are always sent. */

@@ -47,11 +47,13 @@ export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
     const written = target.traits.cache_control ? withToolMarks(chat) : chat;
-    const { takes, tool_choice } = target.traits;
+    const { takes, tool_choice, cache_header } = target.traits;
     const documented = requestBody(written, target, thinkingFields);
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
-    return { path: PATH, body: withFurther(body, chat.further, takes) };
+    const hint = cache_header && chat.further?.["prompt_cache_key"];
+    const headers = hint ? { [cache_header]: String(hint) } : {};
+    return { path: PATH, headers, body: withFurther(body, chat.further, takes) };
   },
   isReply(json) {
     const choice = choiceIn(json);

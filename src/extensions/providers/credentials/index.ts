@@ -64,7 +64,7 @@ const created = (settings: Settings, services: CredentialServices): Credentials 
   (TYPES[settings.type] as CredentialType<Settings>).create(settings, services);
 
 /** Settings of these names are secrets. */
-const SECRET = /secret|password|privateKey|_token/;
+const SECRET = /secret|password|privateKey|token/i;
 
 /** The secrets in settings, at any depth. */
 const secretsIn = (settings: object = {}): readonly string[] =>

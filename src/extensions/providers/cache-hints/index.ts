@@ -1,0 +1,60 @@
+// A hint for the cache of providers that take one: requests of one conversation have the same, so
+// that they reach the machine that has its beginning. It stands in for a hint that a client did not
+// send.
+import { createHmac, randomBytes } from "node:crypto";
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
+import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
+import type { Complete } from "../../../core/routing/fallback.ts";
+import type { Model } from "../../../core/routing/model.ts";
+
+const HINT = "prompt_cache_key";
+/** Characters of a conversation's beginning that are hashed. */
+const MAX_CHARS = 16 * 1024;
+/** Hexadecimal digits. OpenAI takes 64 characters. */
+const DIGITS = 32;
+
+export const extension: Extension = {
+  name: "cache-hints",
+  install(gateway) {
+    // Hints are the same in all workers and after a restart: they have the key of fingerprints.
+    gateway.around(({ config, installed, diagnose }) => {
+      const readKey = installed.filled(slots.fingerprintKey);
+      let key: Buffer | undefined;
+      return hinting(() => {
+        key ??= readKey?.(config.data_dir, diagnose) ?? randomBytes(32);
+        return key;
+      });
+    });
+  },
+};
+
+const takesHint = ({ traits }: Model): boolean =>
+  traits.takes.includes(HINT) || traits.cache_header !== undefined;
+
+/** Adds a hint to requests without one, if a candidate's provider takes it. */
+export const hinting =
+  (key: () => Buffer) =>
+  (complete: Complete): Complete =>
+  (chat, candidates, deliver, context) => {
+    if (chat.further?.[HINT] !== undefined || !candidates.some(takesHint))
+      return complete(chat, candidates, deliver, context);
+    const further = { ...chat.further, [HINT]: hintOf(chat, context.account, key()) };
+    return complete({ ...chat, further }, candidates, deliver, context);
+  };
+
+/**
+ * The hint of a conversation: a keyed hash of its account and of what it begins with, up to the
+ * first word of the user. No later turn changes that.
+ */
+function hintOf({ messages }: ChatRequest, account: string, key: Buffer): string {
+  const hash = createHmac("sha256", key).update(`prompt cache ${JSON.stringify(account)}`);
+  let left = MAX_CHARS;
+  for (const { role, content } of messages) {
+    const text = textOf(content ?? "").slice(0, left);
+    hash.update(`\n${role}:${text}`);
+    left -= text.length;
+    if (role === "user" || left === 0) break;
+  }
+  return hash.digest("hex").slice(0, DIGITS);
+}

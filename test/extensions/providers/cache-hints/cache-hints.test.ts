@@ -1,0 +1,79 @@
+// Hints for the caches of providers: who gets one, where, and which requests have the same.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { folder } from "../../../support/folder.ts";
+import { configFor, KEY, startGateway } from "../../../support/gateway.ts";
+import { speak, startProvider, type Asked } from "../../../support/provider.ts";
+
+const OTHER = "sk-test-other-account";
+const system = { role: "system", content: "Be brief." };
+const first = { role: "user", content: "What is it?" };
+const turns = [
+  [system, first],
+  [system, first, { role: "assistant", content: "It is." }, { role: "user", content: "Why?" }],
+];
+
+async function start(t: TestContext, vendor: string, data_dir = folder()) {
+  const provider = await startProvider(t, speak("Hi."));
+  const config = configFor(provider.url, [], {
+    data_dir,
+    providers: { p: { vendor, base_url: provider.url, api_key: "k" } },
+    models: { m: { provider: "p", reasoning: false } },
+    keys: [
+      { account: "acme", key: KEY },
+      { account: "other", key: OTHER },
+    ],
+  });
+  const { chat } = await startGateway(t, config);
+  const ask = async (messages: object[], more: object = {}, key = KEY): Promise<Asked> => {
+    const answer = await chat(
+      { model: "m", messages, ...more },
+      { authorization: `Bearer ${key}` },
+    );
+    assert.equal(answer.status, 200);
+    return provider.asked.at(-1)!;
+  };
+  return { ask };
+}
+
+describe("a hint for the provider's cache", () => {
+  it("is the same in each turn, in each process, and another one for another conversation or account", async (t) => {
+    const data = folder();
+    const { ask } = await start(t, "openai", data);
+    const hints: unknown[] = [];
+    for (const messages of turns) hints.push((await ask(messages)).body["prompt_cache_key"]);
+    const again = await start(t, "openai", data);
+    hints.push((await again.ask(turns[1]!)).body["prompt_cache_key"]);
+    assert.match(String(hints[0]), /^[0-9a-f]{32}$/);
+    assert.equal(new Set(hints).size, 1);
+    const others = [
+      await ask([system, { role: "user", content: "Something else?" }]),
+      await ask([{ ...system, content: "Be long." }, first]),
+      await ask(turns[0]!, {}, OTHER),
+    ].map(({ body }) => body["prompt_cache_key"]);
+    assert.equal(new Set([...others, hints[0]]).size, 4);
+  });
+
+  it("leaves the client's own alone", async (t) => {
+    const { ask } = await start(t, "openai");
+    const { body } = await ask(turns[0]!, { prompt_cache_key: "mine" });
+    assert.equal(body["prompt_cache_key"], "mine");
+  });
+
+  it("goes to xAI in a header, the client's own too", async (t) => {
+    const { ask } = await start(t, "xai");
+    const derived = await ask(turns[0]!);
+    assert.match(String(derived.headers["x-grok-conv-id"]), /^[0-9a-f]{32}$/);
+    assert.equal("prompt_cache_key" in derived.body, false);
+    const own = await ask(turns[0]!, { prompt_cache_key: "mine" });
+    assert.equal(own.headers["x-grok-conv-id"], "mine");
+  });
+
+  it("goes to no vendor that does not take one", async (t) => {
+    const { ask } = await start(t, "deepseek");
+    const { body, headers } = await ask(turns[0]!, { prompt_cache_key: "mine" });
+    assert.equal(JSON.stringify([body, headers]).includes("mine"), false);
+    assert.equal("prompt_cache_key" in body, false);
+  });
+});
