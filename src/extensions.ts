@@ -164,6 +164,7 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("converse", () => import("./extensions/providers/converse/index.ts"), {
     dialects: ["converse"],
   }),
+  entry("ollama", () => import("./extensions/providers/ollama/index.ts"), { dialects: ["ollama"] }),
   entry("demo", () => import("./extensions/providers/demo/index.ts"), {
     settings: ["providers.*.pace_ms"],
     dialects: ["demo"],

@@ -12,6 +12,8 @@ import type { Traits } from "./traits.ts";
 export interface Target {
   /** The provider's name for the model. */
   readonly upstreamModel: string;
+  /** Size of the context window in tokens. Absent or undefined: unknown. */
+  readonly contextTokens?: number | undefined;
   /** Whether the model can think. A dialect never sends a thinking switch to one that cannot. */
   readonly reasoning: boolean;
   /** How this model departs from others of the format. */

@@ -155,8 +155,6 @@ export interface Model extends Target {
   readonly name: string;
   /** The only provider that is asked for it. */
   readonly provider: Provider;
-  /** Size of the context window in tokens. Undefined: unknown. */
-  readonly contextTokens: number | undefined;
   /** Undefined: the model costs nothing. */
   readonly price: Price | undefined;
   /** The address of a request for it. `path`: the format's own, as in ProviderRequest. */

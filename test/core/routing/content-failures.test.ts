@@ -142,7 +142,7 @@ const NOT_COUNTED: readonly Row[] = [
     ]),
     "groq: JSON that does not validate": refused(400, "Failed to generate JSON.", INVALID_JSON),
     "openai: invalid content as a 500": refused(500, "The model produced invalid content."),
-    "ollama: a tool call that it cannot parse": refused(500, "error parsing tool call: raw='{'"),
+    "sglang: a tool call that it cannot parse": refused(500, "error parsing tool call: raw='{'"),
     "llama.cpp: output that it cannot parse": refused(
       500,
       "Failed to parse input at pos 13: <tool_use>",

@@ -121,7 +121,7 @@ describe("a company's configuration of LiteLLM", () => {
       "openai-2": { vendor: "openai", api_key: "$OPENAI_US" },
       anthropic: { vendor: "anthropic", api_key: "$ANTHROPIC_KEY" },
       vllm: { vendor: "vllm", base_url: "http://10.0.0.5:8000/v1" },
-      ollama: { vendor: "ollama", base_url: "http://localhost:11434/v1" },
+      ollama: { vendor: "ollama", base_url: "http://localhost:11434" },
     });
     assert.deepEqual(config.keys, [{ account: "main", key: "$MASTER" }]);
     assert.deepEqual(result.variables, ["OPENAI_EU", "OPENAI_US", "ANTHROPIC_KEY", "MASTER"]);

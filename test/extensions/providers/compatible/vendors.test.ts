@@ -233,7 +233,7 @@ function sent(provider: object, model: { readonly reasoning: boolean }, fields: 
 
 /** The same without what is in every request. */
 function asked(vendor: string, kind: Kind, fields: object): Json {
-  const { model, messages, ...rest } = sent({ vendor }, KINDS[kind], fields);
+  const { model, messages, ...rest } = sent({ vendor, dialect: "openai" }, KINDS[kind], fields);
   assert.ok(model === "m" && messages.length > 0);
   for (const name of Object.keys(FURTHER)) if (!("temperature" in fields)) delete rest[name];
   return rest;
@@ -338,7 +338,10 @@ describe("what a vendor is asked", () => {
         ["stubborn", ON, echoed],
         ["stubborn", {}, echoed],
       ] as const) {
-        const { messages } = sent({ vendor }, KINDS[kind], { messages: given, ...fields });
+        const { messages } = sent({ vendor, dialect: "openai" }, KINDS[kind], {
+          messages: given,
+          ...fields,
+        });
         assert.deepEqual(messages, out);
       }
     });
@@ -346,7 +349,7 @@ describe("what a vendor is asked", () => {
     it(`${vendor}: what it lacks, and what asks for nothing`, () => {
       for (const kind of ["thinker", "plain"] as const) {
         const model = KINDS[kind];
-        const traits = traitsOf(VENDORS, { vendor }, model);
+        const traits = traitsOf(VENDORS, { vendor, dialect: "openai" }, model);
         const provider = { dialect: "openai" } as never;
         const lacking = Object.entries(NEEDS).flatMap(([need, fields]) => {
           const chat = chatRequest({ model: "x", messages: user("hi"), ...fields });

@@ -149,9 +149,9 @@ const isOfOpenai = (address: string | undefined): boolean =>
 /** Undefined: the vendor's own address. Null: what is written is no address. */
 function baseUrlOf(written: string | undefined, vendor: string): string | undefined | null {
   if (written === undefined) return undefined;
-  // The gateway appends the path of the endpoint, and LiteLLM that of Ollama's compatible API.
+  // The gateway appends the path of the endpoint.
   const base = written.replace(/\/(v1\/messages|chat\/completions)?\/*$/, "");
-  const address = vendor === "ollama" && !base.endsWith("/v1") ? `${base}/v1` : base;
+  const address = vendor === "ollama" ? base.replace(/\/v1$/, "") : base;
   try {
     return url(address);
   } catch {

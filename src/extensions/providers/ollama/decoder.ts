@@ -1,0 +1,56 @@
+// The reply of Ollama's own API: each line of a stream, and a whole reply, has the same form.
+import { randomHex } from "../../../core/ids.ts";
+import type { FinishReason, Part } from "../../../core/openai/parts.ts";
+import type { UsageReport } from "../../../core/openai/usage.ts";
+import { namelessCall, textPart, withUsage } from "../../../core/providers/decoding.ts";
+import type { Decoder } from "../../../core/providers/dialect.ts";
+import { asArray, asObject, asString, tokenCounter } from "../../../core/schema/untrusted-json.ts";
+import { throwErrorIn } from "../provider-words/index.ts";
+
+export function createOllamaDecoder(): Decoder {
+  let calls = 0;
+  let isDone = false;
+
+  /** Calls come whole, and without ids. */
+  function callParts(stated: unknown): Part[] {
+    const { name, arguments: args } = asObject(asObject(stated)["function"]);
+    const called = asString(name);
+    if (!called) throw namelessCall();
+    const call = calls;
+    calls += 1;
+    return [
+      { type: "tool_call", call, id: `call_${randomHex(12)}`, name: called },
+      { type: "tool_arguments", call, text: JSON.stringify(args ?? {}) },
+    ];
+  }
+
+  function finishReason(stated: unknown): FinishReason {
+    if (stated === "length") return "length";
+    return calls > 0 ? "tool_calls" : "stop";
+  }
+
+  function push(json: unknown): Part[] {
+    throwErrorIn(json);
+    const { message, done, done_reason } = asObject(json);
+    const { content, thinking, tool_calls } = asObject(message);
+    const parts = [
+      ...textPart("reasoning", thinking),
+      ...textPart("text", content),
+      ...asArray(tool_calls).flatMap(callParts),
+    ];
+    if (done !== true) return parts;
+    isDone = true;
+    return [...parts, { type: "finish", reason: finishReason(done_reason) }];
+  }
+
+  return { ...withUsage(usageIn, { push }), ended: () => isDone };
+}
+
+/** The last line has the figures. A prompt that was in the cache may be left out. */
+function usageIn(json: unknown): UsageReport | undefined {
+  const count = tokenCounter(json);
+  const prompt = count("prompt_eval_count");
+  const completion = count("eval_count");
+  if (prompt === undefined && completion === undefined) return undefined;
+  return { prompt, completion, cacheHit: 0, reasoning: 0 };
+}

@@ -1,0 +1,34 @@
+// Ollama's own API as a wire format of providers. Unlike its OpenAI-compatible one it takes the
+// size of the context window, so that long prompts are not cut.
+import type { Extension } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
+import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { refusal } from "../provider-words/index.ts";
+import { createOllamaDecoder } from "./decoder.ts";
+import { jsonLines } from "./json-lines.ts";
+import { requestBody } from "./request.ts";
+
+const PATH = "/api/chat";
+
+export const ollamaDialect: Dialect = {
+  framing: jsonLines,
+  request: (chat, target) => ({ path: PATH, body: requestBody(chat, target) }),
+  isReply: (json) => asObject(json)["done"] === true,
+  decoder: createOllamaDecoder,
+  refusal,
+};
+
+const ollamaDialectDefinition: DialectDefinition = {
+  name: "ollama",
+  thinkingSwitches: ["think", "none"],
+  unsupported: ["logprobs", "audio", "files"],
+  appended: { path: PATH, end: /\/(v1|api|api\/chat)$/ },
+  mediaRules: "openai",
+  create: () => ollamaDialect,
+};
+
+export const extension: Extension = {
+  name: "ollama",
+  install: (gateway) => gateway.fill(slots.dialect("ollama"), ollamaDialectDefinition),
+};

@@ -1,0 +1,79 @@
+// The request to Ollama's own API.
+import { ApiError } from "../../../core/openai/errors.ts";
+import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
+import type { Target } from "../../../core/providers/dialect.ts";
+import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
+import { createTextCounter, mediaOf, objectIn, type TextCounter } from "../turns/index.ts";
+
+export function requestBody(chat: ChatRequest, target: Target): object {
+  const { upstreamModel, reasoning, traits, contextTokens } = target;
+  const parameters = parametersOf(chat, traits);
+  const canThink = reasoning && traits.thinking === "think";
+  return {
+    model: upstreamModel,
+    messages: messagesOf(chat.messages),
+    // Its own default is a stream.
+    stream: chat.stream,
+    tools: chat.tool_choice === "none" ? undefined : chat.tools,
+    format: formatOf(chat),
+    think: canThink ? thinkOf(chat, target) : undefined,
+    options: {
+      // Ollama cuts prompts at its own, small window without a word.
+      num_ctx: contextTokens,
+      num_predict: parameters.max_tokens,
+      temperature: parameters.temperature,
+      top_p: parameters.top_p,
+      frequency_penalty: parameters.frequency_penalty,
+      presence_penalty: parameters.presence_penalty,
+      stop: parameters.stop,
+      seed: parameters.seed,
+    },
+  };
+}
+
+/** A depth if the model knows some, else a switch. Undefined: it thinks unasked. */
+function thinkOf({ wantsThinking, effort }: ChatRequest, { traits }: Target) {
+  if (!wantsThinking) return traits.thinking_off ? false : undefined;
+  return effortOf(effort ?? "medium", traits) ?? true;
+}
+
+function formatOf({ response_format: format }: ChatRequest): unknown {
+  if (format?.type !== "json_schema") return format && "json";
+  return format.json_schema.schema ?? "json";
+}
+
+/** Calls have no ids here: a result names its tool. */
+function messagesOf(messages: readonly Message[]): readonly object[] {
+  const texts = createTextCounter();
+  const names = new Map<string, string>();
+  return messages.map((message) => {
+    const { role, content } = message;
+    if (message.role === "tool")
+      return { role, content, tool_name: names.get(message.tool_call_id) };
+    if (message.role !== "assistant") return { role, ...contentOf(content) };
+    for (const call of message.tool_calls) names.set(call.id, call.function.name);
+    const calls = message.tool_calls.map((call) => calledIn(call.function, texts));
+    const tool_calls = calls.length > 0 ? calls : undefined;
+    return { role, content: content ?? "", thinking: message.reasoning_content, tool_calls };
+  });
+}
+
+/** A model wrote the arguments: they need not be JSON. */
+function calledIn(
+  { name, arguments: text }: { readonly name: string; readonly arguments: string },
+  texts: TextCounter,
+): object {
+  return { function: { name, arguments: objectIn(text || "{}", texts) ?? { _raw: text } } };
+}
+
+/** The texts of a message, and its images as data. Throws an ApiError for an address. */
+function contentOf(content: Message["content"]): object {
+  if (content === null || typeof content === "string") return { content: content ?? "" };
+  const images = content.flatMap((part) => {
+    if (part.type !== "image_url") return [];
+    const { mediaType, data } = mediaOf(part);
+    if (mediaType !== undefined) return [data];
+    throw new ApiError("unsupported_value", "this model takes images as data, not by address");
+  });
+  return { content: textOf(content), images: images.length > 0 ? images : undefined };
+}
