@@ -28,7 +28,10 @@ export interface WrittenAlias {
   readonly models?: readonly string[] | undefined;
   /** As AliasSettings.enabled. */
   readonly enabled: boolean;
-  /** With the policy "reasoning": a model with a lower reasoning_score is no candidate. */
+  /**
+   * A model with a lower score is no candidate: a lower reasoning_score with the policy
+   * "reasoning", a lower quality_score with the others.
+   */
   readonly min_score?: number | undefined;
   /** With the other policies: a model with a lower quality_score is no candidate. */
   readonly min_quality?: number | undefined;
@@ -43,7 +46,7 @@ const aliasFields = {
   policy: optional(literal("reasoning", "value", "fastest")),
   models: optional(array(nonEmpty, { min: 1 })),
   enabled: withDefault(boolean(), true),
-  /** Of reasoning_score. */
+  /** Of reasoning_score, or of quality_score. */
   min_score: optional(number()),
   /** Of quality_score. */
   min_quality: optional(number()),
@@ -57,19 +60,12 @@ export const aliasCheck = (extended: Extend) =>
     boundedByPolicy(exactlyOne(alias, "policy", "models")),
   );
 
-/** A bound has no meaning beside a list, or beside a policy that ranks by another score. */
+/** A bound has no meaning beside a list, nor one of quality where reasoning ranks. */
 function boundedByPolicy<T extends WrittenAlias>(alias: T): T {
-  const { policy } = alias;
   for (const field of ["min_score", "min_quality", "max_price"] as const)
     if (alias.models && alias[field] !== undefined)
       fail("invalid_parameter_combination", "may only be set together with policy", [field]);
-  if (policy !== "reasoning" && alias.min_score !== undefined)
-    fail(
-      "invalid_parameter_combination",
-      `bounds reasoning_score; the policy ${policy} has min_quality, which bounds quality_score`,
-      ["min_score"],
-    );
-  if (policy === "reasoning" && alias.min_quality !== undefined)
+  if (alias.policy === "reasoning" && alias.min_quality !== undefined)
     fail(
       "invalid_parameter_combination",
       "bounds quality_score; the policy reasoning has min_score, which bounds reasoning_score",
@@ -174,12 +170,13 @@ export function blendedPrice(price: ModelSettings["price"]): number {
 function comparable(
   scored: Score,
   { price, quality_score: quality = -Infinity }: ScoredModel,
-  { min_score: lowest, min_quality: least, max_price: highest }: WrittenAlias,
+  { policy, min_score: lowest, min_quality: least, max_price: highest }: WrittenAlias,
   currency: string,
 ): Score {
   const { score } = scored;
   if (score === NO_CANDIDATE) return scored;
-  if (lowest !== undefined && score < lowest)
+  const stated = policy === "reasoning" ? score : quality;
+  if (lowest !== undefined && stated < lowest)
     return out(`${scored.why}, below min_score ${lowest}`);
   if (least !== undefined && quality < least)
     return out(`${scored.why}, below min_quality ${least}`);

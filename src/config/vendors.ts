@@ -175,7 +175,10 @@ export function modelAddress(
   return vendorAddress(variant, provider);
 }
 
-/** The traits of a model: those of its vendor, overridden by its provider's and then by its own. */
+/**
+ * The traits of a model: those of its vendor, overridden by its provider's and then by its own.
+ * Their headers and query parameters add up.
+ */
 export function traitsOf(
   presets: VendorPresets,
   provider: TraitOverrides & VendorReference & Places,
@@ -188,14 +191,14 @@ export function traitsOf(
   const vendors = withOverrides(general, versioned);
   const traits = withOverrides(withOverrides(vendors, provider), model);
   const filled = (text: string | undefined) => text && filledIn(text, provider);
-  const query = Object.entries(traits.query).map(([name, value]) => [
-    name,
-    filledIn(value, provider),
-  ]);
+  const query = { ...vendors.query, ...provider.query, ...model.query };
   return {
     ...traits,
     path: filled(traits.path),
     stream_path: filled(traits.stream_path),
-    query: Object.fromEntries(query),
+    headers: { ...vendors.headers, ...provider.headers, ...model.headers },
+    query: Object.fromEntries(
+      Object.entries(query).map(([name, value]) => [name, filledIn(value, provider)]),
+    ),
   };
 }

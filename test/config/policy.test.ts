@@ -101,13 +101,14 @@ describe("a bound of a policy", () => {
     assert.equal(ranked[3]!.why, "out: blended price 15 USD above max_price 0.15");
   });
 
-  it("min_quality leaves out models with a lower quality_score", () => {
-    for (const policy of ["value", "fastest"] as const) {
-      const ranked = rank(settings, { policy, min_quality: 60, enabled: true });
-      const candidates = ranked.filter((row) => row.rank !== null).map(({ model }) => model);
-      assert.deepEqual(candidates.sort(), ["cheap", "dear"], policy);
-      const free = ranked.find(({ model }) => model === "free");
-      assert.match(free!.why, /^out: .*(no price|below min_quality 60)$/);
-    }
+  it("min_quality and min_score leave out models with a lower quality_score", () => {
+    for (const policy of ["value", "fastest"] as const)
+      for (const bound of [{ min_quality: 60 }, { min_score: 60 }]) {
+        const ranked = rank(settings, { policy, ...bound, enabled: true });
+        const candidates = ranked.filter((row) => row.rank !== null).map(({ model }) => model);
+        assert.deepEqual(candidates.sort(), ["cheap", "dear"], policy);
+        const free = ranked.find(({ model }) => model === "free");
+        assert.match(free!.why, /^out: .*(no price|below min_\w+ 60)$/);
+      }
   });
 });

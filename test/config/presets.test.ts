@@ -100,3 +100,13 @@ it("overrides are those fields that are stated, and that the general object has"
   assert.deepEqual(withOverrides(general, { a: 3, b: undefined, c: 4 }), { a: 3, b: 2 });
   assert.deepEqual(withOverrides(general), general);
 });
+
+describe("headers and query parameters", () => {
+  it("of vendor, provider and model add up", () => {
+    const provider = { vendor: "anthropic", headers: { "x-team": "search" }, query: { a: "1" } };
+    const model = { reasoning: false, headers: { "x-team": "chat" }, query: { b: "2" } };
+    const { headers, query } = traitsOf(VENDORS, provider, model);
+    assert.deepEqual(headers, { "anthropic-version": "2023-06-01", "x-team": "chat" });
+    assert.deepEqual(query, { a: "1", b: "2" });
+  });
+});

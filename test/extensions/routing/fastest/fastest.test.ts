@@ -111,8 +111,8 @@ describe("an alias with the policy fastest", () => {
       ],
     );
     assert.match(
-      issueLines(() => checkConfig(settings({ min_score: 50 }))).join(),
-      /^aliases\.x\.min_score: bounds reasoning_score; the policy fastest has min_quality/,
+      issueLines(() => checkConfig(settings({ policy: "reasoning", min_quality: 50 }))).join(),
+      /^aliases\.x\.min_quality: bounds quality_score; the policy reasoning has min_score/,
     );
   });
 
