@@ -26,17 +26,28 @@ const REPLIES: Readonly<Record<string, object>> = {
     stop_sequence: null,
     usage: { input_tokens: 20, output_tokens: 7 },
   },
+  converse: {
+    output: { message: { role: "assistant", content: [{ text: "Fine." }] } },
+    stopReason: "end_turn",
+    usage: { inputTokens: 20, outputTokens: 7 },
+  },
+  ollama: { message: { role: "assistant", content: "Fine." }, done: true, done_reason: "stop" },
   gemini: {
     candidates: [{ content: { role: "model", parts: [{ text: "Fine." }] }, finishReason: "STOP" }],
   },
 };
+
+/** What the models of a dialect can do here. */
+const files = (dialect: string) => ["tools", "images", ...(dialect === "ollama" ? [] : ["files"])];
 
 async function start(t: TestContext, dialect: string, settings: object = {}) {
   const provider = await startProvider(t, status(200, REPLIES[dialect]));
   const config = configFor(provider.url, [], {
     apis: ["messages", "responses"],
     providers: { behind: { dialect, base_url: provider.url, api_key: "k", ...settings } },
-    models: { m: { provider: "behind", supports: ["tools", "images", "files"] } },
+    models: {
+      m: { provider: "behind", upstream_model: "amazon.m", supports: files(dialect) },
+    },
   });
   const { url } = await startGateway(t, config);
   async function ask(path: string, body: object): Promise<Asked> {
@@ -56,6 +67,8 @@ const PROVIDERS: Readonly<Record<string, readonly [dialect: string, settings?: o
   openai: ["openai"],
   anthropic: ["anthropic"],
   gemini: ["gemini"],
+  bedrock: ["converse", { vendor: "bedrock", dialect: undefined, region: "r" }],
+  ollama: ["ollama"],
   openrouter: ["openai", { vendor: "openrouter", dialect: undefined }],
   "a server that takes marks": ["openai", { cache_control: true }],
 };
@@ -183,9 +196,12 @@ const APIS = [
   ["/v1/messages", messagesBody],
 ] as const;
 
-/** Marks move: they are no part of what is cached. */
+/** Marks move: they are no part of what is cached. Those of Amazon are blocks of their own. */
 const withoutMarks = (json: unknown): string =>
-  JSON.stringify(json, (name, value) => (name === "cache_control" ? undefined : value));
+  JSON.stringify(json, (name, value) => {
+    if (name === "cache_control") return undefined;
+    return Array.isArray(value) ? value.filter((each) => !each?.cachePoint) : value;
+  });
 
 /** The conversation apart, and all else. */
 function split(body: Json): { readonly turns: string; readonly rest: string } {
@@ -408,5 +424,13 @@ describe("the beginning of a conversation", () => {
       text("c"),
       text("d"),
     ]);
+  });
+});
+
+describe("the body of the Messages API", () => {
+  it("begins with what stays the same in a conversation", async (t) => {
+    const ask = await start(t, "anthropic");
+    const { body } = await ask("/v1/chat/completions", chatBody(2));
+    assert.deepEqual(Object.keys(body).slice(0, 4), ["model", "tools", "system", "messages"]);
   });
 });

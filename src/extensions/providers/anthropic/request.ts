@@ -18,21 +18,25 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const { thinks, field, effort, maxTokens } = thinkingPlan(chat, target, mayThink);
   const schema = replySchema(chat);
   if (chat.response_format && !schema) system.push({ role: "system", content: JSON_ONLY });
+  const oneOnly = parameters.parallel_tool_calls === false;
+  const { tools, tool_choice } = toolFields(chat, turns, { thinks, oneOnly });
   return {
     model: namedModel(target),
-    max_tokens: maxTokens,
+    // What stays the same in a conversation comes first: caches go by the beginning.
+    tools,
     system: systemField(system),
     messages: turns.map((turn) => ({
       role: turn.role,
       content: contentBlocks(turn, turn === turns.at(-1), thinks ? signatures : undefined),
     })),
+    max_tokens: maxTokens,
     stream: chat.stream || undefined,
     // A model that thinks takes neither.
     temperature: thinks ? undefined : parameters.temperature,
     top_p: thinks ? undefined : parameters.top_p,
     stop_sequences: parameters.stop?.filter((sequence) => sequence.trim() !== ""),
     metadata: parameters.user && { user_id: parameters.user },
-    ...toolFields(chat, turns, { thinks, oneOnly: parameters.parallel_tool_calls === false }),
+    tool_choice,
     thinking: field,
     output_config:
       effort || schema ? { effort, format: schema && { type: "json_schema", schema } } : undefined,
@@ -94,7 +98,7 @@ function toolFields(
   chat: ChatRequest,
   turns: readonly Turn[],
   { thinks, oneOnly }: ToolOptions,
-): object {
+): { readonly tools?: readonly object[]; readonly tool_choice?: object } {
   const tools = declaredTools(chat) ?? calledTools(turns);
   if (tools.length === 0) return {};
   const { tool_choice: choice = "none" } = chat;
