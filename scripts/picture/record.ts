@@ -99,7 +99,7 @@ export const startSteady = (): Promise<Played> =>
 /** The configuration of the gateway, but for its ports and its data. */
 export const configOf = (dying: Played, steady: Played): object => ({
   providers: {
-    ollama: { vendor: "ollama", base_url: dying.url },
+    ollama: { vendor: "ollama", dialect: "openai", base_url: dying.url },
     mistral: { vendor: "mistral", base_url: steady.url, api_key: "sk-of-the-provider" },
   },
   models: {
