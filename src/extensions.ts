@@ -75,6 +75,9 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("fastest", () => import("./extensions/routing/fastest/index.ts"), {
     loadIf: { setting: "aliases.*.policy", value: "fastest" },
   }),
+  entry("provider-limits", () => import("./extensions/routing/provider-limits/index.ts"), {
+    settings: ["providers.*.limits", "models.*.limits"],
+  }),
   entry("recovery", () => import("./extensions/routing/recovery/index.ts"), {
     settings: ["aliases.*.recovery", "models.*.recovery", "retry.max_recoveries"],
   }),

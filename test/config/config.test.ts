@@ -175,6 +175,7 @@ describe("defaults", () => {
       ...NO_TRAITS,
       timeouts: undefined,
       retry: undefined,
+      limits: undefined,
       credentials: undefined,
       api_keys: undefined,
       proxy: undefined,
@@ -187,6 +188,7 @@ describe("defaults", () => {
   it("of a model, whose traits are its vendor's", () =>
     assert.deepEqual(accepted({}).models.get("m"), {
       provider: "lab",
+      limits: undefined,
       dialect: undefined,
       base_url: undefined,
       upstream_model: undefined,

@@ -10,7 +10,7 @@ import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { configFor, startGateway, user } from "../../../support/gateway.ts";
 import { speak, startProvider } from "../../../support/provider.ts";
-import { waitFor } from "../../../support/wait.ts";
+import { until } from "../../../support/wait.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
 const scored = (quality_score: number) => ({ quality_score, reasoning: false });
@@ -135,7 +135,7 @@ describe("an alias with the policy fastest", () => {
     }
     assert.deepEqual(served.slice(0, 2).sort(), ["a", "b"]);
     assert.deepEqual(served.slice(2), ["b", "b", "b"]);
-    const status = await waitFor(async () => {
+    const status = await until(async () => {
       const answer = await fetch(`${gateway.adminAddress()}/status`);
       const { first_token_ms: times } = (await answer.json()) as Record<string, any>;
       return times?.a > times?.b ? times : undefined;

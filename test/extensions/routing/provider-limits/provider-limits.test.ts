@@ -1,0 +1,139 @@
+// What a provider or a model can take: gates by a clock that the test moves, and requests beyond them
+// through the gateway.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  createGate,
+  type Bounds,
+} from "../../../../src/extensions/routing/provider-limits/gate.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import { speak, startProvider, type Asked } from "../../../support/provider.ts";
+import { until } from "../../../support/wait.ts";
+
+const setUp = (bounds: Partial<Bounds>) => {
+  const clock = createFakeClock();
+  return { clock, gate: createGate({ adaptive: false, ...bounds }, clock) };
+};
+
+describe("a gate", () => {
+  it("lets in as many requests and tokens as a minute has", () => {
+    const { clock, gate } = setUp({ rpm: 2, tpm: 100 });
+    assert.deepEqual([gate.tryEnter(), gate.tryEnter(), gate.tryEnter()], [true, true, 60_000]);
+    gate.leave(100, false);
+    clock.advance(59_999);
+    assert.equal(gate.tryEnter(), 1);
+    clock.advance(1);
+    assert.equal(gate.tryEnter(), true);
+  });
+
+  it("lets in by turns of the accounts those who wait for a place", async () => {
+    const { clock, gate } = setUp({ max_in_flight: 1 });
+    assert.equal(gate.tryEnter(), true);
+    const order: string[] = [];
+    const waits = ["a", "a", "a", "b", "c"].map(async (account) => {
+      if (await gate.wait(account, 5_000)) order.push(account);
+      else order.push(`${account} gave up`);
+    });
+    assert.equal(gate.tryEnter(), Number.POSITIVE_INFINITY);
+    for (let left = 0; left < 4; left += 1) {
+      gate.leave(0, false);
+      await new Promise(setImmediate);
+    }
+    assert.deepEqual(order, ["a", "b", "c", "a"]);
+    clock.advance(5_000);
+    await Promise.all(waits);
+    assert.deepEqual(order.slice(4), ["a gave up"]);
+    assert.equal(clock.pending(), 0);
+  });
+
+  it("lets in when a minute has room again", async () => {
+    const { clock, gate } = setUp({ rpm: 1 });
+    assert.equal(gate.tryEnter(), true);
+    clock.advance(59_000);
+    const waited = gate.wait("a", 3_000);
+    clock.advance(1_000);
+    assert.equal(await waited, true);
+    assert.equal(clock.pending(), 0);
+  });
+
+  it("adapts: one more while half of it is in use, a tenth less after an overload", () => {
+    const { gate } = setUp({ adaptive: true, max_in_flight: 11 });
+    assert.equal(gate.limit(), 10);
+    for (let i = 0; i < 10; i += 1) assert.equal(gate.tryEnter(), true);
+    assert.equal(gate.tryEnter(), Number.POSITIVE_INFINITY);
+    gate.leave(0, true);
+    assert.equal(gate.limit(), 9);
+    gate.leave(0, false);
+    assert.equal(gate.limit(), 10);
+    gate.leave(0, false);
+    gate.leave(0, false);
+    assert.equal(gate.limit(), 11);
+    for (let i = 0; i < 6; i += 1) gate.leave(0, false);
+    assert.equal(gate.limit(), 11);
+    for (let i = 0; i < 50; i += 1) {
+      assert.equal(gate.tryEnter(), true);
+      gate.leave(0, true);
+    }
+    assert.equal(gate.limit(), 1);
+    gate.tryEnter();
+    gate.leave(0, false);
+    assert.equal(gate.limit(), 2);
+  });
+});
+
+describe("a provider with limits", () => {
+  it("is asked no more than it can take: the next candidate is, or the request waits", async (t) => {
+    const held: Asked[] = [];
+    const slow = await startProvider(t, (asked) => {
+      held.push(asked);
+    });
+    const quick = await startProvider(t, speak("Quick."));
+    const config = configFor(slow.url, ["m"], {
+      providers: {
+        lab: { limits: { max_in_flight: 1 } },
+        other: { dialect: "openai", base_url: quick.url },
+      },
+      models: { spare: { provider: "other" } },
+      aliases: { any: { models: ["m", "spare"] } },
+      retry: { max_wait_ms: 60_000 },
+    });
+    const { chat, gateway } = await startGateway(t, config);
+    const first = chat({ model: "m", messages: user("1") });
+    await slow.nth(0);
+    const second = await json(await chat({ model: "any", messages: user("2") }));
+    assert.equal(second.model, "spare");
+    const third = chat({ model: "m", messages: user("3") });
+    const state = await until(async () => {
+      const answer = await fetch(`${gateway.adminAddress()}/status`);
+      const { provider_limits: limits, in_flight } = (await answer.json()) as Record<string, any>;
+      return in_flight >= 2 ? limits : undefined;
+    }, "the third request in flight");
+    assert.deepEqual(state, [{ lab: 1 }]);
+    assert.equal(slow.asked.length, 1);
+    await speak("One.")(held[0]!);
+    assert.equal((await first).status, 200);
+    await slow.nth(1);
+    await speak("Three.")(held[1]!);
+    assert.equal((await third).status, 200);
+  });
+
+  it("answers 503 where nothing has room, which is no failure of the model", async (t) => {
+    const provider = await startProvider(t, speak("Hi."));
+    const config = configFor(provider.url, ["m"], {
+      models: { m: { limits: { rpm: 1 } } },
+      retry: { max_wait_ms: 0 },
+      breaker: { failures: 1 },
+    });
+    const { chat, gateway } = await startGateway(t, config);
+    assert.equal((await chat({ model: "m", messages: user("1") })).status, 200);
+    const answer = await chat({ model: "m", messages: user("2") });
+    const { error } = await json(answer);
+    assert.deepEqual([answer.status, error.code], [503, "model_overloaded"]);
+    assert.ok(Number(answer.headers.get("retry-after")) > 50);
+    assert.equal(provider.asked.length, 1);
+    const state = await fetch(`${gateway.adminAddress()}/status`);
+    assert.ok(!(await state.text()).includes('"open"'));
+  });
+});
