@@ -43,7 +43,7 @@ export function createKeyPool(
   const states = keys.map((stated) => ({
     ...stated,
     end: stated.key.slice(-4),
-    restsUntil: 0,
+    restsUntil: -Infinity,
     tokens: [] as { readonly at: number; readonly count: number }[],
   }));
   type State = (typeof states)[number];

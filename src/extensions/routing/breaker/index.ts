@@ -28,7 +28,7 @@ export function createBreaker(clock: Clock): Breaker {
   let isProbing = false;
   let openings = 0;
   /** The end of the rest that the provider asked for, by the monotonic clock. */
-  let restsUntil = 0;
+  let restsUntil = -Infinity;
   let lastFault: string | null = null;
   let lastAnswer: ProviderAnswer | null = null;
 
