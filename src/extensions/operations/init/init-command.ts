@@ -61,7 +61,6 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const aliases = Object.keys(config.aliases);
   const variables = variable === undefined ? [CLIENT_VARIABLE] : [variable, CLIENT_VARIABLE];
   const next = nextText(file, [
-    ...(row.replace === undefined ? [] : [`# in ${file}: ${row.replace}`]),
     ...(variable === undefined ? [] : [`${variable}=...   # your key at ${wanted.title}`]),
     `${CLIENT_VARIABLE}=...   # the key of your clients, a secret that you make up`,
   ]);
@@ -111,12 +110,13 @@ function firstConfig({ vendor, row, models, baseUrl }: Wanted) {
 
 /** How old the figures are, and what is not known. */
 function figuresText({ title, row, models }: Wanted): string {
-  const { as_of, prices } = row;
-  const figures =
-    as_of === undefined
-      ? `Nothing is known here of the models of ${title}: state their context_tokens.`
-      : `Prices, in USD per million tokens, are of ${as_of}: compare them with ${prices}`;
+  const { as_of, prices, replace } = row;
   const unpriced = models.filter((model) => !row.models[model]?.price);
+  let figures = `Prices, in USD per million tokens, are of ${as_of}: compare them with ${prices}`;
+  if (as_of === undefined)
+    figures = `Nothing is known here of the models of ${title}: state their context_tokens.`;
+  else if (unpriced.length === models.length) figures = `Prices are at ${prices}`;
+  if (replace !== undefined) figures = `Before you start: ${replace}.\n${figures}`;
   if (unpriced.length === 0) return `${figures}\n`;
   const names = unpriced.join(", ");
   return `${figures}\nWithout a price: ${names}. They cost 0 until models.M.price states one.\n`;
