@@ -15,8 +15,8 @@ export interface Clock {
   /** Milliseconds since some moment in the past. It never goes back. */
   monotonic(): number;
   /**
-   * Calls `listener` once, after `ms` milliseconds. A timer keeps the process alive until it fires
-   * or is cancelled.
+   * Calls `listener` once, when at least `ms` milliseconds have passed by `monotonic`. A timer
+   * keeps the process alive until it fires or is cancelled.
    */
   after(ms: number, listener: () => void): Timer;
 }
@@ -28,10 +28,11 @@ export const systemClock: Clock = {
   after(ms, listener) {
     // A timer of Node that has fired would be set again by refresh().
     let set = true;
+    // Node counts whole milliseconds, so its timers may fire almost one too early.
     const timer = setTimeout(() => {
       set = false;
       listener();
-    }, ms);
+    }, ms + 1);
     return {
       refresh() {
         if (set) timer.refresh();

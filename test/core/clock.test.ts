@@ -39,3 +39,16 @@ test("a timer that is set again still fires once", async () => {
   assert.equal(fired, 1);
   assert.equal(timersSet(), 0);
 });
+
+test("a timer never fires too early by the monotonic clock", async () => {
+  const waits = Array.from({ length: 60 }, (_, index) => 1 + index / 3);
+  const passed = await Promise.all(
+    waits.map((ms) => {
+      const startedAt = systemClock.monotonic();
+      return new Promise<number>((resolve) =>
+        systemClock.after(ms, () => resolve(systemClock.monotonic() - startedAt - ms)),
+      );
+    }),
+  );
+  assert.ok(Math.min(...passed) >= 0, `${Math.min(...passed)} ms`);
+});
