@@ -9,9 +9,8 @@ import { errorRenderer, internalErrorReporter, shuttingDown } from "./error-resp
 import { requestCheck } from "./extension/defaults.ts";
 import { install } from "./extension/install.ts";
 import type { Extension, Installed } from "./extension/installer.ts";
-import { slots, type HostSources } from "./extension/places.ts";
+import { slots, type HostSources, type Report } from "./extension/places.ts";
 import { startProcess } from "./extension/process-parts.ts";
-import type { Report } from "./extension/places.ts";
 import type { Handler, Routes } from "./http/exchange.ts";
 import { sendJson } from "./http/responses.ts";
 import { match } from "./http/router.ts";
@@ -92,8 +91,8 @@ function assemble(config: Config, options: GatewayOptions) {
   const readKey = installation.filled(slots.fingerprintKey);
   const fingerprint = createFingerprint(readKey && (() => readKey(config.data_dir, diagnose)));
   const secure = installation.filled(slots.secure)?.(config, "server");
-  const sources = { installed: installation, clock, diagnose, transport, fingerprint };
-  const snapshots = createSnapshots(config, sources);
+  const { createBreaker } = parts;
+  const snapshots = createSnapshots(config, { ...services, transport, fingerprint, createBreaker });
   return { clock, installed: installation as Installed, logs, parts, secure, snapshots };
 }
 

@@ -3,8 +3,7 @@ import type { Writable } from "node:stream";
 import type { Clock } from "./clock.ts";
 import type { Diagnose } from "./diagnose.ts";
 import type { Installed } from "./extension/installer.ts";
-import { slots } from "./extension/places.ts";
-import type { DroppedLines } from "./extension/places.ts";
+import { slots, type DroppedLines } from "./extension/places.ts";
 import { createLineLog, type LineLog, type WriteLines } from "./http/line-log.ts";
 
 /** Where the logs go. */

@@ -3,23 +3,19 @@
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
 import type { Snapshot } from "./chat/context.ts";
 import type { Config } from "./config.ts";
-import type { Diagnose } from "./diagnose.ts";
 import { dialectsIn, reachIn } from "./extension/defaults.ts";
 import type { Installed } from "./extension/installer.ts";
-import { moments, slots } from "./extension/places.ts";
+import { moments, slots, type HostSources } from "./extension/places.ts";
 import type { Breaker } from "./routing/breaker.ts";
 import { createCatalog } from "./routing/catalog.ts";
 import type { CatalogServices } from "./routing/model.ts";
 
-interface SnapshotOptions extends Pick<CatalogServices, "clock" | "transport" | "fingerprint"> {
-  /** By the extensions of the start, which may bring keys. */
-  readonly installed: Installed;
-  /** Goes to the source of created keys. */
-  readonly diagnose: Diagnose;
-}
+/** `installed`: the extensions of the start, which may bring keys. */
+type SnapshotOptions = Pick<CatalogServices, "transport" | "fingerprint" | "createBreaker"> &
+  Pick<HostSources, "installed" | "clock" | "diagnose">;
 
 export function createSnapshots(initial: Config, options: SnapshotOptions) {
-  const { clock, diagnose, transport, fingerprint } = options;
+  const { clock, diagnose, transport, fingerprint, createBreaker } = options;
   const breakers = new Map<string, Breaker>();
   const openKeys = options.installed.filled(slots.keySource);
   const keys = openKeys?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
@@ -44,10 +40,9 @@ export function createSnapshots(initial: Config, options: SnapshotOptions) {
         jsonExcess: installed.filled(slots.jsonExcess),
         mediaTokens: installed.filled(slots.mediaTokens),
         capable: installed.filled(slots.capable),
-        createBreaker: installed.filled(slots.breaker),
+        createBreaker,
         breakers,
         fingerprint,
-        clock,
       }),
       guard: (exchange) => guards.some((guard) => guard(exchange)),
       loadedAt: new Date(clock.now()).toISOString(),

@@ -34,6 +34,7 @@ import type { Transport, UpstreamRequest } from "../../src/core/upstream/transpo
 import { checkConfig, formats, installed } from "./config.ts";
 import type { ChatAnswer } from "./gateway.ts";
 import { KEY } from "./gateway.ts";
+import { breakersBy } from "./routing.ts";
 import type { Scope } from "./scope.ts";
 import { unhurriedClock } from "./unhurried-clock.ts";
 import { behaviourFor, type Asked, type Behaviours } from "./provider.ts";
@@ -283,10 +284,9 @@ export function createMemoryGateway(
     jsonExcess,
     mediaTokens: installed.filled(slots.mediaTokens),
     capable: installed.filled(slots.capable),
-    createBreaker: installed.filled(slots.breaker),
+    createBreaker: breakersBy(clock),
     breakers: new Map(),
     fingerprint: createFingerprint(() => Buffer.from("5ec4e7".repeat(8), "hex")),
-    clock,
   });
   const keyring = createKeyring(config, NO_CREATED_KEYS, clock.now);
   const ledger: Ledger = {

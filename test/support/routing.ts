@@ -10,9 +10,12 @@ import type { TraitOverrides } from "../../src/core/providers/traits.ts";
 import { chatRequest, type ChatRequest } from "../../src/core/openai/request.ts";
 import { openaiDialectDefinition } from "../../src/core/providers/openai/index.ts";
 import { createBreaker } from "../../src/extensions/routing/breaker/index.ts";
+import { sharedRests } from "../../src/extensions/routing/rests/index.ts";
 import { capable } from "../../src/extensions/routing/capabilities/index.ts";
 import { VENDORS } from "./config.ts";
 import type { UpstreamResponse, UpstreamRequest } from "../../src/core/upstream/transport.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import type { Breaker } from "../../src/core/routing/breaker.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
 
 /** One answer of a provider. */
@@ -129,6 +132,12 @@ export const settingsFor = (
   ...over,
 });
 
+/** Creates the breakers of models, as in a process that is alone. */
+export function breakersBy(clock: Clock): (model: string) => Breaker {
+  const restOf = sharedRests({ clock, on: () => undefined }, "breaker");
+  return (model) => createBreaker(clock, restOf(model));
+}
+
 /** The catalog of these settings. Every request goes to `transport`. */
 export const catalogOf = (
   settings: RoutingSettings,
@@ -143,10 +152,9 @@ export const catalogOf = (
     jsonExcess: undefined,
     mediaTokens: undefined,
     capable,
-    createBreaker,
+    createBreaker: breakersBy(clock),
     breakers: new Map(),
     fingerprint: () => "fp_test",
-    clock,
   });
 
 /** Models that give these answers one after another. One more request is an error of the test. */

@@ -38,8 +38,8 @@ export const slots = {
    * request that its account cannot pay for. Empty: there are no budgets.
    */
   hold: createdSlot<HoldFor>("hold"),
-  /** Creates the breaker of a model. Empty: there are none. */
-  breaker: slot<(clock: Clock) => Breaker>("breaker"),
+  /** Creates the breaker of the model of this name. Empty: there are none. */
+  breaker: createdSlot<(model: string) => Breaker>("breaker"),
   /**
    * Leaves out the models that lack what a request needs. Throws a ValidationError if none is left.
    * Empty: all that are allowed are asked.

@@ -84,7 +84,7 @@ function createModels(
     const provider = createProvider(settings, config, services);
     const upstreamModel = settings.upstream_model ?? name;
     const key = JSON.stringify([name, upstreamModel, provider.baseUrl, provider.headers]);
-    const breaker = earlier.get(key) ?? services.createBreaker?.(services.clock) ?? noBreaker;
+    const breaker = earlier.get(key) ?? services.createBreaker?.(name) ?? noBreaker;
     breakers.set(key, breaker);
     models.set(name, {
       name,

@@ -59,8 +59,6 @@ export type Deliver = (parts: readonly Part[], serving: Serving) => Promise<unkn
 /** Completes a request: as completeWithFallback. */
 export type Complete = typeof completeWithFallback;
 
-/** Stands for the attempt at a model that was not asked. */
-const BREAKER_OPEN = new ProviderError("model_unavailable", "its breaker is open");
 /** Stands for an attempt on a pooled connection that the provider had already closed. */
 const STALE_CONNECTION = new ProviderError(
   "upstream_error",
@@ -105,7 +103,7 @@ export async function completeWithFallback(
       failures.push({ model, error });
       wait = waitBefore(error, model, retries);
       // On a retry, `failures` already holds the model's real error.
-    } else if (retries === 0) failures.push({ model, error: BREAKER_OPEN });
+    } else if (retries === 0) failures.push({ model, error: notAsked(model) });
 
     // The same model again, if there is time for it and its breaker is still closed; else the next.
     if (clock.monotonic() + wait < endsAt && model.status().state === "closed") {
@@ -119,6 +117,12 @@ export async function completeWithFallback(
   }
   throw new CompletionFailed(progress, toClientError(chat.model, failures));
 }
+
+/** Stands for the attempt at a model that its breaker did not let through. */
+const notAsked = (model: Model): ProviderError =>
+  model.status().state === "closed"
+    ? new ProviderError("model_overloaded", "it rests", { retryAfterMs: model.status().retryMs })
+    : new ProviderError("model_unavailable", "its breaker is open");
 
 /**
  * Makes one attempt, measures it, and tells the breaker how it ended. Adds its record to

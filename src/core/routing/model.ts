@@ -1,6 +1,5 @@
 // A model and the provider that serves it, and the settings that they are made from. A checked
 // configuration has all of these settings, so it can be passed as it is.
-import type { Clock } from "../clock.ts";
 import type { CountMedia } from "../ledger/meter.ts";
 import type { Price } from "../ledger/price.ts";
 import type { ChatRequest } from "../openai/request.ts";
@@ -196,8 +195,8 @@ export interface CatalogServices {
   readonly redact: Redact | undefined;
   /** As Extension.jsonExcess. */
   readonly jsonExcess: JsonExcess | undefined;
-  /** Creates the breaker of a model. Undefined: there are none. */
-  readonly createBreaker?: ((clock: Clock) => Breaker) | undefined;
+  /** As slots.breaker. Undefined: there are none. */
+  readonly createBreaker?: ((model: string) => Breaker) | undefined;
   /** As Extension.capable. Undefined: all can serve. */
   readonly capable?: Capable | undefined;
   /** As Extension.mediaTokens. Undefined: media count nothing. */
@@ -209,8 +208,6 @@ export interface CatalogServices {
   readonly breakers: Map<string, Breaker>;
   /** Its key stays the same at a reload, and so do the fingerprints. */
   readonly fingerprint: Fingerprint;
-  /** Times the breakers' cooldowns. */
-  readonly clock: Clock;
 }
 
 /** The provider of a model. `config` has one of this name. */

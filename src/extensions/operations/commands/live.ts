@@ -53,7 +53,6 @@ export function callProviders(
     mediaTokens: undefined,
     breakers: new Map(),
     fingerprint: createFingerprint(),
-    clock: systemClock,
   });
   const all = [...models.values()];
   const calls = [...config.providers.keys()].map((name) =>

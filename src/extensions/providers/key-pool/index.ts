@@ -4,8 +4,8 @@ import { configMoments, type ConfigExtension } from "../../../config/extension.t
 import { integer, positive, strict } from "../../../config/fields.ts";
 import { invalid } from "../../../config/references.ts";
 import { defineSetting, type CheckContext } from "../../../config/setting.ts";
-import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
+import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import { attempt as plainAttempt, type Serving } from "../../../core/routing/attempt.ts";
@@ -18,10 +18,11 @@ import {
   type ValidationIssue,
 } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { createKeyPool, type KeyPool, type PoolKey } from "./pool.ts";
+import { gatesFor, serveGates } from "../../routing/gates/index.ts";
+import { sharedRests } from "../../routing/rests/index.ts";
+import { once } from "../../scale/installation/index.ts";
+import { createKeyPool, type KeyPool, type PoolKey, type TakenKey } from "./pool.ts";
 
-/** A key that was refused rests for so long: nobody mends it sooner. */
-const REFUSED_MS = 60_000;
 /** A key that is exhausted, at a provider that does not say until when. */
 const EXHAUSTED_MS = 5_000;
 const MAX_PER_MINUTE = 1_000_000_000;
@@ -40,15 +41,19 @@ const apiKeys = defineSetting<readonly PoolKey[] | undefined>(
   (context) => optional(array(keyCheck(context), { min: 1 })),
 );
 
+/** Names the gates and rests of keys among those of other extensions. */
+const SUBJECT = "key-pool";
+
 export const extension: ConfigExtension = {
-  name: "key-pool",
+  name: SUBJECT,
   settings: [apiKeys],
   install(gateway) {
-    gateway.around(({ clock, current, on }) => {
-      const pools = createPools(clock);
-      on("report", () => pools.status(current().config));
-      return withPools(pools.of, () => current().config);
+    gateway.around((context) => {
+      const poolOf = createPools(context);
+      context.on("report", () => restsIn(context.current().config, poolOf));
+      return withPools(poolOf, () => context.current().config);
     });
+    gateway.on(once, (host) => serveGates(SUBJECT, host));
     gateway.on(configMoments.issues, issuesIn);
     gateway.on(moments.secrets, ({ providers }) =>
       [...providers.values()].flatMap((row) => (apiKeys.of(row) ?? []).map(({ key }) => key)),
@@ -57,51 +62,50 @@ export const extension: ConfigExtension = {
   },
 };
 
-/** The pools of a process, by the rows of their providers. A reload begins with new ones. */
-function createPools(clock: Clock) {
-  const byRow = new WeakMap<object, KeyPool>();
+/** Milliseconds, by the ends of keys, by the names of providers. */
+type Rests = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-  /** Undefined: the provider has one key, or none. */
-  function of(row: object): KeyPool | undefined {
-    const keys = apiKeys.of(row);
-    if (!keys) return undefined;
-    const pool = byRow.get(row) ?? createKeyPool(keys, clock);
+/** Finds the pool of a provider. Undefined: it has one key, or none. */
+type PoolOf = (config: Config, provider: string) => KeyPool | undefined;
+
+/** The pools of a process, each as long as its provider's row is in force. */
+function createPools(context: GatewayContext): PoolOf {
+  const services = { gates: gatesFor(context, SUBJECT), restOf: sharedRests(context, SUBJECT) };
+  const byRow = new WeakMap<object, KeyPool>();
+  return ({ providers }, name) => {
+    const row = providers.get(name);
+    const keys = row && apiKeys.of(row);
+    if (!row || !keys) return undefined;
+    const pool = byRow.get(row) ?? createKeyPool(name, keys, services);
     byRow.set(row, pool);
     return pool;
-  }
-  return {
-    of,
-    status: ({ providers }: Config) =>
-      Object.fromEntries(
-        [...providers].flatMap(([name, row]) => {
-          const pool = of(row);
-          return pool ? [[name, pool.status()]] : [];
-        }),
-      ),
   };
 }
 
 const withPools =
-  (poolOf: (row: object) => KeyPool | undefined, config: () => Config) =>
+  (poolOf: PoolOf, config: () => Config) =>
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
-    const { providers } = config();
-    const pools = candidates.map(({ provider }) => poolOf(providers.get(provider.name) ?? {}));
-    if (pools.every((pool) => pool === undefined))
+    const inForce = config();
+    if (candidates.every(({ provider }) => poolOf(inForce, provider.name) === undefined))
       return complete(chat, candidates, deliver, context);
     const { attempt = plainAttempt } = context;
     return complete(chat, candidates, deliver, {
       ...context,
       attempt(attemptChat, serving, take, options) {
-        const pool = poolOf(providers.get(serving.model.provider.name) ?? {});
+        const pool = poolOf(inForce, serving.model.provider.name);
         if (!pool) return attempt(attemptChat, serving, take, options);
         let begun = false;
         function takeNoted(parts: Parameters<typeof take>[0]): ReturnType<typeof take> {
           begun = true;
           return take(parts);
         }
-        const once = (own: Serving) => attempt(attemptChat, own, takeNoted, options);
-        return withKeys(pool, serving, once, () => begun);
+        return withKeys(
+          pool,
+          serving,
+          (own) => attempt(attemptChat, own, takeNoted, options),
+          () => begun,
+        );
       },
     });
   };
@@ -113,39 +117,54 @@ async function withKeys(
   attempt: (serving: Serving) => Promise<void>,
   hasBegun: () => boolean,
 ): Promise<void> {
+  const { model, meter } = serving;
   const tried = new Set<string>();
-  let taken = pool.take(tried);
-  if (typeof taken === "number")
-    throw new ProviderError("model_overloaded", "no key of the provider has room", {
-      retryAfterMs: taken,
-    });
-  for (;;) {
+
+  /** Returns the error for which the key is to blame, if there is one. */
+  async function tryWith(taken: TakenKey): Promise<ProviderError | undefined> {
     tried.add(taken.key);
     serving.usesKey?.(taken.end);
     try {
-      await attempt({ ...serving, model: withKey(serving.model, taken.key) });
-      const { prompt_tokens, completion_tokens } = serving.meter.usage().usage;
-      taken.used(prompt_tokens + completion_tokens);
-      return;
+      await attempt({ ...serving, model: withKey(model, taken.key) });
+      return undefined;
     } catch (error) {
-      const rest = restAfter(error);
-      if (rest !== undefined) taken.rest(rest);
-      if (rest === undefined || hasBegun()) throw error;
-      const next = pool.take(tried);
-      // The last key's failure is that of the attempt.
-      if (typeof next === "number") throw error;
-      serving.resent?.(error as ProviderError);
-      taken = next;
+      if (!(error instanceof ProviderError) || !isOfKey(error)) throw error;
+      if (error.detail.operator === "key") taken.refused();
+      else taken.exhausted(error.detail.retryAfterMs ?? EXHAUSTED_MS);
+      if (hasBegun()) throw error;
+      return error;
+    } finally {
+      const { prompt_tokens, completion_tokens } = meter.usage().usage;
+      taken.used(prompt_tokens + completion_tokens);
     }
   }
+
+  let failure: ProviderError | undefined;
+  do {
+    const taken = await pool.take(model.name, tried);
+    if (typeof taken === "number") throw withoutKeys(failure, taken);
+    if (failure) serving.resent?.(failure);
+    failure = await tryWith(taken);
+  } while (failure);
 }
 
-/** Milliseconds for which an error takes its key out of use. Undefined: the key is not to blame. */
-function restAfter(error: unknown): number | undefined {
-  if (!(error instanceof ProviderError)) return undefined;
-  const { operator, retryAfterMs, status } = error.detail;
-  if (operator === "key") return REFUSED_MS;
-  return status === 429 ? (retryAfterMs ?? EXHAUSTED_MS) : undefined;
+/** Whether a key is to blame. */
+const isOfKey = ({ detail: { operator, status } }: ProviderError): boolean =>
+  operator === "key" || status === 429;
+
+/**
+ * The error of a model none of whose keys can be used for so long: that of the last one, if the
+ * request has tried any.
+ */
+function withoutKeys(failure: ProviderError | undefined, retryAfterMs: number): ProviderError {
+  if (failure?.detail.operator === "key") return failure;
+  if (!failure)
+    return new ProviderError("model_overloaded", "no key of the provider has room", {
+      fromContent: true,
+      retryAfterMs,
+    });
+  const { code, message, detail, answer } = failure;
+  return Object.assign(new ProviderError(code, message, { ...detail, retryAfterMs }), { answer });
 }
 
 /** The same model, asked with this key. */
@@ -155,13 +174,24 @@ const withKey = (model: Model, key: string): Model => {
   return { ...model, provider: { ...provider, headers } };
 };
 
+/** How long the keys of each provider rest, for any of its models. */
+const restsIn = (config: Config, poolOf: PoolOf): Rests =>
+  Object.fromEntries(
+    [...config.providers.keys()].flatMap((name) => {
+      const models = [...config.models].filter(([, { provider }]) => provider === name);
+      const pool = poolOf(config, name);
+      return pool ? [[name, pool.rests(models.map(([model]) => model))]] : [];
+    }),
+  );
+
 /** Of what several processes report, the longest rest of each key. */
-function longestRests(reports: readonly unknown[]): object {
+function longestRests(reports: readonly unknown[]): Rests {
   const all: Record<string, Record<string, number>> = {};
-  for (const [provider, keys] of reports.flatMap((report) => Object.entries(asObject(report))))
-    for (const { key, resting_ms } of keys as ReturnType<KeyPool["status"]>) {
-      const longest = Math.max(all[provider]?.[key] ?? 0, resting_ms);
-      all[provider] = { ...all[provider], [key]: longest };
+  for (const report of reports as readonly Rests[])
+    for (const [provider, rests] of Object.entries(report)) {
+      const longest = all[provider] ?? {};
+      all[provider] = longest;
+      for (const [end, ms] of Object.entries(rests)) longest[end] = Math.max(longest[end] ?? 0, ms);
     }
   return all;
 }

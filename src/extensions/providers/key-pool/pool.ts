@@ -1,6 +1,7 @@
 // The keys of one provider: which one a request takes, and which ones rest.
-import { createLimiter } from "../../../core/accounts/limiter.ts";
-import type { Clock } from "../../../core/clock.ts";
+import type { Gates } from "../../routing/gates/index.ts";
+import type { Rest } from "../../routing/rests/index.ts";
+import { drawn } from "../../routing/weights/index.ts";
 
 /** A key of a provider as its row states it. */
 export interface PoolKey {
@@ -18,90 +19,89 @@ export interface TakenKey {
   readonly key: string;
   /** Its last four characters, which are all of it that anybody is told. */
   readonly end: string;
-  /** Counts the tokens of a reply. */
+  /** To be called once, when the request is over, with the tokens of the reply. */
   used(tokens: number): void;
-  /** Leaves the key alone for so long. */
-  rest(ms: number): void;
+  /** The provider refuses the key: it is left alone for all models. */
+  refused(): void;
+  /** The provider says that the key is exhausted: it is left alone for this model. */
+  exhausted(ms: number): void;
 }
 
 export interface KeyPool {
-  /** A key that this request has not tried. A number: none can be used for so many milliseconds. */
-  take(tried: ReadonlySet<string>): TakenKey | number;
-  /** The ends of the keys, each with the milliseconds for which it rests. */
-  status(): readonly { readonly key: string; readonly resting_ms: number }[];
+  /**
+   * A key for a request to a model that the request has not tried. A number: there is none, and no
+   * key at all can be used for so many milliseconds.
+   */
+  take(model: string, tried: ReadonlySet<string>): Promise<TakenKey | number>;
+  /** The longest rest of each key for one of these models in milliseconds, by its end. */
+  rests(models: readonly string[]): Readonly<Record<string, number>>;
 }
 
-const WINDOW_MS = 60_000;
+export interface PoolServices {
+  /** Count what has an rpm or a tpm. */
+  readonly gates: Gates;
+  /** Finds the rest that has a name. */
+  readonly restOf: (name: string) => Rest;
+  /** From 0 to less than 1. Absent: Math.random. */
+  readonly random?: () => number;
+}
 
-/** `random`: from 0 to less than 1. */
+/** A key that was refused rests for so long: nobody mends it sooner. */
+const REFUSED_MS = 60_000;
+
+/** `provider`: its name. */
 export function createKeyPool(
+  provider: string,
   keys: readonly PoolKey[],
-  clock: Clock,
-  random: () => number = Math.random,
+  { gates, restOf, random = Math.random }: PoolServices,
 ): KeyPool {
-  const limiter = createLimiter(clock.monotonic);
-  const states = keys.map((stated) => ({
-    ...stated,
-    end: stated.key.slice(-4),
-    restsUntil: -Infinity,
-    tokens: [] as { readonly at: number; readonly count: number }[],
-  }));
+  const states = keys.map(({ rpm, tpm, ...stated }, index) => {
+    const end = stated.key.slice(-4);
+    const name = `key ${index} ${end} of ${provider}`;
+    const isBounded = rpm !== undefined || tpm !== undefined;
+    return {
+      ...stated,
+      end,
+      door: isBounded ? { name, bounds: { rpm, tpm } } : undefined,
+      refusal: restOf(name),
+      exhaustion: (model: string) => restOf(`${name} for ${model}`),
+    };
+  });
   type State = (typeof states)[number];
 
-  /** Milliseconds until a key may be used. 0: now. */
-  function waitOf(state: State): number {
-    const now = clock.monotonic();
-    if (now < state.restsUntil) return state.restsUntil - now;
-    if (state.tpm === undefined) return 0;
-    state.tokens = state.tokens.filter(({ at }) => now - at < WINDOW_MS);
-    const sum = state.tokens.reduce((total, { count }) => total + count, 0);
-    return sum < state.tpm ? 0 : state.tokens[0]!.at + WINDOW_MS - now;
-  }
+  const restFor = ({ refusal, exhaustion }: State, model: string): number =>
+    Math.max(refusal.left(), exhaustion(model).left());
 
-  /** 0: the request is counted. Else the milliseconds until there is room for one. */
-  function admit({ key, rpm }: State): number {
-    if (rpm === undefined) return 0;
-    const limits = [{ name: key, rpm }];
-    const { admitted, resetMs } = limiter.admit({ account: key, limits, maxInFlight: null });
-    return admitted ? 0 : resetMs;
-  }
-
-  function drawn(able: readonly State[]): State | undefined {
-    let left = random() * able.reduce((sum, { weight }) => sum + weight, 0);
-    return able.find(({ weight }) => {
-      left -= weight;
-      return left < 0;
-    });
-  }
+  const taken = ({ key, end, door, refusal, exhaustion }: State, model: string): TakenKey => ({
+    key,
+    end,
+    used(tokens) {
+      if (door) gates.leave(door, tokens, false);
+    },
+    refused: () => refusal.begin(REFUSED_MS),
+    exhausted: (ms) => exhaustion(model).begin(ms),
+  });
 
   return {
-    take(tried) {
-      const open = states.filter(({ key }) => !tried.has(key));
-      const waits = open.map(waitOf);
-      let able = open.filter((_, index) => waits[index] === 0);
-      for (let state = drawn(able); state; state = drawn(able)) {
-        const chosen = state;
-        const wait = admit(chosen);
-        if (wait === 0)
-          return {
-            key: chosen.key,
-            end: chosen.end,
-            used: (count) => chosen.tokens.push({ at: clock.monotonic(), count }),
-            rest(ms) {
-              chosen.restsUntil = clock.monotonic() + ms;
-            },
-          };
-        waits.push(wait);
+    async take(model, tried) {
+      const waits = states.map((state) => restFor(state, model)).filter((rest) => rest > 0);
+      let able = states.filter((state) => !tried.has(state.key) && restFor(state, model) === 0);
+      for (;;) {
+        const chosen = drawn(able, ({ weight }) => weight, random());
+        if (!chosen) return Math.min(...waits);
+        const { door } = chosen;
+        const entered = !door || (await gates.enter({ ...door, account: "", waitMs: 0 }));
+        if (entered === true) return taken(chosen, model);
+        waits.push(entered);
         able = able.filter((other) => other !== chosen);
       }
-      return Math.min(...waits.filter((wait) => wait > 0));
     },
-    status: () => {
-      const now = clock.monotonic();
-      return states.map(({ end, restsUntil }) => ({
-        key: end,
-        resting_ms: Math.max(0, Math.round(restsUntil - now)),
-      }));
-    },
+    rests: (models) =>
+      Object.fromEntries(
+        states.map((state) => [
+          state.end,
+          Math.round(Math.max(0, ...models.map((model) => restFor(state, model)))),
+        ]),
+      ),
   };
 }

@@ -7,3 +7,4 @@ export {
 export { finishPart, finishReasonOf } from "./finish-reasons.ts";
 export { refusal, throwErrorIn } from "./refusal.ts";
 export { isUsableId } from "./usable-id.ts";
+export { resetOfExhausted } from "./wait-times.ts";

@@ -22,8 +22,11 @@ export function statedWait(
   return stated ?? resetOfExhausted(headers, now);
 }
 
-/** The latest reset of the limits of which nothing is left. Undefined: none says so. */
-function resetOfExhausted(headers: RefusalHeaders, now: number): number | undefined {
+/**
+ * Milliseconds until the latest reset of the limits of which nothing is left. Undefined: something
+ * is left of all, or the provider does not say. `now`: as in statedWait.
+ */
+export function resetOfExhausted(headers: RefusalHeaders, now: number): number | undefined {
   const openai = OPENAI_LIMITS.filter(
     (name) => headers.get(`x-ratelimit-remaining-${name}`) === "0",
   ).map((name) => durationMs(headers.get(`x-ratelimit-reset-${name}`) ?? ""));

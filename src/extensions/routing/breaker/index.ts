@@ -1,16 +1,22 @@
 // A circuit breaker for each model. After repeated failures no request is sent to the model for a
 // while. Then one request at a time probes it, until one gets a reply. contract.md "Breaker". Only
 // failures of the provider count. An overload with a time is no failure: the model rests until
-// then, for every request.
+// then, for every request of every process.
 import type { Clock } from "../../../core/clock.ts";
 import type { Extension } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ProviderAnswer } from "../../../core/providers/provider-error.ts";
 import type { Breaker, Pass } from "../../../core/routing/breaker.ts";
+import { sharedRests, type Rest } from "../rests/index.ts";
 
 export const extension: Extension = {
   name: "breaker",
-  install: (gateway) => gateway.fill(slots.breaker, createBreaker),
+  install(gateway) {
+    gateway.fill(slots.breaker, (context) => {
+      const restOf = sharedRests(context, "breaker");
+      return (model) => createBreaker(context.clock, restOf(model));
+    });
+  },
 };
 
 /**
@@ -18,17 +24,13 @@ export const extension: Extension = {
  * milliseconds.
  */
 const PROBE_RETRY_MS = 1_000;
-/** A provider that states an absurd time does not take its model away for longer. */
-const MAX_REST_MS = 3_600_000;
 
-/** A breaker that is closed. */
-export function createBreaker(clock: Clock): Breaker {
+/** A breaker that is closed. `rest`: the pause for which its provider asks. */
+export function createBreaker(clock: Clock, rest: Rest): Breaker {
   let failures = 0; // in a row
   let openedAt: number | undefined; // undefined: closed
   let isProbing = false;
   let openings = 0;
-  /** The end of the rest that the provider asked for, by the monotonic clock. */
-  let restsUntil = -Infinity;
   let lastFault: string | null = null;
   let lastAnswer: ProviderAnswer | null = null;
 
@@ -64,7 +66,7 @@ export function createBreaker(clock: Clock): Breaker {
       if (openings !== openingsBefore) return;
       const { retryAfterMs } = error.detail;
       if (error.code === "model_overloaded" && retryAfterMs !== undefined) {
-        restsUntil = clock.monotonic() + Math.min(retryAfterMs, MAX_REST_MS);
+        rest.begin(retryAfterMs);
         isProbing = false;
         return;
       }
@@ -80,7 +82,7 @@ export function createBreaker(clock: Clock): Breaker {
 
   return {
     enter(settings) {
-      if (clock.monotonic() < restsUntil) return undefined;
+      if (rest.left() > 0) return undefined;
       if (openedAt !== undefined) {
         if (isProbing || clock.monotonic() < openedAt + settings.cooldown_ms) return undefined;
         isProbing = true;
@@ -88,10 +90,10 @@ export function createBreaker(clock: Clock): Breaker {
       return createPass(openings, settings.failures);
     },
     status({ cooldown_ms }) {
-      const rest = Math.max(0, restsUntil - clock.monotonic());
+      const pause = rest.left();
       if (openedAt === undefined)
-        return { state: "closed", failures, retryMs: rest, lastFault, lastAnswer };
-      const least = isProbing ? PROBE_RETRY_MS : rest;
+        return { state: "closed", failures, retryMs: pause, lastFault, lastAnswer };
+      const least = isProbing ? PROBE_RETRY_MS : pause;
       const retryMs = Math.max(least, openedAt + cooldown_ms - clock.monotonic());
       return { state: isProbing ? "probing" : "open", failures, retryMs, lastFault, lastAnswer };
     },

@@ -1,10 +1,10 @@
-// What one provider or one model can take: requests and tokens in a minute, and requests at once.
+// What one provider, model or key can take: requests and tokens in a minute, and requests at once.
 // Requests that have to wait are let in by turns of their accounts, so that an account with many
 // requests does not hold up the others.
-import { createLimiter } from "../../../core/accounts/limiter.ts";
+import { createLimiter, WINDOW_MS } from "../../../core/accounts/limiter.ts";
 import type { Clock, Timer } from "../../../core/clock.ts";
 
-/** Bounds of a provider or a model. Absent: there is no such bound. */
+/** Absent: there is no such bound. */
 export interface Bounds {
   /** Requests in any minute. */
   readonly rpm?: number | undefined;
@@ -13,21 +13,23 @@ export interface Bounds {
   /** Requests at once. */
   readonly max_in_flight?: number | undefined;
   /** The requests at once follow from what the provider bears, up to max_in_flight. */
-  readonly adaptive: boolean;
+  readonly adaptive?: boolean | undefined;
 }
 
 export interface Gate {
-  /** Lets a request in, and counts it. A number: there is no room for so many milliseconds. */
-  tryEnter(): true | number;
-  /** Resolves with true when a request of this account is let in, with false after `ms`. */
-  wait(account: string, ms: number): Promise<boolean>;
+  /**
+   * True: the request is let in, and counted. A number: there is no room for so many milliseconds.
+   * A promise, of true or of that number: it waits, at most `waitMs`.
+   */
+  enter(account: string, waitMs: number): true | number | Promise<true | number>;
   /** A request has left. `overloaded`: the provider refused it because it has too many. */
   leave(tokens: number, overloaded: boolean): void;
+  /** Nobody is let in for so many milliseconds; a minute at most, however absurd the time is. */
+  pause(ms: number): void;
   /** Requests at once that are allowed now. Infinity: any number. */
   limit(): number;
 }
 
-const WINDOW_MS = 60_000;
 /** Where an adaptive limit begins, and what an overload leaves of it. */
 const FIRST_LIMIT = 10;
 const DECREASE = 0.9;
@@ -39,27 +41,20 @@ interface Waiter {
 }
 
 export function createGate(bounds: Bounds, clock: Clock): Gate {
-  const { rpm, tpm, max_in_flight: most = Infinity, adaptive } = bounds;
+  const { rpm, tpm = Infinity, max_in_flight: most = Infinity, adaptive } = bounds;
   const limiter = createLimiter(clock.monotonic);
+  const tokens = createTokenWindow(clock);
   /** By account, in the order of their turns. */
   const queues = new Map<string, Waiter[]>();
-  let tokens: { readonly at: number; readonly count: number }[] = [];
   let inFlight = 0;
   let adapted = adaptive ? Math.min(FIRST_LIMIT, most) : most;
+  /** The end of a pause, by the monotonic clock. */
+  let pausedUntil = -Infinity;
   let wakeUp: Timer | undefined;
-
-  /** Milliseconds until the tokens of the last minute leave room. */
-  function tokenWait(): number {
-    if (tpm === undefined) return 0;
-    const now = clock.monotonic();
-    tokens = tokens.filter(({ at }) => now - at < WINDOW_MS);
-    const sum = tokens.reduce((total, { count }) => total + count, 0);
-    return sum < tpm ? 0 : tokens[0]!.at + WINDOW_MS - now;
-  }
 
   function tryEnter(): true | number {
     if (inFlight >= Math.floor(adapted)) return Infinity;
-    const wait = tokenWait();
+    const wait = Math.max(pausedUntil - clock.monotonic(), tokens.wait(tpm));
     if (wait > 0) return wait;
     if (rpm !== undefined) {
       const request = { account: NAME, limits: [{ name: NAME, rpm }], maxInFlight: null };
@@ -88,30 +83,62 @@ export function createGate(bounds: Bounds, clock: Clock): Gate {
     }
   }
 
+  function wait(account: string, ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = clock.after(ms, () => {
+        const queue = (queues.get(account) ?? []).filter((other) => other !== waiter);
+        if (queue.length > 0) queues.set(account, queue);
+        else queues.delete(account);
+        if (queues.size === 0) wakeUp?.cancel();
+        resolve(false);
+      });
+      const waiter: Waiter = { settle: resolve, timer };
+      queues.set(account, [...(queues.get(account) ?? []), waiter]);
+      wake();
+    });
+  }
+
   return {
-    // Nobody overtakes those who wait.
-    tryEnter: () => (queues.size > 0 ? Infinity : tryEnter()),
-    wait: (account, ms) =>
-      new Promise((resolve) => {
-        const timer = clock.after(ms, () => {
-          const queue = (queues.get(account) ?? []).filter((other) => other !== waiter);
-          if (queue.length > 0) queues.set(account, queue);
-          else queues.delete(account);
-          if (queues.size === 0) wakeUp?.cancel();
-          resolve(false);
-        });
-        const waiter: Waiter = { settle: resolve, timer };
-        queues.set(account, [...(queues.get(account) ?? []), waiter]);
-        wake();
-      }),
+    enter(account, waitMs) {
+      const entered = queues.size > 0 ? Infinity : tryEnter(); // nobody overtakes those who wait
+      if (entered === true || waitMs <= 0) return entered;
+      return wait(account, waitMs).then((isIn) => isIn || entered);
+    },
     leave(count, overloaded) {
       const isHalfUsed = inFlight * 2 >= adapted;
       inFlight -= 1;
-      if (tpm !== undefined && count > 0) tokens.push({ at: clock.monotonic(), count });
+      if (tpm < Infinity) tokens.add(count);
       if (adaptive && overloaded) adapted = Math.max(1, adapted * DECREASE);
       else if (adaptive && isHalfUsed) adapted = Math.min(most, adapted + 1);
       wake();
     },
+    pause(ms) {
+      pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, WINDOW_MS));
+    },
     limit: () => Math.floor(adapted),
+  };
+}
+
+/** The tokens of the last minute. */
+function createTokenWindow({ monotonic }: Clock) {
+  const counted: { readonly at: number; readonly count: number }[] = [];
+  let sum = 0;
+  return {
+    add(count: number): void {
+      counted.push({ at: monotonic(), count });
+      sum += count;
+    },
+    /** Milliseconds until fewer than `most` count. */
+    wait(most: number): number {
+      const now = monotonic();
+      while (counted.length > 0 && counted[0]!.at + WINDOW_MS <= now) sum -= counted.shift()!.count;
+      let excess = sum - most;
+      if (excess < 0) return 0;
+      const last = counted.find(({ count }) => {
+        excess -= count;
+        return excess < 0;
+      });
+      return last!.at + WINDOW_MS - now;
+    },
   };
 }

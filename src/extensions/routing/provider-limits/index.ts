@@ -7,11 +7,13 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import { attempt as plainAttempt, type Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { boolean, optional, withDefault } from "../../../core/schema/checker.ts";
-import { createGate, type Bounds, type Gate } from "./gate.ts";
+import { resetOfExhausted } from "../../providers/provider-words/index.ts";
+import { once } from "../../scale/installation/index.ts";
+import { gatesFor, serveGates, type Bounds, type Door, type Gates } from "../gates/index.ts";
 
 const check = () =>
   optional(
@@ -26,72 +28,60 @@ const check = () =>
 const ofProviders = defineSetting<Bounds | undefined>("providers.*.limits", undefined, check);
 const ofModels = defineSetting<Bounds | undefined>("models.*.limits", undefined, check);
 
+/** Names these gates among those of other extensions. */
+const SUBJECT = "provider-limits";
+
 export const extension: ConfigExtension = {
-  name: "provider-limits",
+  name: SUBJECT,
   settings: [ofProviders, ofModels],
   install(gateway) {
-    gateway.around(({ clock, current, on }) => {
-      const gates = createGates(clock);
-      on("report", () => gates.limits(current().config));
-      return bounded(gates.of, () => current().config);
+    gateway.around((context) => {
+      const gates = gatesFor(context, SUBJECT);
+      context.on("report", gates.limits);
+      return bounded(gates, context.clock, () => context.current().config);
     });
-    gateway.on(moments.status, (reports) => ({ provider_limits: reports }));
+    gateway.on(once, (host) => serveGates(SUBJECT, host));
+    gateway.on(moments.status, (reports) => ({ provider_limits: Object.assign({}, ...reports) }));
   },
 };
 
-/** The gates of a process, by the bounds in its configuration. A reload begins with new ones. */
-function createGates(clock: Clock) {
-  const all = new WeakMap<Bounds, Gate>();
-
-  function gateOf(bounds: Bounds | undefined): readonly Gate[] {
-    if (!bounds) return [];
-    const gate = all.get(bounds) ?? createGate(bounds, clock);
-    all.set(bounds, gate);
-    return [gate];
-  }
-  return {
-    /** The gates that a request to a model must pass. */
-    of({ providers, models }: Config, { name, provider }: Model): readonly Gate[] {
-      const [row, model] = [providers.get(provider.name), models.get(name)];
-      return [...gateOf(row && ofProviders.of(row)), ...gateOf(model && ofModels.of(model))];
-    },
-    /** Requests at once that are allowed now, by the names of providers. */
-    limits: ({ providers }: Config) =>
-      Object.fromEntries(
-        [...providers].flatMap(([name, row]) => {
-          const [gate] = gateOf(ofProviders.of(row));
-          return gate && gate.limit() < Infinity ? [[name, gate.limit()]] : [];
-        }),
-      ),
-  };
+/** What a request to a model must pass. */
+function doorsOf({ providers, models }: Config, { name, provider }: Model): readonly Door[] {
+  const [row, model] = [providers.get(provider.name), models.get(name)];
+  const doors = [
+    { name: `provider ${provider.name}`, bounds: row && ofProviders.of(row) },
+    { name: `model ${name}`, bounds: model && ofModels.of(model) },
+  ];
+  return doors.flatMap((door) => (door.bounds ? [{ name: door.name, bounds: door.bounds }] : []));
 }
 
 const bounded =
-  (gatesOf: (config: Config, model: Model) => readonly Gate[], config: () => Config) =>
+  (gates: Gates, clock: Clock, config: () => Config) =>
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
     const inForce = config();
-    if (candidates.every((model) => gatesOf(inForce, model).length === 0))
+    if (candidates.every((model) => doorsOf(inForce, model).length === 0))
       return complete(chat, candidates, deliver, context);
-    const { attempt = plainAttempt } = context;
+    const { account, attempt = plainAttempt } = context;
     return complete(chat, candidates, deliver, {
       ...context,
       async attempt(attemptChat, serving, take, options) {
         const { model, meter } = serving;
-        const gates = gatesOf(inForce, model);
+        const doors = doorsOf(inForce, model);
         // Another candidate may have room. Only the last one is waited for.
         const isLast = candidates.at(-1)?.name === model.name;
         const waitMs = isLast ? model.provider.retry.max_wait_ms : 0;
-        const passed = await passAll(gates, context.account, waitMs);
+        await passAll(gates, doors, { account, waitMs });
         let overloaded = false;
         try {
-          await attempt(attemptChat, serving, take, options);
+          await attempt(attemptChat, watched(serving, doors, gates, clock), take, options);
         } catch (error) {
           overloaded = error instanceof ProviderError && error.code === "model_overloaded";
           throw error;
         } finally {
           const { prompt_tokens, completion_tokens } = meter.usage().usage;
-          for (const gate of passed) gate.leave(prompt_tokens + completion_tokens, overloaded);
+          for (const door of doors)
+            gates.leave(door, prompt_tokens + completion_tokens, overloaded);
         }
       },
     });
@@ -99,22 +89,39 @@ const bounded =
 
 /** Passes all gates, or none: throws a ProviderError, which is no fault of the provider's. */
 async function passAll(
-  gates: readonly Gate[],
-  account: string,
-  waitMs: number,
-): Promise<readonly Gate[]> {
-  const passed: Gate[] = [];
-  for (const gate of gates) {
-    const entered = gate.tryEnter();
-    if (entered !== true && !(waitMs > 0 && (await gate.wait(account, waitMs)))) {
-      for (const other of passed) other.leave(0, false);
+  gates: Gates,
+  doors: readonly Door[],
+  request: { readonly account: string; readonly waitMs: number },
+): Promise<void> {
+  const passed: Door[] = [];
+  for (const door of doors) {
+    const entered = await gates.enter({ ...door, ...request });
+    if (entered !== true) {
+      for (const other of passed) gates.leave(other, 0, false);
       throw new ProviderError("model_overloaded", "the limits of the configuration are reached", {
         fromContent: true,
         permanent: true,
         ...(entered < Infinity && { retryAfterMs: entered }),
       });
     }
-    passed.push(gate);
+    passed.push(door);
   }
-  return passed;
+}
+
+/** An adaptive gate closes when the head of a reply says that nothing is left until a time. */
+function watched(serving: Serving, doors: readonly Door[], gates: Gates, clock: Clock): Serving {
+  const adaptive = doors.filter(({ bounds }) => bounds.adaptive);
+  if (adaptive.length === 0) return serving;
+  const { model } = serving;
+  const { transport } = model.provider;
+  const provider: Model["provider"] = {
+    ...model.provider,
+    async transport(url, request) {
+      const response = await transport(url, request);
+      const pause = resetOfExhausted(response.headers, clock.now());
+      if (pause !== undefined) for (const door of adaptive) gates.pause(door, pause);
+      return response;
+    },
+  };
+  return { ...serving, model: { ...model, provider } };
 }

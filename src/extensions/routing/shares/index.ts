@@ -9,6 +9,7 @@ import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { optional, record, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
+import { drawn } from "../weights/index.ts";
 
 /** By the names of models. A model that is absent, or has 0, is only fallen back on. */
 type Weights = ReadonlyMap<string, number>;
@@ -51,13 +52,8 @@ export const splitting =
  */
 function withDrawn(candidates: readonly Model[], split: Weights, random: number): readonly Model[] {
   const able = candidates.filter((model) => model.status().state === "closed");
-  const weightOf = ({ name }: Model): number => split.get(name) ?? 0;
-  let left = random * able.reduce((sum, model) => sum + weightOf(model), 0);
-  const drawn = able.find((model) => {
-    left -= weightOf(model);
-    return left < 0;
-  });
-  return drawn ? [drawn, ...candidates.filter((model) => model !== drawn)] : candidates;
+  const first = drawn(able, ({ name }) => split.get(name) ?? 0, random);
+  return first ? [first, ...candidates.filter((model) => model !== first)] : candidates;
 }
 
 /** `gpt-5.5 90 %, claude-x 10 %` */

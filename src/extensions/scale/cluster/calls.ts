@@ -73,6 +73,7 @@ export function answerWorkers<Question, Note, Answer>(
     });
   }
 
+  cluster.setMaxListeners(0); // each subject has some
   cluster.on("fork", follow);
   cluster.on("message", hear);
   return () => {

@@ -14,6 +14,7 @@ import type { SuperviseOptions } from "../../../command-line/processes.ts";
 import { createLogs } from "../../../core/logs.ts";
 import { admitForWorkers } from "./limiter.ts";
 import type { ConfigMessage } from "./messages.ts";
+import { relayToOthers } from "./others.ts";
 import { createWorkerPool } from "./worker-pool.ts";
 
 /** `workers`: how many processes serve. */
@@ -29,6 +30,7 @@ export function createSupervisor(
   const { diagnose } = logs;
   const limiter = createLimiter(clock.monotonic);
   const stopAdmitting = admitForWorkers(limiter);
+  const stopRelaying = relayToOthers();
   const atStart = messageOf(initial, extensions);
   const pool = createWorkerPool({ atStart, logs, clock, stopRequested });
   // Only for the list of accounts. A keys.json that cannot be read any more is reported by the
@@ -55,6 +57,7 @@ export function createSupervisor(
     await pool.stop();
     await host?.close();
     stopAdmitting();
+    stopRelaying();
     keySource?.close();
     logs.flush();
   }

@@ -3,7 +3,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { createKeyPool, type KeyPool } from "../../../../src/extensions/providers/key-pool/pool.ts";
+import {
+  createKeyPool,
+  type KeyPool,
+  type PoolKey,
+} from "../../../../src/extensions/providers/key-pool/pool.ts";
+import { createGates } from "../../../../src/extensions/routing/gates/index.ts";
+import { sharedRests } from "../../../../src/extensions/routing/rests/index.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -12,64 +18,69 @@ import { completion, startProvider, status, type Asked } from "../../../support/
 import { settled } from "../../../support/books.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
-/** The ends of the keys that so many requests take, each in a minute of its own if `apart`. */
-function taken(pool: KeyPool, count: number, tried: ReadonlySet<string> = new Set()): unknown[] {
-  return Array.from({ length: count }, () => {
-    const key = pool.take(tried);
-    return typeof key === "number" ? key : key.end;
-  });
+/** The ends of the keys that so many requests to the model "m" take. */
+async function taken(
+  pool: KeyPool,
+  count: number,
+  tried: ReadonlySet<string> = new Set(),
+): Promise<unknown[]> {
+  const ends: unknown[] = [];
+  for (let i = 0; i < count; i += 1) {
+    const key = await pool.take("m", tried);
+    ends.push(typeof key === "number" ? key : key.end);
+  }
+  return ends;
+}
+
+/** A pool by a clock that the test moves. `random`: draws the keys. */
+function poolOf(keys: readonly PoolKey[], random: () => number) {
+  const clock = createFakeClock();
+  const restOf = sharedRests({ clock, on: () => undefined }, "test");
+  return { clock, pool: createKeyPool("p", keys, { gates: createGates(clock), restOf, random }) };
 }
 
 describe("a pool of keys", () => {
-  it("draws them by their weights", () => {
+  it("draws them by their weights", async () => {
     const points = [0, 0.74, 0.75, 0.99];
-    const pool = createKeyPool(
-      [
-        { key: "key-aaaa", weight: 3 },
-        { key: "key-bbbb", weight: 1 },
-      ],
-      createFakeClock(),
-      () => points.shift()!,
-    );
-    assert.deepEqual(taken(pool, 4), ["aaaa", "aaaa", "bbbb", "bbbb"]);
+    const keys = [
+      { key: "key-aaaa", weight: 3 },
+      { key: "key-bbbb", weight: 1 },
+    ];
+    const { pool } = poolOf(keys, () => points.shift()!);
+    assert.deepEqual(await taken(pool, 4), ["aaaa", "aaaa", "bbbb", "bbbb"]);
   });
 
-  it("takes another one when the requests or tokens of a minute are used up", () => {
-    const clock = createFakeClock();
-    const pool = createKeyPool(
-      [
-        { key: "key-aaaa", weight: 1, rpm: 2 },
-        { key: "key-bbbb", weight: 1, tpm: 100 },
-      ],
-      clock,
-      () => 0,
-    );
-    assert.deepEqual(taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
-    const last = pool.take(new Set());
+  it("takes another one when the requests or tokens of a minute are used up", async () => {
+    const keys = [
+      { key: "key-aaaa", weight: 1, rpm: 2 },
+      { key: "key-bbbb", weight: 1, tpm: 100 },
+    ];
+    const { clock, pool } = poolOf(keys, () => 0);
+    assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
+    const last = await pool.take("m", new Set());
     assert.ok(typeof last !== "number");
     last.used(100);
-    assert.deepEqual(taken(pool, 1), [60_000]);
+    assert.deepEqual(await taken(pool, 1), [60_000]);
     clock.advance(59_999);
-    assert.deepEqual(taken(pool, 1), [1]);
+    assert.deepEqual(await taken(pool, 1), [1]);
     clock.advance(1);
-    assert.deepEqual(taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
+    assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
   });
 
-  it("leaves out those that rest, or that a request has tried", () => {
-    const clock = createFakeClock();
+  it("leaves out those that rest, or that a request has tried", async () => {
     const keys = ["aaaa", "bbbb"].map((key) => ({ key, weight: 1 }));
-    const pool = createKeyPool(keys, clock, () => 0);
-    const first = pool.take(new Set());
+    const { clock, pool } = poolOf(keys, () => 0);
+    const first = await pool.take("m", new Set());
     assert.ok(typeof first !== "number");
-    first.rest(5_000);
-    assert.deepEqual(taken(pool, 1), ["bbbb"]);
-    assert.deepEqual(taken(pool, 1, new Set(["bbbb"])), [5_000]);
-    assert.deepEqual(pool.status(), [
-      { key: "aaaa", resting_ms: 5_000 },
-      { key: "bbbb", resting_ms: 0 },
-    ]);
-    clock.advance(5_000);
-    assert.deepEqual(taken(pool, 1), ["aaaa"]);
+    first.exhausted(5_000);
+    assert.deepEqual(await taken(pool, 1), ["bbbb"]);
+    assert.deepEqual(await taken(pool, 1, new Set(["bbbb"])), [5_000]);
+    assert.deepEqual(pool.rests(["m"]), { aaaa: 5_000, bbbb: 0 });
+    assert.deepEqual(pool.rests(["other"]), { aaaa: 0, bbbb: 0 }, "only this model has to wait");
+    first.refused();
+    assert.deepEqual(pool.rests(["other"]), { aaaa: 60_000, bbbb: 0 });
+    clock.advance(60_000);
+    assert.deepEqual(await taken(pool, 1), ["aaaa"]);
   });
 });
 
@@ -146,9 +157,35 @@ describe("a provider with several keys", () => {
       refusing(429, { "retry-after": "30" }),
       bothOf(KEYS[1]!, KEYS[0]!),
     );
-    for (const model of ["m", "n"])
+    for (const model of ["m", "m", "n"])
       assert.equal((await chat({ model, messages: user("hi") })).status, 200);
-    assert.equal(provider.asked.length, 3);
+    assert.deepEqual(
+      provider.asked.map(({ headers, body }) => [headers.authorization, body["model"]]),
+      [
+        [`Bearer ${KEYS[1]}`, "m"],
+        [`Bearer ${KEYS[0]}`, "m"],
+        [`Bearer ${KEYS[0]}`, "m"],
+        [`Bearer ${KEYS[1]}`, "n"],
+        [`Bearer ${KEYS[0]}`, "n"],
+      ],
+    );
+  });
+
+  it("says when the first key can be used again where all are exhausted", async (t) => {
+    const { chat } = await start(
+      t,
+      (asked) => {
+        const wait = String(asked.headers.authorization).endsWith("-1") ? "20" : "40";
+        status(429, { error: {} }, { "retry-after": wait })(asked);
+      },
+      [{ key: "sk-1" }, { key: "sk-2" }],
+    );
+    for (let i = 0; i < 2; i += 1) {
+      const answer = await chat({ model: "m", messages: user("hi") });
+      assert.equal((await json(answer)).error.code, "model_overloaded");
+      const seconds = Number(answer.headers.get("retry-after"));
+      assert.ok(seconds > 10 && seconds <= 20, `${seconds}`);
+    }
   });
 
   it("opens the breaker as a refused key only if all of them are", async (t) => {

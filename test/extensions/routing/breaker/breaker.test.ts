@@ -3,15 +3,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
-import { createBreaker } from "../../../../src/extensions/routing/breaker/index.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
+import { breakersBy } from "../../../support/routing.ts";
 
 const SETTINGS = { failures: 3, cooldown_ms: 10_000 };
 const ERROR = new ProviderError("upstream_error", "broken");
 
 function setUp() {
   const clock = createFakeClock();
-  const breaker = createBreaker(clock);
+  const breaker = breakersBy(clock)("m");
   const enter = () => breaker.enter(SETTINGS);
   const status = () => breaker.status(SETTINGS);
   /** Opens it with as many failures as it takes. */

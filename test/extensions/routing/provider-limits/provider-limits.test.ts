@@ -3,40 +3,40 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  createGate,
-  type Bounds,
-} from "../../../../src/extensions/routing/provider-limits/gate.ts";
+import { createGate, type Bounds } from "../../../../src/extensions/routing/gates/gate.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { speak, startProvider, type Asked } from "../../../support/provider.ts";
+import { completion, speak, startProvider, status, type Asked } from "../../../support/provider.ts";
 import { until } from "../../../support/wait.ts";
 
-const setUp = (bounds: Partial<Bounds>) => {
+const setUp = (bounds: Bounds) => {
   const clock = createFakeClock();
-  return { clock, gate: createGate({ adaptive: false, ...bounds }, clock) };
+  return { clock, gate: createGate(bounds, clock) };
 };
 
 describe("a gate", () => {
   it("lets in as many requests and tokens as a minute has", () => {
     const { clock, gate } = setUp({ rpm: 2, tpm: 100 });
-    assert.deepEqual([gate.tryEnter(), gate.tryEnter(), gate.tryEnter()], [true, true, 60_000]);
+    assert.deepEqual(
+      [gate.enter("x", 0), gate.enter("x", 0), gate.enter("x", 0)],
+      [true, true, 60_000],
+    );
     gate.leave(100, false);
     clock.advance(59_999);
-    assert.equal(gate.tryEnter(), 1);
+    assert.equal(gate.enter("x", 0), 1);
     clock.advance(1);
-    assert.equal(gate.tryEnter(), true);
+    assert.equal(gate.enter("x", 0), true);
   });
 
   it("lets in by turns of the accounts those who wait for a place", async () => {
     const { clock, gate } = setUp({ max_in_flight: 1 });
-    assert.equal(gate.tryEnter(), true);
+    assert.equal(gate.enter("x", 0), true);
     const order: string[] = [];
     const waits = ["a", "a", "a", "b", "c"].map(async (account) => {
-      if (await gate.wait(account, 5_000)) order.push(account);
+      if ((await gate.enter(account, 5_000)) === true) order.push(account);
       else order.push(`${account} gave up`);
     });
-    assert.equal(gate.tryEnter(), Number.POSITIVE_INFINITY);
+    assert.equal(gate.enter("x", 0), Number.POSITIVE_INFINITY);
     for (let left = 0; left < 4; left += 1) {
       gate.leave(0, false);
       await new Promise(setImmediate);
@@ -50,9 +50,9 @@ describe("a gate", () => {
 
   it("lets in when a minute has room again", async () => {
     const { clock, gate } = setUp({ rpm: 1 });
-    assert.equal(gate.tryEnter(), true);
+    assert.equal(gate.enter("x", 0), true);
     clock.advance(59_000);
-    const waited = gate.wait("a", 3_000);
+    const waited = gate.enter("a", 3_000);
     clock.advance(1_000);
     assert.equal(await waited, true);
     assert.equal(clock.pending(), 0);
@@ -61,8 +61,8 @@ describe("a gate", () => {
   it("adapts: one more while half of it is in use, a tenth less after an overload", () => {
     const { gate } = setUp({ adaptive: true, max_in_flight: 11 });
     assert.equal(gate.limit(), 10);
-    for (let i = 0; i < 10; i += 1) assert.equal(gate.tryEnter(), true);
-    assert.equal(gate.tryEnter(), Number.POSITIVE_INFINITY);
+    for (let i = 0; i < 10; i += 1) assert.equal(gate.enter("x", 0), true);
+    assert.equal(gate.enter("x", 0), Number.POSITIVE_INFINITY);
     gate.leave(0, true);
     assert.equal(gate.limit(), 9);
     gate.leave(0, false);
@@ -73,13 +73,26 @@ describe("a gate", () => {
     for (let i = 0; i < 6; i += 1) gate.leave(0, false);
     assert.equal(gate.limit(), 11);
     for (let i = 0; i < 50; i += 1) {
-      assert.equal(gate.tryEnter(), true);
+      assert.equal(gate.enter("x", 0), true);
       gate.leave(0, true);
     }
     assert.equal(gate.limit(), 1);
-    gate.tryEnter();
+    gate.enter("x", 0);
     gate.leave(0, false);
     assert.equal(gate.limit(), 2);
+  });
+});
+
+describe("a gate with a pause", () => {
+  it("lets nobody in until it is over, and is not closed for more than a minute", () => {
+    const { clock, gate } = setUp({ max_in_flight: 5 });
+    gate.pause(10_000);
+    gate.pause(4_000);
+    assert.equal(gate.enter("x", 0), 10_000);
+    clock.advance(10_000);
+    assert.equal(gate.enter("x", 0), true);
+    gate.pause(1e12);
+    assert.equal(gate.enter("x", 0), 60_000);
   });
 });
 
@@ -110,13 +123,37 @@ describe("a provider with limits", () => {
       const { provider_limits: limits, in_flight } = (await answer.json()) as Record<string, any>;
       return in_flight >= 2 ? limits : undefined;
     }, "the third request in flight");
-    assert.deepEqual(state, [{ lab: 1 }]);
+    assert.deepEqual(state, { "provider lab": 1 });
     assert.equal(slow.asked.length, 1);
     await speak("One.")(held[0]!);
     assert.equal((await first).status, 200);
     await slow.nth(1);
     await speak("Three.")(held[1]!);
     assert.equal((await third).status, 200);
+  });
+
+  it("that adapts is left alone when a reply says that nothing is left", async (t) => {
+    const provider = await startProvider(
+      t,
+      status(200, completion({ content: "Hi." }), {
+        "content-type": "application/json",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "30s",
+        "x-ratelimit-remaining-tokens": "90",
+        "x-ratelimit-reset-tokens": "50s",
+      }),
+    );
+    const config = configFor(provider.url, ["m", "n"], {
+      providers: { lab: { limits: { adaptive: true } } },
+      retry: { max_wait_ms: 0 },
+    });
+    const { chat } = await startGateway(t, config);
+    assert.equal((await chat({ model: "m", messages: user("1") })).status, 200);
+    const answer = await chat({ model: "n", messages: user("2") });
+    assert.equal((await json(answer)).error.code, "model_overloaded");
+    const seconds = Number(answer.headers.get("retry-after"));
+    assert.ok(seconds > 20 && seconds <= 30, `${seconds}`);
+    assert.equal(provider.asked.length, 1);
   });
 
   it("answers 503 where nothing has room, which is no failure of the model", async (t) => {

@@ -406,6 +406,31 @@ describe("several workers", { concurrency: 2 }, () => {
       assert.equal(await readMetric(`chat_gateway_breaker_state{model="${model}"}`), 2);
   });
 
+  it("share what a provider can take, and the pause for which it asks", async (t) => {
+    const over = {
+      models: { m: { limits: { rpm: 20, max_in_flight: 4 } }, busy: { provider: "lab" } },
+      retry: { max_wait_ms: 0 },
+    };
+    const busy = answerWith(429, { error: {} }, { "retry-after": "50" });
+    const { address, provider, readStatus } = await bench(t, over, { busy });
+    assert.equal(await status(ask(address, { model: "busy" })), 503);
+    // A worker has heard of the pause before it is asked for its second report.
+    await readStatus();
+    await readStatus();
+    for (let at = 0; at < 6; at += 1) {
+      const reply = await whole(ask(address, { model: "busy" }));
+      assert.equal(JSON.parse(reply.text()).error.code, "model_overloaded");
+      assert.ok(Number(reply.headers["retry-after"]) > 10);
+    }
+    assert.equal(provider.asked.length, 1);
+    const codes: number[] = [];
+    for (let round = 0; round < 10; round += 1)
+      codes.push(...(await Promise.all(Array.from({ length: 4 }, () => status(ask(address))))));
+    const served = codes.filter((code) => code === 200);
+    assert.deepEqual([served.length, codes.length], [20, 40]);
+    assert.deepEqual((await readStatus())["provider_limits"], { "model m": 4 });
+  });
+
   it("share an account's places: exactly as many at once as it may have, over all of them", async (t) => {
     const { address, provider, readStatus, readMetric } = await bench(t, {
       accounts: { acme: { max_in_flight: 4 } },

@@ -1,0 +1,115 @@
+// The gates of all processes: the first process has them, and workers ask it. Where there is one
+// process, it has them itself.
+import cluster from "node:cluster";
+import type { Clock } from "../../../core/clock.ts";
+import type { GatewayContext } from "../../../core/extension/installer.ts";
+import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
+import type { Host, HostPart } from "../../scale/installation/index.ts";
+import { createGate, type Bounds, type Gate } from "./gate.ts";
+
+/** What a request wants to be let into. */
+export interface Door {
+  /** Unique among those of a Gates. */
+  readonly name: string;
+  readonly bounds: Bounds;
+}
+
+/** A request that wants to be let in. */
+export interface Entry extends Door {
+  /** Whose request it is. */
+  readonly account: string;
+  /** How long it may wait for room, in milliseconds. */
+  readonly waitMs: number;
+}
+
+/** Gates by their doors. Other bounds are another gate: it begins anew. */
+export interface Gates {
+  /** As Gate.enter. Each request that was let in has to leave. */
+  enter(entry: Entry): true | number | Promise<true | number>;
+  /** As Gate.leave. */
+  leave(door: Door, tokens: number, overloaded: boolean): void;
+  /** As Gate.pause. */
+  pause(door: Door, ms: number): void;
+  /** Requests at once that are allowed now, by the names of bounded gates. Empty in a worker. */
+  limits(): Readonly<Record<string, number>>;
+}
+
+/** The gates of this process alone. */
+export function createGates(clock: Clock): Gates {
+  const gates = new Map<string, { readonly name: string; readonly gate: Gate }>();
+
+  function gateOf({ name, bounds }: Door): Gate {
+    const id = JSON.stringify([name, bounds]);
+    const { gate } = gates.get(id) ?? { gate: createGate(bounds, clock) };
+    gates.set(id, { name, gate });
+    return gate;
+  }
+  return {
+    enter: (entry) => gateOf(entry).enter(entry.account, entry.waitMs),
+    leave: (door, tokens, overloaded) => gateOf(door).leave(tokens, overloaded),
+    pause: (door, ms) => gateOf(door).pause(ms),
+    limits: () =>
+      Object.fromEntries(
+        [...gates.values()].flatMap(({ name, gate }) =>
+          gate.limit() < Infinity ? [[name, gate.limit()]] : [],
+        ),
+      ),
+  };
+}
+
+/** What a worker tells the first process: that a request has left, or that there is a pause. */
+type Note =
+  | { readonly door: Door; readonly tokens: number; readonly overloaded: boolean }
+  | { readonly door: Door; readonly pauseMs: number };
+
+/** The gates as a process reaches them. `subject`: names these among those of other extensions. */
+export function gatesFor(
+  { clock, on }: Pick<GatewayContext, "clock" | "on">,
+  subject: string,
+): Gates {
+  if (!cluster.isWorker) return createGates(clock);
+  const first = callFirstProcess<Entry, Note, true | number>(subject);
+  on("close", first.close);
+  return {
+    enter: ({ name, bounds, account, waitMs }) => first.ask({ name, bounds, account, waitMs }),
+    leave: ({ name, bounds }, tokens, overloaded) =>
+      first.tell({ door: { name, bounds }, tokens, overloaded }),
+    pause: ({ name, bounds }, pauseMs) => first.tell({ door: { name, bounds }, pauseMs }),
+    limits: () => ({}),
+  };
+}
+
+/** Answers the workers, if there are any. The requests of a dead worker have left. */
+export function serveGates(subject: string, { clock }: Host): HostPart {
+  const gates = createGates(clock);
+  /** What the requests of each worker have entered, by its id. */
+  const inside = new Map<number, Door[]>();
+
+  async function answer(entry: Entry, worker: number): Promise<true | number> {
+    const entered = inside.get(worker) ?? [];
+    inside.set(worker, entered);
+    const answered = await gates.enter(entry);
+    if (answered !== true) return answered;
+    entered.push(entry);
+    if (!inside.has(worker)) gates.leave(entry, 0, false); // the worker has died meanwhile
+    return true;
+  }
+  function hear(note: Note, worker: number): void {
+    if ("pauseMs" in note) {
+      gates.pause(note.door, note.pauseMs);
+      return;
+    }
+    gates.leave(note.door, note.tokens, note.overloaded);
+    const entered = inside.get(worker) ?? [];
+    entered.splice(
+      entered.findIndex(({ name }) => name === note.door.name),
+      1,
+    );
+  }
+  function ended(worker: number): void {
+    for (const door of inside.get(worker) ?? []) gates.leave(door, 0, false);
+    inside.delete(worker);
+  }
+  const close = answerWorkers<Entry, Note, true | number>(subject, { answer, hear, ended });
+  return { report: gates.limits, close };
+}

@@ -1,0 +1,17 @@
+// A library: draws one of several by their weights.
+
+/**
+ * Each with the probability of its weight's share. `random`: from 0 to less than 1. Undefined: all
+ * weights are 0.
+ */
+export function drawn<T>(
+  items: readonly T[],
+  weightOf: (item: T) => number,
+  random: number,
+): T | undefined {
+  let left = random * items.reduce((sum, item) => sum + weightOf(item), 0);
+  return items.find((item) => {
+    left -= weightOf(item);
+    return left < 0;
+  });
+}
