@@ -68,6 +68,8 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
       "prompt_cache_retention",
       "safety_identifier",
       "name",
+      "metadata",
+      "store",
     ),
   ),
   cache_header: optional(headerName),

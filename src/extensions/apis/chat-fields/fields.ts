@@ -1,9 +1,11 @@
 // The checks of the fields of a body.
 import {
   array,
+  boolean,
   byType,
   checkMembers,
   fail,
+  lenient,
   literal,
   makeCheck,
   nonEmpty,
@@ -17,29 +19,52 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 
-/** More than any use of it has; each of them is written again for the provider. */
-const MAX_BIASES = 1_024;
-const TOKEN_ID = /^[0-9]{1,10}$/;
+interface MapRules {
+  /** The most members. */
+  readonly max: number;
+  /** What they are, for the client: "tokens". */
+  readonly of: string;
+  /** Names of members. */
+  readonly pattern: RegExp;
+  /** What they are, for the client. */
+  readonly expected: string;
+}
 
-const bias = number({ min: -100, max: 100 });
-/** By the ids of tokens. */
-const logitBias = typed(
-  "object",
-  {
-    propertyNames: { pattern: TOKEN_ID.source },
-    additionalProperties: bias.schema,
-    maxProperties: MAX_BIASES,
-  },
-  (value) => {
-    const ids = Object.keys(value);
-    if (ids.length > MAX_BIASES) fail("invalid_value", `expected at most ${MAX_BIASES} tokens`);
-    checkMembers(ids, false, (id) => {
-      if (!TOKEN_ID.test(id)) fail("invalid_value", "expected the id of a token, 1 to 10 digits");
-      return bias(value[id]);
-    });
-    return value;
-  },
-);
+/** An object with members of any name that the rules allow, each with such a value. */
+const mapOf = (value: Check<unknown>, { max, of, pattern, expected }: MapRules) =>
+  typed(
+    "object",
+    {
+      propertyNames: { pattern: pattern.source },
+      additionalProperties: value.schema,
+      maxProperties: max,
+    },
+    (given) => {
+      const names = Object.keys(given);
+      if (names.length > max) fail("invalid_value", `expected at most ${max} ${of}`);
+      checkMembers(names, false, (name) => {
+        if (!pattern.test(name)) fail("invalid_value", `expected ${expected}`);
+        return value(given[name]);
+      });
+      return given;
+    },
+  );
+
+/** More tokens than any use of it has; each of them is written again for the provider. */
+const logitBias = mapOf(number({ min: -100, max: 100 }), {
+  max: 1_024,
+  of: "tokens",
+  pattern: /^[0-9]{1,10}$/,
+  expected: "the id of a token, 1 to 10 digits",
+});
+
+/** As OpenAI bounds it. */
+const metadata = mapOf(string({ pattern: /^.{0,512}$/su, expected: "at most 512 characters" }), {
+  max: 16,
+  of: "members",
+  pattern: /^.{1,64}$/su,
+  expected: "a name of 1 to 64 characters",
+});
 
 /** As OpenAI bounds it. An emoji is one character. */
 const cacheKey = string({ pattern: /^.{0,64}$/su, expected: "at most 64 characters" });
@@ -69,6 +94,8 @@ export const chatFields = object({
     byType({ string: literal("none", "auto"), object: object({ name: nonEmpty }) }),
   ),
   logit_bias: optional(logitBias),
+  metadata: optional(metadata),
+  store: lenient(boolean()),
   verbosity: optional(literal("low", "medium", "high")),
   prompt_cache_key: refine(optional(cacheKey), unlessEmpty),
   prompt_cache_retention: optional(literal("in_memory", "24h")),

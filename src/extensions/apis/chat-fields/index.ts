@@ -29,7 +29,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
     const fields = chatFields(json, all);
     const chat = checkWithTools(check, fields, json, all);
     const { logit_bias, verbosity, prompt_cache_key, prompt_cache_retention } = fields;
-    const { safety_identifier: end_user } = fields;
+    const { metadata, store, safety_identifier: end_user } = fields;
     return Object.assign(chat, {
       messages: withNames(chat.messages, written),
       // Most providers have one field for who the end user is.
@@ -39,6 +39,8 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
         verbosity,
         prompt_cache_key,
         prompt_cache_retention,
+        metadata,
+        store,
         safety_identifier: end_user && pseudonymOf(end_user),
       },
     });

@@ -60,6 +60,8 @@ const TAKES = {
         "prompt_cache_retention",
         "safety_identifier",
         "name",
+        "metadata",
+        "store",
       ],
     },
   },
@@ -67,12 +69,17 @@ const TAKES = {
 const biases = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [String(index), 1]));
 
+const marks = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`m${index}`, "x"]));
+
 describe("fields that some providers take", () => {
   for (const [name, values] of Object.entries({
     logit_bias: [{ "50256": -100, "0": 100, "7": 0.5 }, biases(1_024)],
     verbosity: ["low", "medium", "high"],
     prompt_cache_key: ["k", "x".repeat(64), "\u{1F600}".repeat(64)],
     prompt_cache_retention: ["in_memory", "24h"],
+    metadata: [{ a: "" }, { ["k".repeat(64)]: "v".repeat(512) }, marks(16)],
+    store: [true, false],
   }))
     it(`${name} is passed on to these only`, async (t) => {
       const taking = bench(t, TAKES);
@@ -127,12 +134,18 @@ describe("fields that some providers take", () => {
       ...["x", 1, [1], true].map((value): Refusal => [{ logit_bias: value }, "logit_bias"]),
       ...texts.flatMap((name) => [1, [], {}].map((value): Refusal => [{ [name]: value }, name])),
       [{ logit_bias: { "1": "1" } }, "logit_bias.1"],
+      ...["x", 1, [1], true].map((value): Refusal => [{ metadata: value }, "metadata"]),
+      [{ metadata: { a: 1 } }, "metadata.a"],
     ]);
     await refusedAll("invalid_value", [
       [{ logit_bias: biases(1_025) }, "logit_bias"],
       [{ logit_bias: { "1": -100.1 } }, "logit_bias.1"],
       [{ logit_bias: { "1": 101 } }, "logit_bias.1"],
       [{ logit_bias: { hello: 1 } }, "logit_bias.hello"],
+      [{ metadata: marks(17) }, "metadata"],
+      [{ metadata: { a: "x".repeat(513) } }, "metadata.a"],
+      [{ metadata: { ["k".repeat(65)]: "x" } }, `metadata.${"k".repeat(65)}`],
+      [{ metadata: { "": "x" } }, 'metadata[""]'],
       [{ verbosity: "loud" }, "verbosity"],
       [{ prompt_cache_key: "x".repeat(65) }, "prompt_cache_key"],
       [{ prompt_cache_retention: "48h" }, "prompt_cache_retention"],
