@@ -8,7 +8,7 @@ import {
   type Extension,
   type Installed,
 } from "../core/extension/installer.ts";
-import type { AliasSettings } from "../core/routing/model.ts";
+import type { AliasSettings, Model } from "../core/routing/model.ts";
 import type { Formats } from "./formats.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import type { Setting } from "./setting.ts";
@@ -88,7 +88,19 @@ export const configMoments = {
    * Throws a ValidationError if so.
    */
   assertReady: moment<(config: Config, installed: Installed) => void>("assertReady"),
+  /**
+   * `check --live` calls a model. Returns it once with each key of its provider, if that has
+   * several.
+   */
+  keyed: moment<(model: Model, config: Config) => readonly KeyedModel[]>("keyed"),
 };
+
+/** A model that is asked with one of several keys. */
+export interface KeyedModel {
+  /** The last characters of the key, which are all of it that is shown. */
+  readonly key: string;
+  readonly model: Model;
+}
 
 /** Something in a configuration with which a gateway starts, but hardly as it is meant. */
 export interface Warning {

@@ -39,10 +39,10 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
 }
 
 export const check: Command = {
-  summary: "validate a configuration; with --live, make a tiny call to each provider",
+  summary: "validate a configuration; with --live, make a tiny call to each model",
   example: "check --config gateway.json --live",
   options: {
-    live: { meaning: "make one tiny call to each provider; nothing is booked" },
+    live: { meaning: "make one tiny call to each model, and with each key; nothing is booked" },
     json: JSON_OPTION,
   },
   run,

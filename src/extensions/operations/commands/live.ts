@@ -1,5 +1,7 @@
-// One tiny call to each provider of a configuration, as a gateway would make it: by the provider's
-// dialect, with its key, over the network. Nothing is opened in a ledger, so nothing is booked.
+// One tiny call to each model of a configuration, and with each key of its provider, as a gateway
+// would make it: by the provider's dialect, over the network. Nothing is opened in a ledger, so
+// nothing is booked.
+import { configMoments, type KeyedModel } from "../../../config/extension.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Installed } from "../../../core/extension/installer.ts";
@@ -20,13 +22,15 @@ const MAX_TOKENS = 16;
 /** Milliseconds after which a provider that has not answered has failed. */
 export const LIVE_DEADLINE_MS = 30_000;
 
-/** What a provider said to the call. */
+/** What came of a call. */
 export interface LiveAnswer {
   /** Its name in the configuration. */
   readonly provider: string;
-  /** The first model of the provider; null: no model uses the provider, so it was not called. */
+  /** Null: no model uses the provider. */
   readonly model: string | null;
-  /** Skipped: no model uses the provider. */
+  /** The end of the key that was used, where there are several. Null: there is one, or none. */
+  readonly key: string | null;
+  /** Skipped: no model uses the provider, or it did not answer the call before. */
   readonly result: "ok" | "failed" | "skipped";
   /** Milliseconds until the whole answer was there, or the call had failed. Null: no call. */
   readonly ms: number | null;
@@ -38,8 +42,16 @@ export interface LiveAnswer {
   readonly detail: string | null;
 }
 
-/** Calls all providers at the same time. Resolves when each has answered or failed. */
-export function callProviders(
+/** A call that is to be made. `key`: as in LiveAnswer. */
+interface Call extends Omit<KeyedModel, "key"> {
+  readonly key: string | null;
+}
+
+/**
+ * Calls all providers at the same time, and the models of each one after the other. Resolves when
+ * each has answered or failed.
+ */
+export async function callProviders(
   config: Config,
   installed: Installed,
   deadlineMs = LIVE_DEADLINE_MS,
@@ -55,24 +67,47 @@ export function callProviders(
     fingerprint: createFingerprint(),
   });
   const all = [...models.values()];
-  const calls = [...config.providers.keys()].map((name) =>
-    call(
-      name,
-      all.find(({ provider }) => provider.name === name),
-      deadlineMs,
-    ),
-  );
-  return Promise.all(calls);
+  /** The model with each key of its provider. */
+  function callsOf(model: Model): readonly Call[] {
+    const listeners = installed.listeners(configMoments.keyed);
+    const keyed = listeners.flatMap(({ call }) => call(model, config));
+    return keyed.length > 0 ? keyed : [{ model, key: null }];
+  }
+  const answers = [...config.providers.keys()].map(async (name) => {
+    const [first, ...others] = all.filter(({ provider }) => provider.name === name);
+    if (!first) return [{ ...NO_CALL, provider: name, result: "skipped" } as const];
+    const ofFirst = await callInTurn(callsOf(first), deadlineMs);
+    const works = Math.max(
+      0,
+      ofFirst.findIndex(({ result }) => result === "ok"),
+    );
+    const furtherCalls = others.map((model) => callsOf(model)[works]!);
+    return callInTurn(furtherCalls, deadlineMs, ofFirst);
+  });
+  return (await Promise.all(answers)).flat();
 }
 
-/** `model` undefined: no model uses the provider. */
-async function call(
-  provider: string,
-  model: Model | undefined,
+const NO_CALL = { model: null, key: null, ms: null, code: null, status: null, detail: null };
+
+/** Makes no more calls once the provider did not answer one. Returns all, with those before. */
+async function callInTurn(
+  calls: readonly Call[],
   deadlineMs: number,
-): Promise<LiveAnswer> {
-  const none = { model: null, ms: null, code: null, status: null, detail: null };
-  if (!model) return { provider, ...none, result: "skipped" };
+  before: readonly LiveAnswer[] = [],
+): Promise<readonly LiveAnswer[]> {
+  const answers = [...before];
+  for (const { model, key } of calls) {
+    const isSilent = answers.some(({ result, status }) => result === "failed" && status === null);
+    answers.push(
+      isSilent
+        ? { ...NO_CALL, provider: model.provider.name, model: model.name, key, result: "skipped" }
+        : { ...(await call(model, deadlineMs)), key },
+    );
+  }
+  return answers;
+}
+
+async function call(model: Model, deadlineMs: number): Promise<LiveAnswer> {
   const cancel = new Cancel();
   const tooLate = `no whole answer within ${deadlineMs / 1000} seconds`;
   const timer = systemClock.after(deadlineMs, () =>
@@ -80,8 +115,8 @@ async function call(
   );
   const startedAt = systemClock.monotonic();
   const called = () => ({
-    ...none,
-    provider,
+    ...NO_CALL,
+    provider: model.provider.name,
     model: model.name,
     ms: Math.round(systemClock.monotonic() - startedAt),
   });
@@ -120,13 +155,14 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
   });
 }
 
-/** For people: a line for each provider. */
+/** For people: a line for each call. */
 export const liveText = (answers: readonly LiveAnswer[]): string =>
   `${answers.map(lineOf).join("")}Nothing of this is in the books. The providers may bill it.\n`;
 
-function lineOf({ provider, model, result, ms, code, status, detail }: LiveAnswer): string {
-  if (result === "skipped") return `  skipped  ${provider}: no model uses it\n`;
-  const name = `${provider} (${model})`;
+function lineOf({ provider, model, key, result, ms, code, status, detail }: LiveAnswer): string {
+  if (model === null) return `  skipped  ${provider}: no model uses it\n`;
+  const name = `${provider} (${model}${key === null ? "" : `, key ...${key}`})`;
+  if (result === "skipped") return `  skipped  ${name}: the provider did not answer\n`;
   if (result === "ok") return `  ok       ${name}: ${ms} ms\n`;
   const answered = status === null ? "" : `, status ${status}`;
   return `  failed   ${name}: ${code}${answered} after ${ms} ms: ${detail}\n`;

@@ -21,7 +21,7 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { gatesFor, serveGates } from "../../routing/gates/index.ts";
 import { sharedRests } from "../../routing/rests/index.ts";
 import { once } from "../../scale/installation/index.ts";
-import { createKeyPool, type KeyPool, type PoolKey, type TakenKey } from "./pool.ts";
+import { createKeyPool, endOf, type KeyPool, type PoolKey, type TakenKey } from "./pool.ts";
 
 /** A key that is exhausted, at a provider that does not say until when. */
 const EXHAUSTED_MS = 5_000;
@@ -55,6 +55,12 @@ export const extension: ConfigExtension = {
     });
     gateway.on(once, (host) => serveGates(SUBJECT, host));
     gateway.on(configMoments.issues, issuesIn);
+    gateway.on(configMoments.keyed, (model, { providers }) =>
+      (apiKeys.of(providers.get(model.provider.name)!) ?? []).map(({ key }) => ({
+        key: endOf(key),
+        model: withKey(model, key),
+      })),
+    );
     gateway.on(moments.secrets, ({ providers }) =>
       [...providers.values()].flatMap((row) => (apiKeys.of(row) ?? []).map(({ key }) => key)),
     );

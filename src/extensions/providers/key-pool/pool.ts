@@ -17,7 +17,7 @@ export interface PoolKey {
 /** A key that a request may use. */
 export interface TakenKey {
   readonly key: string;
-  /** Its last four characters, which are all of it that anybody is told. */
+  /** As endOf has it. */
   readonly end: string;
   /** To be called once, when the request is over, with the tokens of the reply. */
   used(tokens: number): void;
@@ -46,6 +46,9 @@ export interface PoolServices {
   readonly random?: () => number;
 }
 
+/** Its last four characters, which are all of it that anybody is told. */
+export const endOf = (key: string): string => key.slice(-4);
+
 /** A key that was refused rests for so long: nobody mends it sooner. */
 const REFUSED_MS = 60_000;
 
@@ -56,7 +59,7 @@ export function createKeyPool(
   { gates, restOf, random = Math.random }: PoolServices,
 ): KeyPool {
   const states = keys.map(({ rpm, tpm, ...stated }, index) => {
-    const end = stated.key.slice(-4);
+    const end = endOf(stated.key);
     const name = `key ${index} ${end} of ${provider}`;
     const isBounded = rpm !== undefined || tpm !== undefined;
     return {

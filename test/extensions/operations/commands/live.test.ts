@@ -90,6 +90,7 @@ describe("check --live", () => {
       {
         provider: "fine",
         model: "m",
+        key: null,
         ms: 0,
         result: "ok",
         code: null,
@@ -103,6 +104,47 @@ describe("check --live", () => {
     );
     assert.match(failed.detail, /ECONNREFUSED/);
     assert.deepEqual([skipped.provider, skipped.result, skipped.model], ["spare", "skipped", null]);
+  });
+
+  it("calls each model, and the first one with each key; names those that fail", async (t) => {
+    const lab = await startProvider(t, (asked) => {
+      const isKnown =
+        asked.headers.authorization === "Bearer sk-good" && asked.body["model"] !== "n";
+      const message = isKnown ? undefined : { error: { message: "no" } };
+      status(isKnown ? 200 : 403, message ?? completion({ content: "OK" }))(asked);
+    });
+    const row = { dialect: "openai", base_url: lab.url };
+    const api_keys = [{ key: "sk-good" }, { key: "sk-evil" }];
+    const models = Object.fromEntries(["m", "n", "o"].map((name) => [name, { provider: "lab" }]));
+    const { file } = written({ lab: { ...row, api_keys } }, { models });
+    const { code, stdout } = await runHere(["check", "--live", "--config", file]);
+    assert.equal(code, 1);
+    assert.deepEqual(
+      lines(stdout)
+        .slice(1, 5)
+        .map((line) => line.replace(/(after|:) \d+ ms.*/, "")),
+      [
+        "  ok       lab (m, key ...good)",
+        "  failed   lab (m, key ...evil): model_unavailable, status 403 ",
+        "  failed   lab (n, key ...good): model_unavailable, status 403 ",
+        "  ok       lab (o, key ...good)",
+      ],
+    );
+  });
+
+  it("asks a provider that does not answer only once", async (t) => {
+    const silent = await provider(t, () => undefined);
+    const models = { m: { provider: "silent" }, n: { provider: "silent" } };
+    const config = checkConfig({ providers: { silent: silent.row }, models });
+    const answers = await callProviders(config, installed, 50);
+    assert.deepEqual(
+      answers.map(({ model, result }) => [model, result]),
+      [
+        ["m", "failed"],
+        ["n", "skipped"],
+      ],
+    );
+    assert.equal(silent.asked.length, 1);
   });
 
   it("speaks the provider's own format", async (t) => {
