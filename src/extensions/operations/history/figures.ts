@@ -15,6 +15,8 @@ export const ACCOUNT_FIGURES = [...OUTCOMES, ...CHARGE] as const;
 export const TOTAL_FIGURES = [...OUTCOMES, "faults", ...STREAMS] as const;
 /** `requests`: those that it served. `attempts` were made at it, `faults` are some of these. */
 export const MODEL_FIGURES = ["requests", "attempts", "faults", ...CHARGE, ...STREAMS] as const;
+/** Tokens of prompts that the provider's cache had, and those that it had not. */
+export const CACHE_FIGURES = ["cache_hit", "cache_miss"] as const;
 
 /** By the names of figures and of buckets. An absent one is 0. */
 export type Row = Record<string, number>;
@@ -25,6 +27,8 @@ export interface Figures {
   readonly accounts: Rows;
   /** By model. */
   readonly models: Rows;
+  /** CACHE_FIGURES by the names that clients asked for, those of aliases among them. */
+  readonly requested: Rows;
   /** How often requests ended with an error: by account and error code, with "\0" between them. */
   readonly refused: Rows;
 }
@@ -32,6 +36,7 @@ export interface Figures {
 export const noFigures = (): Figures => ({
   accounts: new Map(),
   models: new Map(),
+  requested: new Map(),
   refused: new Map(),
 });
 
@@ -41,10 +46,14 @@ const BOUNDS = FAMILIES[FIRST_TOKEN].buckets;
 const bucketNames = [...BOUNDS, Infinity].map((bound) => `within ${bound}`);
 
 export function figuresIn(grown: Tally): Figures {
-  const { accounts, models, refused } = noFigures();
+  const { accounts, models, requested, refused } = noFigures();
   for (const [[figure, name], { sum }] of rowsIn(grown, "account"))
     add(accounts, name, figure, sum);
   for (const [[figure, name], { sum }] of rowsIn(grown, "model")) add(models, name, figure, sum);
+  for (const [[name, model, cache], { sum }] of rowsIn(grown, "chat_gateway_prompt_tokens_total")) {
+    add(requested, name, `cache_${cache}`, sum);
+    add(models, model, `cache_${cache}`, sum);
+  }
   for (const [[, name], { sum }] of rowsIn(grown, "chat_gateway_attempts_total"))
     add(models, name, "attempts", sum);
   for (const [[, name, kind], { sum }] of rowsIn(grown, "chat_gateway_upstream_faults_total"))
@@ -56,7 +65,7 @@ export function figuresIn(grown: Tally): Figures {
   }
   for (const [[, code, , account], { count }] of rowsIn(grown, "refusal"))
     add(refused, code === undefined ? OTHER : `${account}\0${code}`, "count", count);
-  return { accounts, models, refused };
+  return { accounts, models, requested, refused };
 }
 
 const add = (rows: Rows, name = OTHER, figure = "", value: number): Row =>

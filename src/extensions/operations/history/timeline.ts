@@ -5,6 +5,7 @@ import {
   ACCOUNT_FIGURES,
   addRow,
   addRows,
+  CACHE_FIGURES,
   MODEL_FIGURES,
   noFigures,
   OTHER,
@@ -72,6 +73,7 @@ export function createTimeline() {
         bin.inFlight = Math.max(bin.inFlight, inFlight);
         addRows(bin.accounts, figures.accounts, MAX_NAMES);
         addRows(bin.models, figures.models, MAX_NAMES);
+        addRows(bin.requested, figures.requested, MAX_NAMES);
         addRows(bin.refused, figures.refused, MAX_NAMES);
         // Those ahead are of a time before the clock was set back.
         for (const other of level.keys()) if (Math.abs(number - other) >= bins) level.delete(other);
@@ -91,6 +93,7 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
     sum.seconds += bin.seconds;
     addRows(sum.accounts, bin.accounts, Infinity);
     addRows(sum.models, bin.models, Infinity);
+    addRows(sum.requested, bin.requested, Infinity);
     addRows(sum.refused, bin.refused, Infinity);
   }
   return {
@@ -121,7 +124,14 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
     models: busiest(sum.models, ["attempts"]).map(([model, row]) => ({
       model,
       other: model === OTHER,
-      ...shown(row, MODEL_FIGURES),
+      ...shown(row, [...MODEL_FIGURES, ...CACHE_FIGURES]),
+    })),
+    /** By the name that clients asked for: a model or an alias. */
+    requested: busiest(sum.requested, CACHE_FIGURES).map(([name, row]) => ({
+      name,
+      other: name === OTHER,
+      cache_hit: row["cache_hit"] ?? 0,
+      cache_miss: row["cache_miss"] ?? 0,
     })),
     /** How often requests of an account ended with an error code, the commonest first. */
     refused: busiest(sum.refused, ["count"]).map(([name, row]) => {

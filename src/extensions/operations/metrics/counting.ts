@@ -71,14 +71,8 @@ function countSettlement(
     count(tally, "gen_ai_server_time_to_first_token_seconds", served, firstTokenMs / 1000);
   if (cost !== "0") count(tally, "chat_gateway_cost_total", [model, currency], Number(cost));
 
-  const { prompt_tokens, completion_tokens, prompt_tokens_details } = usage;
-  if (settlement.usageSource !== "none") {
-    count(tally, "gen_ai_client_token_usage", ["input", ...served], prompt_tokens);
-    count(tally, "gen_ai_client_token_usage", ["output", ...served], completion_tokens);
-    const { cache_write_tokens: written = 0 } = prompt_tokens_details;
-    // A part of "input": only providers that state it have it.
-    if (written > 0) count(tally, "gen_ai_client_token_usage", ["cache_write", ...served], written);
-  }
+  if (settlement.usageSource !== "none") countTokens(tally, usage, modelRequested, served);
+  const { prompt_tokens, completion_tokens } = usage;
   const charge = { prompt_tokens, completion_tokens, cost: Number(cost) };
   countFigures(tally, "account", account, charge);
   if (model === "") return;
@@ -86,6 +80,23 @@ function countSettlement(
   if (firstTokenMs === null || !stream) return;
   const stream_ms = Math.max(0, durationMs - firstTokenMs);
   countFigures(tally, "model", model, { stream_ms, stream_tokens: completion_tokens });
+}
+
+/** `served`: the names of the provider and of the model. */
+function countTokens(
+  tally: Tally,
+  usage: Settlement["usage"],
+  requested: string,
+  served: readonly string[],
+): void {
+  const { prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: miss } = usage;
+  // A part of "input": only providers that state it have it.
+  const { cache_write_tokens: written = 0 } = usage.prompt_tokens_details;
+  count(tally, "gen_ai_client_token_usage", ["input", ...served], usage.prompt_tokens);
+  count(tally, "gen_ai_client_token_usage", ["output", ...served], usage.completion_tokens);
+  if (written > 0) count(tally, "gen_ai_client_token_usage", ["cache_write", ...served], written);
+  for (const [cache, tokens] of Object.entries({ hit, miss }))
+    count(tally, "chat_gateway_prompt_tokens_total", [requested, served[1]!, cache], tokens);
 }
 
 function countFigures(

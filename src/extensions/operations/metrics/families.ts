@@ -76,6 +76,11 @@ export const FAMILIES = {
     ["gen_ai_token_type", ...SERVED_BY],
     [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304],
   ),
+  chat_gateway_prompt_tokens_total: counter(
+    "Tokens of prompts by whether the provider's cache had them: hit or miss. " +
+      "Hits as a part of all are the hit rate of a model or an alias.",
+    ["gen_ai_request_model", "gen_ai_response_model", "cache"],
+  ),
   chat_gateway_cost_total: counter("What was settled; the exact sums are in the books.", [
     "model",
     "currency",

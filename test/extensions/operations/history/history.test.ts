@@ -126,7 +126,7 @@ describe("accounts and models", () => {
     const { pass, range, tell } = bench();
     for (let n = 0; n < 4; n += 1) tell.fine();
     pass();
-    const { accounts, models, total } = range("15m");
+    const { accounts, models, requested, total } = range("15m");
     const charge = ["prompt_tokens", "completion_tokens", "cost"];
     assert.deepEqual(
       accounts.map((row) => pick(row, "account", "ok", ...charge)),
@@ -137,6 +137,8 @@ describe("accounts and models", () => {
       [["m", 4, 4, 0, 40, 80, 2]],
     );
     assert.deepEqual(pick(models[0], "stream_ms", "stream_tokens"), [1_600, 80]);
+    assert.deepEqual(pick(models[0], "cache_hit", "cache_miss"), [16, 24]);
+    assert.deepEqual(requested, [{ name: "auto/m", other: false, cache_hit: 16, cache_miss: 24 }]);
     assert.ok(total.first_token.p50! > 0.05 && total.first_token.p50! <= 0.1);
   });
 

@@ -157,6 +157,7 @@ const FAMILIES = {
   gen_ai_server_time_to_first_token_seconds: "histogram",
   chat_gateway_time_between_chunks_seconds: "histogram",
   gen_ai_client_token_usage: "histogram",
+  chat_gateway_prompt_tokens_total: "counter",
   chat_gateway_cost_total: "counter",
   chat_gateway_budget_spent: "gauge",
   chat_gateway_budget_held: "gauge",
@@ -224,6 +225,17 @@ describe("the parser of these tests", () => {
     );
   });
 });
+
+/** Tokens of prompts in the books: by the names of models, as asked and served, and by cache. */
+function promptsIn(lines: readonly Line[]): Record<string, number> {
+  const prompts: Record<string, number> = {};
+  for (const { usage, model_requested, model_served } of lines)
+    for (const cache of model_served === null ? [] : ["hit", "miss"]) {
+      const key = `${model_requested} | ${model_served} | ${cache}`;
+      prompts[key] = (prompts[key] ?? 0) + usage[`prompt_cache_${cache}_tokens`];
+    }
+  return prompts;
+}
 
 describe("metrics", () => {
   it("before any traffic: every family with its help and kind, and what is so at the moment", async (t) => {
@@ -411,6 +423,17 @@ describe("metrics", () => {
       );
     }
     assert.equal(tokens("sum", "input")["whole"], 3 * COUNTED.prompt_tokens);
+    const prompts = promptsIn(settles(dir));
+    assert.ok(prompts["x | good | miss"]! > 0);
+    assert.deepEqual(
+      read(
+        "chat_gateway_prompt_tokens_total",
+        "gen_ai_request_model",
+        "gen_ai_response_model",
+        "cache",
+      ),
+      prompts,
+    );
     const costs = read("chat_gateway_cost_total", "model", "currency");
     assert.deepEqual(
       Object.keys(costs).sort(),

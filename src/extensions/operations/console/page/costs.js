@@ -4,7 +4,7 @@
 import { $, fill, h, id, link, meter, table, tell } from "./dom.js";
 import { pager } from "./requests.js";
 import { addView, getJson, live, now, storyOf, withQuery } from "./views.js";
-import { exactMoney, money, number, plural, when } from "./words.js";
+import { exactMoney, money, number, percent, plural, when } from "./words.js";
 
 /** How often sums are asked for again, in milliseconds. */
 const COSTS_MS = 15_000;
@@ -24,6 +24,9 @@ const BY = {
 const exact = ({ cost, currency }) =>
   h("span", { "data-cost": cost, title: exactMoney(cost, currency) }, money(cost, currency));
 
+const cachedOf = ({ prompt_cache_hit_tokens: hits, prompt_cache_miss_tokens: misses }) =>
+  percent(hits, hits + misses);
+
 function sumTable(rows, { skip: _, ...query }) {
   const { by } = query;
   const { member, next } = BY[by];
@@ -38,6 +41,7 @@ function sumTable(rows, { skip: _, ...query }) {
     ["Requests", "requests", "n"],
     ["New prompt tokens", "prompt_cache_miss_tokens", "n"],
     ["Cached", "prompt_cache_hit_tokens", "n"],
+    ["From cache", cachedOf, "n"],
     ["Cache writes", "cache_write_tokens", "n"],
     ["Completion tokens", "completion_tokens", "n"],
     ["Cost", exact, "n"],

@@ -87,6 +87,8 @@ function faultText({ fault, breaker }) {
 }
 
 const tokensOf = ({ prompt_tokens: prompt, completion_tokens: completion }) => prompt + completion;
+/** How much of the prompts the provider's cache had. */
+const hitRate = ({ cache_hit: hit = 0, cache_miss: miss = 0 } = {}) => percent(hit, hit + miss);
 const costOf = ({ cost }) => money(cost, live.currency);
 
 const MODELS = [
@@ -99,6 +101,7 @@ const MODELS = [
   ["p95", (row) => inSeconds(row.first_token.p95), "n"],
   ["Tokens a second", streamRate, "n"],
   ["Tokens", tokensOf, "n"],
+  ["From cache", hitRate, "n"],
   ["Cost", costOf, "n"],
   ["Last fault", faultText, "wide"],
 ];
@@ -145,7 +148,8 @@ function accountTable({ accounts }) {
 }
 
 /** One alias: its models in the order in which they are asked, and why. */
-function aliasElement({ alias, enabled, candidates }) {
+function aliasElement({ alias, enabled, candidates }, { requested }) {
+  const cached = hitRate(requested.find(({ name }) => name === alias));
   const item = ({ model, rank, why }) => {
     const row = live.status.models.find((each) => each.model === model);
     const isPassed = rank !== null && row.breaker.state === "open" && row.breaker.retry_ms > 0;
@@ -154,6 +158,7 @@ function aliasElement({ alias, enabled, candidates }) {
   };
   return [
     h("h3", alias, !enabled && " (disabled)"),
+    cached !== "–" && soft(`${cached} of its prompts came from the provider's cache`),
     h("ol", { class: "order" }, candidates.map(item)),
   ];
 }
@@ -171,7 +176,10 @@ addView("now", {
     fill($("refused"), table(REFUSED, range.refusals, "Nobody was refused, and nothing failed."));
     fill($("models"), table(MODELS, modelRows(range), "There are no models."));
     fill($("accounts"), accountTable(range));
-    fill($("aliases"), live.status.aliases.map(aliasElement));
+    fill(
+      $("aliases"),
+      live.status.aliases.map((alias) => aliasElement(alias, range)),
+    );
     const since = `It runs since ${when(range.since)}.`;
     tell($("configuration"), `${configurationText(live.status, now())} ${since}`);
     return 0;
