@@ -13,7 +13,7 @@ import type { CheckContext } from "../../../config/setting.ts";
 import { bearerCredentials } from "./bearer.ts";
 import type { CredentialServices, CredentialType } from "./credentials.ts";
 import type { Lease } from "./renewing.ts";
-import { askMachine, postForm, serviceAddress, tokenIn } from "./token-service.ts";
+import { machineTokenOf, postForm, serviceAddress, tokenIn } from "./token-service.ts";
 
 const ENTRA = "https://login.microsoftonline.com";
 const METADATA = "http://169.254.169.254";
@@ -26,7 +26,7 @@ const check = ({ credential, env }: CheckContext) =>
       type: literal("azure"),
       /** The directory of the application. */
       tenant_id: optional(nonEmpty),
-      /** The application. Absent: the machine's identity. */
+      /** The application; without a secret, one of the machine's identities. Absent: its only one. */
       client_id: optional(nonEmpty),
       client_secret: optional(credential),
       /** What the token is for. Absent: SCOPE. */
@@ -35,13 +35,12 @@ const check = ({ credential, env }: CheckContext) =>
       endpoint: optional(serviceAddress),
     }),
     (settings) => {
+      const { tenant_id, client_secret } = settings;
       const application = ["tenant_id", "client_id", "client_secret"] as const;
-      const missing = application.filter((name) => settings[name] === undefined);
-      const [first] = missing;
-      // All three, or none.
-      if (first !== undefined && missing.length < application.length)
+      const missing = application.find((name) => settings[name] === undefined);
+      if (missing !== undefined && (tenant_id ?? client_secret) !== undefined)
         fail("missing_required_parameter", "is required beside the others of an application", [
-          first,
+          missing,
         ]);
       const { AZURE_AUTHORITY_HOST: authority, IDENTITY_ENDPOINT, IDENTITY_HEADER } = env;
       return {
@@ -61,7 +60,7 @@ export const azure: CredentialType<AzureSettings> = {
   create: (settings, services) =>
     bearerCredentials(
       () =>
-        settings.client_id === undefined
+        settings.client_secret === undefined
           ? machineToken(settings, services)
           : applicationToken(settings, services),
       services,
@@ -79,23 +78,22 @@ async function applicationToken(
 }
 
 /** From App Service where that states its address, else from the metadata service. */
-async function machineToken(
-  { scope = SCOPE, endpoint, appService: { address, secret } }: AzureSettings,
+function machineToken(
+  { scope = SCOPE, client_id, endpoint, appService: { address, secret } }: AzureSettings,
   { clock }: CredentialServices,
 ): Promise<Lease<string>> {
-  const now = clock.now();
-  const resource = scope.replace(/\/\.default$/, "");
-  if (address && secret && endpoint === undefined) {
-    const query = new URLSearchParams({ "api-version": "2019-08-01", resource });
-    const headers = { "X-IDENTITY-HEADER": secret };
-    return tokenIn(
-      "App Service",
-      await askMachine(["App Service", `${address}?${query}`], headers, clock),
-      now,
+  const isAppService = address && secret && endpoint === undefined;
+  const query = new URLSearchParams({
+    "api-version": isAppService ? "2019-08-01" : "2018-02-01",
+    resource: scope.replace(/\/\.default$/, ""),
+    ...(client_id !== undefined && { client_id }),
+  });
+  if (isAppService)
+    return machineTokenOf(
+      ["App Service", `${address}?${query}`],
+      { "X-IDENTITY-HEADER": secret },
+      clock,
     );
-  }
-  const query = new URLSearchParams({ "api-version": "2018-02-01", resource });
-  const service = "the metadata service";
   const path = `${endpoint ?? METADATA}/metadata/identity/oauth2/token?${query}`;
-  return tokenIn(service, await askMachine([service, path], { Metadata: "true" }, clock), now);
+  return machineTokenOf(["the metadata service", path], { Metadata: "true" }, clock);
 }

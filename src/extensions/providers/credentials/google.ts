@@ -15,7 +15,13 @@ import { asObject, asString, parseJson } from "../../../core/schema/untrusted-js
 import { bearerCredentials } from "./bearer.ts";
 import type { CredentialServices, CredentialType } from "./credentials.ts";
 import type { Lease } from "./renewing.ts";
-import { askMachine, isSafeAddress, postForm, serviceAddress, tokenIn } from "./token-service.ts";
+import {
+  isSafeAddress,
+  machineTokenOf,
+  postForm,
+  serviceAddress,
+  tokenIn,
+} from "./token-service.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA = "http://metadata.google.internal";
@@ -27,7 +33,7 @@ const ASSERTION_S = 3600;
 interface ServiceAccount {
   readonly email: string;
   readonly keyId: string | undefined;
-  /** PEM. It is kept as a text, so that settings can be compared. */
+  /** In PEM. */
   readonly privateKey: string;
   readonly tokenUri: string;
 }
@@ -117,16 +123,12 @@ function assertionOf(
   return `${head}.${claims}.${signature.toString("base64url")}`;
 }
 
-async function machineToken(
+const machineToken = (
   { metadata }: GoogleSettings,
   { clock }: CredentialServices,
-): Promise<Lease<string>> {
-  const now = clock.now();
-  const service = "the metadata service";
-  const headers = { "Metadata-Flavor": "Google" };
-  return tokenIn(
-    service,
-    await askMachine([service, `${metadata}${TOKEN_PATH}`], headers, clock),
-    now,
+): Promise<Lease<string>> =>
+  machineTokenOf(
+    ["the metadata service", `${metadata}${TOKEN_PATH}`],
+    { "Metadata-Flavor": "Google" },
+    clock,
   );
-}

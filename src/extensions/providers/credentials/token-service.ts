@@ -112,6 +112,16 @@ export function tokenIn(service: string, answer: ServiceAnswer, now: number): Le
   throw new Error(`${service} answered ${what}`);
 }
 
+/** The bearer token that a service of this machine hands out. Throws as tokenIn. */
+export async function machineTokenOf(
+  service: TokenService,
+  headers: Headers,
+  clock: Clock,
+): Promise<Lease<string>> {
+  const now = clock.now();
+  return tokenIn(service[0], await askMachine(service, headers, clock), now);
+}
+
 /** Returns what tells the operator that no token could be had. */
 export const reportFailure =
   ({ diagnose, destination: { provider } }: CredentialServices) =>

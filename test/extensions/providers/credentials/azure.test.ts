@@ -125,18 +125,23 @@ describe("tokens of Entra", () => {
 describe("tokens of the machine's identity", () => {
   const identity = (settings: object) => ({ credentials: { type: "azure", ...settings } });
 
-  it("come from the metadata service", async (t) => {
-    const path =
-      "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fcognitiveservices.azure.com";
-    const service = await startTokenService(
-      t,
-      (req) => req.url === path && req.method === "GET" && req.headers["metadata"] === "true",
-    );
-    const provider = await startProvider(t, withToken(service));
-    const settings = identity({ endpoint: service.url });
-    const { chat } = await startGateway(t, azureAt(provider.url, settings));
-    assert.equal((await chat({ model: "gpt", messages: user("hello") })).status, 200);
-  });
+  for (const [which, client, query] of [
+    ["its only one", {}, ""],
+    ["one of several", { client_id: "an app" }, "&client_id=an+app"],
+  ] as const)
+    it(`come from the metadata service: ${which}`, async (t) => {
+      const path =
+        "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fcognitiveservices.azure.com";
+      const service = await startTokenService(
+        t,
+        (req) =>
+          req.url === path + query && req.method === "GET" && req.headers["metadata"] === "true",
+      );
+      const provider = await startProvider(t, withToken(service));
+      const settings = identity({ endpoint: service.url, ...client });
+      const { chat } = await startGateway(t, azureAt(provider.url, settings));
+      assert.equal((await chat({ model: "gpt", messages: user("hello") })).status, 200);
+    });
 
   it("come from App Service where it states its address", async (t) => {
     const path = "/msi?api-version=2019-08-01&resource=https%3A%2F%2Fai.azure.com";
