@@ -40,6 +40,7 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
   models: "M",
   aliases: "A",
   accounts: "A",
+  "models.M.service_tiers": "T",
 };
 
 /** Longer lists of names are in the text of the page. */

@@ -72,6 +72,9 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("shares", () => import("./extensions/routing/shares/index.ts"), {
     settings: ["aliases.*.weights"],
   }),
+  entry("service-tiers", () => import("./extensions/routing/service-tiers/index.ts"), {
+    settings: ["models.*.service_tiers"],
+  }),
   entry("fastest", () => import("./extensions/routing/fastest/index.ts"), {
     loadIf: { setting: "aliases.*.policy", value: "fastest" },
   }),

@@ -87,6 +87,16 @@ export const providerCheck = ({ credential }: CheckContext, formats: Formats, ex
     },
   );
 
+/** In the currency per million tokens. */
+const prices = {
+  input_cache_hit: optional(price),
+  input_cache_miss: price,
+  input_cache_write: optional(price),
+  input_cache_write_1h: optional(price),
+  output: price,
+};
+export const priceCheck = strict(prices);
+
 /** `dialect` absent: the vendor's for this model. `upstream_model` absent: the model's own name. */
 export const modelCheck = (formats: Formats, extended: Extend) =>
   strict(
@@ -99,16 +109,6 @@ export const modelCheck = (formats: Formats, extended: Extend) =>
       context_tokens: optional(positive),
       reasoning_score: optional(number()),
       quality_score: optional(number()),
-      price: optional(
-        strict(
-          extended("models.*.price", {
-            input_cache_hit: optional(price),
-            input_cache_miss: price,
-            input_cache_write: optional(price),
-            input_cache_write_1h: optional(price),
-            output: price,
-          }),
-        ),
-      ),
+      price: optional(strict(extended("models.*.price", prices))),
     }),
   );

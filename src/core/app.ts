@@ -91,8 +91,8 @@ function assemble(config: Config, options: GatewayOptions) {
   const readKey = installation.filled(slots.fingerprintKey);
   const fingerprint = createFingerprint(readKey && (() => readKey(config.data_dir, diagnose)));
   const secure = installation.filled(slots.secure)?.(config, "server");
-  const { createBreaker } = parts;
-  const snapshots = createSnapshots(config, { ...services, transport, fingerprint, createBreaker });
+  const sources = { ...services, ...parts.forModels, transport, fingerprint };
+  const snapshots = createSnapshots(config, sources);
   return { clock, installed: installation as Installed, logs, parts, secure, snapshots };
 }
 

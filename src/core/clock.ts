@@ -32,7 +32,7 @@ export const systemClock: Clock = {
     const timer = setTimeout(() => {
       set = false;
       listener();
-    }, ms + 1);
+    }, Math.ceil(ms) + 1);
     return {
       refresh() {
         if (set) timer.refresh();

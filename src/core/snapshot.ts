@@ -10,12 +10,13 @@ import type { Breaker } from "./routing/breaker.ts";
 import { createCatalog } from "./routing/catalog.ts";
 import type { CatalogServices } from "./routing/model.ts";
 
+type SourcesOfCatalogs = "transport" | "fingerprint" | "createBreaker" | "capable";
 /** `installed`: the extensions of the start, which may bring keys. */
-type SnapshotOptions = Pick<CatalogServices, "transport" | "fingerprint" | "createBreaker"> &
+type SnapshotOptions = Pick<CatalogServices, SourcesOfCatalogs> &
   Pick<HostSources, "installed" | "clock" | "diagnose">;
 
 export function createSnapshots(initial: Config, options: SnapshotOptions) {
-  const { clock, diagnose, transport, fingerprint, createBreaker } = options;
+  const { clock, diagnose, transport, fingerprint, createBreaker, capable } = options;
   const breakers = new Map<string, Breaker>();
   const openKeys = options.installed.filled(slots.keySource);
   const keys = openKeys?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
@@ -39,7 +40,7 @@ export function createSnapshots(initial: Config, options: SnapshotOptions) {
         redact: installed.filled(slots.redact)?.(config, installed),
         jsonExcess: installed.filled(slots.jsonExcess),
         mediaTokens: installed.filled(slots.mediaTokens),
-        capable: installed.filled(slots.capable),
+        capable,
         createBreaker,
         breakers,
         fingerprint,

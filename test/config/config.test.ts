@@ -196,6 +196,7 @@ describe("defaults", () => {
       ...NO_TRAITS,
       traits: formats.presets.get("generic")?.traits,
       context_tokens: undefined,
+      service_tiers: undefined,
       reasoning_score: undefined,
       quality_score: undefined,
       price: undefined,

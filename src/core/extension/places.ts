@@ -41,10 +41,10 @@ export const slots = {
   /** Creates the breaker of the model of this name. Empty: there are none. */
   breaker: createdSlot<(model: string) => Breaker>("breaker"),
   /**
-   * Leaves out the models that lack what a request needs. Throws a ValidationError if none is left.
-   * Empty: all that are allowed are asked.
+   * Leaves out the models that lack what a request needs, and may change others for it. Throws a
+   * ValidationError if none is left. Empty: all that are allowed are asked.
    */
-  capable: slot<Capable>("capable"),
+  capable: createdSlot<Capable>("capable"),
   /**
    * Estimates the tokens that the images, audio and files of a request are. `rules`: as in
    * DialectDefinition.mediaRules. Empty: they count as none.

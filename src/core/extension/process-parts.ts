@@ -34,8 +34,8 @@ export function startProcess(installation: Installation, services: Services) {
     transport: partIn(slots.transport),
     /** Undefined: no extension has budgets. */
     hold: partIn(slots.hold),
-    /** Undefined: no extension brings breakers. */
-    createBreaker: partIn(slots.breaker),
+    /** What the models of a configuration need. */
+    forModels: { createBreaker: partIn(slots.breaker), capable: partIn(slots.capable) },
     /** Formats of clients beside chat completions. */
     apis: apisIn(created),
     /** Completes a request, with what extensions put around it. */

@@ -197,7 +197,7 @@ export interface CatalogServices {
   readonly jsonExcess: JsonExcess | undefined;
   /** As slots.breaker. Undefined: there are none. */
   readonly createBreaker?: ((model: string) => Breaker) | undefined;
-  /** As Extension.capable. Undefined: all can serve. */
+  /** As slots.capable. Undefined: all can serve. */
   readonly capable?: Capable | undefined;
   /** As Extension.mediaTokens. Undefined: media count nothing. */
   readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;

@@ -58,12 +58,16 @@ const logitBias = mapOf(number({ min: -100, max: 100 }), {
   expected: "the id of a token, 1 to 10 digits",
 });
 
-/** As OpenAI bounds it. */
-const metadata = mapOf(string({ pattern: /^.{0,512}$/su, expected: "at most 512 characters" }), {
-  max: 16,
-  of: "members",
-  pattern: /^.{1,64}$/su,
-  expected: "a name of 1 to 64 characters",
+/** For providers that take `metadata`: as OpenAI bounds it. */
+export const takenFields = object({
+  metadata: optional(
+    mapOf(string({ pattern: /^.{0,512}$/su, expected: "at most 512 characters" }), {
+      max: 16,
+      of: "members",
+      pattern: /^.{1,64}$/su,
+      expected: "a name of 1 to 64 characters",
+    }),
+  ),
 });
 
 /** As OpenAI bounds it. An emoji is one character. */
@@ -94,12 +98,13 @@ export const chatFields = object({
     byType({ string: literal("none", "auto"), object: object({ name: nonEmpty }) }),
   ),
   logit_bias: optional(logitBias),
-  metadata: optional(metadata),
+  metadata: makeCheck({}, (value) => value ?? undefined, { optional: true }),
   store: lenient(boolean()),
   verbosity: optional(literal("low", "medium", "high")),
   prompt_cache_key: refine(optional(cacheKey), unlessEmpty),
   prompt_cache_retention: optional(literal("in_memory", "24h")),
   safety_identifier: refine(optional(string()), unlessEmpty),
+  service_tier: lenient(nonEmpty),
   modalities: optional(array(textOnly)),
   web_search_options: unserved(
     "searching the web is not served; give the model a tool that searches",

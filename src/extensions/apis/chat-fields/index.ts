@@ -4,10 +4,12 @@
 import type { Extension } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
+import type { Model } from "../../../core/routing/model.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
 import { makeCheck, type Check } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
-import { chatFields } from "./fields.ts";
+import { adapted } from "../../routing/capabilities/index.ts";
+import { chatFields, takenFields } from "./fields.ts";
 import { checkWithTools, refuseLegacyMessage } from "./functions.ts";
 import { schemaOf } from "./schema.ts";
 
@@ -18,8 +20,17 @@ const NAMED: readonly unknown[] = ["system", "developer", "user", "assistant"];
 
 export const extension: Extension = {
   name: "chat-fields",
-  install: (gateway) => gateway.on(moments.extendRequest, withChatFields),
+  install(gateway) {
+    gateway.on(moments.extendRequest, withChatFields);
+    gateway.on(adapted, withinBounds);
+  },
 };
+
+/** Throws a ValidationError if a model is to get metadata that OpenAI would refuse. */
+function withinBounds(models: readonly Model[], { further = {} }: ChatRequest): readonly Model[] {
+  if (models.some(({ traits }) => traits.takes.includes("metadata"))) takenFields(further);
+  return models;
+}
 
 /** The check with these fields. */
 export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
@@ -29,7 +40,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
     const fields = chatFields(json, all);
     const chat = checkWithTools(check, fields, json, all);
     const { logit_bias, verbosity, prompt_cache_key, prompt_cache_retention } = fields;
-    const { metadata, store, safety_identifier: end_user } = fields;
+    const { metadata, store, service_tier, safety_identifier: end_user } = fields;
     return Object.assign(chat, {
       messages: withNames(chat.messages, written),
       // Most providers have one field for who the end user is.
@@ -41,6 +52,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
         prompt_cache_retention,
         metadata,
         store,
+        service_tier,
         safety_identifier: end_user && pseudonymOf(end_user),
       },
     });

@@ -26,7 +26,7 @@ const check = ({ credential, env }: CheckContext) =>
       type: literal("azure"),
       /** The directory of the application. */
       tenant_id: optional(nonEmpty),
-      /** The application; without a secret, one of the machine's identities. Absent: its only one. */
+      /** The application, or without a secret one of the machine's identities. Absent: its own. */
       client_id: optional(nonEmpty),
       client_secret: optional(credential),
       /** What the token is for. Absent: SCOPE. */

@@ -1,0 +1,76 @@
+// Service tiers: the same model at another price, such as "flex" or "priority". A client's
+// `service_tier` reaches a model whose configuration has a price for that tier, and the reply is
+// billed by the tier that its provider states.
+import type { ConfigExtension } from "../../../config/extension.ts";
+import { priceCheck } from "../../../config/providers-and-models.ts";
+import { defineSetting } from "../../../config/setting.ts";
+import type { Config } from "../../../core/config.ts";
+import type { Price } from "../../../core/ledger/price.ts";
+import type { ChatRequest } from "../../../core/openai/request.ts";
+import type { Dialect } from "../../../core/providers/dialect.ts";
+import type { Model } from "../../../core/routing/model.ts";
+import { optional, record } from "../../../core/schema/checker.ts";
+import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { adapted } from "../capabilities/index.ts";
+
+/** Prices by the names of tiers, as the provider has them. */
+type Tiers = ReadonlyMap<string, Price>;
+
+const tiers = defineSetting<Tiers | undefined>("models.*.service_tiers", undefined, () =>
+  optional(record(priceCheck)),
+);
+
+export const extension: ConfigExtension = {
+  name: "service-tiers",
+  settings: [tiers],
+  install(gateway) {
+    gateway.on(adapted, inTier);
+  },
+};
+
+/** The models, those that have a price for the tier of the request in that tier. */
+function inTier(models: readonly Model[], chat: ChatRequest, config: Config): readonly Model[] {
+  const asked = asString(chat.further?.["service_tier"]);
+  if (asked === undefined) return models;
+  return models.map((model) => {
+    const settings = config.models.get(model.name);
+    const prices = settings && tiers.of(settings);
+    return prices?.has(asked) ? modelInTier(model, asked, prices) : model;
+  });
+}
+
+/** The model for one request: it asks for a tier, and costs what the tier costs that it got. */
+function modelInTier(model: Model, asked: string, prices: Tiers): Model {
+  const { provider, traits } = model;
+  let got = asked;
+  return {
+    ...model,
+    traits: { ...traits, extra: { ...traits.extra, service_tier: asked } },
+    provider: {
+      ...provider,
+      dialectFor: (account) =>
+        noting(provider.dialectFor(account), (tier) => {
+          got = tier;
+        }),
+    },
+    get price() {
+      return prices.get(got) ?? model.price;
+    },
+  };
+}
+
+/** The dialect; `note` hears of each tier that a reply states. */
+const noting = (dialect: Dialect, note: (tier: string) => void): Dialect => ({
+  ...dialect,
+  decoder(...given) {
+    const decoder = dialect.decoder(...given);
+    return {
+      ...decoder,
+      push(json) {
+        const stated = asString(asObject(json)["service_tier"]);
+        if (stated !== undefined) note(stated);
+        return decoder.push(json);
+      },
+    };
+  },
+});
