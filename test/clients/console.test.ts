@@ -304,12 +304,12 @@ describe("the console in a browser", {
     const page = await open(t, admin, {}, { part: "#now" });
     const state = (text: RegExp) =>
       page.locator('#models tr:has(a:text-is("lab")) .tone', { hasText: text }).waitFor();
-    const send = async () => {
+    const send = async (model = "lab") => {
       const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
       const response = await fetch(`${await gw.address}/v1/chat/completions`, {
         method: "POST",
         headers,
-        body: JSON.stringify({ model: "lab", messages: [{ role: "user", content: "hi" }] }),
+        body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
       });
       await response.text();
       return response.status;
@@ -331,6 +331,9 @@ describe("the console in a browser", {
     behaviour = status(200, completion({ content: "Here I am again." }));
     await until(async () => (await send()) === 200, "the provider to be asked again");
     await state(/^healthy$/);
+    assert.equal(await send("team/fast"), 200);
+    const shares = /lab served 100 %; .*demo-chat served 0 %; .*% of its prompts came from/;
+    await page.locator("#aliases", { hasText: shares }).waitFor();
 
     gw.child.kill("SIGKILL");
     await page.locator("#state", { hasText: /does not answer/ }).waitFor({ timeout: 20_000 });

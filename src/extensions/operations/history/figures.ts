@@ -18,6 +18,9 @@ export const MODEL_FIGURES = ["requests", "attempts", "faults", ...CHARGE, ...ST
 /** Tokens of prompts that the provider's cache had, and those that it had not. */
 export const CACHE_FIGURES = ["cache_hit", "cache_miss"] as const;
 
+/** Before the name of a model: how many requests it served. */
+export const SERVED = "served by ";
+
 /** By the names of figures and of buckets. An absent one is 0. */
 export type Row = Record<string, number>;
 export type Rows = Map<string, Row>;
@@ -27,7 +30,10 @@ export interface Figures {
   readonly accounts: Rows;
   /** By model. */
   readonly models: Rows;
-  /** CACHE_FIGURES by the names that clients asked for, those of aliases among them. */
+  /**
+   * CACHE_FIGURES, and SERVED by each model, by the names that clients asked for, those of aliases
+   * among them.
+   */
   readonly requested: Rows;
   /** How often requests ended with an error: by account and error code, with "\0" between them. */
   readonly refused: Rows;
@@ -50,9 +56,12 @@ export function figuresIn(grown: Tally): Figures {
   for (const [[figure, name], { sum }] of rowsIn(grown, "account"))
     add(accounts, name, figure, sum);
   for (const [[figure, name], { sum }] of rowsIn(grown, "model")) add(models, name, figure, sum);
-  for (const [[name, model, cache], { sum }] of rowsIn(grown, "chat_gateway_prompt_tokens_total")) {
+  const prompts = rowsIn(grown, "chat_gateway_prompt_tokens_total");
+  for (const [[name, model, cache], { count, sum }] of prompts) {
     add(requested, name, `cache_${cache}`, sum);
     add(models, model, `cache_${cache}`, sum);
+    // A request counts once as a hit and once as a miss, each perhaps with no token.
+    if (cache === "miss") add(requested, name, `${SERVED}${model}`, count);
   }
   for (const [[, name], { sum }] of rowsIn(grown, "chat_gateway_attempts_total"))
     add(models, name, "attempts", sum);

@@ -9,6 +9,7 @@ import {
   MODEL_FIGURES,
   noFigures,
   OTHER,
+  SERVED,
   shown,
   TOTAL_FIGURES,
   totalOf,
@@ -132,6 +133,12 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
       other: name === OTHER,
       cache_hit: row["cache_hit"] ?? 0,
       cache_miss: row["cache_miss"] ?? 0,
+      /** How many of its requests each model served. */
+      served: Object.fromEntries(
+        Object.entries(row).flatMap(([figure, count]) =>
+          figure.startsWith(SERVED) ? [[figure.slice(SERVED.length), count]] : [],
+        ),
+      ),
     })),
     /** How often requests of an account ended with an error code, the commonest first. */
     refused: busiest(sum.refused, ["count"]).map(([name, row]) => {

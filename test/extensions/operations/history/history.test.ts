@@ -138,7 +138,9 @@ describe("accounts and models", () => {
     );
     assert.deepEqual(pick(models[0], "stream_ms", "stream_tokens"), [1_600, 80]);
     assert.deepEqual(pick(models[0], "cache_hit", "cache_miss"), [16, 24]);
-    assert.deepEqual(requested, [{ name: "auto/m", other: false, cache_hit: 16, cache_miss: 24 }]);
+    assert.deepEqual(requested, [
+      { name: "auto/m", other: false, cache_hit: 16, cache_miss: 24, served: { m: 4 } },
+    ]);
     assert.ok(total.first_token.p50! > 0.05 && total.first_token.p50! <= 0.1);
   });
 

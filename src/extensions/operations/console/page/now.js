@@ -147,19 +147,22 @@ function accountTable({ accounts }) {
   return table(columns, rows, "No account has asked for anything.");
 }
 
-/** One alias: its models in the order in which they are asked, and why. */
+/** One alias: its models in the order in which they are asked, why, and what each has served. */
 function aliasElement({ alias, enabled, candidates }, { requested }) {
-  const cached = hitRate(requested.find(({ name }) => name === alias));
+  const { served = {}, ...caches } = requested.find(({ name }) => name === alias) ?? {};
+  const requests = Object.values(served).reduce((sum, count) => sum + count, 0);
   const item = ({ model, rank, why }) => {
     const row = live.status.models.find((each) => each.model === model);
     const isPassed = rank !== null && row.breaker.state === "open" && row.breaker.retry_ms > 0;
     const passed = () => tone({ tone: "bad", text: `passed over, ${modelState(row).text}` });
-    return h("li", h("b", known(rank)), h("span", model, " ", isPassed ? passed() : soft(why)));
+    const share = requests > 0 && `served ${percent(served[model] ?? 0, requests)}; `;
+    const words = isPassed ? passed() : soft(share, why);
+    return h("li", h("b", known(rank)), h("span", model, " ", words));
   };
   return [
     h("h3", alias, !enabled && " (disabled)"),
-    cached !== "–" && soft(`${cached} of its prompts came from the provider's cache`),
     h("ol", { class: "order" }, candidates.map(item)),
+    requests > 0 && soft(`${hitRate(caches)} of its prompts came from the provider's cache`),
   ];
 }
 
