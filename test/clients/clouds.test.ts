@@ -1,10 +1,10 @@
 // The clouds' own Python libraries beside this gateway: the same signature from botocore, the same
-// events from its reader of frames, and a token for google-auth from the server that the suite's
-// tests believe.
+// events from its reader of frames, and tokens for google-auth and azure-identity from the servers
+// that the suite's tests believe.
 
 import assert from "node:assert/strict";
 import { createPrivateKey, createPublicKey, generateKeyPairSync, verify } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,8 @@ import { signedHeaders } from "../../src/extensions/providers/credentials/aws/si
 import { eventStream } from "../../src/extensions/providers/converse/event-stream.ts";
 import { eventFrame } from "../support/event-stream.ts";
 import { folder } from "../support/folder.ts";
-import { startTokenService } from "../support/token-service.ts";
+import { certificate } from "../support/certificate.ts";
+import { asksFor, startTokenService } from "../support/token-service.ts";
 import { noPython } from "./lab.ts";
 import { runPython } from "./python-script.ts";
 
@@ -72,6 +73,49 @@ describe("the clouds' own libraries", { skip: noPython() }, () => {
     assert.deepEqual(
       own,
       theirs.map(([type, payload]) => `{"${type}":${payload}}`),
+    );
+  });
+
+  it("azure-identity is let in by the servers that let the gateway in", async (t) => {
+    const scope = "https://ai.azure.com/.default";
+    const client = { client_id: "an app" };
+    const query = (version: string) => ({
+      "api-version": version,
+      resource: "https://ai.azure.com",
+      ...client,
+    });
+    const appService = await startTokenService(
+      t,
+      (req) =>
+        asksFor(req, "/msi", query("2019-08-01")) && req.headers["x-identity-header"] === "secret",
+    );
+    const env = { IDENTITY_ENDPOINT: `${appService.url}/msi`, IDENTITY_HEADER: "secret" };
+    assert.equal(await ask("identity", { scope, ...client, env }), "token-1");
+    const metadata = await startTokenService(
+      t,
+      (req) =>
+        asksFor(req, "/metadata/identity/oauth2/token", query("2018-02-01")) &&
+        req.headers["metadata"] === "true",
+    );
+    const machine = { AZURE_POD_IDENTITY_AUTHORITY_HOST: metadata.url };
+    assert.equal(await ask("identity", { scope, ...client, env: machine }), "token-1");
+    const { cert_file, key_file } = certificate();
+    const tls = { cert: readFileSync(cert_file), key: readFileSync(key_file) };
+    const entra = await startTokenService(
+      t,
+      (req, form) =>
+        req.url === "/a-tenant/oauth2/v2.0/token" &&
+        form.get("grant_type") === "client_credentials" &&
+        form.get("client_id") === "an app" &&
+        form.get("client_secret") === "a~secret" &&
+        form.get("scope") === scope,
+      { tls },
+    );
+    const application = { authority: entra.url, ca: cert_file, tenant: "a-tenant" };
+    const secret = "a~secret";
+    assert.match(
+      String(await ask("application", { scope, ...client, ...application, secret })),
+      /^token-/,
     );
   });
 

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import http from "node:http";
+import { createServer, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { ValidationError } from "../../src/core/schema/checker.ts";
 import { completion, status, type Asked } from "./provider.ts";
@@ -15,16 +16,37 @@ export interface TokenService {
   readonly asked: string[];
 }
 
-/** Hands out tokens to those who `mayHave` says may have one. */
+export interface TokenServiceOptions {
+  /** Of a token's life. Absent: an hour. */
+  readonly seconds?: number;
+  /** A certificate: then it is served by HTTPS, at localhost. Absent: HTTP. */
+  readonly tls?: ServerOptions;
+}
+
+/**
+ * Hands out tokens to those who `mayHave` says may have one. Whoever asks an Entra tenant where its
+ * tokens are is told.
+ */
 export async function startTokenService(
   t: Scope,
   mayHave: (req: http.IncomingMessage, form: URLSearchParams) => boolean,
-  seconds = 3600,
+  { seconds = 3600, tls }: TokenServiceOptions = {},
 ): Promise<TokenService> {
   const valid = new Set<string>();
   const asked: string[] = [];
-  const server = http.createServer((req, res) => {
+  const server = tls ? createServer(tls, answer) : http.createServer(answer);
+  function answer(req: http.IncomingMessage, res: http.ServerResponse): void {
     let text = "";
+    const [, tenant] = /^\/([\w-]+)\/v2\.0\/\.well-known\//.exec(req.url ?? "") ?? [];
+    if (tenant !== undefined) {
+      const path = `${url()}/${tenant}/oauth2/v2.0`;
+      const endpoints = {
+        token_endpoint: `${path}/token`,
+        authorization_endpoint: `${path}/authorize`,
+      };
+      res.end(JSON.stringify({ ...endpoints, issuer: `${url()}/${tenant}/v2.0` }));
+      return;
+    }
     req.on("data", (piece: Buffer) => (text += piece.toString()));
     req.on("end", () => {
       asked.push(`${req.method} ${req.url} ${text}`);
@@ -32,15 +54,33 @@ export async function startTokenService(
       const token = `token-${asked.length}`;
       if (isGranted) valid.add(token);
       res.writeHead(isGranted ? 200 : 401, { "content-type": "application/json" });
-      const granted = { token_type: "Bearer", access_token: token, expires_in: seconds };
+      // App Service states the end of a token's life, the others its length.
+      const life = req.headers["x-identity-header"]
+        ? { expires_on: String(Math.floor(Date.now() / 1000) + seconds) }
+        : { expires_in: seconds };
+      const granted = { token_type: "Bearer", access_token: token, ...life };
       res.end(
         JSON.stringify(isGranted ? granted : { error: "invalid_client", error_description: text }),
       );
     });
-  });
+  }
+  const url = () =>
+    `${tls ? "https://localhost" : "http://127.0.0.1"}:${(server.address() as AddressInfo).port}`;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, valid, asked };
+  return { url: url(), valid, asked };
+}
+
+/** Whether a request is a GET for this path with this query, in any order, and nothing else. */
+export function asksFor(
+  { method, url = "" }: http.IncomingMessage,
+  path: string,
+  query: Readonly<Record<string, string>>,
+): boolean {
+  const { pathname, searchParams } = new URL(url, "http://localhost");
+  const pairs = (entries: Iterable<[string, string]>) => [...entries].sort().join("&");
+  const isAsked = pairs(searchParams.entries()) === pairs(Object.entries(query));
+  return method === "GET" && pathname === path && isAsked;
 }
 
 /** Answers requests that show one of these tokens. */

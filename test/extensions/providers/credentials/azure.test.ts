@@ -7,7 +7,12 @@ import { describe, it } from "node:test";
 import { checkConfig } from "../../../support/config.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { completion, startProvider, status } from "../../../support/provider.ts";
-import { issueLines, startTokenService, withToken } from "../../../support/token-service.ts";
+import {
+  asksFor,
+  issueLines,
+  startTokenService,
+  withToken,
+} from "../../../support/token-service.ts";
 
 const TENANT = "11111111-aaaa";
 const SECRET = "a~client.secret";
@@ -125,17 +130,17 @@ describe("tokens of Entra", () => {
 describe("tokens of the machine's identity", () => {
   const identity = (settings: object) => ({ credentials: { type: "azure", ...settings } });
 
-  for (const [which, client, query] of [
-    ["its only one", {}, ""],
-    ["one of several", { client_id: "an app" }, "&client_id=an+app"],
+  for (const [which, client] of [
+    ["its only one", {}],
+    ["one of several", { client_id: "an app" }],
   ] as const)
     it(`come from the metadata service: ${which}`, async (t) => {
-      const path =
-        "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fcognitiveservices.azure.com";
+      const resource = "https://cognitiveservices.azure.com";
+      const query = { "api-version": "2018-02-01", resource, ...client };
+      const path = "/metadata/identity/oauth2/token";
       const service = await startTokenService(
         t,
-        (req) =>
-          req.url === path + query && req.method === "GET" && req.headers["metadata"] === "true",
+        (req) => asksFor(req, path, query) && req.headers["metadata"] === "true",
       );
       const provider = await startProvider(t, withToken(service));
       const settings = identity({ endpoint: service.url, ...client });
@@ -144,10 +149,10 @@ describe("tokens of the machine's identity", () => {
     });
 
   it("come from App Service where it states its address", async (t) => {
-    const path = "/msi?api-version=2019-08-01&resource=https%3A%2F%2Fai.azure.com";
+    const query = { "api-version": "2019-08-01", resource: "https://ai.azure.com" };
     const service = await startTokenService(
       t,
-      (req) => req.url === path && req.headers["x-identity-header"] === "header-secret",
+      (req) => asksFor(req, "/msi", query) && req.headers["x-identity-header"] === "header-secret",
     );
     const env = { IDENTITY_ENDPOINT: `${service.url}/msi`, IDENTITY_HEADER: "header-secret" };
     const provider = await startProvider(t, withToken(service));
