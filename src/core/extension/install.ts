@@ -111,9 +111,9 @@ export function install(extensions: readonly Extension[]): Installation {
 
 /**
  * The order in which extensions wrap the completion of a request: their names, from the outermost
- * to the innermost. `outside`: by name, in the order of
- * src/extensions.ts, whom each must wrap; names that are not keys are ignored. Where nothing is
- * demanded the order is kept. Throws a TypeError that names those of a circle.
+ * to the innermost. `outside`: whom each must wrap, by name, in the order of src/extensions.ts;
+ * names that are not keys are ignored. Where nothing is demanded the order is kept. Throws a
+ * TypeError that names those of a circle.
  */
 function outermostFirst(outside: ReadonlyMap<string, readonly string[]>): readonly string[] {
   const left = new Map(outside);

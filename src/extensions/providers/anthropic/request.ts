@@ -3,7 +3,13 @@ import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest, ContentPart } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { parametersOf } from "../../../core/providers/parameters.ts";
-import { type SignatureStore, type SystemMessage, type Turn, turnsOf } from "../turns/index.ts";
+import {
+  calledNames,
+  type SignatureStore,
+  type SystemMessage,
+  type Turn,
+  turnsOf,
+} from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
 import { closedSchema } from "./closed-schema.ts";
 import { fittingThinking, hasNeededThoughts, thinkingPlan } from "./thinking.ts";
@@ -122,9 +128,5 @@ const declaredTools = ({ tools, toolMarks }: ChatRequest): readonly object[] | u
   });
 
 /** Tools that were called must be declared, even if they cannot be called any more. */
-function calledTools(turns: readonly Turn[]): readonly object[] {
-  const names = new Set<string>();
-  for (const { items } of turns)
-    for (const item of items) if (item.type === "call") names.add(item.name);
-  return [...names].map((name) => ({ name, input_schema: { type: "object" } }));
-}
+const calledTools = (turns: readonly Turn[]): readonly object[] =>
+  calledNames(turns).map((name) => ({ name, input_schema: { type: "object" } }));

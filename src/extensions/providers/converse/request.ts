@@ -5,6 +5,7 @@ import { parametersOf } from "../../../core/providers/parameters.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import {
+  calledNames,
   hashedId,
   mediaOf,
   turnsOf,
@@ -100,9 +101,7 @@ function toolConfig({ tools, tool_choice: choice = "none" }: ChatRequest, turns:
   return { tools: declared, toolChoice: choice === "auto" ? { auto: {} } : { any: {} } };
 }
 
-function calledTools(turns: readonly Turn[]): readonly object[] {
-  const calls = turns.flatMap(({ items }) => items.filter((item) => item.type === "call"));
-  return [...new Set(calls.map(({ name }) => name))].map((name) => ({
+const calledTools = (turns: readonly Turn[]): readonly object[] =>
+  calledNames(turns).map((name) => ({
     toolSpec: { name, inputSchema: { json: { type: "object" } } },
   }));
-}

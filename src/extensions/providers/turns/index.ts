@@ -5,6 +5,7 @@ export { createSignatureStore, scopedStore, type SignatureStore } from "./signat
 export { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
 export {
+  calledNames,
   hashedId,
   turnsOf,
   type Call,

@@ -150,5 +150,11 @@ function createIdMaker(): (clientId: string) => string {
   };
 }
 
+/** The names of the tools that were called in a conversation, each once. */
+export function calledNames(turns: readonly Turn[]): readonly string[] {
+  const calls = turns.flatMap(({ items }) => items.filter((item) => item.type === "call"));
+  return [...new Set(calls.map(({ name }) => name))];
+}
+
 /** An id in characters that every provider takes. */
 export const hashedId = (text: string): string => `call_${sha256(text).slice(0, 24)}`;

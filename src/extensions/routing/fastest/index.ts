@@ -47,11 +47,12 @@ export function byTime({ config, clock, medians, random = Math.random }: Fastest
   function ordered(candidates: readonly Model[]): readonly Model[] {
     const now = clock.monotonic();
     const able = candidates.filter((model) => model.status().state === "closed");
-    const timeOf = ({ name }: Model): number => medians.of(name) ?? Infinity;
-    const sorted = able.toSorted((a, b) => timeOf(a) - timeOf(b) || 0);
+    // Models without figures come last.
+    const timeOf = ({ name }: Model): number => medians.of(name) ?? Number.MAX_VALUE;
+    const sorted = able.toSorted((a, b) => timeOf(a) - timeOf(b));
     const unknown = sorted.find(
-      (model) =>
-        timeOf(model) === Infinity && now - (triedAt.get(model.name) ?? -Infinity) >= RETRY_MS,
+      ({ name }) =>
+        medians.of(name) === undefined && now - (triedAt.get(name) ?? -Infinity) >= RETRY_MS,
     );
     if (unknown) triedAt.set(unknown.name, now);
     const others = sorted.slice(1);
@@ -65,12 +66,13 @@ export function byTime({ config, clock, medians, random = Math.random }: Fastest
   return (complete: Complete): Complete =>
     (chat, candidates, deliver, context) => {
       const { aliases } = config();
-      const isRanked = aliases.get(chat.model)?.policy === "fastest";
+      if (aliases.get(chat.model)?.policy !== "fastest")
+        return complete(chat, candidates, deliver, context);
+      const quickestFirst = ordered(candidates);
       // What begins a whole reply is its end, so only streams are measured.
-      if (!isRanked || !chat.stream)
-        return complete(chat, isRanked ? ordered(candidates) : candidates, deliver, context);
+      if (!chat.stream) return complete(chat, quickestFirst, deliver, context);
       const { attempt = plainAttempt } = context;
-      return complete(chat, ordered(candidates), deliver, {
+      return complete(chat, quickestFirst, deliver, {
         ...context,
         attempt(attemptChat, serving, take, options) {
           const startedAt = clock.monotonic();
