@@ -86,7 +86,7 @@ function programText(program: ClientProgram): string {
 function proofText({ install, version, tried, test }: ClientProgram): string {
   const what = install === undefined ? "" : `Install: \`${install}\`. `;
   if (test !== undefined) return `${what}\`${test}\` runs these lines with version ${version}.`;
-  if (!tried) return `${what}By its documents, not run here.`;
+  if (!tried) return `${what}From its documentation; we have not run it.`;
   const release = version === undefined ? "" : ` with version ${version}`;
-  return `${what}Tried by hand${release} on ${TRIED_ON}; no test runs it.`;
+  return `${what}We tried it by hand${release} on ${TRIED_ON}; no test runs it.`;
 }

@@ -47,9 +47,9 @@ enabled = false
 plugins = false`,
       },
     ],
-    note: `Then start \`codex\`. Do not set \`supports_websockets\`. Codex shapes its requests by the name of the model. For a name that it does not
-know, it warns about missing metadata and edits files by shell commands. For a name such as \`gpt-5.5\` it also offers its patch tool; an alias
-or a model of the gateway may have such a name. Codex always offers web search, which the gateway leaves out.`,
+    note: `Then start \`codex\`. Do not set \`supports_websockets\`. Codex shapes its requests by the model name. If it does not know the
+name, it warns about missing metadata and edits files with shell commands. With a name such as \`gpt-5.5\` it also offers its patch tool; you can
+give an alias or a model such a name. Codex always offers web search, which the gateway leaves out.`,
   },
   {
     name: "opencode",
@@ -200,8 +200,8 @@ MSWEA_COST_TRACKING=ignore_errors mini -m openai/my-model -t "the task" -y`,
 open-webui serve --port 3000`,
       },
     ],
-    note: `Or, in a running installation: Admin Settings, Connections, OpenAI, add a connection with this address and key. Its port is 8080 unless you
-choose another one, and so is the gateway's.`,
+    note: `In a running installation, add a connection with this address and key under Admin Settings, Connections, OpenAI. Open WebUI uses port 8080
+unless you choose another, and so does the gateway.`,
   },
   {
     name: "lm-evaluation-harness",

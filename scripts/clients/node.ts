@@ -75,8 +75,8 @@ console.log(text);`,
       },
     ],
     note: `\`createAnthropic({ baseURL, apiKey })\` of \`@ai-sdk/anthropic\` takes the same address, with \`/v1\`. So does \`createOpenAI\` of
-\`@ai-sdk/openai\`: with it, use \`.chat("my-model")\`, or set \`providerOptions: { openai: { store: false } }\`, because
-[nothing is stored](responses.md#nothing-is-stored).`,
+\`@ai-sdk/openai\`: there, use \`.chat("my-model")\`, or set \`providerOptions: { openai: { store: false } }\`, because
+the gateway [stores nothing](responses.md#nothing-is-stored).`,
   },
   {
     name: "LangChain.js",
@@ -97,8 +97,8 @@ const reply = await model.invoke("Say hello");
 console.log(reply.text);`,
       },
     ],
-    note: `Tools need \`tool_choice: "auto"\` when they are bound, or \`compat.tool_choice_default\` in the [configuration](configuration.md#compat-and-currency).
-\`new ChatAnthropic({ model, apiKey, anthropicApiUrl: "http://127.0.0.1:8080" })\` works, too.`,
+    note: `When you bind tools, pass \`tool_choice: "auto"\`, or set \`compat.tool_choice_default\` in the [configuration](configuration.md#compat-and-currency).
+\`new ChatAnthropic({ model, apiKey, anthropicApiUrl: "http://127.0.0.1:8080" })\` works too.`,
   },
   {
     name: "OpenAI Agents SDK for JavaScript",

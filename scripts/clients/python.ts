@@ -63,7 +63,7 @@ agent = Agent(name="Greeter", instructions="Be brief.", model="openai/my-model")
 print(Runner.run_sync(agent, "Say hello").final_output)`,
       },
     ],
-    note: `The SDK itself takes what stands before the first slash of a model's name, so write \`openai/\` in front of the gateway's name. Do not use
+    note: `The SDK takes the part before the first slash of a model name for itself, so write \`openai/\` in front of the gateway's name. Do not use
 \`auto_previous_response_id\`: the gateway stores no responses.`,
   },
   {
@@ -87,7 +87,7 @@ print(model.invoke("Say hello").text)`,
       },
     ],
     note: `\`use_responses_api=True\` selects the Responses API. \`ChatAnthropic(model=..., base_url="http://127.0.0.1:8080", api_key=...)\` uses the Messages
-API. \`create_agent\` and LangGraph work with each of them.`,
+API. \`create_agent\` and LangGraph work with all of them.`,
   },
   {
     name: "LlamaIndex",
@@ -111,7 +111,7 @@ llm = OpenAILike(
 print(llm.complete("Say hello").text)`,
       },
     ],
-    note: `\`llms.OpenAI\` refuses names of models that it does not know. Without \`is_chat_model=True\`, \`OpenAILike\` calls \`/v1/completions\`, which the gateway
+    note: `\`llms.OpenAI\` refuses model names that it does not know. Without \`is_chat_model=True\`, \`OpenAILike\` calls \`/v1/completions\`, which the gateway
 does not have.`,
   },
   {
@@ -164,7 +164,7 @@ greeting = client.create(
 print(greeting.model_dump_json())`,
       },
     ],
-    note: `\`instructor.from_anthropic(Anthropic(base_url="http://127.0.0.1:8080", api_key=...))\` works, too.`,
+    note: `\`instructor.from_anthropic(Anthropic(base_url="http://127.0.0.1:8080", api_key=...))\` works too.`,
   },
   {
     name: "DSPy",
@@ -228,7 +228,7 @@ print(reply.choices[0].message.content)`,
       },
     ],
     note: `\`model="anthropic/my-model"\` with \`api_base="http://127.0.0.1:8080"\` uses the Messages API. The prefixes \`hosted_vllm/\`, \`litellm_proxy/\`,
-\`openrouter/\` and \`deepseek/\` work, too.`,
+\`openrouter/\` and \`deepseek/\` work too.`,
   },
   {
     name: "crewAI",
