@@ -7,7 +7,7 @@ import { VENDORS } from "../test/support/config.ts";
 
 const TOOL_CHOICES = {
   all: "all forms",
-  any: "all forms; a named tool by leaving the others out",
+  any: "all forms; to name a tool, the gateway leaves out the others",
   auto: "`none`, `auto`",
 };
 
