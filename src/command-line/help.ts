@@ -10,9 +10,9 @@ export const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
   config: {
     value: "FILE",
     meaning: "the configuration",
-    fallback: "./gateway.json if it is there, else the built-in demo configuration",
+    fallback: "./gateway.json if it exists, else the built-in demo configuration",
   },
-  help: { meaning: "print what is said here; also -h" },
+  help: { meaning: "print this help; also -h" },
   version: { meaning: "print the version of the program" },
 };
 

@@ -92,7 +92,7 @@ const cursorOf = ({ segments }: BooksProof, more: number): LogCursor =>
 
 /** Rebuilds the usage records from the spend log, which must be there. */
 export const rebuildCommand: Command = {
-  summary: "make the usage records anew from the spend log, and tell what that changed",
+  summary: "rebuild the usage records from the spend log, and say what changed",
   example: "books rebuild --config gateway.json",
   options: { json: JSON_OPTION },
   run,

@@ -57,7 +57,7 @@ const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
 });
 
 export const statementCommand: Command = {
-  summary: "what an account owes, by model; as csv by request",
+  summary: "what an account owes, by model; as csv, by request",
   example: "billing statement --account acme --month 2026-11",
   options: {
     account: { value: "A", meaning: "the account of the statement", required: true },
@@ -70,14 +70,14 @@ export const statementCommand: Command = {
     },
     format: {
       value: "table|csv|json",
-      meaning: "the form of the statement",
+      meaning: "the format of the statement",
       fallback: "table",
       test: (text) => ["table", "csv", "json"].includes(text),
       expected: "table, csv or json",
     },
     currency: {
       value: "C",
-      meaning: "take the requests that were billed in this currency",
+      meaning: "show the requests billed in this currency",
       fallback: "currency of the configuration",
       test: (text) => /^[A-Z]{3}$/.test(text),
       expected: "three capital letters such as USD",

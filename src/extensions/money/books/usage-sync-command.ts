@@ -34,7 +34,7 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
 });
 
 export const usageSyncCommand: Command = {
-  summary: "copy settled spend into the usage records, again and again unless --once",
+  summary: "copy settled spend into the usage records, continuously unless --once",
   example: "usage sync --once",
   options: { once: { meaning: "copy once and end" }, json: JSON_OPTION },
   stopsBySignal: true,

@@ -55,7 +55,7 @@ const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
 });
 
 export const showCommand: Command = {
-  summary: "what of an account's budgets is spent, held and left",
+  summary: "what is spent, held and left of an account's budgets",
   operand: "ACCOUNT",
   operandMeaning: "the account whose budgets, and those of its keys, are shown",
   example: "budget show acme",

@@ -38,8 +38,8 @@ export const headCommand: Command = {
   options: {
     day: {
       value: "YYYY-MM-DD",
-      meaning: "the line of this day, which is closed",
-      fallback: "one of this moment",
+      meaning: "the line of this closed day",
+      fallback: "a head of this moment",
       test: isCalendarDay,
       expected: "a day such as 2026-11-30",
     },

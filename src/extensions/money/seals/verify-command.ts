@@ -94,7 +94,7 @@ async function answer(
 }
 
 export const verifyCommand: Command = {
-  summary: "verify the books, or a sealed statement, by their files alone",
+  summary: "verify the books, or a sealed statement, from their files alone",
   operand: "PATH",
   operandOptional: true,
   operandMeaning: "a data_dir or a sealed statement (default: the books of the configuration)",
@@ -107,7 +107,7 @@ export const verifyCommand: Command = {
     },
     head: {
       value: "FILE",
-      meaning: "heads that were kept elsewhere, or lines of the log that name them",
+      meaning: "heads that you kept elsewhere, or log lines that contain them",
     },
     json: JSON_OPTION,
   },

@@ -42,7 +42,7 @@ export const check: Command = {
   summary: "validate a configuration; with --live, make a tiny call to each model",
   example: "check --config gateway.json --live",
   options: {
-    live: { meaning: "make one tiny call to each model, and with each key; nothing is booked" },
+    live: { meaning: "make one tiny call to each model, and with each key, outside the books" },
     json: JSON_OPTION,
   },
   run,

@@ -128,13 +128,13 @@ export const initCommand: Command = {
   options: {
     vendor: {
       value: "V",
-      meaning: "whose models: a vendor of the page `providers`",
+      meaning: "whose models: a vendor on the page `providers`",
       fallback: "prints the vendors, on a terminal",
     },
     models: {
       value: "a,b",
-      meaning: "the models, by the vendor's names",
-      fallback: "those that init knows of the vendor",
+      meaning: "the models, under the vendor's names",
+      fallback: "those that init knows from the vendor",
       test: areNames,
       expected: "names with commas between them, each once",
     },

@@ -88,7 +88,7 @@ async function revoke(args: CommandArguments, terminal: Terminal): Promise<void>
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   "keys create": {
-    summary: "make a key; it is shown this once",
+    summary: "make a key, and show it this once",
     example: "keys create --account acme --name laptop --rpm 60 --models auto/chat",
     options: {
       account: { value: "A", meaning: "the account that pays for the key", required: true },
@@ -98,7 +98,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       },
       rpm: {
         value: "N",
-        meaning: "requests per minute of the key, beside its account's limit",
+        meaning: "requests per minute of the key, in addition to its account's limit",
         fallback: "no limit of its own",
         test: (text) => /^\d{1,7}$/.test(text),
         expected: "a number of requests per minute",
@@ -106,14 +106,14 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       budget: {
         value: "AMOUNT/PERIOD",
         meaning:
-          "what the key may spend in a day, a month or in total, beside its account's budget",
+          "what the key may spend in a day, a month or in total, in addition to its account's budget",
         fallback: "no budget of its own",
         test: (text) => /^\d{1,9}(\.\d{1,12})?\/(day|month|total)$/.test(text),
         expected: "an amount and a period such as 5.00/day, 100/month or 20/total",
       },
       "tokens-per-minute": {
         value: "N",
-        meaning: "tokens per minute of the key, beside its account's limit",
+        meaning: "tokens per minute of the key, in addition to its account's limit",
         fallback: "no limit of its own",
         test: (text) => /^\d{1,9}$/.test(text),
         expected: "a number of tokens per minute",
@@ -125,7 +125,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       },
       expires: {
         value: "DATE",
-        meaning: "when the key ends: a date such as 2027-01-31, or a time in ISO 8601",
+        meaning: "when the key expires: a date such as 2027-01-31, or a time in ISO 8601",
         fallback: "never",
       },
       json: JSON_OPTION,

@@ -23,7 +23,7 @@ export const extension: Extension = {
 };
 
 const status: Command = {
-  summary: "how the running gateway is: healthy or not, its models, breakers and limits",
+  summary: "how the running gateway is doing: its health, models, breakers and limits",
   example: "status --config gateway.json",
   options: { json: JSON_OPTION },
   run: runStatus,
@@ -52,7 +52,7 @@ async function runStatus(args: CommandArguments, terminal: Terminal): Promise<nu
 }
 
 const top: Command = {
-  summary: "the running gateway live, until q is pressed; plain text once where it is piped",
+  summary: "the running gateway live, until you press q; piped, plain text once",
   example: "top --config gateway.json",
   options: { once: { meaning: "print once, as plain text, and end" } },
   stopsBySignal: true,

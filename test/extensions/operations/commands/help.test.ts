@@ -26,7 +26,7 @@ const USAGE = [
   "gateway.json",
 ];
 const KEYS_CREATE = [
-  /^keys create: make a key; it is shown this once\n\n {2}keys create \[--config FILE\] --acc/,
+  /^keys create: make a key, and show it this once\n\n {2}keys create \[--config FILE\] --acc/,
   /^ {2}--account A +the account that pays for the key \(required\)$/m,
   /^ {2}--models a,b +the models .* \(default: all\)$/m,
   /^ {2}--json +print one line of JSON$/m,
