@@ -103,7 +103,7 @@ export const serveCommand: Omit<Command, "run"> = {
     },
     port: {
       value: "N",
-      meaning: "the port to listen on; 0: any free port",
+      meaning: "the port to listen on; 0 picks a free one",
       fallback: "server.port of the configuration",
       test: isPort,
       expected: "a number from 0 to 65535",
