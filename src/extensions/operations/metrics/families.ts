@@ -31,12 +31,13 @@ const SERVED_BY = ["gen_ai_provider_name", "gen_ai_response_model"];
 const BUDGET = ["account", "period"];
 
 export const FAMILIES = {
-  chat_gateway_requests_total: counter(
-    "Responses by path, status and, where it was known by then, model.",
-    ["path", "status", "model"],
-  ),
+  chat_gateway_requests_total: counter("Responses by path, status and, if known by then, model.", [
+    "path",
+    "status",
+    "model",
+  ]),
   chat_gateway_attempts_total: counter(
-    "Attempts at a provider by how they ended: completed, cancelled, or the error code.",
+    "Attempts at a provider, by how they ended: completed, cancelled, or the error code.",
     ["provider", "model", "outcome"],
   ),
   chat_gateway_refusals_total: counter(
@@ -45,16 +46,16 @@ export const FAMILIES = {
     ["account", "code"],
   ),
   chat_gateway_upstream_faults_total: counter(
-    "Attempts at a provider that it, or the way to it, made fail, by kind of fault.",
+    "Attempts that failed because of the provider or the way to it, by kind of fault.",
     ["provider", "model", "kind"],
   ),
   chat_gateway_recoveries_total: counter(
-    "Broken streams that another attempt was asked to continue, by what came of it: " +
+    "Broken streams that the gateway asked another attempt to continue, by outcome: " +
       "continued or failed. Only where recovery is configured.",
     ["gen_ai_request_model", "outcome"],
   ),
   gen_ai_server_request_duration_seconds: histogram(
-    "From a chat request's being opened in the books to its end.",
+    "From the opening of a chat request in the books to its end.",
     [...SERVED_BY, "gen_ai_request_model", "error_type"],
     [
       0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
@@ -62,7 +63,7 @@ export const FAMILIES = {
     ],
   ),
   gen_ai_server_time_to_first_token_seconds: histogram(
-    "Until the first text, thinking or tool call; of a whole reply, until it is there.",
+    "Until the first text, thinking or tool call, or the arrival of a whole reply.",
     SERVED_BY,
     [0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120],
   ),
@@ -77,56 +78,52 @@ export const FAMILIES = {
     [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304],
   ),
   chat_gateway_prompt_tokens_total: counter(
-    "Tokens of prompts by whether the provider's cache had them: hit or miss. " +
-      "Hits as a part of all are the hit rate of a model or an alias.",
+    "Prompt tokens by whether the provider's cache had them: hit or miss. " +
+      "Hits divided by all are the hit rate of a model or an alias.",
     ["gen_ai_request_model", "gen_ai_response_model", "cache"],
   ),
-  chat_gateway_cost_total: counter("What was settled; the exact sums are in the books.", [
+  chat_gateway_cost_total: counter("Settled costs; the books have the exact sums.", [
     "model",
     "currency",
   ]),
   chat_gateway_budget_spent: gauge(
-    "What an account has spent in the period of its budget; the exact sums are in the books.",
+    "What an account has spent in its budget's period; the books have the exact sums.",
     BUDGET,
   ),
-  chat_gateway_budget_held: gauge(
-    "What is held of an account's budget for requests that run.",
-    BUDGET,
-  ),
+  chat_gateway_budget_held: gauge("What running requests hold of an account's budget.", BUDGET),
   chat_gateway_budget_limit: gauge("What an account may spend in a period.", BUDGET),
   chat_gateway_log_lines_dropped_total: counter(
-    "Lines that were not written because the reader of the log was behind.",
+    "Lines dropped because the reader of the log was behind.",
     ["log"],
   ),
   chat_gateway_telemetry_spans_total: counter(
-    "Spans of traces: sent to the collector, and dropped because it did not take them.",
+    "Trace spans: sent to the collector, or dropped because it did not take them.",
     ["result"],
   ),
-  chat_gateway_in_flight_requests: gauge("Requests that have not had their whole answer."),
+  chat_gateway_in_flight_requests: gauge("Requests that have not had their whole answer yet."),
   chat_gateway_workers: gauge("Processes that serve."),
   chat_gateway_breaker_state: gauge("0 closed, 1 probing, 2 open.", ["model"]),
   chat_gateway_event_loop_delay_seconds: summary(
-    "By how much the event loop was late, in the worst few seconds " +
-      "since these figures were last looked at.",
+    "How late the event loop was, in the worst few seconds since the last scrape.",
     ["quantile"],
   ),
   chat_gateway_limits_store_up: gauge(
-    "1 if the store of the limits can be asked; 0: limits.on_error is in force.",
+    "1 if the gateway can reach the store of the limits; 0: limits.on_error applies.",
   ),
   chat_gateway_spend_log_writable: gauge(
-    "1 if the spend log can be written; 0: requests are refused.",
+    "1 if the gateway can write the spend log; 0: it refuses requests.",
   ),
   chat_gateway_config_last_reload_successful: gauge(
-    "0 if the last reload failed: the configuration before it stays in force.",
+    "0 if the last reload failed: the previous configuration stays in force.",
   ),
   chat_gateway_config_last_reload_success_timestamp_seconds: gauge(
-    "When the configuration in force was loaded, in seconds since 1970.",
+    "When the gateway loaded the configuration in force, in seconds since 1970.",
   ),
   chat_gateway_keys_readable: gauge(
-    "0 if keys.json has changed and cannot be read: the keys before it stay in force.",
+    "0 if keys.json has changed and is unreadable: the previous keys stay in force.",
   ),
   chat_gateway_usage_sync_lag_seconds: gauge(
-    "All that was settled longer ago than this is in the usage records.",
+    "The usage records have everything settled longer ago than this.",
   ),
 };
 
