@@ -177,7 +177,7 @@ describe("the console in a browser", {
     assert.equal(await page.locator("#thoughts").isVisible(), false);
     await page.getByText("Reasoning", { exact: true }).click();
     assert.ok((await page.locator("#thoughts").textContent())!.length > 10);
-    await page.getByText("Further fields of the request").click();
+    await page.getByText("More request fields").click();
     const more = page.getByLabel(/^A JSON object/);
     await more.fill(
       '{"tool_choice":"required","tools":[{"type":"function","function":{"name":"get_time","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}]}',
@@ -321,7 +321,7 @@ describe("the console in a browser", {
     await state(/^failing: next try in \d s$/);
     assert.match(
       (await page.locator("#aliases").textContent())!,
-      /team\/fast1lab passed over, failing: next try in \d s2demo-chat /,
+      /team\/fast1lab skipped, failing: next try in \d s2demo-chat /,
     );
     // The words of the provider come with the figures, which are asked for every two seconds.
     const words = /Model lab is failing: next try in \d s\. lab said: “down”/;
@@ -332,7 +332,7 @@ describe("the console in a browser", {
     await until(async () => (await send()) === 200, "the provider to be asked again");
     await state(/^healthy$/);
     assert.equal(await send("team/fast"), 200);
-    const shares = /lab served 100 %; .*demo-chat served 0 %; .*% of its prompts came from/;
+    const shares = /lab served 100 %; .*demo-chat served 0 %; .*% of its prompt tokens came from/;
     await page.locator("#aliases", { hasText: shares }).waitFor();
 
     gw.child.kill("SIGKILL");
@@ -379,13 +379,13 @@ describe("the console in a browser", {
     await page.goto(`${admin}/#costs`);
     await note(/^3 requests/);
     const download = page.waitForEvent("download");
-    await page.getByRole("link", { name: /csv/ }).click();
+    await page.getByRole("link", { name: /CSV/ }).click();
     const file = readFileSync(await (await download).path(), "utf8");
     assert.equal(file.split("\r\n").length, 5);
     assert.match(file, /<b>request<\/b> & ""0""/);
 
     await page.goto(`${admin}/#requests/nobody`);
-    await page.getByText("Nothing is known of nobody.").waitFor();
+    await page.getByText("The gateway knows nothing about nobody.").waitFor();
   });
 
   it("what has left memory is told from the books", async (t) => {
@@ -446,7 +446,7 @@ describe("the console in a browser", {
     });
     await ahead.goto(`${admin}/#now`);
     await ahead.locator("#state", { hasText: /^serving/ }).waitFor();
-    await ahead.locator("#charts .card", { hasText: /^Requests a minute(0\.)?[1-9]/ }).waitFor();
+    await ahead.locator("#charts .card", { hasText: /^Requests per minute(0\.)?[1-9]/ }).waitFor();
     await ahead.locator("#configuration", { hasText: /loaded (just now|\d+ s ago)/ }).waitFor();
   });
 
@@ -470,7 +470,7 @@ describe("the console in a browser", {
       "Try it": "#send",
       Manual: "#page h2",
     };
-    const links = page.getByRole("navigation", { name: "Parts of the console" }).getByRole("link");
+    const links = page.getByRole("navigation", { name: "Console views" }).getByRole("link");
     await links.first().focus();
     for (const [at, [name, ready]] of Object.entries(shown).entries()) {
       if (at > 0) await page.keyboard.press("Tab");

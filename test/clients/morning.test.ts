@@ -45,7 +45,7 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
     // What made the traffic may have kept this process busy, which is said first until it is over.
     await shown("#verdict .headline", /^Model forge-70b is failing: next try/);
     assert.equal(await page.locator("#verdict").getAttribute("data-tone"), "warn");
-    await shown("#verdict", /of the requests of the last 15 minutes|initech is being refused/);
+    await shown("#verdict", /of requests failed in the last 15 minutes|initech is being refused/);
   });
 
   it("which account is being refused, why, and since when, down to its requests", async (t) => {
@@ -69,7 +69,7 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
     assert.match(row, /^forge-70bforgefailing: next try (now|in \d+ s)/);
     assert.match(row, /upstream_error \(500\)“The engine is out of memory\. .*\[redacted\]/);
     assert.ok(!(await page.content()).includes("sk-provider-secret"));
-    await click("The last time", "#verdict");
+    await click("The latest failure", "#verdict");
     await shown(".story tbody tr", /^forge-70bforgeupstream error500 .*out of memory/);
   });
 
@@ -119,15 +119,15 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
     const field = (label: string) => page.locator("#new-key").getByLabel(label);
     await field("Account").fill("careful");
     for (const text of ["6e", "0", "1e3", "1.5"]) {
-      await field("Requests a minute").fill(text);
+      await field("Requests per minute").fill(text);
       await page.keyboard.press("Enter");
       const isRefused = (input: Element) => (input as HTMLInputElement).validity.patternMismatch;
-      assert.ok(await field("Requests a minute").evaluate(isRefused), text);
+      assert.ok(await field("Requests per minute").evaluate(isRefused), text);
     }
-    await field("Requests a minute").fill("");
-    await field("Tokens a minute").fill("20000");
+    await field("Requests per minute").fill("");
+    await field("Tokens per minute").fill("20000");
     await field("Budget").fill("five");
-    await field("Renewed").selectOption("month");
+    await field("Renews").selectOption("month");
     await page.keyboard.press("Enter");
     await shown("#key-outcome", "budget.amount");
     await field("Budget").fill("5.50");
@@ -164,7 +164,7 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
       ["requests?slower=never", /slower/],
       ["costs?by=constructor", /'by'/],
       ["now?range=constructor", /range/],
-      ["manual/none", /cannot be read/],
+      ["manual/none", /cannot read this page/],
     ] as const) {
       await page.goto(`${busy.admin}/#${address}`);
       await shown("#fault", words);

@@ -70,9 +70,9 @@ describe("the page", () => {
     assert.equal(faults.length, 2);
     assert.match(
       faults[0],
-      /^A changed configuration was refused at .*: limits\.rpm: expected an integer \(2 in all\)$/,
+      /^The gateway rejected a changed configuration at .*: limits\.rpm: expected an integer \(2 in all\)$/,
     );
-    assert.match(faults[1], /^keys\.json cannot be read.*: it is empty$/);
+    assert.match(faults[1], /^The gateway cannot read keys\.json.*: it is empty$/);
     assert.deepEqual(reloadFaults({ config_fault: null, keys: { fault: null } }), []);
     assert.deepEqual(reloadFaults({}), [], "without these extensions");
   });

@@ -34,7 +34,7 @@ function sumTable(rows, { skip: _, ...query }) {
   const lead = (row) => {
     const value = row[member];
     const address = withQuery("#costs", { ...query, by: next, [by]: value });
-    return [value === "" ? "nobody served" : link(address, value), meter(row.cost / highest)];
+    return [value === "" ? "no model served" : link(address, value), meter(row.cost / highest)];
   };
   const columns = [
     [by, lead],
@@ -63,13 +63,13 @@ const BILLED = [
 const amount = (name, member) => [name, (row) => exactMoney(row[member], row.currency), "n"];
 const keyLink = (key) => link(withQuery("#keys", { find: key }), id(key));
 const BUDGETS = [
-  ["Whose", ({ account, key_id: key }) => account ?? keyLink(key)],
+  ["Account or key", ({ account, key_id: key }) => account ?? keyLink(key)],
   ["Period", "period"],
   amount("Spent", "spent"),
   amount("Held", "held"),
   amount("Left", "left"),
   amount("Of", "amount"),
-  ["Renewed", "ends"],
+  ["Renews", "ends"],
 ];
 
 /** A page of the billed requests, the last first: they come in the order in which they ended. */
@@ -98,7 +98,7 @@ addView("costs", {
     tell($("cost-note"), `${plural(requests, "request")}, ${query.day || query.month} (UTC)`);
     tell($("sums-title"), `By ${by}: ${number(count)}`);
     const size = isList ? RECORDS : SUMS;
-    const shown = isList ? table(BILLED, rows, "There are none.") : sumTable(rows, query);
+    const shown = isList ? table(BILLED, rows, "No requests match.") : sumTable(rows, query);
     fill($("sums"), shown, pager(place, { skip: Number(skip), size, count }));
     $("csv").href = withQuery("/usage.csv", filter);
     $("budgets").hidden = budgets.length === 0;

@@ -46,7 +46,7 @@ function revocation({ key_id: key, account, configured, revoked }) {
   const ask = async () => {
     if (!confirm(`Revoke ${key} of ${account} for good?`)) return;
     const answer = await change(`/keys/${encodeURIComponent(key)}`, "DELETE");
-    if (answer) tell($("key-outcome"), `${key} is revoked. It is refused from now on.`);
+    if (answer) tell($("key-outcome"), `${key} is revoked: the gateway refuses it from now on.`);
   };
   return button("Revoke", ask, { class: "small", "aria-label": `Revoke ${key} of ${account}` });
 }
@@ -66,7 +66,7 @@ const KEYS = [
   ["Requests*", "requests", "n"],
   ["Refused*", "refused", "n"],
   [
-    "Spend this month",
+    "Spent this month",
     ({ spend }) => spend.map(({ cost, currency }) => money(cost, currency)).join(" + "),
     "n",
   ],
@@ -97,7 +97,7 @@ addView("keys", {
       `${key} ${account} ${name}`.toLowerCase().includes(find.toLowerCase());
     const weight = ({ revoked, last }) => (revoked === null ? 1e15 : 0) + last;
     const found = rows.filter(fits).sort((a, b) => weight(b) - weight(a));
-    fill($("key-list"), table(KEYS, found, "There is no such key."));
+    fill($("key-list"), table(KEYS, found, "No key matches."));
     return KEYS_MS;
   },
 });
@@ -121,6 +121,6 @@ newKey.addEventListener("submit", async (event) => {
   if (!made) return;
   newKey.reset();
   const { key, account, key_id: name } = made;
-  const once = `The key of ${account} (${name}). It is shown this once: only its SHA-256 is kept.`;
+  const once = `The key of ${account} (${name}). Copy it now: the gateway keeps only its SHA-256.`;
   fill($("key-made"), h("p", once), h("code", key));
 });

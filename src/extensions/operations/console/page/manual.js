@@ -63,7 +63,7 @@ function elementOf([block, code]) {
 
 async function getText(path) {
   const response = await ask(path);
-  if (!response.ok) throw new Error("This page cannot be read.");
+  if (!response.ok) throw new Error("The gateway cannot read this page.");
   return await response.text();
 }
 

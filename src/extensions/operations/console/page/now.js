@@ -22,12 +22,12 @@ const streamRate = ({ stream_tokens: tokens, stream_ms: ms }) =>
 
 /** Each with its figure of a bin or of the whole range, and what makes it a text. */
 const CHARTS = [
-  ["Requests a minute", (row) => perMinute(requestsIn(row), row), rate],
-  ["Refused and failed a minute", (row) => perMinute(refusedIn(row) + row["5xx"], row), rate],
-  ["Faults of providers a minute", (row) => perMinute(row.faults, row), rate],
+  ["Requests per minute", (row) => perMinute(requestsIn(row), row), rate],
+  ["Refused and failed per minute", (row) => perMinute(refusedIn(row) + row["5xx"], row), rate],
+  ["Provider faults per minute", (row) => perMinute(row.faults, row), rate],
   ["Median time to the first token", (row) => row.first_token.p50, inSeconds],
-  ["Tokens a second, of a stream", streamRate, rate],
-  ["Requests in flight, at most", (row) => row.in_flight, rate],
+  ["Tokens per second in streams", streamRate, rate],
+  ["Most requests in flight", (row) => row.in_flight, rate],
 ];
 
 /** A bar for each bin of time; one of which nothing is known is shaded. */
@@ -62,7 +62,7 @@ const REFUSED = [
   [
     "Who",
     ({ account, key }) => [
-      account ?? "nobody: no valid key",
+      account ?? "no valid key",
       key !== null && soft(link(withQuery("#keys", { find: key }), id(key))),
     ],
   ],
@@ -99,7 +99,7 @@ const MODELS = [
   ["Faults", ({ faults, attempts }) => percent(faults, attempts), "n"],
   ["First token, p50", (row) => inSeconds(row.first_token.p50), "n"],
   ["p95", (row) => inSeconds(row.first_token.p95), "n"],
-  ["Tokens a second", streamRate, "n"],
+  ["Tokens per second", streamRate, "n"],
   ["Tokens", tokensOf, "n"],
   ["From cache", hitRate, "n"],
   ["Cost", costOf, "n"],
@@ -134,7 +134,7 @@ function accountTable({ accounts }) {
   const nameOf = ({ account, other }) => {
     if (other) return "all others";
     const query = account === null ? { status: "401" } : { account };
-    return link(withQuery("#requests", query), account ?? "nobody (no valid key)");
+    return link(withQuery("#requests", query), account ?? "no valid key");
   };
   const columns = [
     ["Account", (row) => [nameOf(row), meter(requestsIn(row) / most)]],
@@ -144,7 +144,7 @@ function accountTable({ accounts }) {
     ["Tokens", tokensOf, "n"],
     ["Cost", costOf, "n"],
   ];
-  return table(columns, rows, "No account has asked for anything.");
+  return table(columns, rows, "No account has sent a request.");
 }
 
 /** One alias: its models in the order in which they are asked, why, and what each has served. */
@@ -154,7 +154,7 @@ function aliasElement({ alias, enabled, candidates }, { requested }) {
   const item = ({ model, rank, why }) => {
     const row = live.status.models.find((each) => each.model === model);
     const isPassed = rank !== null && row.breaker.state === "open" && row.breaker.retry_ms > 0;
-    const passed = () => tone({ tone: "bad", text: `passed over, ${modelState(row).text}` });
+    const passed = () => tone({ tone: "bad", text: `skipped, ${modelState(row).text}` });
     const share = requests > 0 && `served ${percent(served[model] ?? 0, requests)}; `;
     const words = isPassed ? passed() : soft(share, why);
     return h("li", h("b", known(rank)), h("span", model, " ", words));
@@ -162,7 +162,7 @@ function aliasElement({ alias, enabled, candidates }, { requested }) {
   return [
     h("h3", alias, !enabled && " (disabled)"),
     h("ol", { class: "order" }, candidates.map(item)),
-    requests > 0 && soft(`${hitRate(caches)} of its prompts came from the provider's cache`),
+    requests > 0 && soft(`${hitRate(caches)} of its prompt tokens came from the provider's cache`),
   ];
 }
 
@@ -176,14 +176,14 @@ addView("now", {
     drawVerdict(recent);
     const charts = CHARTS.map((each) => chart(range, each));
     fill($("charts"), charts);
-    fill($("refused"), table(REFUSED, range.refusals, "Nobody was refused, and nothing failed."));
+    fill($("refused"), table(REFUSED, range.refusals, "No request was refused or failed."));
     fill($("models"), table(MODELS, modelRows(range), "There are no models."));
     fill($("accounts"), accountTable(range));
     fill(
       $("aliases"),
       live.status.aliases.map((alias) => aliasElement(alias, range)),
     );
-    const since = `It runs since ${when(range.since)}.`;
+    const since = `The gateway has been running since ${when(range.since)}.`;
     tell($("configuration"), `${configurationText(live.status, now())} ${since}`);
     return 0;
   },

@@ -44,7 +44,7 @@ async function findRequests(request) {
 }
 
 function drawStory(entries, request) {
-  const nothing = `Nothing is known of ${request}. The access log may have it.`;
+  const nothing = `The gateway knows nothing about ${request}. The access log may have it.`;
   fill(
     $("story"),
     h("p", link("#requests", "← All requests")),
@@ -58,7 +58,7 @@ function drawList({ requests, count, running }, place) {
   tell($("found"), `${plural(count, "request")}, ${number(running)} running now.`);
   fill(
     $("found-requests"),
-    table(REQUESTS, requests, "There are none."),
+    table(REQUESTS, requests, "No requests match."),
     pager(place, { skip, size: REQUESTS_PAGE, count }),
   );
   return skip === 0 ? 0 : undefined;

@@ -89,7 +89,7 @@ const ATTEMPTS = [
   ["Took", ({ duration_ms: ms, share }) => [span(ms), meter(share)], "n"],
 ];
 
-const NO_ATTEMPT = "No provider was asked.";
+const NO_ATTEMPT = "The gateway asked no provider.";
 
 /** The story of a request, from memory or of the books. */
 export function storyElement(entry) {

@@ -34,12 +34,12 @@ export const whyOf = ({ code, account_rpm: rpm }) =>
 function aboutGateway({ status, spend, usage, limits, event_loop_delay: delay }) {
   const late = delay["0.99"] ?? 0;
   const sentences = [
-    spend?.fault && "The spend log cannot be written, so requests are refused.",
+    spend?.fault && "The gateway cannot write its spend log, so it refuses requests.",
     usage?.fault && "Usage records wait: the usage sync fails.",
-    limits.fault && "The store of the limits cannot be asked.",
+    limits.fault && "The gateway cannot reach the store of its limits.",
     status !== "serving" && "The gateway is stopping: it takes no new requests.",
     late > LATE_LOOP &&
-      `The gateway has too much to do: its event loop is ${number(1000 * late)} ms late.`,
+      `The gateway is overloaded: its event loop is ${number(1000 * late)} ms late.`,
     ...reloadFaults(live.status),
   ];
   const tone = spend?.fault ? "bad" : "warn";
@@ -57,7 +57,7 @@ function aboutModels({ models }, { faults }) {
       tone: failing.length === models.length ? "bad" : "warn",
       text: `Model ${model} is ${modelState(row).text}.${said}`,
       href: fault ? storyOf(fault.request_id) : withQuery("#requests", { model, status: "5xx" }),
-      label: fault ? "The last time" : "Its failed requests",
+      label: fault ? "The latest failure" : "Its failed requests",
     };
   });
 }
@@ -68,7 +68,7 @@ function aboutFailures({ total }) {
   if (failed < MANY || failed / requests < 0.01) return [];
   return {
     tone: failed / requests > 0.1 ? "bad" : "warn",
-    text: `${percent(failed, requests)} of the requests of the last 15 minutes failed.`,
+    text: `${percent(failed, requests)} of requests failed in the last 15 minutes.`,
     href: "#requests?status=5xx",
     label: "Failed requests",
   };
@@ -79,13 +79,13 @@ function aboutRefusals({ refusals }) {
     ({ last, count, status }) => status < 500 && count >= MANY && last > now() - FRESH_MS,
   );
   return fresh.map((row) => {
-    const who = row.account ?? "Somebody without a valid key";
+    const who = row.account ?? "Someone without a valid key";
     const times = `${plural(row.count, "time")} since ${when(row.since)}`;
     return {
       tone: "warn",
       text: `${who} is being refused: ${whyOf(row)} (${row.status}), ${times}.`,
       href: refusedRequests(row),
-      label: "These requests",
+      label: "Show these requests",
     };
   });
 }

@@ -93,11 +93,13 @@ export function reloadFaults({ config_fault: fault, keys }) {
   const sentences = [];
   if (fault) {
     const { time, path, message, count } = fault;
-    const refused = `A changed configuration was refused at ${when(Date.parse(time))}`;
+    const refused = `The gateway rejected a changed configuration at ${when(Date.parse(time))}`;
     const why = [path, message].filter(Boolean).join(": ");
-    sentences.push(`${refused}, the one before it stays in force: ${why} (${count} in all)`);
+    sentences.push(`${refused}; the previous one stays in force: ${why} (${count} in all)`);
   }
   if (keys?.fault)
-    sentences.push(`keys.json cannot be read, the keys before it stay in force: ${keys.fault}`);
+    sentences.push(
+      `The gateway cannot read keys.json; the previous keys stay in force: ${keys.fault}`,
+    );
   return sentences;
 }
