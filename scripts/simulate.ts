@@ -7,7 +7,8 @@
 //   --requests 200     requests of a run (100)
 //   --only kill,power  the faults that may happen in each run (the seed draws about half of them)
 //   --self-test        plants bugs in the sources, one at a time, and looks whether they are found;
-//                      with --bug TEXT those whose names have the text
+//                      with --bug TEXT those whose names have the text; with --part 2/3 the second
+//                      third of them
 //
 // It ends with 1 if anything was not as it must be. The manual's page "simulation" says how to find
 // a bug with it.
@@ -28,6 +29,7 @@ const { values } = parseArgs({
     trace: { type: "boolean", default: false },
     "self-test": { type: "boolean", default: false },
     bug: { type: "string" },
+    part: { type: "string", default: "1/1" },
   },
 });
 
@@ -80,5 +82,14 @@ async function runSeeds(): Promise<number> {
   return failed;
 }
 
-const failed = values["self-test"] ? await selfTest(values.bug) : await runSeeds();
+/** `2/3` as numbers. */
+function partOf(text: string): { readonly part: number; readonly parts: number } {
+  const [part = 0, parts = 0] = text.split("/").map(Number);
+  if (!(part >= 1 && part <= parts)) throw new Error("--part must be such as 2/3");
+  return { part, parts };
+}
+
+const failed = values["self-test"]
+  ? await selfTest(values.bug, partOf(values.part))
+  : await runSeeds();
 process.exitCode = failed === 0 ? 0 : 1;

@@ -7,6 +7,9 @@
 // process then starts in a quarter of the time that it takes under tsx. With --sources nothing is
 // compiled: Node runs the sources as they are, which takes Node 22.18. A test file also runs by
 // itself: `node --import tsx --test FILE`.
+//
+// LONG_TESTS=1 is for the long form of all tests (test/support/long.ts), LONG_TESTS=2/4 for that of
+// the second quarter of the files, and the usual form of the others.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -138,13 +141,23 @@ function testsOf(chosen: readonly string[]): string[] {
 /**
  * Writes the modules that node:test runs, one a process. Each imports several test files.
  * Neighbours go to different processes, or the slow ones of a folder would meet in one.
+ * `isLong`: whether a process runs the long form of its tests, though the environment does not say
+ * so.
  */
-function grouped(files: readonly string[], folder: string): string[] {
+function grouped(
+  files: readonly string[],
+  folder: string,
+  isLong: (group: number) => boolean,
+): string[] {
   const count = Math.min(PROCESSES, files.length);
+  const long = join(folder, "long.mjs");
+  writeFileSync(long, 'process.env.LONG_TESTS = "1";\n');
   return Array.from({ length: count }, (_, group) => {
-    const imports = files
-      .filter((_file, at) => at % count === group)
-      .map((file) => `import "${pathToFileURL(resolve(file)).href}";\n`);
+    const own = files.filter((_file, at) => at % count === group);
+    // Modules are evaluated in the order of their imports.
+    const imports = (isLong(group) ? [long, ...own] : own).map(
+      (file) => `import "${pathToFileURL(resolve(file)).href}";\n`,
+    );
     const module = join(folder, `tests-${group + 1}.mjs`);
     writeFileSync(module, imports.join(""));
     return module;
@@ -158,6 +171,9 @@ const { values, positionals } = parseArgs({
 const tests = testsOf(positionals);
 const temporary = temporaryFolder();
 const environment: NodeJS.ProcessEnv = { ...process.env, TMPDIR: temporary };
+const [, part, parts] = /^(\d+)\/(\d+)$/.exec(process.env["LONG_TESTS"] ?? "")?.map(Number) ?? [];
+if (parts !== undefined) delete environment["LONG_TESTS"];
+const isLong = (group: number): boolean => parts !== undefined && group % parts === part! - 1;
 let files = tests;
 if (!values.sources) {
   environment["COMPILED_PROGRAM"] = await prepare();
@@ -171,7 +187,7 @@ const { status } = spawnSync(
     "--test",
     `--test-concurrency=${CONCURRENCY}`,
     `--test-timeout=${DEADLINE_MS}`,
-    ...grouped(files, temporary),
+    ...grouped(files, temporary, isLong),
   ],
   { stdio: "inherit", env: environment },
 );

@@ -78,8 +78,11 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("fastest", () => import("./extensions/routing/fastest/index.ts"), {
     loadIf: { setting: "aliases.*.policy", value: "fastest" },
   }),
+  // Always, as the first process of several must know it before a reload brings its settings; so
+  // must it know "key-pool".
   entry("provider-limits", () => import("./extensions/routing/provider-limits/index.ts"), {
     settings: ["providers.*.limits", "models.*.limits"],
+    serves: true,
   }),
   entry("recovery", () => import("./extensions/routing/recovery/index.ts"), {
     settings: ["aliases.*.recovery", "models.*.recovery", "retry.max_recoveries"],
@@ -133,6 +136,7 @@ export const extensions: readonly ExtensionEntry[] = [
   }),
   entry("key-pool", () => import("./extensions/providers/key-pool/index.ts"), {
     settings: ["providers.*.api_keys"],
+    serves: true,
   }),
   entry("redis", () => import("./extensions/scale/redis/index.ts"), {
     settings: ["limits.on_error"],

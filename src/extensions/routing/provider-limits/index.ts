@@ -47,12 +47,12 @@ export const extension: ConfigExtension = {
 
 /** What a request to a model must pass. */
 function doorsOf({ providers, models }: Config, { name, provider }: Model): readonly Door[] {
+  const doors: Door[] = [];
   const [row, model] = [providers.get(provider.name), models.get(name)];
-  const doors = [
-    { name: `provider ${provider.name}`, bounds: row && ofProviders.of(row) },
-    { name: `model ${name}`, bounds: model && ofModels.of(model) },
-  ];
-  return doors.flatMap((door) => (door.bounds ? [{ name: door.name, bounds: door.bounds }] : []));
+  const [ofProvider, ofModel] = [row && ofProviders.of(row), model && ofModels.of(model)];
+  if (ofProvider) doors.push({ name: `provider ${provider.name}`, bounds: ofProvider });
+  if (ofModel) doors.push({ name: `model ${name}`, bounds: ofModel });
+  return doors;
 }
 
 const bounded =

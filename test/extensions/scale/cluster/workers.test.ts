@@ -406,12 +406,9 @@ describe("several workers", { concurrency: 2 }, () => {
       assert.equal(await readMetric(`chat_gateway_breaker_state{model="${model}"}`), 2);
   });
 
-  it("share what a provider can take, and the pause for which it asks", async (t) => {
-    const over = {
-      models: { m: { limits: { rpm: 20, max_in_flight: 4 } }, busy: { provider: "lab" } },
-      retry: { max_wait_ms: 0 },
-    };
+  it("share the pause for which a provider asks", async (t) => {
     const busy = answerWith(429, { error: {} }, { "retry-after": "50" });
+    const over = { models: { busy: { provider: "lab" } } };
     const { address, provider, readStatus } = await bench(t, over, { busy });
     assert.equal(await status(ask(address, { model: "busy" })), 503);
     // A worker has heard of the pause before it is asked for its second report.
@@ -423,12 +420,33 @@ describe("several workers", { concurrency: 2 }, () => {
       assert.ok(Number(reply.headers["retry-after"]) > 10);
     }
     assert.equal(provider.asked.length, 1);
+  });
+
+  it("share what a provider can take, also if a reload says so for the first time", async (t) => {
+    const { address, provider, readStatus, write } = await bench(t, {}, { late: speak("Late.") });
+    const api_keys = [{ key: "sk-1", rpm: 12 }, { key: "sk-2" }];
+    write({
+      providers: { pool: { dialect: "openai", base_url: provider.url, api_keys } },
+      models: {
+        m: { provider: "pool", limits: { rpm: 20, max_in_flight: 4 } },
+        late: { provider: "lab" },
+      },
+      retry: { max_wait_ms: 0 },
+    });
+    await until(
+      async () => String(await everywhere(address, { model: "late" })) === "200",
+      "all workers to have the limits",
+    );
     const codes: number[] = [];
     for (let round = 0; round < 10; round += 1)
       codes.push(...(await Promise.all(Array.from({ length: 4 }, () => status(ask(address))))));
     const served = codes.filter((code) => code === 200);
     assert.deepEqual([served.length, codes.length], [20, 40]);
     assert.deepEqual((await readStatus())["provider_limits"], { "model m": 4 });
+    const asked = provider.asked.filter(({ body }) => body["model"] === "m");
+    const first = asked.filter(({ headers }) => headers.authorization === "Bearer sk-1");
+    assert.equal(asked.length, 20);
+    assert.ok(first.length <= 12, `${first.length} with the first key`);
   });
 
   it("share an account's places: exactly as many at once as it may have, over all of them", async (t) => {
