@@ -364,7 +364,7 @@ describe("explain", () => {
       "     2  good   lab       quality_score 90 / blended price 1 USD = 90.00",
       "     -  odd    lab       out: it has no quality_score",
       "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are.",
-      "Around each request, from the outside: budgets, cache-hints, context-room, left-streams, capacity.",
+      "Around each request, from the outside: budgets, provider-limits, cache-hints, context-room, left-streams, key-pool, capacity.",
     ]);
   });
 
