@@ -35,10 +35,8 @@ function assertOneVersion(): void {
 function make(): void {
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER, { recursive: true });
-  run("npm", ["run", "--silent", "build"]);
+  run("npm", ["pack", "--silent", "--pack-destination", FOLDER]); // which builds first
   copyFileSync(BUILT, join(FOLDER, `${NAME}.mjs`));
-  // The build has just run, so npm need not run it again.
-  run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", FOLDER]);
   if (values["without-executable"]) return;
   const executable = join(FOLDER, `${NAME}-${process.platform}-${process.arch}`);
   run(process.execPath, ["--import", "tsx", "scripts/build-sea.ts", "--out", executable]);

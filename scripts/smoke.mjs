@@ -16,7 +16,6 @@ const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
 const NPX_ENVIRONMENT = {
   PATH: process.env.PATH,
   HOME: folder,
-  npm_config_offline: "true",
   npm_config_registry: "http://127.0.0.1:9",
 };
 const copy = join(folder, basename(process.argv[2]));
