@@ -223,13 +223,13 @@ describe("README and manual", () => {
 
   it("README's configuration: check it, serve it", async (t) => {
     const [environment, check, server] = configured(t, "README");
-    assert.match(await run(`${environment}\n${check}`), /is valid: 1 models, 1 aliases, 1 keys/);
+    assert.match(await run(`${environment}\n${check}`), /is valid: 1 model, 1 alias, 1 key$/m);
     await serveModels(t, `${environment}\n${server}`);
   });
 
   it("the manual's configuration: check it, explain it, serve it", async (t) => {
     const [environment, check, explain, server] = configured(t, "configuration");
-    assert.match(await run(`${environment}\n${check}`), /is valid: 3 models, 3 aliases, 1 keys/);
+    assert.match(await run(`${environment}\n${check}`), /is valid: 3 models, 3 aliases, 1 key$/m);
     assert.match(
       await run(`${environment}\n${explain}`),
       /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-chat .*= 234\.92/,

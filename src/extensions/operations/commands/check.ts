@@ -25,7 +25,8 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
     aliases: config.aliases.size,
     keys: config.keys.length,
   };
-  const summary = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
+  const nouns = ["model", "alias", "key"];
+  const summary = Object.values(counts).map((count, at) => counted(count, nouns[at]!));
   const result = { ok: true, source: source ?? null, ...counts, warnings };
   const text = `${source ?? "the demo configuration"} is valid: ${summary.join(", ")}\n`;
   if (args.values["live"] === undefined) {
@@ -37,6 +38,10 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
   await terminal.answer(args, { ...result, ok, providers }, `${text}${liveText(providers)}`);
   return ok ? 0 : 1;
 }
+
+/** `1 alias`, `2 aliases`. */
+const counted = (count: number, noun: string): string =>
+  count === 1 ? `1 ${noun}` : `${count} ${noun}${noun.endsWith("s") ? "es" : "s"}`;
 
 export const check: Command = {
   summary: "validate a configuration; with --live, make a tiny call to each model",

@@ -83,7 +83,7 @@ describe("a process", () => {
     writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo({ keys })));
     const unset = await ended(t, ["check"], { cwd });
     const set = await ended(t, ["check"], { cwd, env: { A_KEY: "CANARY" } });
-    const valid = "is valid: 2 models, 2 aliases, 1 keys\n";
+    const valid = "is valid: 2 models, 2 aliases, 1 key\n";
     const missing = "chat-gateway: keys[0].key: the environment variable A_KEY is not set\n";
     assert.deepEqual(
       [none, unset, set].map(({ code, stdout, stderr }) => [code, stdout, stderr]),
@@ -102,7 +102,7 @@ describe("check", () => {
   it("a good file: one line that counts, exit 0, also for programs", async () => {
     const file = configFile();
     const people = await runHere(["check", "--config", file]);
-    const valid = `${file} is valid: 2 models, 2 aliases, 1 keys\n`;
+    const valid = `${file} is valid: 2 models, 2 aliases, 1 key\n`;
     assert.deepEqual([people.code, people.stdout, people.stderr], [0, valid, ""]);
     const programs = await runHere(["check", "--json", "--config", file]);
     assert.deepEqual([programs.code, programs.stderr], [0, ""]);
