@@ -223,7 +223,9 @@ describe("README and manual", () => {
 
   it("README's configuration: check it, serve it", async (t) => {
     const [environment, check, server] = configured(t, "README");
-    assert.match(await run(`${environment}\n${check}`), /is valid: 1 model, 1 alias, 1 key$/m);
+    const printed = await run(`${environment}\n${check} 2>&1`);
+    assert.match(printed, /is valid: 1 model, 1 alias, 1 key$/m);
+    assert.doesNotMatch(printed, /warning/);
     await serveModels(t, `${environment}\n${server}`);
   });
 
