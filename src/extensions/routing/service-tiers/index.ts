@@ -67,10 +67,17 @@ const noting = (dialect: Dialect, note: (tier: string) => void): Dialect => ({
     return {
       ...decoder,
       push(json) {
-        const stated = asString(asObject(json)["service_tier"]);
+        const stated = statedTier(json);
         if (stated !== undefined) note(stated);
         return decoder.push(json);
       },
     };
   },
 });
+
+/** OpenAI states the tier of a reply beside its choices, Anthropic in its usage. */
+function statedTier(json: unknown): string | undefined {
+  const { service_tier, usage, message } = asObject(json);
+  const ofUsage = asObject(usage ?? asObject(message)["usage"])["service_tier"];
+  return asString(service_tier ?? ofUsage);
+}

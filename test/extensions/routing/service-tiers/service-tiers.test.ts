@@ -79,6 +79,30 @@ describe("a service tier", () => {
     assert.equal((await settled(data))[0]!["cost"], "12");
   });
 
+  it("is billed as a reply in Anthropic's format states it", async (t) => {
+    const usage = { input_tokens: 1_000_000, output_tokens: 1_000_000, service_tier: "standard" };
+    const content = [{ type: "text", text: "Hi." }];
+    const reply = { type: "message", role: "assistant", content, stop_reason: "end_turn", usage };
+    const provider = await startProvider(t, status(200, reply));
+    const data = folder();
+    const config = configFor(provider.url, [], {
+      data_dir: data,
+      providers: { claude: { dialect: "anthropic", base_url: provider.url } },
+      models: {
+        m: {
+          provider: "claude",
+          price: PRICE,
+          service_tiers: { auto: { input_cache_miss: 4, output: 20 } },
+        },
+      },
+    });
+    const { chat } = await startGateway(t, config);
+    const answer = await chat({ model: "m", messages: user("hi"), service_tier: "auto" });
+    assert.equal(answer.status, 200, await answer.text());
+    assert.equal(provider.asked[0]!.body["service_tier"], "auto");
+    assert.equal((await settled(data))[0]!["cost"], "12");
+  });
+
   it("is what a budget must have free", async (t) => {
     const { chat, provider } = await start(t, undefined, {
       accounts: { acme: { budget: { amount: "0.0015", period: "month" } } },
