@@ -11,6 +11,7 @@ import { createGate, type Bounds, type Gate } from "./gate.ts";
 export interface Door {
   /** Unique among those of a Gates. */
   readonly name: string;
+  /** What may enter it. */
   readonly bounds: Bounds;
 }
 
@@ -101,10 +102,8 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
     }
     gates.leave(note.door, note.tokens, note.overloaded);
     const entered = inside.get(worker) ?? [];
-    entered.splice(
-      entered.findIndex(({ name }) => name === note.door.name),
-      1,
-    );
+    const at = entered.findIndex(({ name }) => name === note.door.name);
+    if (at !== -1) entered.splice(at, 1);
   }
   function ended(worker: number): void {
     for (const door of inside.get(worker) ?? []) gates.leave(door, 0, false);
