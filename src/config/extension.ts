@@ -99,6 +99,7 @@ export const configMoments = {
 export interface KeyedModel {
   /** The last characters of the key, which are all of it that is shown. */
   readonly key: string;
+  /** The same model, asked with that key. */
   readonly model: Model;
 }
 

@@ -119,10 +119,11 @@ export async function completeWithFallback(
 }
 
 /** Stands for the attempt at a model that its breaker did not let through. */
-const notAsked = (model: Model): ProviderError =>
-  model.status().state === "closed"
-    ? new ProviderError("model_overloaded", "it rests", { retryAfterMs: model.status().retryMs })
-    : new ProviderError("model_unavailable", "its breaker is open");
+function notAsked(model: Model): ProviderError {
+  const { state, retryMs: retryAfterMs } = model.status();
+  if (state !== "closed") return new ProviderError("model_unavailable", "its breaker is open");
+  return new ProviderError("model_overloaded", "its provider asked for a pause", { retryAfterMs });
+}
 
 /**
  * Makes one attempt, measures it, and tells the breaker how it ended. Adds its record to

@@ -25,8 +25,11 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
     aliases: config.aliases.size,
     keys: config.keys.length,
   };
-  const nouns = ["model", "alias", "key"];
-  const summary = Object.values(counts).map((count, at) => counted(count, nouns[at]!));
+  const summary = [
+    counted(counts.models, "model", "models"),
+    counted(counts.aliases, "alias", "aliases"),
+    counted(counts.keys, "key", "keys"),
+  ];
   const result = { ok: true, source: source ?? null, ...counts, warnings };
   const text = `${source ?? "the demo configuration"} is valid: ${summary.join(", ")}\n`;
   if (args.values["live"] === undefined) {
@@ -39,9 +42,8 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
   return ok ? 0 : 1;
 }
 
-/** `1 alias`, `2 aliases`. */
-const counted = (count: number, noun: string): string =>
-  count === 1 ? `1 ${noun}` : `${count} ${noun}${noun.endsWith("s") ? "es" : "s"}`;
+const counted = (count: number, one: string, many: string): string =>
+  `${count} ${count === 1 ? one : many}`;
 
 export const check: Command = {
   summary: "validate a configuration; with --live, make a tiny call to each model",
