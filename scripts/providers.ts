@@ -2,7 +2,7 @@
 // (src/core/providers). `npm run docs` writes it into src/manual/providers.md; a test compares the
 // two.
 import { traitsOf } from "../src/config/vendors.ts";
-import { VENDOR_ROWS } from "../src/extensions/operations/init/vendors.ts";
+import { VENDOR_ROWS } from "../src/extensions/operations/vendor-models/index.ts";
 import { VENDORS } from "../test/support/config.ts";
 
 const TOOL_CHOICES = {

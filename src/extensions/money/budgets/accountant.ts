@@ -13,7 +13,7 @@ import {
 import { budgetsIn } from "./limits.ts";
 import { createPurses, type Budget, type Figures } from "./purses.ts";
 import { createOpening, type BooksContext } from "./read-books.ts";
-import { createTokenWindows, type Admission } from "./token-windows.ts";
+import { createTokenWindows, type Admission } from "../token-windows/index.ts";
 import { createWarnings } from "./warnings.ts";
 
 /** How long close() waits for requests that have just ended to be settled. */

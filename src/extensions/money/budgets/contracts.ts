@@ -5,7 +5,7 @@ import { slot } from "../../../core/extension/installer.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";
 import type { Budget, Figures, Owner, Purses } from "./purses.ts";
 import type { BooksContext, Outcome } from "./read-books.ts";
-import type { TokenLimit, TokenState } from "./token-windows.ts";
+import type { TokenLimit, TokenState } from "../token-windows/index.ts";
 
 /** The account and the key that pay for a request. */
 export interface Spender extends Owner {

@@ -1,7 +1,5 @@
 // The hook of the chat handler: holds what a request may cost, and gives it back when the request
-// is settled. What clients are told: that a budget or their tokens per minute are used up, and in
-// headers how many tokens are left (wire.md "Rate limit headers").
-import type { ServerResponse } from "node:http";
+// is settled. Tells clients that a budget or their tokens per minute are used up.
 import type { Caller } from "../../../core/accounts/keyring.ts";
 import type { AcceptedRequest, HoldFor } from "../../../core/chat/context.ts";
 import { randomHex } from "../../../core/ids.ts";
@@ -13,7 +11,7 @@ import { parseMoney } from "../records/index.ts";
 import type { Accountant, Refusal, Spender } from "./contracts.ts";
 import { spenderOf } from "./limits.ts";
 import { printed } from "./status.ts";
-import type { TokenState } from "./token-windows.ts";
+import { secondsIn, setTokenHeaders } from "../token-windows/index.ts";
 
 /** As slots.hold. */
 export function createHold(accountant: Accountant): HoldFor {
@@ -54,15 +52,6 @@ const takenBy = ({ cost, usage }: Settlement) => ({
   cost: parseMoney(cost),
   tokens: usage.total_tokens,
 });
-
-const secondsIn = (ms: number): number => Math.max(1, Math.ceil(ms / 1000));
-
-/** Tells the client of its limit of tokens per minute. */
-function setTokenHeaders(res: ServerResponse, { limit, remaining, resetMs }: TokenState): void {
-  res.setHeader("x-ratelimit-limit-tokens", limit);
-  res.setHeader("x-ratelimit-remaining-tokens", remaining);
-  res.setHeader("x-ratelimit-reset-tokens", `${secondsIn(resetMs)}s`);
-}
 
 /** The error of a refused request. `currency`: that of its amounts. */
 function refusalError(refusal: Refusal, currency: string): ApiError {

@@ -18,7 +18,6 @@ import { createRemoteAccountant, serveWorkers } from "./workers.ts";
 export type * from "./contracts.ts";
 export { REFUSED_BY_STORE, sharedBudgetsSlot } from "./contracts.ts";
 export { periodName, type Budget, type Figures, type Purses } from "./purses.ts";
-export { leastLeft } from "./token-windows.ts";
 
 export const extension: ConfigExtension = {
   name: "budgets",

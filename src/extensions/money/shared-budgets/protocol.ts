@@ -2,7 +2,6 @@
 // pico-units of the currency, because a script counts in doubles.
 import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
 import {
-  leastLeft,
   periodName,
   type Budget,
   type Decision,
@@ -11,6 +10,7 @@ import {
   type Refusal,
   type ReserveRequest,
 } from "../budgets/index.ts";
+import { leastLeft } from "../token-windows/index.ts";
 
 /**
  * A gateway that has not asked for so many milliseconds is taken for dead: what it held is given

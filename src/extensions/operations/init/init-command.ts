@@ -11,7 +11,7 @@ import { url } from "../../../config/fields.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 import { vendorFacts } from "../../../config/vendors.ts";
 import { fromLitellm } from "./litellm-command.ts";
-import { VENDOR_ROWS, type VendorRow } from "./vendors.ts";
+import { VENDOR_ROWS, type VendorRow } from "../vendor-models/index.ts";
 import { nextText, writeNew } from "./write-new.ts";
 
 /** The environment variable of the clients' key, and the account that it belongs to. */

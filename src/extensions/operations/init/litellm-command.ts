@@ -3,9 +3,12 @@
 import { UsageError, type CommandArguments, type Terminal } from "../../../command-line/command.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { convertLitellm, type Conversion } from "./litellm/convert.ts";
-import type { LeftOut } from "./litellm/left-out.ts";
-import { readLitellmFile } from "./litellm/read-file.ts";
+import {
+  convertLitellm,
+  readLitellmFile,
+  type Conversion,
+  type LeftOut,
+} from "../litellm/index.ts";
 import { nextText, writeNew } from "./write-new.ts";
 
 /** Options that say what LiteLLM's file says already. */

@@ -4,7 +4,7 @@ import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Cancel } from "../../../core/http/cancel.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import type { Transport } from "../../../core/upstream/transport.ts";
-import type { Credentials, Headers, OutgoingRequest } from "./credentials.ts";
+import type { Credentials, Headers, OutgoingRequest } from "../token-services/index.ts";
 
 /** Statuses by which a provider refuses credentials. */
 const REFUSALS = [401, 403];

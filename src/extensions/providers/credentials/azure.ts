@@ -10,10 +10,16 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 import type { CheckContext } from "../../../config/setting.ts";
-import { bearerCredentials } from "./bearer.ts";
-import type { CredentialServices, CredentialType } from "./credentials.ts";
-import type { Lease } from "./renewing.ts";
-import { machineTokenOf, postForm, serviceAddress, tokenIn } from "./token-service.ts";
+import {
+  bearerCredentials,
+  type CredentialServices,
+  type CredentialType,
+  type Lease,
+  machineTokenOf,
+  postForm,
+  serviceAddress,
+  tokenIn,
+} from "../token-services/index.ts";
 
 const ENTRA = "https://login.microsoftonline.com";
 const METADATA = "http://169.254.169.254";

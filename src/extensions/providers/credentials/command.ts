@@ -3,9 +3,7 @@
 import { execFile, type ExecFileException } from "node:child_process";
 import { integer, strict } from "../../../config/fields.ts";
 import { array, literal, nonEmpty, type Infer } from "../../../core/schema/checker.ts";
-import { bearerCredentials } from "./bearer.ts";
-import type { CredentialType } from "./credentials.ts";
-import type { Lease } from "./renewing.ts";
+import { bearerCredentials, type CredentialType, type Lease } from "../token-services/index.ts";
 
 /** A command that has not ended by then is killed. */
 const DEADLINE_MS = 30_000;

@@ -12,16 +12,17 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { bearerCredentials } from "./bearer.ts";
-import type { CredentialServices, CredentialType } from "./credentials.ts";
-import type { Lease } from "./renewing.ts";
 import {
+  bearerCredentials,
+  type CredentialServices,
+  type CredentialType,
   isSafeAddress,
+  type Lease,
   machineTokenOf,
   postForm,
   serviceAddress,
   tokenIn,
-} from "./token-service.ts";
+} from "../token-services/index.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA = "http://metadata.google.internal";

@@ -16,7 +16,7 @@ import { aws } from "./aws/index.ts";
 import { azure } from "./azure.ts";
 import { command } from "./command.ts";
 import { google } from "./google.ts";
-import type { CredentialServices, Credentials, CredentialType } from "./credentials.ts";
+import type { Credentials, CredentialServices, CredentialType } from "../token-services/index.ts";
 
 /** By `credentials.type`. */
 const TYPES = { aws, azure, command, google };

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { VENDOR_ROWS } from "../../../../src/extensions/operations/init/vendors.ts";
+import { VENDOR_ROWS } from "../../../../src/extensions/operations/vendor-models/index.ts";
 import { assertOneLine } from "../../../support/command.ts";
 import { checkConfig, VENDORS } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";

@@ -9,9 +9,15 @@ import {
   fail,
   type Infer,
 } from "../../../../core/schema/checker.ts";
-import type { CredentialServices, Credentials, CredentialType } from "../credentials.ts";
-import { createRenewing, type Lease } from "../renewing.ts";
-import { reportFailure, serviceAddress } from "../token-service.ts";
+import {
+  createRenewing,
+  type Credentials,
+  type CredentialServices,
+  type CredentialType,
+  type Lease,
+  reportFailure,
+  serviceAddress,
+} from "../../token-services/index.ts";
 import { signedHeaders, type AwsKeys } from "./signature.ts";
 import { findKeys, VARIABLES } from "./sources.ts";
 

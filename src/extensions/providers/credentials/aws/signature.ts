@@ -1,7 +1,7 @@
 // Amazon's signature of a request, version 4: an HMAC of the request's canonical form, under a key
 // that is good for one day, region and service.
 import { createHash, createHmac } from "node:crypto";
-import type { Headers, OutgoingRequest } from "../credentials.ts";
+import type { Headers, OutgoingRequest } from "../../token-services/index.ts";
 
 /** Keys that sign. */
 export interface AwsKeys {

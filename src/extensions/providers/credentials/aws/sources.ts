@@ -8,9 +8,13 @@ import {
 import type { Environment } from "../../../../config/secrets.ts";
 import { asObject, asString, parseJson } from "../../../../core/schema/untrusted-json.ts";
 import type { Clock } from "../../../../core/clock.ts";
-import type { CredentialServices } from "../credentials.ts";
-import type { Lease } from "../renewing.ts";
-import { askMachine, postForm, type ServiceAnswer } from "../token-service.ts";
+import {
+  askMachine,
+  type CredentialServices,
+  type Lease,
+  postForm,
+  type ServiceAnswer,
+} from "../../token-services/index.ts";
 import type { AwsKeys } from "./signature.ts";
 
 /** The variables of the environment that are read. */

@@ -1,10 +1,10 @@
 // One entry of LiteLLM's `model_list`: which vendor serves it, at which address, with which key,
 // and what is known of the model.
-import { url } from "../../../../config/fields.ts";
-import { VENDOR_PRESETS, vendorFacts } from "../../../../config/vendors.ts";
-import { fail } from "../../../../core/schema/checker.ts";
-import { asObject, asString } from "../../../../core/schema/untrusted-json.ts";
-import { VENDOR_ROWS } from "../vendors.ts";
+import { url } from "../../../config/fields.ts";
+import { VENDOR_PRESETS, vendorFacts } from "../../../config/vendors.ts";
+import { fail } from "../../../core/schema/checker.ts";
+import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { VENDOR_ROWS } from "../vendor-models/index.ts";
 import type { LeftOutList } from "./left-out.ts";
 
 /** The vendors by LiteLLM's prefixes, where these are not the vendor's name here. */

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import {
   createTokenWindows,
   type Admission,
-} from "../../../../src/extensions/money/budgets/token-windows.ts";
+} from "../../../../src/extensions/money/token-windows/index.ts";
 import { createRandom } from "../../../support/random.ts";
 
 const MINUTE = 60_000;

@@ -1,8 +1,8 @@
 // Makes gateway.json of a configuration of LiteLLM. Nothing is left out silently: each field either
 // has its place in the result, or is in the list of those that were left out.
-import { fail, isObject, wrongType } from "../../../../core/schema/checker.ts";
-import { asObject } from "../../../../core/schema/untrusted-json.ts";
-import { VENDOR_ROWS } from "../vendors.ts";
+import { fail, isObject, wrongType } from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { VENDOR_ROWS } from "../vendor-models/index.ts";
 import { deploymentIn, type Deployment } from "./deployment.ts";
 import { groupsOf } from "./groups.ts";
 import { createLeftOutList, type LeftOut, type LeftOutList } from "./left-out.ts";

@@ -2,7 +2,7 @@
 // a request to the fallbacks of that name when all of them fail. Here a model's name never falls
 // back; an alias does. So a name with one deployment and no fallbacks is a model, and any other is
 // an alias, whose models are named after it and their provider.
-import { asArray, asObject, asString } from "../../../../core/schema/untrusted-json.ts";
+import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { Deployment } from "./deployment.ts";
 import type { LeftOutList } from "./left-out.ts";
 

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import {
   createRenewing,
   type Lease,
-} from "../../../../src/extensions/providers/credentials/renewing.ts";
+} from "../../../../src/extensions/providers/token-services/index.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 
 /** A source of the values v1, v2, ..., each of which lives for `lifeMs`, as long as it is not told to fail. */
