@@ -12,7 +12,7 @@ import { simulate } from "../scripts/simulate/run.ts";
 import { isCode, sourcesIn } from "../scripts/size.ts";
 import { LONG } from "./support/long.ts";
 
-const SEEDS = LONG ? 40 : 6;
+const SEEDS = LONG ? 40 : 4;
 const bundles = { gateway: await bundleGateway(), actors: await bundleActors() };
 
 /** HTTPS is not simulated. */
