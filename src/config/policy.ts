@@ -105,7 +105,7 @@ export function rank(config: RankingSettings, alias: WrittenAlias): readonly Ran
     return alias.models.map((model, index) => ({
       model,
       rank: index + 1,
-      why: `number ${index + 1} of the alias's own list`,
+      why: `number ${index + 1} in the alias's list`,
     }));
   const scored = [...config.models].map(([model, settings]) => ({
     model,
@@ -131,21 +131,21 @@ export const scoreOf = (
 
 /** Policy "reasoning": models that think, highest reasoning_score first. */
 function byReasoning({ reasoning, reasoning_score: score }: ScoredModel): Score {
-  if (!reasoning) return out("it does not think (reasoning is not true)");
+  if (!reasoning) return out("not a reasoning model (reasoning is not true)");
   if (score === undefined) return { score: LAST, why: "thinks, but has no reasoning_score" };
   return { score, why: `reasoning_score ${score}` };
 }
 
 /** Policy "fastest": the order while no time is known. Extensions/routing/fastest measures. */
 function byQuality({ quality_score: quality }: ScoredModel): Score {
-  if (quality === undefined) return out("it has no quality_score");
-  return { score: quality, why: `quality_score ${quality}, while no times are known` };
+  if (quality === undefined) return out("no quality_score");
+  return { score: quality, why: `quality_score ${quality}, no times measured yet` };
 }
 
 /** Policy "value": quality per blended price. Free is the best value. */
 function byValue({ quality_score: quality, price }: ScoredModel, currency: string): Score {
-  if (quality === undefined) return out("it has no quality_score");
-  if (!price) return out("it has no price");
+  if (quality === undefined) return out("no quality_score");
+  if (!price) return out("no price");
   const blend = blendedPrice(price);
   const score = blend === 0 ? Infinity : quality / blend;
   const result = blend === 0 ? "free" : score.toFixed(2);

@@ -216,7 +216,7 @@ describe("defaults", () => {
       min_score: undefined,
       min_quality: undefined,
       max_price: undefined,
-      ranking: [{ model: "m", rank: null, why: "out: it has no quality_score" }],
+      ranking: [{ model: "m", rank: null, why: "out: no quality_score" }],
     }));
 
   it("of a key: its text is gone, its digest stays", () =>

@@ -693,8 +693,8 @@ describe("readyz and status", () => {
         alias: "x",
         enabled: true,
         candidates: [
-          { rank: 1, model: "a", why: "number 1 of the alias's own list", breaker: "open" },
-          { rank: 2, model: "b", why: "number 2 of the alias's own list", breaker: "open" },
+          { rank: 1, model: "a", why: "number 1 in the alias's list", breaker: "open" },
+          { rank: 2, model: "b", why: "number 2 in the alias's list", breaker: "open" },
         ],
       },
     ]);

@@ -6,16 +6,16 @@ import type { Config } from "../../../core/config.ts";
 
 /** What an alias's order follows, by its policy. */
 const ORDER = {
-  reasoning: "the models that think, strongest reasoning_score first",
-  value: "the highest quality_score per blended price (3 parts input, 1 part output) first",
-  fastest: "the shortest median time to the first token, of the last ten minutes, first",
-  list: "its models in the order of its own list",
+  reasoning: "reasoning models, highest reasoning_score first",
+  value: "models by quality_score per blended price (3 parts input, 1 part output), highest first",
+  fastest: "models by median time to first token in the last ten minutes, shortest first",
+  list: "models in the order of the alias's list",
 } as const;
 
 const WITH_CANDIDATES =
-  "A request goes to the first that can do what it needs, that its key may use and whose " +
-  "provider is not failing; GET /status on the admin listener tells which are.";
-const WITHOUT = "No model is a candidate: every request gets 503 model_unavailable.";
+  "A request goes to the first model that supports what it needs, that its key may use and " +
+  "whose provider is healthy. GET /status on the admin listener shows which are.";
+const WITHOUT = "There is no candidate: every request gets 503 model_unavailable.";
 
 export const explain: Command = {
   summary: "the candidates of an alias in order, and why",
@@ -45,7 +45,7 @@ export const explain: Command = {
       ...(notes.length > 0 && { notes }),
       around,
     };
-    const order = `Around each request, from the outside: ${around.join(", ")}.`;
+    const order = `Wrapped around each request, outermost first: ${around.join(", ")}.`;
     const text = [fate, ...notes, order].join("\n");
     await terminal.answer(args, result, `${title}\n${rows}${text}\n`);
   },
@@ -53,7 +53,7 @@ export const explain: Command = {
 
 function notAnAlias(name: string, { models, aliases }: Config): Error {
   const kind = models.has(name)
-    ? "is a model, and is served by itself or not at all"
+    ? "is a model, not an alias, and has no fallback"
     : "is not an alias here";
   return new Error(`'${name}' ${kind}; aliases: ${[...aliases.keys()].join(", ") || "none"}`);
 }

@@ -63,8 +63,8 @@ function noteOf(split: Weights): string {
     ([name, weight]) => `${name} ${+((100 * weight) / sum).toFixed(1)} %`,
   );
   return (
-    `Its requests are split: ${shares.join(", ")}. A share is that of the requests which ask the ` +
-    "model first; the others are asked in their order if it fails."
+    `Requests are split: ${shares.join(", ")}. These are the shares of requests that try the ` +
+    "model first; if it fails, the others are tried in order."
   );
 }
 

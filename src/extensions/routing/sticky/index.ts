@@ -10,8 +10,8 @@ import { beginningsOf } from "./beginnings.ts";
 import { createMemory } from "./memory.ts";
 
 const NOTE =
-  "It is sticky: a conversation stays with the model that served its last turn, while that model " +
-  "is healthy, so that its provider finds the prompt in its cache.";
+  "Sticky: a conversation stays with the model that served its last turn while that model is " +
+  "healthy, so its provider can use its prompt cache.";
 
 const sticky = defineSetting("aliases.*.sticky", false, () => withDefault(boolean(), false));
 

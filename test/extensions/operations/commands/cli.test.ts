@@ -358,13 +358,13 @@ describe("explain", () => {
     const { code, stdout, stderr } = await runHere(["explain", "value", "--config", config]);
     assert.deepEqual([code, stderr], [0, ""]);
     assert.deepEqual(lines(stdout), [
-      "value: the highest quality_score per blended price (3 parts input, 1 part output) first",
+      "value: models by quality_score per blended price (3 parts input, 1 part output), highest first",
       "  rank  model  provider  why",
       "     1  cheap  lab       quality_score 50 / blended price 0.5 USD = 100.00",
       "     2  good   lab       quality_score 90 / blended price 1 USD = 90.00",
-      "     -  odd    lab       out: it has no quality_score",
-      "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are.",
-      "Around each request, from the outside: budgets, provider-limits, cache-hints, context-room, left-streams, key-pool, capacity.",
+      "     -  odd    lab       out: no quality_score",
+      "A request goes to the first model that supports what it needs, that its key may use and whose provider is healthy. GET /status on the admin listener shows which are.",
+      "Wrapped around each request, outermost first: budgets, provider-limits, cache-hints, context-room, left-streams, key-pool, capacity.",
     ]);
   });
 
@@ -374,13 +374,13 @@ describe("explain", () => {
       ["reasoning", true],
       [1, "good", "reasoning_score 80"],
       [2, "odd", "thinks, but has no reasoning_score"],
-      [null, "cheap", "out: it does not think (reasoning is not true)"],
+      [null, "cheap", "out: not a reasoning model (reasoning is not true)"],
     ],
     [
       "mine",
       ["list", false],
-      [1, "odd", "number 1 of the alias's own list"],
-      [2, "cheap", "number 2 of the alias's own list"],
+      [1, "odd", "number 1 in the alias's list"],
+      [2, "cheap", "number 2 in the alias's list"],
     ],
   ] as const)
     it(`${alias} --json, for programs`, async () => {
@@ -397,14 +397,14 @@ describe("explain", () => {
       aliases: { empty: { policy: "value" } },
     });
     const { stdout } = await runHere(["explain", "empty", "--config", none]);
-    assert.match(stdout, /No model is a candidate: every request gets 503/);
+    assert.match(stdout, /There is no candidate: every request gets 503/);
     const { code, stderr } = await runHere(["check", "--config", none]);
     assert.deepEqual([code, lines(stderr).length], [0, 1]);
     assert.match(stderr, /warning: aliases\.empty has no candidate: every request/);
   });
 
   for (const [name, words] of [
-    ["good", "is a model, and is served by itself or not at all; aliases: think, value, mine"],
+    ["good", "is a model, not an alias, and has no fallback; aliases: think, value, mine"],
     ["ghost", "is not an alias here; aliases: think, value, mine"],
   ] as const)
     it(`${name}, which is no alias: one line, exit 1`, async () => {

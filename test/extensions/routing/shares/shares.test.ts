@@ -92,6 +92,6 @@ describe("weights", () => {
     const config = configFor("http://127.0.0.1:9", ["a", "b", "c"], { aliases: { split } });
     writeFileSync(file, JSON.stringify(config));
     const { stdout } = await runHere(["explain", "split", "--config", file]);
-    assert.match(stdout, /Its requests are split: a 90 %, b 10 %\./);
+    assert.match(stdout, /Requests are split: a 90 %, b 10 %\./);
   });
 });

@@ -194,9 +194,9 @@ describe("explain", () => {
     });
     writeFileSync(file, JSON.stringify(config));
     const explained = (alias: string) => runHere(["explain", alias, "--config", file]);
-    assert.match((await explained("yes")).stdout, /It is sticky: a conversation stays with/);
-    assert.doesNotMatch((await explained("no")).stdout, /It is sticky/);
+    assert.match((await explained("yes")).stdout, /Sticky: a conversation stays with/);
+    assert.doesNotMatch((await explained("no")).stdout, /Sticky: a conv/);
     const { stdout } = await runHere(["explain", "yes", "--json", "--config", file]);
-    assert.match(JSON.parse(stdout).notes[0], /^It is sticky/);
+    assert.match(JSON.parse(stdout).notes[0], /^Sticky: a conv/);
   });
 });
