@@ -73,10 +73,10 @@ function balanceText(
 ): string {
   const { key_id, amount, spent, held, left, ends } = printed(figures, currency);
   const whose = key_id === null ? "this account" : "this API key";
-  const heldText = figures.held > 0n ? `, and ${held} is held for requests that run` : "";
-  const endText = ends === null ? "It is not renewed." : `It is renewed at ${ends}.`;
+  const heldText = figures.held > 0n ? `, and ${held} is held for running requests` : "";
+  const endText = ends === null ? "The budget does not renew." : `The budget renews at ${ends}.`;
   return (
-    `Insufficient balance: of the budget of ${whose}, ${amount} ${currency}, ${spent} is spent` +
+    `Insufficient balance: ${whose} has spent ${spent} of its budget of ${amount} ${currency}` +
     `${heldText}. ${left} is left, and this request may cost ${formatMoney(cost)}. ${endText}`
   );
 }

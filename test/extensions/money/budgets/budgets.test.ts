@@ -55,7 +55,7 @@ describe("a budget", () => {
     const { type, code, message } = errorOf(refused);
     assert.deepEqual([type, code], ["billing_error", "insufficient_balance"]);
     assert.match(message, /0\.000141250006 is left, and this request may cost 0\.000141250007/);
-    assert.match(message, /It is not renewed\.$/);
+    assert.match(message, /The budget does not renew\.$/);
   });
 
   it("counts what a request cost, and gives the rest back", async (t) => {
@@ -73,7 +73,7 @@ describe("a budget", () => {
     const open = await begin(gw.url, { model: "m", ...ASK });
     assert.equal((await standing(gw))[0].held, HOLD);
     const refused = await ask(ASK);
-    assert.match(errorOf(refused).message, /0\.000141250007 is held for requests that run/);
+    assert.match(errorOf(refused).message, /0\.000141250007 is held for running requests/);
     assert.equal((await ask({ max_tokens: 1_000_000 })).status, 402);
     assert.deepEqual(warningsOf(gw), []);
     open.destroy();
@@ -97,7 +97,7 @@ describe("a budget", () => {
       const { ask } = await priced(t, { m: speak("Fine.") }, over, { now: () => now });
       assert.equal((await ask(ASK)).status, 200);
       const { message } = errorOf(await ask(ASK));
-      assert.ok(message.endsWith(`It is renewed at ${ends}.`), message);
+      assert.ok(message.endsWith(`The budget renews at ${ends}.`), message);
       now += 999;
       assert.equal((await ask(ASK)).status, 402);
       now += 1;
@@ -111,7 +111,7 @@ describe("a budget", () => {
     });
     const { ask } = await priced(t, { m: speak("Fine.") }, over);
     assert.equal((await ask(ASK)).status, 200);
-    assert.match(errorOf(await ask(ASK)).message, /the budget of this API key/);
+    assert.match(errorOf(await ask(ASK)).message, /this API key has spent/);
     assert.equal((await ask(ASK, { authorization: "Bearer sk-other" })).status, 200);
   });
 
