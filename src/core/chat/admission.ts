@@ -76,17 +76,34 @@ export function readRequest(
 ): Promise<{ readonly chat: ChatRequest; readonly large: boolean }> {
   return readBody(exchange, server.max_body_bytes, (text) => {
     const large = isLarge(text);
-    const steps = requestIn(text, large);
+    const steps = requestIn(text, large, { exchange, compat, api, jsonExcess });
     return large ? inTurns(steps, exchange.cancel) : atOnce(steps);
   });
+}
 
-  function* requestIn(text: string, large: boolean) {
-    const json = yield* parsed(text, { jsonExcess, retain: exchange.retain });
-    const chat = yield* api.read({ json, large }, exchange.req.headers);
-    exchange.log.model_requested = chat.model;
-    if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };
-    return { chat: { ...chat, tool_choice: compat.tool_choice_default }, large };
-  }
+/** What the steps of reading a request work with. */
+interface Reading {
+  readonly exchange: Exchange;
+  readonly compat: Config["compat"];
+  readonly api: ClientApi;
+  readonly jsonExcess: JsonBounds["jsonExcess"];
+}
+
+/**
+ * Parses and checks a body. A function of its own, not one within `readRequest`: V8 makes a hidden
+ * class for each closure that is a generator. Those live until the whole heap is collected, and
+ * kept every request alive until then: a sixth of all CPU time went into copying them.
+ */
+function* requestIn(
+  text: string,
+  large: boolean,
+  { exchange, compat, api, jsonExcess }: Reading,
+): Steps<{ readonly chat: ChatRequest; readonly large: boolean }> {
+  const json = yield* parsed(text, { jsonExcess, retain: exchange.retain });
+  const chat = yield* api.read({ json, large }, exchange.req.headers);
+  exchange.log.model_requested = chat.model;
+  if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };
+  return { chat: { ...chat, tool_choice: compat.tool_choice_default }, large };
 }
 
 function* parsed(text: string, bounds: JsonBounds): Steps<unknown> {
