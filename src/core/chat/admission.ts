@@ -63,47 +63,40 @@ export function requireAdmission(
   );
 }
 
-/**
- * Reads and checks the body; `large`: the work on it must be done in turns of the event loop.
- * Throws or rejects with an ApiError or a ValidationError; rejects with the reason of the
- * exchange's `cancel` if that is aborted.
- */
-export function readRequest(
-  exchange: Exchange,
-  { server, compat }: Config,
-  api: ClientApi,
-  jsonExcess: JsonBounds["jsonExcess"],
-): Promise<{ readonly chat: ChatRequest; readonly large: boolean }> {
-  return readBody(exchange, server.max_body_bytes, (text) => {
-    const large = isLarge(text);
-    const steps = requestIn(text, large, { exchange, compat, api, jsonExcess });
-    return large ? inTurns(steps, exchange.cancel) : atOnce(steps);
-  });
-}
-
-/** What the steps of reading a request work with. */
+/** A request whose body is read. */
 interface Reading {
   readonly exchange: Exchange;
-  readonly compat: Config["compat"];
+  readonly config: Config;
   readonly api: ClientApi;
   readonly jsonExcess: JsonBounds["jsonExcess"];
 }
 
 /**
- * Parses and checks a body. A function of its own, not one within `readRequest`: V8 makes a hidden
- * class for each closure that is a generator. Those live until the whole heap is collected, and
- * kept every request alive until then: a sixth of all CPU time went into copying them.
+ * Reads and checks the body; `large`: the work on it must be done in turns of the event loop.
+ * Throws or rejects with an ApiError or a ValidationError; rejects with the reason of the
+ * exchange's `cancel` if that is aborted.
  */
-function* requestIn(
-  text: string,
-  large: boolean,
-  { exchange, compat, api, jsonExcess }: Reading,
-): Steps<{ readonly chat: ChatRequest; readonly large: boolean }> {
+export const readRequest = (
+  reading: Reading,
+): Promise<{ readonly chat: ChatRequest; readonly large: boolean }> =>
+  readBody(reading.exchange, reading.config.server.max_body_bytes, (text) => {
+    const large = isLarge(text);
+    const steps = requestIn(text, large, reading);
+    return large ? inTurns(steps, reading.exchange.cancel) : atOnce(steps);
+  });
+
+/**
+ * Parses and checks a body. It is no function within `readRequest`: V8 makes a hidden class for
+ * each closure that is a generator. Those live until the whole heap is collected, and kept every
+ * request alive until then: a sixth of all CPU time went into copying them.
+ */
+function* requestIn(text: string, large: boolean, reading: Reading) {
+  const { exchange, config, api, jsonExcess } = reading;
   const json = yield* parsed(text, { jsonExcess, retain: exchange.retain });
   const chat = yield* api.read({ json, large }, exchange.req.headers);
   exchange.log.model_requested = chat.model;
   if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };
-  return { chat: { ...chat, tool_choice: compat.tool_choice_default }, large };
+  return { chat: { ...chat, tool_choice: config.compat.tool_choice_default }, large };
 }
 
 function* parsed(text: string, bounds: JsonBounds): Steps<unknown> {

@@ -24,7 +24,7 @@ export function createChatHandlers(
   inForce: () => Snapshot,
   services: ChatServices,
 ): (api: ClientApi) => Handler {
-  const { limiter, clock, diagnose } = services;
+  const { limiter, clock, diagnose, jsonExcess } = services;
   let inFlight = 0;
 
   return (api) => async (exchange) => {
@@ -46,7 +46,7 @@ export function createChatHandlers(
       requireAdmission(decision instanceof Promise ? await decision : decision, caller, exchange);
       const releaseSlot = once(() => limiter.release(caller));
       try {
-        const { chat, large } = await readRequest(exchange, config, api, services.jsonExcess);
+        const { chat, large } = await readRequest({ exchange, config, api, jsonExcess });
         const candidates = catalog.candidates(chat, caller);
         const startedAt = clock.monotonic();
         const request: AcceptedRequest = {

@@ -60,8 +60,6 @@ function accessRecord(
   req: Partial<IncomingMessage>,
   end: { time: number; status: number; durationMs: number },
 ): AccessRecord {
-  const { account = null, key_id = null, model = null, ...others } = log;
-  const { model_requested, provider, param, ...figures } = others;
   return {
     time: new Date(end.time).toISOString(),
     request_id: requestId,
@@ -69,13 +67,13 @@ function accessRecord(
     path: req.url === undefined ? null : shortened(pathOf(req.url)),
     status: end.status,
     duration_ms: Math.round(end.durationMs * 1000) / 1000,
-    account,
-    key_id,
-    model,
-    model_requested: optionalText(model_requested),
-    provider: optionalText(provider),
-    ...figures,
-    param: optionalText(param),
+    account: null,
+    key_id: null,
+    model: null,
+    ...log,
+    model_requested: optionalText(log.model_requested),
+    provider: optionalText(log.provider),
+    param: optionalText(log.param),
   };
 }
 

@@ -23,7 +23,7 @@ import { literal } from "./scalars.ts";
  * if `all`.
  */
 export function checkMembers<S extends string | number>(
-  members: Iterable<S>,
+  members: readonly S[],
   all: boolean | undefined,
   checkMember: (member: S) => unknown,
 ): void {
@@ -68,7 +68,7 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: ArrayRules
     const expected = length < min ? least : `at most ${max} elements`;
     if (length < min || length > max) fail("invalid_value", `expected ${expected}, got ${length}`);
     const checked: T[] = [];
-    checkMembers(value.keys(), all, (index) => checked.push(item(value[index], all)));
+    checkMembers([...value.keys()], all, (index) => checked.push(item(value[index], all)));
     return checked;
   });
 }
@@ -96,7 +96,7 @@ export function object<F extends Fields>(fields: F, { strict = false }: ObjectRu
   const blank = Object.fromEntries(names.map((name) => [name, undefined]));
   return typed("object", schema, (value, all) => {
     const checked: Record<string, unknown> = { ...blank };
-    const present = strict ? new Set([...names, ...Object.keys(value)]) : names;
+    const present = strict ? [...new Set([...names, ...Object.keys(value)])] : names;
     checkMembers(present, all, (name) => {
       const check =
         checks.get(name) ??

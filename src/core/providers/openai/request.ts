@@ -60,9 +60,11 @@ function messageFields(checked: Message, echo: EchoField, traits: Traits): objec
 
 /** Parameters under the provider's names. */
 const renamed = (parameters: object, names: Traits["rename"]): object =>
-  Object.fromEntries(
-    Object.entries(parameters).map(([name, value]) => [names[name] ?? name, value]),
-  );
+  Object.keys(names).length === 0
+    ? parameters
+    : Object.fromEntries(
+        Object.entries(parameters).map(([name, value]) => [names[name] ?? name, value]),
+      );
 
 /** The values of the trait `thinking` that `documentedThinking` knows. */
 export const DOCUMENTED_SWITCHES = ["thinking", "reasoning_effort", "none"];

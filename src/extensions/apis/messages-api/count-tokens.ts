@@ -109,7 +109,7 @@ export function createCountHandler(api: ClientApi, context: GatewayContext): Han
     const cancel = new Cancel();
     const detach = exchange.cancel.onAbort(() => cancel.abort(exchange.cancel.reason));
     try {
-      const { chat, large } = await readRequest(exchange, config, counted, jsonExcess);
+      const { chat, large } = await readRequest({ exchange, config, api: counted, jsonExcess });
       if (large) await ownTurn();
       const model = catalog.candidates(chat, caller)[0]!;
       exchange.log.model = model.name;

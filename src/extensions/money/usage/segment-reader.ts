@@ -1,6 +1,7 @@
 // Reads a segment of the spend log line by line, from wherever the last reading stopped, and yields
 // the requests that have been settled. Both lines of a request stand in one segment, the open line
 // first. Nothing but what is unsettled, and the ids of what is settled, is held in memory.
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import {
   hashOfLines,
   parseSpendLine,
@@ -39,6 +40,13 @@ export interface UnsettledRequest extends OpenRecord {
   readonly line: number;
 }
 
+/** An open line whose settle line has not been read. */
+interface OpenLine {
+  readonly record: OpenRecord;
+  readonly line: number;
+  readonly text: string;
+}
+
 /** Reads one segment. */
 export interface SegmentReader {
   /** How far it was read. */
@@ -49,47 +57,50 @@ export interface SegmentReader {
   read(to: number): AsyncIterable<SettledBatch>;
 }
 
+/** Lines that are parsed before requests get a turn: some two milliseconds. */
+const LINES_A_TURN = 250;
+
 /** A reader at the beginning of the segment at `path`, whose file name is `segment`. */
 export function createSegmentReader(path: string, segment: string): SegmentReader {
   /** The requests that are not settled, with their open lines. */
-  const open = new Map<string, { readonly request: UnsettledRequest; readonly text: string }>();
+  const open = new Map<string, OpenLine>();
   const settledIds = new Set<string>();
   let bytes = 0;
   let lines = 0;
   const cursor = (): SegmentCursor => ({ bytes, lines, unsettled: open.size });
 
-  /** Takes a line. Returns what is wrong with it, or the request that it settles. */
-  function take(text: string, line: number): string | Settled | undefined {
+  /** Takes a line. Returns what is wrong with it. */
+  function take(text: string, line: number, settled: Settled[]): string | undefined {
     const record = parseSpendLine(text);
     if (!record) return "is no line of the spend log";
     const id = record.spend_id;
     const before = open.get(id);
     if (record.type === "open") {
       if (before || settledIds.has(id)) return `opens ${id} a second time`;
-      open.set(id, { request: { ...record, line }, text });
+      open.set(id, { record, line, text });
       return undefined;
     }
     if (settledIds.has(id)) return `settles ${id} a second time, and does not count`;
     settledIds.add(id);
     open.delete(id);
     // A settle line whose open line is gone is billed all the same: it says everything.
-    const sha256 = hashOfLines(before?.text ?? "", text);
-    const log = { segment, line, sha256 };
-    return { settle: record, log, opened: before?.request.line ?? 0 };
+    const log = { segment, line, sha256: hashOfLines(before?.text ?? "", text) };
+    settled.push({ settle: record, log, opened: before?.line ?? 0 });
+    return undefined;
   }
 
   return {
     cursor,
-    unsettled: () => [...open.values()].map(({ request }) => request),
+    unsettled: () => [...open.values()].map(({ record, line }) => ({ ...record, line })),
     async *read(to) {
       for await (const batch of readLines(path, { from: bytes, to })) {
         const settled: Settled[] = [];
         const problems = [];
         for (const text of batch.lines) {
           lines += 1;
-          const found = take(text, lines);
-          if (typeof found === "string") problems.push({ line: lines, what: found });
-          else if (found) settled.push(found);
+          const what = take(text, lines, settled);
+          if (what !== undefined) problems.push({ line: lines, what });
+          if (lines % LINES_A_TURN === 0) await endOfTurn();
         }
         bytes = batch.end;
         yield { settled, problems, bytes: batch.bytes, cursor: cursor() };

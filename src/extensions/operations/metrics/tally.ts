@@ -51,18 +51,26 @@ export function count(
   labels: readonly string[],
   value = 1,
 ): void {
-  const bounds = families[name]?.buckets ?? [];
-  const rows = tally.get(name) ?? new Map<string, Counted>();
-  tally.set(name, rows);
-  let key = labels.join("\0");
-  if (!families[name] && rows.size >= MAX_CONSOLE_ROWS && !rows.has(key)) key = labels[0]!;
-  const row = rows.get(key) ?? { count: 0, sum: 0, buckets: bounds.map(() => 0), idle: 0 };
-  rows.set(key, row);
+  const key = labels.join("\0");
+  const row = tally.get(name)?.get(key) ?? addRow(tally, name, key, labels[0]!);
   row.count += 1;
   row.sum += value;
   row.idle = 0;
-  const bucket = bounds.findIndex((bound) => value <= bound);
+  if (row.buckets.length === 0) return;
+  const bucket = families[name]!.buckets!.findIndex((bound) => value <= bound);
   if (bucket !== -1) row.buckets[bucket]! += 1;
+}
+
+/** A row that is not there yet. `instead`: the key that is used where there are too many. */
+function addRow(tally: Tally, name: string, key: string, instead: string): Counted {
+  const family = families[name];
+  const rows = tally.get(name) ?? new Map<string, Counted>();
+  tally.set(name, rows);
+  const used = !family && rows.size >= MAX_CONSOLE_ROWS ? instead : key;
+  const buckets = (family?.buckets ?? []).map(() => 0);
+  const row = rows.get(used) ?? { count: 0, sum: 0, buckets, idle: 0 };
+  rows.set(used, row);
+  return row;
 }
 
 /**
