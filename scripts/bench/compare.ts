@@ -21,6 +21,9 @@ const STREAMS = 50;
 const EVENTS = 300;
 const EVERY_MS = 10;
 const OPEN = 2_000;
+/** Whole replies before the first measurement, or as many as the target gives in this time. */
+const WARM_UP = 30_000;
+const WARM_UP_SECONDS = 30;
 /** The load after which memory is read, where a target manages it in this time. */
 const REPLIES = 200_000;
 const REPLIES_SECONDS = 60;
@@ -102,8 +105,11 @@ async function startColumn(kind: Kind, upstream: Target): Promise<Column> {
 /** Puts load on a target until what it does often has been compiled. */
 async function warmUp(column: Column, { isTrial }: Effort): Promise<Column> {
   const { target } = column;
-  const { count } = await wholeReplies(target, 64, { seconds: isTrial ? 1 : 5 }, smallBody(target));
+  const body = smallBody(target);
+  const { count, perSecond } = await wholeReplies(target, 64, { seconds: 1 }, body);
   column.replies += count;
+  const replies = Math.round(Math.min(WARM_UP, perSecond * WARM_UP_SECONDS));
+  if (!isTrial) column.replies += (await wholeReplies(target, 64, { replies }, body)).count;
   await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS);
   return column;
 }
