@@ -90,7 +90,7 @@ describe("what README.md claims", () => {
     const replies = measured("whole replies a second, 64 at a time");
     const rounded = (Math.round(replies / 100) * 100).toLocaleString("en");
     assert.ok(readme.includes(`One core serves ${rounded} whole replies a second`), rounded);
-    const added = Math.round(measured("added latency, 1 at a time: p50, ms"));
+    const added = measured("added latency, 1 at a time: p50, ms").toFixed(1);
     assert.ok(readme.includes(`waits ${added} ms longer (median)`), `${added} ms`);
     const [, date] = /Measured on (\S+), on two virtual cores/.exec(textOf("performance")) ?? [];
     assert.ok(readme.includes(`on ${date}`));
