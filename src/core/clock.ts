@@ -21,23 +21,32 @@ export interface Clock {
   after(ms: number, listener: () => void): Timer;
 }
 
+/** A timer of Node. */
+class SystemTimer implements Timer {
+  readonly #timer: NodeJS.Timeout;
+  /** Refreshing a timer of Node that has fired would set it again. */
+  #isSet = true;
+
+  constructor(ms: number, listener: () => void) {
+    // Node counts whole milliseconds, so its timers may fire almost one too early.
+    this.#timer = setTimeout(() => {
+      this.#isSet = false;
+      listener();
+    }, Math.ceil(ms) + 1);
+  }
+
+  refresh(): void {
+    if (this.#isSet) this.#timer.refresh();
+  }
+
+  cancel(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
 /** The clocks and timers of the machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  after(ms, listener) {
-    // A timer of Node that has fired would be set again by refresh().
-    let set = true;
-    // Node counts whole milliseconds, so its timers may fire almost one too early.
-    const timer = setTimeout(() => {
-      set = false;
-      listener();
-    }, Math.ceil(ms) + 1);
-    return {
-      refresh() {
-        if (set) timer.refresh();
-      },
-      cancel: () => clearTimeout(timer),
-    };
-  },
+  after: (ms, listener) => new SystemTimer(ms, listener),
 };

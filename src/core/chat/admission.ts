@@ -5,10 +5,9 @@ import type { Config } from "../config.ts";
 import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError, SOON } from "../openai/errors.ts";
-import type { ChatRequest } from "../openai/request.ts";
 import { isLarge, MAX_BODY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { atOnce, inTurns, type Steps } from "../turns.ts";
-import type { ClientApi } from "./client-api.ts";
+import type { AcceptedRequest, ChatServices } from "./context.ts";
 
 /** Refuses a request beyond what this process has room for. Throws the 503. */
 export function refuseOverload({ server }: Config, inFlight: number): void {
@@ -64,21 +63,15 @@ export function requireAdmission(
 }
 
 /** A request whose body is read. */
-interface Reading {
-  readonly exchange: Exchange;
-  readonly config: Config;
-  readonly api: ClientApi;
-  readonly jsonExcess: JsonBounds["jsonExcess"];
-}
+type Reading = Pick<AcceptedRequest, "exchange" | "config" | "api"> &
+  Pick<ChatServices, "jsonExcess">;
 
 /**
  * Reads and checks the body; `large`: the work on it must be done in turns of the event loop.
  * Throws or rejects with an ApiError or a ValidationError; rejects with the reason of the
  * exchange's `cancel` if that is aborted.
  */
-export const readRequest = (
-  reading: Reading,
-): Promise<{ readonly chat: ChatRequest; readonly large: boolean }> =>
+export const readRequest = (reading: Reading) =>
   readBody(reading.exchange, reading.config.server.max_body_bytes, (text) => {
     const large = isLarge(text);
     const steps = requestIn(text, large, reading);

@@ -24,7 +24,7 @@ import {
   upstreamError,
   type ReportBug,
 } from "./attempt-errors.ts";
-import { createDeadlines, type Deadlines } from "./deadlines.ts";
+import { Deadlines } from "./deadlines.ts";
 import type { FailedAttempt } from "./failure.ts";
 import type { Model, Provider } from "./model.ts";
 import { EventDecoding, pump, type TakeParts } from "./stream.ts";
@@ -113,7 +113,7 @@ export async function attempt(
   if (context.large) await ownTurn(context.cancel);
   const cancel = new Cancel();
   const detach = context.cancel.onAbort(() => cancel.abort(context.cancel.reason));
-  const deadlines = createDeadlines(context.clock, provider, (error) => cancel.abort(error));
+  const deadlines = new Deadlines(context.clock, provider, (error) => cancel.abort(error));
   const call = { serving, chat, stream, dialect, context, cancel, deadlines, reportBug };
   const url = model.address(request.path, stream);
   let status: number | undefined;

@@ -16,79 +16,82 @@ import type { Provider } from "./model.ts";
  */
 const REFUSAL_MS = 1_000;
 
-export interface Deadlines {
+/** A class because every attempt has one: with its timers, closures took a kilobyte more. */
+export class Deadlines {
+  readonly #clock: Clock;
+  readonly #timeouts: Provider["timeouts"];
+  readonly #expire: (error: ProviderError) => void;
+  #total: Timer | undefined;
+  #current: Timer | undefined;
+  #currentName = "";
+
+  /** `expire` is called with the error of the deadline that is over. */
+  constructor(
+    clock: Clock,
+    { timeouts, attemptMs }: Pick<Provider, "timeouts" | "attemptMs">,
+    expire: (error: ProviderError) => void,
+  ) {
+    this.#clock = clock;
+    this.#timeouts = timeouts;
+    this.#expire = expire;
+    if (attemptMs !== undefined) this.#total = this.#start("total_ms", attemptMs);
+  }
+
   /** The request was sent: first_token_ms begins. */
-  sent(): void;
+  sent(): void {
+    this.#restart("first_token_ms");
+  }
+
   /** A piece of the reply came: idle_ms begins anew. */
-  streaming(): void;
+  streaming(): void {
+    this.#restart("idle_ms");
+  }
+
   /** Content came after the finish_reason: closing_ms begins anew. */
-  closing(): void;
+  closing(): void {
+    this.#restart("closing_ms");
+  }
+
   /**
    * Nothing is expected of the provider for now, because the client has no room or the reply is
    * complete.
    */
-  pause(): void;
+  pause(): void {
+    this.#current?.cancel();
+    this.#current = undefined;
+  }
+
   /**
    * The provider refused: only the body of the refusal is bounded. If it comes too late, the
    * attempt fails with `error`.
    */
-  refused(error: () => ProviderError): void;
+  refused(error: () => ProviderError): void {
+    this.clear();
+    this.#total = this.#clock.after(REFUSAL_MS, () => this.#expire(error()));
+  }
+
   /** Stops all of them. */
-  clear(): void;
-}
+  clear(): void {
+    this.pause();
+    this.#total?.cancel();
+  }
 
-/** `expire` is called with the error of the deadline that is over. */
-export function createDeadlines(
-  clock: Clock,
-  { timeouts, attemptMs }: Pick<Provider, "timeouts" | "attemptMs">,
-  expire: (error: ProviderError) => void,
-): Deadlines {
-  let total: Timer | undefined;
-  let current: Timer | undefined;
-  let currentName = "";
-
-  const start = (name: string, ms: number): Timer =>
-    clock.after(ms, () =>
-      expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`)),
+  #start(name: string, ms: number): Timer {
+    return this.#clock.after(ms, () =>
+      this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`)),
     );
+  }
 
   /**
    * Restarts the timer that is running if it is the same deadline, as it is for each piece of a
    * stream.
    */
-  function restart(name: "first_token_ms" | "idle_ms" | "closing_ms"): void {
-    if (current && currentName === name) {
-      current.refresh();
-      return;
+  #restart(name: "first_token_ms" | "idle_ms" | "closing_ms"): void {
+    if (this.#current && this.#currentName === name) this.#current.refresh();
+    else {
+      this.pause();
+      this.#current = this.#start(name, this.#timeouts[name]);
+      this.#currentName = name;
     }
-    current?.cancel();
-    current = start(name, timeouts[name]);
-    currentName = name;
   }
-
-  /**
-   * Nothing is expected of the provider for now, because the client has no room or the reply is
-   * complete.
-   */
-  function pause(): void {
-    current?.cancel();
-    current = undefined;
-  }
-
-  if (attemptMs !== undefined) total = start("total_ms", attemptMs);
-  return {
-    sent: (): void => restart("first_token_ms"),
-    streaming: (): void => restart("idle_ms"),
-    closing: (): void => restart("closing_ms"),
-    pause,
-    refused(error: () => ProviderError): void {
-      pause();
-      total?.cancel();
-      total = clock.after(REFUSAL_MS, () => expire(error()));
-    },
-    clear(): void {
-      pause();
-      total?.cancel();
-    },
-  };
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { createDeadlines } from "../../../src/core/routing/deadlines.ts";
+import { Deadlines } from "../../../src/core/routing/deadlines.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 import { TIMEOUTS } from "../../support/routing.ts";
@@ -11,7 +11,7 @@ import { TIMEOUTS } from "../../support/routing.ts";
 function setUp(attemptMs?: number) {
   const clock = createFakeClock();
   const expired: string[] = [];
-  const deadlines = createDeadlines(clock, { timeouts: TIMEOUTS, attemptMs }, (error) => {
+  const deadlines = new Deadlines(clock, { timeouts: TIMEOUTS, attemptMs }, (error) => {
     expired.push(`${error.code}: ${error.message}`);
   });
   return { clock, deadlines, expired };

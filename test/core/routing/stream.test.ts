@@ -7,7 +7,7 @@ import { Meter } from "../../../src/core/ledger/meter.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
-import { createDeadlines } from "../../../src/core/routing/deadlines.ts";
+import { Deadlines } from "../../../src/core/routing/deadlines.ts";
 import { EventDecoding, pump } from "../../../src/core/routing/stream.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { chatOf, TIMEOUTS, turn } from "../../support/routing.ts";
@@ -115,7 +115,7 @@ describe("the pump", () => {
     const pumped = pump(body(), decoding, {
       events: createEventReader(),
       cancel,
-      deadlines: createDeadlines(
+      deadlines: new Deadlines(
         createFakeClock(),
         { timeouts: TIMEOUTS, attemptMs: undefined },
         () => 0,
