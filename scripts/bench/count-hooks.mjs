@@ -15,6 +15,8 @@ createHook({
 }).enable();
 
 process.on("SIGUSR2", () => {
-  const { heapUsed } = process.memoryUsage();
-  writeSync(2, `${JSON.stringify({ counted: { promises, timers, bytes: heapUsed } })}\n`);
+  const bytes = process.memoryUsage().heapUsed;
+  globalThis.gc({ type: "minor" });
+  const kept = process.memoryUsage().heapUsed;
+  writeSync(2, `${JSON.stringify({ counted: { promises, timers, bytes, kept } })}\n`);
 });

@@ -42,9 +42,11 @@ export async function countTable(upstream: Target): Promise<string> {
       rowsOf("promises for a whole reply", "whole", "promises"),
       rowsOf("timers", "whole", "timers"),
       rowsOf("KB allocated", "whole", "bytes", 1024),
+      rowsOf("KB kept by a minor collection", "whole", "kept", 1024),
       rowsOf("promises for a streamed event", "event", "promises"),
       rowsOf("timers", "event", "timers"),
       rowsOf("KB allocated", "event", "bytes", 1024),
+      rowsOf("KB kept by a minor collection", "event", "kept", 1024),
     ]);
   } finally {
     rmSync(folder, { recursive: true });
