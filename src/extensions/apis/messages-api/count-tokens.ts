@@ -117,7 +117,7 @@ export function createCountHandler(api: ClientApi, context: GatewayContext): Han
       const timer = clock.after(ms, () => cancel.abort(new Error(`no count within ${ms} ms`)));
       const count = await providersCount(chat, model, caller.account, cancel)
         .catch(unlessRefused)
-        .finally(timer.cancel);
+        .finally(() => timer.cancel());
       if (exchange.cancel.aborted) throw exchange.cancel.reason;
       const input_tokens = () => estimatePrompt(chat, model.provider.countMedia);
       sendJson(exchange.res, 200, count ?? { input_tokens: input_tokens(), estimated: true });
