@@ -16,7 +16,6 @@ import type { CommandOption } from "../src/command-line/command.ts";
 import { FAMILIES, type Family } from "../src/extensions/operations/metrics/families.ts";
 import { serveCommand } from "../src/program.ts";
 import { allExtensions, installed } from "../test/support/config.ts";
-import { clientsText } from "./clients.ts";
 import { modelsTable, providersTable } from "./providers.ts";
 import { sizeText } from "./size.ts";
 
@@ -52,7 +51,6 @@ const GENERATED: Readonly<Record<string, () => string>> = {
   commands: commandsTable,
   options: optionsTable,
   metrics: metricsTable,
-  clients: clientsText,
 };
 
 const FILLED: Readonly<Record<string, () => Facts>> = {

@@ -10,7 +10,6 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { ADDRESS, clientProgram, KEY_VARIABLE, linesFor } from "../../scripts/clients.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said } from "../support/fake-provider.ts";
@@ -20,6 +19,7 @@ import { startProvider, stream, type Asked, type Provider } from "../support/pro
 import { blocksOf } from "../support/readme.ts";
 import { within } from "../support/wait.ts";
 import { notInstalled } from "./lab.ts";
+import { ADDRESS, clientProgram, KEY_VARIABLE, linesFor } from "./manual.ts";
 
 const PROGRAM = fileURLToPath(
   new URL("node_modules/@anthropic-ai/claude-code/cli-wrapper.cjs", import.meta.url),

@@ -8,7 +8,6 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { clientProgram, linesFor } from "../../scripts/clients.ts";
 import { startAnthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
@@ -16,6 +15,7 @@ import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, startGateway } from "../support/gateway.ts";
 import { DIALECTS, notInstalled } from "./lab.ts";
+import { clientProgram, linesFor } from "./manual.ts";
 
 const PATCH = `*** Begin Patch
 *** Update File: notes.txt

@@ -7,16 +7,16 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, it, type TestContext } from "node:test";
+import { folder } from "../support/folder.ts";
+import { demo, startGateway, type RunningGateway } from "../support/gateway.ts";
+import { within } from "../support/wait.ts";
 import {
-  CLIENT_GROUPS,
+  CLIENT_PROGRAMS,
   clientProgram,
   KEY_VARIABLE,
   linesFor,
   type ClientProgram,
-} from "../../scripts/clients.ts";
-import { folder } from "../support/folder.ts";
-import { demo, startGateway, type RunningGateway } from "../support/gateway.ts";
-import { within } from "../support/wait.ts";
+} from "./manual.ts";
 import { notInstalled, PYTHON, skipUnless } from "./lab.ts";
 
 /** This file, as the manual names it. */
@@ -26,9 +26,10 @@ const FRAMEWORKS_PYTHON = process.env["FRAMEWORKS_PYTHON"] ?? PYTHON;
 /** Importing a framework takes seconds on a busy machine. */
 const RUN_MS = 120_000;
 
-const all = CLIENT_GROUPS.flatMap(({ programs }) => programs);
 const of = (language: string): ClientProgram[] =>
-  all.filter(({ test, blocks: [block] }) => test === THIS && block!.language === language);
+  CLIENT_PROGRAMS.filter(
+    ({ test, blocks: [block] }) => test === THIS && block!.language === language,
+  );
 
 /** The first module that a Python program imports beside the standard library. */
 const moduleOf = ({ blocks: [block] }: ClientProgram): string =>
@@ -130,7 +131,7 @@ describe("the manual's clients", () => {
 
   it("have the versions that are installed for the tests", () => {
     const pinned = pinnedVersions();
-    for (const { name, install = "", version, test } of all) {
+    for (const { name, install, version, test } of CLIENT_PROGRAMS) {
       if (test === undefined) continue;
       const [, tool, first] = /^(\w+) install (?:-g )?'?([\w@/.-]+)/.exec(install) ?? [];
       assert.equal(pinned.get(`${tool} ${first}`), version, name);
@@ -138,7 +139,7 @@ describe("the manual's clients", () => {
   });
 
   it("are run by the tests that the manual names", () => {
-    for (const { name, test } of all) {
+    for (const { name, test } of CLIENT_PROGRAMS) {
       if (test === undefined) continue;
       assert.ok(existsSync(test), test);
       if (test === THIS) continue;

@@ -1,0 +1,65 @@
+// The client programs of the manual's page "Connect your client", read from the page itself, so that
+// the tests run what a reader copies.
+
+import { readFileSync } from "node:fs";
+
+/** Lines that a reader copies: a file, a program, or commands of a shell. */
+export interface ClientBlock {
+  /** The language of the Markdown block. Commands of a shell are `text`. */
+  readonly language: string;
+  /** Where the lines belong. Absent: they are typed into a shell, or are the reader's own program. */
+  readonly file: string | undefined;
+  readonly text: string;
+}
+
+export interface ClientProgram {
+  /** The heading of its section. */
+  readonly name: string;
+  /** The command that installs it; empty where the name says it. */
+  readonly install: string;
+  /** The test that runs the lines, and the version it runs. Absent: the lines were tried by hand. */
+  readonly test: string | undefined;
+  readonly version: string | undefined;
+  readonly blocks: readonly ClientBlock[];
+}
+
+/** The address and the variable with the key, as they stand in the lines. */
+export const ADDRESS = "http://127.0.0.1:8080";
+export const KEY_VARIABLE = "GATEWAY_KEY";
+
+/** All programs of the page, in its order. */
+export const CLIENT_PROGRAMS: readonly ClientProgram[] = readFileSync(
+  "src/manual/clients.md",
+  "utf8",
+)
+  .split(/^### /m)
+  .slice(1)
+  .map(programIn);
+
+function programIn(section: string): ClientProgram {
+  const proof = /^`(\S+)` runs these lines with version (\S+)\.$/m;
+  const [, test, version] = proof.exec(section.replace(/^Install: `.*?`\. /m, "")) ?? [];
+  const blocks = section.matchAll(/(?:In `(.*)`:\n\n)?^```(\w+)\n([\s\S]*?)\n```$/gm);
+  return {
+    name: section.slice(0, section.indexOf("\n")),
+    install: /^Install: `(.*?)`\./m.exec(section)?.[1] ?? "",
+    test,
+    version,
+    blocks: [...blocks].map(([, file, language, text]) => ({
+      file,
+      language: language!,
+      text: text!,
+    })),
+  };
+}
+
+/** The program of this name. Throws if there is none. */
+export function clientProgram(name: string): ClientProgram {
+  const found = CLIENT_PROGRAMS.find((program) => program.name === name);
+  if (!found) throw new Error(`the manual has no client program ${name}`);
+  return found;
+}
+
+/** The lines of a block, for a gateway at this address that has this model. */
+export const linesFor = ({ text }: ClientBlock, address: string, model: string): string =>
+  text.replaceAll(ADDRESS, address).replaceAll("my-model", model);
