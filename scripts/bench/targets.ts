@@ -49,14 +49,6 @@ export const relay: Kind = {
     }),
 };
 
-/** How a process is started. */
-interface StartOptions {
-  /** Options of Node. Absent: none. */
-  readonly flags?: readonly string[];
-  /** A command that runs Node. Absent: none. */
-  readonly prefix?: readonly string[];
-}
-
 /** The configuration of a gateway that keeps its books in `folder`. */
 export function gatewayConfig(upstream: string, folder: string) {
   const price = { input_cache_miss: 0.28, input_cache_hit: 0.028, output: 0.42 };
@@ -79,7 +71,7 @@ export const gateway = (
   over: object = {},
   file = "dist/chat-gateway.mjs",
   ears?: Ears,
-  { flags = [], prefix = [] }: StartOptions = {},
+  flags: readonly string[] = [],
 ): Kind => ({
   name: "chat-gateway",
   switchedOn: "a key, limits, all checks, prices, spend log, usage records, access log and metrics",
@@ -94,8 +86,7 @@ export const gateway = (
       model: "m",
       headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" },
     };
-    const node = [...prefix, process.execPath, ...flags];
-    const command = [...node, file, "serve", "--config", config, "--port", "0"];
+    const command = [process.execPath, ...flags, file, "serve", "--config", config, "--port", "0"];
     return started({ name: "chat-gateway", call, command, folder, ears });
   },
 });
