@@ -1,5 +1,5 @@
 // Makes the picture of README.md, scripts/recovery.svg, from a running gateway:
-// `node --import tsx scripts/picture.ts`. A test makes it anew and compares.
+// `node --import tsx scripts/picture.ts [FILE]`. A test makes it anew and compares.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import { draw } from "./picture/draw.ts";
 import { configOf, record, startDying, startSteady } from "./picture/record.ts";
 
-const PICTURE = resolve(import.meta.dirname, "recovery.svg");
+const PICTURE = resolve(process.argv[2] ?? join(import.meta.dirname, "recovery.svg"));
 const PROGRAM = resolve(import.meta.dirname, "../src/main.ts");
 
 const folder = mkdtempSync(join(tmpdir(), "picture-"));
@@ -22,13 +22,18 @@ const gateway = spawn(
   { stdio: ["ignore", "pipe", "inherit"] },
 );
 try {
-  const [line] = (await once(createInterface(gateway.stdout), "line")) as [string];
-  const [address = ""] = /http:\S+/.exec(line) ?? [];
+  // "close" comes without a line if the gateway did not start; it has said why on stderr.
+  const lines = createInterface(gateway.stdout);
+  const [line = ""] = (await Promise.race([once(lines, "line"), once(lines, "close")])) as string[];
+  const [address] = /http:\S+/.exec(line) ?? [];
+  if (address === undefined) throw new Error("the gateway did not start");
   writeFileSync(PICTURE, draw(await record(address)));
   console.log(`written: ${PICTURE}`);
 } finally {
-  gateway.kill("SIGTERM");
-  await once(gateway, "exit");
+  if (gateway.exitCode === null) {
+    gateway.kill("SIGTERM");
+    await once(gateway, "exit");
+  }
   dying.close();
   steady.close();
   rmSync(folder, { recursive: true });

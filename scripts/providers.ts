@@ -23,7 +23,7 @@ export function providersTable(): string {
 
 function rowOf(vendor: string): string {
   const { title, dialect, base_url, note } = VENDORS.get(vendor)!;
-  const { thinking, supports, tool_choice } = traitsOf(VENDORS, { vendor }, { reasoning: false });
+  const { thinking, supports, tool_choice } = traitsOf({ vendor }, { reasoning: false });
   const hasAddress = dialect !== "demo" && base_url !== undefined;
   const cells = [
     title,
@@ -60,8 +60,8 @@ export function modelsTable(): string {
  * models.
  */
 function omittedBy(vendor: string): string {
-  const always = traitsOf(VENDORS, { vendor }, { reasoning: false }).omit;
-  const whileReasoning = traitsOf(VENDORS, { vendor }, { reasoning: true }).omit;
+  const always = traitsOf({ vendor }, { reasoning: false }).omit;
+  const whileReasoning = traitsOf({ vendor }, { reasoning: true }).omit;
   const further = whileReasoning.filter((name) => !always.includes(name));
   const parts = [];
   if (always.length > 0) parts.push(codes(always));

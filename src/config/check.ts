@@ -2,7 +2,7 @@
 import type { Config } from "../core/config.ts";
 import { demoKeyIssues } from "./demo-key.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
-import { createFormats, type Formats } from "./formats.ts";
+import { createFormats } from "./formats.ts";
 import { configMoments, dialectsOf } from "./extension.ts";
 import { install } from "../core/extension/install.ts";
 import { modelAddress, modelDialect, traitsOf } from "./vendors.ts";
@@ -36,7 +36,7 @@ export function checkConfig(json: unknown, options: CheckOptions): Config {
   try {
     const config = check(json, true);
     if (!secretsOptional) issues.push(...keyIssues(config));
-    if (issues.length === 0) return complete(config, formats);
+    if (issues.length === 0) return complete(config);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
     issues.unshift(...error.issues);
@@ -47,15 +47,15 @@ export function checkConfig(json: unknown, options: CheckOptions): Config {
 /**
  * The configuration, each model with all of its traits, each alias with the order of its models.
  */
-function complete(config: WrittenConfig, { presets }: Formats): Config {
+function complete(config: WrittenConfig): Config {
   const models = new Map<string, ModelSettings>();
   for (const [name, written] of config.models) {
     const provider = config.providers.get(written.provider)!;
     const upstreamModel = written.upstream_model ?? name;
-    const dialect = modelDialect(presets, provider, { ...written, upstreamModel });
+    const dialect = modelDialect(provider, { ...written, upstreamModel });
     const model = { ...written, dialect };
-    const base_url = modelAddress(presets, provider, dialect);
-    models.set(name, { ...model, base_url, traits: traitsOf(presets, provider, model) });
+    const base_url = modelAddress(provider, dialect);
+    models.set(name, { ...model, base_url, traits: traitsOf(provider, model) });
   }
   const aliases = new Map<string, AliasSettings>();
   for (const [name, alias] of config.aliases)

@@ -80,7 +80,7 @@ export const providerCheck = ({ credential }: CheckContext, formats: Formats, ex
     ),
     (provider) => {
       // Without a preset the vendor or the dialect is an issue already.
-      const preset = vendorPreset(formats.presets, provider);
+      const preset = vendorPreset(provider);
       if (!preset) return { ...provider, dialect: "openai", base_url: "" };
       const { base_url = vendorAddress(preset, provider) } = provider;
       return { ...provider, dialect: provider.dialect ?? preset.dialect, base_url };

@@ -1,7 +1,13 @@
 // References between the parts of a configuration: names that nothing has, names that two things
 // have, and settings that a dialect cannot express. It looks at the raw JSON, so that an issue of
 // shape elsewhere hides none.
-import { modelDialect, PLACES, vendorPreset, type VendorPreset } from "./vendors.ts";
+import {
+  modelDialect,
+  PLACES,
+  VENDOR_PRESETS,
+  vendorPreset,
+  type VendorPreset,
+} from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
 import type { Formats } from "./formats.ts";
@@ -59,20 +65,29 @@ function unknownName(
   return [invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`)];
 }
 
+/** The preset of a provider's vendor, unless the vendor or its format is an issue of shape already. */
+function knownPreset(
+  provider: Record<string, unknown>,
+  { dialectNames }: Formats,
+): VendorPreset | undefined {
+  const preset = vendorPreset(provider);
+  return preset && dialectNames.includes(preset.dialect) ? preset : undefined;
+}
+
 function providerIssues(
   path: Path,
   provider: Record<string, unknown>,
   formats: Formats,
 ): ValidationIssue[] {
   const { vendor, dialect, base_url } = provider;
-  const preset = vendorPreset(formats.presets, { vendor, dialect });
+  const preset = knownPreset(provider, formats);
   const issues: ValidationIssue[] = [];
   if ((dialect ?? vendor ?? undefined) === undefined)
     issues.push(invalid([...path, "dialect"], "is required where no vendor is named"));
   if (preset && (dialect ?? preset.dialect) !== preset.dialect)
     issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
-  const vendors = formats.presets.get(String(vendor));
-  if (vendors?.by_model && (dialect ?? undefined) !== undefined)
+  const isByModel = preset && VENDOR_PRESETS.get(String(vendor))?.by_model;
+  if (isByModel && (dialect ?? undefined) !== undefined)
     issues.push(
       invalid([...path, "dialect"], "each model of this vendor has its own: state it there"),
     );
@@ -112,10 +127,9 @@ function modelIssues(
 ): ValidationIssue[] {
   const name = String(model["provider"]);
   const provider = Object.hasOwn(providers, name) ? asObject(providers[name]) : {};
-  const preset = vendorPreset(formats.presets, provider);
+  const preset = knownPreset(provider, formats);
   const upstreamModel = String(model["upstream_model"] ?? path[1]);
-  const dialect =
-    modelDialect(formats.presets, provider, { ...model, upstreamModel }) ?? preset?.dialect;
+  const dialect = modelDialect(provider, { ...model, upstreamModel }) ?? preset?.dialect;
   const isSpoken = !preset || preset.dialect === dialect || preset.variants.has(String(dialect));
   return [
     ...unknownName([...path, "provider"], model["provider"], "provider", [providers]),

@@ -26,16 +26,13 @@ export interface VendorPreset {
   /** The differences where the provider states api_version. Undefined: it cannot. */
   readonly versioned?: TraitOverrides | undefined;
   /** Other formats that the vendor speaks, by their names. */
-  readonly variants: VendorPresets;
+  readonly variants: ReadonlyMap<string, VendorPreset>;
   /**
    * The formats of models that state none: that of the first pattern which matches the provider's
    * name of the model. Undefined: that of the provider.
    */
   readonly by_model?: readonly (readonly [pattern: string, dialect: string])[] | undefined;
 }
-
-/** By the vendor's name. */
-export type VendorPresets = ReadonlyMap<string, VendorPreset>;
 
 /** How a provider names its vendor. A native format has one vendor, which need not be named. */
 interface VendorReference {
@@ -97,14 +94,13 @@ function presetOf(row: VendorRow): VendorPreset {
   };
 }
 
-/** The presets of all vendors, whether their formats are loaded or not. */
-export const VENDOR_PRESETS: VendorPresets = new Map(
+/**
+ * The presets of all vendors by their names, whether their formats are loaded or not. A provider that
+ * names a vendor may need another format than the vendor's own, and only that is loaded.
+ */
+export const VENDOR_PRESETS: ReadonlyMap<string, VendorPreset> = new Map(
   [...ROWS].map(([name, row]) => [name, presetOf(row)]),
 );
-
-/** A vendor's title and address, whether its format is loaded or not. Undefined: there is none. */
-export const vendorFacts = (vendor: string): Pick<VendorPreset, "title" | "base_url"> | undefined =>
-  VENDOR_PRESETS.get(vendor);
 
 /** The names of the vendors that speak one of these formats. */
 export const vendorNames = (dialects: readonly string[]): readonly string[] =>
@@ -122,11 +118,8 @@ export function dialectNamesOf({ vendor, dialect }: VendorReference): readonly s
  * The preset of a provider's vendor, in the format that the provider names if it names one.
  * Undefined: there is none of this name.
  */
-export function vendorPreset(
-  presets: VendorPresets,
-  { vendor, dialect }: VendorReference,
-): VendorPreset | undefined {
-  const preset = presets.get(String(vendor ?? (dialect === "openai" ? "generic" : dialect)));
+export function vendorPreset({ vendor, dialect }: VendorReference): VendorPreset | undefined {
+  const preset = VENDOR_PRESETS.get(String(vendor ?? (dialect === "openai" ? "generic" : dialect)));
   return preset?.variants.get(String(dialect)) ?? preset;
 }
 
@@ -140,12 +133,11 @@ interface ModelReference {
 
 /** The format of a model. Undefined: its provider's. */
 export function modelDialect(
-  presets: VendorPresets,
   { vendor }: VendorReference,
   { upstreamModel, dialect }: ModelReference,
 ): string | undefined {
   if (typeof dialect === "string") return dialect;
-  const rules = presets.get(String(vendor))?.by_model ?? [];
+  const rules = VENDOR_PRESETS.get(String(vendor))?.by_model ?? [];
   return rules.find(([pattern]) => new RegExp(pattern).test(upstreamModel))?.[1];
 }
 
@@ -162,12 +154,11 @@ export const vendorAddress = ({ base_url = "", hosts = {} }: VendorPreset, place
  * its provider.
  */
 export function modelAddress(
-  presets: VendorPresets,
   provider: VendorReference & Places & { readonly base_url: string },
   dialect: string | undefined,
 ): string | undefined {
   const { vendor, base_url } = provider;
-  const preset = presets.get(String(vendor));
+  const preset = VENDOR_PRESETS.get(String(vendor));
   const variant = preset?.variants.get(String(dialect));
   // A provider that states an address has all models there.
   if (!preset || !variant?.base_url || base_url !== vendorAddress(preset, provider))
@@ -180,12 +171,11 @@ export function modelAddress(
  * Their headers and query parameters add up.
  */
 export function traitsOf(
-  presets: VendorPresets,
   provider: TraitOverrides & VendorReference & Places,
   model: TraitOverrides & { readonly reasoning: boolean; readonly dialect?: string | undefined },
 ): Traits {
   const { vendor, dialect } = provider;
-  const preset = vendorPreset(presets, { vendor, dialect: model.dialect ?? dialect })!;
+  const preset = vendorPreset({ vendor, dialect: model.dialect ?? dialect })!;
   const general = model.reasoning ? preset.reasoningTraits : preset.traits;
   const versioned = provider.api_version === undefined ? {} : preset.versioned;
   const vendors = withOverrides(general, versioned);

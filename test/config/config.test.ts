@@ -10,7 +10,7 @@ import demoConfig from "../../src/extensions/providers/demo/demo.json" with { ty
 import type { LoadOptions } from "../../src/config/load.ts";
 import { configSchema, type Environment } from "../../src/config/schema.ts";
 import { sha256 } from "../../src/core/hash.ts";
-import { allExtensions, checkConfig, formats, loadConfig } from "../support/config.ts";
+import { allExtensions, checkConfig, loadConfig, VENDORS } from "../support/config.ts";
 import { traitChecks } from "../../src/config/traits.ts";
 import { ValidationError, pathText } from "../../src/core/schema/checker.ts";
 import { merge } from "../support/gateway.ts";
@@ -194,7 +194,7 @@ describe("defaults", () => {
       upstream_model: undefined,
       reasoning: false,
       ...NO_TRAITS,
-      traits: formats.presets.get("generic")?.traits,
+      traits: VENDORS.get("generic")?.traits,
       context_tokens: undefined,
       service_tiers: undefined,
       reasoning_score: undefined,
@@ -854,6 +854,21 @@ describe("where it comes from", () => {
     mkdirSync("gateway.json");
     assert.equal(await messageOf(), "cannot read gateway.json: EISDIR");
   });
+
+  // A vendor may be asked in another format than its own, and then the extension of its own format
+  // is not loaded.
+  for (const [vendor, { dialect, variants, by_model }] of VENDORS)
+    for (const format of by_model ? [] : [dialect, ...variants.keys()])
+      it(`${vendor} in the format ${format}, with the extensions that it needs`, async (t) => {
+        const place = { base_url: "http://127.0.0.1:1", api_key: "k" };
+        const json = {
+          ...LAB,
+          providers: { p: { vendor, dialect: format, ...place } },
+          models: { m: { provider: "p" } },
+        };
+        const { config } = await load({ file: written(t, JSON.stringify(json)) });
+        assert.equal(config.providers.get("p")?.dialect, format);
+      });
 
   it("a BOM does not matter", async (t) => {
     assert.deepEqual(

@@ -4,10 +4,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
 import { partial } from "../../src/config/fields.ts";
-import { createFormats } from "../../src/config/formats.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
 import { traitsOf, vendorPreset } from "../../src/config/vendors.ts";
-import { install } from "../../src/core/extension/install.ts";
 import { traitChecks } from "../../src/config/traits.ts";
 import { withOverrides } from "../../src/core/routing/model.ts";
 import {
@@ -54,9 +52,7 @@ describe("vendor presets", () => {
     object(fields, { strict: true })(vendorsJson.generic.traits, true);
   });
 
-  it("are those of the registered formats only: a vendor of another one is one fault", () => {
-    const { presets } = createFormats(install([]));
-    assert.ok(presets.has("deepseek") && VENDORS.has("anthropic") && !presets.has("anthropic"));
+  it("of formats that nothing knows are one fault", () => {
     const faulty = (path: string, provider: object) =>
       assert.throws(
         () => checkCoreConfig({ providers: { x: provider }, models: {} }, { env: {} }),
@@ -70,11 +66,11 @@ describe("vendor presets", () => {
   });
 
   it("are found by vendor, by a native format, and as the generic one by the OpenAI format", () => {
-    assert.equal(vendorPreset(VENDORS, { vendor: "openai" })?.title, "OpenAI");
-    assert.equal(vendorPreset(VENDORS, { dialect: "anthropic" })?.title, "Anthropic");
-    assert.equal(vendorPreset(VENDORS, { dialect: "openai" }), VENDORS.get("generic"));
-    assert.equal(vendorPreset(VENDORS, { vendor: "nobody" }), undefined);
-    assert.equal(vendorPreset(VENDORS, {}), undefined);
+    assert.equal(vendorPreset({ vendor: "openai" })?.title, "OpenAI");
+    assert.equal(vendorPreset({ dialect: "anthropic" })?.title, "Anthropic");
+    assert.equal(vendorPreset({ dialect: "openai" }), VENDORS.get("generic"));
+    assert.equal(vendorPreset({ vendor: "nobody" }), undefined);
+    assert.equal(vendorPreset({}), undefined);
   });
 
   it("have other traits for models that think", () => {
@@ -85,7 +81,6 @@ describe("vendor presets", () => {
 
 it("traits are the vendor's, overridden by the provider's, overridden by the model's", () => {
   const traits = traitsOf(
-    VENDORS,
     { vendor: "deepseek", think_tags: true, max_temperature: 1 },
     { reasoning: false, max_temperature: 0.5 },
   );
@@ -105,7 +100,7 @@ describe("headers and query parameters", () => {
   it("of vendor, provider and model add up", () => {
     const provider = { vendor: "anthropic", headers: { "x-team": "search" }, query: { a: "1" } };
     const model = { reasoning: false, headers: { "x-team": "chat" }, query: { b: "2" } };
-    const { headers, query } = traitsOf(VENDORS, provider, model);
+    const { headers, query } = traitsOf(provider, model);
     assert.deepEqual(headers, { "anthropic-version": "2023-06-01", "x-team": "chat" });
     assert.deepEqual(query, { a: "1", b: "2" });
   });

@@ -32,8 +32,7 @@ export const allExtensions = await loader.load(() => true);
 export const installed = install(allExtensions);
 
 export const formats = createFormats(installed, dialectsOf(entries));
-/** The presets of all vendors. */
-export const VENDORS = formats.presets;
+export { VENDOR_PRESETS as VENDORS } from "../../src/config/vendors.ts";
 
 /** Checks a configuration that may use every extension. */
 export const checkConfig = (

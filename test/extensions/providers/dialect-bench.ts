@@ -10,7 +10,6 @@ import type { Part } from "../../../src/core/openai/parts.ts";
 import { wholeReply } from "../../../src/core/providers/decoding.ts";
 import type { Dialect, Target } from "../../../src/core/providers/dialect.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { VENDORS } from "../../support/config.ts";
 import { PROVIDER_KEY } from "../../support/fake-provider.ts";
 import { user } from "../../support/gateway.ts";
 import type { Asked } from "../../support/provider.ts";
@@ -24,7 +23,7 @@ export function targetOf(
   return {
     upstreamModel,
     reasoning,
-    traits: traitsOf(VENDORS, provider, { reasoning, ...traits }),
+    traits: traitsOf(provider, { reasoning, ...traits }),
   };
 }
 

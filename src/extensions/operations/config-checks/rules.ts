@@ -25,9 +25,9 @@ export function ruleIssues(json: unknown, formats: Formats): ValidationIssue[] {
 function providerIssues(
   path: ValidationIssue["path"],
   provider: ProviderJson,
-  { presets, dialects }: Formats,
+  { dialects }: Formats,
 ): ValidationIssue[] {
-  const preset = vendorPreset(presets, provider);
+  const preset = vendorPreset(provider);
   if (!preset) return []; // an issue of shape already
   const issues: ValidationIssue[] = [];
   const { base_url } = provider;

@@ -9,7 +9,7 @@ import {
 } from "../../../command-line/command.ts";
 import { url } from "../../../config/fields.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
-import { vendorFacts } from "../../../config/vendors.ts";
+import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import { fromLitellm } from "./litellm-command.ts";
 import { VENDOR_ROWS, type VendorRow } from "../vendor-models/index.ts";
 import { nextText, writeNew } from "./write-new.ts";
@@ -81,7 +81,7 @@ function wantedBy({ values }: CommandArguments): Wanted {
   const needs = `init --vendor ${vendor} needs`;
   if (models.length === 0)
     throw new UsageError(`${needs} --models: the names under which the server has them`);
-  const { title = vendor, base_url: ownUrl } = vendorFacts(vendor) ?? {};
+  const { title = vendor, base_url: ownUrl } = VENDOR_PRESETS.get(vendor) ?? {};
   if ((baseUrl ?? ownUrl ?? row.settings?.["base_url"]) === undefined)
     throw new UsageError(`${needs} --base-url: the address of the server`);
   return { file, vendor, title, row, models, baseUrl };

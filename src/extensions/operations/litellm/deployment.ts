@@ -1,7 +1,7 @@
 // One entry of LiteLLM's `model_list`: which vendor serves it, at which address, with which key,
 // and what is known of the model.
 import { url } from "../../../config/fields.ts";
-import { VENDOR_PRESETS, vendorFacts } from "../../../config/vendors.ts";
+import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { VENDOR_ROWS } from "../vendor-models/index.ts";
@@ -87,7 +87,7 @@ export function deploymentIn(
   if (vendor === undefined) return refuse(whyNot);
   const baseUrl = baseUrlOf(address, vendor);
   if (baseUrl === null) return refuse("its api_base is not an http:// or https:// address");
-  if (baseUrl === undefined && vendorFacts(vendor)?.base_url === undefined)
+  if (baseUrl === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
     return refuse("it has no api_base, and there is no usual one");
   const settings = settingsOf({ params, info, vendor, upstream, path, leftOut });
   leftOut.addRest(path, others, []);

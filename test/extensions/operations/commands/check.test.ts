@@ -67,7 +67,7 @@ describe("a provider's key", () => {
       assert.match(found ?? "", /^providers\.p\.api_key: is required: /);
       assert.deepEqual(others, []);
       assert.deepEqual(faults({ providers: { p: { vendor, api_key: "k" } } }), []);
-      const own = `${vendorPreset(VENDORS, { vendor })?.base_url}/`;
+      const own = `${vendorPreset({ vendor })?.base_url}/`;
       assert.equal(faults({ providers: { p: { vendor, base_url: own } } }).length, 1);
     }
     assert.match(

@@ -10,7 +10,6 @@ import {
   type SignatureStore,
 } from "../../../../src/extensions/providers/turns/index.ts";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
-import { VENDORS } from "../../../support/config.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { startProvider, status } from "../../../support/provider.ts";
 
@@ -160,7 +159,7 @@ describe("a thought that is forgotten", () => {
   const target = (thinking: string) => ({
     upstreamModel: "m",
     reasoning: true,
-    traits: { ...traitsOf(VENDORS, { vendor: "anthropic" }, { reasoning: true }), thinking },
+    traits: { ...traitsOf({ vendor: "anthropic" }, { reasoning: true }), thinking },
   });
   /** Three calls in turn, of which these are known, as the provider is asked. */
   function asked(signatures: SignatureStore, thinking: string): Json {

@@ -390,7 +390,7 @@ function assertFaithful(exchange: Exchange, asked: Asked): void {
 function converse(format: (typeof FORMATS)[number], random: Random, size: number): void {
   const { upstream, ...own } = random.pick(format.models);
   const reasoning = random.random() < 0.8;
-  const traits = traitsOf(VENDORS, format.provider, {
+  const traits = traitsOf(format.provider, {
     reasoning,
     ...own,
     ...(random.random() < 0.2 && { thinking_off: false }),

@@ -8,7 +8,6 @@ import type { Decoder, Dialect } from "../../../../src/core/providers/dialect.ts
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import { createGeminiDialect } from "../../../../src/extensions/providers/gemini/index.ts";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
-import { VENDORS } from "../../../support/config.ts";
 import { traitsOf } from "../../../../src/config/vendors.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 
@@ -16,7 +15,7 @@ const decoderOf = (dialect: Dialect, own: object = {}): Decoder =>
   dialect.decoder({
     upstreamModel: "m",
     reasoning: true,
-    traits: traitsOf(VENDORS, { vendor: "generic" }, { reasoning: true, ...own }),
+    traits: traitsOf({ vendor: "generic" }, { reasoning: true, ...own }),
   });
 const delta = (fields: object, finish_reason: string | null = null) => ({
   choices: [{ index: 0, delta: fields, finish_reason }],

@@ -9,7 +9,6 @@ import { wholeReply } from "../../../../src/core/providers/decoding.ts";
 import type { Decoder, Target } from "../../../../src/core/providers/dialect.ts";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
-import { VENDORS } from "../../../support/config.ts";
 import { configFor, json, readStream, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { rawStream } from "../../../support/provider.ts";
@@ -19,7 +18,7 @@ type Json = Record<string, unknown>;
 const targetWith = (traits: Json = {}): Target => ({
   upstreamModel: "m",
   reasoning: true,
-  traits: traitsOf(VENDORS, { vendor: "generic" }, { reasoning: true, ...traits }),
+  traits: traitsOf({ vendor: "generic" }, { reasoning: true, ...traits }),
 });
 const decoderWith = (traits?: Json): Decoder => compatibleDialect.decoder(targetWith(traits));
 const choice = (fields: object, finish_reason: string | null = null) => ({

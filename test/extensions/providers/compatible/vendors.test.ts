@@ -10,7 +10,7 @@ import { chatRequest } from "../../../../src/core/openai/request.ts";
 import { ValidationError } from "../../../../src/core/schema/checker.ts";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { requirementsOf } from "../../../../src/extensions/routing/capabilities/requirements.ts";
-import { checkConfig, VENDORS } from "../../../support/config.ts";
+import { checkConfig } from "../../../support/config.ts";
 import { configFor, user } from "../../../support/gateway.ts";
 
 type Json = Record<string, any>;
@@ -221,7 +221,7 @@ type Kind = keyof typeof KINDS;
 /** What a model with these settings is asked; every request has the usual tool_choice. */
 function sent(provider: object, model: { readonly reasoning: boolean }, fields: object): Json {
   const { reasoning } = model;
-  const target = { upstreamModel: "m", reasoning, traits: traitsOf(VENDORS, provider, model) };
+  const target = { upstreamModel: "m", reasoning, traits: traitsOf(provider, model) };
   const { tool_choice = "none", ...chat } = chatRequest({
     model: "x",
     messages: user("hi"),
@@ -349,7 +349,7 @@ describe("what a vendor is asked", () => {
     it(`${vendor}: what it lacks, and what asks for nothing`, () => {
       for (const kind of ["thinker", "plain"] as const) {
         const model = KINDS[kind];
-        const traits = traitsOf(VENDORS, { vendor, dialect: "openai" }, model);
+        const traits = traitsOf({ vendor, dialect: "openai" }, model);
         const provider = { dialect: "openai" } as never;
         const lacking = Object.entries(NEEDS).flatMap(([need, fields]) => {
           const chat = chatRequest({ model: "x", messages: user("hi"), ...fields });
