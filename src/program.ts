@@ -188,7 +188,9 @@ async function serveGateway(
     address = await gateway.listen();
   } catch (error) {
     if (signals.stopRequested()) return currentProcess.exit(0); // it has closed
-    throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== "EADDRINUSE") throw error;
+    throw new Error(`${message}; choose another port: --port, server.port or admin.port`);
   }
   signals.onStop(() => {
     end(currentProcess, gateway);

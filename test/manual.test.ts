@@ -89,9 +89,9 @@ describe("what README.md claims", () => {
   it("has the figures of performance.md, and their date", () => {
     const replies = measured("whole replies a second, 64 at a time");
     const rounded = (Math.round(replies / 100) * 100).toLocaleString("en");
-    assert.ok(readme.includes(`One core serves ${rounded} whole replies a second`), rounded);
+    assert.ok(readme.includes(`one core serves ${rounded} whole replies a second`), rounded);
     const added = measured("added latency, 1 at a time: p50, ms").toFixed(1);
-    assert.ok(readme.includes(`waits ${added} ms longer (median)`), `${added} ms`);
+    assert.ok(readme.includes(`adds ${added} ms to a request (median)`), `${added} ms`);
     const [, date] = /Measured on (\S+), on two virtual cores/.exec(textOf("performance")) ?? [];
     assert.ok(readme.includes(`on ${date}`));
   });

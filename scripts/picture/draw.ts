@@ -30,6 +30,9 @@ const STYLE = `
   @keyframes show { from { opacity: 0; } to { opacity: 1; } }
   @media (prefers-reduced-motion: reduce) { .show { animation: none; } }`;
 
+/** The client's key, as the shell has it. */
+const SENT = '-H "$KEY"';
+
 /** Where the next text stands, and when it appears. */
 interface Pen {
   column: number;
@@ -92,7 +95,11 @@ export function draw({ pieces, end, receipt }: Recording): string {
     pieces.filter(({ model }) => model === name).map(({ text }) => text);
   const pen: Pen = { column: 0, line: 0, seconds: 0 };
   const body = [
-    lineAt(pen, "$ curl -N http://127.0.0.1:8080/v1/chat/completions \\", "prompt"),
+    lineAt(
+      pen,
+      `$ curl -N http://127.0.0.1:8080/v1/chat/completions ${SENT} -H 'X-Request-Id: ${REQUEST_ID}' \\`,
+      "prompt",
+    ),
     lineAt(pen, `    -d '{ "model": "${ALIAS}", "stream": true, … "${QUESTION}" }'`, "prompt"),
   ];
   pen.line += 1.4; // the line above the answer is for what happens to it
@@ -109,7 +116,13 @@ export function draw({ pieces, end, receipt }: Recording): string {
   body.push(lineAt(pen, end, "prompt"));
   pen.line += 0.4;
   pen.seconds += PAUSE;
-  body.push(lineAt(pen, `$ curl http://127.0.0.1:8080/v1/requests/${REQUEST_ID}`, "prompt"));
+  body.push(
+    lineAt(
+      pen,
+      `$ curl http://127.0.0.1:8080/v1/requests/${REQUEST_ID} ${SENT} | jq '.data[0]'`,
+      "prompt",
+    ),
+  );
   pen.seconds += PAUSE / 2;
   for (const [text, kind] of receiptLines(receipt)) {
     body.push(lineAt(pen, text, kind));

@@ -65,7 +65,7 @@ function unknownName(
   return [invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`)];
 }
 
-/** The preset of a provider's vendor, unless the vendor or its format is an issue of shape already. */
+/** The preset of a provider's vendor, unless the vendor or its format is an issue of shape. */
 function knownPreset(
   provider: Record<string, unknown>,
   { dialectNames }: Formats,

@@ -64,7 +64,7 @@ const ACME_KEY = "sk-for-your-client";
 
 /** The README's gateway, whose provider is one of the tests; it says its last words at once. */
 async function startConfigured(t: TestContext) {
-  const provider = await startOpenai(t, { "deepseek-chat": () => ({ text: LAST_WORDS }) });
+  const provider = await startOpenai(t, { "deepseek-v4-flash": () => ({ text: LAST_WORDS }) });
   const [text = ""] = blocksOf("json");
   const { providers, ...rest } = JSON.parse(text);
   const deepseek = { ...providers.deepseek, base_url: provider.url };

@@ -105,6 +105,7 @@ function firstConfig({ vendor, row, models, baseUrl }: Wanted) {
     models: Object.fromEntries(known),
     aliases: Object.fromEntries(aliases.map(([name, names]) => [name, { models: names }])),
     keys: [{ account: ACCOUNT, key: `$${CLIENT_VARIABLE}` }],
+    apis: ["messages", "responses"],
   };
 }
 

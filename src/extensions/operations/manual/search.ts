@@ -83,8 +83,10 @@ function excerptOf(lines: readonly string[], words: readonly string[]): string {
   );
   if (line.length <= EXCERPT_CHARS) return line;
   const places = words.map((word) => line.toLowerCase().indexOf(word)).filter((at) => at >= 0);
-  const start = Math.max(0, Math.min(...places, line.length) - BEFORE_CHARS);
-  const from = places.length === 0 ? 0 : start;
-  const part = line.slice(from, from + EXCERPT_CHARS);
-  return `${from > 0 ? "…" : ""}${part}${from + part.length < line.length ? "…" : ""}`;
+  const start = Math.max(0, Math.min(...places) - BEFORE_CHARS);
+  const from = places.length === 0 ? 0 : line.lastIndexOf(" ", start) + 1;
+  const limit = from + EXCERPT_CHARS;
+  const isCut = limit < line.length;
+  const part = line.slice(from, isCut ? line.lastIndexOf(" ", limit) : undefined);
+  return `${from > 0 ? "…" : ""}${part}${isCut ? "…" : ""}`;
 }

@@ -176,7 +176,7 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
     t.after(() => holder.close());
     const { port } = holder.address() as AddressInfo;
     const end = await ended(t, ["serve", "--port", String(port)]);
-    assertOneLine(end, new RegExp(`EADDRINUSE.*${port}`));
+    assertOneLine(end, new RegExp(`EADDRINUSE.*${port}; choose another port: --port`));
     assert.equal(end.code, 1);
   });
 });
