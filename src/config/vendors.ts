@@ -95,8 +95,8 @@ function presetOf(row: VendorRow): VendorPreset {
 }
 
 /**
- * The presets of all vendors by their names, whether their formats are loaded or not: a provider may
- * name another format than its vendor's own, and then only that is loaded.
+ * The presets of all vendors by their names, whether their formats are loaded or not: a provider
+ * may name another format than its vendor's own, and then only that is loaded.
  */
 export const VENDOR_PRESETS: ReadonlyMap<string, VendorPreset> = new Map(
   [...ROWS].map(([name, row]) => [name, presetOf(row)]),
