@@ -18,7 +18,7 @@ import type { Setting } from "./setting.ts";
  * absent: it is no reason to load it.
  */
 export interface ExtensionEntry {
-  /** Its folder in src/extensions, and the `name` of the extension. */
+  /** Its folder in src/extensions. */
   readonly name: string;
   /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
   readonly settings?: readonly string[];
@@ -43,15 +43,15 @@ export interface ExtensionEntry {
   readonly loadUnless?: { readonly setting: string; readonly value: string };
   /** It is loaded when a setting has this value. */
   readonly loadIf?: { readonly setting: string; readonly value: string };
-  /** Evaluates its code, at the first call. Not called while nothing needs it. */
-  load(): Promise<{ readonly extension: ConfigExtension }>;
+  /** Evaluates its index.ts, at the first call. Not called while nothing needs it. */
+  load(): Promise<Omit<ConfigExtension, "name">>;
 }
 
 /** The dialects that these bring, loaded or not. */
 export const dialectsOf = (entries: readonly ExtensionEntry[]): readonly string[] =>
   entries.flatMap(({ dialects = [] }) => dialects);
 
-/** An extension, with its settings. */
+/** An extension, with its settings: what its index.ts exports, and its name. */
 export interface ConfigExtension extends Extension {
   /** The fields that it adds to gateway.json. Its entry lists their paths. Absent: none. */
   readonly settings?: readonly Setting<unknown>[];

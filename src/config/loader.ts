@@ -17,7 +17,8 @@ export interface Loader {
 export function createLoader(entries: readonly ExtensionEntry[]): Loader {
   const loaded = new Map<ExtensionEntry, Promise<ConfigExtension>>();
   async function loadOnce(entry: ExtensionEntry): Promise<ConfigExtension> {
-    const known = loaded.get(entry) ?? entry.load().then(({ extension }) => extension);
+    const known =
+      loaded.get(entry) ?? entry.load().then((module) => ({ ...module, name: entry.name }));
     loaded.set(entry, known);
     return await known;
   }

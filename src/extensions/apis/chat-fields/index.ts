@@ -1,7 +1,7 @@
 // Fields of OpenAI's chat completions beyond the contract: checked, and then kept for the providers
 // that take them, translated, or refused where the reply would be another than the client asked
 // for. What becomes of every field stands in the manual, in the chapter "fields".
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
@@ -18,13 +18,10 @@ const PARTICIPANT = /^[^\s<|\\/>]{1,64}$/;
 /** The roles whose messages may have a name at OpenAI. */
 const NAMED: readonly unknown[] = ["system", "developer", "user", "assistant"];
 
-export const extension: Extension = {
-  name: "chat-fields",
-  install(gateway) {
-    gateway.on(moments.extendRequest, withChatFields);
-    gateway.on(adapted, withinBounds);
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.on(moments.extendRequest, withChatFields);
+  gateway.on(adapted, withinBounds);
+}
 
 /** Throws a ValidationError if a model is to get metadata that OpenAI would refuse. */
 function withinBounds(models: readonly Model[], { further = {} }: ChatRequest): readonly Model[] {

@@ -1,6 +1,5 @@
 // A library for the extensions that serve further client APIs, and the setting that switches them
 // on.
-import type { ConfigExtension } from "../../../config/extension.ts";
 import { apis } from "./settings.ts";
 
 export { checkedBody, kind, type Body } from "./bodies.ts";
@@ -16,8 +15,6 @@ export {
 export { authorization, eventText, ifEnabled, serveApi, type ReplyEvent } from "./serving.ts";
 export { apiEnabled } from "./settings.ts";
 
-export const extension: ConfigExtension = {
-  name: "client-apis",
-  settings: [apis],
-  install: () => undefined,
-};
+export const settings = [apis];
+
+export function install(): void {}

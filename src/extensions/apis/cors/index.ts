@@ -1,7 +1,7 @@
 // Calls from browsers: pages of the origins that the configuration names may call the public
 // listener and read its responses.
+import type { Installer } from "../../../core/extension/installer.ts";
 import { strict } from "../../../config/fields.ts";
-import type { ConfigExtension } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { optional } from "../../../core/schema/checker.ts";
@@ -17,13 +17,11 @@ const cors = defineSetting<CorsSettings | undefined>("server.cors", undefined, (
   optional(strict({ origins: originsCheck })),
 );
 
-export const extension: ConfigExtension = {
-  name: "cors",
-  settings: [cors],
-  install(gateway) {
-    gateway.on(moments.guards, (config) => {
-      const settings = cors.of(config);
-      return settings && createGuard(settings.origins);
-    });
-  },
-};
+export const settings = [cors];
+
+export function install(gateway: Installer): void {
+  gateway.on(moments.guards, (config) => {
+    const settings = cors.of(config);
+    return settings && createGuard(settings.origins);
+  });
+}

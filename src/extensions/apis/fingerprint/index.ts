@@ -1,14 +1,13 @@
 // A system_fingerprint that stays the same after a restart and in every worker: its key is a secret
 // of data_dir. Without this extension the key is random, and lives as long as the process.
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { secretOf } from "../../scale/data-files/index.ts";
 
-export const extension: Extension = {
-  name: "fingerprint",
-  install: (gateway) => gateway.fill(slots.fingerprintKey, fingerprintKey),
-};
+export function install(gateway: Installer): void {
+  gateway.fill(slots.fingerprintKey, fingerprintKey);
+}
 
 export const fingerprintKey = (dataDir: string, diagnose: Diagnose): Buffer =>
   secretOf(dataDir, (reason) => {

@@ -3,7 +3,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { authenticate } from "../../../core/chat/admission.ts";
 import type { Config } from "../../../core/config.ts";
-import { moment, type Extension, type GatewayContext } from "../../../core/extension/installer.ts";
+import { moment, type GatewayContext, type Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { noSuchModel } from "../../../core/routing/catalog.ts";
@@ -45,13 +45,10 @@ const OWN_FORM: ModelListForm = {
   list: (data) => ({ object: "list", data }),
 };
 
-export const extension: Extension = {
-  name: "model-list",
-  install(gateway) {
-    gateway.route("GET", "/v1/models", listModels);
-    gateway.route("GET", "/v1/models/{id}", listModels);
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.route("GET", "/v1/models", listModels);
+  gateway.route("GET", "/v1/models/{id}", listModels);
+}
 
 /** Answers with the models that the key of a request may use, or with the one of an id. */
 function listModels({ current, clock, installed }: GatewayContext): Handler {

@@ -2,7 +2,7 @@
 // the check itself. Extensions that serve further APIs describe them here.
 import type { Config } from "../../../core/config.ts";
 import { requestCheck } from "../../../core/extension/defaults.ts";
-import { moment, type Extension, type Installed } from "../../../core/extension/installer.ts";
+import { moment, type Installed, type Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import document from "./openapi.json" with { type: "json" };
@@ -69,11 +69,8 @@ export function openapiHandler(config: Config, installed: Installed): Handler {
   return ({ res }) => sendJson(res, 200, text);
 }
 
-export const extension: Extension = {
-  name: "openapi",
-  install(gateway) {
-    gateway.route("GET", "/openapi.json", ({ config, installed }) =>
-      openapiHandler(config, installed),
-    );
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.route("GET", "/openapi.json", ({ config, installed }) =>
+    openapiHandler(config, installed),
+  );
+}

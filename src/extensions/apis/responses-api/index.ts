@@ -1,7 +1,7 @@
 // POST /v1/responses: OpenAI's Responses API. A request becomes the core's own and goes the way of
 // all others. What the model says becomes items and events.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
-import type { Around, Extension, GatewayContext } from "../../../core/extension/installer.ts";
+import type { Around, GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { errorBody, type ApiError } from "../../../core/openai/errors.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
@@ -16,21 +16,18 @@ import { createResponseWriter, type ResponseWriter } from "./writer.ts";
 
 const PATH = "/v1/responses";
 
-export const extension: Extension = {
-  name: "responses-api",
-  install(gateway) {
-    const { operations, schemas } = described;
-    const ResponsesRequest = responsesRequest.schema;
-    serveApi(gateway, "responses", createApi, {
-      operations,
-      schemas: { ...schemas, ResponsesRequest },
-    });
-    gateway.around(() => withNotesOfReading, { outside: ["budgets", "sticky", "recovery"] });
-    gateway.on(moments.guards, (config) =>
-      apiEnabled(config, "responses") ? refuseWebSockets(PATH) : undefined,
-    );
-  },
-};
+export function install(gateway: Installer): void {
+  const { operations, schemas } = described;
+  const ResponsesRequest = responsesRequest.schema;
+  serveApi(gateway, "responses", createApi, {
+    operations,
+    schemas: { ...schemas, ResponsesRequest },
+  });
+  gateway.around(() => withNotesOfReading, { outside: ["budgets", "sticky", "recovery"] });
+  gateway.on(moments.guards, (config) =>
+    apiEnabled(config, "responses") ? refuseWebSockets(PATH) : undefined,
+  );
+}
 
 /** No provider is asked in this format. The request is kept for its reply only. */
 const DIALECT = "responses";

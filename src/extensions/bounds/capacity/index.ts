@@ -1,6 +1,6 @@
 // Bounds what a process takes on: the connections of its clients, and the bytes of bodies and
 // replies that it keeps in memory.
-import type { ConfigExtension } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { integer, nullable, positive } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { slots } from "../../../core/extension/places.ts";
@@ -23,19 +23,17 @@ const maxConnections = defineSetting<number | null>(
   { fixed: true },
 );
 
-export const extension: ConfigExtension = {
-  name: "capacity",
-  settings: [maxBytes, maxConnections],
-  install(gateway) {
-    gateway.around(() => countingKept);
-    gateway.fill(slots.capacity, (config) =>
-      createCapacity(
-        maxConnections.of(config) ?? connectionShare(),
-        maxBytes.of(config) ?? heapShare(),
-      ),
-    );
-  },
-};
+export const settings = [maxBytes, maxConnections];
+
+export function install(gateway: Installer): void {
+  gateway.around(() => countingKept);
+  gateway.fill(slots.capacity, (config) =>
+    createCapacity(
+      maxConnections.of(config) ?? connectionShare(),
+      maxBytes.of(config) ?? heapShare(),
+    ),
+  );
+}
 
 /** The bounds of one listener. Infinity: none. */
 export function createCapacity(connectionLimit: number, byteLimit: number): Capacity {

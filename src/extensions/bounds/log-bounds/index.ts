@@ -1,17 +1,16 @@
 // Bounds the memory of a log whose reader falls behind: further lines are dropped, counted, and
 // reported.
 import type { Writable } from "node:stream";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { slots, type DropEvents } from "../../../core/extension/places.ts";
 import type { WriteLines } from "../../../core/http/line-log.ts";
 
 /** Characters that are kept for a reader that is behind. */
 export const MAX_BACKLOG = 8 * 1024 * 1024;
 
-export const extension: Extension = {
-  name: "log-bounds",
-  install: (gateway) => gateway.fill(slots.boundLog, boundLog),
-};
+export function install(gateway: Installer): void {
+  gateway.fill(slots.boundLog, boundLog);
+}
 
 /** Lines that are written in one call are kept or dropped together. */
 export function boundLog(stream: Writable, events: DropEvents): WriteLines {

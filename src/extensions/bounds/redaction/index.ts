@@ -1,10 +1,9 @@
 // Providers' own messages and paths in the operator's logs, /status and the ledger, without the
 // secrets that may stand in them.
 import type { Config } from "../../../core/config.ts";
-import type { ConfigExtension } from "../../../config/extension.ts";
 import { section } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import type { Installed } from "../../../core/extension/installer.ts";
+import type { Installed, Installer } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import { boolean, withDefault } from "../../../core/schema/checker.ts";
 import { passwordsIn } from "../../scale/stores/index.ts";
@@ -20,18 +19,16 @@ const logs = defineSetting<LogSettings>("logs", { provider_messages: true }, () 
   section({ provider_messages: withDefault(boolean(), true) }),
 );
 
-export const extension: ConfigExtension = {
-  name: "redaction",
-  settings: [logs],
-  install(gateway) {
-    gateway.fill(slots.redact, (config, installed) => {
-      if (!logs.of(config).provider_messages) return undefined;
-      // Clients' keys are known by their SHA-256 only.
-      const clientKeys = new Set(config.keys.map(({ digest }) => digest));
-      return createRedact(secretsIn(config, installed), clientKeys);
-    });
-  },
-};
+export const settings = [logs];
+
+export function install(gateway: Installer): void {
+  gateway.fill(slots.redact, (config, installed) => {
+    if (!logs.of(config).provider_messages) return undefined;
+    // Clients' keys are known by their SHA-256 only.
+    const clientKeys = new Set(config.keys.map(({ digest }) => digest));
+    return createRedact(secretsIn(config, installed), clientKeys);
+  });
+}
 
 /** The secrets in the core's settings, and those that extensions name. */
 export function secretsIn(config: Config, installed: Installed): readonly string[] {

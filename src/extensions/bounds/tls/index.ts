@@ -1,6 +1,7 @@
 // HTTPS on the public and on the admin listener. The certificate is read again at each reload.
+import type { Installer } from "../../../core/extension/installer.ts";
 import https from "node:https";
-import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import { configMoments } from "../../../config/extension.ts";
 import { slots, type ListenerSection, type SecureSection } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { strict } from "../../../config/fields.ts";
@@ -25,17 +26,15 @@ const settingOf = (section: ListenerSection) =>
   );
 const SETTINGS = { server: settingOf("server"), admin: settingOf("admin") };
 
-export const extension: ConfigExtension = {
-  name: "tls",
-  settings: Object.values(SETTINGS),
-  install(gateway) {
-    gateway.fill(slots.secure, secureSection);
-    gateway.on(configMoments.issuesHere, (json) => [
-      ...issuesIn(json, "server"),
-      ...issuesIn(json, "admin"),
-    ]);
-  },
-};
+export const settings = Object.values(SETTINGS);
+
+export function install(gateway: Installer): void {
+  gateway.fill(slots.secure, secureSection);
+  gateway.on(configMoments.issuesHere, (json) => [
+    ...issuesIn(json, "server"),
+    ...issuesIn(json, "admin"),
+  ]);
+}
 
 function secureSection(config: Config, section: ListenerSection): SecureSection | undefined {
   const setting = SETTINGS[section];

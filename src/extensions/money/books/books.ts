@@ -2,10 +2,10 @@
 // before, and settled in it after, with what it cost. In the background the usage sync copies
 // settled requests into the usage store.
 import { beforeServing, programSlots } from "../../../command-line/command.ts";
-import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import { configMoments } from "../../../config/extension.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
-import type { GatewayContext } from "../../../core/extension/installer.ts";
+import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
 import { dataDirIssues, makeDataDir } from "../../scale/data-files/index.ts";
@@ -14,22 +14,20 @@ import { createSpendLog, repeat, waitAtMost } from "../ledger/index.ts";
 import { BooksFault, hasFileStore, openBooks, shareBooks, spend, usage } from "../usage/index.ts";
 import { usageSyncCommand } from "./usage-sync-command.ts";
 
-export const extension: ConfigExtension = {
-  name: "books",
-  settings: [spend, usage],
-  install(gateway) {
-    gateway.fill(slots.ledger, createBooks);
-    gateway.fill(programSlots.command("usage sync"), usageSyncCommand);
-    gateway.on(beforeServing, ({ data_dir }) => makeDataDir(data_dir));
-    gateway.on(moments.secrets, (config) => passwordsIn(usage.of(config).store));
-    gateway.on(moments.status, statusOf);
-    gateway.on(configMoments.issuesHere, dataDirIssues);
-    gateway.on(configMoments.assertReady, (config, installed) => {
-      const options = { clock: systemClock, diagnose: () => undefined, installed };
-      openBooks(config, options).store.close();
-    });
-  },
-};
+export const settings = [spend, usage];
+
+export function install(gateway: Installer): void {
+  gateway.fill(slots.ledger, createBooks);
+  gateway.fill(programSlots.command("usage sync"), usageSyncCommand);
+  gateway.on(beforeServing, ({ data_dir }) => makeDataDir(data_dir));
+  gateway.on(moments.secrets, (config) => passwordsIn(usage.of(config).store));
+  gateway.on(moments.status, statusOf);
+  gateway.on(configMoments.issuesHere, dataDirIssues);
+  gateway.on(configMoments.assertReady, (config, installed) => {
+    const options = { clock: systemClock, diagnose: () => undefined, installed };
+    openBooks(config, options).store.close();
+  });
+}
 
 /** The books of all processes, as GET /status has them. */
 function statusOf(reports: readonly unknown[], config: Config): object {

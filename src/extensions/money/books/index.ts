@@ -5,4 +5,4 @@ export {
   withCopiedBooks,
   type BooksContext,
 } from "./books-command.ts";
-export { extension } from "./books.ts";
+export { install, settings } from "./books.ts";

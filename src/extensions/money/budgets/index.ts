@@ -2,9 +2,8 @@
 // may take in a minute. Before a provider is called the most that a request can cost is held.
 import cluster from "node:cluster";
 import { programSlots } from "../../../command-line/command.ts";
-import type { ConfigExtension } from "../../../config/extension.ts";
 import type { HoldFor } from "../../../core/chat/context.ts";
-import type { GatewayContext } from "../../../core/extension/installer.ts";
+import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import { once } from "../../scale/installation/index.ts";
 import { aroundBounds, assumedOutputTokens } from "../estimates/index.ts";
@@ -19,19 +18,17 @@ export type * from "./contracts.ts";
 export { REFUSED_BY_STORE, sharedBudgetsSlot } from "./contracts.ts";
 export { periodName, type Budget, type Figures, type Purses } from "./purses.ts";
 
-export const extension: ConfigExtension = {
-  name: "budgets",
-  settings: [...limitSettings, assumedOutputTokens],
-  install(gateway) {
-    gateway.fill(slots.hold, start);
-    gateway.around(() => aroundBounds, { outside: ["recovery"] });
-    gateway.fill(programSlots.command("budget show"), showCommand);
-    gateway.on(once, serveWorkers);
-    gateway.on(moments.status, (reports, { currency }) => ({
-      budgets: statusOf(reports, currency),
-    }));
-  },
-};
+export const settings = [...limitSettings, assumedOutputTokens];
+
+export function install(gateway: Installer): void {
+  gateway.fill(slots.hold, start);
+  gateway.around(() => aroundBounds, { outside: ["recovery"] });
+  gateway.fill(programSlots.command("budget show"), showCommand);
+  gateway.on(once, serveWorkers);
+  gateway.on(moments.status, (reports, { currency }) => ({
+    budgets: statusOf(reports, currency),
+  }));
+}
 
 function start(context: GatewayContext): HoldFor {
   let { config } = context;

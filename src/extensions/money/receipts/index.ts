@@ -2,7 +2,7 @@
 // cost. A lookup reads files or asks a database, so the limiter bounds how many there are.
 import type { AdmissionDecision } from "../../../core/accounts/limiter.ts";
 import { authenticate } from "../../../core/chat/admission.ts";
-import type { Extension, GatewayContext } from "../../../core/extension/installer.ts";
+import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError, SOON } from "../../../core/openai/errors.ts";
@@ -18,20 +18,17 @@ const MOST_A_MINUTE = 600;
 /** Lookups of all accounts at once, in all processes of a gateway together. */
 const MOST_AT_ONCE = 100;
 
-export const extension: Extension = {
-  name: "receipts",
-  install(gateway) {
-    gateway.route("GET", "/v1/requests/{request_id}", (context) => {
-      const books = shareBooks(context.config, context);
-      context.on("open", async () => {
-        // Reads what the first search needs. What goes wrong, that search meets too, and reports.
-        findReceipts(books, { requestId: "", limit: 1 }).catch(() => undefined);
-      });
-      context.on("close", books.close);
-      return answerWith(books, context);
+export function install(gateway: Installer): void {
+  gateway.route("GET", "/v1/requests/{request_id}", (context) => {
+    const books = shareBooks(context.config, context);
+    context.on("open", async () => {
+      // Reads what the first search needs. What goes wrong, that search meets too, and reports.
+      findReceipts(books, { requestId: "", limit: 1 }).catch(() => undefined);
     });
-  },
-};
+    context.on("close", books.close);
+    return answerWith(books, context);
+  });
+}
 
 const answerWith =
   (books: SharedBooks, { current, limiter }: GatewayContext): Handler =>

@@ -1,14 +1,13 @@
 // Budgets that several gateways share: they stand in the Redis or Valkey server of the limits.
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { gatewayInstanceId } from "../../scale/data-files/index.ts";
 import { sharedBudgetsSlot, type SharedStore, type SharingOptions } from "../budgets/index.ts";
 import { onError, openStoredScript } from "../../scale/redis/index.ts";
 import { createSharedStore } from "./shared-store.ts";
 
-export const extension: Extension = {
-  name: "shared-budgets",
-  install: (gateway) => gateway.fill(sharedBudgetsSlot, shareBudgets),
-};
+export function install(gateway: Installer): void {
+  gateway.fill(sharedBudgetsSlot, shareBudgets);
+}
 
 /** Throws a ValidationError if the package of the store is missing. */
 function shareBudgets(options: SharingOptions): SharedStore | undefined {

@@ -1,7 +1,8 @@
 // The admin listener: what the gateway does, for its operator. It stands on a loopback address by
 // default. Other extensions add the paths that it serves.
+import type { Installer } from "../../../core/extension/installer.ts";
 import type { ServerResponse } from "node:http";
-import { configMoments, type ConfigExtension, type Warning } from "../../../config/extension.ts";
+import { configMoments, type Warning } from "../../../config/extension.ts";
 import { port, strict } from "../../../config/fields.ts";
 import { isLoopback } from "../../../config/demo-key.ts";
 import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
@@ -80,19 +81,17 @@ const PLAIN_WARNING =
 
 export { DEFAULT_ADDRESS, sharePort } from "./port.ts";
 
-export const extension: ConfigExtension = {
-  name: "admin",
-  settings: [admin],
-  install(gateway) {
-    gateway.on(moments.secrets, (config) => {
-      const password = admin.of(config)?.password;
-      return password === undefined ? [] : [password];
-    });
-    gateway.on(configMoments.issues, portIssues);
-    gateway.on(configMoments.warnings, warningsOf);
-    gateway.on(once, startListener);
-  },
-};
+export const settings = [admin];
+
+export function install(gateway: Installer): void {
+  gateway.on(moments.secrets, (config) => {
+    const password = admin.of(config)?.password;
+    return password === undefined ? [] : [password];
+  });
+  gateway.on(configMoments.issues, portIssues);
+  gateway.on(configMoments.warnings, warningsOf);
+  gateway.on(once, startListener);
+}
 
 function warningsOf(config: Config): readonly Warning[] {
   const configured = admin.of(config);

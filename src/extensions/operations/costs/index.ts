@@ -3,7 +3,7 @@
 // into pages, or streamed.
 import { once as onceEmitted } from "node:events";
 import { DAY_MS, strict } from "../../../config/fields.ts";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import type { Exchange, Routes } from "../../../core/http/exchange.ts";
 import {
   fail,
@@ -30,15 +30,12 @@ const RECORDS = 100;
 /** Days of a span at most: what is added up is held in memory. */
 const MAX_SPAN_DAYS = 800;
 
-export const extension: Extension = {
-  name: "costs",
-  install(gateway) {
-    gateway.on(once, (host) => {
-      const books = shareBooks(host.config, host);
-      return { adminRoutes: routes(books), close: books.close };
-    });
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.on(once, (host) => {
+    const books = shareBooks(host.config, host);
+    return { adminRoutes: routes(books), close: books.close };
+  });
+}
 
 const day = refine(nonEmpty, (text) =>
   isCalendarDay(text) ? text : fail("invalid_value", "expected a day such as 2026-11-30"),

@@ -14,7 +14,7 @@ import { createTimeline, type RangeName } from "./timeline.ts";
 const MAX_PROCESSES = 512;
 
 /** The name of this extension, and of the reports that its part in each process makes. */
-export const NAME = "history";
+const NAME = "history";
 
 export function createHistory(clock: Clock) {
   const timeline = createTimeline();

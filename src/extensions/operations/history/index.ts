@@ -1,9 +1,9 @@
 // The recent past, in memory: figures of the last day at falling resolution, and the last requests.
 // Each process records its own; the admin listener shows them as one.
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { object, string, withDefault } from "../../../core/schema/checker.ts";
 import { answering, once, type Host, type HostPart } from "../../scale/installation/index.ts";
-import { createHistory, NAME } from "./history.ts";
+import { createHistory } from "./history.ts";
 import { startRecorder } from "./recorder.ts";
 import { requestsQuery } from "./requests.ts";
 import { RANGES, type RangeName } from "./timeline.ts";
@@ -20,17 +20,14 @@ const rangeQuery = object(
   { strict: true },
 );
 
-export const extension: Extension = {
-  name: NAME,
-  install(gateway) {
-    gateway.observe(({ clock, on }) => {
-      const recorder = startRecorder(clock);
-      on("report", recorder.report);
-      return recorder.observe;
-    });
-    gateway.on(once, keepHistory);
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.observe(({ clock, on }) => {
+    const recorder = startRecorder(clock);
+    on("report", recorder.report);
+    return recorder.observe;
+  });
+  gateway.on(once, keepHistory);
+}
 
 function keepHistory(host: Host): HostPart {
   const history = createHistory(host.clock);

@@ -1,9 +1,8 @@
 // A first configuration: the command `init`.
 import { programSlots } from "../../../command-line/command.ts";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { initCommand } from "./init-command.ts";
 
-export const extension: Extension = {
-  name: "init",
-  install: (gateway) => gateway.fill(programSlots.command("init"), initCommand),
-};
+export function install(gateway: Installer): void {
+  gateway.fill(programSlots.command("init"), initCommand);
+}

@@ -3,7 +3,7 @@
 import { programSlots } from "../../../command-line/command.ts";
 import { configMoments, type Warning } from "../../../config/extension.ts";
 import type { Config } from "../../../core/config.ts";
-import { start, type Extension } from "../../../core/extension/installer.ts";
+import { start, type Installer } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import { COMMANDS } from "./commands.ts";
 import { createdKeysIn, keysFault, watchKeys } from "./created-keys.ts";
@@ -18,19 +18,16 @@ export {
   type ListedKey,
 } from "./schema.ts";
 
-export const extension: Extension = {
-  name: "keys",
-  install(gateway) {
-    for (const [name, command] of Object.entries(COMMANDS))
-      gateway.fill(programSlots.command(name), command);
-    gateway.fill(slots.keySource, watchKeys);
-    gateway.on(start, ({ config, on }) => on("report", () => keysFault(config.data_dir)));
-    gateway.on(moments.status, (faults) => ({
-      keys: { fault: faults.find((fault) => fault) ?? null },
-    }));
-    gateway.on(configMoments.warnings, keylessAccounts);
-  },
-};
+export function install(gateway: Installer): void {
+  for (const [name, command] of Object.entries(COMMANDS))
+    gateway.fill(programSlots.command(name), command);
+  gateway.fill(slots.keySource, watchKeys);
+  gateway.on(start, ({ config, on }) => on("report", () => keysFault(config.data_dir)));
+  gateway.on(moments.status, (faults) => ({
+    keys: { fault: faults.find((fault) => fault) ?? null },
+  }));
+  gateway.on(configMoments.warnings, keylessAccounts);
+}
 
 /** Accounts of the configuration that have no valid key: no request can be made for them. */
 function keylessAccounts({ accounts, keys, data_dir: dataDir }: Config): Warning[] {

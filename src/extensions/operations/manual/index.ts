@@ -4,7 +4,7 @@ import { embeddedNames, embeddedText } from "../../../embedded.ts";
 import { once, queryOf } from "../../scale/installation/index.ts";
 import { programSlots } from "../../../command-line/command.ts";
 import type { Manual, SearchResult, Topic } from "../../../command-line/manual.ts";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
@@ -87,10 +87,7 @@ const adminRoutes: Routes = {
   },
 };
 
-export const extension: Extension = {
-  name: "manual",
-  install(gateway) {
-    gateway.fill(programSlots.manual, manual);
-    gateway.on(once, () => ({ adminRoutes }));
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.fill(programSlots.manual, manual);
+  gateway.on(once, () => ({ adminRoutes }));
+}

@@ -1,7 +1,8 @@
 // A listener of its own for what watches the gateway from another machine: Prometheus, and the
 // probes of an orchestrator. It serves figures and no secrets, so it needs no password, and nothing
 // can be changed through it.
-import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
+import { configMoments } from "../../../config/extension.ts";
 import { port, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
@@ -43,17 +44,15 @@ const setting = defineSetting<Address | undefined>(
   { fixed: true },
 );
 
-export const extension: ConfigExtension = {
-  name: "metrics-listener",
-  settings: [setting],
-  install(gateway) {
-    gateway.on(configMoments.issues, portIssues);
-    gateway.on(once, (host) => {
-      const address = setting.of(host.config);
-      return address === undefined ? {} : startListener(host, address);
-    });
-  },
-};
+export const settings = [setting];
+
+export function install(gateway: Installer): void {
+  gateway.on(configMoments.issues, portIssues);
+  gateway.on(once, (host) => {
+    const address = setting.of(host.config);
+    return address === undefined ? {} : startListener(host, address);
+  });
+}
 
 /** A port that another listener of the same configuration has. */
 function portIssues(json: unknown): ValidationIssue[] {

@@ -1,6 +1,6 @@
 // Metrics for Prometheus: counted in each process, and shown for all of them by GET /metrics of the
 // admin listener.
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { randomHex } from "../../../core/ids.ts";
 import {
   once,
@@ -23,24 +23,21 @@ export { growth, merge, rowsIn, type ProcessTally, type Tally } from "./tally.ts
 export const talliesOf = (look: InstallationStatus): readonly ProcessTally[] =>
   reportsOf<ProcessTally>(look, NAME);
 
-export const extension: Extension = {
-  name: NAME,
-  install(gateway) {
-    gateway.observe(({ on }) => {
-      const tally: Tally = new Map();
-      const process = randomHex(8);
-      const observer = startCounting(tally);
-      let number = 0;
-      on("report", (): ProcessTally => {
-        number += 1;
-        dropIdle(tally);
-        return { process, number, tally };
-      });
-      return () => observer;
+export function install(gateway: Installer): void {
+  gateway.observe(({ on }) => {
+    const tally: Tally = new Map();
+    const process = randomHex(8);
+    const observer = startCounting(tally);
+    let number = 0;
+    on("report", (): ProcessTally => {
+      number += 1;
+      dropIdle(tally);
+      return { process, number, tally };
     });
-    gateway.on(once, (host) => ({ adminRoutes: { "/metrics": { GET: metricsHandler(host) } } }));
-  },
-};
+    return () => observer;
+  });
+  gateway.on(once, (host) => ({ adminRoutes: { "/metrics": { GET: metricsHandler(host) } } }));
+}
 
 function metricsHandler(host: Host): Handler {
   // Each look measures the delays since the one before it, and others look too: here the longest

@@ -1,14 +1,11 @@
 // Watches the configuration file of a running gateway, and the files of its secrets: a change is
 // put in force within a second. SIGHUP works without this extension.
 import { programSlots } from "../../../command-line/command.ts";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { watchFile } from "../../scale/data-files/index.ts";
 
-export const extension: Extension = {
-  name: "reload",
-  install(gateway) {
-    gateway.fill(programSlots.watchConfig, (file, state, changed) =>
-      watchFile(file, changed, { seen: state }),
-    );
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.fill(programSlots.watchConfig, (file, state, changed) =>
+    watchFile(file, changed, { seen: state }),
+  );
+}

@@ -7,20 +7,17 @@ import {
   type CommandArguments,
   type Terminal,
 } from "../../../command-line/command.ts";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { createAdminClient, loadForAdmin, type AdminClient } from "./admin-client.ts";
 import { healthOf } from "./health.ts";
 import { lookAt, type Look } from "./look.ts";
 import { openScreen } from "./screen.ts";
 import { linesOf } from "./view.ts";
 
-export const extension: Extension = {
-  name: "status",
-  install(gateway) {
-    gateway.fill(programSlots.command("status"), status);
-    gateway.fill(programSlots.command("top"), top);
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.fill(programSlots.command("status"), status);
+  gateway.fill(programSlots.command("top"), top);
+}
 
 const status: Command = {
   summary: "how the running gateway is doing: its health, models, breakers and limits",

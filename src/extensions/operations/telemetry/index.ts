@@ -1,7 +1,6 @@
 // Traces for an OpenTelemetry collector: a span for each chat request and each attempt at a
 // provider, over OTLP/HTTP with JSON. Each process that serves sends its own.
-import type { ConfigExtension } from "../../../config/extension.ts";
-import type { GatewayContext, Observe } from "../../../core/extension/installer.ts";
+import type { GatewayContext, Observe, Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { randomHex } from "../../../core/ids.ts";
 import { createExporter } from "./exporter.ts";
@@ -18,21 +17,19 @@ interface Report extends ReturnType<ReturnType<typeof createExporter>["report"]>
 /** Processes whose counts are kept apart: all of server.workers (256), and as many dead ones. */
 const MAX_PROCESSES = 512;
 
-export const extension: ConfigExtension = {
-  name: "telemetry",
-  settings: [telemetry],
-  install(gateway) {
-    gateway.observe(observeSpans);
-    gateway.on(moments.secrets, (config) => {
-      const settings = telemetry.of(config);
-      return settings ? secretsOf(settings.otlp) : [];
-    });
-    const addUp = createSums();
-    gateway.on(moments.status, (reports, config) =>
-      telemetry.of(config) ? { telemetry: addUp(reports) } : {},
-    );
-  },
-};
+export const settings = [telemetry];
+
+export function install(gateway: Installer): void {
+  gateway.observe(observeSpans);
+  gateway.on(moments.secrets, (config) => {
+    const settings = telemetry.of(config);
+    return settings ? secretsOf(settings.otlp) : [];
+  });
+  const addUp = createSums();
+  gateway.on(moments.status, (reports, config) =>
+    telemetry.of(config) ? { telemetry: addUp(reports) } : {},
+  );
+}
 
 /** Adds the reports up. One of a process that has died stays: metrics are made of the sums. */
 function createSums() {

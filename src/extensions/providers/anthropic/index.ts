@@ -1,5 +1,5 @@
 // Anthropic's Messages API as a wire format of providers. wire.md "Anthropic requests".
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import { serverSentEvents } from "../../../core/http/event-reader.ts";
@@ -63,10 +63,7 @@ const amongPermitted =
     return complete(chat, permitted.length > 0 ? permitted : candidates, deliver, context);
   };
 
-export const extension: Extension = {
-  name: NAME,
-  install(gateway) {
-    gateway.fill(slots.dialect(NAME), anthropicDialectDefinition);
-    gateway.around(() => amongPermitted);
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.fill(slots.dialect(NAME), anthropicDialectDefinition);
+  gateway.around(() => amongPermitted);
+}

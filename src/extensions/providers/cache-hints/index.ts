@@ -2,7 +2,7 @@
 // that they reach the machine that has its beginning. It stands in for a hint that a client did not
 // send.
 import { createHmac, randomBytes } from "node:crypto";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
@@ -14,20 +14,17 @@ const MAX_CHARS = 16 * 1024;
 /** Hexadecimal digits. OpenAI takes 64 characters. */
 const DIGITS = 32;
 
-export const extension: Extension = {
-  name: "cache-hints",
-  install(gateway) {
-    // Hints are the same in all workers and after a restart: they have the key of fingerprints.
-    gateway.around(({ config, installed, diagnose }) => {
-      const readKey = installed.filled(slots.fingerprintKey);
-      let key: Buffer | undefined;
-      return hinting(() => {
-        key ??= readKey?.(config.data_dir, diagnose) ?? randomBytes(32);
-        return key;
-      });
+export function install(gateway: Installer): void {
+  // Hints are the same in all workers and after a restart: they have the key of fingerprints.
+  gateway.around(({ config, installed, diagnose }) => {
+    const readKey = installed.filled(slots.fingerprintKey);
+    let key: Buffer | undefined;
+    return hinting(() => {
+      key ??= readKey?.(config.data_dir, diagnose) ?? randomBytes(32);
+      return key;
     });
-  },
-};
+  });
+}
 
 const takesHint = ({ traits }: Model): boolean =>
   traits.takes.includes(HINT) || traits.cache_header !== undefined;

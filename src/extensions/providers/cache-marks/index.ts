@@ -2,7 +2,7 @@
 // The check of a request joins texts and knows no marks. They are taken from the JSON again, so
 // that a dialect can send the parts as they were. In a request with a mark every message keeps its
 // parts: clients move their marks, and a message must go out the same when its mark is gone.
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import { jsonObject, lenient, makeCheck } from "../../../core/schema/checker.ts";
@@ -11,14 +11,11 @@ import { asArray, asObject, asString } from "../../../core/schema/untrusted-json
 /** A mark is a small object. A larger one, or none, counts as absent. */
 export const mark = lenient(jsonObject({ maxValues: 100 }));
 
-export const extension: Extension = {
-  name: "cache-marks",
-  install(gateway) {
-    gateway.on(moments.extendRequest, (check) =>
-      makeCheck(check.schema, (json, all) => withCacheMarks(check(json, all), json)),
-    );
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.on(moments.extendRequest, (check) =>
+    makeCheck(check.schema, (json, all) => withCacheMarks(check(json, all), json)),
+  );
+}
 
 /** The request with the marks that its JSON has. The JSON has passed the check. */
 function withCacheMarks(chat: ChatRequest, json: unknown): ChatRequest {

@@ -1,7 +1,7 @@
 // OpenAI's format as the many servers speak it that are compatible with it, each a little
 // differently (wire.md "OpenAI-compatible providers"). It takes the place of the core's dialect
 // `openai`, which reads the format only as it is documented.
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
@@ -71,7 +71,6 @@ export const compatibleDialectDefinition: DialectDefinition = {
   create: () => compatibleDialect,
 };
 
-export const extension: Extension = {
-  name: "compatible",
-  install: (gateway) => gateway.fill(slots.dialect("openai"), compatibleDialectDefinition),
-};
+export function install(gateway: Installer): void {
+  gateway.fill(slots.dialect("openai"), compatibleDialectDefinition);
+}

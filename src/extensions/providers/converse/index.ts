@@ -1,5 +1,5 @@
 // Amazon Bedrock's Converse and ConverseStream as a wire format of providers.
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
@@ -34,7 +34,6 @@ const converseDialectDefinition: DialectDefinition = {
   create: () => converseDialect,
 };
 
-export const extension: Extension = {
-  name: "converse",
-  install: (gateway) => gateway.fill(slots.dialect("converse"), converseDialectDefinition),
-};
+export function install(gateway: Installer): void {
+  gateway.fill(slots.dialect("converse"), converseDialectDefinition);
+}

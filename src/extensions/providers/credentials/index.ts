@@ -1,7 +1,8 @@
 // Credentials of providers that do not stay the same: tokens of clouds, signatures, and what a
 // command prints.
+import type { Installer } from "../../../core/extension/installer.ts";
 import { invalid } from "../../../config/references.ts";
-import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import { configMoments } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { moments } from "../../../core/extension/places.ts";
 import {
@@ -38,26 +39,24 @@ const credentials = defineSetting<Settings | undefined>(
     ),
 );
 
-export const extension: ConfigExtension = {
-  name: "credentials",
-  settings: [credentials],
-  install(gateway) {
-    /** By the rows of providers: all models of one share a token. A reload makes new ones. */
-    const known = new WeakMap<object, Credentials>();
-    gateway.on(configMoments.issues, issuesOf);
-    gateway.on(moments.secrets, ({ providers }) =>
-      [...providers.values()].flatMap((provider) => secretsIn(credentials.of(provider))),
-    );
-    gateway.on(moments.reach, (destination, transport, services) => {
-      const settings = credentials.of(destination.settings);
-      if (!settings) return transport;
-      const { settings: row, dialect } = destination;
-      const own = known.get(row) ?? created(settings, { ...services, destination, transport });
-      known.set(row, own);
-      return authorized(own, dialect, transport);
-    });
-  },
-};
+export const settings = [credentials];
+
+export function install(gateway: Installer): void {
+  /** By the rows of providers: all models of one share a token. A reload makes new ones. */
+  const known = new WeakMap<object, Credentials>();
+  gateway.on(configMoments.issues, issuesOf);
+  gateway.on(moments.secrets, ({ providers }) =>
+    [...providers.values()].flatMap((provider) => secretsIn(credentials.of(provider))),
+  );
+  gateway.on(moments.reach, (destination, transport, services) => {
+    const settings = credentials.of(destination.settings);
+    if (!settings) return transport;
+    const { settings: row, dialect } = destination;
+    const own = known.get(row) ?? created(settings, { ...services, destination, transport });
+    known.set(row, own);
+    return authorized(own, dialect, transport);
+  });
+}
 
 /** Each type takes what its own check has returned. */
 const created = (settings: Settings, services: CredentialServices): Credentials =>

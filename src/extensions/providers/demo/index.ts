@@ -1,7 +1,8 @@
 // The demo model: an offline provider inside the process, for trying the gateway out, and the
 // configuration of a program without a file.
+import type { Installer } from "../../../core/extension/installer.ts";
 import { integer } from "../../../config/fields.ts";
-import { configSlots, type ConfigExtension } from "../../../config/extension.ts";
+import { configSlots } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import type { DialectDefinition } from "../../../core/providers/dialect.ts";
@@ -26,15 +27,13 @@ const demoDialect: DialectDefinition = {
   create: openaiDialectDefinition.create,
 };
 
-export const extension: ConfigExtension = {
-  name: "demo",
-  settings: [pace],
-  install(gateway) {
-    gateway.fill(slots.dialect("demo"), demoDialect);
-    // The model is in this process.
-    gateway.on(moments.reach, ({ dialect, settings }, transport) =>
-      dialect === "demo" ? createDemoTransport({ paceMs: pace.of(settings) }) : transport,
-    );
-    gateway.fill(configSlots.builtInConfig, builtInConfig);
-  },
-};
+export const settings = [pace];
+
+export function install(gateway: Installer): void {
+  gateway.fill(slots.dialect("demo"), demoDialect);
+  // The model is in this process.
+  gateway.on(moments.reach, ({ dialect, settings }, transport) =>
+    dialect === "demo" ? createDemoTransport({ paceMs: pace.of(settings) }) : transport,
+  );
+  gateway.fill(configSlots.builtInConfig, builtInConfig);
+}

@@ -1,6 +1,6 @@
 // Gemini's generateContent and streamGenerateContent as a wire format of providers. wire.md "Gemini
 // requests".
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { serverSentEvents } from "../../../core/http/event-reader.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
@@ -35,7 +35,6 @@ const geminiDialectDefinition: DialectDefinition = {
   create: (scope) => createGeminiDialect(scopedStore(allSignatures, scope)),
 };
 
-export const extension: Extension = {
-  name: "gemini",
-  install: (gateway) => gateway.fill(slots.dialect("gemini"), geminiDialectDefinition),
-};
+export function install(gateway: Installer): void {
+  gateway.fill(slots.dialect("gemini"), geminiDialectDefinition);
+}

@@ -1,11 +1,11 @@
 // Providers with several keys: each request takes one of them, and another one if that is refused
 // or exhausted.
-import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import { configMoments } from "../../../config/extension.ts";
 import { integer, positive, strict } from "../../../config/fields.ts";
 import { invalid } from "../../../config/references.ts";
 import { defineSetting, type CheckContext } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
-import type { GatewayContext } from "../../../core/extension/installer.ts";
+import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import { attempt as plainAttempt, type Serving } from "../../../core/routing/attempt.ts";
@@ -44,29 +44,27 @@ const apiKeys = defineSetting<readonly PoolKey[] | undefined>(
 /** Names the gates and rests of keys among those of other extensions. */
 const SUBJECT = "key-pool";
 
-export const extension: ConfigExtension = {
-  name: SUBJECT,
-  settings: [apiKeys],
-  install(gateway) {
-    gateway.around((context) => {
-      const poolOf = createPools(context);
-      context.on("report", () => restsIn(context.current().config, poolOf));
-      return withPools(poolOf, () => context.current().config);
-    });
-    gateway.on(once, (host) => serveGates(SUBJECT, host));
-    gateway.on(configMoments.issues, issuesIn);
-    gateway.on(configMoments.keyed, (model, { providers }) =>
-      (apiKeys.of(providers.get(model.provider.name)!) ?? []).map(({ key }) => ({
-        key: endOf(key),
-        model: withKey(model, key),
-      })),
-    );
-    gateway.on(moments.secrets, ({ providers }) =>
-      [...providers.values()].flatMap((row) => (apiKeys.of(row) ?? []).map(({ key }) => key)),
-    );
-    gateway.on(moments.status, (reports) => ({ provider_keys: longestRests(reports) }));
-  },
-};
+export const settings = [apiKeys];
+
+export function install(gateway: Installer): void {
+  gateway.around((context) => {
+    const poolOf = createPools(context);
+    context.on("report", () => restsIn(context.current().config, poolOf));
+    return withPools(poolOf, () => context.current().config);
+  });
+  gateway.on(once, (host) => serveGates(SUBJECT, host));
+  gateway.on(configMoments.issues, issuesIn);
+  gateway.on(configMoments.keyed, (model, { providers }) =>
+    (apiKeys.of(providers.get(model.provider.name)!) ?? []).map(({ key }) => ({
+      key: endOf(key),
+      model: withKey(model, key),
+    })),
+  );
+  gateway.on(moments.secrets, ({ providers }) =>
+    [...providers.values()].flatMap((row) => (apiKeys.of(row) ?? []).map(({ key }) => key)),
+  );
+  gateway.on(moments.status, (reports) => ({ provider_keys: longestRests(reports) }));
+}
 
 /** Milliseconds, by the ends of keys, by the names of providers. */
 type Rests = Readonly<Record<string, Readonly<Record<string, number>>>>;

@@ -1,11 +1,11 @@
 // How providers are reached where the network between is not plain: through a proxy, with
 // authorities of one's own, or with a certificate of this client.
 import { rootCertificates } from "node:tls";
-import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import { configMoments } from "../../../config/extension.ts";
 import { nullable } from "../../../config/fields.ts";
 import { invalid } from "../../../config/references.ts";
 import { defineSetting, type CheckContext } from "../../../config/setting.ts";
-import { start } from "../../../core/extension/installer.ts";
+import { start, type Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import {
   fail,
@@ -86,31 +86,29 @@ function closeAll(): void {
   clients.clear();
 }
 
-export const extension: ConfigExtension = {
-  name: "network",
-  settings: [generalProxy, generalCa, ownProxy, ownCa, ownCert, ownKey],
-  install(gateway) {
-    gateway.on(start, ({ on }) => on("close", closeAll));
-    gateway.on(configMoments.issues, issuesIn);
-    gateway.on(moments.secrets, (config) =>
-      [generalProxy.of(config), ...[...config.providers.values()].map(ownProxy.of)].flatMap(
-        (proxy) => proxy?.authorization?.replace("Basic ", "") ?? [],
-      ),
-    );
-    gateway.on(moments.reach, ({ settings, config }, transport) => {
-      const own = ownProxy.of(settings);
-      const route: Route = {
-        proxy: own === undefined ? generalProxy.of(config) : (own ?? undefined),
-        ca: ownCa.of(settings) ?? generalCa.of(config),
-        cert: ownCert.of(settings),
-        key: ownKey.of(settings),
-      };
-      return Object.values(route).some((part) => part !== undefined)
-        ? clientOf(route).send
-        : transport;
-    });
-  },
-};
+export const settings = [generalProxy, generalCa, ownProxy, ownCa, ownCert, ownKey];
+
+export function install(gateway: Installer): void {
+  gateway.on(start, ({ on }) => on("close", closeAll));
+  gateway.on(configMoments.issues, issuesIn);
+  gateway.on(moments.secrets, (config) =>
+    [generalProxy.of(config), ...[...config.providers.values()].map(ownProxy.of)].flatMap(
+      (proxy) => proxy?.authorization?.replace("Basic ", "") ?? [],
+    ),
+  );
+  gateway.on(moments.reach, ({ settings, config }, transport) => {
+    const own = ownProxy.of(settings);
+    const route: Route = {
+      proxy: own === undefined ? generalProxy.of(config) : (own ?? undefined),
+      ca: ownCa.of(settings) ?? generalCa.of(config),
+      cert: ownCert.of(settings),
+      key: ownKey.of(settings),
+    };
+    return Object.values(route).some((part) => part !== undefined)
+      ? clientOf(route).send
+      : transport;
+  });
+}
 
 function clientOf(route: Route): PooledClient {
   const place = JSON.stringify(route);

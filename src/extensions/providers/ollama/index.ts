@@ -1,6 +1,6 @@
 // Ollama's own API as a wire format of providers. Unlike its OpenAI-compatible one it takes the
 // size of the context window, so that long prompts are not cut.
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
@@ -28,7 +28,6 @@ const ollamaDialectDefinition: DialectDefinition = {
   create: () => ollamaDialect,
 };
 
-export const extension: Extension = {
-  name: "ollama",
-  install: (gateway) => gateway.fill(slots.dialect("ollama"), ollamaDialectDefinition),
-};
+export function install(gateway: Installer): void {
+  gateway.fill(slots.dialect("ollama"), ollamaDialectDefinition);
+}

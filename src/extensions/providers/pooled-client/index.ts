@@ -1,6 +1,6 @@
 // Calls to providers over pooled keep-alive connections, in the place of Node's fetch.
+import type { Installer } from "../../../core/extension/installer.ts";
 import { nullable, positive, section } from "../../../config/fields.ts";
-import type { ConfigExtension } from "../../../config/extension.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { literal, withDefault } from "../../../core/schema/checker.ts";
@@ -30,15 +30,13 @@ const maxConnections = defineSetting<number | null>(
   { fixed: true },
 );
 
-export const extension: ConfigExtension = {
-  name: "pooled-client",
-  settings: [upstream, client, maxConnections],
-  install(gateway) {
-    gateway.fill(slots.transport, ({ config, on }) => {
-      if (client.of(config) === "fetch") return undefined;
-      const pool = createPooledClient(maxConnections.of(config) ?? undefined);
-      on("close", pool.close);
-      return pool.send;
-    });
-  },
-};
+export const settings = [upstream, client, maxConnections];
+
+export function install(gateway: Installer): void {
+  gateway.fill(slots.transport, ({ config, on }) => {
+    if (client.of(config) === "fetch") return undefined;
+    const pool = createPooledClient(maxConnections.of(config) ?? undefined);
+    on("close", pool.close);
+    return pool.send;
+  });
+}

@@ -3,21 +3,18 @@
 // failures of the provider count. An overload with a time is no failure: the model rests until
 // then, for every request of every process.
 import type { Clock } from "../../../core/clock.ts";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ProviderAnswer } from "../../../core/providers/provider-error.ts";
 import type { Breaker, Pass } from "../../../core/routing/breaker.ts";
 import { sharedRests, type Rest } from "../rests/index.ts";
 
-export const extension: Extension = {
-  name: "breaker",
-  install(gateway) {
-    gateway.fill(slots.breaker, (context) => {
-      const restOf = sharedRests(context, "breaker");
-      return (model) => createBreaker(context.clock, restOf(model));
-    });
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.fill(slots.breaker, (context) => {
+    const restOf = sharedRests(context, "breaker");
+    return (model) => createBreaker(context.clock, restOf(model));
+  });
+}
 
 /**
  * The duration of a probe is unknown, so other clients are asked to come back after so many

@@ -1,26 +1,23 @@
 // Models that lack what a request needs are no candidates: tools, JSON mode, log probabilities,
 // images, a parameter that the provider would refuse. contract.md "Candidates".
 import type { Config } from "../../../core/config.ts";
-import { moment, type Extension } from "../../../core/extension/installer.ts";
+import { moment, type Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { requirementsOf } from "./requirements.ts";
 
-export const extension: Extension = {
-  name: "capabilities",
-  install(gateway) {
-    gateway.fill(
-      slots.capable,
-      ({ installed, current }) =>
-        (models, chat) =>
-          installed
-            .listeners(adapted)
-            .reduce((left, { call }) => call(left, chat, current().config), capable(models, chat)),
-    );
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.fill(
+    slots.capable,
+    ({ installed, current }) =>
+      (models, chat) =>
+        installed
+          .listeners(adapted)
+          .reduce((left, { call }) => call(left, chat, current().config), capable(models, chat)),
+  );
+}
 
 /** These models can serve a request. Returns them, some changed for this request. */
 export const adapted =

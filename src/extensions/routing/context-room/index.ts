@@ -2,7 +2,7 @@
 // prompt is not asked, and after one has found the prompt too long only those are asked that may
 // have more room. A bound of the reply that the client did not state is kept within the window.
 // contract.md "Candidates", "Attempts".
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { estimatePrompt } from "../../../core/ledger/meter.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
@@ -13,10 +13,9 @@ import type { Model, Provider } from "../../../core/routing/model.ts";
 /** A prompt that seems to leave less may be shorter than its estimate. */
 const LEAST_OUTPUT = 256;
 
-export const extension: Extension = {
-  name: "context-room",
-  install: (gateway) => gateway.around(() => aroundRoom),
-};
+export function install(gateway: Installer): void {
+  gateway.around(() => aroundRoom);
+}
 
 /** Completes a request with the candidates that have room for it. */
 export const aroundRoom =

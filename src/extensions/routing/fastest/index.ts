@@ -1,6 +1,6 @@
 // The policy "fastest": of the models that are good enough, the one that began its replies soonest
 // in the last ten minutes. Each process measures for itself.
-import type { ConfigExtension } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { moments } from "../../../core/extension/places.ts";
@@ -15,21 +15,18 @@ const EXPLORE_ONE_IN = 50;
 /** A model without figures is not tried again before so many milliseconds. */
 const RETRY_MS = 60_000;
 
-export const extension: ConfigExtension = {
-  name: "fastest",
-  install(gateway) {
-    gateway.around(
-      ({ clock, current, on }) => {
-        const medians = createMedians(clock.monotonic);
-        on("report", () => reportOf(medians, current().config));
-        return byTime({ config: () => current().config, clock, medians });
-      },
-      // A conversation stays where it is, however fast others are.
-      { outside: ["sticky"] },
-    );
-    gateway.on(moments.status, (reports) => ({ first_token_ms: leastOf(reports) }));
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.around(
+    ({ clock, current, on }) => {
+      const medians = createMedians(clock.monotonic);
+      on("report", () => reportOf(medians, current().config));
+      return byTime({ config: () => current().config, clock, medians });
+    },
+    // A conversation stays where it is, however fast others are.
+    { outside: ["sticky"] },
+  );
+  gateway.on(moments.status, (reports) => ({ first_token_ms: leastOf(reports) }));
+}
 
 interface FastestOptions {
   readonly config: () => Config;

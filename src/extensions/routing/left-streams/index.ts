@@ -6,7 +6,7 @@
 import { Cancel, ClientGone } from "../../../core/http/cancel.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Extension } from "../../../core/extension/installer.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Serving } from "../../../core/routing/attempt.ts";
@@ -18,17 +18,14 @@ import type { Complete } from "../../../core/routing/fallback.ts";
  */
 const MAX_READ_ON_CHARS = 16 * 1024 * 1024;
 
-export const extension: Extension = {
-  name: "left-streams",
-  install(gateway) {
-    gateway.around(({ clock, current, on }) => {
-      const leftStreams = createLeftStreams(clock);
-      // Closed before the ledger, which waits for the settlements of these streams.
-      on("close", leftStreams.close);
-      return aroundStreams(leftStreams, clock, () => current().config);
-    });
-  },
-};
+export function install(gateway: Installer): void {
+  gateway.around(({ clock, current, on }) => {
+    const leftStreams = createLeftStreams(clock);
+    // Closed before the ledger, which waits for the settlements of these streams.
+    on("close", leftStreams.close);
+    return aroundStreams(leftStreams, clock, () => current().config);
+  });
+}
 
 /** All streams of one process that are read on. */
 export interface LeftStreams {

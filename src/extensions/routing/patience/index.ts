@@ -1,7 +1,8 @@
 // How long an attempt may be silent, for one alias or one model: a large local model and a quick
 // service need different patience. What stands nearest to the request counts: the alias's own
 // deadline, else the model's, else the provider's, else the general one.
-import { configMoments, type ConfigExtension, type Warning } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
+import { configMoments, type Warning } from "../../../config/extension.ts";
 import { DAY_MS, integer, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
@@ -24,14 +25,12 @@ const check = () => optional(strict({ first_token_ms: ms, idle_ms: ms }));
 const ofAliases = defineSetting<Own>("aliases.*.timeouts", undefined, check);
 const ofModels = defineSetting<Own>("models.*.timeouts", undefined, check);
 
-export const extension: ConfigExtension = {
-  name: "patience",
-  settings: [ofAliases, ofModels],
-  install(gateway) {
-    gateway.around(({ current }) => aroundSilence(() => current().config));
-    gateway.on(configMoments.warnings, endedBefore);
-  },
-};
+export const settings = [ofAliases, ofModels];
+
+export function install(gateway: Installer): void {
+  gateway.around(({ current }) => aroundSilence(() => current().config));
+  gateway.on(configMoments.warnings, endedBefore);
+}
 
 /** Deadlines that cannot pass, because timeouts.total_ms ends the request before. */
 function endedBefore({ models, aliases, timeouts }: Config): readonly Warning[] {

@@ -1,6 +1,6 @@
 // Bounds of what providers and models are asked for. A request beyond them goes to the next
 // candidate, or waits a moment if there is none.
-import type { ConfigExtension } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { positive, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Clock } from "../../../core/clock.ts";
@@ -31,19 +31,17 @@ const ofModels = defineSetting<Bounds | undefined>("models.*.limits", undefined,
 /** Names these gates among those of other extensions. */
 const SUBJECT = "provider-limits";
 
-export const extension: ConfigExtension = {
-  name: SUBJECT,
-  settings: [ofProviders, ofModels],
-  install(gateway) {
-    gateway.around((context) => {
-      const gates = gatesFor(context, SUBJECT);
-      context.on("report", gates.limits);
-      return bounded(gates, context.clock, () => context.current().config);
-    });
-    gateway.on(once, (host) => serveGates(SUBJECT, host));
-    gateway.on(moments.status, (reports) => ({ provider_limits: Object.assign({}, ...reports) }));
-  },
-};
+export const settings = [ofProviders, ofModels];
+
+export function install(gateway: Installer): void {
+  gateway.around((context) => {
+    const gates = gatesFor(context, SUBJECT);
+    context.on("report", gates.limits);
+    return bounded(gates, context.clock, () => context.current().config);
+  });
+  gateway.on(once, (host) => serveGates(SUBJECT, host));
+  gateway.on(moments.status, (reports) => ({ provider_limits: Object.assign({}, ...reports) }));
+}
 
 /** What a request to a model must pass. */
 function doorsOf({ providers, models }: Config, { name, provider }: Model): readonly Door[] {

@@ -1,6 +1,6 @@
 // Recovers streams that break in the middle of a reply: holds them back until they are finished, or
 // continues them with another attempt. contract.md "Commit point".
-import type { ConfigExtension } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { integer } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
@@ -20,15 +20,13 @@ const maxRecoveries = defineSetting("retry.max_recoveries", 2, () =>
   withDefault(integer(0, 10), 2),
 );
 
-export const extension: ConfigExtension = {
-  name: "recovery",
-  settings: [aliasRecovery, modelRecovery, maxRecoveries],
-  install(gateway) {
-    // A stream that is continued passes again through what chooses candidates and times attempts.
-    const outside = ["patience", "context-room", "left-streams", "capacity", "anthropic"];
-    gateway.around(({ current }) => aroundBreaks(() => current().config), { outside });
-  },
-};
+export const settings = [aliasRecovery, modelRecovery, maxRecoveries];
+
+export function install(gateway: Installer): void {
+  // A stream that is continued passes again through what chooses candidates and times attempts.
+  const outside = ["patience", "context-room", "left-streams", "capacity", "anthropic"];
+  gateway.around(({ current }) => aroundBreaks(() => current().config), { outside });
+}
 
 /** The `recovery` of the model or alias that a request names. */
 function modeOf({ models, aliases }: Config, name: string): string {

@@ -1,7 +1,7 @@
 // Service tiers: the same model at another price, such as "flex" or "priority". A client's
 // `service_tier` reaches a model whose configuration has a price for that tier, and the reply is
 // billed by the tier that its provider states.
-import type { ConfigExtension } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
 import { priceCheck } from "../../../config/providers-and-models.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
@@ -20,13 +20,11 @@ const tiers = defineSetting<Tiers | undefined>("models.*.service_tiers", undefin
   optional(record(priceCheck)),
 );
 
-export const extension: ConfigExtension = {
-  name: "service-tiers",
-  settings: [tiers],
-  install(gateway) {
-    gateway.on(adapted, inTier);
-  },
-};
+export const settings = [tiers];
+
+export function install(gateway: Installer): void {
+  gateway.on(adapted, inTier);
+}
 
 /** The models, those that have a price for the tier of the request in that tier. */
 function inTier(models: readonly Model[], chat: ChatRequest, config: Config): readonly Model[] {

@@ -1,6 +1,7 @@
 // Aliases that split their requests among models: the first candidate is drawn by its weight, the
 // others follow in the alias's order.
-import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
+import { configMoments } from "../../../config/extension.ts";
 import { integer } from "../../../config/fields.ts";
 import { invalid } from "../../../config/references.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -20,20 +21,18 @@ const weights = defineSetting<Weights | undefined>("aliases.*.weights", undefine
   optional(record(integer(0, MAX_WEIGHT))),
 );
 
-export const extension: ConfigExtension = {
-  name: "shares",
-  settings: [weights],
-  install(gateway) {
-    // A conversation that was drawn to a model stays with it.
-    const outside = ["sticky"];
-    gateway.around(({ current }) => splitting(() => current().config), { outside });
-    gateway.on(configMoments.issues, issuesIn);
-    gateway.on(configMoments.notes, (alias) => {
-      const split = weights.of(alias);
-      return split ? [noteOf(split)] : [];
-    });
-  },
-};
+export const settings = [weights];
+
+export function install(gateway: Installer): void {
+  // A conversation that was drawn to a model stays with it.
+  const outside = ["sticky"];
+  gateway.around(({ current }) => splitting(() => current().config), { outside });
+  gateway.on(configMoments.issues, issuesIn);
+  gateway.on(configMoments.notes, (alias) => {
+    const split = weights.of(alias);
+    return split ? [noteOf(split)] : [];
+  });
+}
 
 /** Puts the candidate first that is drawn, if the alias has weights. */
 export const splitting =

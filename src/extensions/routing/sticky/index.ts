@@ -1,6 +1,7 @@
 // Aliases whose conversations stay with the model that served them last, while it is healthy: what
 // that provider has in its cache of the prompt is found there only.
-import { configMoments, type ConfigExtension } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
+import { configMoments } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Complete, RequestProgress } from "../../../core/routing/fallback.ts";
@@ -15,17 +16,15 @@ const NOTE =
 
 const sticky = defineSetting("aliases.*.sticky", false, () => withDefault(boolean(), false));
 
-export const extension: ConfigExtension = {
-  name: "sticky",
-  settings: [sticky],
-  install(gateway) {
-    // It recognises a conversation by what the client sent, without the beginning of an answer that
-    // recovery asks a model to continue.
-    const outside = ["recovery"];
-    gateway.around(({ current }) => stayingWith(() => current().config), { outside });
-    gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
-  },
-};
+export const settings = [sticky];
+
+export function install(gateway: Installer): void {
+  // It recognises a conversation by what the client sent, without the beginning of an answer that
+  // recovery asks a model to continue.
+  const outside = ["recovery"];
+  gateway.around(({ current }) => stayingWith(() => current().config), { outside });
+  gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
+}
 
 /** Puts the candidate first that served the conversation last, if the alias is sticky. */
 export function stayingWith(config: () => Config): (complete: Complete) => Complete {

@@ -1,7 +1,7 @@
 // Many cores: `server.workers` processes that serve one port (node:cluster), and a first process
 // that starts and replaces them.
+import type { Installer } from "../../../core/extension/installer.ts";
 import { programSlots } from "../../../command-line/command.ts";
-import type { ConfigExtension } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { integer } from "../../../config/fields.ts";
 import { withDefault } from "../../../core/schema/checker.ts";
@@ -16,14 +16,12 @@ const workers = defineSetting("server.workers", 1, () => withDefault(integer(1, 
   fixed: true,
 });
 
-export const extension: ConfigExtension = {
-  name: "cluster",
-  settings: [workers],
-  install(gateway) {
-    gateway.fill(programSlots.supervise, (config, options) => {
-      const count = workers.of(config);
-      return count > 1 ? createSupervisor(config, count, options) : undefined;
-    });
-    gateway.fill(programSlots.work, runWorker);
-  },
-};
+export const settings = [workers];
+
+export function install(gateway: Installer): void {
+  gateway.fill(programSlots.supervise, (config, options) => {
+    const count = workers.of(config);
+    return count > 1 ? createSupervisor(config, count, options) : undefined;
+  });
+  gateway.fill(programSlots.work, runWorker);
+}

@@ -18,7 +18,7 @@ import {
 import type { Delays, ProcessReport } from "./process-report.ts";
 
 /** Names this extension, and what each process reports for it: a ProcessReport. */
-export const NAME = "installation";
+const NAME = "installation";
 
 export function createHost(sources: HostSources): HostRunner {
   const listeners: ((look: InstallationStatus) => void)[] = [];

@@ -1,9 +1,9 @@
 // The parts that exist once, however many processes serve. The admin listener and everything that
 // it shows stand on this.
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { start, type Extension } from "../../../core/extension/installer.ts";
+import { start, type Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
-import { createHost, NAME } from "./host.ts";
+import { createHost } from "./host.ts";
 import { processReport, RESOLUTION_MS } from "./process-report.ts";
 
 export {
@@ -17,19 +17,16 @@ export {
 } from "./contracts.ts";
 export { answering, NO_STORE, queryOf } from "./json-routes.ts";
 
-export const extension: Extension = {
-  name: NAME,
-  install(gateway) {
-    gateway.fill(slots.host, createHost);
-    gateway.on(start, ({ current, on }) => {
-      const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-      on("open", async () => {
-        histogram.enable();
-      });
-      on("report", () => processReport(current(), histogram));
-      on("close", () => {
-        histogram.disable();
-      });
+export function install(gateway: Installer): void {
+  gateway.fill(slots.host, createHost);
+  gateway.on(start, ({ current, on }) => {
+    const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+    on("open", async () => {
+      histogram.enable();
     });
-  },
-};
+    on("report", () => processReport(current(), histogram));
+    on("close", () => {
+      histogram.disable();
+    });
+  });
+}

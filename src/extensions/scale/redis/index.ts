@@ -1,35 +1,34 @@
 // Limits that any number of gateways share: `"limits": { "store": "redis://..." }`.
-import { configMoments, configSlots, type ConfigExtension } from "../../../config/extension.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
+import { configMoments, configSlots } from "../../../config/extension.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import { createSharedLimiter } from "./limiter.ts";
 import { isRedis, loadRedis, onError, openStoredScript } from "./store.ts";
 
 export { onError, openStoredScript, type OnError, type StoredScript } from "./store.ts";
 
-export const extension: ConfigExtension = {
-  name: "redis",
-  settings: [onError],
-  install(gateway) {
-    gateway.fill(configSlots.store("limits.store"), {
-      scheme: /^rediss?:\/\/./,
-      expected: "a Redis or Valkey server (redis://...)",
-    });
-    gateway.fill(slots.limiter, ({ config, limiter, diagnose, on }) => {
-      const path = "extensions/scale/redis/script.lua";
-      const script = openStoredScript(config, "limits", path, diagnose);
-      if (!script) return undefined;
-      on("open", script.start);
-      on("report", script.fault);
-      on("close", script.close);
-      return createSharedLimiter(script, limiter, onError.of(config));
-    });
-    gateway.on(configMoments.assertReady, (config) => {
-      if (isRedis(config)) loadRedis();
-    });
-    gateway.on(moments.status, (faults, config) => {
-      if (!isRedis(config)) return {};
-      const fault = faults.find((each) => typeof each === "string") ?? null;
-      return { limits: { store: "redis", fault } };
-    });
-  },
-};
+export const settings = [onError];
+
+export function install(gateway: Installer): void {
+  gateway.fill(configSlots.store("limits.store"), {
+    scheme: /^rediss?:\/\/./,
+    expected: "a Redis or Valkey server (redis://...)",
+  });
+  gateway.fill(slots.limiter, ({ config, limiter, diagnose, on }) => {
+    const path = "extensions/scale/redis/script.lua";
+    const script = openStoredScript(config, "limits", path, diagnose);
+    if (!script) return undefined;
+    on("open", script.start);
+    on("report", script.fault);
+    on("close", script.close);
+    return createSharedLimiter(script, limiter, onError.of(config));
+  });
+  gateway.on(configMoments.assertReady, (config) => {
+    if (isRedis(config)) loadRedis();
+  });
+  gateway.on(moments.status, (faults, config) => {
+    if (!isRedis(config)) return {};
+    const fault = faults.find((each) => typeof each === "string") ?? null;
+    return { limits: { store: "redis", fault } };
+  });
+}

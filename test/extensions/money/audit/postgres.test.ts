@@ -6,7 +6,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { gatewayInstanceId } from "../../../../src/extensions/scale/data-files/index.ts";
-import { extension as postgres } from "../../../../src/extensions/money/postgres/index.ts";
+import * as postgres from "../../../../src/extensions/money/postgres/index.ts";
 import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "../../../support/postgres.ts";
 import { createScene, request, type Scene } from "../../../support/projection.ts";
 import { command, copyOf, signing } from "../../../support/sealed-books.ts";
@@ -37,7 +37,10 @@ describe("books in PostgreSQL", { skip: noPostgres() }, () => {
     db = await startPostgres();
     address = await db.database("proof");
     process.chdir(PG_FOLDER);
-    scene = createScene({ store: address, extensions: [postgres, signing] });
+    scene = createScene({
+      store: address,
+      extensions: [{ name: "postgres", ...postgres }, signing],
+    });
     const id = gatewayInstanceId(scene.dir).slice(0, 8);
     const own = (n: number, time: string) =>
       request(n, time).map((line) => ({ ...line, spend_id: line["spend_id"].replace(/0{8}/, id) }));

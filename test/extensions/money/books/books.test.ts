@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { it } from "node:test";
 import type { GatewayContext } from "../../../../src/core/extension/installer.ts";
 import { slots } from "../../../../src/core/extension/places.ts";
-import { extension } from "../../../../src/extensions/money/books/index.ts";
+import * as books from "../../../../src/extensions/money/books/index.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { waitFor } from "../../../support/wait.ts";
@@ -30,7 +30,7 @@ it("begin a segment without waiting long for a database that hangs", async () =>
   };
   const events = new Map<string, () => Promise<void>>();
   const on = (event: string, listener: () => Promise<void>) => events.set(event, listener);
-  const installed = install([slow, extension]);
+  const installed = install([slow, { name: "books", ...books }]);
   const context = { config, clock, diagnose: () => undefined, installed, on };
   installed.filled(slots.ledger)?.(context as unknown as GatewayContext);
   const opening = events.get("open")?.();

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { cpSync, renameSync, rmSync } from "node:fs";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { gatewayInstanceId } from "../../../../src/extensions/scale/data-files/index.ts";
-import { extension } from "../../../../src/extensions/money/postgres/index.ts";
+import * as postgres from "../../../../src/extensions/money/postgres/index.ts";
 import type {
   Dimension,
   UsageFilter,
@@ -39,7 +39,7 @@ function scene(t: TestContext, store: string, options: SceneOptions = {}): Scene
   const cwd = process.cwd();
   process.chdir(PG_FOLDER);
   try {
-    const at = createScene({ ...options, store, extensions: [extension] });
+    const at = createScene({ ...options, store, extensions: [{ name: "postgres", ...postgres }] });
     t.after(() => at.books.store.close());
     return {
       ...at,
@@ -403,7 +403,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const cwd = process.cwd();
     process.chdir(folder());
     try {
-      const opened = () => createScene({ store: "postgres://x/y", extensions: [extension] });
+      const opened = () =>
+        createScene({ store: "postgres://x/y", extensions: [{ name: "postgres", ...postgres }] });
       assert.throws(opened, /npm install pg/);
     } finally {
       process.chdir(cwd);

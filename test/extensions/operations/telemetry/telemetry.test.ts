@@ -11,7 +11,7 @@ import { text as textOf } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
-import { extension } from "../../../../src/extensions/operations/telemetry/index.ts";
+import * as telemetry from "../../../../src/extensions/operations/telemetry/index.ts";
 import { createSend, retryAfterMs } from "../../../../src/extensions/operations/telemetry/post.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
 import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
@@ -129,7 +129,7 @@ describe("a gateway with a collector", () => {
 it("the figures of all processes do not fall when some die or are late", () => {
   const endpoint = "http://127.0.0.1:1";
   const config = checkConfig(demo({ telemetry: { otlp: { endpoint } } }), KEYS);
-  const [status] = install([extension]).listeners(moments.status);
+  const [status] = install([{ name: "telemetry", ...telemetry }]).listeners(moments.status);
   const told = (...reports: readonly (readonly [process: string, sent: number])[]) => {
     const all = reports.map(([process, sent]) => ({ process, sent, dropped: 2 * sent }));
     const { spans_sent, spans_dropped } = (status!.call([...all, undefined], config) as any)
