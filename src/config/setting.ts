@@ -1,6 +1,6 @@
 // A setting that an extension adds to gateway.json: where it stands, what it must look like, and
 // how its value is read.
-import type { Check, Fields } from "../core/schema/checker.ts";
+import { withDefault, type Check, type Fields } from "../core/schema/checker.ts";
 import type { Environment } from "./secrets.ts";
 
 /** Data on which the check of a setting may depend. */
@@ -59,21 +59,28 @@ export const valueAt =
     return value;
   };
 
-/** Defines a setting. `fallback` is its value where gateway.json does not have it. */
-export function defineSetting<T>(
+/**
+ * Defines a setting. `fallback` is its value where gateway.json does not have it; a check that has
+ * a default itself, such as that of a section, keeps it.
+ */
+export function defineSetting<T, F extends T | undefined>(
   path: string,
-  fallback: T,
+  fallback: F,
   check: (context: CheckContext) => Check<T>,
   { fixed = false }: { readonly fixed?: boolean } = {},
-): Setting<T> {
+): Setting<T | Extract<F, undefined>> {
+  type Value = T | Extract<F, undefined>;
   const written = valueAt(stepsOf(path));
   return {
     path,
-    check,
+    check(context) {
+      const present: Check<T | undefined> = check(context);
+      return (present.optional ? present : withDefault(present, fallback)) as Check<Value>;
+    },
     fixed,
     of(parent) {
       const value = written(parent);
-      return value === undefined ? fallback : (value as T);
+      return (value === undefined ? fallback : value) as Value;
     },
   };
 }

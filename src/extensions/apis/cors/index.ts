@@ -4,18 +4,11 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { moments } from "../../../core/extension/places.ts";
-import { optional } from "../../../core/schema/checker.ts";
 import { createGuard } from "./guard.ts";
-import { originsCheck, type Origins } from "./origins.ts";
-
-interface CorsSettings {
-  readonly origins: Origins;
-}
+import { originsCheck } from "./origins.ts";
 
 /** Absent: no response has a header of CORS, so browsers keep them from pages of other origins. */
-const cors = defineSetting<CorsSettings | undefined>("server.cors", undefined, () =>
-  optional(strict({ origins: originsCheck })),
-);
+const cors = defineSetting("server.cors", undefined, () => strict({ origins: originsCheck }));
 
 export const settings = [cors];
 

@@ -6,22 +6,18 @@ import { defineSetting } from "../../../config/setting.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Capacity } from "../../../core/http/connection.ts";
 import { ApiError, SOON } from "../../../core/openai/errors.ts";
-import { withDefault } from "../../../core/schema/checker.ts";
 import { countingKept } from "./kept.ts";
 import { connectionShare, heapShare } from "./shares.ts";
 
-const maxBytes = defineSetting<number | null>(
+const maxBytes = defineSetting(
   "server.max_bytes_in_flight",
   null,
-  () => withDefault(nullable(integer(1024, Number.MAX_SAFE_INTEGER)), null),
+  () => nullable(integer(1024, Number.MAX_SAFE_INTEGER)),
   { fixed: true },
 );
-const maxConnections = defineSetting<number | null>(
-  "server.max_connections",
-  null,
-  () => withDefault(nullable(positive), null),
-  { fixed: true },
-);
+const maxConnections = defineSetting("server.max_connections", null, () => nullable(positive), {
+  fixed: true,
+});
 
 export const settings = [maxBytes, maxConnections];
 

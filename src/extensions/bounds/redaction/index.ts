@@ -9,13 +9,11 @@ import { boolean, withDefault } from "../../../core/schema/checker.ts";
 import { passwordsIn } from "../../scale/stores/index.ts";
 import { createRedact } from "./redact.ts";
 
-/** What the operator's logs may have. */
-interface LogSettings {
-  /** False: a provider's words about a failed attempt, which may quote a prompt, are dropped. */
-  readonly provider_messages: boolean;
-}
-
-const logs = defineSetting<LogSettings>("logs", { provider_messages: true }, () =>
+/**
+ * What the operator's logs may have. Without `provider_messages` a provider's words about a failed
+ * attempt, which may quote a prompt, are dropped.
+ */
+const logs = defineSetting("logs", { provider_messages: true }, () =>
   section({ provider_messages: withDefault(boolean(), true) }),
 );
 

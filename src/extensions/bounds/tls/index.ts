@@ -10,20 +10,17 @@ import {
   lenient,
   nonEmpty,
   object,
-  optional,
   ValidationError,
   type ValidationIssue,
 } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { readCertificate, type CertificateFiles } from "./certificate.ts";
+import { readCertificate } from "./certificate.ts";
 
 const NAMES = { cert_file: nonEmpty, key_file: nonEmpty };
 const files = lenient(object(NAMES));
 /** Absent: plain HTTP. */
 const settingOf = (section: ListenerSection) =>
-  defineSetting<CertificateFiles | undefined>(`${section}.tls`, undefined, () =>
-    optional(strict(NAMES)),
-  );
+  defineSetting(`${section}.tls`, undefined, () => strict(NAMES));
 const SETTINGS = { server: settingOf("server"), admin: settingOf("admin") };
 
 export const settings = Object.values(SETTINGS);

@@ -21,7 +21,7 @@ const amount = refine(nonEmpty, (text) => {
 });
 
 /** What an account or a key may spend, as it is written. */
-const budgetTerms = optional(strict({ amount, period: literal(...PERIODS) }));
+const budgetTerms = strict({ amount, period: literal(...PERIODS) });
 const tokensPerMinute = optional(nullable(integer(0, MAX_TOKENS_PER_MINUTE)));
 
 /** Accounts and keys have the same settings. */

@@ -11,7 +11,6 @@ import { estimatePrompt } from "../../../core/ledger/meter.ts";
 import { picoOf, type Price } from "../../../core/ledger/price.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
-import { withDefault } from "../../../core/schema/checker.ts";
 import { asArray, asCount, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { longestReply } from "./reply-bound.ts";
 
@@ -38,7 +37,7 @@ export interface Estimate {
  * Less where the model has a lower one.
  */
 export const assumedOutputTokens = defineSetting("limits.assumed_output_tokens", 1_000, () =>
-  withDefault(integer(1, 10_000_000), 1_000),
+  integer(1, 10_000_000),
 );
 
 /** What a provider writes into the prompt so that a model can call tools. In tokens. */

@@ -18,7 +18,7 @@ import { readOrCreateHex } from "../../scale/data-files/index.ts";
 import type { Signer } from "../usage/index.ts";
 
 /** `enabled`: whether the lines of closed days are signed. */
-export const seals = defineSetting<{ readonly enabled: boolean }>(
+export const seals = defineSetting(
   "seals",
   { enabled: false },
   () => section({ enabled: withDefault(boolean(), false) }),

@@ -39,21 +39,19 @@ export interface AdminSettings {
 }
 
 /** Absent: 127.0.0.1:8081, and no listener if that port is taken. */
-export const admin = defineSetting<AdminSettings | undefined>(
+export const admin = defineSetting(
   "admin",
   undefined,
   ({ credential, addedTo }) =>
-    optional(
-      refine(
-        strict({
-          host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
-          port: withDefault(port, DEFAULT_ADDRESS.port),
-          password: optional(credential),
-          plain: withDefault(boolean(), false),
-          ...addedTo("admin"),
-        }),
-        assertSafe,
-      ),
+    refine(
+      strict({
+        host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
+        port: withDefault(port, DEFAULT_ADDRESS.port),
+        password: optional(credential),
+        plain: withDefault(boolean(), false),
+        ...addedTo("admin"),
+      }),
+      assertSafe,
     ),
   { fixed: true },
 );

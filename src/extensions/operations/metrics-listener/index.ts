@@ -12,12 +12,7 @@ import { sendJson } from "../../../core/http/responses.ts";
 import { createServer, type Server } from "../../../core/http/server.ts";
 import { ledgerUnavailable } from "../../../core/ledger/ledger.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
-import {
-  nonEmpty,
-  optional,
-  withDefault,
-  type ValidationIssue,
-} from "../../../core/schema/checker.ts";
+import { nonEmpty, withDefault, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { DEFAULT_ADDRESS as ADMIN_ADDRESS, sharePort } from "../admin/index.ts";
 import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
@@ -31,16 +26,14 @@ const DEFAULT_ADDRESS: Address = { host: "127.0.0.1", port: 9464 };
 const PUBLIC_ADDRESS: Address = { host: "127.0.0.1", port: 8080 };
 
 /** Absent: metrics are on the admin listener only. */
-const setting = defineSetting<Address | undefined>(
+const setting = defineSetting(
   "admin.metrics",
   undefined,
   () =>
-    optional(
-      strict({
-        host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
-        port: withDefault(port, DEFAULT_ADDRESS.port),
-      }),
-    ),
+    strict({
+      host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
+      port: withDefault(port, DEFAULT_ADDRESS.port),
+    }),
   { fixed: true },
 );
 

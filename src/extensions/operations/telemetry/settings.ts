@@ -4,7 +4,6 @@ import { defineSetting } from "../../../config/setting.ts";
 import {
   fail,
   nonEmpty,
-  optional,
   record,
   refine,
   string,
@@ -19,10 +18,6 @@ export interface CollectorSettings {
   readonly headers: ReadonlyMap<string, string>;
   /** The name of this service in traces. */
   readonly service_name: string;
-}
-
-interface TelemetrySettings {
-  readonly otlp: CollectorSettings;
 }
 
 const endpoint = refine(url, (address) =>
@@ -53,19 +48,17 @@ const headers = (credential: Check<string>) =>
   });
 
 /** Absent: nothing is traced. */
-export const telemetry = defineSetting<TelemetrySettings | undefined>(
+export const telemetry = defineSetting(
   "telemetry",
   undefined,
   ({ credential }) =>
-    optional(
-      strict({
-        otlp: strict({
-          endpoint,
-          headers: headers(credential),
-          service_name: withDefault(nonEmpty, "chat-gateway"),
-        }),
+    strict({
+      otlp: strict({
+        endpoint,
+        headers: headers(credential),
+        service_name: withDefault(nonEmpty, "chat-gateway"),
       }),
-    ),
+    }),
   { fixed: true },
 );
 

@@ -5,12 +5,7 @@ import { invalid } from "../../../config/references.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { moments } from "../../../core/extension/places.ts";
-import {
-  optional,
-  variant,
-  type Infer,
-  type ValidationIssue,
-} from "../../../core/schema/checker.ts";
+import { variant, type Infer, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { authorized } from "./authorized.ts";
 import { aws } from "./aws/index.ts";
@@ -25,18 +20,13 @@ const TYPES = { aws, azure, command, google };
 /** Checked settings of any type. */
 type Settings = Infer<ReturnType<(typeof TYPES)[keyof typeof TYPES]["check"]>>;
 
-const credentials = defineSetting<Settings | undefined>(
-  "providers.*.credentials",
-  undefined,
-  (context) =>
-    optional(
-      variant("type", {
-        aws: aws.check(context),
-        azure: azure.check(context),
-        command: command.check(context),
-        google: google.check(context),
-      }),
-    ),
+const credentials = defineSetting("providers.*.credentials", undefined, (context) =>
+  variant("type", {
+    aws: aws.check(context),
+    azure: azure.check(context),
+    command: command.check(context),
+    google: google.check(context),
+  }),
 );
 
 export const settings = [credentials];

@@ -7,16 +7,13 @@ import { defineSetting } from "../../../config/setting.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import type { DialectDefinition } from "../../../core/providers/dialect.ts";
 import { openaiDialectDefinition } from "../../../core/providers/openai/index.ts";
-import { withDefault } from "../../../core/schema/checker.ts";
 import builtInConfig from "./demo.json" with { type: "json" };
 import { createDemoTransport } from "./transport.ts";
 
 const DEFAULT_PACE_MS = 20;
 
 /** The time between two tokens of a stream, in milliseconds. */
-const pace = defineSetting("providers.*.pace_ms", DEFAULT_PACE_MS, () =>
-  withDefault(integer(0, 10_000), DEFAULT_PACE_MS),
-);
+const pace = defineSetting("providers.*.pace_ms", DEFAULT_PACE_MS, () => integer(0, 10_000));
 
 /** The OpenAI-compatible format, without a network. */
 const demoDialect: DialectDefinition = {

@@ -21,7 +21,7 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { gatesFor, serveGates } from "../../routing/gates/index.ts";
 import { sharedRests } from "../../routing/rests/index.ts";
 import { once } from "../../scale/installation/index.ts";
-import { createKeyPool, endOf, type KeyPool, type PoolKey, type TakenKey } from "./pool.ts";
+import { createKeyPool, endOf, type KeyPool, type TakenKey } from "./pool.ts";
 
 /** A key that is exhausted, at a provider that does not say until when. */
 const EXHAUSTED_MS = 5_000;
@@ -35,10 +35,8 @@ const keyCheck = ({ credential }: CheckContext) =>
     tpm: optional(integer(1, MAX_PER_MINUTE)),
   });
 
-const apiKeys = defineSetting<readonly PoolKey[] | undefined>(
-  "providers.*.api_keys",
-  undefined,
-  (context) => optional(array(keyCheck(context), { min: 1 })),
+const apiKeys = defineSetting("providers.*.api_keys", undefined, (context) =>
+  array(keyCheck(context), { min: 1 }),
 );
 
 /** Names the gates and rests of keys among those of other extensions. */

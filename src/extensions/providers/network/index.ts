@@ -10,7 +10,6 @@ import { moments } from "../../../core/extension/places.ts";
 import {
   fail,
   nonEmpty,
-  optional,
   refine,
   type Check,
   type ValidationIssue,
@@ -46,24 +45,16 @@ const pemCheck = ({ fileText }: CheckContext, what: "ca" | "cert" | "key") =>
     return fail("invalid_value", `expected a ${what === "key" ? "key" : "certificate"} in PEM`);
   });
 
-const generalProxy = defineSetting<ForwardProxy | undefined>(
-  "upstream.proxy",
-  undefined,
-  (context) => optional(proxyCheck(context)),
-);
-const generalCa = defineSetting<string | undefined>("upstream.ca_file", undefined, (context) =>
-  optional(pemCheck(context, "ca")),
+const generalProxy = defineSetting("upstream.proxy", undefined, (context) => proxyCheck(context));
+const generalCa = defineSetting("upstream.ca_file", undefined, (context) =>
+  pemCheck(context, "ca"),
 );
 /** Null: the provider is reached without the general proxy. */
-const ownProxy = defineSetting<ForwardProxy | null | undefined>(
-  "providers.*.proxy",
-  undefined,
-  (context) => optional(nullable(proxyCheck(context))),
+const ownProxy = defineSetting("providers.*.proxy", undefined, (context) =>
+  nullable(proxyCheck(context)),
 );
 const pem = (name: "ca" | "cert" | "key") =>
-  defineSetting<string | undefined>(`providers.*.${name}_file`, undefined, (context) =>
-    optional(pemCheck(context, name)),
-  );
+  defineSetting(`providers.*.${name}_file`, undefined, (context) => pemCheck(context, name));
 const [ownCa, ownCert, ownKey] = [pem("ca"), pem("cert"), pem("key")];
 
 /** How one provider is reached. */

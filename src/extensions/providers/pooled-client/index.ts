@@ -3,32 +3,26 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { nullable, positive, section } from "../../../config/fields.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import { literal, withDefault } from "../../../core/schema/checker.ts";
+import { literal } from "../../../core/schema/checker.ts";
 import { createPooledClient } from "./client.ts";
 
 export { createPooledClient, type PooledClient } from "./client.ts";
 export { connectTo, type Connect, type ProviderSocket } from "./socket.ts";
 
 /** The section of these settings and of others that concern the calls. */
-const upstream = defineSetting<object>("upstream", {}, (context) =>
+const upstream = defineSetting("upstream", {}, (context) =>
   section({ ...context.addedTo("upstream") }),
 );
 
 /** "fetch": Node's own, for those who need what it does. */
-const client = defineSetting<"pooled" | "fetch">(
-  "upstream.client",
-  "pooled",
-  () => withDefault(literal("pooled", "fetch"), "pooled"),
-  { fixed: true },
-);
+const client = defineSetting("upstream.client", "pooled", () => literal("pooled", "fetch"), {
+  fixed: true,
+});
 
 /** At most so many connections to one origin; null: any number. */
-const maxConnections = defineSetting<number | null>(
-  "upstream.max_connections",
-  null,
-  () => withDefault(nullable(positive), null),
-  { fixed: true },
-);
+const maxConnections = defineSetting("upstream.max_connections", null, () => nullable(positive), {
+  fixed: true,
+});
 
 export const settings = [upstream, client, maxConnections];
 

@@ -22,8 +22,8 @@ type Own = Patience | undefined;
 const ms = optional(integer(1, DAY_MS));
 const check = () => optional(strict({ first_token_ms: ms, idle_ms: ms }));
 
-const ofAliases = defineSetting<Own>("aliases.*.timeouts", undefined, check);
-const ofModels = defineSetting<Own>("models.*.timeouts", undefined, check);
+const ofAliases = defineSetting("aliases.*.timeouts", undefined, check);
+const ofModels = defineSetting("models.*.timeouts", undefined, check);
 
 export const settings = [ofAliases, ofModels];
 

@@ -13,7 +13,7 @@ import type { Model } from "../../../core/routing/model.ts";
 import { boolean, optional, withDefault } from "../../../core/schema/checker.ts";
 import { resetOfExhausted } from "../../providers/provider-words/index.ts";
 import { once } from "../../scale/installation/index.ts";
-import { gatesFor, serveGates, type Bounds, type Door, type Gates } from "../gates/index.ts";
+import { gatesFor, serveGates, type Door, type Gates } from "../gates/index.ts";
 
 const check = () =>
   optional(
@@ -25,8 +25,8 @@ const check = () =>
     }),
   );
 
-const ofProviders = defineSetting<Bounds | undefined>("providers.*.limits", undefined, check);
-const ofModels = defineSetting<Bounds | undefined>("models.*.limits", undefined, check);
+const ofProviders = defineSetting("providers.*.limits", undefined, check);
+const ofModels = defineSetting("models.*.limits", undefined, check);
 
 /** Names these gates among those of other extensions. */
 const SUBJECT = "provider-limits";

@@ -16,9 +16,7 @@ const aliasRecovery = defineSetting("aliases.*.recovery", "none", () => checkMod
 /** How to recover streams of requests that name the model. */
 const modelRecovery = defineSetting("models.*.recovery", "none", () => checkMode);
 /** How many further attempts may continue one reply. */
-const maxRecoveries = defineSetting("retry.max_recoveries", 2, () =>
-  withDefault(integer(0, 10), 2),
-);
+const maxRecoveries = defineSetting("retry.max_recoveries", 2, () => integer(0, 10));
 
 export const settings = [aliasRecovery, modelRecovery, maxRecoveries];
 

@@ -9,16 +9,14 @@ import type { Price } from "../../../core/ledger/price.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import type { Model } from "../../../core/routing/model.ts";
-import { optional, record } from "../../../core/schema/checker.ts";
+import { record } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { adapted } from "../capabilities/index.ts";
 
 /** Prices by the names of tiers, as the provider has them. */
 type Tiers = ReadonlyMap<string, Price>;
 
-const tiers = defineSetting<Tiers | undefined>("models.*.service_tiers", undefined, () =>
-  optional(record(priceCheck)),
-);
+const tiers = defineSetting("models.*.service_tiers", undefined, () => record(priceCheck));
 
 export const settings = [tiers];
 

@@ -8,7 +8,7 @@ import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
-import { optional, record, type ValidationIssue } from "../../../core/schema/checker.ts";
+import { record, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import { drawn } from "../weights/index.ts";
 
@@ -17,9 +17,7 @@ type Weights = ReadonlyMap<string, number>;
 
 const MAX_WEIGHT = 1_000_000;
 
-const weights = defineSetting<Weights | undefined>("aliases.*.weights", undefined, () =>
-  optional(record(integer(0, MAX_WEIGHT))),
-);
+const weights = defineSetting("aliases.*.weights", undefined, () => record(integer(0, MAX_WEIGHT)));
 
 export const settings = [weights];
 

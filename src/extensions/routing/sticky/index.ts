@@ -6,7 +6,7 @@ import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Complete, RequestProgress } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
-import { boolean, withDefault } from "../../../core/schema/checker.ts";
+import { boolean } from "../../../core/schema/checker.ts";
 import { beginningsOf } from "./beginnings.ts";
 import { createMemory } from "./memory.ts";
 
@@ -14,7 +14,7 @@ const NOTE =
   "Sticky: a conversation stays with the model that served its last turn while that model is " +
   "healthy, so its provider can use its prompt cache.";
 
-const sticky = defineSetting("aliases.*.sticky", false, () => withDefault(boolean(), false));
+const sticky = defineSetting("aliases.*.sticky", false, () => boolean());
 
 export const settings = [sticky];
 

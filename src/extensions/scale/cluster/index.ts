@@ -4,7 +4,6 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { programSlots } from "../../../command-line/command.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { integer } from "../../../config/fields.ts";
-import { withDefault } from "../../../core/schema/checker.ts";
 import { createSupervisor } from "./supervisor.ts";
 import { runWorker } from "./worker.ts";
 
@@ -12,7 +11,7 @@ export { answerWorkers, callFirstProcess } from "./calls.ts";
 export { talkToOthers } from "./others.ts";
 
 /** How many processes serve, each with connections, breakers and requests in flight of its own. */
-const workers = defineSetting("server.workers", 1, () => withDefault(integer(1, 256), 1), {
+const workers = defineSetting("server.workers", 1, () => integer(1, 256), {
   fixed: true,
 });
 

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import { literal, withDefault } from "../../../core/schema/checker.ts";
+import { literal } from "../../../core/schema/checker.ts";
 import { embeddedText } from "../../../embedded.ts";
 import { loadPeer } from "../stores/index.ts";
 
@@ -41,12 +41,9 @@ interface RedisPackage {
 /** The behaviour while Redis cannot be reached: each gateway limits by itself, or refuses. */
 export type OnError = "local" | "refuse";
 
-export const onError = defineSetting<OnError>(
-  "limits.on_error",
-  "local",
-  () => withDefault(literal("local", "refuse"), "local"),
-  { fixed: true },
-);
+export const onError = defineSetting("limits.on_error", "local", () => literal("local", "refuse"), {
+  fixed: true,
+});
 
 /** A script that the store carries out at once, with nothing in between. */
 export interface StoredScript {
