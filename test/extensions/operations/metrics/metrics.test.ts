@@ -176,56 +176,6 @@ const FAMILIES = {
   chat_gateway_workers: "gauge",
 };
 
-describe("the parser of these tests", () => {
-  const head = "# HELP a_total x\n# TYPE a_total counter\n";
-  const wrong: readonly (readonly [fault: string, text: string])[] = [
-    ["no end of the last line", `${head}a_total 1`],
-    ["a sample before its family", "a_total 1\n"],
-    ["TYPE without HELP", "# TYPE a_total counter\n"],
-    ["HELP without TYPE", "# HELP a_total x\n"],
-    ["a family twice", `${head}${head}`],
-    ["a sample twice", `${head}a_total{b="1",c="2"} 1\na_total{c="2",b="1"} 1\n`],
-    ["a label twice", `${head}a_total{b="1",b="2"} 1\n`],
-    ["an escape that there is not", `${head}a_total{b="\\t"} 1\n`],
-    ["a quote in a label", `${head}a_total{b="""} 1\n`],
-    ["a name with a dash", `${head}a_total{b-c="1"} 1\n`],
-    ["labels without a comma between", `${head}a_total{b="1"c="2"} 1\n`],
-    ["labels that end with a comma", `${head}a_total{b="1",} 1\n`],
-    ["a label that begins with a digit", `${head}a_total{1b="1"} 1\n`],
-    ["a HELP that says nothing", "# HELP a_total \n# TYPE a_total counter\n"],
-    ["no number", `${head}a_total NaN\n`],
-    ["another family's sample", `${head}b_total 1\n`],
-    [
-      "buckets without an end",
-      '# HELP a x\n# TYPE a histogram\na_bucket{le="1"} 1\na_bucket{le="2"} 1\na_sum 1\na_count 1\n',
-    ],
-    [
-      "one bucket alone",
-      '# HELP a x\n# TYPE a histogram\na_bucket{le="+Inf"} 1\na_sum 1\na_count 1\n',
-    ],
-    [
-      "buckets that fall",
-      '# HELP a x\n# TYPE a histogram\na_bucket{le="1"} 2\na_bucket{le="+Inf"} 1\na_sum 1\na_count 1\n',
-    ],
-    [
-      "a count of something else",
-      '# HELP a x\n# TYPE a histogram\na_bucket{le="1"} 1\na_bucket{le="+Inf"} 2\na_sum 1\na_count 1\n',
-    ],
-  ];
-  for (const [fault, text] of wrong) it(`refuses ${fault}`, () => assert.throws(() => parse(text)));
-
-  it("takes what is right", () => {
-    const families = parse(`${head}a_total{b="\\"\\\\n\\n,}"} 1e-7\na_total 2\n`);
-    assert.deepEqual(
-      families.get("a_total")!.samples.map(({ labels, value }) => [labels.get("b"), value]),
-      [
-        ['"\\n\n,}', 1e-7],
-        [undefined, 2],
-      ],
-    );
-  });
-});
-
 /** Tokens of prompts in the books: by the names of models, as asked and served, and by cache. */
 function promptsIn(lines: readonly Line[]): Record<string, number> {
   const prompts: Record<string, number> = {};

@@ -5,7 +5,7 @@ import net from "node:net";
 import type { AddressInfo } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { POOLED_ONLY, configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { reset, silent, speak, startProvider, type Behaviour } from "../../../support/provider.ts";
+import { silent, speak, startProvider, type Behaviour } from "../../../support/provider.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 
 async function answered(
@@ -33,55 +33,6 @@ describe("connections to a provider", () => {
     }
     assert.equal(provider.connections(), 1);
   });
-
-  it(
-    "one that the provider closed just then is replaced without the client's noticing",
-    POOLED_ONLY,
-    async (t) => {
-      const seen = new WeakSet<net.Socket>();
-      const fickle: Behaviour = (asked) => {
-        if (seen.has(asked.socket)) return asked.socket.destroy() as unknown as void;
-        seen.add(asked.socket);
-        return speak("Fine.")(asked);
-      };
-      const { gateway, provider } = await answered(t, fickle);
-      const again = await gateway.chat({ model: "m", messages: user("hi") });
-      assert.equal(again.status, 200);
-      assert.equal(provider.asked.length, 3);
-      assert.equal(provider.connections(), 2);
-    },
-  );
-
-  it(
-    "are no more to one origin than upstream.max_connections: the next request waits for one",
-    POOLED_ONLY,
-    async (t) => {
-      const waiting: (() => void)[] = [];
-      const held: Behaviour = (asked) => {
-        waiting.push(() => {
-          speak("Fine.")(asked);
-        });
-      };
-      const provider = await startProvider(t, { m: held });
-      const gateway = await startGateway(
-        t,
-        configFor(provider.url, ["m"], { upstream: { max_connections: 2 } }),
-      );
-      const answers = Array.from({ length: 5 }, () =>
-        gateway.chat({ model: "m", messages: user("hi") }),
-      );
-      for (let answered = 0; answered < 5; answered += 1) {
-        await waitFor(() => waiting.length > answered, `request ${answered + 1} at the provider`);
-        assert.ok(
-          provider.asked.length <= answered + 2,
-          `${provider.asked.length} requests when ${answered} were answered`,
-        );
-        waiting[answered]!();
-      }
-      for (const { status } of await Promise.all(answers)) assert.equal(status, 200);
-      assert.equal(provider.connections(), 2);
-    },
-  );
 
   it(
     "to wait for one of them is not the provider's silence: first_token_ms begins when the request goes out",
@@ -122,12 +73,6 @@ describe("connections to a provider", () => {
       assert.equal((await waits).status, 200);
     },
   );
-
-  it("one that breaks on its first use is not tried again", async (t) => {
-    const { response, provider } = await answered(t, reset);
-    assert.equal(response.status, 503);
-    assert.equal(provider.asked.length, 1);
-  });
 
   it("a connection that is not made: connect_ms", POOLED_ONLY, async (t) => {
     // A listener that never speaks TLS: the connection is open, but never secure.

@@ -2,15 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  aroundRoom,
-  withMoreRoom,
-  withRoom,
-} from "../../../../src/extensions/routing/context-room/index.ts";
-import { Cancel } from "../../../../src/core/http/cancel.ts";
-import { completeWithFallback } from "../../../../src/core/routing/fallback.ts";
+import { withRoom } from "../../../../src/extensions/routing/context-room/index.ts";
 import type { Model } from "../../../../src/core/routing/model.ts";
-import { catalogOf, chatOf, lab, refuse, reply, settingsFor } from "../../../support/routing.ts";
+import { catalogOf, chatOf, settingsFor } from "../../../support/routing.ts";
 
 const catalog = catalogOf(
   settingsFor({
@@ -48,47 +42,5 @@ describe("candidates with room", () => {
     assert.deepEqual(withRoom(tight, prompt(50_000)), tight);
     const single = models("small");
     assert.deepEqual(withRoom(single, prompt(50_000)), single);
-  });
-});
-
-describe("candidates after a prompt was too long", () => {
-  it("are the larger ones, then those of unknown size", () => {
-    const rest = models("unknown", "small", "large");
-    assert.deepEqual(names(withMoreRoom(rest, models("middle"))), ["large", "unknown"]);
-  });
-
-  it("are larger than the largest that was full", () => {
-    assert.deepEqual(names(withMoreRoom(models("middle"), models("small", "large"))), []);
-  });
-
-  it("may be of any known size where the size of the full one is unknown", () => {
-    const rest = models("small", "large");
-    assert.deepEqual(names(withMoreRoom(rest, models("unknown"))), ["small", "large"]);
-  });
-});
-
-describe("a prompt that was too long for a candidate", () => {
-  it("goes to those that may have more room", async () => {
-    const sizes = { a: 1_000, b: 500, c: 2_000 };
-    const models = Object.fromEntries(
-      Object.entries(sizes).map(([name, context_tokens]) => [name, { context_tokens }]),
-    );
-    const world = lab(
-      { a: [refuse(400, "context_length_exceeded")], b: [], c: [reply("Hi.")] },
-      {},
-      models,
-    );
-    await aroundRoom(completeWithFallback)(chatOf({}), world.models, () => undefined, {
-      cancel: new Cancel(),
-      endsAt: world.clock.monotonic() + 900_000,
-      account: "acme",
-      inFlight: () => 1,
-      large: false,
-      retain: () => undefined,
-      clock: world.clock,
-      report: () => undefined,
-      observers: [],
-    });
-    assert.deepEqual(world.asked, ["a", "c"]);
   });
 });
