@@ -8,8 +8,9 @@ import { play } from "./play.ts";
 const LOOK_MS = 200;
 /**
  * How much resident memory may grow from the tenth of the cases after the warm-up to the last
- * tenth. The processes collect their garbage while these are measured. The warm-up is the first
- * tenth, and no less than the heap takes to find its size.
+ * tenth. The processes collect their garbage while these are measured, and the least counts: what
+ * is above it is garbage that was made since. The warm-up is the first tenth, and no less than the
+ * heap takes to find its size.
  */
 const MAX_GROWTH_MB = 24;
 const WARM_UP = 10_000;
@@ -65,19 +66,19 @@ export function startWatch({ pid, publicPort, cases, begun, fault }: WatchOption
     probe().catch((error: unknown) => fault(`/healthz: ${String(error)}`));
   }, LOOK_MS);
 
-  /** NaN: there is no sample. */
-  function mean(from: number, to: number): number {
+  /** Infinity: there is no sample. */
+  function least(from: number, to: number): number {
     const within = samples.filter((sample) => sample.begun >= from && sample.begun <= to);
-    return within.reduce((sum, { megabytes }) => sum + megabytes, 0) / within.length;
+    return Math.min(...within.map(({ megabytes }) => megabytes));
   }
 
   return {
     stop: () => clearInterval(timer),
     health: () => ({ probes, slowestMs }),
     memory() {
-      const before = mean(warm, warm + 0.1 * cases);
-      const after = cases < 2 * WARM_UP ? NaN : mean(0.9 * cases, cases);
-      if (Number.isNaN(before + after)) return "not measured";
+      const before = least(warm, warm + 0.1 * cases);
+      const after = cases < 2 * WARM_UP ? Infinity : least(0.9 * cases, cases);
+      if (before + after === Infinity) return "not measured";
       const growth = after - before;
       if (growth > MAX_GROWTH_MB)
         fault(`memory grew by ${growth.toFixed(1)} MB, ${MAX_GROWTH_MB} are allowed`);
