@@ -3,7 +3,7 @@ import { programSlots } from "../../../command-line/command.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { statementCommand, traceCommand } from "./billing-commands.ts";
 
-export { MONTH, printed, statementCsv } from "./statement.ts";
+export { MONTH, statementCsv } from "./statement.ts";
 export { traceRequest } from "./trace.ts";
 
 export function install(gateway: Installer): void {

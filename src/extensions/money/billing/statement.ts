@@ -1,10 +1,9 @@
 // What an account owes for a month, from the usage records: added up by model, or record by record.
-import { formatMoney } from "../../../core/ledger/price.ts";
 import {
   addToSum,
   emptySum,
+  printedSum,
   USAGE_COLUMNS,
-  type Sum,
   type SumBy,
   type UsageFilter,
   type UsageRecord,
@@ -14,12 +13,6 @@ import type { StatementToSeal } from "../usage/index.ts";
 
 /** A month of a bill, in UTC. */
 export const MONTH = /^[1-9]\d{3}-(0[1-9]|1[0-2])$/;
-
-/** A sum with its cost as an exact decimal number, to be printed. */
-export const printed = <S extends Sum>({ cost, ...sum }: S) => ({
-  ...sum,
-  cost: formatMoney(cost),
-});
 
 /**
  * A bill, as `billing statement --json` prints it: the records that an account has in a month, by
@@ -44,7 +37,7 @@ export async function statement(
     others[sum.currency] = (others[sum.currency] ?? 0) + sum.requests;
   }
   lines.sort((one, other) => (one.model < other.model ? -1 : 1));
-  const sums = { lines: lines.map(printed), total: printed(total) };
+  const sums = { lines: lines.map(printedSum), total: printedSum(total) };
   return { account, month, currency, ...sums, other_currencies: others };
 }
 

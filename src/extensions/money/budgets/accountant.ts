@@ -3,6 +3,7 @@
 // spending and holds are in memory in both cases.
 import type { Config } from "../../../core/config.ts";
 import type { Offer } from "../estimates/index.ts";
+import { waitAtMost } from "../ledger/index.ts";
 import {
   REFUSED_BY_STORE,
   sharedBudgetsSlot,
@@ -12,7 +13,7 @@ import {
 } from "./contracts.ts";
 import { budgetsIn } from "./limits.ts";
 import { createPurses, type Budget, type Figures } from "./purses.ts";
-import { createOpening, type BooksContext } from "./read-books.ts";
+import { createOpeningSpend, type ReadingContext } from "./read-books.ts";
 import { createTokenWindows, type Admission } from "../token-windows/index.ts";
 import { createWarnings } from "./warnings.ts";
 
@@ -32,7 +33,7 @@ const hasRoom = ({ amount, spent, held }: Figures, { cost, room }: Offer): boole
   cost === 0n || spent + held + room <= amount;
 
 /** Throws as sharedBudgetsSlot. */
-export function createAccountant(context: BooksContext): Accountant {
+export function createAccountant(context: ReadingContext): Accountant {
   const { clock, installed } = context;
   const purses = createPurses(clock.now);
   const windows = createTokenWindows(clock.monotonic);
@@ -50,7 +51,7 @@ export function createAccountant(context: BooksContext): Accountant {
   let budgets = new Map<string, Budget | undefined>();
   const shown = (): readonly Budget[] =>
     [...budgets.values()].filter((budget) => budget !== undefined);
-  const opening = createOpening(context, async (spent) => {
+  const opening = createOpeningSpend(context, async (spent) => {
     for (const each of spent) purses.spend(each);
     await shared?.open(shown());
   });
@@ -118,14 +119,10 @@ export function createAccountant(context: BooksContext): Accountant {
       return shared ? shared.standing(shown()) : shown().map(purses.figures);
     },
     async close() {
-      if (shared && running.size > 0)
-        await new Promise<void>((resolve) => {
-          const timer = clock.after(LAST_SETTLES_MS, resolve);
-          allSettled = () => {
-            timer.cancel();
-            resolve();
-          };
-        });
+      const settled = new Promise<void>((resolve) => {
+        allSettled = resolve;
+      });
+      if (shared && running.size > 0) await waitAtMost(clock, LAST_SETTLES_MS, settled);
       await shared?.close();
     },
   };

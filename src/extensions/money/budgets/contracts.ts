@@ -4,7 +4,7 @@ import type { Config } from "../../../core/config.ts";
 import { slot } from "../../../core/extension/installer.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";
 import type { Budget, Figures, Owner, Purses } from "./purses.ts";
-import type { BooksContext, Outcome } from "./read-books.ts";
+import type { ReadingContext, Outcome } from "./read-books.ts";
 import type { TokenLimit, TokenState } from "../token-windows/index.ts";
 
 /** The account and the key that pay for a request. */
@@ -92,7 +92,7 @@ export interface SharedStore {
   close(): Promise<void>;
 }
 
-export interface SharingOptions extends BooksContext {
+export interface SharingOptions extends ReadingContext {
   /** The amounts that this gateway itself spends and holds. */
   readonly purses: Purses;
   /** Receives the figures of budgets for all gateways together. */

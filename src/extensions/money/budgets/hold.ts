@@ -10,7 +10,7 @@ import { estimateOf } from "../estimates/index.ts";
 import { parseMoney } from "../records/index.ts";
 import type { Accountant, Refusal, Spender } from "./contracts.ts";
 import { spenderOf } from "./limits.ts";
-import { printed } from "./status.ts";
+import { shownFigures } from "./status.ts";
 import { secondsIn, setTokenHeaders } from "../token-windows/index.ts";
 
 /** As slots.hold. */
@@ -71,7 +71,7 @@ function balanceText(
   { figures, cost }: Extract<Refusal, { by: "budget" }>,
   currency: string,
 ): string {
-  const { key_id, amount, spent, held, left, ends } = printed(figures, currency);
+  const { key_id, amount, spent, held, left, ends } = shownFigures(figures, currency);
   const whose = key_id === null ? "this account" : "this API key";
   const heldText = figures.held > 0n ? `, and ${held} is held for running requests` : "";
   const endText = ends === null ? "The budget does not renew." : `The budget renews at ${ends}.`;

@@ -42,17 +42,15 @@ export const limitSettings = [...Object.values(ofAccounts), ...Object.values(ofK
 /** The account's, in this configuration. Undefined: it may spend any amount. */
 export function accountBudget(account: string, { accounts }: Config): Budget | undefined {
   const terms = ofAccounts.budget.of(accounts.get(account) ?? {});
-  if (!terms) return undefined;
   const name = accountLimitName(account);
-  return { name, account, keyId: null, ...terms, amount: parseMoney(terms.amount) };
+  return terms && { name, account, keyId: null, ...terms, amount: parseMoney(terms.amount) };
 }
 
 /** The key's, by its row in the configuration or in keys.json. Undefined: as above. */
 export function keyBudget({ key_id: keyId, account, ...row }: KeyTerms): Budget | undefined {
   const terms = ofKeys.budget.of(row);
-  if (!terms) return undefined;
   const name = keyLimitName(keyId);
-  return { name, account, keyId, ...terms, amount: parseMoney(terms.amount) };
+  return terms && { name, account, keyId, ...terms, amount: parseMoney(terms.amount) };
 }
 
 /** Of all accounts and keys in a configuration, by their names. Undefined: as above. */

@@ -19,11 +19,11 @@ export interface Outcome extends Spent {
 }
 
 /** What openBooks() needs. */
-export type BooksContext = Pick<GatewayContext, "config" | "installed" | "clock" | "diagnose">;
+export type ReadingContext = Pick<GatewayContext, "config" | "installed" | "clock" | "diagnose">;
 
 /** Runs a pass that copies what is settled, then does `work` on the books, and closes them. */
-export async function withBooks<T>(
-  context: BooksContext,
+export async function readBooks<T>(
+  context: ReadingContext,
   work: (books: BooksFiles) => Promise<T>,
 ): Promise<T> {
   const books = openBooks(context.config, context);
@@ -73,7 +73,7 @@ export async function readOutcomes(
 }
 
 /** What was spent before this process began to count. */
-export interface Opening {
+export interface OpeningSpend {
   /** Whether it is known. */
   isKnown(): boolean;
   /**
@@ -84,10 +84,10 @@ export interface Opening {
 }
 
 /** `learn` is given what was spent. `diagnose` is told of a failure, and of its end. */
-export function createOpening(
-  context: BooksContext,
+export function createOpeningSpend(
+  context: ReadingContext,
   learn: (spent: readonly Spent[]) => Promise<void>,
-): Opening {
+): OpeningSpend {
   const { clock, diagnose } = context;
   const startedAt = new Date(clock.now()).toISOString();
   let isKnown = false;
@@ -97,7 +97,7 @@ export function createOpening(
 
   async function read(before: string | undefined): Promise<void> {
     try {
-      const spent = await withBooks(context, (books) => readSpent(books, true, before));
+      const spent = await readBooks(context, (books) => readSpent(books, true, before));
       isKnown = true;
       await learn(spent);
       if (isFailing) diagnose({ event: "budgets_known", level: "info" });

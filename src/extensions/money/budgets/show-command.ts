@@ -13,7 +13,7 @@ import { withCopiedBooks } from "../books/index.ts";
 import { accountBudget, keyBudget } from "./limits.ts";
 import { createPurses, type Budget, type Purses } from "./purses.ts";
 import { readSpent } from "./read-books.ts";
-import { printed } from "./status.ts";
+import { shownFigures } from "./status.ts";
 
 const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;
 
@@ -44,7 +44,7 @@ const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
   const spent = await readSpent(books, config.limits.store === "memory");
   for (const each of spent) purses.spend(each);
   await addHeld(books, purses);
-  const budgets = own.map((budget) => printed(purses.figures(budget), books.currency));
+  const budgets = own.map((budget) => shownFigures(purses.figures(budget), books.currency));
   const rows = budgets.map((row) => ({
     ...row,
     budget: row.account ?? row.key_id,

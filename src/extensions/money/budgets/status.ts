@@ -3,7 +3,7 @@ import { formatMoney } from "../../../core/ledger/price.ts";
 import type { Figures } from "./purses.ts";
 
 /** A budget, as GET /status and `budget show` have it. Amounts are exact decimals. */
-export function printed(figures: Figures, currency: string) {
+export function shownFigures(figures: Figures, currency: string) {
   const { account, keyId, period, amount, spent, held, ends } = figures;
   const left = amount - spent - held;
   return {
@@ -33,4 +33,4 @@ export const statusOf = (reports: readonly unknown[], currency: string) =>
   (reports as readonly (readonly Figures[] | undefined)[])
     .flatMap((figures) => figures ?? [])
     .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .map((figures) => printed(figures, currency));
+    .map((figures) => shownFigures(figures, currency));

@@ -10,7 +10,7 @@ import {
   type Decision,
   type ReserveRequest,
 } from "./contracts.ts";
-import { readOutcomes, withBooks, type Outcome } from "./read-books.ts";
+import { readOutcomes, readBooks, type Outcome } from "./read-books.ts";
 
 /** Names these calls among those of other extensions. */
 const SUBJECT = "budgets";
@@ -98,7 +98,7 @@ export function serveWorkers(host: Host): HostPart {
   /** Gives back what is held for requests of a dead worker, when the books can be read. */
   async function settleByBooks(tokens: ReadonlySet<string>): Promise<void> {
     if (tokens.size === 0 || isClosed) return;
-    const outcomes = await withBooks(host, (books) => readOutcomes(books, tokens)).catch(() => {
+    const outcomes = await readBooks(host, (books) => readOutcomes(books, tokens)).catch(() => {
       host.clock.after(RETRY_MS, () => settleByBooks(tokens));
     });
     if (!outcomes) return;

@@ -7,7 +7,7 @@ import { inodeOf } from "../../scale/data-files/index.ts";
 import {
   createSummer,
   DIMENSIONS,
-  type DayLine,
+  type UsageLine,
   type Dimension,
   type Summer,
   type UsageRecord,
@@ -39,7 +39,7 @@ export function createDayIndex(path: string, day: string): DayIndex {
 }
 
 /** Adds the next lines of the file. Throws if one has no record, and adds none then. */
-export function addLines(index: DayIndex, lines: readonly DayLine[]): void {
+export function addLines(index: DayIndex, lines: readonly UsageLine[]): void {
   const records = lines.map((line) => recordOf(index.path, line));
   for (const [at, record] of records.entries()) {
     index.summer.addRecord(record);

@@ -9,7 +9,7 @@ import {
   parseSums,
   sumsText,
   withoutDetails,
-  type DayLine,
+  type UsageLine,
   type StoreFault,
   type UsageFilter,
   type UsageRecord,
@@ -28,7 +28,7 @@ import {
 import { matcherOf, orderedLines, parseLine, recordOf, textMatcherOf } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
 
-type Lines = AsyncIterable<readonly DayLine[]>;
+type Lines = AsyncIterable<readonly UsageLine[]>;
 
 /** The store in the folder `dir`. */
 export function createFileStore(dir: string, closedDays: Days): UsageStore {

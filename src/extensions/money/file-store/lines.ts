@@ -1,7 +1,7 @@
 // The lines of the days' files in the order of the log, and which of their records are looked for.
 import {
   parseUsageLine,
-  type DayLine,
+  type UsageLine,
   type UsageFilter,
   type UsageRecord,
 } from "../records/index.ts";
@@ -10,7 +10,7 @@ import { readLines } from "../days/index.ts";
 /** Some lines of a file. */
 export interface FileLines {
   /** Each with its number. The first line of the file has 1. */
-  readonly lines: readonly (DayLine & { readonly line: number })[];
+  readonly lines: readonly (UsageLine & { readonly line: number })[];
   /** The same as they stand there. */
   readonly bytes: Buffer;
 }
@@ -25,7 +25,7 @@ interface Run {
 }
 
 /** What a line of the file says. */
-export const parseLine = (text: string): DayLine => ({ text, record: parseUsageLine(text) });
+export const parseLine = (text: string): UsageLine => ({ text, record: parseUsageLine(text) });
 
 /**
  * The lines in the first bytes of the file of a day, in the order of the log: within a segment the
@@ -84,7 +84,7 @@ export function compareTexts(one: string, other: string): number {
 }
 
 /** The record of a line. Throws if it has none. */
-export function recordOf(path: string, { text, record }: DayLine): UsageRecord {
+export function recordOf(path: string, { text, record }: UsageLine): UsageRecord {
   if (record) return record;
   throw new Error(`${path} holds a line that is no usage record: ${text.slice(0, 80)}`);
 }

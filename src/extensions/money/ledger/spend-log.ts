@@ -111,7 +111,8 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     try {
       const errors = errorsOf((segment) => segment.look());
       // Before it says that the log can be written again.
-      errors.push(...reasonsIn(await Promise.allSettled(segments.map((each) => each.sync()))));
+      const noted = (error: unknown) => errors.push(error);
+      await Promise.all(segments.map((segment) => segment.sync().catch(noted)));
       if (errors.length === 0) await rotate();
       errors.push(...errorsOf((segment) => segment.flush()));
       for (const error of errors) fault.failed(error);
@@ -150,9 +151,6 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     },
   };
 }
-
-const reasonsIn = (results: readonly PromiseSettledResult<void>[]): unknown[] =>
-  results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
 
 const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecord => ({
   type: "open",

@@ -4,11 +4,11 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { brokenFile, type ClosedDay } from "../days/index.ts";
 import { dayFilesIn, orderedLines, readCursor, type Cursor } from "../file-store/index.ts";
-import type { DayLine, LogCursor, UsageStore } from "../records/index.ts";
+import type { LogCursor, UsageLine, UsageStore } from "../records/index.ts";
 import type { Findings } from "./findings.ts";
 
 /** A line of the records of a day, and where it stands. */
-export interface RecordLine extends DayLine {
+export interface RecordLine extends UsageLine {
   /** The first line has 1. */
   readonly line: number;
 }

@@ -60,7 +60,7 @@ export interface StoreFault {
 }
 
 /** One line of a day. */
-export interface DayLine {
+export interface UsageLine {
   /** As the projection has written it, without its line end. */
   readonly text: string;
   /** Undefined: it is no usage record. */
@@ -84,7 +84,7 @@ export interface UsageStore {
    * The lines of this data_dir's records of a day in the order of the log: by segment, then by
    * line. In batches.
    */
-  linesOf(day: string): AsyncIterable<readonly DayLine[]>;
+  linesOf(day: string): AsyncIterable<readonly UsageLine[]>;
   /**
    * A day is over. Puts its records in the order of the log, and makes whatever answers questions
    * about them quickly. Doing it again changes nothing.

@@ -89,9 +89,15 @@ export function costsByCurrency(
   return Object.fromEntries([...costs].sort());
 }
 
+/** A sum with its cost as an exact decimal number, to be printed. */
+export const printedSum = <S extends Sum>({ cost, ...sum }: S) => ({
+  ...sum,
+  cost: formatMoney(cost),
+});
+
 /** Sums as JSON. parseSums() reads them back. */
 export const sumsText = (sums: readonly SumBy<Dimension>[]): string =>
-  `${JSON.stringify(sums.map((sum) => ({ ...sum, cost: formatMoney(sum.cost) })))}\n`;
+  `${JSON.stringify(sums.map(printedSum))}\n`;
 
 /** Reads sumsText(). Throws a SyntaxError if a text is not from there. */
 export const parseSums = (text: string): readonly SumBy<Dimension>[] =>

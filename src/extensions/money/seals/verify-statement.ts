@@ -1,12 +1,12 @@
 // Verifies a sealed statement by itself: its signature, its sums, and the way from each record to
 // the root in the signed line of its day.
-import { formatMoney } from "../../../core/ledger/price.ts";
 import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import {
   addToSum,
   createSummer,
   emptySum,
   parseUsageLine,
+  printedSum,
   type Sum,
   type UsageRecord,
 } from "../records/index.ts";
@@ -136,6 +136,4 @@ function checkSums(bill: Json, records: readonly UsageRecord[], findings: Findin
 /** Whether all that a bill says of a sum is so. An older gateway may have said less. */
 const isSum = (said: Json, sum: Sum | undefined): boolean =>
   sum !== undefined &&
-  Object.entries({ ...sum, cost: formatMoney(sum.cost) }).every(
-    ([name, value]) => (said[name] ?? value) === value,
-  );
+  Object.entries(printedSum(sum)).every(([name, value]) => (said[name] ?? value) === value);

@@ -10,7 +10,7 @@ import {
   dayOf,
   DIMENSIONS,
   isoTime,
-  type DayLine,
+  type UsageLine,
   type Dimension,
   type LogCursor,
   type SumBy,
@@ -116,7 +116,7 @@ async function segmentsSince(
 /** Adds up records, line by line. */
 export interface RecordAdder {
   /** `bytes`: the lines as their file has them. Absent: their texts. */
-  add(lines: readonly DayLine[], bytes?: Buffer): void;
+  add(lines: readonly UsageLine[], bytes?: Buffer): void;
   /** What was added so far. */
   result(): DayRecords;
   /** Their sums by all dimensions. */

@@ -14,9 +14,10 @@ import {
   withDefault,
 } from "../../../core/schema/checker.ts";
 import { answering, NO_STORE, once, queryOf } from "../../scale/installation/index.ts";
-import { MONTH, printed, statementCsv, traceRequest } from "../../money/billing/index.ts";
+import { MONTH, statementCsv, traceRequest } from "../../money/billing/index.ts";
 import {
   isCalendarDay,
+  printedSum,
   type Dimension,
   type UsageRecord,
   type UsageStore,
@@ -86,7 +87,7 @@ const routes = (books: SharedBooks): Routes => ({
   "/costs": answering(recordsQuery, async ({ filter, by: dimensions, skip }) => {
     const sums = [...(await books.files.store.sums(filter, dimensions))];
     sums.sort((one, other) => Number(other.cost - one.cost));
-    return { rows: sums.slice(skip, skip + ROWS).map(printed), count: sums.length };
+    return { rows: sums.slice(skip, skip + ROWS).map(printedSum), count: sums.length };
   }),
   "/usage": answering(recordsQuery, async ({ filter, skip }, cancel) => {
     const records: UsageRecord[] = [];

@@ -12,7 +12,7 @@ import { createPurses } from "../../../../src/extensions/money/budgets/purses.ts
 import {
   readOutcomes,
   readSpent,
-  withBooks,
+  readBooks,
 } from "../../../../src/extensions/money/budgets/read-books.ts";
 import { handMade, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
@@ -70,7 +70,7 @@ describe("what was spent before", () => {
       const purses = createPurses(clock.now);
       purses.spend({ account: "other", key_id: "key_1", cost: 5n });
 
-      const spent = await withBooks(context, (books) => readSpent(books, true, before));
+      const spent = await readBooks(context, (books) => readSpent(books, true, before));
       for (const each of spent) purses.spend(each);
       const figures = (["day", "month", "total"] as const).map(budgetOf).map(purses.figures);
       assert.deepEqual(
@@ -128,7 +128,7 @@ describe("what the requests of a dead worker came to", () => {
       openLine(2, { time: START, ...idOf(interrupted) }),
     ];
     const { context } = bench(lines);
-    const outcomes = await withBooks(context, (books) => readOutcomes(books, new Set(TOKENS)));
+    const outcomes = await readBooks(context, (books) => readOutcomes(books, new Set(TOKENS)));
     assert.equal(outcomes.get(settled!)?.cost, 90_000_000n);
     assert.ok(outcomes.get(settled!)!.tokens > 0);
     assert.equal(outcomes.get(interrupted!), undefined, "whoever serves settles it");
