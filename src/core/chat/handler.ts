@@ -7,7 +7,7 @@ import type { Exchange, Handler } from "../http/exchange.ts";
 import { toApiError, type ApiError } from "../openai/errors.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import type { Observers } from "../observer.ts";
-import type { ReportEvent } from "../routing/attempt.ts";
+import { attempt, type ReportEvent } from "../routing/attempt.ts";
 import { errorFields, toClientError } from "../routing/failure.ts";
 import { CompletionFailed, notStarted } from "../routing/fallback.ts";
 import { authenticate, readRequest, refuseOverload, requireAdmission } from "./admission.ts";
@@ -67,6 +67,7 @@ export function createChatHandlers(
           clock,
           report: reporterFor(exchange, diagnose),
           observers,
+          attempt,
         };
         await answer(request, services);
       } finally {

@@ -72,8 +72,8 @@ export interface RequestContext {
     models: readonly Model[],
     failures: readonly FailedAttempt[],
   ) => readonly Model[];
-  /** Takes the place of `attempt`. Absent: nothing does. */
-  readonly attempt?: typeof attempt;
+  /** Makes an attempt: attempt(), or what extensions put around it. */
+  readonly attempt: Attempt;
 }
 
 /** The data that the steps of an attempt share. */
@@ -90,6 +90,9 @@ interface Call {
   readonly reportBug: ReportBug;
 }
 
+/** Makes an attempt: as attempt(). */
+export type Attempt = typeof attempt;
+
 /**
  * Delivers what the model says until its reply is finished. Throws a ProviderError, or the reason
  * of `context.cancel`.
@@ -99,7 +102,7 @@ export async function attempt(
   serving: Serving,
   deliver: TakeParts,
   context: RequestContext,
-): Promise<void> {
+): Promise<unknown> {
   const { model, meter } = serving;
   const { provider } = model;
   const reportBug: ReportBug = (bug) =>
@@ -122,10 +125,7 @@ export async function attempt(
     const response = await send(call, url, request);
     const { headers } = response;
     status = response.status;
-    if (status === 200) {
-      await readReply(call, response, deliver);
-      return;
-    }
+    if (status === 200) return await readReply(call, response, deliver);
     meter.hasPrompt = false;
     const refusal = (body: unknown): ProviderError =>
       guarded(reportBug, () => dialect.refusal(response.status, headers, body), {

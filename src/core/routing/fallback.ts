@@ -9,7 +9,7 @@ import { costOf } from "../ledger/price.ts";
 import type { FinishReason, Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
-import { attempt, type RequestContext, type Serving } from "./attempt.ts";
+import type { RequestContext, Serving } from "./attempt.ts";
 import type { Pass } from "./breaker.ts";
 import { attemptOutcome, errorFields, toClientError, type FailedAttempt } from "./failure.ts";
 import type { Model } from "./model.ts";
@@ -200,7 +200,7 @@ function tryOnce(
     return { progress: { model, attempts, begunAt, reading, cost, finishReason }, error };
   }
 
-  const trying = (context.attempt ?? attempt)(chat, serving, take, context);
+  const trying = context.attempt(chat, serving, take, context);
   return trying.then(() => conclude(undefined), conclude);
 }
 

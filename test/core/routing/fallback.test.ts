@@ -6,7 +6,7 @@ import { Cancel, ClientGone } from "../../../src/core/http/cancel.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import type { RequestContext } from "../../../src/core/routing/attempt.ts";
+import { attempt, type RequestContext } from "../../../src/core/routing/attempt.ts";
 import {
   CompletionFailed,
   completeWithFallback,
@@ -56,6 +56,7 @@ function start(
     report: (event) => events.push(event),
     observers: [],
     inFlight: () => 1,
+    attempt,
     ...hooks,
   });
   result.catch(() => undefined);

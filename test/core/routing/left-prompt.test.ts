@@ -1,5 +1,6 @@
 // What a client pays that leaves before anything came, by what its provider had at that moment.
 
+import { attempt } from "../../../src/core/routing/attempt.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Cancel, ClientGone } from "../../../src/core/http/cancel.ts";
@@ -63,6 +64,7 @@ async function billed(answers: readonly Answer[], reason: Error) {
     report: () => undefined,
     observers: [],
     inFlight: () => 1,
+    attempt,
   }).catch((error: unknown) => error);
   for (let turns = 0; turns < 50 && calls < answers.length; turns += 1) {
     await turn();

@@ -2,7 +2,7 @@
 // of the same format says of a refused request, status and details are passed on, on which the
 // vendor's SDKs act. Its words never are.
 import { ApiError } from "../../../core/openai/errors.ts";
-import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import type { Attempt } from "../../../core/routing/attempt.ts";
 import { CompletionFailed, type Complete } from "../../../core/routing/fallback.ts";
 import { DetailedRefusal, type RefusalDetails } from "../../providers/provider-words/index.ts";
 import type { ReplyEvent } from "../client-apis/index.ts";
@@ -67,9 +67,9 @@ class DetailedError extends ApiError {
 export const withDetails =
   (complete: Complete): Complete =>
   async (chat, candidates, deliver, context) => {
-    const { attempt = plainAttempt } = context;
+    const { attempt } = context;
     let refusal: DetailedRefusal | undefined;
-    const noting: typeof plainAttempt = (asked, serving, take, options) =>
+    const noting: Attempt = (asked, serving, take, options) =>
       attempt(asked, serving, take, options).catch((error: unknown) => {
         if (asked.native && error instanceof DetailedRefusal) refusal = error;
         throw error;

@@ -2,11 +2,9 @@
 // the longest replies decides. For each other model the hold pays only as far as that model's own
 // replies go, so the bound that is sent to it is lowered to that.
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import type { Attempt } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
-
-type Attempt = typeof plainAttempt;
 
 /** For models without a known bound: most providers refuse a request for too many tokens. */
 const UNKNOWN_OUTPUT = 8_192;
@@ -26,7 +24,7 @@ export const aroundBounds =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, given) => {
     if (!isBoundByBudget(chat)) return complete(chat, candidates, deliver, given);
-    const attempt = within(given.attempt ?? plainAttempt);
+    const attempt = within(given.attempt);
     return complete(chat, candidates, deliver, { ...given, attempt });
   };
 

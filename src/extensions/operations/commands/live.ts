@@ -152,6 +152,7 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
     report: () => undefined,
     observers: [],
     inFlight: () => 1,
+    attempt,
   });
 }
 

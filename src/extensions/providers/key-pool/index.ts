@@ -8,7 +8,7 @@ import type { Config } from "../../../core/config.ts";
 import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { attempt as plainAttempt, type Serving } from "../../../core/routing/attempt.ts";
+import type { Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { keyHeaders, type Model } from "../../../core/routing/model.ts";
 import {
@@ -91,7 +91,7 @@ const withPools =
     const inForce = config();
     if (candidates.every(({ provider }) => poolOf(inForce, provider.name) === undefined))
       return complete(chat, candidates, deliver, context);
-    const { attempt = plainAttempt } = context;
+    const { attempt } = context;
     return complete(chat, candidates, deliver, {
       ...context,
       attempt(attemptChat, serving, take, options) {
@@ -116,7 +116,7 @@ const withPools =
 async function withKeys(
   pool: KeyPool,
   serving: Serving,
-  attempt: (serving: Serving) => Promise<void>,
+  attempt: (serving: Serving) => Promise<unknown>,
   hasBegun: () => boolean,
 ): Promise<void> {
   const { model, meter } = serving;

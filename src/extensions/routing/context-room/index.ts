@@ -5,7 +5,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { estimatePrompt } from "../../../core/ledger/meter.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import type { Attempt } from "../../../core/routing/attempt.ts";
 import type { FailedAttempt } from "../../../core/routing/failure.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, Provider } from "../../../core/routing/model.ts";
@@ -21,8 +21,7 @@ export function install(gateway: Installer): void {
 export const aroundRoom =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, given) => {
-    const { attempt = plainAttempt } = given;
-    const context = isBoundForClient(chat) ? { ...given, attempt: fitting(attempt) } : given;
+    const context = isBoundForClient(chat) ? { ...given, attempt: fitting(given.attempt) } : given;
     return candidates.length < 2
       ? complete(chat, candidates, deliver, context)
       : complete(chat, withRoom(candidates, chat), deliver, { ...context, remaining });
@@ -41,7 +40,7 @@ const isBoundForClient = (chat: ChatRequest): boolean =>
  * refuse a request for more than that.
  */
 const fitting =
-  (attempt: typeof plainAttempt): typeof plainAttempt =>
+  (attempt: Attempt): Attempt =>
   (chat, serving, deliver, options) => {
     const { provider, contextTokens } = serving.model;
     if (contextTokens === undefined) return attempt(chat, serving, deliver, options);

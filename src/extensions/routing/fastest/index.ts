@@ -4,7 +4,6 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { moments } from "../../../core/extension/places.ts";
-import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
@@ -68,7 +67,7 @@ export function byTime({ config, clock, medians, random = Math.random }: Fastest
       const quickestFirst = ordered(candidates);
       // What begins a whole reply is its end, so only streams are measured.
       if (!chat.stream) return complete(chat, quickestFirst, deliver, context);
-      const { attempt = plainAttempt } = context;
+      const { attempt } = context;
       return complete(chat, quickestFirst, deliver, {
         ...context,
         attempt(attemptChat, serving, take, options) {

@@ -7,7 +7,6 @@ import { DAY_MS, integer, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import { optional } from "../../../core/schema/checker.ts";
-import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { withOverrides, type Model } from "../../../core/routing/model.ts";
 
@@ -57,7 +56,7 @@ export const aroundSilence =
     const { models, aliases } = config();
     const alias = aliases.get(chat.model);
     const ofAlias = alias && ofAliases.of(alias);
-    const { attempt = plainAttempt } = context;
+    const { attempt } = context;
     return complete(chat, candidates, deliver, {
       ...context,
       attempt(attemptChat, serving, take, options) {

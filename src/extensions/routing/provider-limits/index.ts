@@ -7,7 +7,7 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { attempt as plainAttempt, type Serving } from "../../../core/routing/attempt.ts";
+import type { Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { boolean, optional, withDefault } from "../../../core/schema/checker.ts";
@@ -60,7 +60,7 @@ const bounded =
     const inForce = config();
     if (candidates.every((model) => doorsOf(inForce, model).length === 0))
       return complete(chat, candidates, deliver, context);
-    const { account, attempt = plainAttempt } = context;
+    const { account, attempt } = context;
     return complete(chat, candidates, deliver, {
       ...context,
       async attempt(attemptChat, serving, take, options) {

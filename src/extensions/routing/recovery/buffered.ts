@@ -1,10 +1,8 @@
 // Recovery "hold": the client sees nothing of a stream until the provider has finished it. So any
 // failure before that is an ordinary failed attempt, and the next candidate is asked.
 import type { Part } from "../../../core/openai/parts.ts";
-import type { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import type { Attempt } from "../../../core/routing/attempt.ts";
 import { unusable, withoutBreakerBlame } from "./breaker-blame.ts";
-
-type Attempt = typeof plainAttempt;
 
 /**
  * Bytes that a part counts in addition to its text: about the size of its event on the wire, so

@@ -3,12 +3,10 @@
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import type { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
+import type { Attempt } from "../../../core/routing/attempt.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { fromContent, withoutBreakerBlame } from "./breaker-blame.ts";
 import { joinAfter } from "./joint.ts";
-
-type Attempt = typeof plainAttempt;
 
 /** Whether a model can continue the beginning of its own answer. */
 export const takesBeginning = ({ traits }: Model): boolean => traits.prefill !== "none";

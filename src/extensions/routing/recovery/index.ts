@@ -4,7 +4,6 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { integer } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
-import { attempt as plainAttempt } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { literal, withDefault } from "../../../core/schema/checker.ts";
 import { buffering } from "./buffered.ts";
@@ -43,6 +42,6 @@ export const aroundBreaks =
     if (mode === "none") return complete(chat, candidates, deliver, context);
     if (mode === "continue")
       return recovering(complete, maxRecoveries.of(config()))(chat, candidates, deliver, context);
-    const attempt = buffering(context.attempt ?? plainAttempt);
+    const attempt = buffering(context.attempt);
     return complete(chat, candidates, deliver, { ...context, attempt });
   };

@@ -16,7 +16,7 @@ import { ClientGone } from "../../../core/http/cancel.ts";
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { attempt as plainAttempt, type RequestContext } from "../../../core/routing/attempt.ts";
+import type { RequestContext } from "../../../core/routing/attempt.ts";
 import { errorFields } from "../../../core/routing/failure.ts";
 import { CompletionFailed, type Complete, type Deliver } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
@@ -51,7 +51,7 @@ export const recovering =
       if (canContinue || legs.length > 1) report(leg.failure, context);
       if (!canContinue) throw givenUp(legs, context);
       const longer = withBeginning(chat, beginningOf(text), tokensOf(legs));
-      const attempt = continuing(context.attempt ?? plainAttempt, text);
+      const attempt = continuing(context.attempt, text);
       completion = complete(longer, capable, shown.deliver, { ...context, attempt });
     }
   };
