@@ -6,13 +6,12 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, it, type TestContext } from "node:test";
-import { createReloader, reportFailure, type ReloadRecord } from "../../src/reload.ts";
+import { describe, it } from "node:test";
+import { createReloader, type ReloadRecord } from "../../src/reload.ts";
 import { loadConfig, secretFilesBeside } from "../../src/config/load.ts";
 import type { Config } from "../../src/core/config.ts";
 import { checkConfig, loader } from "../support/config.ts";
 import { watchFile } from "../../src/extensions/scale/data-files/watch.ts";
-import { replace } from "../support/folder.ts";
 import {
   assemble,
   configFor,
@@ -143,68 +142,6 @@ describe("reload", () => {
 });
 
 describe("watching the file", () => {
-  function watched(t: TestContext) {
-    const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-    const file = join(folder, "gateway.json");
-    const config = (rpm: unknown) => JSON.stringify(demo({ limits: { rpm } }));
-    writeFileSync(file, config(1));
-    const applied: unknown[] = [];
-    const told: Record<string, unknown>[] = [];
-    let content = "";
-    const load = () => checkConfig(JSON.parse(content), {});
-    const gateway = {
-      reload: (next: Config) => {
-        applied.push(next.limits.rpm);
-      },
-      diagnose: (line: object) => {
-        told.push({ ...line });
-      },
-    };
-    const record: ReloadRecord = { file, fault: null };
-    const again = () => reportFailure({ gateway, record }, () => gateway.reload(load()));
-    const watcher = watchFile(file, again);
-    t.after(() => {
-      watcher.close();
-      rmSync(folder, { recursive: true });
-    });
-    const write = (text: string, how: "in place" | "replaced") => {
-      content = text;
-      if (how === "in place") return writeFileSync(file, text);
-      replace(file, text);
-    };
-    return { file, config, applied, told, watcher, again, write };
-  }
-
-  for (const how of ["in place", "replaced"] as const) {
-    it(`changed ${how}: put in force; faulty: told with its path, and the last good one stays`, async (t) => {
-      const { config, applied, told, write } = watched(t);
-      write(config(2), how);
-      await waitFor(() => applied.length === 1, "the new configuration");
-      write(config("many"), how);
-      const line = await waitFor(() => told[0], "the fault");
-      assert.equal(line["event"], "reload_failed");
-      assert.deepEqual(line["faults"], [
-        { path: "limits.rpm", message: "expected an integer, got a string" },
-      ]);
-      write("{", how);
-      await waitFor(() => told[1], "the second fault");
-      write(config(3), how);
-      await waitFor(() => applied.length === 2, "the good configuration after it");
-      assert.deepEqual(applied, [2, 3]);
-    });
-  }
-
-  it("gone for a while: nothing happens; asked for by hand: read again though unchanged", async (t) => {
-    const { file, config, applied, told, again, write } = watched(t);
-    write(config(1), "in place");
-    rmSync(file);
-    again();
-    assert.deepEqual(applied, [1]);
-    write(config(4), "in place");
-    await waitFor(() => applied.length === 2, "the file that is back");
-    assert.deepEqual([applied, told], [[1, 4], []]);
-  });
-
   it("changed back soon after it was read by hand: put in force", async (t) => {
     const file = join(mkdtempSync(join(tmpdir(), "chat-gateway-")), "gateway.json");
     const write = (rpm: number) => writeFileSync(file, JSON.stringify(demo({ limits: { rpm } })));

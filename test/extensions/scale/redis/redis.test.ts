@@ -699,30 +699,6 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     );
   });
 
-  it("the windows in memory are of all workers: of 3,000 requests in parallel exactly 600 are admitted", async (t) => {
-    const at = await siteOf(t);
-    const gateway = await at.serve({
-      store: "memory",
-      workers: 4,
-      accounts: { acme: { rpm: 600 } },
-    });
-    const told = await flood(3_000, [gateway]);
-    assert.deepEqual(countAll(told), { 200: 600, 429: 2_400 });
-    for (const each of told) if (each.status === 429) assertLimited(each, 600);
-    assert.deepEqual(
-      remainders(told.filter(({ status }) => status === 200)),
-      Array.from({ length: 600 }, (_, at) => at),
-    );
-    await until(async () => (await gateway.status()).in_flight === 0, "all to have ended");
-    const { status, workers, limits } = await gateway.status();
-    assert.deepEqual([status, workers], ["serving", 4]);
-    assert.deepEqual(limits, {
-      store: "memory",
-      fault: null,
-      accounts: [{ account: "acme", rpm: 600, used: 600 }],
-    });
-  });
-
   it("killed under load, on_error local: each gateway goes on with what it has admitted before, until Redis is back", async (t) => {
     const at = await siteOf(t);
     const options: Options = { onError: "local", accounts: { acme: { rpm: 200 } } };
@@ -937,28 +913,6 @@ describe("limits in Redis", { skip: noRedis() }, () => {
       assert.match(stderr, /^chat-gateway: limits\.store: [^\n]*npm install redis[^\n]*\n$/);
       assert.doesNotMatch(stderr, /CANARY/);
     }
-  });
-
-  it("the places in flight are of all workers: who has had the answer to one request has its place for the next", async (t) => {
-    const at = await siteOf(t);
-    const gateway = await at.serve({
-      store: "memory",
-      workers: 4,
-      accounts: { acme: { rpm: null, max_in_flight: 1 } },
-    });
-    const agents = Array.from(
-      { length: 8 },
-      () => new http.Agent({ keepAlive: true, maxSockets: 1 }),
-    ); // so many workers are asked in turn
-    t.after(() =>
-      agents.forEach((each) => {
-        each.destroy();
-      }),
-    );
-    const told: Told[] = [];
-    for (let serial = 0; serial < 300; serial += 1)
-      told.push(await post(gateway.url, keyOf("acme"), agents[serial % agents.length]!));
-    assert.deepEqual(countAll(told), { 200: 300 });
   });
 
   it("an account's places in flight: who finds none costs nothing in Redis, and who is refused there keeps none", async (t) => {
