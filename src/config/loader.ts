@@ -36,8 +36,10 @@ export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
   if (loadUnless && valuesAt(loadUnless.setting).some((value) => value !== loadUnless.value))
     return true;
   if (loadIf && valuesAt(loadIf.setting).includes(loadIf.value)) return true;
-  const providers = Object.values(asObject(asObject(json)["providers"]));
-  const used = providers.flatMap((provider) => dialectNamesOf(asObject(provider)));
+  // A model may name another format than its provider's.
+  const { providers, models } = asObject(json);
+  const rows = [providers, models].flatMap((table) => Object.values(asObject(table)));
+  const used = rows.flatMap((row) => dialectNamesOf(asObject(row)));
   return dialects.some((dialect) => used.includes(dialect));
 }
 

@@ -10,6 +10,7 @@ import demoConfig from "../../src/extensions/providers/demo/demo.json" with { ty
 import type { LoadOptions } from "../../src/config/load.ts";
 import { configSchema, type Environment } from "../../src/config/schema.ts";
 import { sha256 } from "../../src/core/hash.ts";
+import { extensions as entries } from "../../src/extensions.ts";
 import { allExtensions, checkConfig, loadConfig, VENDORS } from "../support/config.ts";
 import { traitChecks } from "../../src/config/traits.ts";
 import { ValidationError, pathText } from "../../src/core/schema/checker.ts";
@@ -855,20 +856,40 @@ describe("where it comes from", () => {
     assert.equal(await messageOf(), "cannot read gateway.json: EISDIR");
   });
 
-  // A vendor may be asked in another format than its own, and then the extension of its own format
-  // is not loaded.
-  for (const [vendor, { dialect, variants, by_model }] of VENDORS)
-    for (const format of by_model ? [] : [dialect, ...variants.keys()])
-      it(`${vendor} in the format ${format}, with the extensions that it needs`, async (t) => {
-        const place = { base_url: "http://127.0.0.1:1", api_key: "k" };
-        const json = {
-          ...LAB,
-          providers: { p: { vendor, dialect: format, ...place } },
-          models: { m: { provider: "p" } },
-        };
-        const { config } = await load({ file: written(t, JSON.stringify(json)) });
-        assert.equal(config.providers.get("p")?.dialect, format);
-      });
+  const PLACES: Readonly<Record<string, object>> = {
+    bedrock: { region: "r" },
+    vertex: { project: "p", location: "l" },
+  };
+  // A vendor may be asked in another format than its own, by its provider or by a model: what is
+  // loaded follows from that.
+  for (const [vendor, { dialect, variants, by_model = [] }] of VENDORS) {
+    const formats = [dialect, ...variants.keys(), ...by_model.map(([, name]) => name)];
+    for (const format of new Set(formats))
+      for (const place of by_model.length > 0 ? ["model"] : ["provider", "model"])
+        it(`${vendor} in the format ${format} of the ${place}, with the extensions that it needs`, async (t) => {
+          const own = { dialect: format };
+          const address = { base_url: "http://127.0.0.1:1", api_key: "k" };
+          const json = {
+            ...LAB,
+            providers: {
+              p: {
+                vendor,
+                ...address,
+                ...PLACES[vendor],
+                ...(place === "provider" && own),
+              },
+            },
+            models: { m: { provider: "p", ...(place === "model" && own) } },
+          };
+          const { config, extensions } = await load({ file: written(t, JSON.stringify(json)) });
+          assert.ok(config.models.get("m"));
+          const { name } = entries.find(({ dialects = [] }) => dialects.includes(format))!;
+          assert.ok(
+            extensions.some((each) => each.name === name),
+            name,
+          );
+        });
+  }
 
   it("a BOM does not matter", async (t) => {
     assert.deepEqual(
