@@ -13,6 +13,8 @@ export interface WorkerMessage {
   readonly failed?: string;
   /** The answer to PrimaryMessage.report. */
   readonly report?: Report;
+  /** A signal asked it to stop: it does when the first process says so. */
+  readonly signalled?: true;
 }
 
 /** A configuration, and the names of the extensions that it needs: code does not travel. */

@@ -19,6 +19,12 @@ const RETRY_MS = 1_000;
 const LATE_MS = 2_000;
 
 /**
+ * A worker that a signal asked to stop is told to after this time, in milliseconds: by then a signal
+ * to all processes of the group has been heard here too, and the worker's end is no fault.
+ */
+const SIGNAL_MS = 100;
+
+/**
  * Whether it is one of the signals that a terminal sends to all processes that were started from
  * it. One that ends a worker before Node runs the program is no fault of the worker. The first
  * process has it too, but may hear of it only later; it then stops when all listen.
@@ -77,6 +83,9 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     worker.on("error", ({ message: detail }) => {
       if (stopping) return;
       diagnose({ event: "worker_unreachable", level: "error", worker: worker.id, detail });
+    });
+    worker.on("message", ({ signalled }: WorkerMessage) => {
+      if (signalled) clock.after(SIGNAL_MS, () => send(worker, { stop: true }));
     });
     return new Promise((resolve, reject) => {
       worker.on("message", ({ born, failed, listening: address }: WorkerMessage) => {

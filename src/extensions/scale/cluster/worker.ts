@@ -5,7 +5,10 @@ import type { WorkerGateway, WorkerProgram } from "../../../command-line/process
 import { createRemoteLimiter } from "./limiter.ts";
 import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./messages.ts";
 
-/** Returns what stops the worker, as soon as it serves. */
+/**
+ * Returns what a signal to stop calls. A terminal and systemd send one to all processes of a group:
+ * a worker that ended before the first process has heard of it would be replaced.
+ */
 export function runWorker(program: WorkerProgram): () => void {
   const { worker } = cluster as { worker: Worker };
   const send = (message: WorkerMessage): void => {
@@ -49,5 +52,8 @@ export function runWorker(program: WorkerProgram): () => void {
     if (toStop) stop();
   });
   worker.send({ born: true });
-  return stop;
+  return () => {
+    if (worker.isConnected()) send({ signalled: true });
+    else stop();
+  };
 }
