@@ -106,7 +106,7 @@ export const VENDOR_PRESETS: ReadonlyMap<string, VendorPreset> = new Map(
 export const vendorNames = (dialects: readonly string[]): readonly string[] =>
   [...VENDOR_PRESETS].filter(([, { dialect }]) => dialects.includes(dialect)).map(([name]) => name);
 
-/** The formats that a provider or a model may need: the one that it names, or all of its vendor's. */
+/** The formats that a provider or a model may need: the one it names, or all of its vendor's. */
 export function dialectNamesOf({ vendor, dialect }: VendorReference): readonly string[] {
   if (typeof dialect === "string") return [dialect];
   const preset = VENDOR_PRESETS.get(String(vendor));
