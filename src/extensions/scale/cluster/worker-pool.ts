@@ -19,8 +19,8 @@ const RETRY_MS = 1_000;
 const LATE_MS = 2_000;
 
 /**
- * A worker that a signal asked to stop is told to after this time, in milliseconds: by then a signal
- * to all processes of the group has been heard here too, and the worker's end is no fault.
+ * A worker that a signal asked to stop is told to after this time, in milliseconds. By then a
+ * signal to all processes of the group has been heard here too, and the worker's end is no fault.
  */
 const SIGNAL_MS = 100;
 
