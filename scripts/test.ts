@@ -189,6 +189,7 @@ const { status } = spawnSync(
   [
     "--enable-source-maps",
     "--test",
+    "--test-reporter=spec", // unlike the one for programs it repeats the failed tests at its end
     `--test-concurrency=${positionals.length > 0 ? CONCURRENCY.part : CONCURRENCY.suite}`,
     `--test-timeout=${DEADLINE_MS}`,
     ...grouped(files, temporary, isLong),
