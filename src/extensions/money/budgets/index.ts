@@ -2,6 +2,7 @@
 // may take in a minute. Before a provider is called the most that a request can cost is held.
 import cluster from "node:cluster";
 import { programSlots } from "../../../command-line/command.ts";
+import { configMoments } from "../../../config/extension.ts";
 import type { HoldFor } from "../../../core/chat/context.ts";
 import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
@@ -9,7 +10,7 @@ import { once } from "../../scale/installation/index.ts";
 import { aroundBounds, assumedOutputTokens } from "../estimates/index.ts";
 import { createAccountant } from "./accountant.ts";
 import { createHold } from "./hold.ts";
-import { limitSettings } from "./limits.ts";
+import { limitSettings, unpricedModels } from "./limits.ts";
 import { showCommand } from "./show-command.ts";
 import { statusOf } from "./status.ts";
 import { createRemoteAccountant, serveWorkers } from "./workers.ts";
@@ -25,6 +26,7 @@ export function install(gateway: Installer): void {
   gateway.around(() => aroundBounds, { outside: ["recovery"] });
   gateway.fill(programSlots.command("budget show"), showCommand);
   gateway.on(once, serveWorkers);
+  gateway.on(configMoments.warnings, unpricedModels);
   gateway.on(moments.status, (reports, { currency }) => ({
     budgets: statusOf(reports, currency),
   }));

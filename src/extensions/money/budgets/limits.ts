@@ -1,4 +1,5 @@
 // The limits of accounts and keys, as gateway.json and keys.json state them.
+import type { Warning } from "../../../config/extension.ts";
 import { integer, nullable, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { configuredKeys, type Caller, type KeyTerms } from "../../../core/accounts/keyring.ts";
@@ -77,4 +78,15 @@ export function spenderOf({ account, keyId, terms }: Caller, config: Config): Sp
     budgets: budgets.filter((budget) => budget !== undefined),
     windows: windows.filter(({ limit }) => limit < Infinity),
   };
+}
+
+/** Models that no budget limits: a request to one without a price costs nothing. */
+export function unpricedModels(config: Config): Warning[] {
+  if ([...budgetsIn(config).values()].every((budget) => budget === undefined)) return [];
+  return [...config.models]
+    .filter(([, { price }]) => !price)
+    .map(([name]) => ({
+      path: ["models", name, "price"],
+      message: "is missing: no budget limits this model (if it costs nothing, state prices of 0)",
+    }));
 }

@@ -37,5 +37,8 @@ function keylessAccounts({ accounts, keys, data_dir: dataDir }: Config): Warning
       served.add(account);
   return [...accounts.keys()]
     .filter((account) => !served.has(account))
-    .map((account) => ({ path: ["accounts", account], message: "has no key that is valid" }));
+    .map((account) => ({
+      path: ["accounts", account],
+      message: `has no key that is valid: keys create --account ${account} makes one`,
+    }));
 }

@@ -1,6 +1,6 @@
 // Search over the manual. A page is searched section by section: a section is found if it has all
-// the words, in its text, its heading or the title of its page, whatever their case. A word may be
-// a part of a longer one.
+// the words, in its text, its heading or the title of its page, whatever their case. If none has
+// all of them, those are found that have the most. A word may be a part of a longer one.
 import type { SearchResult } from "../../../command-line/manual.ts";
 
 /** The most sections that a search returns. */
@@ -23,25 +23,29 @@ interface Section {
   readonly lines: readonly string[];
 }
 
-/** The sections that have all words: first those with most of them in their headings. */
+/** The sections that have the most words: first those with most of them in their headings. */
 export function searchPages(
   pages: readonly SearchedPage[],
   wanted: string,
 ): readonly SearchResult[] {
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
-  const found: { readonly result: SearchResult; readonly inHeadings: number }[] = [];
+  let most = 1;
+  let found: { readonly result: SearchResult; readonly inHeadings: number }[] = [];
   for (const { name, text } of pages) {
     const sections = sectionsOf(text);
     const title = sections[0]?.heading ?? name;
     for (const { heading, lines } of sections) {
       const headings = `${title} ${heading}`;
-      if (hits(`${headings}\n${lines.join("\n")}`, words) < words.length) continue;
+      const had = hits(`${headings}\n${lines.join("\n")}`, words);
+      if (had < most) continue;
+      if (had > most) found = [];
+      most = had;
       const result = { name, title, section: heading, excerpt: excerptOf(lines, words) };
       found.push({ result, inHeadings: hits(headings, words) });
     }
   }
   found.sort((one, other) => other.inHeadings - one.inHeadings);
-  return words.length === 0 ? [] : found.slice(0, MAX_RESULTS).map(({ result }) => result);
+  return found.slice(0, MAX_RESULTS).map(({ result }) => result);
 }
 
 /** How many of the words, which are in lower case, a text has. */

@@ -334,7 +334,7 @@ describe("warnings", () => {
       ["timeouts.first_token_ms", /^is 8000, longer than total_ms, which is 7000$/],
       ["timeouts.idle_ms", /^is 70000, longer than total_ms, which is 7000$/],
       ["providers.hasty.timeouts.first_token_ms", /^is 80000, longer than total_ms, .* 75000$/],
-      ["accounts.quiet", /^has no key that is valid$/],
+      ["accounts.quiet", /^has no key that is valid: keys create --account quiet makes one$/],
     ] as const;
     const { code, stdout, stderr } = await runHere(["check", "--json", "--config", file]);
     assert.equal(code, 0, stderr);
@@ -362,6 +362,23 @@ describe("warnings", () => {
     const { code, stderr } = await runHere(["check", "--config", file]);
     assert.deepEqual([code, lines(stderr).length], [0, 1]);
     assert.match(stderr, /^chat-gateway: warning: server\.port is the port of the admin listener/);
+  });
+
+  it("models without a price, where an account or a key has a budget", async () => {
+    const models = {
+      free: { provider: "demo" },
+      local: { provider: "demo", price: { input_cache_miss: 0, output: 0 } },
+    };
+    const paths = async (over: object) => {
+      const { file } = written({ models, aliases: {}, ...over });
+      const { stdout } = await runHere(["check", "--json", "--config", file]);
+      return JSON.parse(stdout).warnings.map(({ path }: { path: string }) => path);
+    };
+    const budget = { amount: "50", period: "month" };
+    assert.deepEqual(await paths({}), []);
+    assert.deepEqual(await paths({ accounts: { demo: { budget } } }), ["models.free.price"]);
+    const keys = [{ account: "demo", key: "sk-of-a-key", budget }];
+    assert.deepEqual(await paths({ keys }), ["models.free.price"]);
   });
 
   it("an account whose only key was created is served; one whose keys are revoked is not", async () => {

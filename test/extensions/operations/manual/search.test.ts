@@ -39,7 +39,11 @@ describe("searchPages", () => {
   it("finds the sections that have all words, whatever their case and order", () => {
     assert.deepEqual(found("KEY day"), ["alpha: Budgets of a key"]);
     assert.deepEqual(found("day key"), ["alpha: Budgets of a key"]);
-    assert.deepEqual(found("key month"), []);
+  });
+
+  it("finds the sections that have the most of the words, where none has all", () => {
+    assert.deepEqual(found("key month day"), ["alpha: Budgets of a key"]);
+    assert.deepEqual(found("month"), []);
   });
 
   it("counts the heading and the title of the page as words of a section", () => {
