@@ -81,9 +81,7 @@ function providerIssues(
 ): ValidationIssue[] {
   const { vendor, dialect, base_url } = provider;
   const preset = knownPreset(provider, formats);
-  const issues: ValidationIssue[] = [];
-  if ((dialect ?? vendor ?? undefined) === undefined)
-    issues.push(invalid([...path, "dialect"], "is required where no vendor is named"));
+  const issues = vendorIssues(path, provider, formats);
   if (preset && (dialect ?? preset.dialect) !== preset.dialect)
     issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
   const isByModel = preset && VENDOR_PRESETS.get(String(vendor))?.by_model;
@@ -95,6 +93,20 @@ function providerIssues(
     issues.push(invalid([...path, "base_url"], "is required"));
   if (preset) issues.push(...placeIssues(path, provider, preset));
   return [...issues, ...unsupportedTraits(path, provider, formats, preset?.dialect)];
+}
+
+/** Neither a vendor nor a format, or a format that is only one of a vendor's. */
+function vendorIssues(
+  path: Path,
+  provider: Record<string, unknown>,
+  { dialectNames }: Formats,
+): ValidationIssue[] {
+  const { vendor, dialect } = provider;
+  if ((vendor ?? undefined) !== undefined) return [];
+  if ((dialect ?? undefined) === undefined)
+    return [invalid([...path, "dialect"], "is required where no vendor is named")];
+  if (vendorPreset(provider) || !dialectNames.includes(String(dialect))) return [];
+  return [invalid([...path, "vendor"], `is required for the dialect ${JSON.stringify(dialect)}`)];
 }
 
 /** Parts of the vendor's addresses that are missing, or that they do not have. */

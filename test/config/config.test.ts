@@ -579,6 +579,12 @@ describe("references", () => {
       /expected one of/,
     ],
     [
+      "a dialect that only some vendors speak, without a vendor",
+      x({ dialect: "converse", base_url: "https://x" }),
+      "providers.x.vendor",
+      /is required for the dialect "converse"/,
+    ],
+    [
       "limits in what is no Redis",
       nest("limits.store", "http://127.0.0.1"),
       "limits.store",

@@ -381,6 +381,13 @@ describe("warnings", () => {
     assert.deepEqual(await paths({ keys }), ["models.free.price"]);
   });
 
+  it("finds the port of the metrics in a file that leaves out the host of the public listener", async () => {
+    const { file } = written({ server: { port: 18_031 }, admin: { metrics: { port: 18_031 } } });
+    const { code, stderr } = await runHere(["check", "--config", file]);
+    assert.equal(code, 1);
+    assert.match(stderr, /admin\.metrics\.port: is server\.port too/);
+  });
+
   it("an account whose only key was created is served; one whose keys are revoked is not", async () => {
     const { file } = written({ accounts: { acme: { rpm: 1 } } });
     const create = ["keys", "create", "--account", "acme", "--json", "--config", file];
