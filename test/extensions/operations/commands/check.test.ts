@@ -296,6 +296,13 @@ it("aliases may be absent", () =>
     [],
   ));
 
+it("finds the public listener's port at the metrics too, where the file states no host", async () => {
+  const { file } = written({ server: { port: 18_031 }, admin: { metrics: { port: 18_031 } } });
+  const { code, stderr } = await runHere(["check", "--config", file]);
+  assert.equal(code, 1);
+  assert.match(stderr, /admin\.metrics\.port: is server\.port too/);
+});
+
 describe("warnings", () => {
   it("are given of deadlines of a model and an alias that total_ms ends before", async () => {
     const { file } = written({
@@ -379,13 +386,6 @@ describe("warnings", () => {
     assert.deepEqual(await paths({ accounts: { demo: { budget } } }), ["models.free.price"]);
     const keys = [{ account: "demo", key: "sk-of-a-key", budget }];
     assert.deepEqual(await paths({ keys }), ["models.free.price"]);
-  });
-
-  it("finds the port of the metrics in a file that leaves out the host of the public listener", async () => {
-    const { file } = written({ server: { port: 18_031 }, admin: { metrics: { port: 18_031 } } });
-    const { code, stderr } = await runHere(["check", "--config", file]);
-    assert.equal(code, 1);
-    assert.match(stderr, /admin\.metrics\.port: is server\.port too/);
   });
 
   it("an account whose only key was created is served; one whose keys are revoked is not", async () => {
