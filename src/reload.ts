@@ -1,7 +1,7 @@
 // Another configuration for a running gateway: from the file again, whenever it or the file of one
 // of its secrets changes, or SIGHUP comes. All or nothing: if the new file is invalid, the error is
 // logged and the old configuration stays active.
-import { assertFits } from "./config/demo-key.ts";
+import { assertFits } from "./config/replacement.ts";
 import type { ConfigExtension } from "./config/extension.ts";
 import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
 import type { SecretFiles } from "./config/secret-files.ts";

@@ -2,7 +2,7 @@
 import type { Config } from "../core/config.ts";
 import { sha256 } from "../core/hash.ts";
 import { invalid } from "./references.ts";
-import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
+import type { ValidationIssue } from "../core/schema/checker.ts";
 
 const MUST_BE_LOOPBACK =
   "must be a loopback address while the demo key, which everybody knows, is valid";
@@ -20,12 +20,3 @@ export const demoKeyIssues = (
 
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
-
-/**
- * Throws a ValidationError if a configuration cannot take the place of `initial`, whose address the
- * gateway listens on.
- */
-export function assertFits(config: Config, initial: Config): void {
-  const issues = demoKeyIssues(config, initial.server.host);
-  if (issues.length > 0) throw new ValidationError(issues);
-}

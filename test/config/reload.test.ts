@@ -117,6 +117,15 @@ describe("reload", () => {
     assert.deepEqual([await status("sk-demo"), await status(KEY)], [401, 200]);
   });
 
+  it("another currency is refused: what was spent was counted in the one of the start", async (t) => {
+    const gateway = await startGateway(t, demo());
+    assert.throws(
+      () => gateway.gateway.reload(checkConfig(demo({ currency: "EUR" }), {})),
+      /currency: must stay USD while the gateway runs, which counts in it: restart it/,
+    );
+    gateway.gateway.reload(checkConfig(demo({ currency: "USD" }), {}));
+  });
+
   it("what is read at start only is told to the operator", async (t) => {
     const data_dir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
     t.after(() => rmSync(data_dir, { recursive: true, force: true }));

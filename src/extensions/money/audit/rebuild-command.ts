@@ -13,7 +13,9 @@ import {
   type DayProof,
 } from "../proof/index.ts";
 import type { LogCursor } from "../records/index.ts";
-import { createRecordAdder, differencesFrom } from "../usage/index.ts";
+import { createCoverage } from "../days/index.ts";
+import { segmentsIn } from "../ledger/index.ts";
+import { createRecordAdder, differencesFrom, refuseCopies } from "../usage/index.ts";
 
 const run = withBooks(async (context) => {
   const { books, config, args, terminal } = context;
@@ -34,7 +36,9 @@ const run = withBooks(async (context) => {
 async function rebuildBooks(context: BooksContext) {
   const { books, terminal } = context;
   const { spendDir, days, store } = books;
-  days.all(); // Throws if a line cannot be read: its day would be taken for an open one.
+  // Throws if a line cannot be read: its day would be taken for an open one.
+  const coverage = createCoverage(days.all().map(({ closed }) => closed));
+  refuseCopies(spendDir, segmentsIn(spendDir), coverage);
   const findings = createFindings();
   for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
   const proof = await proveBooks(booksToProve(context), findings);

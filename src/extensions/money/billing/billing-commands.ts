@@ -78,7 +78,7 @@ export const statementCommand: Command = {
     currency: {
       value: "C",
       meaning: "show the requests billed in this currency",
-      fallback: "currency of the configuration",
+      fallback: "currency of the configuration; csv: all",
       test: (text) => /^[A-Z]{3}$/.test(text),
       expected: "three capital letters such as USD",
     },

@@ -1,7 +1,7 @@
 // What answers questions about a day: its sums, and where the records of a request id are. Of an
 // open day it is held in memory, and grows with the file; of a closed day it is in files. A request
 // id is looked for in the open days, then in the indexes of closed days.
-import { closeSync, existsSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { inodeOf } from "../../scale/data-files/index.ts";
 import {
@@ -16,7 +16,7 @@ import {
 import { readLines } from "../days/index.ts";
 import { bytesOf, daysOf, isClosed, pathOf, type DayFiles } from "./day-files.ts";
 import { compareTexts, parseLine, recordOf } from "./lines.ts";
-import { createDayIds, findInMonth, type DayIds, type RecordPlace } from "./request-ids.ts";
+import { createDayIds, entryCountIn, findInMonth, type DayIds, type RecordPlace } from "./request-ids.ts";
 
 /** What is known of the lines of a day. */
 export interface DayIndex {
@@ -114,7 +114,7 @@ export function createFinder(
     for (const month of new Set([...closed].map((day) => day.slice(0, 7)))) {
       if (found.length === limit) break;
       const index = indexFile(files, month);
-      if (!existsSync(index)) throw new Error(lostIndex(index));
+      if (!isWholeIndex(files, month)) throw new Error(lostIndex(index));
       // A day that is about to be closed may be in the index already.
       take(findInMonth(index, query).filter(({ day }) => closed.has(day)));
     }
@@ -128,9 +128,18 @@ export function createFinder(
 /** The file with the index of the closed days of a month. */
 export const indexFile = ({ dir }: DayFiles, month: string): string => join(dir, `${month}.ids`);
 
-/** What the operator reads of an index that is gone. */
+/** Whether the index of a month has entries for all records of its closed days. */
+export function isWholeIndex(files: DayFiles, month: string): boolean {
+  const closed = files.closedDays.all().map((line) => line.closed);
+  const records = closed
+    .filter(({ day }) => day.startsWith(month))
+    .reduce((sum, day) => sum + day.records, 0);
+  return entryCountIn(indexFile(files, month)) >= records;
+}
+
+/** What the operator reads of an index that is gone, or of which a part is gone. */
 export const lostIndex = (path: string): string =>
-  `${path} is not there, the index of closed days: run 'books rebuild'`;
+  `${path}, the index of closed days, is not there or was cut short: run 'books rebuild'`;
 
 /** Reading in step takes a tenth of the time, and no more lines are read than are asked for. */
 function lineAt(path: string, offset: number): string {

@@ -23,6 +23,7 @@ import {
   createFinder,
   createOpenDays,
   indexFile,
+  isWholeIndex,
   lostIndex,
 } from "./day-index.ts";
 import { matcherOf, orderedLines, parseLine, recordOf, textMatcherOf } from "./lines.ts";
@@ -114,13 +115,16 @@ async function* linesFor(records: AsyncIterable<readonly UsageRecord[]>): Lines 
 
 const monthOf = (day: string): string => day.slice(0, 7);
 
-/** The months of closed days whose index is gone: receipts of these days cannot be looked up. */
+/**
+ * The months of closed days whose index is gone or was cut: receipts of these days cannot be looked
+ * up.
+ */
 function lostIndexes(files: DayFiles): readonly StoreFault[] {
   const closed = dayFiles.daysOf(files).filter((day) => isClosed(files, day));
   return [...new Set(closed.map(monthOf))]
-    .map((month) => indexFile(files, month))
-    .filter((path) => !existsSync(path))
-    .map((path) => ({ event: "usage_index_lost", detail: lostIndex(path), blocks: false }));
+    .filter((month) => !isWholeIndex(files, month))
+    .map((month) => lostIndex(indexFile(files, month)))
+    .map((detail) => ({ event: "usage_index_lost", detail, blocks: false }));
 }
 
 /**

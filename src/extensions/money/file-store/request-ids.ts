@@ -3,7 +3,7 @@
 // the request id, a hash of the account, the day of the month, and where the line begins in the
 // file of the day. Entries are compared as bytes, so numbers are big-endian.
 import { hash } from "node:crypto";
-import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { replaceFile } from "../../scale/data-files/index.ts";
 import type { RequestQuery } from "../records/index.ts";
 
@@ -81,6 +81,10 @@ const entriesIn = (bytes: Buffer): Buffer[] =>
   Array.from({ length: Math.floor(bytes.length / ENTRY_BYTES) }, (_, index) =>
     bytes.subarray(index * ENTRY_BYTES, (index + 1) * ENTRY_BYTES),
   );
+
+/** How many whole entries the file of a month has. 0: there is none. */
+export const entryCountIn = (path: string): number =>
+  Math.floor((statSync(path, { throwIfNoEntry: false })?.size ?? 0) / ENTRY_BYTES);
 
 /** Merges the entries of a day into the file of its month. Those that it has of that day go. */
 export async function mergeIntoMonth(path: string, day: string, ids: DayIds): Promise<void> {

@@ -3,7 +3,9 @@
 // does not answer, another process may take the segment over and puts its own socket there. The
 // process that lost its socket notices that the file is another one, or is gone.
 import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { isLockHeld } from "../../scale/data-files/index.ts";
+import { BooksFault, MENDING } from "../days/index.ts";
 
 const SEGMENT_NAME = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/;
 
@@ -27,8 +29,15 @@ export function nextNumber(day: string, names: readonly string[]): number {
   return Math.max(0, ...taken) + 1;
 }
 
-/** The names of the segments in a folder, oldest first. */
-export const segmentsIn = (dir: string): string[] =>
-  readdirSync(dir)
-    .filter((name) => SEGMENT_NAME.test(name))
-    .sort();
+/**
+ * The names of the segments in a folder, oldest first. Throws a BooksFault if a folder, a link or
+ * the like has the name of one: nothing is read that may be elsewhere.
+ */
+export function segmentsIn(dir: string): string[] {
+  const entries = readdirSync(dir, { withFileTypes: true });
+  const named = entries.filter(({ name }) => SEGMENT_NAME.test(name));
+  const other = named.find((entry) => !entry.isFile());
+  if (other)
+    throw new BooksFault(`${join(dir, other.name)} is no file but has a segment's name: ${MENDING}`);
+  return named.map(({ name }) => name).sort();
+}

@@ -7,7 +7,13 @@ import type { BooksContext } from "../books/index.ts";
 import { createCoverage, type ClosedDay, type Coverage, type Listing } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
 import type { UsageStore } from "../records/index.ts";
-import { createRecordAdder, differencesFrom, hasFileStore, isExpired } from "../usage/index.ts";
+import {
+  copiesIn,
+  createRecordAdder,
+  differencesFrom,
+  hasFileStore,
+  isExpired,
+} from "../usage/index.ts";
 import { readDayLines } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
 import { proveDay, type DayProof } from "./prove-day.ts";
@@ -79,8 +85,10 @@ export async function proveBooks(
     findings,
     segments,
   };
-  for (const name of existsSync(spendDir) ? segmentsIn(spendDir) : [])
-    segments.set(name, await proveSegment(name, log));
+  const there = existsSync(spendDir) ? segmentsIn(spendDir) : [];
+  for (const [name, what] of copiesIn(spendDir, there, coverage))
+    findings.add(`spend/${name}`, what);
+  for (const name of there) segments.set(name, await proveSegment(name, log));
   const gone = findGone(log, mayBeGone);
   if (!source) return { segments, gone, days: undefined };
   const settled = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);

@@ -25,6 +25,7 @@ import {
   type DayRecords,
   type DaySegment,
 } from "../days/index.ts";
+import { firstIdIn } from "./segment-reader.ts";
 
 /** A day counts as over so long after midnight: a line is written a moment after its time. */
 const WRITTEN_MS = 10_000;
@@ -107,8 +108,7 @@ async function segmentsSince(
       head ||= batch.lines[0]!;
       hash.update(batch.bytes);
     }
-    const first = /"spend_id":"(\w+)"/.exec(head)?.[1] ?? "";
-    segments.push({ segment, first, bytes, lines, sha256: hash.digest("hex") });
+    segments.push({ segment, first: firstIdIn(head), bytes, lines, sha256: hash.digest("hex") });
   }
   return segments;
 }

@@ -10,7 +10,7 @@ import { BooksFault, brokenFile, createCoverage, type Coverage } from "../days/i
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { isClockSteady, isExpired } from "./retention.ts";
-import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
+import { createSegmentReader, refuseCopies, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
 export interface SyncResult {
@@ -65,8 +65,8 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
 
 /**
  * The segments that are not past their retention. Throws a BooksFault if a copied segment is gone
- * or shorter than its copied part, or if the cursor is behind a closed day: copying those lines
- * again would book them on other days.
+ * or shorter than its copied part, if a new one is a copy of another, or if the cursor is behind a
+ * closed day: copying those lines again would book them on other days.
  */
 function segmentsToCopy(
   { books, coverage, cursor }: Pass,
@@ -78,6 +78,9 @@ function segmentsToCopy(
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? -1;
     if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
   }
+  const isNew = (name: string): boolean => !cursor[name] && coverage.of(name).length === 0;
+  // To look takes a read of each segment.
+  if (names.some(isNew)) refuseCopies(spendDir, names, coverage, isNew);
   return names.filter((name) => {
     const last = coverage.of(name).at(-1);
     if (!last || (cursor[name]?.bytes ?? 0) >= last.bytes) return true;

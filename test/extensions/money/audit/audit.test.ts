@@ -1,7 +1,7 @@
 // `audit` says whether the books are complete and right.
 
 import assert from "node:assert/strict";
-import { appendFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { folder } from "../../../support/folder.ts";
@@ -136,6 +136,12 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
     (dir) => truncateSync(join(dir, "spend", A), 2_000),
     /^spend\/2026-01-31.0001.jsonl, line \d+: .* has 2000 bytes, although 7148 bytes of it were/,
     /^usage\/2026-01-31.jsonl, line 7: sp_0+7: its lines are gone: spend\/\S+, line 14 is not there/,
+  ],
+  [
+    "a segment under two names",
+    (dir) => cpSync(join(dir, "spend", A), join(dir, "spend", "2026-01-31.0009.jsonl")),
+    /^the books: \/.*0009.jsonl begins with sp_0+1 like 2026-01-31.0001.jsonl: one is a copy of the other: stop/,
+    /^spend\/2026-01-31.0009.jsonl: begins with sp_0+1 like 2026-01-31.0001.jsonl: one is a copy/,
   ],
   [
     "a segment that is too young to be deleted",

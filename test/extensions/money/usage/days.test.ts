@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync, truncateSync } from "node:fs";
 import { describe, it } from "node:test";
 import { openLine, settleLine, spendId, type Line } from "../../../support/books.ts";
 import { createScene, numbersOf, recordsIn, request } from "../../../support/projection.ts";
@@ -142,24 +142,33 @@ describe("the projection of the spend log", () => {
     }
   });
 
-  it("says that the index of a month is lost, and makes none that has later days alone", async () => {
-    const at = createScene({ recovers: false });
-    at.write(A, ...request(1, "2026-02-01T12:00:00.000Z"));
-    await at.passUntil("2026-02-02T12:00:00.000Z");
-    rmSync(`${at.dir}/usage/2026-02.ids`);
-    at.write("2026-02-02.0001.jsonl", ...request(2, "2026-02-02T12:00:00.000Z"));
-    await at.passUntil("2026-02-03T12:00:00.000Z");
-    const { faults } = await at.pass();
-    assert.deepEqual(
-      faults.map(({ event, blocks }) => [event, blocks]),
-      [["usage_index_lost", false]],
-    );
-    for (const id of ["request 1", "request 2"])
-      await assert.rejects(
-        at.books.store.find({ requestId: id, limit: 1 }),
-        /2026-02\.ids is not there, .* run 'books rebuild'/,
+  for (const [what, spoil] of [
+    ["lost", (path: string) => rmSync(path)],
+    ["cut short", (path: string) => truncateSync(path, 17)],
+  ] as const)
+    it(`says that the index of a month is ${what}, and makes none that has later days alone`, async () => {
+      const at = createScene({ recovers: false });
+      at.write(A, ...request(1, "2026-02-01T12:00:00.000Z"));
+      await at.passUntil("2026-02-02T12:00:00.000Z");
+      const index = `${at.dir}/usage/2026-02.ids`;
+      const whole = readFileSync(index);
+      spoil(index);
+      at.write("2026-02-02.0001.jsonl", ...request(2, "2026-02-02T12:00:00.000Z"));
+      await at.passUntil("2026-02-03T12:00:00.000Z");
+      const { faults } = await at.pass();
+      assert.deepEqual(
+        faults.map(({ event, blocks }) => [event, blocks]),
+        [["usage_index_lost", false]],
       );
-  });
+      for (const id of ["request 1", "request 2"])
+        await assert.rejects(
+          at.books.store.find({ requestId: id, limit: 1 }),
+          /2026-02\.ids, .*, is not there or was cut short: run 'books rebuild'/,
+        );
+      for (const day of ["2026-02-01", "2026-02-02"]) await at.books.store.finish(day);
+      assert.deepEqual((await at.pass()).faults, []);
+      assert.equal(readFileSync(index).length, 2 * whole.length);
+    });
 
   it("makes the same file of a day however the passes fell", async () => {
     const files = await Promise.all(
