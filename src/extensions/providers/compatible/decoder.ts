@@ -53,7 +53,9 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
     const message = hasDeltas && !isDelta ? {} : messageIn(choice);
 
     const parts = textParts(readTexts(message, index), asObject(choice["logprobs"]), isLast);
-    for (const fragment of fragmentsIn(message)) parts.push(...toolCalls.read(fragment, index));
+    const calls = callsIn(message);
+    if (calls.length > 0)
+      parts.push(...toolCalls.read({ calls, choice: index, isWhole: !isDelta }));
     hasContent ||= parts.length > 0;
     hasDeltas ||= isDelta && parts.length > 0;
     hasFinish ||= finish.length > 0;
@@ -96,7 +98,7 @@ function messageIn({ delta, message, text }: Record<string, unknown>): Record<st
 const isStated = (value: unknown): boolean => value !== undefined && value !== null;
 
 /** The tool calls of a message, or fragments of them. `function_call` is the older form of one. */
-function fragmentsIn(message: Record<string, unknown>): readonly Record<string, unknown>[] {
+function callsIn(message: Record<string, unknown>): readonly Record<string, unknown>[] {
   const { tool_calls, function_call } = message;
   const calls = Array.isArray(tool_calls) ? tool_calls : [tool_calls].filter(isStated);
   if (calls.length === 0 && isStated(function_call)) return [{ index: 0, function: function_call }];

@@ -12,19 +12,36 @@ const MAX_NAMELESS = 1_000;
 const MAX_HELD_CHARS = 1024 * 1024;
 
 interface OpenCall {
+  /** Unique in the reply. */
   readonly id: string;
+  /** Undefined: the provider has stated none. */
+  readonly statedId: string | undefined;
   /** Undefined: it has not arrived. */
   name: string | undefined;
   /** The call's index in the reply. It means nothing before the name has arrived. */
   index: number;
   /** Arguments that have not become a part: all of them until the name has arrived. */
   held: string;
+  /** All arguments so far. */
+  readonly text: JsonText;
+  /** The message that had its latest fragment. */
+  message: object | undefined;
+}
+
+/** A message with tool calls, or with fragments of them. */
+export interface CallMessage {
+  readonly calls: readonly Record<string, unknown>[];
+  /** The place of its choice: each choice numbers its own calls. Absent: 0. */
+  readonly choice?: number;
+  /** Whether it is a whole reply, in which each entry is a call. */
+  readonly isWhole?: boolean;
 }
 
 /** Reads tool calls from fragments. Providers disagree on which fragments belong to one call. */
 export function createToolCallReader() {
   /** By the index that the provider states, else by its id. */
   const openCalls = new Map<unknown, OpenCall>();
+  const ids = new Set<string>();
   let nameless = 0;
   let named = 0;
   /**
@@ -32,24 +49,30 @@ export function createToolCallReader() {
    */
   let lastKey: unknown;
 
-  /** The call that a fragment with this key belongs to. */
-  function callOf(key: unknown, id: string | undefined, name: string | undefined): OpenCall {
-    lastKey = key ?? (name === undefined ? lastKey : Symbol());
+  /** The call that a fragment belongs to. */
+  function callOf(fragment: Fragment, message: CallMessage): OpenCall {
+    const { id, name, key } = fragment;
+    const ownKey = message.isWhole ? Symbol() : keyIn(message.choice, key);
+    lastKey = ownKey ?? (name === undefined ? lastKey : Symbol());
     const current = openCalls.get(lastKey);
-    if (current && !startsAnother(current, id, name)) return current;
-    const started = { id: id ?? `call_${randomHex(12)}`, name: undefined, index: 0, held: "" };
+    if (current && !startsAnother(current, fragment, message)) return current;
+    // Clients answer a call by its id.
+    const ownId = id === undefined || ids.has(id) ? `call_${randomHex(12)}` : id;
+    ids.add(ownId);
+    const rest = { name: undefined, index: 0, held: "", message: undefined };
+    const started = { id: ownId, statedId: id, text: createJsonText(), ...rest };
     openCalls.set(lastKey, started);
     nameless += 1;
     return started;
   }
 
-  /** The parts of one fragment. Throws a ProviderError if the bounds are exceeded. */
-  function read(fragment: Record<string, unknown>, choice = 0): Part[] {
-    const { name: statedName, arguments: piece } = asObject(fragment["function"]);
-    const id = asString(fragment["id"]) || undefined;
-    const name = asString(statedName) || undefined;
-    const call = callOf(keyIn(choice, asCount(fragment["index"]) ?? id), id, name);
-    call.held += textOf(piece); // some servers send the arguments as an object
+  function readFragment(entry: Record<string, unknown>, message: CallMessage): Part[] {
+    const fragment = fragmentOf(entry);
+    const { name, piece } = fragment;
+    const call = callOf(fragment, message);
+    call.message = message;
+    call.text.add(piece);
+    call.held += piece;
     const parts: Part[] = [];
     if (call.name === undefined && name !== undefined) {
       call.name = name;
@@ -68,6 +91,10 @@ export function createToolCallReader() {
     return parts;
   }
 
+  /** The parts of one message. Throws a ProviderError if the bounds are exceeded. */
+  const read = (message: CallMessage): Part[] =>
+    message.calls.flatMap((fragment) => readFragment(fragment, message));
+
   /** Throws a ProviderError if a call has no name although the reply is complete. */
   function end(): void {
     if (nameless > 0) throw namelessCall();
@@ -79,15 +106,69 @@ export function createToolCallReader() {
   return { read, end, count };
 }
 
-/** Each choice numbers its own calls. */
-const keyIn = (choice: number, key: number | string | undefined) =>
+/** What a fragment states. An empty id or name is none. */
+interface Fragment {
+  readonly id: string | undefined;
+  readonly name: string | undefined;
+  /** The index, else the id. */
+  readonly key: number | string | undefined;
+  /** The next arguments. */
+  readonly piece: string;
+}
+
+function fragmentOf(entry: Record<string, unknown>): Fragment {
+  const { name, arguments: piece } = asObject(entry["function"]);
+  const id = asString(entry["id"]) || undefined;
+  const key = asCount(entry["index"]) ?? id;
+  // Some servers send the arguments as an object.
+  return { id, name: asString(name) || undefined, key, piece: textOf(piece) };
+}
+
+const keyIn = (choice = 0, key: number | string | undefined) =>
   choice === 0 || key === undefined ? key : `${choice} ${key}`;
 
 /**
- * Some providers give all parallel calls the index 0. Another name, or a name with another id,
- * starts another call.
+ * Some providers give all parallel calls the index 0, some the same id too. Another name, or a name
+ * with another id, starts another call; so does a name that comes again in the same message, or with
+ * arguments behind whole ones. Else a fragment repeats the name of its call.
  */
-function startsAnother({ id, name }: OpenCall, otherId?: string, otherName?: string): boolean {
-  if (name === undefined || otherName === undefined) return false;
-  return otherName !== name || (otherId !== undefined && otherId !== id);
+function startsAnother(call: OpenCall, { id, name, piece }: Fragment, message: object): boolean {
+  if (call.name === undefined || name === undefined) return false;
+  if (name !== call.name || call.message === message) return true;
+  return (id !== undefined && id !== call.statedId) || (piece.trim() !== "" && call.text.isWhole());
+}
+
+/** A text of JSON that grows. */
+interface JsonText {
+  add(piece: string): void;
+  /** Whether every bracket and string in it is closed, and it is not blank. */
+  isWhole(): boolean;
+}
+
+/** What was added is looked at once, and only if somebody asks. */
+function createJsonText(): JsonText {
+  let text = "";
+  let at = 0;
+  let depth = 0;
+  let isInString = false;
+  let isBlank = true;
+
+  function step(char: string): void {
+    if (char === '"') isInString = !isInString;
+    else if (isInString)
+      at += char === "\\" ? 1 : 0; // what is escaped says nothing
+    else if (char === "{" || char === "[") depth += 1;
+    else if (char === "}" || char === "]") depth -= 1;
+  }
+
+  return {
+    add(piece) {
+      text += piece;
+    },
+    isWhole() {
+      isBlank &&= text.slice(at).trim() === "";
+      for (; at < text.length; at += 1) step(text[at]!);
+      return depth === 0 && !isInString && !isBlank;
+    },
+  };
 }

@@ -24,6 +24,13 @@ interface Result {
   cache_control?: object;
 }
 
+/** The results of calls that have the same id, in the order of the calls. */
+interface Results {
+  readonly all: Result[];
+  /** The place of the one that the client's next result is. */
+  next: number;
+}
+
 export type Item = ContentPart | Call | Result;
 
 export interface Turn {
@@ -67,8 +74,8 @@ export function turnsOf(
   const system: SystemMessage[] = [];
   const turns: Turn[] = [];
   const uniqueId = createIdMaker();
-  /** The result of the latest call of each id that the client made. */
-  const results = new Map<string, Result>();
+  /** By the id that the client sent: the results of the calls of the latest message that has it. */
+  const results = new Map<string, Results>();
 
   function add(role: Turn["role"], item: Item): void {
     const turn = turns.at(-1);
@@ -94,6 +101,7 @@ export function turnsOf(
     const { tool_calls } = message;
     addContent("assistant", contentOf(message));
     const answers: Result[] = [];
+    for (const call of tool_calls) results.delete(call.id);
     for (const call of tool_calls) {
       const id = uniqueId(call.id);
       const { name, arguments: text } = call.function;
@@ -101,15 +109,20 @@ export function turnsOf(
       const args = objectIn(text || "{}", texts) ?? { _raw: text };
       add("assistant", { type: "call", id, name, args });
       const result: Result = { type: "result", id, name, content: "" };
-      results.set(call.id, result);
+      const same = results.get(call.id) ?? { all: [], next: 0 };
+      same.all.push(result);
+      results.set(call.id, same);
       answers.push(result);
     }
     for (const answer of answers) add("user", answer);
   }
 
   function addResult({ tool_call_id: id, content, marked }: ToolMessage): void {
-    const result = results.get(id);
+    const same = results.get(id);
+    const result = same?.all[same.next];
     if (!result) return;
+    // What comes after the last one belongs to it too.
+    if (same.next < same.all.length - 1) same.next += 1;
     result.content += result.content === "" ? content : `\n${content}`;
     const mark = marked?.findLast(({ cache_control }) => cache_control)?.cache_control;
     if (mark) result.cache_control = mark;

@@ -260,6 +260,15 @@ describe("what goes out", () => {
       [u(text("hi")), a(use("0")), u(answer("0", "a\nb"))],
     ],
     [
+      "two calls with one id, whose results come in their order, and one more for the last",
+      [said("user", "hi"), called("0", "0"), ...["a", "b", "c"].map((it) => result("0", it))],
+      [
+        u(text("hi")),
+        a(use("0"), use(hashedId("1 0"))),
+        u(answer("0", "a"), answer(hashedId("1 0"), "b\nc")),
+      ],
+    ],
+    [
       "arguments that are no object",
       [
         said("user", "hi"),

@@ -44,7 +44,7 @@ describe("think tags", () => {
 describe("tool calls in fragments", () => {
   const readAll = (fragments: readonly Record<string, unknown>[]): Part[] => {
     const { read } = createToolCallReader();
-    return fragments.flatMap((fragment) => read(fragment));
+    return fragments.flatMap((fragment) => read({ calls: [fragment] }));
   };
   const names = (parts: readonly Part[]) =>
     parts.flatMap((part) => (part.type === "tool_call" ? [part.name] : []));
@@ -89,6 +89,56 @@ describe("tool calls in fragments", () => {
     );
   });
 
+  const call = (index: number | undefined, id: string | undefined, args: string) => ({
+    index,
+    id,
+    function: { name: "f", arguments: args },
+  });
+  /** The arguments of each call, and how many different ids the calls have. */
+  function argumentsIn(parts: readonly Part[]) {
+    const texts: string[] = [];
+    const ids = new Set<string>();
+    for (const part of parts) {
+      if (part.type === "tool_call") ids.add(part.id);
+      if (part.type === "tool_arguments") texts[part.call] = (texts[part.call] ?? "") + part.text;
+    }
+    return [texts, ids.size];
+  }
+
+  const TWO = ['{"x":"}\\"{"}', '{"x":2}'] as const;
+  for (const [index, id] of [
+    [0, undefined],
+    [0, "same"],
+    [undefined, "same"],
+    [undefined, undefined],
+  ] as const) {
+    const calls = TWO.map((text) => call(index, id, text));
+    const as = `index ${index} and id ${id} for both`;
+
+    it(`of the same tool are two calls with ids of their own in a whole reply, ${as}`, () => {
+      const parts = createToolCallReader().read({ calls, isWhole: true });
+      assert.deepEqual(argumentsIn(parts), [TWO, 2]);
+    });
+
+    it(`of the same tool are two calls in one delta, ${as}`, () => {
+      assert.deepEqual(argumentsIn(createToolCallReader().read({ calls })), [TWO, 2]);
+    });
+
+    it(`of the same tool are two calls in a delta each, ${as}`, () => {
+      assert.deepEqual(argumentsIn(readAll(calls)), [TWO, 2]);
+    });
+  }
+
+  it("that repeat the name of their call begin no other, wherever the arguments are cut", () => {
+    const text = TWO[0];
+    for (let one = 0; one <= text.length; one += 1)
+      for (let two = one; two <= text.length; two += 1) {
+        const pieces = [text.slice(0, one), text.slice(one, two), text.slice(two), ""];
+        const parts = readAll(pieces.map((piece) => call(0, "same", piece)));
+        assert.deepEqual(argumentsIn(parts), [[text], 1], JSON.stringify(pieces));
+      }
+  });
+
   it("may have an object as arguments", () => {
     const parts = readAll([{ index: 0, id: "a", function: { name: "f", arguments: { x: 1 } } }]);
     assert.deepEqual(parts.at(-1), { type: "tool_arguments", call: 0, text: '{"x":1}' });
@@ -97,12 +147,12 @@ describe("tool calls in fragments", () => {
   it("must name their call by the end of the reply", () => {
     const reader = createToolCallReader();
     reader.end();
-    reader.read({ index: 0, function: { arguments: "{}" } });
+    reader.read({ calls: [{ index: 0, function: { arguments: "{}" } }] });
     assert.throws(
       () => reader.end(),
       (error) => error instanceof ProviderError && !error.countsForBreaker,
     );
-    reader.read({ index: 0, function: { name: "f" } });
+    reader.read({ calls: [{ index: 0, function: { name: "f" } }] });
     reader.end();
   });
 });
