@@ -38,10 +38,7 @@ const TOOLS_BOUNDS = { maxValues: 40_000, maxChars: 1024 * 1024 };
 export const MEDIA_BOUNDS = { maxValues: 1_000 };
 
 const text = object({ type: literal("text"), text: string() });
-/**
- * An assistant's earlier refusal is a part of its own for the client, and text like any other for a
- * provider.
- */
+/** An assistant's earlier refusal: a part of its own for the client, a text for a provider. */
 const refusal = refine(object({ type: literal("refusal"), refusal: string() }), (part) => ({
   type: "text" as const,
   text: part.refusal,
@@ -59,6 +56,8 @@ export type ContentPart = CheckedPart & {
   /** Only in Message.marked. */
   readonly cache_control?: Readonly<Record<string, unknown>> | undefined;
 };
+/** An image, a sound or a file. */
+export type MediaPart = Exclude<ContentPart, { readonly type: "text" }>;
 /** The text parts joined without a separator. */
 export const textOf = (content: string | readonly ContentPart[]): string =>
   typeof content === "string"

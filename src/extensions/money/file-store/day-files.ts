@@ -98,7 +98,9 @@ function findDamage(files: DayFiles): readonly string[] {
   const there = dayFilesIn(files.dir);
   if (!existsSync(cursorFile(files))) {
     const hasRecords = there.some((day) => sizeOf(pathOf(files, day)) > 0);
-    return hasRecords ? [`${cursorFile(files)} is not there, but usage records are: ${MENDING}`] : [];
+    return hasRecords
+      ? [`${cursorFile(files)} is not there, but usage records are: ${MENDING}`]
+      : [];
   }
   const known = bytesByDay(files);
   const lost = there.find((day) => !known.has(day) && existsSync(sumsFile(files, day)));

@@ -16,7 +16,13 @@ import {
 import { readLines } from "../days/index.ts";
 import { bytesOf, daysOf, isClosed, pathOf, type DayFiles } from "./day-files.ts";
 import { compareTexts, parseLine, recordOf } from "./lines.ts";
-import { createDayIds, entryCountIn, findInMonth, type DayIds, type RecordPlace } from "./request-ids.ts";
+import {
+  createDayIds,
+  entryCountIn,
+  findInMonth,
+  type DayIds,
+  type RecordPlace,
+} from "./request-ids.ts";
 
 /** What is known of the lines of a day. */
 export interface DayIndex {

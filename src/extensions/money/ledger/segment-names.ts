@@ -38,6 +38,8 @@ export function segmentsIn(dir: string): string[] {
   const named = entries.filter(({ name }) => SEGMENT_NAME.test(name));
   const other = named.find((entry) => !entry.isFile());
   if (other)
-    throw new BooksFault(`${join(dir, other.name)} is no file but has a segment's name: ${MENDING}`);
+    throw new BooksFault(
+      `${join(dir, other.name)} is no file but has a segment's name: ${MENDING}`,
+    );
   return named.map(({ name }) => name).sort();
 }

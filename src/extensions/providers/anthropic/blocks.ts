@@ -1,14 +1,13 @@
 // The content blocks of a turn.
-import { ApiError } from "../../../core/openai/errors.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import { asArray, parseJson } from "../../../core/schema/untrusted-json.ts";
 import {
   type Call,
   hashedId,
   type Item,
-  type Media,
-  mediaOf,
+  type MediaRule,
   type SignatureStore,
+  takenMedia,
   type Turn,
 } from "../turns/index.ts";
 
@@ -54,30 +53,27 @@ function blockOf(item: Item): object {
     const content = item.content.trim() === "" ? "" : item.content;
     return { type: "tool_result", tool_use_id: safeId(item.id), content, ...mark };
   }
-  const media = mediaOf(item);
-  if (item.type !== "image_url") return { type: "document", source: fileSource(media), ...mark };
-  const { url, mediaType, data } = media;
+  const { url, mediaType, data } = takenMedia(item, documentRule);
+  if (item.type !== "image_url")
+    return { type: "document", source: fileSource(mediaType, data), ...mark };
   const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };
   return { type: "image", source, ...mark };
 }
 
-/** Throws an ApiError if Anthropic takes no documents of this type. */
-function fileSource({ mediaType = "", data }: Media): object {
-  switch (mediaType.toLowerCase()) {
-    case "application/pdf":
-      return { type: "base64", media_type: "application/pdf", data };
-    case "text/plain": {
-      // The API takes the text itself, and that without a byte order mark.
-      const text = new TextDecoder().decode(Buffer.from(data, "base64"));
-      return { type: "text", media_type: "text/plain", data: text };
-    }
-    default:
-      throw new ApiError(
-        "unsupported_value",
-        "this model takes files of the types application/pdf and text/plain, " +
-          `got ${cut(mediaType, 80)}`,
-      );
-  }
+const PDF = "application/pdf";
+const TEXT = "text/plain";
+
+/** Anthropic takes documents of two types. */
+export const documentRule: MediaRule = ({ type }, { mediaType = "" }) =>
+  type !== "file" || [PDF, TEXT].includes(mediaType.toLowerCase())
+    ? undefined
+    : `this model takes files of the types ${PDF} and ${TEXT}, got ${cut(mediaType, 80)}`;
+
+function fileSource(mediaType: string | undefined, data: string): object {
+  if (mediaType?.toLowerCase() === PDF) return { type: "base64", media_type: PDF, data };
+  // The API takes the text itself, and that without a byte order mark.
+  const text = new TextDecoder().decode(Buffer.from(data, "base64"));
+  return { type: "text", media_type: TEXT, data: text };
 }
 
 /** Another provider's ids may have characters that Anthropic refuses. */

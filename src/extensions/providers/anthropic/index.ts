@@ -7,7 +7,14 @@ import type { Dialect, DialectDefinition } from "../../../core/providers/dialect
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { detailedRefusal, refusal } from "../provider-words/index.ts";
-import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
+import { mediaFault } from "../../routing/capabilities/index.ts";
+import {
+  createSignatureStore,
+  mediaFaultIn,
+  scopedStore,
+  type SignatureStore,
+} from "../turns/index.ts";
+import { documentRule } from "./blocks.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
 import { firstUnlisted, refuseUnlisted, withoutUnlisted } from "./passes.ts";
 import { nativeBody, requestBody } from "./request.ts";
@@ -66,4 +73,5 @@ const amongPermitted =
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect(NAME), anthropicDialectDefinition);
   gateway.around(() => amongPermitted);
+  gateway.on(mediaFault, mediaFaultIn(NAME, documentRule));
 }

@@ -2,15 +2,14 @@
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { parametersOf } from "../../../core/providers/parameters.ts";
-import { ApiError } from "../../../core/openai/errors.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import {
   calledNames,
   hashedId,
-  mediaOf,
   turnsOf,
   type Item,
-  type Media,
+  type MediaRule,
+  takenMedia,
   type SystemMessage,
   type Turn,
 } from "../turns/index.ts";
@@ -52,17 +51,12 @@ function blocksOf(item: Item, index: number): object[] {
     const content = [{ text: item.content.trim() === "" ? "(nothing)" : item.content }];
     return withMark({ toolResult: { toolUseId: safeId(item.id), content } }, cache_control);
   }
-  const media = mediaOf(item);
+  const { mediaType, data: bytes } = takenMedia(item, typeRule);
+  const format = formatOf(item.type, mediaType);
   const block =
     item.type === "image_url"
-      ? { image: { format: formatOf(media, IMAGES), source: { bytes: media.data } } }
-      : {
-          document: {
-            format: formatOf(media, DOCUMENTS),
-            name: `file-${index + 1}`,
-            source: { bytes: media.data },
-          },
-        };
+      ? { image: { format, source: { bytes } } }
+      : { document: { format, name: `file-${index + 1}`, source: { bytes } } };
   return withMark(block, cache_control);
 }
 
@@ -76,17 +70,18 @@ const DOCUMENTS = new Map([
   ["text/markdown", "md"],
 ]);
 
-/** Throws an ApiError if Converse takes no media of this type, or only as data. */
-function formatOf({ mediaType, url }: Media, formats: ReadonlyMap<string, string>): string {
-  const format = formats.get(mediaType?.toLowerCase() ?? "");
-  if (format !== undefined) return format;
-  const types = [...formats.keys()].join(", ");
+const formatsOf = (type: string) => (type === "image_url" ? IMAGES : DOCUMENTS);
+
+const formatOf = (type: string, mediaType = ""): string | undefined =>
+  formatsOf(type).get(mediaType.toLowerCase());
+
+/** Converse takes data of these types, and no address. */
+export const typeRule: MediaRule = ({ type }, { mediaType, url }) => {
+  if (formatOf(type, mediaType) !== undefined) return undefined;
+  const types = [...formatsOf(type).keys()].join(", ");
   const found = mediaType ?? `the address ${cut(url, 80)}`;
-  throw new ApiError(
-    "unsupported_value",
-    `this model takes data of ${types}, got ${cut(found, 100)}`,
-  );
-}
+  return `this model takes data of ${types}, got ${cut(found, 100)}`;
+};
 
 /** Tools that were called must be declared, even if they cannot be called any more. */
 function toolConfig({ tools, tool_choice: choice = "none" }: ChatRequest, turns: readonly Turn[]) {

@@ -6,7 +6,13 @@ import { serverSentEvents } from "../../../core/http/event-reader.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
 import { refusal } from "../provider-words/index.ts";
-import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
+import { mediaFault } from "../../routing/capabilities/index.ts";
+import {
+  createSignatureStore,
+  mediaFaultIn,
+  scopedStore,
+  type SignatureStore,
+} from "../turns/index.ts";
 import { requestBody } from "./request.ts";
 
 /** The signed reasoning of all providers of this format since the process started. */
@@ -37,4 +43,5 @@ const geminiDialectDefinition: DialectDefinition = {
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect("gemini"), geminiDialectDefinition);
+  gateway.on(mediaFault, mediaFaultIn("gemini"));
 }

@@ -7,9 +7,9 @@ import { asString } from "../../../core/schema/untrusted-json.ts";
 import {
   createTextCounter,
   type Item,
-  mediaOf,
   objectIn,
   type SignatureStore,
+  takenMedia,
   type TextCounter,
   type Turn,
   turnsOf,
@@ -76,7 +76,7 @@ function partOf(item: OtherItem, texts: TextCounter): object {
     const response = objectIn(item.content, texts) ?? { result: item.content };
     return { functionResponse: { id: item.id, name: item.name, response } };
   }
-  const { url, mediaType, data } = mediaOf(item);
+  const { url, mediaType, data } = takenMedia(item);
   if (mediaType) return { inlineData: { mimeType: mediaType, data } };
   return { fileData: { fileUri: url, mimeType: imageTypeOf(url) } };
 }

@@ -1,9 +1,14 @@
 // The request to Ollama's own API.
-import { ApiError } from "../../../core/openai/errors.ts";
 import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
-import { createTextCounter, mediaOf, objectIn, type TextCounter } from "../turns/index.ts";
+import {
+  createTextCounter,
+  objectIn,
+  takenMedia,
+  type MediaRule,
+  type TextCounter,
+} from "../turns/index.ts";
 
 export function requestBody(chat: ChatRequest, target: Target): object {
   const { upstreamModel, reasoning, traits, contextTokens } = target;
@@ -66,14 +71,15 @@ function calledIn(
   return { function: { name, arguments: objectIn(text || "{}", texts) ?? { _raw: text } } };
 }
 
-/** The texts of a message, and its images as data. Throws an ApiError for an address. */
+/** Ollama fetches nothing. */
+export const imageRule: MediaRule = (_part, { mediaType }) =>
+  mediaType === undefined ? "this model takes images as data, not by address" : undefined;
+
+/** The texts of a message, and its images as data. */
 function contentOf(content: Message["content"]): object {
   if (content === null || typeof content === "string") return { content: content ?? "" };
-  const images = content.flatMap((part) => {
-    if (part.type !== "image_url") return [];
-    const { mediaType, data } = mediaOf(part);
-    if (mediaType !== undefined) return [data];
-    throw new ApiError("unsupported_value", "this model takes images as data, not by address");
-  });
+  const images = content.flatMap((part) =>
+    part.type === "image_url" ? [takenMedia(part, imageRule).data] : [],
+  );
   return { content: textOf(content), images: images.length > 0 ? images : undefined };
 }

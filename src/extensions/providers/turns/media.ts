@@ -1,6 +1,6 @@
 // Images and files in a conversation: by address, or as data in a `data:` address.
-import type { ContentPart } from "../../../core/openai/request.ts";
-import { ProviderError } from "../../../core/providers/provider-error.ts";
+import type { MediaPart } from "../../../core/openai/request.ts";
+import { ApiError } from "../../../core/openai/errors.ts";
 import { asString } from "../../../core/schema/untrusted-json.ts";
 
 export interface Media {
@@ -11,19 +11,39 @@ export interface Media {
   readonly data: string;
 }
 
-type MediaPart = Exclude<ContentPart, { readonly type: "text" }>;
+/** Why a format does not take a part, for the client. Undefined: it does. */
+export type MediaRule = (part: MediaPart, media: Media) => string | undefined;
 
-/** Throws a ProviderError if the media have neither data nor an address. */
-export function mediaOf(item: MediaPart): Media {
+/**
+ * A listener of `mediaFault` of the extension `capabilities`, for the format `dialect`: candidates
+ * are left out that do not take the media of a request. Absent rule: all that can be read is taken.
+ */
+export const mediaFaultIn =
+  (dialect: string, rule?: MediaRule) =>
+  (candidate: string, part: MediaPart): string | undefined =>
+    candidate === dialect && part.type !== "input_audio" ? faultOf(part, rule) : undefined;
+
+function faultOf(part: MediaPart, rule: MediaRule = () => undefined): string | undefined {
+  const media = mediaOf(part);
+  if (media) return rule(part, media);
+  const needed = part.type === "file" ? "file_data" : "an address, or data,";
+  return `this model takes ${needed} as in 'data:TYPE;base64,DATA'`;
+}
+
+/** The media of a part. Throws an ApiError if the format does not take them. */
+export function takenMedia(part: MediaPart, rule?: MediaRule): Media {
+  const fault = faultOf(part, rule);
+  if (fault !== undefined) throw new ApiError("unsupported_value", fault);
+  return mediaOf(part)!;
+}
+
+/** Undefined: they have neither data in base64 nor an address. */
+export function mediaOf(item: MediaPart): Media | undefined {
   const file = item.type === "file" ? asString(item.file["file_data"]) : undefined;
   const url = item.type === "image_url" ? item.image_url.url : (file ?? "");
   const comma = url.indexOf(",");
   const mediaType = comma === -1 ? undefined : mediaTypeIn(url.slice(0, comma));
-  if (mediaType === undefined && (item.type !== "image_url" || isDataUrl(url)))
-    throw new ProviderError(
-      "upstream_rejected",
-      `the ${item.type} is without data that can be said in this format`,
-    );
+  if (mediaType === undefined && (item.type !== "image_url" || isDataUrl(url))) return undefined;
   return { url, mediaType, data: url.slice(comma + 1) };
 }
 

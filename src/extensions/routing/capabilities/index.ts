@@ -6,17 +6,19 @@ import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { fail } from "../../../core/schema/checker.ts";
-import { requirementsOf } from "./requirements.ts";
+import { type MediaFault, requirementsOf } from "./requirements.ts";
 
 export function install(gateway: Installer): void {
-  gateway.fill(
-    slots.capable,
-    ({ installed, current }) =>
-      (models, chat) =>
-        installed
-          .listeners(adapted)
-          .reduce((left, { call }) => call(left, chat, current().config), capable(models, chat)),
-  );
+  gateway.fill(slots.capable, ({ installed, current }) => {
+    const faults = installed.listeners(mediaFault).map(({ call }) => call);
+    return (models, chat) =>
+      installed
+        .listeners(adapted)
+        .reduce(
+          (left, { call }) => call(left, chat, current().config),
+          capable(models, chat, faults),
+        );
+  });
 }
 
 /** These models can serve a request. Returns them, some changed for this request. */
@@ -25,17 +27,22 @@ export const adapted =
     "adapted",
   );
 
+/** Says which media a format does not take. */
+export const mediaFault = moment<MediaFault>("mediaFault");
+
 /**
  * The models that have all that the request needs. Throws a ValidationError if none has: it names
  * what no model has at all, or else the first requirement. There is at least one model.
  */
-export function capable(models: readonly Model[], chat: ChatRequest): readonly Model[] {
-  const requirements = requirementsOf(chat);
-  const found = models.filter((model) =>
-    requirements.every((requirement) => requirement.satisfiedBy(model)),
-  );
+export function capable(
+  models: readonly Model[],
+  chat: ChatRequest,
+  faults: readonly MediaFault[] = [],
+): readonly Model[] {
+  const requirements = requirementsOf(chat, faults);
+  const found = models.filter((model) => requirements.every(({ lackOf }) => !lackOf(model)));
   if (found.length > 0) return found;
-  const unmet =
-    requirements.find(({ satisfiedBy }) => !models.some(satisfiedBy)) ?? requirements[0]!;
-  return fail("unsupported_value", unmet.message, unmet.path);
+  const unmet = requirements.find(({ lackOf }) => models.every(lackOf)) ?? requirements[0]!;
+  const [lack] = models.flatMap((model) => unmet.lackOf(model) ?? []);
+  return fail("unsupported_value", lack!, unmet.path);
 }

@@ -1,5 +1,5 @@
 // The requirements of a request for its model.
-import type { ChatRequest, ContentPart } from "../../../core/openai/request.ts";
+import type { ChatRequest, MediaPart } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { pathText } from "../../../core/schema/checker.ts";
 import type { Model } from "../../../core/routing/model.ts";
@@ -7,11 +7,11 @@ import type { Model } from "../../../core/routing/model.ts";
 export interface Requirement {
   /** The field of the request that asks for it. */
   readonly path: (string | number)[];
-  /** For the client, where no model supports it. */
-  readonly message: string;
-  /** Whether this model supports it. One that does not is no candidate. */
-  satisfiedBy(model: Pick<Model, "traits" | "provider">): boolean;
+  /** What this model lacks, for the client: it is no candidate. Undefined: it supports it. */
+  lackOf(model: Asked): string | undefined;
 }
+
+type Asked = Pick<Model, "traits" | "provider">;
 
 /**
  * A model that ignored one of these would give a reply that means something else. Other parameters
@@ -20,16 +20,32 @@ export interface Requirement {
 const MEANINGFUL = ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const;
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
 
-/** The requirements of a request, in the order in which they are reported to the client. */
-export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
+/**
+ * Why the format `dialect` does not take an image, a sound or a file, for the client. Undefined: it
+ * does, or it is another format than the listener's.
+ */
+export type MediaFault = (dialect: string, part: MediaPart) => string | undefined;
+
+/**
+ * The requirements of a request, in the order in which they are reported to the client. `faults`:
+ * what formats say of media.
+ */
+export function requirementsOf(
+  chat: ChatRequest,
+  faults: readonly MediaFault[] = [],
+): readonly Requirement[] {
   const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
   const { clientPath = (path) => [...path] } = chat;
   const requirements: Requirement[] = [];
   const add = (
     chatPath: Requirement["path"],
-    satisfiedBy: Requirement["satisfiedBy"],
+    isMetBy: (model: Asked) => boolean,
     message = `this model does not support ${pathText(clientPath(chatPath))}`,
-  ) => requirements.push({ path: clientPath(chatPath), message, satisfiedBy });
+  ) =>
+    requirements.push({
+      path: clientPath(chatPath),
+      lackOf: (model) => (isMetBy(model) ? undefined : message),
+    });
 
   if (tools) add(["tools"], ({ traits }) => traits.supports.includes("tools"));
   if (choice === "required" || typeof choice === "object")
@@ -50,8 +66,11 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   for (const name of MEANINGFUL)
     if (chat[name]) add([name], ({ traits }) => !traits.omit.includes(name));
   const { dialect, only } = chat.native ?? {};
-  if (only)
-    requirements.push({ ...only, satisfiedBy: ({ provider }) => provider.dialect === dialect });
+  if (only) {
+    const { path, message } = only;
+    const lackOf = ({ provider }: Asked) => (provider.dialect === dialect ? undefined : message);
+    requirements.push({ path, lackOf });
+  }
   const media = mediaIn(chat.messages);
   for (const kind of new Set(media.map(({ part }) => MEDIA[part.type])))
     add(
@@ -59,6 +78,16 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
       ({ traits }) => traits.supports.includes(kind),
       `this model does not take ${kind}`,
     );
+  if (faults.length > 0)
+    for (const { part, index } of media)
+      requirements.push({
+        path: clientPath(["messages", index, "content"]),
+        // What a client of its own API sends is passed on as it is.
+        lackOf: ({ provider }) =>
+          provider.dialect === dialect
+            ? undefined
+            : faults.flatMap((fault) => fault(provider.dialect, part) ?? [])[0],
+      });
   // A file that is named by an id is stored under the operator's key, and any customer of the
   // gateway may have stored it.
   const stored = media.find(({ part }) => part.type === "file" && "file_id" in part.file);
@@ -78,8 +107,6 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
  */
 const supportsLogprobs = ({ traits }: { readonly traits: Traits }): boolean =>
   traits.supports.includes("logprobs") && !traits.think_tags;
-
-type MediaPart = Exclude<ContentPart, { readonly type: "text" }>;
 
 /** The media of a conversation, each with the indexes of its message and of its part. */
 function mediaIn(messages: ChatRequest["messages"]) {

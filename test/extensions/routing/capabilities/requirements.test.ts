@@ -12,7 +12,7 @@ const image = { type: "image_url", image_url: { url: "https://example.org/a.png"
 function unmet(request: object, settings: TestModel): string[] {
   const model = catalogOf(settingsFor({ m: settings })).models.get("m")!;
   return requirementsOf(chatOf(request))
-    .filter((requirement) => !requirement.satisfiedBy(model))
+    .filter(({ lackOf }) => lackOf(model) !== undefined)
     .map(({ path }) => path.join("."));
 }
 
@@ -94,9 +94,11 @@ describe("requirements of a request", () => {
   });
 
   it("have messages for the client", () => {
+    const settings = settingsFor({ m: { supports: [], tool_choice: "auto" } });
+    const model = catalogOf(settings).models.get("m")!;
     const messages = requirementsOf(
       chatOf({ tools: [tool], tool_choice: "required", response_format: { type: "json_object" } }),
-    ).map(({ message }) => message);
+    ).map(({ lackOf }) => lackOf(model));
     assert.deepEqual(messages, [
       "this model does not support tools",
       "with this model a tool cannot be forced",
@@ -119,10 +121,9 @@ describe("requirements of a request", () => {
     const stored = requirementsOf(chatOf(file({ file_id: "f" }))).at(-1)!;
     assert.deepEqual(stored.path, ["messages", 0, "content", 1, "file", "file_id"]);
     const withPasses = (passes: string[]) =>
-      stored.satisfiedBy({ traits: { passes } } as unknown as Parameters<
-        typeof stored.satisfiedBy
-      >[0]);
-    assert.deepEqual([withPasses([]), withPasses(["files"])], [false, true]);
+      stored.lackOf({ traits: { passes } } as unknown as Parameters<typeof stored.lackOf>[0]);
+    assert.match(withPasses([])!, /does not pass on what is stored at the provider/);
+    assert.equal(withPasses(["files"]), undefined);
     assert.equal(requirementsOf(chatOf(file({ file_data: "AA==" }))).length, 1);
   });
 });

@@ -1,0 +1,104 @@
+// Images and files that a candidate's format does not take: another candidate is asked, and where
+// there is none, no provider is, and the client reads which message has them.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts";
+import { speak, startProvider, status } from "../../../support/provider.ts";
+
+const image = (url: string) => ({ type: "image_url", image_url: { url } });
+const file = (file_data: string) => ({ type: "file", file: { file_data } });
+
+/** A format, a part that it does not take, and what the client reads. */
+const REFUSED = [
+  ["anthropic", file("data:text/csv;base64,YQ=="), /files of the types .*, got text\/csv/],
+  ["anthropic", file("YQ=="), /takes file_data as in 'data:TYPE;base64,DATA'/],
+  ["anthropic", image("data:image/svg+xml,<svg/>"), /takes an address, or data, as in/],
+  ["gemini", image("data:image/svg+xml,<svg/>"), /takes an address, or data, as in/],
+  ["ollama", image("https://example.org/a.png"), /takes images as data, not by address/],
+  ["converse", image("https://example.org/a.png"), /takes data of .*, got the address https/],
+  ["converse", file("data:application/zip;base64,YQ=="), /takes data of .*, got application\/zip/],
+] as const;
+
+async function site(t: TestContext, dialect: string) {
+  const provider = await startProvider(t, { strict: status(500), open: speak("Fine.") });
+  const supports = dialect === "ollama" ? ["images"] : ["images", "files"];
+  const gateway = await startGateway(
+    t,
+    configFor(provider.url, ["open"], {
+      apis: ["messages", "responses"],
+      providers: {
+        lab: { supports },
+        native: {
+          ...{ base_url: provider.url, api_key: "sk-native", thinking: "none" },
+          ...(dialect === "converse" ? { vendor: "bedrock" } : { dialect, supports }),
+        },
+      },
+      models: {
+        strict: { provider: "native", ...(dialect === "converse" && { dialect, supports }) },
+      },
+      aliases: { "auto/any": { models: ["strict", "open"] } },
+    }),
+  );
+  return { provider, gateway };
+}
+
+const content = (part: object) => [{ type: "text", text: "What is it?" }, part];
+
+describe("media that a format does not take", () => {
+  for (const [dialect, part, message] of REFUSED)
+    it(`${dialect}: ${JSON.stringify(part)}`, async (t) => {
+      const { provider, gateway } = await site(t, dialect);
+      const messages = [
+        { role: "system", content: "Look." },
+        { role: "user", content: content(part) },
+      ];
+      const reply = await json(await gateway.chat({ model: "auto/any", messages }));
+      assert.equal(reply.choices[0].message.content, "Fine.");
+      assert.equal(provider.asked.length, 1, "only the second candidate");
+
+      const refused = await gateway.chat({ model: "strict", messages });
+      assert.equal(refused.status, 400);
+      const { error } = await json(refused);
+      assert.deepEqual([error.code, error.param], ["unsupported_value", "messages[1].content"]);
+      assert.match(error.message, message);
+      assert.equal(provider.asked.length, 1);
+    });
+
+  it("of the Responses API are named by their place there", async (t) => {
+    const { gateway } = await site(t, "anthropic");
+    const response = await fetch(`${gateway.url}/v1/responses`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "strict",
+        store: false,
+        input: [
+          {
+            role: "user",
+            content: [
+              { type: "input_file", filename: "a.csv", file_data: "data:text/csv;base64,YQ==" },
+            ],
+          },
+        ],
+      }),
+    });
+    const { error } = await json(response);
+    assert.deepEqual([error.code, error.param], ["unsupported_value", "input[0].content"]);
+  });
+
+  it("pass where the client speaks the provider's own format", async (t) => {
+    const { provider, gateway } = await site(t, "anthropic");
+    const source = { type: "url", url: "https://example.org/a.pdf" };
+    const response = await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": KEY, "content-type": "application/json" },
+      body: JSON.stringify({
+        ...{ model: "strict", max_tokens: 10 },
+        messages: [{ role: "user", content: [{ type: "document", source }] }],
+      }),
+    });
+    await response.text();
+    assert.equal(provider.asked.length, 1, "the provider decides");
+  });
+});
