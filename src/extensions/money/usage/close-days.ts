@@ -25,7 +25,7 @@ import {
   type DayRecords,
   type DaySegment,
 } from "../days/index.ts";
-import { firstIdIn } from "./segment-reader.ts";
+import { firstIdIn } from "./segment-copies.ts";
 
 /** A day counts as over so long after midnight: a line is written a moment after its time. */
 const WRITTEN_MS = 10_000;

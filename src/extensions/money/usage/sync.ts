@@ -10,7 +10,8 @@ import { BooksFault, brokenFile, createCoverage, type Coverage } from "../days/i
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { isClockSteady, isExpired } from "./retention.ts";
-import { createSegmentReader, refuseCopies, type SegmentReader } from "./segment-reader.ts";
+import { refuseCopies } from "./segment-copies.ts";
+import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
 export interface SyncResult {
