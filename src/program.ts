@@ -188,9 +188,11 @@ async function serveGateway(
     address = await gateway.listen();
   } catch (error) {
     if (signals.stopRequested()) return currentProcess.exit(0); // it has closed
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code !== "EADDRINUSE") throw error;
-    throw new Error(`${message}; choose another port: --port, server.port or admin.port`);
+    const { message } = error as Error;
+    if (!message.includes("EADDRINUSE")) throw error; // a worker hands on the message alone
+    throw new Error(
+      `${message}; choose another port: --port, server.port, admin.port or admin.metrics.port`,
+    );
   }
   signals.onStop(() => {
     end(currentProcess, gateway);

@@ -1,4 +1,5 @@
 // Checks that many fields of gateway.json share.
+import { isIP } from "node:net";
 import {
   fail,
   makeCheck,
@@ -51,6 +52,13 @@ export const ms = (value: number, min = 1): Check<number> =>
   withDefault(integer(min, DAY_MS), value);
 
 export const port = integer(0, 65_535);
+
+/** Where to listen: a name or an IP address, without a port. */
+export const host = refine(nonEmpty, (text) =>
+  isIP(text) > 0 || /^[\w.-]+$/.test(text)
+    ? text
+    : fail("invalid_value", "expected a name or an IP address, without a port"),
+);
 
 /**
  * An http:// or https:// address without credentials, query and fragment; the slashes at its end

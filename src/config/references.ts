@@ -92,6 +92,9 @@ function providerIssues(
   else if (preset && (base_url ?? preset.base_url) === undefined)
     issues.push(invalid([...path, "base_url"], "is required"));
   if (preset) issues.push(...placeIssues(path, provider, preset));
+  if (provider["auth"] === "none" && ["api_key", "api_keys"].some((name) => provider[name]))
+    issues.push(invalid([...path, "auth"], "no request would carry the key"));
+  if (isByModel) return issues;
   return [...issues, ...unsupportedTraits(path, provider, formats, preset?.dialect)];
 }
 
@@ -154,6 +157,10 @@ function modelIssues(
           ),
         ]),
     ...unsupportedTraits(path, model, formats, dialect),
+    // Where each model has its own format, what the provider states must fit all of them.
+    ...(model["thinking"] === undefined && VENDOR_PRESETS.get(String(provider["vendor"]))?.by_model
+      ? unsupportedTraits(["providers", name], provider, formats, dialect)
+      : []),
   ];
 }
 

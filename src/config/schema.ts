@@ -38,6 +38,7 @@ import {
   section,
   strict,
   type Extend,
+  host,
 } from "./fields.ts";
 import { createFormats } from "./formats.ts";
 import { aliasCheck, type WrittenAlias } from "./policy.ts";
@@ -95,7 +96,7 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
     extended("", {
       server: section(
         extended("server", {
-          host: withDefault(nonEmpty, "127.0.0.1"),
+          host: withDefault(host, "127.0.0.1"),
           port: withDefault(port, 8080),
           /** V8's strings end soon after the upper bound. */
           max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760),

@@ -15,27 +15,63 @@ import {
   string,
   type Check,
 } from "../core/schema/checker.ts";
+import { openHeaderName, openHeaders } from "./headers.ts";
+import { PLACES } from "./vendors.ts";
 
 const sampling = ["temperature", "top_p"] as const;
 const tokens = optional(number({ min: 1, integer: true }));
 const texts = refine(record(string()), (entries) => Object.fromEntries(entries));
-const names = refine(record(nonEmpty), (entries) => Object.fromEntries(entries));
 
-const sendable = string({ pattern: /^[\x20-\x7e]*$/, expected: "printable ASCII" });
-const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
-const headerName = string({ pattern: HEADER_NAME, expected: "the name of a header" });
-const headers = refine(record(sendable), (entries) => {
-  for (const name of entries.keys())
-    if (!HEADER_NAME.test(name)) fail("invalid_value", "is no name of a header", [name]);
+/** Parameters that not every provider takes. */
+const omitted = [
+  ...sampling,
+  "frequency_penalty",
+  "presence_penalty",
+  "stop",
+  "seed",
+  "user",
+  "parallel_tool_calls",
+  "logprobs",
+] as const;
+/** Parameters that may have another name. */
+const RENAMED: readonly string[] = [...omitted, "max_tokens", "top_logprobs"];
+/** What else the gateway writes into a request. */
+const OTHERS = [
+  "model",
+  "messages",
+  "stream",
+  "stream_options",
+  "tools",
+  "tool_choice",
+  "response_format",
+];
+const names = refine(record(nonEmpty), (entries) => {
+  const taken = new Set([...RENAMED, ...OTHERS]);
+  for (const [from, to] of entries) {
+    if (!RENAMED.includes(from))
+      fail("invalid_value", `expected one of ${RENAMED.join(", ")}`, [from]);
+    if (taken.has(to)) fail("invalid_value", "is the name of another field", [from]);
+    taken.add(to);
+  }
   return Object.fromEntries(entries);
+});
+
+const PLACEHOLDERS = ["model", ...PLACES];
+/** Is appended to base_url. */
+const path = refine(nonEmpty, (text) => {
+  if (!text.startsWith("/")) fail("invalid_value", 'expected a path that begins with "/"');
+  for (const [, name = ""] of text.matchAll(/\{([^}]*)\}/g))
+    if (!PLACEHOLDERS.includes(name))
+      fail("invalid_value", `{${name}} stands for nothing; known: ${PLACEHOLDERS.join(", ")}`);
+  return text;
 });
 
 export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]> } = {
   auth: literal("bearer", "x-api-key", "api-key", "x-goog-api-key", "none"),
-  headers,
+  headers: openHeaders,
   query: texts,
-  path: optional(nonEmpty),
-  stream_path: optional(nonEmpty),
+  path: optional(path),
+  stream_path: optional(path),
   model_in_body: boolean(),
   /** Each format knows some values: DialectDefinition.thinkingSwitches. */
   thinking: nonEmpty,
@@ -48,18 +84,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
   max_temperature: number({ min: 0, max: 2 }),
   defaults_to_one: array(literal(...sampling)),
   temperature_or_top_p: boolean(),
-  omit: array(
-    literal(
-      ...sampling,
-      "frequency_penalty",
-      "presence_penalty",
-      "stop",
-      "seed",
-      "user",
-      "parallel_tool_calls",
-      "logprobs",
-    ),
-  ),
+  omit: array(literal(...omitted)),
   takes: array(
     literal(
       "logit_bias",
@@ -72,7 +97,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
       "store",
     ),
   ),
-  cache_header: optional(headerName),
+  cache_header: optional(openHeaderName),
   rename: names,
   extra: jsonObject(),
   echo: optional(literal("reasoning_content", "reasoning", "none")),

@@ -166,6 +166,10 @@ export function modelAddress(
   return vendorAddress(variant, provider);
 }
 
+/** Whoever states a path and none of streams has the same path for both. */
+const withPaths = (general: Traits, { path, ...own }: TraitOverrides): Traits =>
+  withOverrides(path === undefined ? general : { ...general, path, stream_path: path }, own);
+
 /**
  * The traits of a model: those of its vendor, overridden by its provider's and then by its own.
  * Their headers and query parameters add up.
@@ -179,7 +183,7 @@ export function traitsOf(
   const general = model.reasoning ? preset.reasoningTraits : preset.traits;
   const versioned = provider.api_version === undefined ? {} : preset.versioned;
   const vendors = withOverrides(general, versioned);
-  const traits = withOverrides(withOverrides(vendors, provider), model);
+  const traits = withPaths(withPaths(vendors, provider), model);
   const filled = (text: string | undefined) => text && filledIn(text, provider);
   const query = { ...vendors.query, ...provider.query, ...model.query };
   return {

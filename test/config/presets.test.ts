@@ -96,6 +96,19 @@ it("overrides are those fields that are stated, and that the general object has"
   assert.deepEqual(withOverrides(general), general);
 });
 
+it("a path that is stated without one of streams is that of streams, too", () => {
+  const model = { reasoning: false };
+  const vertex = { vendor: "vertex", dialect: "gemini" };
+  assert.match(traitsOf(vertex, model).stream_path!, /streamGenerateContent/);
+  const own = traitsOf({ ...vertex, path: "/own" }, model);
+  assert.deepEqual([own.path, own.stream_path], ["/own", "/own"]);
+  const ofModel = traitsOf(
+    { ...vertex, path: "/own" },
+    { ...model, path: "/m", stream_path: "/s" },
+  );
+  assert.deepEqual([ofModel.path, ofModel.stream_path], ["/m", "/s"]);
+});
+
 describe("headers and query parameters", () => {
   it("of vendor, provider and model add up", () => {
     const provider = { vendor: "anthropic", headers: { "x-team": "search" }, query: { a: "1" } };

@@ -3,7 +3,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { ServerResponse } from "node:http";
 import { configMoments, type Warning } from "../../../config/extension.ts";
-import { port, strict } from "../../../config/fields.ts";
+import { host, port, strict } from "../../../config/fields.ts";
 import { isLoopback } from "../../../config/demo-key.ts";
 import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 import { accountLimitName } from "../../../core/accounts/limiter.ts";
@@ -14,14 +14,7 @@ import { internalErrorReporter, renderError, shuttingDown } from "../../../core/
 import { sendJson } from "../../../core/http/responses.ts";
 import { createServer, type Server } from "../../../core/http/server.ts";
 import { openapiHandler } from "../../apis/openapi/index.ts";
-import {
-  boolean,
-  fail,
-  nonEmpty,
-  optional,
-  refine,
-  withDefault,
-} from "../../../core/schema/checker.ts";
+import { boolean, fail, optional, refine, withDefault } from "../../../core/schema/checker.ts";
 import { createGuard } from "./access.ts";
 import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
 
@@ -45,7 +38,7 @@ export const admin = defineSetting(
   ({ credential, addedTo }) =>
     refine(
       strict({
-        host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
+        host: withDefault(host, DEFAULT_ADDRESS.host),
         port: withDefault(port, DEFAULT_ADDRESS.port),
         password: optional(credential),
         plain: withDefault(boolean(), false),
@@ -77,7 +70,7 @@ const PLAIN_WARNING =
   "allows admin.password without TLS: whoever can read the network between browser and gateway " +
   "has the password";
 
-export { DEFAULT_ADDRESS, sharePort } from "./port.ts";
+export { addressIn, DEFAULT_ADDRESS, PUBLIC_ADDRESS, sharePort } from "./port.ts";
 
 export const settings = [admin];
 

@@ -7,17 +7,25 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 /** Where the admin listener is, if no admin section says another place. */
 export const DEFAULT_ADDRESS = { host: "127.0.0.1", port: 8081 };
 
+/** Where the public listener is, if the server section does not say. */
+export const PUBLIC_ADDRESS = { host: "127.0.0.1", port: 8080 };
+
 interface Address {
   readonly host: unknown;
   readonly port: unknown;
+}
+
+/** The address that a section states, in part or whole. */
+export function addressIn(section: unknown, defaults: Address): Address {
+  const { host, port } = asObject(section);
+  return { host: host ?? defaults.host, port: port ?? defaults.port };
 }
 
 export function portIssues(json: unknown): ValidationIssue[] {
   const { server, admin } = asObject(json);
   // Where the default port is taken, there is no listener.
   if (admin === undefined || admin === null) return [];
-  const { host = "127.0.0.1", port = 8080 } = asObject(server);
-  if (!sharePort({ host, port }, { ...DEFAULT_ADDRESS, ...asObject(admin) })) return [];
+  if (!sharePort(addressIn(server, PUBLIC_ADDRESS), addressIn(admin, DEFAULT_ADDRESS))) return [];
   const message = "is server.port too, on the same host";
   return [{ path: ["admin", "port"], code: "invalid_value", message }];
 }

@@ -11,7 +11,7 @@ import { url } from "../../../config/fields.ts";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import { fromLitellm } from "./litellm-command.ts";
-import { VENDOR_ROWS, type VendorRow } from "../vendor-models/index.ts";
+import { baseUrlFor, VENDOR_ROWS, type VendorRow } from "../vendor-models/index.ts";
 import { nextText, writeNew } from "./write-new.ts";
 
 /** The environment variable of the clients' key, and the account that it belongs to. */
@@ -91,7 +91,7 @@ function wantedBy({ values }: CommandArguments): Wanted {
 function firstConfig({ vendor, row, models, baseUrl }: Wanted) {
   const { variable } = row;
   const key = variable === undefined ? undefined : `$${variable}`;
-  const address = baseUrl === undefined ? {} : { base_url: baseUrl };
+  const address = baseUrl === undefined ? {} : { base_url: baseUrlFor(vendor, baseUrl) };
   const known = models.map((name) => [name, { provider: vendor, ...row.models[name] }] as const);
   // Models that the row does not have come last: nothing is known of their abilities.
   const others = models.filter((name) => !Object.hasOwn(row.models, name));

@@ -74,18 +74,18 @@ interface Providers {
   readonly nameOf: (deployment: Deployment) => string;
 }
 
-/** One provider for each vendor, address and key. */
+/** One provider for each vendor, address, version and key. */
 function providersOf(
   deployments: readonly Deployment[],
   variables: Set<string>,
   leftOut: LeftOutList,
 ): Providers {
-  const identity = ({ vendor, baseUrl, apiKey }: Deployment): string =>
-    JSON.stringify([vendor, baseUrl, apiKey]);
+  const identity = ({ vendor, baseUrl, apiVersion, apiKey }: Deployment): string =>
+    JSON.stringify([vendor, baseUrl, apiVersion, apiKey]);
   const names = new Map<string, string>();
   const providers: Record<string, object> = {};
   for (const deployment of deployments) {
-    const { vendor, baseUrl } = deployment;
+    const { vendor, baseUrl, apiVersion } = deployment;
     const id = identity(deployment);
     if (names.has(id)) continue;
     const count = Object.values(providers).filter((row) => asObject(row)["vendor"] === vendor);
@@ -96,6 +96,7 @@ function providersOf(
     providers[name] = {
       vendor,
       ...(baseUrl !== undefined && { base_url: baseUrl }),
+      ...(apiVersion !== undefined && { api_version: apiVersion }),
       ...(variable !== undefined && { api_key: `$${variable}` }),
     };
   }

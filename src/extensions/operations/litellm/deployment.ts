@@ -4,7 +4,7 @@ import { url } from "../../../config/fields.ts";
 import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
-import { VENDOR_ROWS } from "../vendor-models/index.ts";
+import { baseUrlFor, VENDOR_ROWS } from "../vendor-models/index.ts";
 import type { LeftOutList } from "./left-out.ts";
 
 /** The vendors by LiteLLM's prefixes, where these are not the vendor's name here. */
@@ -53,6 +53,8 @@ export interface Deployment {
   readonly vendor: string;
   /** Undefined: the vendor's own address. */
   readonly baseUrl: string | undefined;
+  /** Of Azure's API. Undefined: none is stated. */
+  readonly apiVersion: string | undefined;
   /** As LiteLLM's file has it. Undefined: LiteLLM takes it from the vendor's usual variable. */
   readonly apiKey: string | undefined;
   /** The vendor's name of the model. */
@@ -74,11 +76,12 @@ export function deploymentIn(
   const params = asObject(litellm_params);
   const info = asObject(model_info);
   const group = textAt(model_name, `${path}.model_name`);
-  const written = textAt(params["model"], `${path}.litellm_params.model`);
-  const refuse = (reason: string): undefined => {
-    leftOut.add(path, reason);
+  const written = asString(params["model"]) ?? "";
+  const refuse = (reason: string, field = ""): undefined => {
+    leftOut.add(path + field, reason);
     return undefined;
   };
+  if (written === "") return refuse("expected a text", ".litellm_params.model");
   if (group.includes("*") || written.includes("*"))
     return refuse("each model has a name of its own here: list those that clients may use");
   if (!CHAT_MODES.includes(info["mode"] as string)) return refuse("this gateway serves chat only");
@@ -86,13 +89,18 @@ export function deploymentIn(
   const { vendor, upstream, whyNot } = vendorOf(written, params, address);
   if (vendor === undefined) return refuse(whyNot);
   const baseUrl = baseUrlOf(address, vendor);
+  if (address?.startsWith("os.environ/"))
+    return refuse("its api_base is in a variable: only keys may be, so write the address itself");
   if (baseUrl === null) return refuse("its api_base is not an http:// or https:// address");
   if (baseUrl === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
     return refuse("it has no api_base, and there is no usual one");
+  const hasVersion = VENDOR_PRESETS.get(vendor)?.versioned !== undefined;
+  const version = `${path}.litellm_params.api_version`;
+  const apiVersion = hasVersion ? optionalText(params["api_version"], version) : undefined;
   const settings = settingsOf({ params, info, vendor, upstream, path, leftOut });
   leftOut.addRest(path, others, []);
   return {
-    ...{ path, group, vendor, baseUrl, upstream, settings },
+    ...{ path, group, vendor, baseUrl, apiVersion, upstream, settings },
     apiKey: optionalText(params["api_key"], `${path}.litellm_params.api_key`),
   };
 }
@@ -149,11 +157,8 @@ const isOfOpenai = (address: string | undefined): boolean =>
 /** Undefined: the vendor's own address. Null: what is written is no address. */
 function baseUrlOf(written: string | undefined, vendor: string): string | undefined | null {
   if (written === undefined) return undefined;
-  // The gateway appends the path of the endpoint.
-  const base = written.replace(/\/(v1\/messages|chat\/completions)?\/*$/, "");
-  const address = vendor === "ollama" ? base.replace(/\/v1$/, "") : base;
   try {
-    return url(address);
+    return url(baseUrlFor(vendor, written));
   } catch {
     return null;
   }
@@ -183,7 +188,8 @@ function settingsOf(source: Source): Record<string, unknown> {
   const price = priceIn({ ...info, ...params });
   if (price) settings["price"] = price;
   const prices = price ? [...PRICES, ...CACHE_PRICES] : [];
-  leftOut.addRest(`${path}.litellm_params`, params, [...MODEL_FIELDS, ...prices]);
+  const version = VENDOR_PRESETS.get(vendor)?.versioned ? ["api_version"] : [];
+  leftOut.addRest(`${path}.litellm_params`, params, [...MODEL_FIELDS, ...version, ...prices]);
   const sizes = SIZES.filter((name) => isSize(info[name]));
   const abilities = Object.keys(ABILITIES).filter((name) => typeof info[name] === "boolean");
   const carried = [...sizes, ...abilities, ...prices, "supports_reasoning", "mode"];

@@ -3,7 +3,7 @@
 // can be changed through it.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { configMoments } from "../../../config/extension.ts";
-import { port, strict } from "../../../config/fields.ts";
+import { host, port, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
 import { slots } from "../../../core/extension/places.ts";
@@ -12,9 +12,14 @@ import { sendJson } from "../../../core/http/responses.ts";
 import { createServer, type Server } from "../../../core/http/server.ts";
 import { ledgerUnavailable } from "../../../core/ledger/ledger.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
-import { nonEmpty, withDefault, type ValidationIssue } from "../../../core/schema/checker.ts";
+import { withDefault, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { DEFAULT_ADDRESS as ADMIN_ADDRESS, sharePort } from "../admin/index.ts";
+import {
+  addressIn,
+  DEFAULT_ADDRESS as ADMIN_ADDRESS,
+  PUBLIC_ADDRESS,
+  sharePort,
+} from "../admin/index.ts";
 import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 
 interface Address {
@@ -23,7 +28,6 @@ interface Address {
 }
 
 const DEFAULT_ADDRESS: Address = { host: "127.0.0.1", port: 9464 };
-const PUBLIC_ADDRESS: Address = { host: "127.0.0.1", port: 8080 };
 
 /** Absent: metrics are on the admin listener only. */
 const setting = defineSetting(
@@ -31,7 +35,7 @@ const setting = defineSetting(
   undefined,
   () =>
     strict({
-      host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
+      host: withDefault(host, DEFAULT_ADDRESS.host),
       port: withDefault(port, DEFAULT_ADDRESS.port),
     }),
   { fixed: true },
@@ -52,10 +56,10 @@ function portIssues(json: unknown): ValidationIssue[] {
   const { server, admin } = asObject(json);
   const { metrics } = asObject(admin);
   if (metrics === undefined || metrics === null) return [];
-  const metricsAddress = { ...DEFAULT_ADDRESS, ...asObject(metrics) };
+  const metricsAddress = addressIn(metrics, DEFAULT_ADDRESS);
   const others = [
-    { name: "server.port", address: { ...PUBLIC_ADDRESS, ...asObject(server) } },
-    { name: "admin.port", address: { ...ADMIN_ADDRESS, ...asObject(admin) } },
+    { name: "server.port", address: addressIn(server, PUBLIC_ADDRESS) },
+    { name: "admin.port", address: addressIn(admin, ADMIN_ADDRESS) },
   ];
   return others
     .filter(({ address }) => sharePort(metricsAddress, address))

@@ -1,10 +1,10 @@
 // `telemetry` in gateway.json: where spans are sent.
 import { strict, url } from "../../../config/fields.ts";
+import { headersOf } from "../../../config/headers.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import {
   fail,
   nonEmpty,
-  record,
   refine,
   string,
   withDefault,
@@ -26,25 +26,11 @@ const endpoint = refine(url, (address) =>
     : address,
 );
 
-const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
-/** Headers that the gateway or HTTP itself sets. */
-const OWN_HEADERS = /^(content-(type|length|encoding)|transfer-encoding|connection|host|expect)$/i;
-
 /** A word such as Bearer may stand before the secret. */
 const headerValue = (credential: Check<string>): Check<string> =>
   refine(string({ min: 1, secret: true }), (text) => {
     const [, scheme = "", secret = text] = /^([A-Za-z][A-Za-z-]* )(\S+)$/.exec(text) ?? [];
     return scheme + credential(secret);
-  });
-
-const headers = (credential: Check<string>) =>
-  refine(withDefault(record(headerValue(credential)), new Map()), (values) => {
-    for (const name of values.keys())
-      if (!HEADER_NAME.test(name) || OWN_HEADERS.test(name))
-        fail("invalid_value", "expected the name of a header that may be set", [name]);
-    const names = new Set([...values.keys()].map((name) => name.toLowerCase()));
-    if (names.size < values.size) fail("invalid_value", "expected each header once");
-    return values;
   });
 
 /** Absent: nothing is traced. */
@@ -55,7 +41,7 @@ export const telemetry = defineSetting(
     strict({
       otlp: strict({
         endpoint,
-        headers: headers(credential),
+        headers: withDefault(headersOf(headerValue(credential)), new Map()),
         service_name: withDefault(nonEmpty, "chat-gateway"),
       }),
     }),

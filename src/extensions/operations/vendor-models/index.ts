@@ -1,2 +1,2 @@
 // The models of each vendor, with their prices and the day on which these were looked up.
-export { VENDOR_ROWS, type VendorRow } from "./vendors.ts";
+export { baseUrlFor, VENDOR_ROWS, type VendorRow } from "./vendors.ts";

@@ -1,5 +1,6 @@
 // The facts about a vendor that a first configuration needs: its models, and when their prices were
 // last looked up. The figures stand in vendors.json.
+import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
 
 /** A model as gateway.json has it, without its provider. */
@@ -45,3 +46,21 @@ export interface VendorRow {
 export const VENDOR_ROWS: ReadonlyMap<string, VendorRow> = new Map(
   Object.entries(vendorsJson as Readonly<Record<string, VendorRow>>),
 );
+
+/** By format, what addresses often end in and the gateway appends itself. */
+const APPENDED: Readonly<Record<string, RegExp>> = {
+  openai: /\/chat\/completions$/,
+  anthropic: /\/v1(\/messages)?$/,
+  gemini: /\/v1beta(\/models)?$/,
+  ollama: /\/(v1|api|api\/chat)$/,
+};
+
+/** The address of a vendor's server as `base_url` has it, without what the gateway appends. */
+export function baseUrlFor(vendor: string, written: string): string {
+  const { dialect = "", traits } = VENDOR_PRESETS.get(vendor) ?? {};
+  const address = written.replace(/\/+$/, "");
+  const own = traits?.path;
+  if (own === undefined) return address.replace(APPENDED[dialect] ?? "", "");
+  const path = URL.canParse(address) ? new URL(address).pathname : "/";
+  return path !== "/" && own.startsWith(path) ? address.slice(0, -path.length) : address;
+}

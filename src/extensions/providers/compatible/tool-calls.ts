@@ -129,8 +129,8 @@ const keyIn = (choice = 0, key: number | string | undefined) =>
 
 /**
  * Some providers give all parallel calls the index 0, some the same id too. Another name, or a name
- * with another id, starts another call; so does a name that comes again in the same message, or with
- * arguments behind whole ones. Else a fragment repeats the name of its call.
+ * with another id, starts another call; so does a name that comes again in the same message, or
+ * with arguments behind whole ones. Else a fragment repeats the name of its call.
  */
 function startsAnother(call: OpenCall, { id, name, piece }: Fragment, message: object): boolean {
   if (call.name === undefined || name === undefined) return false;

@@ -71,6 +71,13 @@ const issuesOf = (json: unknown): readonly ValidationIssue[] =>
     const path = ["providers", name];
     const key = ["api_key", "api_keys"].find(isStated);
     if (key) return [invalid([...path, "credentials"], `cannot stand beside ${key}`)];
+    if (isStated("auth"))
+      return [
+        invalid(
+          [...path, "auth"],
+          "cannot stand beside credentials, which have headers of their own",
+        ),
+      ];
     const isAmazon = asObject(provider["credentials"])["type"] === "aws";
     const isToldAlready = provider["vendor"] === "bedrock" && !isStated("base_url");
     if (!isAmazon || isStated("region") || isToldAlready) return [];

@@ -2,7 +2,7 @@
 // or exhausted.
 import { configMoments } from "../../../config/extension.ts";
 import { integer, positive, strict } from "../../../config/fields.ts";
-import { invalid } from "../../../config/references.ts";
+import { invalid, repeatedIn } from "../../../config/references.ts";
 import { defineSetting, type CheckContext } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
@@ -17,7 +17,7 @@ import {
   withDefault,
   type ValidationIssue,
 } from "../../../core/schema/checker.ts";
-import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import { gatesFor, serveGates } from "../../routing/gates/index.ts";
 import { sharedRests } from "../../routing/rests/index.ts";
 import { once } from "../../scale/installation/index.ts";
@@ -198,10 +198,14 @@ function longestRests(reports: readonly unknown[]): Rests {
   return all;
 }
 
-/** Providers that have both one key and several. */
+/** Providers that have both one key and several, or one of several twice. */
 const issuesIn = (json: unknown): readonly ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, written]) => {
     const { api_key, api_keys } = asObject(written);
-    if ((api_key ?? null) === null || (api_keys ?? null) === null) return [];
-    return [invalid(["providers", name, "api_keys"], "cannot stand beside api_key")];
+    if ((api_keys ?? null) === null) return [];
+    const path = ["providers", name, "api_keys"];
+    if ((api_key ?? null) !== null) return [invalid(path, "cannot stand beside api_key")];
+    return repeatedIn(asArray(api_keys).map((row) => asObject(row)["key"])).map((at) =>
+      invalid([...path, at, "key"], "stands in the list twice"),
+    );
   });

@@ -21,7 +21,7 @@ function demandsOf(vendor: string): string[] {
     ...(Object.keys(models).length > 0 ? [] : ["--models", "my-model"]),
     ...(hasAddress
       ? []
-      : ["--base-url", `http://127.0.0.1:9/${vendor === "foundry" ? "anthropic" : "v1"}`]),
+      : ["--base-url", `http://127.0.0.1:9/${vendor === "foundry" ? "anthropic/v1" : "v1"}`]),
   ];
 }
 
@@ -56,6 +56,22 @@ describe("the file that init writes", () => {
       for (const name of row.reasoning) assert.equal(row.models[name]?.reasoning, true, name);
     });
   }
+
+  for (const [vendor, written, base] of [
+    ["ollama", "http://127.0.0.1:9/v1", "http://127.0.0.1:9"],
+    ["ollama", "http://127.0.0.1:9/api/chat/", "http://127.0.0.1:9"],
+    ["anthropic", "https://proxy.example/v1/messages", "https://proxy.example"],
+    ["gemini", "https://proxy.example/v1beta/models", "https://proxy.example"],
+    ["azure", "https://x.openai.azure.com/openai/v1", "https://x.openai.azure.com"],
+    ["vllm", "http://127.0.0.1:9/v1/chat/completions", "http://127.0.0.1:9/v1"],
+    ["deepseek", "https://proxy.example/v1", "https://proxy.example/v1"],
+  ])
+    it(`for ${vendor} at ${written} has the address to which the gateway appends`, async () => {
+      const file = newFile();
+      const args = ["init", "--vendor", vendor!, "--models", "m", "--base-url", written!];
+      assert.equal((await runHere([...args, "--config", file])).code, 0);
+      assert.equal(JSON.parse(readFileSync(file, "utf8")).providers[vendor!].base_url, base);
+    });
 
   it("has no secret: keys are names of environment variables", async () => {
     const file = newFile();

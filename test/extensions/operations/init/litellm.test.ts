@@ -211,6 +211,41 @@ describe("single fields of LiteLLM's configuration", () => {
       assert.deepEqual(Object.values(config.providers), [provider]);
     });
 
+  it("an address loses what the gateway appends, and Azure's version stays", async () => {
+    const azure = { model: "azure/gpt", api_base: "https://x.azure.example/", api_key: SECRET };
+    const { config, result } = await convert({
+      model_list: [
+        chat("claude", { model: "anthropic/claude-sonnet-4-6", api_base: "https://p.example/v1/" }),
+        chat("one", { ...azure, api_version: "2024-10-21" }),
+        chat("two", { ...azure, api_version: "2025-01-01" }),
+      ],
+    });
+    assert.equal(config.providers.anthropic.base_url, "https://p.example");
+    assert.equal(config.providers.azure.base_url, "https://x.azure.example");
+    const versions = ["azure", "azure-2"].map((name) => config.providers[name].api_version);
+    assert.deepEqual(versions, ["2024-10-21", "2025-01-01"]);
+    const paths = result.left_out.map(({ path }: { path: string }) => path);
+    assert.ok(!paths.some((path: string) => path.includes("api_version")), paths.join());
+  });
+
+  it("an entry that cannot be read, or an address in a variable, leaves the others", async () => {
+    const { config, result } = await convert({
+      model_list: [
+        chat("none", {}),
+        chat("hidden", { model: "openai/x", api_base: "os.environ/BASE" }),
+        chat("one", { model: "openai/gpt-4.1" }),
+      ],
+    });
+    assert.deepEqual(Object.keys(config.models), ["one"]);
+    assert.deepEqual(result.left_out, [
+      { path: "model_list[0].litellm_params.model", reason: "expected a text" },
+      {
+        path: "model_list[1]",
+        reason: "its api_base is in a variable: only keys may be, so write the address itself",
+      },
+    ]);
+  });
+
   it("an upstream name keeps its slashes", async () => {
     const { config } = await convert(one({ model: "openrouter/google/gemma-3" }));
     assert.equal(config.models.m.upstream_model, "google/gemma-3");

@@ -1,0 +1,51 @@
+// Headers that the operator adds to requests of the gateway.
+import { fail, record, refine, string, type Check } from "../core/schema/checker.ts";
+
+const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+/** Headers that the gateway or HTTP itself sets. */
+const OWN = new RegExp(
+  "^(content-(type|length|encoding)|transfer-encoding|connection|keep-alive|te|trailer|upgrade" +
+    "|host|expect|accept)$",
+  "i",
+);
+/** Headers in which providers expect a key. */
+const KEYS = /^(authorization|proxy-authorization|x-api-key|api-key|x-goog-api-key)$/i;
+
+const isSettable = (name: string): boolean => NAME.test(name) && !OWN.test(name);
+
+/** Headers by their names in small letters, each once: HTTP does not tell letters apart. */
+export const headersOf = (value: Check<string>): Check<ReadonlyMap<string, string>> =>
+  refine(record(value), (values) => {
+    const headers = new Map<string, string>();
+    for (const [name, text] of values) {
+      if (!isSettable(name))
+        fail("invalid_value", "is no name of a header that may be set", [name]);
+      const same = name.toLowerCase();
+      if (headers.has(same)) fail("invalid_value", "stands there twice", [name]);
+      headers.set(same, text);
+    }
+    return headers;
+  });
+
+function refuseKey(name: string, path: string[]): void {
+  const message = "carries a key: state it as api_key, and the header as auth";
+  if (KEYS.test(name)) fail("invalid_value", message, path);
+}
+
+const sendable = string({ pattern: /^[\x20-\x7e]*$/, expected: "printable ASCII" });
+
+/** As headersOf, for values that are no secrets: none of them carries a key. */
+export const openHeaders: Check<Readonly<Record<string, string>>> = refine(
+  headersOf(sendable),
+  (headers) => {
+    for (const name of headers.keys()) refuseKey(name, [name]);
+    return Object.fromEntries(headers);
+  },
+);
+
+/** The name of one such header, in small letters. */
+export const openHeaderName: Check<string> = refine(string(), (name) => {
+  if (!isSettable(name)) fail("invalid_value", "is no name of a header that may be set");
+  refuseKey(name, []);
+  return name.toLowerCase();
+});
