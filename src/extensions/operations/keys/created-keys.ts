@@ -102,7 +102,8 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
   let current = indexed(keys);
 
   async function take(found: Found): Promise<void> {
-    if ("error" in found && ABSENT.includes(whyUnreadable(found.error))) return;
+    const isAbsent = "error" in found && ABSENT.includes(whyUnreadable(found.error));
+    if (isAbsent && current.byDigest.size === 0) return;
     try {
       const before = current;
       current = await keysFound(file, found);

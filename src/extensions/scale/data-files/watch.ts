@@ -18,6 +18,8 @@ const LOOK_MS = 500;
  * its stat() has been the same for longer than that.
  */
 const SETTLED_MS = 2_500;
+/** A file that is not there at so many looks is not one that is just being replaced. */
+const ABSENT_LOOKS = 5;
 
 /** A change that was found: the content, or why the file cannot be read. */
 export type Found = FileContent | { readonly error: Error };
@@ -36,8 +38,8 @@ export interface WatchOptions {
 
 /**
  * Calls `changed` soon after the file has other content than that in force, until it is closed. One
- * call at a time: the next look waits for the end of the one before. A file that is absent is taken
- * for one that is being replaced: nothing happens.
+ * call at a time: the next look waits for the end of the one before. A file that is gone for some
+ * seconds is an error; before that it is taken for one that is being replaced.
  */
 export function watchFile(
   file: string,
@@ -47,6 +49,7 @@ export function watchFile(
   let seen: string | null = initial;
   let stamp: string | undefined;
   let stampSince = 0;
+  let absentLooks = 0;
   let settled = false; // whatever is written from now on changes the stamp
   let closed = false;
   let timer = setTimeout(look, LOOK_MS).unref();
@@ -64,6 +67,7 @@ export function watchFile(
     const now = performance.now();
     try {
       const next = stampOf(await stat(file, { bigint: true }));
+      absentLooks = 0;
       if (next !== stamp) {
         stamp = next;
         stampSince = now;
@@ -75,9 +79,16 @@ export function watchFile(
       return remember(content.digest) ? content : undefined;
     } catch (error) {
       const why = whyUnreadable(error);
-      if (why === "ENOENT") return undefined;
+      if (why === "ENOENT" && !isGone()) return undefined;
       return remember(why) ? { error: error as Error } : undefined;
     }
+  }
+
+  /** Whether a file that is not there at this look has been there, and is not just being replaced. */
+  function isGone(): boolean {
+    stamp = undefined;
+    absentLooks += 1;
+    return seen !== null && absentLooks >= ABSENT_LOOKS;
   }
 
   /** Whether this is something else than what was seen before. */

@@ -110,6 +110,36 @@ describe("a watched file", () => {
   });
 });
 
+describe("a file that is gone", () => {
+  it("is told once, and read as soon as it is back; one that never was there is not", async (t) => {
+    const { dir, file } = place();
+    writeFileSync(file, "one");
+    const told = watched(t, file);
+    const never = watched(t, join(dir, "never"));
+    rmSync(file);
+    await waitFor(() => told.length > 0, "the missing file to be told");
+    assert.match(told[0]!, /^ENOENT: no such file .*gateway\.json/);
+    writeFileSync(file, "one");
+    await waitFor(() => told.length > 1, "the file that is back");
+    assert.deepEqual([told.slice(1), never], [["one"], []]);
+  });
+
+  it("leaves the configuration and the keys in force, and says so", async (t) => {
+    const { file, text, keys } = place();
+    writeManyKeys(keys, 1);
+    const gw = run(t, ["--config", file]);
+    const url = await gw.address();
+    rmSync(file);
+    rmSync(keys);
+    for (const words of ["reload_failed", "keys_unreadable"])
+      await waitFor(() => gw.stderr().includes(words), words);
+    assert.match(gw.stderr(), /"keys_unreadable".*keys\.json.*ENOENT/);
+    assert.equal((await fetch(`${url}/healthz`)).status, 200);
+    writeFileSync(file, text);
+    await waitFor(() => gw.stderr().includes('"reloaded"'), "the file that is back");
+  });
+});
+
 describe("something else in a file's place", () => {
   const fifo = (path: string) => {
     rmSync(path, { force: true });
