@@ -18,16 +18,26 @@ const HOUR_MS = DAY_MS / 24;
  */
 export async function isClockSteady({ dataDir, clock }: BooksFiles): Promise<boolean> {
   const file = join(dataDir, "clock.json");
-  const note = asObject(readJson(file, {}, ["ENOENT"]));
+  const note = noteIn(file);
   const now = clock.now();
-  const seen = timeOf(note["seen"]) ?? now - 2 * HOUR_MS;
-  const hasJumped = now - seen > DAY_MS || seen - now > HOUR_MS;
+  const seen = timeOf(note?.["seen"]) ?? now - 2 * HOUR_MS;
+  // Whether it has jumped since a note that cannot be read, nobody knows.
+  const hasJumped = !note || now - seen > DAY_MS || seen - now > HOUR_MS;
   const waitUntil = hasJumped ? now + DAY_MS : (timeOf(note["wait_until"]) ?? 0);
   if (hasJumped || now - seen > HOUR_MS) {
     const next = { seen: isoTime(now), wait_until: isoTime(waitUntil) };
     await replaceFile(file, `${JSON.stringify(next)}\n`);
   }
   return now >= waitUntil;
+}
+
+/** Empty: there is none yet. Undefined: it cannot be read. */
+function noteIn(file: string): Record<string, unknown> | undefined {
+  try {
+    return asObject(readJson(file, {}, ["ENOENT"]));
+  } catch {
+    return undefined;
+  }
 }
 
 function timeOf(text: unknown): number | undefined {

@@ -208,6 +208,17 @@ describe("a clock that cannot be believed", () => {
     assert.equal(at.closed().length, 402);
   });
 
+  it("is one whose note cannot be read: a day later days are closed again", async () => {
+    const at = await oneDay();
+    writeFileSync(join(at.dir, "clock.json"), '{"seen":');
+    at.clock.advance(DAY_MS);
+    await at.pass();
+    assert.equal(at.closed().length, 1);
+    at.clock.advance(DAY_MS);
+    await at.pass();
+    assert.equal(at.closed().length, 3);
+  });
+
   it("does so after a jump back as well, and books on the day that was open", async () => {
     const at = await oneDay();
     const back = at.other({ now: "2026-01-20T00:00:00.000Z" });
