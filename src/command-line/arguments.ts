@@ -105,6 +105,8 @@ function parse(argv: readonly string[], known: Options, strict: boolean): Parsed
   } catch (error) {
     // Node adds advice behind the first sentence.
     const [message = ""] = (error as Error).message.split(/\.[ \n]|\n/);
+    const [, dashed] = /^Option '(--[\w-]+).* is ambiguous/.exec(message) ?? [];
+    if (dashed) throw new UsageError(`${dashed} needs a value, behind = if a dash is in front`);
     const names = Object.keys(known).map((name) => `--${name}`);
     const advice = message.startsWith("Unknown option") ? `; options: ${names.join(", ")}` : "";
     throw new UsageError(message + advice);
@@ -122,9 +124,11 @@ function assertComplete(name: string, command: Command, args: CommandArguments):
   const { operand, values } = args;
   if (command.operand !== undefined && !command.operandOptional && operand === "")
     throw new UsageError(`${name} needs ${command.operand}`);
-  for (const [option, { required, test, expected }] of Object.entries(command.options ?? {})) {
+  const options = { ...COMMON_OPTIONS, ...command.options };
+  for (const [option, { required, test, expected }] of Object.entries(options)) {
     const value = values[option];
     if (required && !value) throw new UsageError(`${name} needs --${option}`);
+    if (value === "" && !test) throw new UsageError(`--${option} needs a value`);
     if (value !== undefined && test && !test(value))
       throw new UsageError(`--${option} must be ${expected}`);
   }

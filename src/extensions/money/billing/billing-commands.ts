@@ -1,5 +1,10 @@
 // `billing statement` and `billing trace`.
-import { JSON_OPTION, UsageError, type Command } from "../../../command-line/command.ts";
+import {
+  JSON_OPTION,
+  UsageError,
+  type Command,
+  type CommandArguments,
+} from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import { receiptsOf } from "../receipts/index.ts";
 import { SUMMED_COUNTS, withoutDetails } from "../records/index.ts";
@@ -13,10 +18,16 @@ const TRACED = ["account", "model", "provider", "status", "cost", "currency", "u
 /** How many records a trace has at most: those of the requests that ended last. */
 const MOST_TRACED = 10_000;
 
+function formatOf({ format, json }: CommandArguments["values"]): string {
+  if (json === undefined) return format ?? "table";
+  if ((format ?? "json") === "json") return "json";
+  throw new UsageError(`--json and --format ${format} exclude each other`);
+}
+
 /** What an account owes for a month, by model; as CSV record by record. */
 const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }) => {
-  const { account = "", month = "", json, currency: asked } = args.values;
-  const format = args.values["format"] ?? (json === undefined ? "table" : "json");
+  const { account = "", month = "", currency: asked } = args.values;
+  const format = formatOf(args.values);
   const isSealed = args.values["sealed"] !== undefined;
   if (isSealed && format === "csv")
     throw new UsageError(

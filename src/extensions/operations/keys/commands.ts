@@ -100,8 +100,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         value: "N",
         meaning: "requests per minute of the key, in addition to its account's limit",
         fallback: "no limit of its own",
-        test: (text) => /^\d{1,7}$/.test(text),
-        expected: "a number of requests per minute",
+        test: (text) => /^\d{1,7}$/.test(text) && Number(text) <= 1_000_000,
+        expected: "a number of requests per minute, at most 1000000",
       },
       budget: {
         value: "AMOUNT/PERIOD",

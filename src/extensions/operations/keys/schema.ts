@@ -52,7 +52,7 @@ const newKey = strict({
   /** Null: it is not given one. */
   name: withDefault(nullable(shownText), null),
   /** Requests per minute of this key alone; null: only its account's limit. */
-  rpm: withDefault(nullable(integer(0, 9_999_999)), null),
+  rpm: withDefault(nullable(integer(0, 1_000_000)), null),
   /** The names that it may send as `model`; null: all. */
   models: withDefault(nullable(array(nonEmpty, { min: 1, max: 1_000 })), null),
   /** The budget of this key alone. Absent: only its account's budget. */

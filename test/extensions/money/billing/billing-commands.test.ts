@@ -257,6 +257,10 @@ describe("what cannot be answered", { concurrency: 2 }, () => {
     [[...statement, "--account", "a", "--month", "2026-13"], /--month must be a month such as/],
     [[...statement, ...whose, "--format", "xml"], /--format must be table, csv or json/],
     [[...statement, ...whose, "--currency", "euro"], /--currency must be three capital letters/],
+    [
+      [...statement, ...whose, "--format", "csv", "--json"],
+      /--json and --format csv exclude each other/,
+    ],
     [["billing", "trace"], /billing trace needs REQUEST_ID/],
     [["billing"], /no command 'billing'/],
   ] as const) {

@@ -261,7 +261,7 @@ describe("what cannot be", { concurrency: 3 }, () => {
       2,
       /--models: there is no model or alias named 'ghost'/,
     ],
-    ...["many", " ", "", "0x10", "1e3", "1.5", "12345678"].map(
+    ...["many", " ", "", "0x10", "1e3", "1.5", "1000001", "12345678"].map(
       (rpm) => [["create", "--account", "a", "--rpm", rpm], 2, /--rpm must be a number/] as const,
     ),
     ...["many", " ", "", "0x10", "1e3", "1.5", "1234567890"].map(
