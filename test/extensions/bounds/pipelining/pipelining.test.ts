@@ -220,15 +220,21 @@ describe("answers that nobody reads", () => {
   });
 
   it("are not those of a client that reads slowly: it gets all of it", async (t) => {
-    const { port, statuses } = await startSite(t, { sendMs: 1_500 });
+    const { port, statuses, taken } = await startSite(t, { sendMs: 1_500 });
     const socket = connect(t, port);
     let size = 0;
     socket.on("data", (bytes: Buffer) => {
       size += bytes.length;
-      socket.pause();
-      setTimeout(() => socket.resume(), 8);
     });
     socket.write(get("/large"));
+    await waitFor(() => taken.length === 1, "the request");
+    // Longer than send_ms in all, and never so long in one piece.
+    for (let step = 1; step <= 10; step += 1) {
+      await waitFor(() => size >= step * 2_000_000, `step ${step} of the answer`);
+      socket.pause();
+      await settled(() => size, "the client to stand still", 200);
+      socket.resume();
+    }
     await waitFor(() => size > 20_000_000, "the whole answer");
     await waitFor(() => statuses.length === 1, "its line in the log");
     assert.deepEqual(statuses, [200]);

@@ -3,6 +3,7 @@
 // finish (`closing_ms`).
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import http from "node:http";
 import { describe, it } from "node:test";
 import {
@@ -31,7 +32,7 @@ import {
   type Behaviour,
 } from "../../../support/provider.ts";
 import { createLeftStreams } from "../../../../src/extensions/routing/left-streams/index.ts";
-import { waitFor, within } from "../../../support/wait.ts";
+import { settled as standingStill, waitFor, within } from "../../../support/wait.ts";
 
 const SSE = { "content-type": "text/event-stream" };
 const NO_END = 600_000;
@@ -198,17 +199,14 @@ describe("a client that leaves a stream after text was delivered", { concurrency
 
   it("had stopped reading: the provider does not wait for room that will never be, and its figures count", async (t) => {
     const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
-    let held = false;
+    let written = 0;
     let left = false;
     const behaviour: Behaviour = async ({ res }) => {
       res.writeHead(200, SSE);
-      while (!left)
-        if (!res.write(piece)) {
-          const room = new Promise<void>((resolve) => res.once("drain", resolve));
-          const timer = setTimeout(() => (held = true), 300);
-          await room;
-          clearTimeout(timer);
-        }
+      while (!left) {
+        written += 1;
+        if (!res.write(piece)) await once(res, "drain");
+      }
       res.end(END + event("[DONE]"));
     };
     const { dir, gw } = await priced(t, { m: behaviour }, { timeouts: { leave_ms: NO_END } });
@@ -219,7 +217,8 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     req.on("error", () => undefined);
     req.on("response", (res) => res.on("error", () => undefined).pause());
     req.end(JSON.stringify({ model: "m", stream: true, messages: user("Say something.") }));
-    await waitFor(() => held, "the provider to be held back");
+    await waitFor(() => written > 0, "the provider to begin");
+    await standingStill(() => written, "the provider to be held back", 300);
     left = true;
     req.destroy();
     const [settle] = await within(settled(dir), "the settle line");
