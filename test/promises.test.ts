@@ -102,6 +102,13 @@ describe("promises", () => {
     }
   });
 
+  it("no test waits at the top of its file: the tests of files before it would run meanwhile", () => {
+    for (const name of sourcesIn("test").filter((file) =>
+      /^(?!.*node_modules).*\.test\.ts$/.test(file),
+    ))
+      assert.doesNotMatch(readFileSync(join("test", name), "utf8"), /^(?!.*=>)\S.*\bawait /m, name);
+  });
+
   it("sources import node: modules, each other and data beside them, nothing else", () => {
     for (const { name, lines } of sources) {
       for (const line of lines) {

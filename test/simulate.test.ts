@@ -4,17 +4,16 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, it } from "node:test";
+import { before, describe, it } from "node:test";
 import { BUGS } from "../scripts/simulate/bugs.ts";
 import { bundleActors, bundleGateway } from "../scripts/simulate/bundles.ts";
+import type { Bundles } from "../scripts/simulate/installation.ts";
 import { simulatedModules } from "../scripts/simulate/modules.ts";
 import { simulate } from "../scripts/simulate/run.ts";
 import { isCode, sourcesIn } from "../scripts/size.ts";
 import { LONG } from "./support/long.ts";
 
 const SEEDS = LONG ? 40 : 3;
-const bundles = { gateway: await bundleGateway(), actors: await bundleActors() };
-
 /** HTTPS is not simulated. */
 const ABSENT = [
   "node:child_process execFile",
@@ -43,6 +42,10 @@ describe("the simulation", () => {
   const first = Number(process.env["SIMULATE_SEED"] ?? 1);
   /** The events of the first seed. */
   const trace: string[] = [];
+  let bundles: Bundles;
+  before(async () => {
+    bundles = { gateway: await bundleGateway(), actors: await bundleActors() };
+  });
 
   for (let seed = first; seed < first + SEEDS; seed += 1)
     it(`seed ${seed}: nothing is lost, doubled, mixed up or left open`, async (t) => {

@@ -18,6 +18,7 @@ export interface Change {
 
 /** From the working directory: this script may have been compiled, and the sources have not. */
 const SRC = resolve("src");
+const ACTORS = resolve("scripts/simulate/actors.ts");
 
 /** A script cannot wait at its top, so the program says later with which code it has ended. */
 const END_LATER: Change = {
@@ -62,5 +63,4 @@ export const bundleGateway = (changes: readonly Change[] = []): Promise<Bundle> 
   bundle(join(SRC, "main.ts"), [END_LATER, ...changes]);
 
 /** The clients and the provider. */
-export const bundleActors = (): Promise<Bundle> =>
-  bundle(resolve("scripts/simulate/actors.ts"), []);
+export const bundleActors = (): Promise<Bundle> => bundle(ACTORS, []);

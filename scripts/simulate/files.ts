@@ -236,9 +236,14 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
       mkdir(path);
       return path;
     },
-    readdirSync(path: string) {
+    readdirSync(path: string, { withFileTypes = false } = {}) {
       inodeAt(path, "readdir");
-      return [...disk.namesIn(resolve(path))];
+      const names = [...disk.namesIn(resolve(path))];
+      if (!withFileTypes) return names;
+      return names.map((name) => {
+        const { kind } = inodeAt(`${path}/${name}`, "readdir");
+        return { name, isFile: () => kind === "file" };
+      });
     },
   };
 }

@@ -84,7 +84,7 @@ export function watchFile(
     }
   }
 
-  /** Whether a file that is not there at this look has been there, and is not just being replaced. */
+  /** Whether a file that is not there at this look was there, and is not just being replaced. */
   function isGone(): boolean {
     stamp = undefined;
     absentLooks += 1;
