@@ -205,8 +205,8 @@ function readReply(
   if (encoding !== "identity")
     throw upstreamError("the answer is compressed although identity was asked for");
   const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
-  const { stream, dialect } = call;
-  if (stream && mediaType === dialect.framing.mediaType) return readStream(call, body, deliver);
+  const { dialect } = call;
+  if (mediaType === dialect.framing.mediaType) return readStream(call, body, deliver);
   if (mediaType === "application/json") return readWhole(call, body, deliver);
   throw upstreamError("the answer has another content type than was asked for");
 }

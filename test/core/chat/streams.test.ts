@@ -368,6 +368,16 @@ describe("bytes", () => {
     assert.ok(done);
     assert.equal(assemble(chunks).message["content"], "Whole.");
   });
+
+  it("a provider that answers a whole request with a stream is read by its content type", async (t) => {
+    const events = [chunk({ content: "Fi" }), chunk({ content: "ne." }), chunk({}, "stop")];
+    const provider = await startProvider(t, { m: stream(events), cut: stream(events.slice(0, 2)) });
+    const { chat } = await startGateway(t, configFor(provider.url, ["m", "cut"]));
+    const reply = await json(await chat({ model: "m", messages: user("hi") }));
+    assert.equal(reply.choices[0].message.content, "Fine.");
+    const { error } = await json(await chat({ model: "cut", messages: user("hi") }));
+    assert.equal(error.code, "upstream_error");
+  });
 });
 
 describe("streams that fail", () => {

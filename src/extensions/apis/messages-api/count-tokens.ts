@@ -1,5 +1,6 @@
 // POST /v1/messages/count_tokens: how many tokens a prompt has. The provider that would serve it is
 // asked where its format can say so. Else the figure is the gateway's own estimate, and says so.
+import { configMoments } from "../../../config/extension.ts";
 import { authenticate, readRequest, requireAdmission } from "../../../core/chat/admission.ts";
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
@@ -66,7 +67,7 @@ async function providersCount(
   if (!counter || model.traits.path !== undefined) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
   const { path, body, member } = counter(reply);
-  const response = await provider.transport(provider.baseUrl + path, {
+  const response = await provider.transport(model.address(path, false), {
     method: "POST",
     redirect: "manual",
     headers: {
@@ -115,7 +116,11 @@ export function createCountHandler(api: ClientApi, context: GatewayContext): Han
       exchange.log.model = model.name;
       const { first_token_ms: ms } = model.provider.timeouts;
       const timer = clock.after(ms, () => cancel.abort(new Error(`no count within ${ms} ms`)));
-      const count = await providersCount(chat, model, caller.account, cancel)
+      const [keyed] = installed
+        .listeners(configMoments.keyed)
+        .flatMap(({ call }) => call(model, config));
+      const asked = keyed?.model ?? model;
+      const count = await providersCount(chat, asked, caller.account, cancel)
         .catch(unlessRefused)
         .finally(() => timer.cancel());
       if (exchange.cancel.aborted) throw exchange.cancel.reason;

@@ -4,19 +4,18 @@ import { slots } from "../../../core/extension/places.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import { serverSentEvents } from "../../../core/http/event-reader.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
-import type { Complete } from "../../../core/routing/fallback.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { detailedRefusal, refusal } from "../provider-words/index.ts";
-import { mediaFault } from "../../routing/capabilities/index.ts";
+import { lacking, type LackOf } from "../../routing/capabilities/index.ts";
 import {
   createSignatureStore,
-  mediaFaultIn,
+  mediaLack,
   scopedStore,
   type SignatureStore,
 } from "../turns/index.ts";
 import { documentRule } from "./blocks.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
-import { firstUnlisted, refuseUnlisted, withoutUnlisted } from "./passes.ts";
+import { firstUnlisted, notPassed, refuseUnlisted, withoutUnlisted } from "./passes.ts";
 import { nativeBody, requestBody } from "./request.ts";
 
 /** The signed reasoning of all providers of this format since the process started. */
@@ -55,23 +54,15 @@ const anthropicDialectDefinition: DialectDefinition = {
   create: (scope) => createAnthropicDialect(scopedStore(allSignatures, scope)),
 };
 
-/**
- * Of the candidates that speak the Messages API those are asked to which all of a client's own
- * request may pass. Where there is none, the refusal of the first candidate is the answer.
- */
-const amongPermitted =
-  (complete: Complete): Complete =>
-  (chat, candidates, deliver, context) => {
-    const native = ownFormat(chat.native);
-    const permitted = candidates.filter(
-      ({ provider, traits }) =>
-        !native || provider.dialect !== NAME || !firstUnlisted(native.body, traits.passes),
-    );
-    return complete(chat, permitted.length > 0 ? permitted : candidates, deliver, context);
-  };
+/** A model to which not all of a client's own request may pass is no candidate. */
+const permissionLack: LackOf = ({ provider, traits }, { native }) => {
+  const own = provider.dialect === NAME ? ownFormat(native) : undefined;
+  const unlisted = own && firstUnlisted(own.body, traits.passes);
+  return unlisted && { path: [...unlisted.path], message: notPassed(unlisted) };
+};
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect(NAME), anthropicDialectDefinition);
-  gateway.around(() => amongPermitted);
-  gateway.on(mediaFault, mediaFaultIn(NAME, documentRule));
+  gateway.on(lacking, permissionLack);
+  gateway.on(lacking, mediaLack(NAME, documentRule));
 }

@@ -74,14 +74,13 @@ export function refuseUnlisted(body: NativeRequest["body"], passes: readonly str
   const unlisted = firstUnlisted(body, passes);
   if (!unlisted) return;
   const param = pathText([...unlisted.path]);
-  throw new ApiError(
-    "unsupported_value",
-    `Invalid '${param}': this gateway does not pass it on. ` +
-      "Its operator can allow it: 'passes' with " +
-      `${JSON.stringify(unlisted.word)} in the provider's settings.`,
-    { param },
-  );
+  throw new ApiError("unsupported_value", `Invalid '${param}': ${notPassed(unlisted)}.`, { param });
 }
+
+/** Why a part of a request is not passed on, and what the operator can do, for the client. */
+export const notPassed = ({ word }: Need): string =>
+  "this gateway does not pass it on. Its operator can allow it: 'passes' with " +
+  `${JSON.stringify(word)} in the provider's settings`;
 
 /** The first thing in a request that is not to pass. Undefined: all of it may. */
 export function firstUnlisted(

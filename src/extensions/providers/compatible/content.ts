@@ -50,7 +50,8 @@ export function createTextReader(repeats: boolean) {
       if (sources[kind] !== choice) texts[kind] = "";
     }
     const isRepeated = repeats && texts.reasoning === lastReasoning;
-    lastReasoning = texts.reasoning;
+    // The third of equal pieces is a new one, which the fourth repeats.
+    lastReasoning = isRepeated ? "" : texts.reasoning;
     return isRepeated ? { ...texts, reasoning: "" } : texts;
   };
 }

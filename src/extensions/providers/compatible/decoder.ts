@@ -52,8 +52,10 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
     // A whole message after deltas repeats them (MiniMax).
     const message = hasDeltas && !isDelta ? {} : messageIn(choice);
 
-    const parts = textParts(readTexts(message, index), asObject(choice["logprobs"]), isLast);
     const calls = callsIn(message);
+    // What is held back of a text that may be a tag comes before a call.
+    const isWhole = isLast || calls.length > 0;
+    const parts = textParts(readTexts(message, index), asObject(choice["logprobs"]), isWhole);
     if (calls.length > 0)
       parts.push(...toolCalls.read({ calls, choice: index, isWhole: !isDelta }));
     hasContent ||= parts.length > 0;

@@ -3,11 +3,11 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { mediaFault } from "../../routing/capabilities/index.ts";
+import { lacking } from "../../routing/capabilities/index.ts";
 import { refusal } from "../provider-words/index.ts";
 import { createConverseDecoder, messageIn } from "./decoder.ts";
 import { eventStream } from "./event-stream.ts";
-import { mediaFaultIn } from "../turns/index.ts";
+import { mediaLack } from "../turns/index.ts";
 import { requestBody, typeRule } from "./request.ts";
 
 export const converseDialect: Dialect = {
@@ -38,5 +38,5 @@ const converseDialectDefinition: DialectDefinition = {
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect("converse"), converseDialectDefinition);
-  gateway.on(mediaFault, mediaFaultIn("converse", typeRule));
+  gateway.on(lacking, mediaLack("converse", typeRule));
 }

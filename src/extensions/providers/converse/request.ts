@@ -4,7 +4,6 @@ import type { Target } from "../../../core/providers/dialect.ts";
 import { parametersOf } from "../../../core/providers/parameters.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import {
-  calledNames,
   hashedId,
   turnsOf,
   type Item,
@@ -15,15 +14,34 @@ import {
 } from "../turns/index.ts";
 
 export function requestBody(chat: ChatRequest, target: Target): object {
-  const { system, turns } = turnsOf(chat);
+  const conversation = turnsOf(chat);
+  const { system } = conversation;
+  const mayCall = (chat.tool_choice ?? "none") !== "none";
+  const turns = mayCall ? conversation.turns : conversation.turns.map(inWords);
   const { temperature, top_p, max_tokens, stop } = parametersOf(chat, target.traits);
   return {
     system: system.length > 0 ? system.flatMap(systemBlocks) : undefined,
     messages: turns.map(({ role, items }) => ({ role, content: items.flatMap(blocksOf) })),
     inferenceConfig: { maxTokens: max_tokens, temperature, topP: top_p, stopSequences: stop },
-    toolConfig: toolConfig(chat, turns),
+    toolConfig: mayCall ? toolConfig(chat) : undefined,
   };
 }
+
+/**
+ * A turn with its calls and results as texts. Converse cannot forbid calls, except by knowing no
+ * tools, and then it takes no calls in the history either.
+ */
+const inWords = ({ role, items }: Turn): Turn => ({
+  role,
+  items: items.map((item) => {
+    if (item.type === "call")
+      return { type: "text", text: `(Called ${item.name} with ${JSON.stringify(item.args)}.)` };
+    if (item.type !== "result") return item;
+    const { name, content, cache_control: mark } = item;
+    const text = { type: "text" as const, text: `(${name} returned: ${content})` };
+    return mark ? { ...text, cache_control: { ...mark } } : text;
+  }),
+});
 
 /** Where the client marks the end of what the cache is to keep. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
@@ -83,20 +101,11 @@ export const typeRule: MediaRule = ({ type }, { mediaType, url }) => {
   return `this model takes data of ${types}, got ${cut(found, 100)}`;
 };
 
-/** Tools that were called must be declared, even if they cannot be called any more. */
-function toolConfig({ tools, tool_choice: choice = "none" }: ChatRequest, turns: readonly Turn[]) {
-  const hasCalls = turns.some(({ items }) => items.some(({ type }) => type === "call"));
-  if (choice === "none" && !hasCalls) return undefined;
+function toolConfig({ tools, tool_choice: choice }: ChatRequest) {
   const declared = tools?.map(({ function: { name, description, parameters } }) => ({
     toolSpec: { name, description, inputSchema: { json: { ...parameters, type: "object" } } },
   }));
-  if (choice === "none") return { tools: declared ?? calledTools(turns) };
   if (typeof choice === "object")
     return { tools: declared, toolChoice: { tool: { name: choice.function.name } } };
   return { tools: declared, toolChoice: choice === "auto" ? { auto: {} } : { any: {} } };
 }
-
-const calledTools = (turns: readonly Turn[]): readonly object[] =>
-  calledNames(turns).map((name) => ({
-    toolSpec: { name, inputSchema: { json: { type: "object" } } },
-  }));

@@ -6,10 +6,10 @@ import { serverSentEvents } from "../../../core/http/event-reader.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
 import { refusal } from "../provider-words/index.ts";
-import { mediaFault } from "../../routing/capabilities/index.ts";
+import { lacking } from "../../routing/capabilities/index.ts";
 import {
   createSignatureStore,
-  mediaFaultIn,
+  mediaLack,
   scopedStore,
   type SignatureStore,
 } from "../turns/index.ts";
@@ -43,5 +43,5 @@ const geminiDialectDefinition: DialectDefinition = {
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect("gemini"), geminiDialectDefinition);
-  gateway.on(mediaFault, mediaFaultIn("gemini"));
+  gateway.on(lacking, mediaLack("gemini"));
 }

@@ -4,11 +4,11 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { mediaFault } from "../../routing/capabilities/index.ts";
+import { lacking } from "../../routing/capabilities/index.ts";
 import { refusal } from "../provider-words/index.ts";
 import { createOllamaDecoder } from "./decoder.ts";
 import { jsonLines } from "./json-lines.ts";
-import { mediaFaultIn } from "../turns/index.ts";
+import { mediaLack } from "../turns/index.ts";
 import { imageRule, requestBody } from "./request.ts";
 
 const PATH = "/api/chat";
@@ -32,5 +32,5 @@ const ollamaDialectDefinition: DialectDefinition = {
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect("ollama"), ollamaDialectDefinition);
-  gateway.on(mediaFault, mediaFaultIn("ollama", imageRule));
+  gateway.on(lacking, mediaLack("ollama", imageRule));
 }

@@ -1,6 +1,6 @@
 // A library for the native formats of providers, which see a conversation as turns of a user and an
 // assistant. wire.md "Turns".
-export { mediaFaultIn, takenMedia, type MediaRule } from "./media.ts";
+export { mediaLack, takenMedia, type MediaRule } from "./media.ts";
 export { createSignatureStore, scopedStore, type SignatureStore } from "./signatures.ts";
 export { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";

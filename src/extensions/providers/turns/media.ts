@@ -1,7 +1,9 @@
 // Images and files in a conversation: by address, or as data in a `data:` address.
-import type { MediaPart } from "../../../core/openai/request.ts";
+import type { MediaPart, Message } from "../../../core/openai/request.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { asString } from "../../../core/schema/untrusted-json.ts";
+
+import type { LackOf } from "../../routing/capabilities/index.ts";
 
 export interface Media {
   readonly url: string;
@@ -15,13 +17,27 @@ export interface Media {
 export type MediaRule = (part: MediaPart, media: Media) => string | undefined;
 
 /**
- * A listener of `mediaFault` of the extension `capabilities`, for the format `dialect`: candidates
- * are left out that do not take the media of a request. Absent rule: all that can be read is taken.
+ * A listener of the moment `lacking`, for the format `dialect`: candidates are left out that do not
+ * take the media of a request. Absent rule: all that can be read is taken.
  */
-export const mediaFaultIn =
-  (dialect: string, rule?: MediaRule) =>
-  (candidate: string, part: MediaPart): string | undefined =>
-    candidate === dialect && part.type !== "input_audio" ? faultOf(part, rule) : undefined;
+export const mediaLack =
+  (dialect: string, rule?: MediaRule): LackOf =>
+  ({ provider }, { messages, native, clientPath = (path) => [...path] }) => {
+    // What a client of this very format sends is passed on as it is.
+    if (provider.dialect !== dialect || native?.dialect === dialect) return undefined;
+    for (const [index, { content }] of messages.entries()) {
+      const [message] = mediaIn(content).flatMap((part) => faultOf(part, rule) ?? []);
+      if (message !== undefined)
+        return { path: clientPath(["messages", index, "content"]), message };
+    }
+    return undefined;
+  };
+
+/** The images and files of a message. */
+const mediaIn = (content: Message["content"]): readonly MediaPart[] =>
+  typeof content === "string" || !content
+    ? []
+    : content.filter((part) => part.type === "image_url" || part.type === "file");
 
 function faultOf(part: MediaPart, rule: MediaRule = () => undefined): string | undefined {
   const media = mediaOf(part);

@@ -6,17 +6,17 @@ import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { fail } from "../../../core/schema/checker.ts";
-import { type MediaFault, requirementsOf } from "./requirements.ts";
+import { requirementsOf } from "./requirements.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.capable, ({ installed, current }) => {
-    const faults = installed.listeners(mediaFault).map(({ call }) => call);
+    const lackings = installed.listeners(lacking).map(({ call }) => call);
     return (models, chat) =>
       installed
         .listeners(adapted)
         .reduce(
           (left, { call }) => call(left, chat, current().config),
-          capable(models, chat, faults),
+          capable(models, chat, lackings),
         );
   });
 }
@@ -27,8 +27,23 @@ export const adapted =
     "adapted",
   );
 
-/** Says which media a format does not take. */
-export const mediaFault = moment<MediaFault>("mediaFault");
+/** What a model lacks for a request. */
+export interface Lack {
+  /** The field of the client's request that needs it. */
+  readonly path: (string | number)[];
+  /** For the client. */
+  readonly message: string;
+}
+
+/**
+ * What a model lacks because of its format, which only the format's extension knows. Undefined:
+ * nothing, or it has another format than the listener's.
+ */
+export type LackOf = (
+  model: Pick<Model, "traits" | "provider">,
+  chat: ChatRequest,
+) => Lack | undefined;
+export const lacking = moment<LackOf>("lacking");
 
 /**
  * The models that have all that the request needs. Throws a ValidationError if none has: it names
@@ -37,12 +52,16 @@ export const mediaFault = moment<MediaFault>("mediaFault");
 export function capable(
   models: readonly Model[],
   chat: ChatRequest,
-  faults: readonly MediaFault[] = [],
+  lackings: readonly LackOf[] = [],
 ): readonly Model[] {
-  const requirements = requirementsOf(chat, faults);
-  const found = models.filter((model) => requirements.every(({ lackOf }) => !lackOf(model)));
+  const requirements = requirementsOf(chat);
+  const lackOf = (model: Model) => lackings.flatMap((call) => call(model, chat) ?? [])[0];
+  const able = models.filter((model) => requirements.every((each) => !each.lackOf(model)));
+  const found = able.filter((model) => !lackOf(model));
   if (found.length > 0) return found;
-  const unmet = requirements.find(({ lackOf }) => models.every(lackOf)) ?? requirements[0]!;
-  const [lack] = models.flatMap((model) => unmet.lackOf(model) ?? []);
-  return fail("unsupported_value", lack!, unmet.path);
+  const unmet = requirements.find((each) => models.every(each.lackOf));
+  const lack = unmet ? undefined : lackOf(able[0] ?? models[0]!);
+  if (lack) return fail("unsupported_value", lack.message, lack.path);
+  const { path, ...first } = unmet ?? requirements[0]!;
+  return fail("unsupported_value", models.map(first.lackOf).find(Boolean)!, path);
 }

@@ -1,5 +1,5 @@
 // The requirements of a request for its model.
-import type { ChatRequest, MediaPart } from "../../../core/openai/request.ts";
+import type { ChatRequest, ContentPart } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { pathText } from "../../../core/schema/checker.ts";
 import type { Model } from "../../../core/routing/model.ts";
@@ -20,20 +20,8 @@ type Asked = Pick<Model, "traits" | "provider">;
 const MEANINGFUL = ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const;
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
 
-/**
- * Why the format `dialect` does not take an image, a sound or a file, for the client. Undefined: it
- * does, or it is another format than the listener's.
- */
-export type MediaFault = (dialect: string, part: MediaPart) => string | undefined;
-
-/**
- * The requirements of a request, in the order in which they are reported to the client. `faults`:
- * what formats say of media.
- */
-export function requirementsOf(
-  chat: ChatRequest,
-  faults: readonly MediaFault[] = [],
-): readonly Requirement[] {
+/** The requirements of a request, in the order in which they are reported to the client. */
+export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
   const { clientPath = (path) => [...path] } = chat;
   const requirements: Requirement[] = [];
@@ -78,16 +66,6 @@ export function requirementsOf(
       ({ traits }) => traits.supports.includes(kind),
       `this model does not take ${kind}`,
     );
-  if (faults.length > 0)
-    for (const { part, index } of media)
-      requirements.push({
-        path: clientPath(["messages", index, "content"]),
-        // What a client of its own API sends is passed on as it is.
-        lackOf: ({ provider }) =>
-          provider.dialect === dialect
-            ? undefined
-            : faults.flatMap((fault) => fault(provider.dialect, part) ?? [])[0],
-      });
   // A file that is named by an id is stored under the operator's key, and any customer of the
   // gateway may have stored it.
   const stored = media.find(({ part }) => part.type === "file" && "file_id" in part.file);
@@ -107,6 +85,8 @@ export function requirementsOf(
  */
 const supportsLogprobs = ({ traits }: { readonly traits: Traits }): boolean =>
   traits.supports.includes("logprobs") && !traits.think_tags;
+
+type MediaPart = Exclude<ContentPart, { readonly type: "text" }>;
 
 /** The media of a conversation, each with the indexes of its message and of its part. */
 function mediaIn(messages: ChatRequest["messages"]) {

@@ -9,12 +9,14 @@ import type { Attempt } from "../../../core/routing/attempt.ts";
 import type { FailedAttempt } from "../../../core/routing/failure.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, Provider } from "../../../core/routing/model.ts";
+import { adapted } from "../capabilities/index.ts";
 
 /** A prompt that seems to leave less may be shorter than its estimate. */
 const LEAST_OUTPUT = 256;
 
 export function install(gateway: Installer): void {
-  gateway.around(() => aroundRoom);
+  gateway.on(adapted, withRoom);
+  gateway.around(() => aroundRoom, { outside: ["provider-limits"] });
 }
 
 /** Completes a request with the candidates that have room for it. */
@@ -78,10 +80,11 @@ export function withRoom(models: readonly Model[], chat: ChatRequest): readonly 
   if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined))
     return models;
   const prompts = new Map<Provider, number>();
-  const hasRoom = ({ provider, contextTokens = Infinity }: Model): boolean => {
+  const hasRoom = ({ provider, traits, contextTokens = Infinity }: Model): boolean => {
     const prompt = prompts.get(provider) ?? estimatePrompt(chat, provider.countMedia);
     prompts.set(provider, prompt);
-    return 0.75 * prompt + (statedOutput(chat) ?? 0) <= contextTokens;
+    const output = Math.min(statedOutput(chat) ?? 0, traits.max_output_tokens ?? Infinity);
+    return 0.75 * prompt + output <= contextTokens;
   };
   const fitting = models.filter(hasRoom);
   return fitting.length > 0 ? fitting : models;

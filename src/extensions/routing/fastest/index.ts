@@ -42,7 +42,7 @@ export function byTime({ config, clock, medians, random = Math.random }: Fastest
 
   function ordered(candidates: readonly Model[]): readonly Model[] {
     const now = clock.monotonic();
-    const able = candidates.filter((model) => model.status().state === "closed");
+    const able = candidates.filter((model) => model.status().retryMs === 0);
     // Models without figures come last.
     const timeOf = ({ name }: Model): number => medians.of(name) ?? Number.MAX_VALUE;
     const sorted = able.toSorted((a, b) => timeOf(a) - timeOf(b));

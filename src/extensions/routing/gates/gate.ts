@@ -3,6 +3,7 @@
 // requests does not hold up the others.
 import { createLimiter, WINDOW_MS } from "../../../core/accounts/limiter.ts";
 import type { Clock, Timer } from "../../../core/clock.ts";
+import type { Cancel } from "../../../core/http/cancel.ts";
 
 /** Absent: there is no such bound. */
 export interface Bounds {
@@ -19,9 +20,10 @@ export interface Bounds {
 export interface Gate {
   /**
    * True: the request is let in, and counted. A number: there is no room for so many milliseconds.
-   * A promise, of true or of that number: it waits, at most `waitMs`.
+   * A promise, of true or of that number: it waits, at most `waitMs`, and not once `cancel` is
+   * aborted. Absent: it never is.
    */
-  enter(account: string, waitMs: number): true | number | Promise<true | number>;
+  enter(account: string, waitMs: number, cancel?: Abort): true | number | Promise<true | number>;
   /** A request has left. `overloaded`: the provider refused it because it has too many. */
   leave(tokens: number, overloaded: boolean): void;
   /** Nobody is let in for so many milliseconds; a minute at most, however absurd the time is. */
@@ -35,9 +37,11 @@ const FIRST_LIMIT = 10;
 const DECREASE = 0.9;
 const NAME = "requests";
 
+/** Tells when the client has left. */
+export type Abort = Pick<Cancel, "onAbort">;
+
 interface Waiter {
   readonly settle: (isIn: boolean) => void;
-  readonly timer: Timer;
 }
 
 export function createGate(bounds: Bounds, clock: Clock): Gate {
@@ -78,31 +82,39 @@ export function createGate(bounds: Bounds, clock: Clock): Gate {
       const next = queue.shift()!;
       queues.delete(account);
       if (queue.length > 0) queues.set(account, queue); // its next turn comes after the others
-      next.timer.cancel();
       next.settle(true);
     }
   }
 
-  function wait(account: string, ms: number): Promise<boolean> {
+  function wait(account: string, ms: number, cancel?: Abort): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = clock.after(ms, () => {
+      let detach = (): void => undefined;
+      const waiter: Waiter = {
+        settle(isIn) {
+          timer.cancel();
+          detach();
+          resolve(isIn);
+        },
+      };
+      function giveUp(): void {
         const queue = (queues.get(account) ?? []).filter((other) => other !== waiter);
         if (queue.length > 0) queues.set(account, queue);
         else queues.delete(account);
         if (queues.size === 0) wakeUp?.cancel();
-        resolve(false);
-      });
-      const waiter: Waiter = { settle: resolve, timer };
+        waiter.settle(false);
+      }
+      const timer = clock.after(ms, giveUp);
       queues.set(account, [...(queues.get(account) ?? []), waiter]);
+      detach = cancel?.onAbort(giveUp) ?? detach;
       wake();
     });
   }
 
   return {
-    enter(account, waitMs) {
+    enter(account, waitMs, cancel) {
       const entered = queues.size > 0 ? Infinity : tryEnter(); // nobody overtakes those who wait
       if (entered === true || waitMs <= 0) return entered;
-      return wait(account, waitMs).then((isIn) => isIn || entered);
+      return wait(account, waitMs, cancel).then((isIn) => isIn || entered);
     },
     leave(count, overloaded) {
       const isHalfUsed = inFlight * 2 >= adapted;

@@ -5,7 +5,8 @@ import type { Clock } from "../../../core/clock.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
 import type { Host, HostPart } from "../../scale/installation/index.ts";
-import { createGate, type Bounds, type Gate } from "./gate.ts";
+import { Cancel } from "../../../core/http/cancel.ts";
+import { createGate, type Abort, type Bounds, type Gate } from "./gate.ts";
 
 /** What a request wants to be let into. */
 export interface Door {
@@ -21,6 +22,8 @@ export interface Entry extends Door {
   readonly account: string;
   /** How long it may wait for room, in milliseconds. */
   readonly waitMs: number;
+  /** As in Gate.enter. */
+  readonly cancel?: Abort;
 }
 
 /** Gates by their doors. Other bounds are another gate: it begins anew. */
@@ -46,7 +49,7 @@ export function createGates(clock: Clock): Gates {
     return gate;
   }
   return {
-    enter: (entry) => gateOf(entry).enter(entry.account, entry.waitMs),
+    enter: (entry) => gateOf(entry).enter(entry.account, entry.waitMs, entry.cancel),
     leave: (door, tokens, overloaded) => gateOf(door).leave(tokens, overloaded),
     pause: (door, ms) => gateOf(door).pause(ms),
     limits: () =>
@@ -58,8 +61,15 @@ export function createGates(clock: Clock): Gates {
   };
 }
 
-/** What a worker tells the first process: that a request has left, or that there is a pause. */
+/** What a worker asks the first process. `number`: names the question in the worker. */
+type Question = Omit<Entry, "cancel"> & { readonly number: number };
+
+/**
+ * What a worker tells the first process: that a request has left, that there is a pause, or that
+ * the client of a question has left.
+ */
 type Note =
+  | { readonly gone: number }
   | { readonly door: Door; readonly tokens: number; readonly overloaded: boolean }
   | { readonly door: Door; readonly pauseMs: number };
 
@@ -69,10 +79,17 @@ export function gatesFor(
   subject: string,
 ): Gates {
   if (!cluster.isWorker) return createGates(clock);
-  const first = callFirstProcess<Entry, Note, true | number>(subject);
+  const first = callFirstProcess<Question, Note, true | number>(subject);
   on("close", first.close);
+  let asked = 0;
   return {
-    enter: ({ name, bounds, account, waitMs }) => first.ask({ name, bounds, account, waitMs }),
+    enter({ cancel, ...entry }) {
+      asked += 1;
+      const number = asked;
+      const answer = first.ask({ ...entry, number });
+      const detach = entry.waitMs > 0 && cancel?.onAbort(() => first.tell({ gone: number }));
+      return detach ? answer.finally(detach) : answer;
+    },
     leave: ({ name, bounds }, tokens, overloaded) =>
       first.tell({ door: { name, bounds }, tokens, overloaded }),
     pause: ({ name, bounds }, pauseMs) => first.tell({ door: { name, bounds }, pauseMs }),
@@ -86,16 +103,26 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
   /** What the requests of each worker have entered, by its id. */
   const inside = new Map<number, Door[]>();
 
-  async function answer(entry: Entry, worker: number): Promise<true | number> {
+  /** What the workers' clients wait for, by worker and number. */
+  const waiting = new Map<string, Cancel>();
+
+  async function answer({ number, ...entry }: Question, worker: number): Promise<true | number> {
     const entered = inside.get(worker) ?? [];
     inside.set(worker, entered);
-    const answered = await gates.enter(entry);
+    const cancel = new Cancel();
+    waiting.set(`${worker} ${number}`, cancel);
+    const answered = await gates.enter({ ...entry, cancel });
+    waiting.delete(`${worker} ${number}`);
     if (answered !== true) return answered;
     entered.push(entry);
     if (!inside.has(worker)) gates.leave(entry, 0, false); // the worker has died meanwhile
     return true;
   }
   function hear(note: Note, worker: number): void {
+    if ("gone" in note) {
+      waiting.get(`${worker} ${note.gone}`)?.abort();
+      return;
+    }
     if ("pauseMs" in note) {
       gates.pause(note.door, note.pauseMs);
       return;
@@ -109,6 +136,6 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
     for (const door of inside.get(worker) ?? []) gates.leave(door, 0, false);
     inside.delete(worker);
   }
-  const close = answerWorkers<Entry, Note, true | number>(subject, { answer, hear, ended });
+  const close = answerWorkers<Question, Note, true | number>(subject, { answer, hear, ended });
   return { report: gates.limits, close };
 }

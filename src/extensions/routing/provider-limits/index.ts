@@ -5,6 +5,7 @@ import { positive, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
+import type { Cancel } from "../../../core/http/cancel.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Serving } from "../../../core/routing/attempt.ts";
@@ -13,7 +14,7 @@ import type { Model } from "../../../core/routing/model.ts";
 import { boolean, optional, withDefault } from "../../../core/schema/checker.ts";
 import { resetOfExhausted } from "../../providers/provider-words/index.ts";
 import { once } from "../../scale/installation/index.ts";
-import { gatesFor, serveGates, type Door, type Gates } from "../gates/index.ts";
+import { gatesFor, serveGates, type Door, type Entry, type Gates } from "../gates/index.ts";
 
 const check = () =>
   optional(
@@ -66,10 +67,11 @@ const bounded =
       async attempt(attemptChat, serving, take, options) {
         const { model, meter } = serving;
         const doors = doorsOf(inForce, model);
-        // Another candidate may have room. Only the last one is waited for.
-        const isLast = candidates.at(-1)?.name === model.name;
+        // Another candidate may have room. Only the last one that can be asked is waited for.
+        const at = candidates.findIndex(({ name }) => name === model.name);
+        const isLast = candidates.slice(at + 1).every(({ status }) => status().retryMs > 0);
         const waitMs = isLast ? model.provider.retry.max_wait_ms : 0;
-        await passAll(gates, doors, { account, waitMs });
+        await passAll(gates, doors, { account, waitMs, cancel: options.cancel });
         let overloaded = false;
         try {
           await attempt(attemptChat, watched(serving, doors, gates, clock), take, options);
@@ -89,13 +91,14 @@ const bounded =
 async function passAll(
   gates: Gates,
   doors: readonly Door[],
-  request: { readonly account: string; readonly waitMs: number },
+  request: Omit<Entry, keyof Door> & { readonly cancel: Cancel },
 ): Promise<void> {
   const passed: Door[] = [];
   for (const door of doors) {
     const entered = await gates.enter({ ...door, ...request });
     if (entered !== true) {
       for (const other of passed) gates.leave(other, 0, false);
+      if (request.cancel.aborted) throw request.cancel.reason;
       throw new ProviderError("model_overloaded", "the limits of the configuration are reached", {
         fromContent: true,
         permanent: true,

@@ -21,7 +21,7 @@ export const settings = [aliasRecovery, modelRecovery, maxRecoveries];
 
 export function install(gateway: Installer): void {
   // A stream that is continued passes again through what chooses candidates and times attempts.
-  const outside = ["patience", "context-room", "left-streams", "capacity", "anthropic"];
+  const outside = ["patience", "context-room", "left-streams", "capacity", "provider-limits"];
   gateway.around(({ current }) => aroundBreaks(() => current().config), { outside });
 }
 

@@ -44,11 +44,11 @@ export const splitting =
   };
 
 /**
- * The candidates with the drawn one first. `random`: from 0 to less than 1. Those whose breakers
- * are open are not drawn, so the shares of the others grow in proportion.
+ * The candidates with the drawn one first. `random`: from 0 to less than 1. Those that would not be
+ * asked now, because of their breakers, are not drawn: the shares of the others grow in proportion.
  */
 function withDrawn(candidates: readonly Model[], split: Weights, random: number): readonly Model[] {
-  const able = candidates.filter((model) => model.status().state === "closed");
+  const able = candidates.filter((model) => model.status().retryMs === 0);
   const first = drawn(able, ({ name }) => split.get(name) ?? 0, random);
   return first ? [first, ...candidates.filter((model) => model !== first)] : candidates;
 }

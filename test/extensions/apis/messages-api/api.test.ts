@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, json, KEY, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, json, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
 import { eventsIn, messageIn } from "../../../support/messages-events.ts";
 import {
   chunk,
@@ -25,7 +25,10 @@ const REQUEST = { max_tokens: 100, messages: user("Hi") };
 async function start(
   t: TestContext,
   { lab = {}, claude = {} }: { readonly lab?: Behaviours; readonly claude?: Behaviours },
-  over: object = {},
+  {
+    providers = {},
+    ...others
+  }: { readonly providers?: object; readonly [section: string]: unknown } = {},
 ) {
   const labProvider = await startProvider(t, lab);
   const anthropic = await startProvider(t, claude);
@@ -36,12 +39,15 @@ async function start(
     t,
     configFor(labProvider.url, labModels, {
       apis: ["messages"],
-      providers: {
-        claude: { vendor: "anthropic", base_url: anthropic.url, api_key: "sk-provider-secret" },
-      },
       models,
       aliases: { both: { models: [...labModels, ...claudeModels] } },
-      ...over,
+      ...others,
+      providers: merge(
+        {
+          claude: { vendor: "anthropic", base_url: anthropic.url, api_key: "sk-provider-secret" },
+        },
+        providers,
+      ),
     }),
   );
   const post = (body: unknown, headers: Record<string, string> = {}, path = "/v1/messages") =>
@@ -578,6 +584,43 @@ describe("POST /v1/messages/count_tokens", () => {
     assert.deepEqual(body, { model: "c", messages: REQUEST.messages, system: "x" });
     assert.equal(headers["x-api-key"], "sk-provider-secret");
     assert.match(String(headers["user-agent"]), /^chat-gateway\/\d+\.\d+\.\d+$/);
+  });
+
+  it("asks with one of several keys, with the query of each request, and the model that would serve", async (t) => {
+    const { post, claude } = await start(
+      t,
+      { claude: status(200, { input_tokens: 42 }) },
+      {
+        providers: {
+          claude: { api_key: null, api_keys: [{ key: "sk-of-many" }], query: { version: "2" } },
+        },
+        models: { c: { provider: "claude" }, d: { provider: "claude", passes: ["web_search"] } },
+        aliases: { either: { models: ["c", "d"] } },
+      },
+    );
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const response = await post({ model: "either", tools }, {}, COUNT);
+    assert.deepEqual(await json(response), { input_tokens: 42 });
+    const { path, body, headers } = await claude.nth(0);
+    assert.deepEqual([path, body["model"]], [`${COUNT}?version=2`, "d"]);
+    assert.equal(headers["x-api-key"], "sk-of-many");
+  });
+
+  it("is for the candidate that may get all of a long request, not one with more room", async (t) => {
+    const { post } = await start(
+      t,
+      { claude: { c: FINE, d: FINE } },
+      {
+        models: {
+          c: { provider: "claude", context_tokens: 1_000_000 },
+          d: { provider: "claude", context_tokens: 1_000, passes: ["web_search"] },
+        },
+        aliases: { either: { models: ["c", "d"] } },
+      },
+    );
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const messages = [{ role: "user", content: "word ".repeat(5_000) }];
+    assert.equal((await json(await post({ model: "either", tools, messages }))).model, "d");
   });
 
   /** A gateway with models of a Gemini provider. */

@@ -5,7 +5,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Part, tokenLogprob } from "../../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
-import { splitLogprobs } from "../../../../src/extensions/providers/compatible/decoder.ts";
+import { traitsOf } from "../../../../src/config/vendors.ts";
+import {
+  createCompatibleDecoder,
+  splitLogprobs,
+} from "../../../../src/extensions/providers/compatible/decoder.ts";
 import { createThinkTagSplitter } from "../../../../src/extensions/providers/compatible/think-tags.ts";
 import { createToolCallReader } from "../../../../src/extensions/providers/compatible/tool-calls.ts";
 import { usageIn } from "../../../../src/extensions/providers/compatible/usage.ts";
@@ -154,6 +158,32 @@ describe("tool calls in fragments", () => {
     );
     reader.read({ calls: [{ index: 0, function: { name: "f" } }] });
     reader.end();
+  });
+});
+
+describe("the pieces of a stream", () => {
+  const partsOf = (traits: object, deltas: readonly object[]) => {
+    const all = traitsOf({ dialect: "openai" }, { reasoning: true, ...traits });
+    const { push } = createCompatibleDecoder(all);
+    return deltas.flatMap((delta) => push({ choices: [{ delta }] }));
+  };
+
+  it("may come twice each: three pairs of equal pieces are three pieces", () => {
+    const pieces = ["1", "1", "0", "0", "0", "0", "0", "0", " x", " x"];
+    const parts = partsOf(
+      { repeats_reasoning: true },
+      pieces.map((reasoning_content) => ({ reasoning_content })),
+    );
+    assert.equal(parts.map((part) => ("text" in part ? part.text : "")).join(""), "1000 x");
+  });
+
+  it("that may begin a tag come before the call that follows them", () => {
+    const call = { index: 0, id: "a", function: { name: "f", arguments: "{}" } };
+    const parts = partsOf({}, [{ content: "<" }, { tool_calls: [call] }]);
+    assert.deepEqual(
+      parts.map(({ type }) => type),
+      ["text", "tool_call", "tool_arguments"],
+    );
   });
 });
 

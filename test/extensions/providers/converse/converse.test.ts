@@ -179,6 +179,28 @@ describe("a request to Converse", () => {
     });
   });
 
+  it("has no tools where none may be called: earlier calls and their results are texts", async (t) => {
+    const { provider, chat } = await start(t, status(200, REPLY));
+    const call = { id: "1", type: "function", function: { name: "look", arguments: '{"at":1}' } };
+    await chat({
+      model: "nova",
+      messages: [
+        ...user("What is it?"),
+        { role: "assistant", content: null, tool_calls: [call] },
+        { role: "tool", tool_call_id: "1", content: "A cat." },
+      ],
+      tools: [{ type: "function", function: { name: "look" } }],
+    });
+    const { messages, toolConfig, inferenceConfig } = bodyOf(provider.asked[0]);
+    assert.deepEqual(messages, [
+      { role: "user", content: [{ text: "What is it?" }] },
+      { role: "assistant", content: [{ text: '(Called look with {"at":1}.)' }] },
+      { role: "user", content: [{ text: "(look returned: A cat.)" }] },
+    ]);
+    assert.equal(toolConfig, undefined);
+    assert.deepEqual(inferenceConfig, { temperature: 1 });
+  });
+
   it("is refused where Converse has no form for it", async (t) => {
     const { provider, chat } = await start(t, status(200, REPLY));
     const image = { type: "image_url", image_url: { url: "https://example.com/a.png" } };

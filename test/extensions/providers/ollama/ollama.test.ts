@@ -91,7 +91,10 @@ describe("a request to Ollama", () => {
       stream: false,
       tools,
       think: true,
-      options: { num_ctx: 32_768, num_predict: 50, temperature: 0.5, stop: ["END"], seed: 3 },
+      options: {
+        ...{ num_ctx: 32_768, num_predict: 50, stop: ["END"], seed: 3 },
+        ...{ temperature: 0.5, top_p: 1 },
+      },
     });
   });
 

@@ -56,7 +56,7 @@ describe("the order of the policy fastest", () => {
     });
     const candidates = ["a", "b", "c"].map((name) => ({
       name,
-      status: () => ({ state: states[name] ?? "closed" }),
+      status: () => ({ retryMs: states[name] === undefined ? 0 : 5 }),
     }));
     const orderOf = async (): Promise<string> => {
       let order = "";

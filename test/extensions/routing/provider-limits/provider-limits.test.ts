@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { Cancel } from "../../../../src/core/http/cancel.ts";
 import { createGate, type Bounds } from "../../../../src/extensions/routing/gates/gate.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
@@ -46,6 +47,18 @@ describe("a gate", () => {
     await Promise.all(waits);
     assert.deepEqual(order.slice(4), ["a gave up"]);
     assert.equal(clock.pending(), 0);
+  });
+
+  it("lets in nobody whose client has left meanwhile, and counts none of them", async () => {
+    const { clock, gate } = setUp({ max_in_flight: 1, rpm: 2 });
+    assert.equal(gate.enter("x", 0), true);
+    const clients = [new Cancel(), new Cancel(), new Cancel()];
+    const waits = clients.map((cancel) => gate.enter("x", 5_000, cancel));
+    for (const client of clients) client.abort();
+    assert.deepEqual(await Promise.all(waits), [Infinity, Infinity, Infinity]);
+    assert.equal(clock.pending(), 0);
+    gate.leave(0, false);
+    assert.equal(gate.enter("x", 0), true);
   });
 
   it("lets in when a minute has room again", async () => {
@@ -130,6 +143,34 @@ describe("a provider with limits", () => {
     await slow.nth(1);
     await speak("Three.")(held[1]!);
     assert.equal((await third).status, 200);
+  });
+
+  it("is waited for where no other candidate can be asked: no room there, or an open breaker", async (t) => {
+    const held: Asked[] = [];
+    const slow = await startProvider(t, (asked) => {
+      held.push(asked);
+    });
+    const broken = await startProvider(t, status(500));
+    const config = configFor(slow.url, ["m"], {
+      providers: {
+        lab: { limits: { max_in_flight: 1 } },
+        other: { dialect: "openai", base_url: broken.url },
+      },
+      models: { small: { provider: "other", context_tokens: 1_000 } },
+      aliases: { any: { models: ["m", "small"] } },
+      retry: { max_wait_ms: 60_000 },
+      breaker: { failures: 1, cooldown_ms: 600_000 },
+    });
+    const { chat } = await startGateway(t, config);
+    assert.equal((await chat({ model: "small", messages: user("hi") })).status, 503);
+    const asks = ["one", "short", "long ".repeat(5_000)].map((text) =>
+      chat({ model: "any", messages: user(text) }),
+    );
+    for (const [index, ask] of asks.entries()) {
+      await slow.nth(index);
+      await speak("Fine.")(held[index]!);
+      assert.equal((await ask).status, 200);
+    }
   });
 
   it("that adapts is left alone when a reply says that nothing is left", async (t) => {

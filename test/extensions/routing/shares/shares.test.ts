@@ -14,22 +14,28 @@ import { issueLines } from "../../../support/token-service.ts";
 
 const split = { models: ["a", "b", "c"], weights: { a: 90, b: 10 } };
 
-async function start(t: TestContext, behaviours: Record<string, Behaviour> = {}) {
+async function start(
+  t: TestContext,
+  behaviours: Record<string, Behaviour> = {},
+  over: object = {},
+) {
   let chance = 0;
+  const clock = { now: 0 };
   t.mock.method(Math, "random", () => chance);
   const all = { a: speak("A."), b: speak("B."), c: speak("C."), ...behaviours };
   const provider = await startProvider(t, all);
   const config = configFor(provider.url, ["a", "b", "c"], {
     aliases: { split, sticky: { ...split, sticky: true } },
     breaker: { failures: 1, cooldown_ms: 600_000 },
+    ...over,
   });
-  const { chat } = await startGateway(t, config);
+  const { chat } = await startGateway(t, config, { monotonic: () => clock.now });
   /** The model that served, where the draw falls on this point from 0 to 1. */
   const servedAt = async (point: number, text = "hi", model = "split"): Promise<string> => {
     chance = point;
     return (await json(await chat({ model, messages: user(text) }))).model;
   };
-  return { servedAt, provider };
+  return { servedAt, provider, clock };
 }
 
 describe("an alias with weights", () => {
@@ -55,6 +61,26 @@ describe("an alias with weights", () => {
     assert.equal(await servedAt(0), "b");
     assert.equal(await servedAt(0), "b");
     assert.equal(provider.asked.filter(({ body }) => body["model"] === "a").length, 1);
+  });
+
+  it("draws a model again as soon as its breaker lets a probe through", async (t) => {
+    let fails = true;
+    const behaviour: Behaviour = (asked) => (fails ? status(500) : speak("A."))(asked);
+    const { servedAt, clock } = await start(t, { a: behaviour });
+    assert.equal(await servedAt(0), "b");
+    fails = false;
+    clock.now += 599_999;
+    assert.equal(await servedAt(0), "b");
+    clock.now += 1;
+    assert.deepEqual([await servedAt(0), await servedAt(0)], ["a", "a"]);
+  });
+
+  it("draws among those that have room for the prompt", async (t) => {
+    const models = { a: { context_tokens: 1_000 } };
+    const { servedAt } = await start(t, {}, { models });
+    assert.equal(await servedAt(0), "a");
+    const long = "word ".repeat(5_000);
+    assert.deepEqual([await servedAt(0, long), await servedAt(0.999, long)], ["b", "b"]);
   });
 
   it("keeps a conversation where it was drawn to, if it is sticky", async (t) => {
