@@ -490,7 +490,7 @@ const cases: readonly Case[] = [
       }
       for (const model of ["anthropic", "gemini"]) {
         const client = await answeredBy(scene, BAD_ADDRESS(model));
-        const refused = statusOf(client) === 400 && client.text.includes('"upstream_rejected"');
+        const refused = statusOf(client) === 400 && client.text.includes('"unsupported_value"');
         scene.expect(refused, `a bad address, ${model}: 400, got ${client.text.slice(0, 500)}`);
       }
       told.push("a bad data: address: 400");

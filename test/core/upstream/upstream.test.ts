@@ -229,12 +229,6 @@ describe("faults of a provider, for a client who named the model", () => {
     }
   }
 
-  it("names the context size that the operator stated", async (t) => {
-    const refused = status(400, error("maximum context length"));
-    const { response } = await answered(t, refused, { models: { m: { context_tokens: 4_096 } } });
-    assert.match((await json(response)).error.message, /maximum context length is 4096 tokens/);
-  });
-
   it("nobody at the address: model_unavailable", async (t) => {
     const free = net.createServer();
     await new Promise<void>((resolve) => free.listen(0, "127.0.0.1", resolve));

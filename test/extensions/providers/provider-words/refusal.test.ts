@@ -42,6 +42,15 @@ describe("an answer other than 200", () => {
       assert.equal(read.detail.status, status);
     });
 
+  for (const [status, error] of [
+    [401, {}],
+    [403, {}],
+    [400, { code: "api_key_expired" }],
+    [400, { status: "API_KEY_INVALID" }],
+  ] as const)
+    it(`${status} with ${JSON.stringify(error)} refuses the key: another one may be tried`, () =>
+      assert.equal(refusal(status, NO_HEADERS, { error }).detail.operator, "key"));
+
   it("403 with a page of HTML is a firewall's", () => {
     const { code, blame, countsForBreaker } = refusal(403, NO_HEADERS, " <!DOCTYPE html><p>No");
     assert.deepEqual([code, blame, countsForBreaker], ["model_unavailable", "operator", false]);
