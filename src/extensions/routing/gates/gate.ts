@@ -1,7 +1,7 @@
 // What one provider, model or key can take: requests and tokens in a minute, and requests at once.
 // Requests that have to wait are let in by turns of their accounts, so that an account with many
 // requests does not hold up the others.
-import { createLimiter, WINDOW_MS } from "../../../core/accounts/limiter.ts";
+import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Cancel } from "../../../core/http/cancel.ts";
 
@@ -24,6 +24,10 @@ export interface Gate {
    * aborted. Absent: it never is.
    */
   enter(account: string, waitMs: number, cancel?: Abort): true | number | Promise<true | number>;
+  /** A request that was let in is not made: it counts for nothing. */
+  undo(): void;
+  /** Other bounds from now on. What is counted stays. */
+  setBounds(bounds: Bounds): void;
   /** A request has left. `overloaded`: the provider refused it because it has too many. */
   leave(tokens: number, overloaded: boolean): void;
   /** Nobody is let in for so many milliseconds; a minute at most, however absurd the time is. */
@@ -35,7 +39,6 @@ export interface Gate {
 /** Where an adaptive limit begins, and what an overload leaves of it. */
 const FIRST_LIMIT = 10;
 const DECREASE = 0.9;
-const NAME = "requests";
 
 /** Tells when the client has left. */
 export type Abort = Pick<Cancel, "onAbort">;
@@ -44,27 +47,26 @@ interface Waiter {
   readonly settle: (isIn: boolean) => void;
 }
 
-export function createGate(bounds: Bounds, clock: Clock): Gate {
-  const { rpm, tpm = Infinity, max_in_flight: most = Infinity, adaptive } = bounds;
-  const limiter = createLimiter(clock.monotonic);
-  const tokens = createTokenWindow(clock);
+export function createGate(initial: Bounds, clock: Clock): Gate {
+  let bounds = initial;
+  const most = (): number => bounds.max_in_flight ?? Infinity;
+  const requests = createWindow(clock);
+  const tokens = createWindow(clock);
   /** By account, in the order of their turns. */
   const queues = new Map<string, Waiter[]>();
   let inFlight = 0;
-  let adapted = adaptive ? Math.min(FIRST_LIMIT, most) : most;
+  let adapted = bounds.adaptive ? Math.min(FIRST_LIMIT, most()) : most();
   /** The end of a pause, by the monotonic clock. */
   let pausedUntil = -Infinity;
   let wakeUp: Timer | undefined;
 
   function tryEnter(): true | number {
     if (inFlight >= Math.floor(adapted)) return Infinity;
-    const wait = Math.max(pausedUntil - clock.monotonic(), tokens.wait(tpm));
+    const { rpm = Infinity, tpm = Infinity } = bounds;
+    const pause = pausedUntil - clock.monotonic();
+    const wait = Math.max(pause, tokens.wait(tpm), requests.wait(rpm));
     if (wait > 0) return wait;
-    if (rpm !== undefined) {
-      const request = { account: NAME, limits: [{ name: NAME, rpm }], maxInFlight: null };
-      const { admitted, resetMs } = limiter.admit(request);
-      if (!admitted) return resetMs;
-    }
+    requests.add(1);
     inFlight += 1;
     return true;
   }
@@ -116,12 +118,24 @@ export function createGate(bounds: Bounds, clock: Clock): Gate {
       if (entered === true || waitMs <= 0) return entered;
       return wait(account, waitMs, cancel).then((isIn) => isIn || entered);
     },
+    undo() {
+      inFlight -= 1;
+      requests.takeBack();
+      wake();
+    },
+    setBounds(next) {
+      const limit = next.adaptive && bounds.adaptive ? adapted : FIRST_LIMIT;
+      bounds = next;
+      adapted = next.adaptive ? Math.min(limit, most()) : most();
+      wake();
+    },
     leave(count, overloaded) {
+      const { adaptive } = bounds;
       const isHalfUsed = inFlight * 2 >= adapted;
       inFlight -= 1;
-      if (tpm < Infinity) tokens.add(count);
+      if (bounds.tpm !== undefined) tokens.add(count);
       if (adaptive && overloaded) adapted = Math.max(1, adapted * DECREASE);
-      else if (adaptive && isHalfUsed) adapted = Math.min(most, adapted + 1);
+      else if (adaptive && isHalfUsed) adapted = Math.min(most(), adapted + 1);
       wake();
     },
     pause(ms) {
@@ -131,14 +145,18 @@ export function createGate(bounds: Bounds, clock: Clock): Gate {
   };
 }
 
-/** The tokens of the last minute. */
-function createTokenWindow({ monotonic }: Clock) {
+/** What was counted in the last minute. */
+function createWindow({ monotonic }: Clock) {
   const counted: { readonly at: number; readonly count: number }[] = [];
   let sum = 0;
   return {
     add(count: number): void {
       counted.push({ at: monotonic(), count });
       sum += count;
+    },
+    /** The last one does not count. */
+    takeBack(): void {
+      sum -= counted.pop()?.count ?? 0;
     },
     /** Milliseconds until fewer than `most` count. */
     wait(most: number): number {

@@ -26,10 +26,12 @@ export interface Entry extends Door {
   readonly cancel?: Abort;
 }
 
-/** Gates by their doors. Other bounds are another gate: it begins anew. */
+/** Gates by the names of their doors. An entry with other bounds changes those of its gate. */
 export interface Gates {
   /** As Gate.enter. Each request that was let in has to leave. */
   enter(entry: Entry): true | number | Promise<true | number>;
+  /** As Gate.undo. */
+  undo(door: Door): void;
   /** As Gate.leave. */
   leave(door: Door, tokens: number, overloaded: boolean): void;
   /** As Gate.pause. */
@@ -40,21 +42,25 @@ export interface Gates {
 
 /** The gates of this process alone. */
 export function createGates(clock: Clock): Gates {
-  const gates = new Map<string, { readonly name: string; readonly gate: Gate }>();
+  const gates = new Map<string, { readonly gate: Gate; bounds: string }>();
 
-  function gateOf({ name, bounds }: Door): Gate {
-    const id = JSON.stringify([name, bounds]);
-    const { gate } = gates.get(id) ?? { gate: createGate(bounds, clock) };
-    gates.set(id, { name, gate });
-    return gate;
+  /** Those who enter bring the bounds in force; those who leave may have older ones. */
+  function entered({ name, bounds }: Door): Gate {
+    const text = JSON.stringify(bounds);
+    const known = gates.get(name) ?? { gate: createGate(bounds, clock), bounds: text };
+    gates.set(name, known);
+    if (known.bounds !== text) known.gate.setBounds(bounds);
+    known.bounds = text;
+    return known.gate;
   }
   return {
-    enter: (entry) => gateOf(entry).enter(entry.account, entry.waitMs, entry.cancel),
-    leave: (door, tokens, overloaded) => gateOf(door).leave(tokens, overloaded),
-    pause: (door, ms) => gateOf(door).pause(ms),
+    enter: (entry) => entered(entry).enter(entry.account, entry.waitMs, entry.cancel),
+    undo: ({ name }) => gates.get(name)?.gate.undo(),
+    leave: ({ name }, tokens, overloaded) => gates.get(name)?.gate.leave(tokens, overloaded),
+    pause: ({ name }, ms) => gates.get(name)?.gate.pause(ms),
     limits: () =>
       Object.fromEntries(
-        [...gates.values()].flatMap(({ name, gate }) =>
+        [...gates].flatMap(([name, { gate }]) =>
           gate.limit() < Infinity ? [[name, gate.limit()]] : [],
         ),
       ),
@@ -70,6 +76,7 @@ type Question = Omit<Entry, "cancel"> & { readonly number: number };
  */
 type Note =
   | { readonly gone: number }
+  | { readonly door: Door; readonly undone: true }
   | { readonly door: Door; readonly tokens: number; readonly overloaded: boolean }
   | { readonly door: Door; readonly pauseMs: number };
 
@@ -90,6 +97,7 @@ export function gatesFor(
       const detach = entry.waitMs > 0 && cancel?.onAbort(() => first.tell({ gone: number }));
       return detach ? answer.finally(detach) : answer;
     },
+    undo: ({ name, bounds }) => first.tell({ door: { name, bounds }, undone: true }),
     leave: ({ name, bounds }, tokens, overloaded) =>
       first.tell({ door: { name, bounds }, tokens, overloaded }),
     pause: ({ name, bounds }, pauseMs) => first.tell({ door: { name, bounds }, pauseMs }),
@@ -127,7 +135,8 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
       gates.pause(note.door, note.pauseMs);
       return;
     }
-    gates.leave(note.door, note.tokens, note.overloaded);
+    if ("undone" in note) gates.undo(note.door);
+    else gates.leave(note.door, note.tokens, note.overloaded);
     const entered = inside.get(worker) ?? [];
     const at = entered.findIndex(({ name }) => name === note.door.name);
     if (at !== -1) entered.splice(at, 1);

@@ -49,8 +49,9 @@ function doorsOf({ providers, models }: Config, { name, provider }: Model): read
   const doors: Door[] = [];
   const [row, model] = [providers.get(provider.name), models.get(name)];
   const [ofProvider, ofModel] = [row && ofProviders.of(row), model && ofModels.of(model)];
-  if (ofProvider) doors.push({ name: `provider ${provider.name}`, bounds: ofProvider });
+  // Who waits for the model does not hold a place at the provider meanwhile.
   if (ofModel) doors.push({ name: `model ${name}`, bounds: ofModel });
+  if (ofProvider) doors.push({ name: `provider ${provider.name}`, bounds: ofProvider });
   return doors;
 }
 
@@ -71,7 +72,7 @@ const bounded =
         const at = candidates.findIndex(({ name }) => name === model.name);
         const isLast = candidates.slice(at + 1).every(({ status }) => status().retryMs > 0);
         const waitMs = isLast ? model.provider.retry.max_wait_ms : 0;
-        await passAll(gates, doors, { account, waitMs, cancel: options.cancel });
+        await passAll(gates, doors, { account, waitMs, cancel: options.cancel, clock });
         let overloaded = false;
         try {
           await attempt(attemptChat, watched(serving, doors, gates, clock), take, options);
@@ -87,17 +88,25 @@ const bounded =
     });
   };
 
+/** Who waits, and on which clock. */
+interface Waiting {
+  readonly cancel: Cancel;
+  readonly clock: Clock;
+}
+
 /** Passes all gates, or none: throws a ProviderError, which is no fault of the provider's. */
 async function passAll(
   gates: Gates,
   doors: readonly Door[],
-  request: Omit<Entry, keyof Door> & { readonly cancel: Cancel },
+  { clock, waitMs, ...request }: Omit<Entry, keyof Door> & Waiting,
 ): Promise<void> {
+  const endsAt = clock.monotonic() + waitMs;
   const passed: Door[] = [];
   for (const door of doors) {
-    const entered = await gates.enter({ ...door, ...request });
+    const left = waitMs === 0 ? 0 : endsAt - clock.monotonic();
+    const entered = await gates.enter({ ...door, ...request, waitMs: left });
     if (entered !== true) {
-      for (const other of passed) gates.leave(other, 0, false);
+      for (const other of passed) gates.undo(other);
       if (request.cancel.aborted) throw request.cancel.reason;
       throw new ProviderError("model_overloaded", "the limits of the configuration are reached", {
         fromContent: true,

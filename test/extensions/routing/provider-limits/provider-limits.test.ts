@@ -6,7 +6,8 @@ import { describe, it } from "node:test";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
 import { createGate, type Bounds } from "../../../../src/extensions/routing/gates/gate.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { configFor, json, merge, startGateway, user } from "../../../support/gateway.ts";
 import { completion, speak, startProvider, status, type Asked } from "../../../support/provider.ts";
 import { until } from "../../../support/wait.ts";
 
@@ -47,6 +48,25 @@ describe("a gate", () => {
     await Promise.all(waits);
     assert.deepEqual(order.slice(4), ["a gave up"]);
     assert.equal(clock.pending(), 0);
+  });
+
+  it("keeps what it has counted when its bounds change", () => {
+    const { gate } = setUp({ rpm: 3, max_in_flight: 3 });
+    for (let count = 0; count < 3; count += 1) assert.equal(gate.enter("x", 0), true);
+    gate.setBounds({ rpm: 5, max_in_flight: 3 });
+    assert.equal(gate.enter("x", 0), Infinity, "three are in flight");
+    gate.setBounds({ rpm: 5 });
+    assert.deepEqual([gate.enter("x", 0), gate.enter("x", 0)], [true, true]);
+    assert.equal(gate.enter("x", 0), 60_000);
+    assert.equal(gate.limit(), Infinity);
+  });
+
+  it("counts nothing of a request that is not made", () => {
+    const { gate } = setUp({ rpm: 1, max_in_flight: 1 });
+    assert.equal(gate.enter("x", 0), true);
+    gate.undo();
+    assert.equal(gate.enter("x", 0), true);
+    assert.equal(gate.enter("x", 0), Infinity);
   });
 
   it("lets in nobody whose client has left meanwhile, and counts none of them", async () => {
@@ -171,6 +191,23 @@ describe("a provider with limits", () => {
       await speak("Fine.")(held[index]!);
       assert.equal((await ask).status, 200);
     }
+  });
+
+  it("is not charged for what a model's own limit refuses", async (t) => {
+    const provider = await startProvider(t, { m: speak("Hi."), n: speak("Hi.") });
+    const config = configFor(provider.url, ["m", "n"], {
+      providers: { lab: { limits: { rpm: 3 } } },
+      models: { m: { limits: { rpm: 1 } } },
+      retry: { max_wait_ms: 0 },
+    });
+    const { chat, gateway } = await startGateway(t, config);
+    const statusOf = async (model: string) => (await chat({ model, messages: user("1") })).status;
+    const statuses = [];
+    for (const model of ["m", "m", "m", "m", "n", "n", "n"]) statuses.push(await statusOf(model));
+    assert.deepEqual(statuses, [200, 503, 503, 503, 200, 200, 503]);
+    gateway.reload(checkConfig(merge(config, { providers: { lab: { limits: { rpm: 4 } } } }), {}));
+    assert.deepEqual([await statusOf("n"), await statusOf("n")], [200, 503]);
+    assert.equal(provider.asked.length, 4);
   });
 
   it("that adapts is left alone when a reply says that nothing is left", async (t) => {
