@@ -223,7 +223,7 @@ function createServing(
   const { stopRequested } = currentProcess.signals;
   const supervise = install(extensions).filled(programSlots.supervise);
   const supervisor = supervise?.(config, { ...options, stopRequested });
-  return supervisor ?? reloadable(createGateway(config, options), config);
+  return supervisor ?? reloadable(createGateway(config, options), config, extensions);
 }
 
 /**
@@ -238,7 +238,7 @@ async function work(currentProcess: Process, loader: Loader): Promise<void> {
     async create(config, names, sharedLimiter) {
       const extensions = [...(await load(names)), reloadStatus(record)];
       const options = { ...sinks(currentProcess), extensions, sharedLimiter };
-      return reloadable(createGateway(config, options), config);
+      return reloadable(createGateway(config, options), config, extensions);
     },
     reload: (gateway, config, names) =>
       reportFailure({ gateway, record }, async () => gateway.reload(config, await load(names))),

@@ -1,6 +1,7 @@
 // Another configuration for a running gateway: from the file again, whenever it or the file of one
 // of its secrets changes, or SIGHUP comes. All or nothing: if the new file is invalid, the error is
 // logged and the old configuration stays active.
+import { isDeepStrictEqual } from "node:util";
 import { assertFits } from "./config/replacement.ts";
 import type { ConfigExtension } from "./config/extension.ts";
 import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
@@ -18,12 +19,18 @@ import type { Watch } from "./command-line/processes.ts";
  * The same gateway, whose reload refuses a configuration that cannot take the place of `initial`,
  * and tells the operator what was put in force and what needs a restart.
  */
-export const reloadable = <G extends RunningGateway>(gateway: G, initial: Config): G => ({
+export const reloadable = <G extends RunningGateway>(
+  gateway: G,
+  initial: Config,
+  loaded: readonly ConfigExtension[],
+): G => ({
   ...gateway,
   reload(config: Config, extensions: readonly ConfigExtension[]) {
     assertFits(config, initial);
     gateway.reload(config, extensions);
-    const changed = changedFixedSettings(initial, config, extensions).join(", ");
+    // A section that is gone is one of an extension that is not loaded any more.
+    const all = [...new Set([...loaded, ...extensions])];
+    const changed = [...new Set(changedFixedSettings(initial, config, all))].join(", ");
     const detail = `read at start only: ${changed}`;
     if (changed !== "") gateway.diagnose({ event: "restart_needed", level: "warn", detail });
     gateway.diagnose({ event: "reloaded", level: "info" });
@@ -39,6 +46,11 @@ const FIXED = [
   "data_dir",
   "limits.store",
 ].map((path) => ({ path, of: valueAt(path.split(".")) }));
+/** Certificates are renewed by a reload, but a listener has TLS, or has none. */
+const HAS_TLS = {
+  path: "server.tls",
+  of: (config: object) => valueAt(["server", "tls"])(config) !== undefined,
+};
 
 /** The names of the settings that are read once and differ between two configurations. */
 function changedFixedSettings(
@@ -47,8 +59,8 @@ function changedFixedSettings(
   extensions: readonly ConfigExtension[],
 ): string[] {
   const added = extensions.flatMap(({ settings = [] }) => settings.filter(({ fixed }) => fixed));
-  return [...FIXED, ...added]
-    .filter((setting) => JSON.stringify(setting.of(before)) !== JSON.stringify(setting.of(after)))
+  return [...FIXED, HAS_TLS, ...added]
+    .filter((setting) => !isDeepStrictEqual(setting.of(before), setting.of(after)))
     .map(({ path }) => path);
 }
 

@@ -646,6 +646,19 @@ describe("references", () => {
     ],
     ["Redis without an address", nest("limits.store", "redis://"), "limits.store", /"memory" or/],
     [
+      "a % in its password",
+      nest("limits.store", "redis://:a%zz@h:1"),
+      "limits.store",
+      /"memory" or/,
+    ],
+    ["a database by name", nest("limits.store", "redis://h:1/db"), "limits.store", /"memory" or/],
+    [
+      "a % in the password of a proxy",
+      nest("upstream.proxy", "http://u:p%zz@h:1"),
+      "upstream.proxy",
+      /has a % that encodes nothing/,
+    ],
+    [
       "an unknown on_error",
       nest("limits.on_error", "ignore"),
       "limits.on_error",

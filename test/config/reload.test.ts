@@ -117,6 +117,26 @@ describe("reload", () => {
     assert.deepEqual([await status("sk-demo"), await status(KEY)], [401, 200]);
   });
 
+  it("a section that is gone and was read at start only is told, and one that only has other headers", async (t) => {
+    const otlp = (authorization: string) => ({
+      telemetry: { otlp: { endpoint: "http://127.0.0.1:9", headers: { authorization } } },
+    });
+    const data_dir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+    t.after(() => rmSync(data_dir, { recursive: true, force: true }));
+    const base = demo({ data_dir });
+    const gateway = await startGateway(t, { ...base, ...otlp("one") });
+    for (const over of [otlp("two"), {}, otlp("one")])
+      gateway.gateway.reload(checkConfig({ ...base, ...over }, {}));
+    const told = () =>
+      gateway.diagnostics
+        .map(({ event, detail }) => `${event}: ${detail}`)
+        .filter((line) => /^(restart|reload)/.test(line));
+    await waitFor(() => told().length >= 5, "five lines about reloads");
+    const needed = "restart_needed: read at start only: telemetry";
+    const done = "reloaded: undefined";
+    assert.deepEqual(told(), [needed, done, needed, done, done]);
+  });
+
   it("another currency is refused: what was spent was counted in the one of the start", async (t) => {
     const gateway = await startGateway(t, demo());
     assert.throws(
@@ -134,9 +154,10 @@ describe("reload", () => {
       { server: { port: 1, keep_alive_ms: 5 } },
       { data_dir: `${data_dir}/other`, limits: { store: "redis://127.0.0.1:1" } },
       { server: { keep_alive_ms: 6 } },
+      { telemetry: { otlp: { endpoint: "http://127.0.0.1:9", headers: { authorization: "x" } } } },
     ])
       gateway.gateway.reload(checkConfig(demo({ data_dir, ...over }), {}));
-    await waitFor(() => gateway.diagnostics.length === 5, "five diagnostic lines");
+    await waitFor(() => gateway.diagnostics.length === 7, "seven diagnostic lines");
     assert.deepEqual(
       gateway.diagnostics.map(({ event: name, detail }) => [name, detail]),
       [
@@ -144,6 +165,8 @@ describe("reload", () => {
         ["reloaded", undefined],
         ["restart_needed", "read at start only: data_dir, limits.store"],
         ["reloaded", undefined],
+        ["reloaded", undefined],
+        ["restart_needed", "read at start only: telemetry"],
         ["reloaded", undefined],
       ],
     );

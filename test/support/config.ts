@@ -82,6 +82,7 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
       ...logs,
     }),
     config,
+    allExtensions,
   );
   return {
     ...gateway,

@@ -6,6 +6,7 @@ import { readBody } from "../../../core/http/body.ts";
 import type { Exchange, Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
+import { ValidationError } from "../../../core/schema/checker.ts";
 import { NO_STORE, type Host } from "../../scale/installation/index.ts";
 import {
   checkedTerms,
@@ -60,6 +61,16 @@ const readJson = (exchange: Exchange): Promise<unknown> =>
     }
   });
 
+/** Works on keys.json. If that cannot be read, it is no fault of the request. */
+async function fromFile<T>(work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ValidationError) throw new ApiError("internal_error", error.message);
+    throw error;
+  }
+}
+
 export function keyRoutes(host: Host): Routes {
   const dataDir = host.config.data_dir;
   const list = createKeyList(keyFile(dataDir));
@@ -74,21 +85,21 @@ export function keyRoutes(host: Host): Routes {
 
   return {
     "/keys": {
-      GET({ res }) {
-        const keys = list(host.current());
+      async GET({ res }) {
+        const keys = await fromFile(() => list(host.current()));
         const shown = keys.slice(-MAX_LISTED);
         sendJson(res, 200, { keys: shown, total: keys.length }, NO_STORE);
       },
       async POST(exchange) {
         const terms = checkedTerms(await readJson(exchange), host.current());
-        const { key, stored } = await createKey(dataDir, terms, host.clock.now());
+        const { key, stored } = await fromFile(() => createKey(dataDir, terms, host.clock.now()));
         log("key_created", stored, exchange);
         sendJson(exchange.res, 201, { key, ...listed(stored) }, NO_STORE);
       },
     },
     "/keys/{id}": {
       async DELETE(exchange, id) {
-        const revoked = await revokeKey(dataDir, id, host.clock.now());
+        const revoked = await fromFile(() => revokeKey(dataDir, id, host.clock.now()));
         if (!revoked) throw unknownKey(host.current(), id);
         log("key_revoked", revoked, exchange);
         const { key_id, account, revoked: time } = revoked;

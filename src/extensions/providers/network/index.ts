@@ -26,7 +26,7 @@ const proxyCheck = ({ credential }: CheckContext): Check<ForwardProxy> =>
     const isPlain = url.protocol === "http:" && url.pathname === "/" && url.search === "";
     if (!isPlain || (!URL.canParse(text) && text !== "unset"))
       fail("invalid_value", "expected http://HOST:PORT or http://USER:PASSWORD@HOST:PORT");
-    const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+    const user = `${decoded(url.username)}:${decoded(url.password)}`;
     const basic = `Basic ${Buffer.from(user).toString("base64")}`;
     return {
       host: url.hostname.replace(/^\[|\]$/g, ""),
@@ -34,6 +34,14 @@ const proxyCheck = ({ credential }: CheckContext): Check<ForwardProxy> =>
       authorization: user === ":" ? undefined : basic,
     };
   });
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return fail("invalid_value", "has a % that encodes nothing: write %25");
+  }
+}
 
 /** The text of a file in PEM. Undefined: it cannot be read, where that is no issue. */
 const pemCheck = ({ fileText }: CheckContext, what: "ca" | "cert" | "key") =>

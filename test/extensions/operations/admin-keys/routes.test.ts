@@ -1,7 +1,7 @@
 // Keys over the admin listener: made, listed, revoked, and each change in the log.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { folder } from "../../../support/folder.ts";
@@ -111,6 +111,23 @@ describe("keys over the admin listener", () => {
       "the line about the changed file",
     );
     assert.deepEqual([changed["created"], changed["revoked"]], [[key_id], []]);
+  });
+
+  it("a keys.json that cannot be read is no fault of the request", async (t) => {
+    const { ask, dataDir } = await setUp(t);
+    writeFileSync(join(dataDir, "keys.json"), "[{");
+    for (const [path, method, body] of [
+      ["/keys", "GET"],
+      ["/keys", "POST", { account: "a" }],
+      ["/keys/key_1", "DELETE"],
+    ] as const) {
+      const { status, body: answer } = await ask(path, method, body);
+      assert.deepEqual([status, answer.error.code], [500, "internal_error"], method);
+      assert.match(
+        answer.error.message,
+        /keys\.json is not JSON: the fault is at line 1, column 3/,
+      );
+    }
   });
 
   it("what cannot be is told, with the name of what is wrong", async (t) => {
