@@ -81,7 +81,8 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
     );
     const send = (message: unknown, sent?: () => void) => isConnected() && toFirst(message, sent);
     Object.assign(inside, { id, send, isConnected });
-    Object.assign(child, { send: toWorker });
+    const kill = (signal: string): void => world.end(started.owner, signal);
+    Object.assign(child, { send: toWorker, kill });
     Object.assign(outside, { send: toWorker, isConnected });
     for (const [from, to] of [
       [started.output, child.stdout],

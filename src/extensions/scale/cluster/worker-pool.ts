@@ -32,6 +32,9 @@ const SIGNAL_MS = 100;
 const isForGroup = (signal: string | null): boolean =>
   signal !== null && ["SIGHUP", "SIGTERM", "SIGINT"].includes(signal);
 
+/** What a worker does after drain_ms takes less. One that hangs must not hold up the others. */
+const LAST_WORK_MS = 8_000;
+
 export interface WorkerPoolOptions {
   /** The configuration at the start, with which every worker begins. */
   readonly atStart: ConfigMessage;
@@ -139,7 +142,12 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     async stop() {
       stopping = true;
       for (const worker of running) send(worker, { stop: true });
+      const { drain_ms } = inForce.config.server;
+      const late = clock.after(drain_ms + LAST_WORK_MS, () => {
+        for (const { process: child } of running) child.kill("SIGKILL");
+      });
       await Promise.all([...running].map(closed));
+      late.cancel();
     },
   };
 }

@@ -330,6 +330,14 @@ describe("several workers", { concurrency: 2 }, () => {
     assert.equal(gw.stderr(), "");
   });
 
+  it("one that hangs is killed when the others have had the time to end", async (t) => {
+    const { gw, workers } = await bench(t, { server: { drain_ms: 0 } });
+    process.kill(workers()[0]!, "SIGSTOP");
+    gw.child.kill("SIGTERM");
+    const [code] = await within(once(gw.child, "exit"), "the gateway to stop");
+    assert.equal(code, 0);
+  });
+
   it("share an account's window: of 60 requests at once exactly 20 are admitted; status and metrics are sums", async (t) => {
     const { gw, address, dir, provider, readStatus, readMetric } = await bench(t, {
       limits: { rpm: 20 },
