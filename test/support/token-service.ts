@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { ValidationError } from "../../src/core/schema/checker.ts";
 import { completion, status, type Asked } from "./provider.ts";
 import type { Scope } from "./scope.ts";
+import { now } from "./today.ts";
 
 export interface TokenService {
   readonly url: string;
@@ -56,7 +57,7 @@ export async function startTokenService(
       res.writeHead(isGranted ? 200 : 401, { "content-type": "application/json" });
       // App Service states the end of a token's life, the others its length.
       const life = req.headers["x-identity-header"]
-        ? { expires_on: String(Math.floor(Date.now() / 1000) + seconds) }
+        ? { expires_on: String(Math.floor(now() / 1000) + seconds) }
         : { expires_in: seconds };
       const granted = { token_type: "Bearer", access_token: token, ...life };
       res.end(

@@ -13,6 +13,7 @@ import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway, user } from "../../../support/gateway.ts";
 import { startProvider, status, type Asked, type Provider } from "../../../support/provider.ts";
+import { now } from "../../../support/today.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
 /** Secrets by the ids of keys, with the token that must come with them. */
@@ -60,12 +61,12 @@ const COMPLETED = { choices: [{ message: { content: "Hi." }, finish_reason: "sto
 const startBedrock = (t: TestContext, known: Known, ahead = 0): Promise<Provider> =>
   startProvider(t, (asked) => {
     const isConverse = asked.path.startsWith("/model/");
-    const now = Date.now() + ahead;
-    const isLet = isSigned(asked, known, isConverse ? "bedrock" : "bedrock-mantle", now);
+    const time = now() + ahead;
+    const isLet = isSigned(asked, known, isConverse ? "bedrock" : "bedrock-mantle", time);
     const reply = isConverse ? CONVERSED : COMPLETED;
     status(isLet ? 200 : 403, isLet ? reply : { message: "Signature expired" }, {
       "content-type": "application/json",
-      date: new Date(now).toUTCString(),
+      date: new Date(time).toUTCString(),
     })(asked);
   });
 
@@ -163,7 +164,7 @@ function issuer(known: Known, lifeMs = 3_600_000) {
     count += 1;
     const keys = { id: `ASIA${count}`, secret: `secret${count}`, token: `token${count}` };
     known.set(keys.id, keys);
-    return { ...keys, end: new Date(Date.now() + lifeMs).toISOString() };
+    return { ...keys, end: new Date(now() + lifeMs).toISOString() };
   };
 }
 

@@ -11,6 +11,7 @@ import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { startProvider, status } from "../../../support/provider.ts";
+import { now } from "../../../support/today.ts";
 import { issueLines, startTokenService } from "../../../support/token-service.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -37,7 +38,7 @@ function isAssertion(form: URLSearchParams, audience: string): boolean {
   const decoded = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());
   const { alg, kid } = decoded(head);
   const { iss, scope, aud, iat, exp } = decoded(claims);
-  const now = Date.now() / 1000;
+  const seconds = now() / 1000;
   return (
     form.get("grant_type") === "urn:ietf:params:oauth:grant-type:jwt-bearer" &&
     verify(
@@ -47,8 +48,8 @@ function isAssertion(form: URLSearchParams, audience: string): boolean {
       Buffer.from(signature, "base64url"),
     ) &&
     [alg, kid, iss, scope, aud].join() === ["RS256", "k1", EMAIL, SCOPE, audience].join() &&
-    Math.abs(iat - now) < 60 &&
-    exp > now &&
+    Math.abs(iat - seconds) < 60 &&
+    exp > seconds &&
     exp <= iat + 3600
   );
 }
