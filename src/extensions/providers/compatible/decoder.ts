@@ -54,8 +54,8 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
 
     const calls = callsIn(message);
     // What is held back of a text that may be a tag comes before a call.
-    const isWhole = isLast || calls.length > 0;
-    const parts = textParts(readTexts(message, index), asObject(choice["logprobs"]), isWhole);
+    const isTextDue = isLast || calls.length > 0;
+    const parts = textParts(readTexts(message, index), asObject(choice["logprobs"]), isTextDue);
     if (calls.length > 0)
       parts.push(...toolCalls.read({ calls, choice: index, isWhole: !isDelta }));
     hasContent ||= parts.length > 0;

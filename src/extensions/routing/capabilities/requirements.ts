@@ -1,5 +1,5 @@
 // The requirements of a request for its model.
-import type { ChatRequest, ContentPart } from "../../../core/openai/request.ts";
+import type { ChatRequest, MediaPart } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { pathText } from "../../../core/schema/checker.ts";
 import type { Model } from "../../../core/routing/model.ts";
@@ -85,8 +85,6 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
  */
 const supportsLogprobs = ({ traits }: { readonly traits: Traits }): boolean =>
   traits.supports.includes("logprobs") && !traits.think_tags;
-
-type MediaPart = Exclude<ContentPart, { readonly type: "text" }>;
 
 /** The media of a conversation, each with the indexes of its message and of its part. */
 function mediaIn(messages: ChatRequest["messages"]) {

@@ -14,8 +14,14 @@ import { adapted } from "../capabilities/index.ts";
 /** A prompt that seems to leave less may be shorter than its estimate. */
 const LEAST_OUTPUT = 256;
 
+/** The conversations whose candidates have room: the estimate is not made again for them. */
+const decided = new WeakSet<ChatRequest["messages"]>();
+
 export function install(gateway: Installer): void {
-  gateway.on(adapted, withRoom);
+  gateway.on(adapted, (models, chat) => {
+    decided.add(chat.messages);
+    return withRoom(models, chat);
+  });
   gateway.around(() => aroundRoom, { outside: ["provider-limits"] });
 }
 
@@ -24,9 +30,10 @@ export const aroundRoom =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, given) => {
     const context = isBoundForClient(chat) ? { ...given, attempt: fitting(given.attempt) } : given;
-    return candidates.length < 2
-      ? complete(chat, candidates, deliver, context)
-      : complete(chat, withRoom(candidates, chat), deliver, { ...context, remaining });
+    if (candidates.length < 2) return complete(chat, candidates, deliver, context);
+    // A reply that is continued elsewhere is a longer conversation.
+    const roomy = decided.has(chat.messages) ? candidates : withRoom(candidates, chat);
+    return complete(chat, roomy, deliver, { ...context, remaining });
   };
 
 /** The client's own limit of the reply's length. Undefined: it stated none. */

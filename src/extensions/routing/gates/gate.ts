@@ -66,7 +66,7 @@ export function createGate(initial: Bounds, clock: Clock): Gate {
     const pause = pausedUntil - clock.monotonic();
     const wait = Math.max(pause, tokens.wait(tpm), requests.wait(rpm));
     if (wait > 0) return wait;
-    requests.add(1);
+    if (rpm < Infinity) requests.add(1);
     inFlight += 1;
     return true;
   }
@@ -120,7 +120,7 @@ export function createGate(initial: Bounds, clock: Clock): Gate {
     },
     undo() {
       inFlight -= 1;
-      requests.takeBack();
+      if (bounds.rpm !== undefined) requests.takeBack();
       wake();
     },
     setBounds(next) {
@@ -148,7 +148,18 @@ export function createGate(initial: Bounds, clock: Clock): Gate {
 /** What was counted in the last minute. */
 function createWindow({ monotonic }: Clock) {
   const counted: { readonly at: number; readonly count: number }[] = [];
+  /** The index of the oldest one that counts. Those before it go together, or each would cost. */
+  let first = 0;
   let sum = 0;
+
+  function forget(now: number): void {
+    for (; first < counted.length && counted[first]!.at + WINDOW_MS <= now; first += 1)
+      sum -= counted[first]!.count;
+    if (first * 2 <= counted.length) return;
+    counted.splice(0, first);
+    first = 0;
+  }
+
   return {
     add(count: number): void {
       counted.push({ at: monotonic(), count });
@@ -156,19 +167,18 @@ function createWindow({ monotonic }: Clock) {
     },
     /** The last one does not count. */
     takeBack(): void {
-      sum -= counted.pop()?.count ?? 0;
+      if (counted.length > first) sum -= counted.pop()!.count;
     },
     /** Milliseconds until fewer than `most` count. */
     wait(most: number): number {
       const now = monotonic();
-      while (counted.length > 0 && counted[0]!.at + WINDOW_MS <= now) sum -= counted.shift()!.count;
+      forget(now);
       let excess = sum - most;
-      if (excess < 0) return 0;
-      const last = counted.find(({ count }) => {
-        excess -= count;
-        return excess < 0;
-      });
-      return last!.at + WINDOW_MS - now;
+      for (let at = first; excess >= 0; at += 1) {
+        excess -= counted[at]!.count;
+        if (excess < 0) return counted[at]!.at + WINDOW_MS - now;
+      }
+      return 0;
     },
   };
 }

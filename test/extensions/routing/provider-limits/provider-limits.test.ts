@@ -61,6 +61,17 @@ describe("a gate", () => {
     assert.equal(gate.limit(), Infinity);
   });
 
+  it("forgets what is older than a minute, however much that was", () => {
+    const { clock, gate } = setUp({ rpm: 5_000 });
+    for (let minute = 0; minute < 3; minute += 1) {
+      for (let count = 0; count < 5_000; count += 1) assert.equal(gate.enter("x", 0), true);
+      assert.equal(gate.enter("x", 0), 60_000);
+      clock.advance(30_000);
+      assert.equal(gate.enter("x", 0), 30_000);
+      clock.advance(30_000);
+    }
+  });
+
   it("counts nothing of a request that is not made", () => {
     const { gate } = setUp({ rpm: 1, max_in_flight: 1 });
     assert.equal(gate.enter("x", 0), true);
