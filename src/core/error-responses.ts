@@ -32,10 +32,5 @@ export const shuttingDown = (): ApiError =>
 /** Diagnoses a bug that a request has met. */
 export const internalErrorReporter =
   (diagnose: Diagnose) =>
-  ({ requestId }: { readonly requestId: string }, thrown: unknown): void =>
-    diagnose({
-      event: "internal_error",
-      level: "error",
-      request_id: requestId,
-      detail: describe(thrown),
-    });
+  ({ requestId: request_id }: { readonly requestId: string }, thrown: unknown): void =>
+    diagnose({ event: "internal_error", level: "error", request_id, detail: describe(thrown) });

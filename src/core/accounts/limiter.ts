@@ -1,7 +1,7 @@
 // Rate and concurrency limits: an exact sliding window. In any 60 seconds at most `rpm` requests
-// are admitted, without a burst at a window's edge; a rejected request costs nothing. A window is a
-// list of admission times, at most twice as long as what counts of it, and is dropped when nothing
-// in it counts. This limiter counts for one process.
+// are admitted, without a burst at a window's edge; a rejected request costs nothing, also if
+// another limit rejects it later. A window is a list of admission times, at most twice as long as
+// what counts of it, and is dropped when nothing in it counts. This limiter counts for one process.
 
 export const WINDOW_MS = 60_000;
 
@@ -40,6 +40,8 @@ export interface AdmissionDecision {
   readonly remaining: number;
   /** Milliseconds until it next gets room. */
   readonly resetMs: number;
+  /** When it was counted, by the limiter's own clock. Undefined: nothing was counted. */
+  readonly countedAt?: number | undefined;
   /**
    * Why it was rejected, if not by a limit of requests per minute: no slot was free, or the store
    * of the limits cannot be asked.
@@ -52,6 +54,8 @@ export interface Limiter {
   admit(request: AdmissionRequest): AdmissionDecision | Promise<AdmissionDecision>;
   /** Frees the slot of a request that was admitted. */
   release(request: AdmissionRequest): void;
+  /** Counts a request that was admitted no longer under its limits. It keeps its slot. */
+  refund(request: AdmissionRequest, decision: AdmissionDecision): void;
   /** How many requests of the last 60 seconds count against the limit of this name. */
   used(name: string): number;
 }
@@ -77,18 +81,12 @@ export interface WindowState {
  * room last.
  */
 export function decide(admitted: boolean, windows: readonly WindowState[]): AdmissionDecision {
-  let [tightest] = windows;
-  for (const window of windows) if (isTighter(window, tightest!)) tightest = window;
-  if (!tightest) return { admitted, limit: null, remaining: Infinity, resetMs: 0 };
-  const { rpm: limit, resetMs } = tightest;
-  return { admitted, limit, remaining: remainingIn(tightest), resetMs };
-}
-
-const remainingIn = ({ rpm, count }: WindowState): number => Math.max(0, rpm - count);
-
-function isTighter(one: WindowState, other: WindowState): boolean {
-  const difference = remainingIn(one) - remainingIn(other);
-  return difference < 0 || (difference === 0 && one.resetMs > other.resetMs);
+  const [tightest] = windows
+    .map(({ rpm: limit, count, resetMs }) => {
+      return { limit, remaining: Math.max(0, limit - count), resetMs };
+    })
+    .sort((one, other) => one.remaining - other.remaining || other.resetMs - one.resetMs);
+  return { admitted, limit: null, remaining: Infinity, resetMs: 0, ...tightest };
 }
 
 /** The admissions that count against one limit. */
@@ -108,6 +106,11 @@ function createWindow() {
     },
     count: (): number => times.length - first,
     add: (time: number): number => times.push(time),
+    /** Removes one admission of this time, if it counts still. */
+    remove(time: number): void {
+      const at = times.lastIndexOf(time);
+      if (at >= first) times.splice(at, 1);
+    },
     /** Milliseconds from `time` until it next has room under `rpm`. */
     resetMs(rpm: number, time: number): number {
       // A limit that a new configuration has lowered is full until enough of its admissions are
@@ -157,11 +160,14 @@ export function createLimiter(now: () => number): LocalLimiter {
         }
         return { rpm, count: window.count(), resetMs: window.resetMs(rpm, time) };
       });
-      return decide(admitted, states);
+      return { ...decide(admitted, states), countedAt: admitted ? time : undefined };
     },
     release({ account, maxInFlight }) {
       if (maxInFlight === null) return;
       slots.set(account, Math.max(0, (slots.get(account) ?? 0) - 1));
+    },
+    refund({ limits }, { countedAt = NaN }) {
+      for (const { name } of limits) windows.get(name)?.remove(countedAt);
     },
     used: (name) => windowOf(name, now()).count(),
   };

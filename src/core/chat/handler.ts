@@ -40,10 +40,11 @@ export function createChatHandlers(
     });
     exchange.endListener = uncount;
     try {
-      const decision = limiter.admit(caller);
+      const deciding = limiter.admit(caller);
       // A local limiter decides at once. Awaiting it would delay the reading of the body by a turn,
       // and cost a copy.
-      requireAdmission(decision instanceof Promise ? await decision : decision, caller, exchange);
+      const decision = deciding instanceof Promise ? await deciding : deciding;
+      requireAdmission(decision, caller, exchange);
       const releaseSlot = once(() => limiter.release(caller));
       try {
         const { chat, large } = await readRequest({ exchange, config, api, jsonExcess });
@@ -58,6 +59,7 @@ export function createChatHandlers(
           candidates,
           startedAt,
           releaseSlot,
+          refund: () => limiter.refund(caller, decision),
           cancel: exchange.cancel,
           endsAt: startedAt + config.timeouts.total_ms,
           account: caller.account,

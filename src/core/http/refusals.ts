@@ -38,12 +38,10 @@ export function createRefusals(
     const shownId = exchange?.requestId ?? id;
     const response = renderError(error, shownId, exchange?.req ?? req);
     socket.end(rawError(response, shownId), () => socket.destroy());
-    if (!exchange) {
-      logRefused(error, id, req);
-      return;
-    }
-    exchange.loggedStatus = error.status;
-    exchange.log.error_code = error.code;
+    if (exchange) {
+      exchange.loggedStatus = error.status;
+      exchange.log.error_code = error.code;
+    } else logRefused(error, id, req);
   }
 
   return {

@@ -53,13 +53,11 @@ export function sendError(
 ): void {
   // A client that waits for permission to send its body (Expect) will not send it now.
   const isBodyComing = !req.complete && req.headers.expect === undefined;
-  if (status !== 413 || !isBodyComing) {
-    sendJson(res, status, body, headers);
-    return;
-  }
-  res.writeHead(status, { ...headers, ...documentHeaders(body), ...CLOSE }).write(body);
-  setTimeout(() => res.end(), LINGER_MS).unref();
-  req.on("end", () => res.end()).resume();
+  if (status === 413 && isBodyComing) {
+    res.writeHead(status, { ...headers, ...documentHeaders(body), ...CLOSE }).write(body);
+    setTimeout(() => res.end(), LINGER_MS).unref();
+    req.on("end", () => res.end()).resume();
+  } else sendJson(res, status, body, headers);
 }
 
 /** A whole HTTP/1.1 response as text, for a socket whose request Node could not parse. */

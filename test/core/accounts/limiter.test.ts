@@ -30,6 +30,9 @@ import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import { createRandom } from "../../support/random.ts";
 import { waitFor } from "../../support/wait.ts";
 
+/** Without the time of the admission, which only a refund needs. */
+const figures = ({ countedAt, ...decision }: AdmissionDecision) => decision;
+
 /** A limiter on a clock that stands still until it is set. */
 function clocked(start = 0) {
   const clock = { now: start };
@@ -38,10 +41,10 @@ function clocked(start = 0) {
     clock,
     limiter,
     admit: (...limits: readonly Limit[]) =>
-      limiter.admit({ account: "acme", limits, maxInFlight: null }),
+      figures(limiter.admit({ account: "acme", limits, maxInFlight: null })),
     /** Under one limit. */
     one: (rpm: number | null, name = "a") =>
-      limiter.admit({ account: "acme", limits: [{ name, rpm }], maxInFlight: null }),
+      figures(limiter.admit({ account: "acme", limits: [{ name, rpm }], maxInFlight: null })),
   };
 }
 
@@ -155,11 +158,39 @@ describe("the window", () => {
       const { clock, admit } = clocked();
       for (const [index, [now, [account, key = null], expected]] of steps.entries()) {
         clock.now = now;
-        const decision = admit({ name: "account", rpm: account }, { name: "key", rpm: key });
+        const decision = figures(
+          admit({ name: "account", rpm: account }, { name: "key", rpm: key }),
+        );
         const { admitted } = decision;
         assert.deepEqual(expected === admitted ? admitted : decision, expected, `step ${index}`);
       }
     });
+
+  it("counts a refunded request no longer, and the others as before", () => {
+    const { clock, limiter } = clocked();
+    const both = [
+      { name: "a", rpm: 3 },
+      { name: "key", rpm: 2 },
+    ];
+    const request = { account: "acme", limits: both, maxInFlight: null };
+    const at = (now: number) => {
+      clock.now = now;
+      return limiter.admit(request);
+    };
+    const [first, second] = [at(0), at(10)];
+    assert.ok(first.admitted && second.admitted && !at(20).admitted);
+    limiter.refund(request, first);
+    assert.deepEqual([limiter.used("a"), limiter.used("key")], [1, 1]);
+    limiter.refund(request, first);
+    assert.equal(limiter.used("a"), 1, "twice is as good as once");
+    assert.ok(at(30).admitted);
+    assert.equal(at(WINDOW_MS + 9).admitted, false, "the second is the oldest now");
+    assert.ok(at(WINDOW_MS + 10).admitted);
+    limiter.refund(request, second);
+    assert.equal(limiter.used("a"), 2, "nor does one count twice that is old");
+    limiter.refund(request, at(WINDOW_MS + 11));
+    assert.equal(limiter.used("a"), 2, "one that was refused gives nothing back");
+  });
 
   it("names have windows of their own, also odd ones", () => {
     const { one } = clocked();

@@ -30,7 +30,10 @@ export function createHold(accountant: Accountant): HoldFor {
     const asked = { spender, token, ...estimateOf(request, hasBudget) };
     const { offer, refusal, tokens } = await accountant.reserve(asked);
     if (tokens) setTokenHeaders(request.exchange.res, tokens);
-    if (!offer) throw refusalError(refusal ?? { by: "store" }, request.config.currency);
+    if (!offer) {
+      refund(request);
+      throw refusalError(refusal ?? { by: "store" }, request.config.currency);
+    }
     return {
       amount: hasBudget ? formatMoney(offer.cost) : undefined,
       token,
@@ -46,6 +49,14 @@ export function createHold(accountant: Accountant): HoldFor {
     const isBounded = spender.budgets.length > 0 || spender.windows.length > 0;
     return isBounded ? held(request, spender) : { amount: undefined, settle: settling(spender) };
   };
+}
+
+/** A refused request is none of its minute, which its client is told. */
+function refund({ refund, exchange: { res } }: AcceptedRequest): void {
+  refund();
+  const name = "x-ratelimit-remaining-requests";
+  const left = res.getHeader(name);
+  if (left !== undefined) res.setHeader(name, Number(left) + 1);
 }
 
 const takenBy = ({ cost, usage }: Settlement) => ({

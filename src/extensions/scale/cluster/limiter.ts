@@ -10,11 +10,16 @@ import { answerWorkers, callFirstProcess } from "./calls.ts";
 
 const SUBJECT = "limiter";
 
+/** A slot that is free, or, with `refunded`, a request that counts no longer. */
+interface Note extends AdmissionRequest {
+  readonly refunded?: AdmissionDecision;
+}
+
 /** Admits the requests of all workers in the first process. Returns what ends that. */
 export function admitForWorkers(limiter: LocalLimiter): () => void {
   /** The requests of each worker that hold a slot. */
   const slots = new Map<number, AdmissionRequest[]>();
-  return answerWorkers<AdmissionRequest, AdmissionRequest, AdmissionDecision>(SUBJECT, {
+  return answerWorkers<AdmissionRequest, Note, AdmissionDecision>(SUBJECT, {
     answer(request, worker) {
       const decision = limiter.admit(request);
       if (request.maxInFlight === null || !decision.admitted) return decision;
@@ -23,7 +28,8 @@ export function admitForWorkers(limiter: LocalLimiter): () => void {
       heldSlots.push(request);
       return decision;
     },
-    hear(released, worker) {
+    hear({ refunded, ...released }, worker) {
+      if (refunded) return limiter.refund(released, refunded);
       limiter.release(released);
       const heldSlots = slots.get(worker) ?? [];
       const at = heldSlots.findIndex(({ account }) => account === released.account);
@@ -38,7 +44,7 @@ export function admitForWorkers(limiter: LocalLimiter): () => void {
 
 /** The limiter of a worker. */
 export function createRemoteLimiter(): Limiter {
-  const first = callFirstProcess<AdmissionRequest, AdmissionRequest, AdmissionDecision>(SUBJECT);
+  const first = callFirstProcess<AdmissionRequest, Note, AdmissionDecision>(SUBJECT);
   return {
     admit(request) {
       const isUnlimited = request.limits.every(({ rpm }) => rpm === null);
@@ -49,6 +55,7 @@ export function createRemoteLimiter(): Limiter {
     release(request) {
       if (request.maxInFlight !== null) first.tell(plain(request));
     },
+    refund: (request, refunded) => first.tell({ ...plain(request), refunded }),
     used: () => 0, // the first process knows
   };
 }

@@ -17,6 +17,9 @@ interface FiniteLimit extends Limit {
   readonly rpm: number;
 }
 
+const finite = ({ limits }: AdmissionRequest): readonly FiniteLimit[] =>
+  limits.filter((limit): limit is FiniteLimit => limit.rpm !== null);
+
 /**
  * `local` has the slots of requests in flight, and the windows that decide while Redis cannot be
  * asked.
@@ -26,22 +29,36 @@ export function createSharedLimiter(
   local: Limiter,
   onError: OnError,
 ): Limiter {
+  /** What the windows of this process have decided of a request that Redis has admitted. */
+  const remembered = new WeakMap<
+    AdmissionDecision,
+    AdmissionDecision | Promise<AdmissionDecision>
+  >();
+
+  /**
+   * Asks the store for an admission under these limits, or, with `refundedAt`, counts one of that
+   * time no longer.
+   */
+  function ask(account: string, limits: readonly FiniteLimit[], refundedAt?: number) {
+    // All windows of one account are on one node of a cluster: that of the tag in braces.
+    const keys = limits.map(({ name }) => `chat-gateway:{account ${account}}:${name}`);
+    const values = [WINDOW_MS, refundedAt ?? 0, ...limits.map(({ rpm }) => rpm)];
+    return run([keys.length, ...keys, ...values].map(String));
+  }
+
   /** Admits a request under all limits or none. Undefined: the store cannot be asked. */
   async function admitShared(
     account: string,
     limits: readonly FiniteLimit[],
   ): Promise<AdmissionDecision | undefined> {
-    // All windows of one account are on one node of a cluster: that of the tag in braces.
-    const keys = limits.map(({ name }) => `chat-gateway:{account ${account}}:${name}`);
-    const values = [keys.length, ...keys, WINDOW_MS, ...limits.map(({ rpm }) => rpm)];
-    const answer = await run(values.map(String));
+    const answer = await ask(account, limits);
     if (answer === undefined) return undefined;
-    const [admitted, figures] = answer as [number, [count: number, resetMs: number][]];
+    const [admitted, now, figures] = answer as [number, number, [count: number, resetMs: number][]];
     const windows = limits.map(({ rpm }, at) => {
       const [count, resetMs] = figures[at]!;
       return { rpm, count, resetMs };
     });
-    return decide(admitted === 1, windows);
+    return { ...decide(admitted === 1, windows), countedAt: now };
   }
 
   /** The decision without Redis, about a request that has its slot already. */
@@ -54,23 +71,28 @@ export function createSharedLimiter(
    * The windows of this process must have seen an admission if they are to decide later, also one
    * that they have no room for.
    */
-  function remember(request: AdmissionRequest, limits: readonly FiniteLimit[]): void {
+  function remember(request: AdmissionRequest, limits: readonly FiniteLimit[]) {
     const unlimited = limits.map(({ name }) => ({ name, rpm: Infinity }));
-    local.admit({ ...request, maxInFlight: null, limits: unlimited });
+    return local.admit({ ...request, maxInFlight: null, limits: unlimited });
   }
 
   return {
     async admit(request) {
       const slot = await local.admit({ ...request, limits: [] });
-      const limits = request.limits.filter((limit): limit is FiniteLimit => limit.rpm !== null);
+      const limits = finite(request);
       if (!slot.admitted || limits.length === 0) return slot;
       const shared = await admitShared(request.account, limits);
-      if (shared?.admitted) remember(request, limits);
+      if (shared?.admitted) remembered.set(shared, remember(request, limits));
       const decision = shared ?? (await admitAlone(request));
       if (!decision.admitted) local.release(request);
       return decision;
     },
     release: local.release,
+    async refund(request, decision) {
+      const own = remembered.get(decision);
+      if (own) await ask(request.account, finite(request), decision.countedAt);
+      local.refund(request, (await own) ?? decision);
+    },
     used: local.used,
   };
 }

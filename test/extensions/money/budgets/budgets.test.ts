@@ -352,6 +352,24 @@ describe("tokens per minute", () => {
     assert.equal((await ask(ASK)).status, 200);
   });
 
+  it("leave a request that they or the budget refuse out of its minute's requests", async (t) => {
+    const limits = { accounts: { acme: { tokens_per_minute: 60, rpm: 3 } } };
+    const over = with_(limits, amountOf(1n, 10n));
+    const { gw, ask } = await priced(t, { m: speak("Fine.") }, over);
+    const asked = async (body: object) => {
+      const { status, headers } = await ask(body);
+      return [status, headers.get("x-ratelimit-remaining-requests")];
+    };
+    assert.deepEqual(await asked(ASK), [200, "2"]);
+    for (let round = 0; round < 5; round += 1) {
+      assert.deepEqual(await asked({ max_tokens: 60 }), [429, "2"]);
+      assert.deepEqual(await asked({ max_tokens: 1_000 }), [402, "2"]);
+    }
+    assert.deepEqual(await asked({ max_tokens: 1 }), [200, "1"]);
+    const { limits: shown } = await json(await fetch(`${gw.gateway.adminAddress()}/status`));
+    assert.equal(shown.accounts[0].used, 2);
+  });
+
   it("of a key are its own, and a request that was not served takes none", async (t) => {
     const over = { keys: [{ account: "acme", key: KEY, tokens_per_minute: 11 }] };
     const { ask } = await priced(t, { m: speak("Fine."), bad: status(500) }, over);

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { settles } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
+import { json } from "../../../support/gateway.ts";
 import { quickest } from "../../../support/program.ts";
 import { until } from "../../../support/wait.ts";
 import {
@@ -78,6 +79,17 @@ describe("several workers", () => {
     assert.equal(settles(dir).length, served);
     assert.ok(spent <= FIVE, `${money(spent)} was spent`);
     await untilStanding(standing, { spent: text(spent), held: "0" });
+  });
+
+  it("count none of the requests that a budget refuses among those of a minute", async (t) => {
+    const acme = { budget: { amount: money(COST + HOLD), period: "total" }, rpm: 5 };
+    const { start } = await bench(t, program, { ...WORKERS, accounts: { acme } });
+    const { url, running, standing } = await start();
+    for (let served = 0; served < 2; served += 1) assert.equal(await ask(url), 200);
+    for (let refused = 0; refused < 12; refused += 1) assert.equal(await ask(url), 402);
+    await untilStanding(standing, { spent: text(2n * COST), held: "0" });
+    const { limits } = await json(await fetch(`${running.admin()}/status`));
+    assert.equal(limits.accounts[0].used, 2);
   });
 
   it("give back what one of them held that dies", async (t) => {

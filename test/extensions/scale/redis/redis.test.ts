@@ -138,7 +138,14 @@ interface Options {
   readonly workers?: number;
   /** What each account may, which has a key of its own: see keyOf. */
   readonly accounts: Readonly<
-    Record<string, { readonly rpm: number | null; readonly max_in_flight?: number }>
+    Record<
+      string,
+      {
+        readonly rpm: number | null;
+        readonly max_in_flight?: number;
+        readonly tokens_per_minute?: number;
+      }
+    >
   >;
   readonly keys?: readonly {
     readonly account: string;
@@ -456,9 +463,10 @@ describe("limits in Redis", { skip: noRedis() }, () => {
       lowered: 10,
       counted: 50,
     };
-    const accounts = Object.fromEntries(
-      Object.entries(limits).map(([name, rpm]) => [name, { rpm }]),
-    );
+    const accounts = {
+      ...Object.fromEntries(Object.entries(limits).map(([name, rpm]) => [name, { rpm }])),
+      wordy: { rpm: 30, tokens_per_minute: 1 },
+    };
     const options: Options = { accounts, keys: [{ account: "both", key: BOTH, rpm: 4 }] };
     before(async () => {
       at = site();
@@ -548,6 +556,23 @@ describe("limits in Redis", { skip: noRedis() }, () => {
         for (const each of await many(40, "refused")) assertLimited(each, 3);
         assert.deepEqual(await timesOf(windowKey("refused")), times);
         assert.ok((await redis.command("PTTL", windowKey("refused"))) <= before);
+      }));
+
+    it("a request that is refused for its tokens counts no longer, here and in Redis", (t) =>
+      play(t, gateway, async (_, many) => {
+        const [at] = await seed("wordy", [1_000]);
+        const told = await many(20, "wordy");
+        assert.deepEqual(
+          new Set(told.map(({ error }) => error?.code)),
+          new Set(["tokens_per_minute_exceeded"]),
+        );
+        await until(
+          async () => (await timesOf(windowKey("wordy"))).length === 1,
+          "only the other admission to count",
+        );
+        assert.deepEqual(await timesOf(windowKey("wordy")), [at]);
+        const { limits } = await gateway.status();
+        assert.equal(limits.accounts.find(({ account }: any) => account === "wordy").used, 0);
       }));
 
     it("what is 60 seconds old is forgotten, to the millisecond", (t) =>
