@@ -79,7 +79,7 @@ export function bytesOf(files: DayFiles, day: string): number {
   const closed = files.closedDays.of(day)?.closed;
   const bytes = closed?.file_bytes ?? readCursor(cursorFile(files)).days[day] ?? 0;
   const size = sizeOf(pathOf(files, day));
-  if (bytes > 0 && size < bytes) throw new Error(brokenFile(pathOf(files, day), size, bytes));
+  if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(pathOf(files, day), size, bytes));
   return bytes;
 }
 

@@ -13,7 +13,7 @@ import {
   type UsageRecord,
   type UsageStore,
 } from "../records/index.ts";
-import { readLines } from "../days/index.ts";
+import { BooksFault, readLines } from "../days/index.ts";
 import { bytesOf, daysOf, isClosed, pathOf, type DayFiles } from "./day-files.ts";
 import { compareTexts, parseLine, recordOf } from "./lines.ts";
 import {
@@ -120,7 +120,7 @@ export function createFinder(
     for (const month of new Set([...closed].map((day) => day.slice(0, 7)))) {
       if (found.length === limit) break;
       const index = indexFile(files, month);
-      if (!isWholeIndex(files, month)) throw new Error(lostIndex(index));
+      if (!isWholeIndex(files, month)) throw new BooksFault(lostIndex(index));
       // A day that is about to be closed may be in the index already.
       take(findInMonth(index, query).filter(({ day }) => closed.has(day)));
     }

@@ -5,7 +5,7 @@ import {
   type UsageFilter,
   type UsageRecord,
 } from "../records/index.ts";
-import { readLines } from "../days/index.ts";
+import { BooksFault, readLines } from "../days/index.ts";
 
 /** Some lines of a file. */
 export interface FileLines {
@@ -86,7 +86,7 @@ export function compareTexts(one: string, other: string): number {
 /** The record of a line. Throws if it has none. */
 export function recordOf(path: string, { text, record }: UsageLine): UsageRecord {
   if (record) return record;
-  throw new Error(`${path} holds a line that is no usage record: ${text.slice(0, 80)}`);
+  throw new BooksFault(`${path} holds a line that is no usage record: ${text.slice(0, 80)}`);
 }
 
 /** What records are looked for by. */

@@ -5,6 +5,7 @@ import { once as onceEmitted } from "node:events";
 import { DAY_MS, strict } from "../../../config/fields.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { Exchange, Routes } from "../../../core/http/exchange.ts";
+import { ApiError } from "../../../core/openai/errors.ts";
 import {
   fail,
   nonEmpty,
@@ -22,7 +23,7 @@ import {
   type UsageRecord,
   type UsageStore,
 } from "../../money/records/index.ts";
-import { shareBooks, type SharedBooks } from "../../money/usage/index.ts";
+import { BooksFault, shareBooks, type SharedBooks } from "../../money/usage/index.ts";
 
 /** How many sums a page has. */
 const ROWS = 500;
@@ -83,13 +84,27 @@ function assertSpan(from: string | undefined, to: string | undefined): void {
     fail("invalid_value", `a span has at most ${MAX_SPAN_DAYS} days`, ["to"]);
 }
 
+/** As answering(). Of books that cannot be read the operator hears which file it is, and why. */
+const reading: typeof answering = (check, find) =>
+  answering(check, async (query, cancel) => {
+    try {
+      return await find(query, cancel);
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (!(error instanceof BooksFault) && !code?.startsWith("E")) throw error;
+      const headers = { "Retry-After": "5" };
+      const text = `The books cannot be read: ${message}`;
+      throw new ApiError("server_overloaded", text, { headers, cause: error });
+    }
+  });
+
 const routes = (books: SharedBooks): Routes => ({
-  "/costs": answering(recordsQuery, async ({ filter, by: dimensions, skip }) => {
+  "/costs": reading(recordsQuery, async ({ filter, by: dimensions, skip }) => {
     const sums = [...(await books.files.store.sums(filter, dimensions))];
     sums.sort((one, other) => Number(other.cost - one.cost));
     return { rows: sums.slice(skip, skip + ROWS).map(printedSum), count: sums.length };
   }),
-  "/usage": answering(recordsQuery, async ({ filter, skip }, cancel) => {
+  "/usage": reading(recordsQuery, async ({ filter, skip }, cancel) => {
     const records: UsageRecord[] = [];
     for await (const batch of books.files.store.records(filter, skip)) {
       if (cancel.aborted) throw cancel.reason;
@@ -99,7 +114,7 @@ const routes = (books: SharedBooks): Routes => ({
     return { records: records.slice(0, RECORDS) };
   }),
   "/usage.csv": { GET: (exchange) => sendCsv(books.files.store, exchange) },
-  "/trace": answering(strict({ request_id: name }), ({ request_id }, cancel) =>
+  "/trace": reading(strict({ request_id: name }), ({ request_id }, cancel) =>
     traceRequest(books, request_id, cancel),
   ),
 });
