@@ -37,6 +37,10 @@ export const eventFrame = (type: string, payload: unknown): Buffer =>
     payload,
   );
 
+/** An error that is none of the API's exceptions. */
+export const errorFrame = (code: string, message: string): Buffer =>
+  frame({ ":message-type": "error", ":error-code": code, ":error-message": message }, "");
+
 /** An exception inside a stream. */
 export const exceptionFrame = (type: string, message: string): Buffer =>
   frame({ ":exception-type": type, ":message-type": "exception" }, { message });

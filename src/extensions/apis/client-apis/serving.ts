@@ -29,7 +29,7 @@ export function serveApi(
  */
 export function authorization(headers: IncomingHttpHeaders): string | undefined {
   const key = headers["x-api-key"];
-  return headers.authorization ?? (typeof key === "string" ? `Bearer ${key}` : undefined);
+  return headers.authorization || (typeof key === "string" ? `Bearer ${key}` : undefined);
 }
 
 /** An event as its JSON has it. */

@@ -41,18 +41,16 @@ export function createConverseDecoder(): Decoder {
   }
 
   function deltaParts(block: number, stated: unknown): Part[] {
-    const { text, toolUse, reasoningContent } = asObject(stated);
+    const { toolUse, ...content } = asObject(stated);
     const call = calls.get(block);
-    if (toolUse !== undefined && call !== undefined)
-      return [{ type: "tool_arguments", call, text: asString(asObject(toolUse)["input"]) ?? "" }];
-    return [...textPart("reasoning", reasoningText(reasoningContent)), ...textPart("text", text)];
+    if (toolUse === undefined || call === undefined) return textParts(content);
+    return [{ type: "tool_arguments", call, text: asString(asObject(toolUse)["input"]) ?? "" }];
   }
 
   /** A block of a whole reply. */
   function blockParts(stated: unknown, block: number): Part[] {
-    const { text, toolUse, reasoningContent } = asObject(stated);
-    if (toolUse === undefined)
-      return [...textPart("reasoning", reasoningText(reasoningContent)), ...textPart("text", text)];
+    const { toolUse, ...content } = asObject(stated);
+    if (toolUse === undefined) return textParts(content);
     const parts = startCall(block, toolUse);
     const input = JSON.stringify(asObject(toolUse)["input"] ?? {});
     return [...parts, { type: "tool_arguments", call: calls.get(block)!, text: input }];
@@ -77,6 +75,24 @@ export function createConverseDecoder(): Decoder {
 
   // The figures come after the end of the message, and nothing after them.
   return { ...withUsage(usageIn, { push }), ended: () => isOver };
+}
+
+/** What stands beside an answer: where a text comes from, and what a tool of Amazon's returned. */
+const NOTES = ["citation", "toolResult"];
+
+/**
+ * A text, or reasoning. Anything else is written as its JSON: it was paid for, and must not vanish.
+ */
+function textParts(content: Record<string, unknown>): Part[] {
+  const { text, reasoningContent, citationsContent, ...other } = content;
+  const cited = asArray(asObject(citationsContent)["content"]).map(
+    (each) => asObject(each)["text"],
+  );
+  const isUnknown = Object.keys(other).some((name) => !NOTES.includes(name));
+  return [
+    ...textPart("reasoning", reasoningText(reasoningContent)),
+    ...[text, ...cited, isUnknown ? other : undefined].flatMap((each) => textPart("text", each)),
+  ];
 }
 
 /** The text of a piece of reasoning: as a stream or as a whole reply has it. */

@@ -95,10 +95,18 @@ function eventsIn(frame: Buffer): string[] {
     throw broken("a checksum is wrong");
   const payloadAt = PRELUDE_BYTES + frame.readUInt32BE(4);
   const headers = headersIn(frame.subarray(PRELUDE_BYTES, payloadAt));
+  const errorCode = headers.get(":error-code");
+  if (errorCode !== undefined) return [errorEvent(errorCode, headers.get(":error-message"))];
   const name = headers.get(":event-type") ?? headers.get(":exception-type");
   if (name === undefined || !/^\w+$/.test(name)) return [];
   return [`{"${name}":${frame.toString("utf8", payloadAt, end) || "{}"}}`];
 }
+
+/** An error that is none of the API's own exceptions has its code and its text in headers. */
+const errorEvent = (code: string, message = code): string =>
+  JSON.stringify({
+    [`${code[0]?.toLowerCase()}${code.slice(1).replace(/Exception$/, "")}Exception`]: { message },
+  });
 
 /** The headers whose values are strings. */
 function headersIn(bytes: Buffer): ReadonlyMap<string, string> {

@@ -19,10 +19,19 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   const mayCall = (chat.tool_choice ?? "none") !== "none";
   const turns = mayCall ? conversation.turns : conversation.turns.map(inWords);
   const { temperature, top_p, max_tokens, stop } = parametersOf(chat, target.traits);
+  const { systemBlocks, contentOf } = createBlockWriter(hasCache(target));
   return {
     system: system.length > 0 ? system.flatMap(systemBlocks) : undefined,
-    messages: turns.map(({ role, items }) => ({ role, content: items.flatMap(blocksOf) })),
-    inferenceConfig: { maxTokens: max_tokens, temperature, topP: top_p, stopSequences: stop },
+    messages: turns.map((turn, at) => ({
+      role: turn.role,
+      content: contentOf(turn, at === turns.length - 1),
+    })),
+    inferenceConfig: {
+      maxTokens: max_tokens,
+      temperature,
+      topP: top_p,
+      stopSequences: stop?.filter((sequence) => sequence.trim() !== ""),
+    },
     toolConfig: mayCall ? toolConfig(chat) : undefined,
   };
 }
@@ -43,40 +52,67 @@ const inWords = ({ role, items }: Turn): Turn => ({
   }),
 });
 
+/** Families of models that have a prompt cache: Claude from 3.7 on, and Nova. */
+const CACHING = /anthropic\.claude-([a-z]+-\d|3-7)|amazon\.nova-/;
+
+/** Others refuse a request that has marks. */
+const hasCache = ({ upstreamModel, traits }: Target): boolean =>
+  traits.cache_control || CACHING.test(upstreamModel);
+
 /** Where the client marks the end of what the cache is to keep. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
-const withMark = (block: object, mark: object | undefined): object[] =>
-  mark ? [block, CACHE_POINT] : [block];
+/** Writes the blocks of one request. `cacheable`: with the client's marks for the cache. */
+function createBlockWriter(cacheable: boolean) {
+  /** Their names must differ in the whole conversation. */
+  let documents = 0;
 
-const systemBlocks = ({ content, marked }: SystemMessage): object[] =>
-  marked
-    ? marked.flatMap((part) =>
-        part.type === "text" ? withMark({ text: part.text }, part.cache_control) : [],
-      )
-    : [{ text: content }];
+  const withMark = (block: object, mark: object | undefined): object[] =>
+    mark && cacheable ? [block, CACHE_POINT] : [block];
+
+  function blocksOf(item: Item): object[] {
+    if (item.type === "call")
+      return [{ toolUse: { toolUseId: safeId(item.id), name: item.name, input: item.args } }];
+    const { cache_control } = item;
+    if (item.type === "text") return withMark({ text: item.text }, cache_control);
+    if (item.type === "result") {
+      // A result must have a text.
+      const content = [{ text: item.content.trim() === "" ? "(nothing)" : item.content }];
+      return withMark({ toolResult: { toolUseId: safeId(item.id), content } }, cache_control);
+    }
+    const { mediaType, data: bytes } = takenMedia(item, typeRule);
+    const format = formatOf(item.type, mediaType);
+    const source = { bytes };
+    if (item.type === "image_url") return withMark({ image: { format, source } }, cache_control);
+    documents += 1;
+    const document = { format, name: `file-${documents}`, source };
+    return withMark({ document }, cache_control);
+  }
+
+  return {
+    systemBlocks: ({ content, marked }: SystemMessage): object[] =>
+      marked
+        ? marked.flatMap((part) =>
+            part.type === "text" ? withMark({ text: part.text }, part.cache_control) : [],
+          )
+        : [{ text: content }],
+    contentOf({ role, items }: Turn, isLast: boolean): object[] {
+      const blocks = items.flatMap(blocksOf);
+      // Documents must have a text beside them.
+      const isBare = blocks.some(has("document")) && !blocks.some(has("text"));
+      if (isBare) blocks.push({ text: "(The files are attached.)" });
+      // The beginning of an answer must not end in blanks.
+      const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
+      if (begun?.type === "text") blocks.splice(-1, 1, { text: begun.text.trimEnd() });
+      return blocks;
+    },
+  };
+}
+
+const has = (name: string) => (block: object) => name in block;
 
 /** Converse takes ids of these characters only. */
 const safeId = (id: string): string => (/^[\w-]{1,64}$/.test(id) ? id : hashedId(id));
-
-function blocksOf(item: Item, index: number): object[] {
-  if (item.type === "call")
-    return [{ toolUse: { toolUseId: safeId(item.id), name: item.name, input: item.args } }];
-  const { cache_control } = item;
-  if (item.type === "text") return withMark({ text: item.text }, cache_control);
-  if (item.type === "result") {
-    // A result must have a text.
-    const content = [{ text: item.content.trim() === "" ? "(nothing)" : item.content }];
-    return withMark({ toolResult: { toolUseId: safeId(item.id), content } }, cache_control);
-  }
-  const { mediaType, data: bytes } = takenMedia(item, typeRule);
-  const format = formatOf(item.type, mediaType);
-  const block =
-    item.type === "image_url"
-      ? { image: { format, source: { bytes } } }
-      : { document: { format, name: `file-${index + 1}`, source: { bytes } } };
-  return withMark(block, cache_control);
-}
 
 /** Converse's names of media types. */
 const IMAGES = new Map(["png", "jpeg", "gif", "webp"].map((format) => [`image/${format}`, format]));
@@ -103,7 +139,11 @@ export const typeRule: MediaRule = ({ type }, { mediaType, url }) => {
 
 function toolConfig({ tools, tool_choice: choice }: ChatRequest) {
   const declared = tools?.map(({ function: { name, description, parameters } }) => ({
-    toolSpec: { name, description, inputSchema: { json: { ...parameters, type: "object" } } },
+    toolSpec: {
+      name,
+      description: description?.trim() ? description : undefined, // it must not be empty
+      inputSchema: { json: { ...parameters, type: "object" } },
+    },
   }));
   if (typeof choice === "object")
     return { tools: declared, toolChoice: { tool: { name: choice.function.name } } };

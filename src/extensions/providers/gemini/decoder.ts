@@ -26,13 +26,15 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   let calls = 0;
   let signature: string | undefined; // may come in a part before its call's
   let hasAnswered = false; // something other than reasoning has come
+  const ids = new Set<string>();
 
   function readCall({ id: statedId, name: statedName, args }: Record<string, unknown>): Part[] {
     const name = asString(statedName);
     if (!name) throw namelessCall();
     const stated = asString(statedId) ?? "";
-    const isKept = needsUsableIds ? isUsableId(stated) : stated !== "";
-    const id = isKept ? stated : `call_${randomHex(12)}`;
+    const isUsable = needsUsableIds ? isUsableId(stated) : stated !== "";
+    const id = isUsable && !ids.has(stated) ? stated : `call_${randomHex(12)}`;
+    ids.add(id);
     if (signature !== undefined) signatures.set(id, signature);
     signature = undefined;
     const call = calls;

@@ -1,5 +1,5 @@
 // The request to Ollama's own API.
-import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
+import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
 import {
@@ -75,11 +75,18 @@ function calledIn(
 export const imageRule: MediaRule = (_part, { mediaType }) =>
   mediaType === undefined ? "this model takes images as data, not by address" : undefined;
 
+/** The texts of a message. Those before and after an image are lines of their own. */
+const textAround = (content: readonly ContentPart[]): string =>
+  content
+    .map((part) => (part.type === "text" ? part.text : "\n"))
+    .join("")
+    .trim();
+
 /** The texts of a message, and its images as data. */
 function contentOf(content: Message["content"]): object {
   if (content === null || typeof content === "string") return { content: content ?? "" };
   const images = content.flatMap((part) =>
     part.type === "image_url" ? [takenMedia(part, imageRule).data] : [],
   );
-  return { content: textOf(content), images: images.length > 0 ? images : undefined };
+  return { content: textAround(content), images: images.length > 0 ? images : undefined };
 }

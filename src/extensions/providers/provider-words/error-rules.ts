@@ -51,12 +51,17 @@ const CONTEXT = [
   /prompt is too long|too[ _]many[ _]((prompt|input)[ _])?tokens|input token count/i,
   /reduce the length|maximum prompt length|exceeds max length|more than max tokens/i,
   /exceeded model token limit|range of input length|^1261 /i,
+  /input is too long for (the )?requested model/i,
 ];
 const FILTER = [
   /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^1301 |^base_resp 102[67] /i,
+];
+/** Amazon's answer to a mark for the cache of a model that has none. */
+const NO_CACHE = [
+  /^you invoked an unsupported model or your request did not allow prompt caching/i,
 ];
 const NO_FILE = [/permission to access the file|^no such file object/i];
 /** A firewall in front of the provider rejects the content with a page of its own. */
@@ -77,6 +82,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^(400|413|422|403)$/, code: "content_filter", messages: FILTER },
   { status: BAD, code: "upstream_rejected" },
   { status: /^(403|404)$/, code: "upstream_rejected", messages: NO_FILE },
+  { status: /^403$/, code: "upstream_rejected", messages: NO_CACHE },
   { status: /^403$/, ...GATEWAY_REFUSED, messages: WEB_PAGE, fromContent: true },
   { status: /^402$/, ...KEY_REFUSED, messages: CREDIT_TOO_LOW, fromContent: true },
   { status: /^(401|402|403)$/, ...KEY_REFUSED },

@@ -98,7 +98,7 @@ describe("the key", () => {
   it("stands in x-api-key or in Authorization, and is the same account's", async (t) => {
     const { accessOf, post } = await start(t, { lab: speak("Fine.") });
     const bearer = { authorization: `Bearer ${KEY}`, "x-api-key": "" };
-    for (const headers of [{}, bearer]) {
+    for (const headers of [{}, bearer, { authorization: "" }]) {
       const response = await post({ model: "m" }, headers);
       assert.equal(response.status, 200);
       const line = await accessOf(response.headers.get("x-request-id")!);

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { createConverseDecoder } from "../../../../src/extensions/providers/converse/decoder.ts";
-import { eventFrame, exceptionFrame } from "../../../support/event-stream.ts";
+import type { Part } from "../../../../src/core/openai/parts.ts";
+import { errorFrame, eventFrame, exceptionFrame } from "../../../support/event-stream.ts";
 import {
   assemble,
   configFor,
@@ -156,7 +157,7 @@ describe("a request to Converse", () => {
           { text: "What is it?" },
           { cachePoint: { type: "default" } },
           { image: { format: "png", source: { bytes: "aGk=" } } },
-          { document: { format: "pdf", name: "file-3", source: { bytes: "aGk=" } } },
+          { document: { format: "pdf", name: "file-1", source: { bytes: "aGk=" } } },
         ],
       },
       {
@@ -199,6 +200,69 @@ describe("a request to Converse", () => {
     ]);
     assert.equal(toolConfig, undefined);
     assert.deepEqual(inferenceConfig, { temperature: 1 });
+  });
+
+  it("names every document once, with a text beside it, and ends an answer's beginning without blanks", async (t) => {
+    const { provider, chat } = await start(t, status(200, REPLY));
+    const file = { file_data: "data:application/pdf;base64,aGk=", filename: "a.pdf" };
+    const document = (name: string) => ({
+      document: { format: "pdf", name, source: { bytes: "aGk=" } },
+    });
+    await chat({
+      model: "nova",
+      messages: [
+        { role: "user", content: [{ type: "file", file }] },
+        { role: "assistant", content: "Read." },
+        {
+          role: "user",
+          content: [
+            { type: "file", file },
+            { type: "text", text: "And this?" },
+          ],
+        },
+        { role: "assistant", content: "It is " },
+      ],
+      stop: [" ", "END"],
+      tools: [{ type: "function", function: { name: "look", description: "" } }],
+      tool_choice: "auto",
+    });
+    const { messages, inferenceConfig, toolConfig } = bodyOf(provider.asked[0]);
+    assert.deepEqual(
+      messages.map(({ content }: any) => content),
+      [
+        [document("file-1"), { text: "(The files are attached.)" }],
+        [{ text: "Read." }],
+        [document("file-2"), { text: "And this?" }],
+        [{ text: "It is" }],
+      ],
+    );
+    assert.deepEqual(inferenceConfig.stopSequences, ["END"]);
+    assert.deepEqual(toolConfig.tools, [
+      { toolSpec: { name: "look", inputSchema: { json: { type: "object" } } } },
+    ]);
+  });
+
+  it("has the client's marks only for a model with a cache; one that refuses them stays open to others", async (t) => {
+    const refusal = {
+      message:
+        "You invoked an unsupported model or your request did not allow prompt caching. " +
+        "See the documentation for more information.",
+    };
+    const { provider, chat } = await start(t, (asked) =>
+      JSON.stringify(asked.body).includes("cachePoint")
+        ? status(403, refusal, { "x-amzn-errortype": "AccessDeniedException" })(asked)
+        : status(200, REPLY)(asked),
+    );
+    const text = { type: "text", text: "hi", cache_control: { type: "ephemeral" } };
+    const messages = [{ role: "user", content: [text] }];
+    const { status: marked } = await chat({ model: "profile", messages });
+    assert.deepEqual([marked, bodyOf(provider.asked[0])["messages"][0].content.length], [200, 1]);
+    const refused = await chat({ model: "nova", messages });
+    assert.deepEqual(
+      [refused.status, (await json(refused)).error.code],
+      [400, "upstream_rejected"],
+    );
+    assert.equal((await chat({ model: "nova", messages: user("hi") })).status, 200);
   });
 
   it("is refused where Converse has no form for it", async (t) => {
@@ -259,6 +323,19 @@ describe("a reply of Converse", () => {
     }
   });
 
+  it("keeps texts with citations, and what it does not know, as its JSON", () => {
+    const cited = { content: [{ text: "Grass is " }, { text: "green." }], citations: [{}] };
+    const content = [{ citationsContent: cited }, { image: { format: "png" } }];
+    const whole = createConverseDecoder().push({ output: { message: { content } } });
+    const texts = (parts: readonly Part[]) =>
+      parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
+    assert.equal(texts(whole), 'Grass is green.{"image":{"format":"png"}}');
+    const decoder = createConverseDecoder();
+    const deltas = [{ text: "Green." }, { citation: { title: "T" } }, { newThing: 1 }, {}];
+    const parts = deltas.flatMap((delta) => decoder.push({ contentBlockDelta: { delta } }));
+    assert.equal(texts(parts), 'Green.{"newThing":1}');
+  });
+
   it("that is an exception has the code of its kind", () => {
     const codeOf = (type: string): unknown => {
       try {
@@ -298,5 +375,12 @@ describe("a reply of Converse", () => {
     const exception = await start(t, streamed(exceptionFrame("throttlingException", "slow")));
     const overloaded = await exception.chat({ model: "nova", messages: user("hi"), stream: true });
     assert.equal(overloaded.status, 503);
+    const unmodelled = errorFrame("ThrottlingException", "Too many requests");
+    const error = await start(t, streamed(unmodelled));
+    const told = await error.chat({ model: "nova", messages: user("hi"), stream: true });
+    assert.deepEqual([told.status, (await json(told)).error.code], [503, "model_overloaded"]);
+    const long = await start(t, status(400, { message: "Input is too long for requested model." }));
+    const { error: tooLong } = await json(await long.chat({ model: "nova", messages: user("hi") }));
+    assert.equal(tooLong.code, "context_length_exceeded");
   });
 });

@@ -64,6 +64,7 @@ describe("a request to Ollama", () => {
           content: [
             { type: "text", text: "What?" },
             { type: "image_url", image_url },
+            { type: "text", text: "One word." },
           ],
         },
         { role: "assistant", content: null, tool_calls: [call] },
@@ -84,7 +85,7 @@ describe("a request to Ollama", () => {
       model: "m",
       messages: [
         { role: "system", content: "Be brief." },
-        { role: "user", content: "What?", images: ["aGk="] },
+        { role: "user", content: "What?\nOne word.", images: ["aGk="] },
         { role: "assistant", content: "", tool_calls: [CALL] },
         { role: "tool", content: "A cat.", tool_name: "look" },
       ],
