@@ -12,7 +12,7 @@ import { type Cluster, createCluster } from "./cluster.ts";
 import { createDisk, type Inode, systemError } from "./disk.ts";
 import { createFiles } from "./files.ts";
 import type { Machine } from "./machine.ts";
-import { createNetwork, type SimSocket } from "./network.ts";
+import { closeInOrder, createNetwork, type SimSocket } from "./network.ts";
 import { simulateServer } from "./server.ts";
 import { createTime } from "./time.ts";
 import { createWorld, type SimProcess, type World } from "./world.ts";
@@ -96,8 +96,12 @@ function createHttp({ network, disk }: Machine, owner: SimProcess) {
       request: http.request,
       get: http.get,
       Agent,
-      createServer: (options: object, listener?: http.RequestListener) =>
-        under(http.createServer(options, listener)),
+      createServer(options: object, listener?: http.RequestListener) {
+        const server = http.createServer(options, listener);
+        const close = server.closeIdleConnections.bind(server);
+        server.closeIdleConnections = () => closeInOrder(close);
+        return under(server);
+      },
     },
   };
 }

@@ -34,8 +34,27 @@ const systemError = (code: string, call: string): NodeJS.ErrnoException =>
 
 const NO_FAULTS: NetworkFaults = { broke: () => undefined, resets: 0, stalls: 0 };
 
+/** The ends that closeInOrder() holds back. Undefined: none is held back. */
+let closing: Set<SimSocket> | undefined;
+
+/**
+ * Closes the oldest first of the connections that `close` destroys. Node lists those of a server by
+ * their addresses in memory, which are others in each run.
+ */
+export function closeInOrder(close: () => void): void {
+  const held = new Set<SimSocket>();
+  closing = held;
+  close();
+  closing = undefined;
+  for (const socket of [...held].sort((one, other) => one.number - other.number)) socket.destroy();
+}
+
+let sockets = 0;
+
 /** One end of a connection. */
 export class SimSocket extends Duplex {
+  /** Later ones have higher numbers. */
+  readonly number: number;
   readonly remoteAddress = "127.0.0.1";
   readonly remotePort = 50_000;
   readonly remoteFamily = "IPv4";
@@ -72,6 +91,8 @@ export class SimSocket extends Duplex {
 
   constructor(world: World, owner: SimProcess, options: Partial<net.TcpNetConnectOpts> = {}) {
     super({ allowHalfOpen: options.allowHalfOpen ?? false });
+    sockets += 1;
+    this.number = sockets;
     this.#world = world;
     this.owner = owner;
     this.#onread = options.onread as never;
@@ -129,6 +150,12 @@ export class SimSocket extends Duplex {
     this.#wantsMore = true;
     if (this.#unreadBytes > 0 || this.#hasEnded)
       this.#world.immediate(this.owner, "reads on", () => this.#deliver());
+  }
+
+  override destroy(error?: Error): this {
+    if (!closing) return super.destroy(error);
+    closing.add(this);
+    return this;
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {

@@ -8,6 +8,7 @@ import type { House, TextFile } from "../reconcile/house.ts";
 import { complaintsIn } from "../reconcile/gateways.ts";
 import { emptyHouse } from "../reconcile/phase.ts";
 import { ACCOUNTS, type Phase } from "../reconcile/plan.ts";
+import type { Call } from "../reconcile/provider.ts";
 import { judge } from "./judge.ts";
 import { FAULTS, LASTING, type Scene } from "./faults.ts";
 import { type Bundles, createInstallation, DATA_DIR, type Installation } from "./installation.ts";
@@ -126,13 +127,24 @@ async function live(
   house.asked.push(...crowd.asked.map(leftByNetwork));
   for (const { serial } of house.asked) {
     const calls = provider.ledger.get(serial);
-    if (calls) house.calls.set(serial, [...calls]);
+    if (calls)
+      house.calls.set(
+        serial,
+        calls.toSorted((a, b) => departureOf(a) - departureOf(b)),
+      );
   }
   if (random() < REST_SHARE) await rest(scene);
   else await stop(scene.gateway);
   await run("usage", "sync", "--once");
   await collect(installation, house);
 }
+
+/**
+ * When the gateway made a call. Over a connection that stands still it comes after later ones, which
+ * the gateway makes once it has given up waiting.
+ */
+const departureOf = ({ at, troubles }: Call): number =>
+  Math.min(at, ...troubles.map(({ from }) => from));
 
 /**
  * Some time after the last request nothing is held, and nothing is open that a gateway does not

@@ -152,11 +152,18 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
   );
 }
 
+/** A name that every store of the books can keep. */
+const accountName = string({
+  min: 1,
+  pattern: /^[^\0\p{Cs}]*$/u,
+  expected: "a name without characters that no text can have",
+});
+
 const keyCheck = ({ credential }: CheckContext, extended: Extend) =>
   refine(
     strict(
       extended("keys.*", {
-        account: nonEmpty,
+        account: accountName,
         key: optional(credential),
         sha256: optional(
           string({

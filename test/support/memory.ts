@@ -283,10 +283,7 @@ export function createMemoryGateway(
     redact: installed.filled(slots.redact)?.(config, installed),
     jsonExcess,
     mediaTokens: installed.filled(slots.mediaTokens),
-    capable: installed.filled(slots.capable)!({
-      installed,
-      current: () => ({ config }),
-    } as unknown as GatewayContext),
+    capable: installed.filled(slots.capable)!({ installed } as unknown as GatewayContext),
     createBreaker: breakersBy(clock),
     breakers: new Map(),
     fingerprint: createFingerprint(() => Buffer.from("5ec4e7".repeat(8), "hex")),
@@ -309,7 +306,7 @@ export function createMemoryGateway(
     diagnose,
     clock,
     jsonExcess,
-    complete: aroundBreaks(() => config)(aroundLeft(aroundRoom(completeWithFallback))),
+    complete: aroundBreaks(aroundLeft(aroundRoom(completeWithFallback))),
   });
   const log = createResponseLog((record, exchange) => {
     access.push(asLine(record));

@@ -151,7 +151,7 @@ export const catalogOf = (
     redact: (text) => text,
     jsonExcess: undefined,
     mediaTokens: undefined,
-    capable,
+    capable: (models, chat) => capable(models, chat),
     createBreaker: breakersBy(clock),
     breakers: new Map(),
     fingerprint: () => "fp_test",

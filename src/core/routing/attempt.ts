@@ -26,7 +26,7 @@ import {
 } from "./attempt-errors.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { FailedAttempt } from "./failure.ts";
-import type { Model, Provider } from "./model.ts";
+import type { Model, Provider, RoutingSettings } from "./model.ts";
 import { EventDecoding, pump, type TakeParts } from "./stream.ts";
 
 /** Tells the operator what happened to a model. `fields` has at least `level`. */
@@ -46,6 +46,8 @@ export interface Serving {
 
 /** The data that all attempts at one request share. */
 export interface RequestContext {
+  /** In force when the request began. A reload does not change it. */
+  readonly config: RoutingSettings;
   /** Aborted when the client has left, or when the request's time is over. */
   readonly cancel: Cancel;
   /** The end of the request's time, by the monotonic clock. No retry begins after it. */
@@ -64,10 +66,7 @@ export interface RequestContext {
   readonly report: ReportEvent;
   /** What hears of the request. */
   readonly observers: readonly AttemptObserver[];
-  /**
-   * Chooses among the candidates that have not been asked, after these failures. Absent: all stay,
-   * in their order.
-   */
+  /** Chooses among the candidates that are left. Absent: all stay, in their order. */
   readonly remaining?: (
     models: readonly Model[],
     failures: readonly FailedAttempt[],

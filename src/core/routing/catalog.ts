@@ -55,7 +55,7 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
     candidates(chat, access) {
       const allowed = behind(chat.model, access);
       if (!allowed) throw noSuchModel(chat.model);
-      if (allowed.length > 0) return services.capable?.(allowed, chat) ?? allowed;
+      if (allowed.length > 0) return services.capable?.(allowed, chat, config) ?? allowed;
       throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, {
         param: "model",
       });

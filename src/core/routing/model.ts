@@ -167,7 +167,8 @@ export interface Model extends Target {
 }
 
 /** The models that can serve a request, in their order; at least one. */
-export type Capable = (models: readonly Model[], chat: ChatRequest) => readonly Model[];
+export type Capable = (models: Models, chat: ChatRequest, config: RoutingSettings) => Models;
+type Models = readonly Model[];
 
 /** The provider that a transport is to reach. */
 export interface Destination {

@@ -46,6 +46,7 @@ function start(
     return undefined;
   };
   const result = completeWithFallback(chatOf(over), models, deliver, {
+    config: {} as never, // only extensions look into it
     cancel,
     endsAt: clock.monotonic() + 900_000,
     account: "acme",

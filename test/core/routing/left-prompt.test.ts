@@ -55,6 +55,7 @@ async function billed(answers: readonly Answer[], reason: Error) {
   const model = catalogOf(settings, clock, transport).models.get("m")!;
   const cancel = new Cancel();
   const result = completeWithFallback(CHAT, [model], () => undefined, {
+    config: {} as never, // only extensions look into it
     cancel,
     endsAt: 900_000,
     account: "acme",

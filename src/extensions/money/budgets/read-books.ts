@@ -2,6 +2,7 @@
 // that a dead worker had in flight.
 import { DAY_MS } from "../../../config/fields.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
+import { waitAtMost } from "../ledger/index.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
 import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
 import type { Spent } from "./purses.ts";
@@ -9,6 +10,8 @@ import type { Spent } from "./purses.ts";
 const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
 /** How long after a failure the books are not read again, in milliseconds. */
 const RETRY_MS = 1_000;
+/** How long a request waits for the books: a database may hang. */
+const PATIENCE_MS = 5_000;
 /** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
 const TOKEN_AT = "sp_".length + 8;
 
@@ -95,16 +98,23 @@ export function createOpeningSpend(
   let reading: Promise<void> | undefined;
   let retryAt = -Infinity;
 
+  function fail(reason: string): void {
+    const detail = `requests with a budget are refused: ${reason}`;
+    if (!isFailing) diagnose({ event: "budgets_unknown", level: "error", detail });
+    isFailing = true;
+  }
+
   async function read(before: string | undefined): Promise<void> {
     try {
-      const spent = await readBooks(context, (books) => readSpent(books, true, before));
+      let spent = await readBooks(context, (books) => readSpent(books, true, before));
+      // Requests were served meanwhile: they count already.
+      if (isFailing && before === undefined)
+        spent = await readBooks(context, (books) => readSpent(books, true, startedAt));
       isKnown = true;
       await learn(spent);
       if (isFailing) diagnose({ event: "budgets_known", level: "info" });
     } catch (error) {
-      const detail = `requests with a budget are refused: ${(error as Error).message}`;
-      if (!isFailing) diagnose({ event: "budgets_unknown", level: "error", detail });
-      isFailing = true;
+      fail((error as Error).message);
       retryAt = clock.monotonic() + RETRY_MS;
     }
     reading = undefined;
@@ -115,7 +125,8 @@ export function createOpeningSpend(
     async know(isFirst = false) {
       if (!isKnown && clock.monotonic() >= retryAt)
         reading ??= read(isFirst ? undefined : startedAt);
-      await reading;
+      const isRead = !reading || (await waitAtMost(clock, PATIENCE_MS, reading));
+      if (!isRead) fail(`the books were not read within ${PATIENCE_MS / 1_000} seconds`);
       return isKnown;
     },
   };

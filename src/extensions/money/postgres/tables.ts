@@ -37,6 +37,10 @@ const definitions = COLUMNS.map((name) => `${name} ${typeOf(name)}`);
 export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
   DO $$ BEGIN
     IF to_regclass('usage_records') IS NULL THEN
+      IF to_regclass('usage_cursors') IS NOT NULL THEN
+        RAISE EXCEPTION 'the table usage_records is gone: restore it, or drop usage_cursors too '
+          'and run ''books rebuild''';
+      END IF;
       CREATE TABLE usage_records (${definitions.join(", ")});
       CREATE INDEX usage_records_request ON usage_records (gateway_request_id);
       CREATE INDEX usage_records_account ON usage_records (account, day);
@@ -44,7 +48,7 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
     ELSIF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'usage_records'::regclass
       AND attname = 'day' AND NOT attisdropped) THEN
       RAISE EXCEPTION 'the table usage_records is of an earlier version of chat-gateway: '
-        'name another database in usage.store, or rename the table';
+        'name another database in usage.store';
     END IF;
   END $$;
   CREATE TABLE IF NOT EXISTS usage_cursors (

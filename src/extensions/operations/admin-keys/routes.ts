@@ -99,8 +99,10 @@ export function keyRoutes(host: Host): Routes {
     },
     "/keys/{id}": {
       async DELETE(exchange, id) {
+        if (isConfigured(host.current(), id))
+          throw wrongKey("This key stands in the configuration: take it out there.");
         const revoked = await fromFile(() => revokeKey(dataDir, id, host.clock.now()));
-        if (!revoked) throw unknownKey(host.current(), id);
+        if (!revoked) throw wrongKey("There is no key of this id.");
         log("key_revoked", revoked, exchange);
         const { key_id, account, revoked: time } = revoked;
         sendJson(exchange.res, 200, { key_id, account, revoked: time }, NO_STORE);
@@ -109,9 +111,5 @@ export function keyRoutes(host: Host): Routes {
   };
 }
 
-function unknownKey(config: Config, id: string): ApiError {
-  const message = isConfigured(config, id)
-    ? "This key stands in the configuration: take it out there."
-    : "There is no key of this id.";
-  return new ApiError("invalid_value", message, { param: "key_id" });
-}
+const wrongKey = (message: string): ApiError =>
+  new ApiError("invalid_value", message, { param: "key_id" });

@@ -45,6 +45,7 @@ export interface LiveAnswer {
 /** A call that is to be made. `key`: as in LiveAnswer. */
 interface Call extends Omit<KeyedModel, "key"> {
   readonly key: string | null;
+  readonly config: Config;
 }
 
 /**
@@ -71,7 +72,8 @@ export async function callProviders(
   function callsOf(model: Model): readonly Call[] {
     const listeners = installed.listeners(configMoments.keyed);
     const keyed = listeners.flatMap(({ call }) => call(model, config));
-    return keyed.length > 0 ? keyed : [{ model, key: null }];
+    const calls = keyed.length > 0 ? keyed : [{ model, key: null }];
+    return calls.map((each) => ({ ...each, config }));
   }
   const answers = [...config.providers.keys()].map(async (name) => {
     const [first, ...others] = all.filter(({ provider }) => provider.name === name);
@@ -96,18 +98,19 @@ async function callInTurn(
   before: readonly LiveAnswer[] = [],
 ): Promise<readonly LiveAnswer[]> {
   const answers = [...before];
-  for (const { model, key } of calls) {
+  for (const each of calls) {
+    const { model, key } = each;
     const isSilent = answers.some(({ result, status }) => result === "failed" && status === null);
     answers.push(
       isSilent
         ? { ...NO_CALL, provider: model.provider.name, model: model.name, key, result: "skipped" }
-        : { ...(await call(model, deadlineMs)), key },
+        : { ...(await makeCall(each, deadlineMs)), key },
     );
   }
   return answers;
 }
 
-async function call(model: Model, deadlineMs: number): Promise<LiveAnswer> {
+async function makeCall({ model, config }: Call, deadlineMs: number): Promise<LiveAnswer> {
   const cancel = new Cancel();
   const tooLate = `no whole answer within ${deadlineMs / 1000} seconds`;
   const timer = systemClock.after(deadlineMs, () =>
@@ -121,7 +124,7 @@ async function call(model: Model, deadlineMs: number): Promise<LiveAnswer> {
     ms: Math.round(systemClock.monotonic() - startedAt),
   });
   try {
-    await ask(model, cancel, startedAt + deadlineMs);
+    await ask(model, config, cancel, startedAt + deadlineMs);
     return { ...called(), result: "ok" };
   } catch (error) {
     if (!(error instanceof ProviderError))
@@ -135,7 +138,7 @@ async function call(model: Model, deadlineMs: number): Promise<LiveAnswer> {
 }
 
 /** Makes one attempt, whose reply is thrown away. */
-async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> {
+async function ask(model: Model, config: Config, cancel: Cancel, endsAt: number): Promise<void> {
   const chat = chatRequest({
     model: model.name,
     messages: [{ role: "user", content: "Say OK." }],
@@ -143,6 +146,7 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
   });
   const meter = new Meter(chat, model.provider.countMedia);
   await attempt(chat, { model, meter }, () => undefined, {
+    config,
     cancel,
     endsAt,
     account: "",

@@ -163,7 +163,10 @@ export async function createKey(
   return { key, stored };
 }
 
-/** Revokes a key for good; undefined if there is none of this id. `now`: as above. */
+/**
+ * Revokes a key for good, in all rows that somebody may have made of it by hand; undefined if there
+ * is none of this id. `now`: as above.
+ */
 export async function revokeKey(
   dataDir: string,
   keyId: string,
@@ -171,10 +174,10 @@ export async function revokeKey(
 ): Promise<CreatedKey | undefined> {
   let key: CreatedKey | undefined;
   await updateKeys(dataDir, (keys) => {
-    key = keys.find(({ key_id }) => key_id === keyId);
-    if (!key) return undefined;
-    key.revoked ??= new Date(now).toISOString();
-    return keys;
+    const rows = keys.filter(({ key_id }) => key_id === keyId);
+    for (const row of rows) row.revoked ??= new Date(now).toISOString();
+    [key] = rows;
+    return key && keys;
   });
   return key;
 }

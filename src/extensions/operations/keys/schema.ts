@@ -31,8 +31,8 @@ const timeToCome = refine(nonEmpty, (text) => {
 
 /** A text that can be shown on any terminal. */
 const shownText = string({
-  pattern: /^\P{Cc}{1,200}$/u,
-  expected: "1 to 200 characters, none of them a control character",
+  pattern: /^[^\p{Cc}\p{Cs}]{1,200}$/u,
+  expected: "1 to 200 characters, none of them a control character or half of one",
 });
 
 /** As the extension that has budgets reads it. */

@@ -10,7 +10,7 @@ import { moments } from "../../../core/extension/places.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
-import { keyHeaders, type Model } from "../../../core/routing/model.ts";
+import { keyHeaders, type Model, type RoutingSettings } from "../../../core/routing/model.ts";
 import {
   array,
   optional,
@@ -48,7 +48,7 @@ export function install(gateway: Installer): void {
   gateway.around((context) => {
     const poolOf = createPools(context);
     context.on("report", () => restsIn(context.current().config, poolOf));
-    return withPools(poolOf, () => context.current().config);
+    return withPools(poolOf);
   });
   gateway.on(once, (host) => serveGates(SUBJECT, host));
   gateway.on(configMoments.issues, issuesIn);
@@ -68,7 +68,7 @@ export function install(gateway: Installer): void {
 type Rests = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 /** Finds the pool of a provider. Undefined: it has one key, or none. */
-type PoolOf = (config: Config, provider: string) => KeyPool | undefined;
+type PoolOf = (config: RoutingSettings, provider: string) => KeyPool | undefined;
 
 /** The pools of a process, each as long as its provider's row is in force. */
 function createPools(context: GatewayContext): PoolOf {
@@ -85,17 +85,16 @@ function createPools(context: GatewayContext): PoolOf {
 }
 
 const withPools =
-  (poolOf: PoolOf, config: () => Config) =>
+  (poolOf: PoolOf) =>
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
-    const inForce = config();
-    if (candidates.every(({ provider }) => poolOf(inForce, provider.name) === undefined))
+    const { attempt, config } = context;
+    if (candidates.every(({ provider }) => poolOf(config, provider.name) === undefined))
       return complete(chat, candidates, deliver, context);
-    const { attempt } = context;
     return complete(chat, candidates, deliver, {
       ...context,
       attempt(attemptChat, serving, take, options) {
-        const pool = poolOf(inForce, serving.model.provider.name);
+        const pool = poolOf(config, serving.model.provider.name);
         if (!pool) return attempt(attemptChat, serving, take, options);
         let begun = false;
         function takeNoted(parts: Parameters<typeof take>[0]): ReturnType<typeof take> {

@@ -1,31 +1,24 @@
 // Models that lack what a request needs are no candidates: tools, JSON mode, log probabilities,
 // images, a parameter that the provider would refuse. contract.md "Candidates".
-import type { Config } from "../../../core/config.ts";
 import { moment, type Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import type { Model } from "../../../core/routing/model.ts";
+import type { Capable, Model } from "../../../core/routing/model.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { requirementsOf } from "./requirements.ts";
 
 export function install(gateway: Installer): void {
-  gateway.fill(slots.capable, ({ installed, current }) => {
+  gateway.fill(slots.capable, ({ installed }) => {
     const lackings = installed.listeners(lacking).map(({ call }) => call);
-    return (models, chat) =>
+    return (models, chat, config) =>
       installed
         .listeners(adapted)
-        .reduce(
-          (left, { call }) => call(left, chat, current().config),
-          capable(models, chat, lackings),
-        );
+        .reduce((left, { call }) => call(left, chat, config), capable(models, chat, lackings));
   });
 }
 
 /** These models can serve a request. Returns them, some changed for this request. */
-export const adapted =
-  moment<(models: readonly Model[], chat: ChatRequest, config: Config) => readonly Model[]>(
-    "adapted",
-  );
+export const adapted = moment<Capable>("adapted");
 
 /** What a model lacks for a request. */
 export interface Lack {

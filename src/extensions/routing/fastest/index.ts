@@ -19,7 +19,7 @@ export function install(gateway: Installer): void {
     ({ clock, current, on }) => {
       const medians = createMedians(clock.monotonic);
       on("report", () => reportOf(medians, current().config));
-      return byTime({ config: () => current().config, clock, medians });
+      return byTime({ clock, medians });
     },
     // A conversation stays where it is, however fast others are.
     { outside: ["sticky"] },
@@ -28,7 +28,6 @@ export function install(gateway: Installer): void {
 }
 
 interface FastestOptions {
-  readonly config: () => Config;
   readonly clock: Clock;
   readonly medians: Medians;
   /** From 0 to less than 1. Absent: Math.random. */
@@ -36,7 +35,7 @@ interface FastestOptions {
 }
 
 /** Orders the candidates of aliases with the policy "fastest", and measures all attempts. */
-export function byTime({ config, clock, medians, random = Math.random }: FastestOptions) {
+export function byTime({ clock, medians, random = Math.random }: FastestOptions) {
   /** When models without figures were put first, by the monotonic clock. */
   const triedAt = new Map<string, number>();
 
@@ -61,8 +60,7 @@ export function byTime({ config, clock, medians, random = Math.random }: Fastest
 
   return (complete: Complete): Complete =>
     (chat, candidates, deliver, context) => {
-      const { aliases } = config();
-      if (aliases.get(chat.model)?.policy !== "fastest")
+      if (context.config.aliases.get(chat.model)?.policy !== "fastest")
         return complete(chat, candidates, deliver, context);
       const quickestFirst = ordered(candidates);
       // What begins a whole reply is its end, so only streams are measured.

@@ -27,7 +27,7 @@ const ofModels = defineSetting("models.*.timeouts", undefined, check);
 export const settings = [ofAliases, ofModels];
 
 export function install(gateway: Installer): void {
-  gateway.around(({ current }) => aroundSilence(() => current().config));
+  gateway.around(() => aroundSilence);
   gateway.on(configMoments.warnings, endedBefore);
 }
 
@@ -48,15 +48,14 @@ function endedBefore({ models, aliases, timeouts }: Config): readonly Warning[] 
   );
 }
 
-/** Completes requests with the deadlines that `config` has for them. */
+/** Completes requests with the deadlines that their configuration has for them. */
 export const aroundSilence =
-  (config: () => Config) =>
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
-    const { models, aliases } = config();
+    const { attempt, config } = context;
+    const { models, aliases } = config;
     const alias = aliases.get(chat.model);
     const ofAlias = alias && ofAliases.of(alias);
-    const { attempt } = context;
     return complete(chat, candidates, deliver, {
       ...context,
       attempt(attemptChat, serving, take, options) {

@@ -3,8 +3,8 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { integer } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import type { Config } from "../../../core/config.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
+import type { RoutingSettings } from "../../../core/routing/model.ts";
 import { literal, withDefault } from "../../../core/schema/checker.ts";
 import { buffering } from "./buffered.ts";
 import { recovering } from "./recover.ts";
@@ -22,26 +22,26 @@ export const settings = [aliasRecovery, modelRecovery, maxRecoveries];
 export function install(gateway: Installer): void {
   // A stream that is continued passes again through what chooses candidates and times attempts.
   const outside = ["patience", "context-room", "left-streams", "capacity", "provider-limits"];
-  gateway.around(({ current }) => aroundBreaks(() => current().config), { outside });
+  gateway.around(() => aroundBreaks, { outside });
 }
 
 /** The `recovery` of the model or alias that a request names. */
-function modeOf({ models, aliases }: Config, name: string): string {
+function modeOf({ models, aliases }: RoutingSettings, name: string): string {
   const model = models.get(name);
   if (model) return modelRecovery.of(model);
   const alias = aliases.get(name);
   return alias ? aliasRecovery.of(alias) : "none";
 }
 
-/** Completes requests, and recovers their streams as the configuration in force says. */
+/** Completes requests, and recovers their streams as their configuration says. */
 export const aroundBreaks =
-  (config: () => Config) =>
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
-    const mode = chat.stream ? modeOf(config(), chat.model) : "none";
+    const { config } = context;
+    const mode = chat.stream ? modeOf(config, chat.model) : "none";
     if (mode === "none") return complete(chat, candidates, deliver, context);
     if (mode === "continue")
-      return recovering(complete, maxRecoveries.of(config()))(chat, candidates, deliver, context);
+      return recovering(complete, maxRecoveries.of(config))(chat, candidates, deliver, context);
     const attempt = buffering(context.attempt);
     return complete(chat, candidates, deliver, { ...context, attempt });
   };

@@ -1,7 +1,7 @@
 // Adds up the attempts at a recovered reply. A leg is one pass over the candidates: its failed
 // attempts, and the attempt that replied, if there was one. The core decides which legs are billed.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
-import { formatMoney } from "../../../core/ledger/price.ts";
+import { formatMoney, type Price } from "../../../core/ledger/price.ts";
 import { makeUsage, type Usage } from "../../../core/openai/usage.ts";
 import type { CompletionFailed, RequestProgress } from "../../../core/routing/fallback.ts";
 
@@ -11,6 +11,8 @@ export interface Leg {
   readonly progress: RequestProgress;
   /** Why it failed. Absent: it finished the reply. */
   readonly failure?: CompletionFailed;
+  /** What its model cost then: a later leg may get another tier of the same model. */
+  readonly price?: Price | undefined;
 }
 
 const isBilled = ({ progress }: Leg): boolean => progress.reading.source !== "none";
@@ -39,9 +41,9 @@ export function progressOf(legs: readonly Leg[], recovery: string): RequestProgr
  * with everything that its cost follows from.
  */
 function attemptsOf(leg: Leg): readonly AttemptRecord[] {
-  const { attempts, reading, cost, model } = leg.progress;
+  const { attempts, reading, cost } = leg.progress;
   if (!isBilled(leg)) return attempts;
-  const prices = model.price && { prices: model.price };
+  const prices = leg.price && { prices: leg.price };
   const share = { ...countsOf(reading.usage), ...prices, cost: formatMoney(cost) };
   return [...attempts.slice(0, -1), { ...attempts.at(-1)!, share }];
 }

@@ -4,11 +4,10 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { priceCheck } from "../../../config/providers-and-models.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import type { Config } from "../../../core/config.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
-import type { Model } from "../../../core/routing/model.ts";
+import type { Model, RoutingSettings } from "../../../core/routing/model.ts";
 import { record } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { adapted } from "../capabilities/index.ts";
@@ -25,7 +24,11 @@ export function install(gateway: Installer): void {
 }
 
 /** The models, those that have a price for the tier of the request in that tier. */
-function inTier(models: readonly Model[], chat: ChatRequest, config: Config): readonly Model[] {
+function inTier(
+  models: readonly Model[],
+  chat: ChatRequest,
+  config: RoutingSettings,
+): readonly Model[] {
   const asked = asString(chat.further?.["service_tier"]);
   if (asked === undefined) return models;
   return models.map((model) => {
@@ -38,7 +41,9 @@ function inTier(models: readonly Model[], chat: ChatRequest, config: Config): re
 /** The model for one request: it asks for a tier, and costs what the tier costs that it got. */
 function modelInTier(model: Model, asked: string, prices: Tiers): Model {
   const { provider, traits } = model;
-  let got = asked;
+  const priceOf = (tier: string): Price | undefined => prices.get(tier) ?? model.price;
+  // Nobody knows before which of the two it will be. Budgets hold this.
+  let price = dearer(priceOf(asked), model.price);
   return {
     ...model,
     traits: { ...traits, extra: { ...traits.extra, service_tier: asked } },
@@ -46,13 +51,26 @@ function modelInTier(model: Model, asked: string, prices: Tiers): Model {
       ...provider,
       dialectFor: (account) =>
         noting(provider.dialectFor(account), (tier) => {
-          got = tier;
+          price = priceOf(tier);
         }),
     },
+    /** Each attempt begins with the tier that was asked for. */
+    enter() {
+      price = priceOf(asked);
+      return model.enter();
+    },
     get price() {
-      return prices.get(got) ?? model.price;
+      return price;
     },
   };
+}
+
+/** Of each class the higher of two prices. */
+function dearer(one: Price | undefined, other: Price | undefined): Price | undefined {
+  if (!one || !other) return one ?? other;
+  const names = Object.keys({ ...one, ...other }) as (keyof Price)[];
+  const higher = names.map((name) => [name, Math.max(one[name] ?? 0, other[name] ?? 0)]);
+  return Object.fromEntries(higher) as Price;
 }
 
 /** The dialect; `note` hears of each tier that a reply states. */

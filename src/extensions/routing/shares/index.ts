@@ -5,7 +5,6 @@ import { configMoments } from "../../../config/extension.ts";
 import { integer } from "../../../config/fields.ts";
 import { invalid } from "../../../config/references.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import type { Config } from "../../../core/config.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { record, type ValidationIssue } from "../../../core/schema/checker.ts";
@@ -24,7 +23,7 @@ export const settings = [weights];
 export function install(gateway: Installer): void {
   // A conversation that was drawn to a model stays with it.
   const outside = ["sticky"];
-  gateway.around(({ current }) => splitting(() => current().config), { outside });
+  gateway.around(() => splitting(), { outside });
   gateway.on(configMoments.issues, issuesIn);
   gateway.on(configMoments.notes, (alias) => {
     const split = weights.of(alias);
@@ -34,10 +33,10 @@ export function install(gateway: Installer): void {
 
 /** Puts the candidate first that is drawn, if the alias has weights. */
 export const splitting =
-  (config: () => Config, random: () => number = Math.random) =>
+  (random: () => number = Math.random) =>
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
-    const alias = config().aliases.get(chat.model);
+    const alias = context.config.aliases.get(chat.model);
     const split = alias && weights.of(alias);
     const ordered = split ? withDrawn(candidates, split, random()) : candidates;
     return complete(chat, ordered, deliver, context);

@@ -3,7 +3,6 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import type { Config } from "../../../core/config.ts";
 import type { Complete, RequestProgress } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { boolean } from "../../../core/schema/checker.ts";
@@ -22,16 +21,16 @@ export function install(gateway: Installer): void {
   // It recognises a conversation by what the client sent, without the beginning of an answer that
   // recovery asks a model to continue.
   const outside = ["recovery"];
-  gateway.around(({ current }) => stayingWith(() => current().config), { outside });
+  gateway.around(createStaying, { outside });
   gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
 }
 
 /** Puts the candidate first that served the conversation last, if the alias is sticky. */
-export function stayingWith(config: () => Config): (complete: Complete) => Complete {
+export function createStaying(): (complete: Complete) => Complete {
   /** The names of models, by the beginnings of the requests that they served. */
   const served = createMemory();
   return (complete) => async (chat, candidates, deliver, context) => {
-    const alias = config().aliases.get(chat.model);
+    const alias = context.config.aliases.get(chat.model);
     if (!alias || !sticky.of(alias)) return complete(chat, candidates, deliver, context);
     const beginnings = beginningsOf(chat, context.account);
     const last = beginnings.map(served.get).find((name) => name !== undefined);

@@ -17,7 +17,9 @@ import {
 import { handMade, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
+import { withLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { folder } from "../../../support/folder.ts";
+import { until, waitFor } from "../../../support/wait.ts";
 import { configFor } from "../../../support/gateway.ts";
 
 const START = "2026-02-02T12:00:00.000Z";
@@ -102,6 +104,49 @@ describe("what was spent before", () => {
     const first = createAccountant(context);
     await first.open(config);
     assert.deepEqual(spent(first), [4n]);
+    const told = events.filter((event) => String(event).startsWith("budgets_"));
+    assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
+  });
+
+  it("is waited for only so long: requests with a budget are refused until books that hang are read", async () => {
+    const { clock, context, dir } = bench(lines);
+    const events: unknown[] = [];
+    const diagnose = ({ event }: { readonly event?: unknown }) => events.push(event);
+    const accounts = { acme: { budget: { amount: "1", period: "total" } } };
+    const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], { accounts }));
+    const accountant = createAccountant({ ...context, diagnose });
+    const reserve = () => accountant.reserve(requestOf([{ ...budgetOf("total"), amount: 9_999n }]));
+    /** Lets the books hang for so long. */
+    const inVain = async <T>(work: Promise<T>): Promise<T> => {
+      await waitFor(() => clock.pending() > 0, "somebody to wait for the books");
+      clock.advance(5_000);
+      return await work;
+    };
+    let release = (): void => undefined;
+    let lock: Promise<unknown> = Promise.resolve();
+    await new Promise<void>((taken) => {
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      lock = withLock({ dir: join(dir, "spend"), name: "books", clock }, () => {
+        taken();
+        return held;
+      });
+    });
+    await inVain(accountant.open(config));
+    assert.deepEqual(accountant.standing(), []);
+    assert.equal((await inVain(reserve())).refusal?.by, "store");
+    // It is counted already when the books are read.
+    accountant.settle(undefined, { account: "acme", key_id: "key_1", cost: 100n, tokens: 1 });
+    release();
+    await lock;
+    const reserving = reserve();
+    await until(async () => {
+      clock.advance(1); // the reading asks for the lock again from time to time
+      return accountant.standing()?.length === 1;
+    }, "the books to be read");
+    assert.ok((await reserving).offer);
+    assert.equal(accountant.standing()?.[0]?.spent, 103n);
     const told = events.filter((event) => String(event).startsWith("budgets_"));
     assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
   });

@@ -381,6 +381,18 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await db.query(url, columns)).length, 2);
   });
 
+  it("a table that is gone is not made anew; without its cursors everything is copied again", async (t) => {
+    const url = await db.database("dropped");
+    const at = scene(t, url, { recovers: false });
+    at.write(A, ...own(at, 1), ...own(at, 2));
+    assert.equal((await at.pass()).copied, 2);
+    await db.query(url, "DROP TABLE usage_records");
+    const later = scene(t, url, { recovers: false, dir: at.dir });
+    await assert.rejects(later.pass(), /usage_records is gone.*books rebuild/);
+    await db.query(url, "DROP TABLE usage_cursors");
+    assert.equal((await later.pass()).copied, 2);
+  });
+
   it("a start waits for nobody who writes records", async (t) => {
     const url = await db.database("writing");
     const at = scene(t, url, { recovers: false });

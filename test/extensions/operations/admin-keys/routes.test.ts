@@ -155,11 +155,17 @@ describe("keys over the admin listener", () => {
   });
 
   it("a key of the configuration, and one that there is not, cannot be revoked", async (t) => {
-    const { ask } = await setUp(t);
+    const { ask, dataDir } = await setUp(t);
     const [configured] = (await ask("/keys")).body.keys;
     const refused = await ask(`/keys/${configured.key_id}`, "DELETE");
     assert.equal(refused.status, 400);
     assert.match(refused.body.error.message, /stands in the configuration/);
+    // Nor is one revoked that stands there too: it would go on.
+    const file = join(dataDir, "keys.json");
+    const made = await ask("/keys", "POST", { account: "acme" });
+    const text = readFileSync(file, "utf8").replaceAll(made.body.key_id, configured.key_id);
+    writeFileSync(file, text);
+    assert.equal((await ask(`/keys/${configured.key_id}`, "DELETE")).status, 400);
     assert.match((await ask("/keys/key_none", "DELETE")).body.error.message, /no key of this id/);
   });
 

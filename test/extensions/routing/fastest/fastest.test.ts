@@ -3,7 +3,6 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Config } from "../../../../src/core/config.ts";
 import { byTime } from "../../../../src/extensions/routing/fastest/index.ts";
 import { createMedians } from "../../../../src/extensions/routing/fastest/medians.ts";
 import { checkConfig } from "../../../support/config.ts";
@@ -49,7 +48,6 @@ describe("the order of the policy fastest", () => {
     const states: Record<string, string> = {};
     const aliases = new Map([["x", { policy: "fastest" }]]);
     const wrap = byTime({
-      config: () => ({ aliases }) as unknown as Config,
       clock,
       medians,
       random: () => left.shift() ?? 0.99,
@@ -67,7 +65,7 @@ describe("the order of the policy fastest", () => {
         { model: "x", stream: false } as never,
         candidates as never,
         (() => undefined) as never,
-        {} as never,
+        { config: { aliases } } as never,
       );
       return order;
     };

@@ -5,7 +5,14 @@ import { describe, it } from "node:test";
 import { settled } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { chunk, completion, startProvider, status, stream } from "../../../support/provider.ts";
+import {
+  chunk,
+  completion,
+  event,
+  startProvider,
+  status,
+  stream,
+} from "../../../support/provider.ts";
 import type { Scope } from "../../../support/scope.ts";
 
 const USAGE = { prompt_tokens: 1_000_000, completion_tokens: 1_000_000, total_tokens: 2_000_000 };
@@ -103,7 +110,47 @@ describe("a service tier", () => {
     assert.equal((await settled(data))[0]!["cost"], "12");
   });
 
-  it("is what a budget must have free", async (t) => {
+  it("is the asked one again for the attempt that continues a reply, and each attempt has its own price", async (t) => {
+    const data = folder();
+    const part = (content: string, tier?: string) => ({
+      ...chunk({ content }),
+      ...(tier && { service_tier: tier }),
+    });
+    const usage = { ...USAGE, completion_tokens: 0, total_tokens: 1_000_000 };
+    const end = { ...chunk({}, "stop"), usage };
+    let asked = 0;
+    const provider = await startProvider(t, (call) => {
+      asked += 1;
+      if (asked > 1) return stream([part(" World."), end])(call);
+      call.res.writeHead(200, { "content-type": "text/event-stream" });
+      call.res.write(event(part("Hello.", "default")), () => call.socket.resetAndDestroy());
+    });
+    const config = configFor(provider.url, ["m"], {
+      data_dir: data,
+      models: {
+        m: {
+          price: PRICE,
+          prefill: "plain",
+          recovery: "continue",
+          service_tiers: { flex: { input_cache_miss: 1, output: 5 } },
+        },
+      },
+    });
+    const { chat } = await startGateway(t, config);
+    const ask = { model: "m", messages: user("hi"), stream: true, service_tier: "flex" };
+    assert.match(await (await chat(ask)).text(), /\[DONE\]/);
+    const [line] = await settled(data);
+    const attempts = line!["attempts"] as readonly Record<string, any>[];
+    assert.deepEqual(
+      attempts.map(({ share }) => [share.prices.output, share.cost]),
+      [
+        [10, "0.000022"],
+        [5, "1.00001"],
+      ],
+    );
+  });
+
+  it("is what a budget must have free, or the usual price if that is more", async (t) => {
     const { chat, provider } = await start(t, undefined, {
       accounts: { acme: { budget: { amount: "0.0015", period: "month" } } },
     });
@@ -116,5 +163,11 @@ describe("a service tier", () => {
     );
     assert.equal(provider.asked.length, 0);
     assert.equal((await ask("flex")).status, 200);
+    // The reply may be of the usual tier, and then costs as much.
+    const short = await start(t, "default", {
+      accounts: { acme: { budget: { amount: "0.001", period: "month" } } },
+    });
+    const asked = { model: "m", messages: user("hi"), max_tokens: 100, service_tier: "flex" };
+    assert.equal((await short.chat(asked)).status, 402);
   });
 });
