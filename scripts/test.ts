@@ -156,7 +156,10 @@ function grouped(
   const count = Math.min(PROCESSES, files.length);
   const long = join(folder, "long.mjs");
   writeFileSync(long, 'process.env.LONG_TESTS = "1";\n');
-  return Array.from({ length: count }, (_, group) => {
+  const groups = Array.from({ length: count }, (_, group) => group);
+  // What takes longest begins first.
+  groups.sort((one, other) => Number(isLong(other)) - Number(isLong(one)));
+  return groups.map((group) => {
     const own = files.filter((_file, at) => at % count === group);
     // Modules are evaluated in the order of their imports.
     const imports = (isLong(group) ? [long, ...own] : own).map(
