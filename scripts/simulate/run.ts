@@ -139,12 +139,15 @@ async function live(
   await collect(installation, house);
 }
 
+/** The bytes of one call arrive within this time, unless their connection stands still. */
+const LATENCY_MS = 100;
+
 /**
  * When the gateway made a call. Over a connection that stands still it comes after later ones, which
  * the gateway makes once it has given up waiting.
  */
 const departureOf = ({ at, troubles }: Call): number =>
-  Math.min(at, ...troubles.map(({ from }) => from));
+  Math.min(at, ...troubles.filter(({ until }) => until > at - LATENCY_MS).map(({ from }) => from));
 
 /**
  * Some time after the last request nothing is held, and nothing is open that a gateway does not

@@ -32,7 +32,8 @@ const definitions = COLUMNS.map((name) => `${name} ${typeOf(name)}`);
 
 /**
  * Makes the tables if they are not there. Several gateways may do it at the same time, so it takes
- * a lock. `usage_sources` shows whether a gateway instance id is in use in two places.
+ * a lock. Where they are, the role needs no right to create any. `usage_sources` shows whether a
+ * gateway instance id is in use in two places.
  */
 export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
   DO $$ BEGIN
@@ -50,13 +51,17 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
       RAISE EXCEPTION 'the table usage_records is of an earlier version of chat-gateway: '
         'name another database in usage.store';
     END IF;
-  END $$;
-  CREATE TABLE IF NOT EXISTS usage_cursors (
-    source text PRIMARY KEY, place text NOT NULL, moved_at timestamptz NOT NULL,
-    cursor jsonb NOT NULL);
-  CREATE TABLE IF NOT EXISTS usage_sources (
-    source text, place text, data_dir text NOT NULL, began_at timestamptz NOT NULL,
-    seen_at timestamptz NOT NULL, PRIMARY KEY (source, place))`;
+    IF to_regclass('usage_cursors') IS NULL THEN
+      CREATE TABLE usage_cursors (
+        source text PRIMARY KEY, place text NOT NULL, moved_at timestamptz NOT NULL,
+        cursor jsonb NOT NULL);
+    END IF;
+    IF to_regclass('usage_sources') IS NULL THEN
+      CREATE TABLE usage_sources (
+        source text, place text, data_dir text NOT NULL, began_at timestamptz NOT NULL,
+        seen_at timestamptz NOT NULL, PRIMARY KEY (source, place));
+    END IF;
+  END $$`;
 
 /** `SET` of an UPDATE that takes over every column of a row that could not be inserted. */
 export const SET_ALL = `SET ${COLUMNS.map((name) => `${name} = excluded.${name}`).join(", ")}`;

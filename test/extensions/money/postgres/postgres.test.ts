@@ -393,6 +393,23 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await later.pass()).copied, 2);
   });
 
+  it("tables that are there need no right to create any", async (t) => {
+    const url = await db.database("granted");
+    const at = scene(t, url, { recovers: false });
+    at.write(A, ...own(at, 1));
+    await at.pass();
+    await db.query(url, "CREATE ROLE clerk LOGIN PASSWORD 'clerk'");
+    await db.query(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+    await db.query(
+      url,
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk",
+    );
+    const clerks = Object.assign(new URL(url), { username: "clerk", password: "clerk" }).href;
+    const other = scene(t, clerks, { recovers: false, dir: at.dir });
+    other.write(A, ...own(at, 2));
+    assert.equal((await other.pass()).copied, 1);
+  });
+
   it("a start waits for nobody who writes records", async (t) => {
     const url = await db.database("writing");
     const at = scene(t, url, { recovers: false });
