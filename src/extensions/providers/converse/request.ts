@@ -2,6 +2,7 @@
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { parametersOf } from "../../../core/providers/parameters.ts";
+import type { Traits } from "../../../core/providers/traits.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import {
   hashedId,
@@ -18,7 +19,7 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   const { system } = conversation;
   const mayCall = (chat.tool_choice ?? "none") !== "none";
   const turns = mayCall ? conversation.turns : conversation.turns.map(inWords);
-  const { temperature, top_p, max_tokens, stop } = parametersOf(chat, target.traits);
+  const { temperature, top_p, max_tokens, stop } = parametersOf(chat, traitsOf(target));
   const { systemBlocks, contentOf } = createBlockWriter(hasCache(target));
   return {
     system: system.length > 0 ? system.flatMap(systemBlocks) : undefined,
@@ -51,6 +52,10 @@ const inWords = ({ role, items }: Turn): Turn => ({
     return mark ? { ...text, cache_control: { ...mark } } : text;
   }),
 });
+
+/** Claude refuses the two together. */
+const traitsOf = ({ upstreamModel, traits }: Target): Traits =>
+  upstreamModel.includes("anthropic.claude") ? { ...traits, temperature_or_top_p: true } : traits;
 
 /** Families of models that have a prompt cache: Claude from 3.7 on, and Nova. */
 const CACHING = /anthropic\.claude-([a-z]+-\d|3-7)|amazon\.nova-/;

@@ -80,6 +80,7 @@ async function start(t: TestContext, behaviour: Behaviour) {
       nova: { provider: "aws", upstream_model: "amazon.nova-pro-v1:0", reasoning: true },
       claude: { provider: "aws", upstream_model: "anthropic.claude-x" },
       oss: { provider: "aws", upstream_model: "openai.gpt-oss-120b" },
+      profiled: { provider: "aws", upstream_model: "us.anthropic.claude-opus-5" },
       profile: { provider: "aws", upstream_model: "arn:aws:bedrock:eu-1:1:inference-profile/p" },
     },
   });
@@ -240,6 +241,16 @@ describe("a request to Converse", () => {
     assert.deepEqual(toolConfig.tools, [
       { toolSpec: { name: "look", inputSchema: { json: { type: "object" } } } },
     ]);
+  });
+
+  it("has a temperature or a top_p for Claude, and both for others", async (t) => {
+    const { provider, chat } = await start(t, status(200, REPLY));
+    for (const model of ["profiled", "nova"])
+      await chat({ model, messages: user("hi"), temperature: 0.5, top_p: 0.9 });
+    assert.deepEqual(
+      provider.asked.map((asked) => bodyOf(asked)["inferenceConfig"]),
+      [{ temperature: 0.5 }, { temperature: 0.5, topP: 0.9 }],
+    );
   });
 
   it("has the client's marks only for a model with a cache; one that refuses them stays open to others", async (t) => {
