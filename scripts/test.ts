@@ -157,15 +157,15 @@ function grouped(
   const long = join(folder, "long.mjs");
   writeFileSync(long, 'process.env.LONG_TESTS = "1";\n');
   const groups = Array.from({ length: count }, (_, group) => group);
-  // What takes longest begins first.
+  // What takes longest begins first: node:test takes modules by their names.
   groups.sort((one, other) => Number(isLong(other)) - Number(isLong(one)));
-  return groups.map((group) => {
-    const own = files.filter((_file, at) => at % count === group);
+  return groups.map((group, at) => {
+    const own = files.filter((_file, index) => index % count === group);
     // Modules are evaluated in the order of their imports.
     const imports = (isLong(group) ? [long, ...own] : own).map(
       (file) => `import "${pathToFileURL(resolve(file)).href}";\n`,
     );
-    const module = join(folder, `tests-${group + 1}.mjs`);
+    const module = join(folder, `tests-${String(at + 1).padStart(2, "0")}.mjs`);
     writeFileSync(module, imports.join(""));
     return module;
   });
