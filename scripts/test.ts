@@ -39,7 +39,7 @@ const SUFFIX = ".test.ts";
  * The processes in which the tests run. Each loads the gateway, which takes most of a second, so
  * they are few; but enough that none is left with much to do when the others have ended.
  */
-const PROCESSES = 12;
+const PROCESSES = 8;
 /**
  * How many of them run at once. The tests wait for processes and timers a third of their time, so
  * the whole suite takes more than there are cores; parts of it often run beside something else.
@@ -143,29 +143,27 @@ function testsOf(chosen: readonly string[]): string[] {
 }
 
 /**
- * Writes the modules that node:test runs, one a process. Each imports several test files.
- * Neighbours go to different processes, or the slow ones of a folder would meet in one.
- * `isLong`: whether a process runs the long form of its tests, though the environment does not say
- * so.
+ * The files of each process. Neighbours go to different processes, or the slow ones of a folder would
+ * meet in one.
  */
-function grouped(
-  files: readonly string[],
-  folder: string,
-  isLong: (group: number) => boolean,
-): string[] {
-  const count = Math.min(PROCESSES, files.length);
-  const long = join(folder, "long.mjs");
-  writeFileSync(long, 'process.env.LONG_TESTS = "1";\n');
-  const groups = Array.from({ length: count }, (_, group) => group);
-  // What takes longest begins first: node:test takes modules by their names.
-  groups.sort((one, other) => Number(isLong(other)) - Number(isLong(one)));
-  return groups.map((group, at) => {
-    const own = files.filter((_file, index) => index % count === group);
-    // Modules are evaluated in the order of their imports.
-    const imports = (isLong(group) ? [long, ...own] : own).map(
-      (file) => `import "${pathToFileURL(resolve(file)).href}";\n`,
-    );
-    const module = join(folder, `tests-${String(at + 1).padStart(2, "0")}.mjs`);
+const spread = (files: readonly string[], count: number): string[][] =>
+  Array.from({ length: count }, (_, group) => files.filter((_file, at) => at % count === group));
+
+/**
+ * Writes the modules that node:test runs, one a process; it takes them by their names. `long`: the
+ * files whose long form is to run though the environment does not say so. They take longest, so
+ * they begin first, in a process of their own.
+ */
+function modulesOf(files: readonly string[], long: readonly string[], folder: string): string[] {
+  const usual = files.filter((file) => !long.includes(file));
+  const groups = spread(usual, Math.min(PROCESSES, usual.length));
+  const setLong = join(folder, "long.mjs");
+  writeFileSync(setLong, 'process.env.LONG_TESTS = "1";\n');
+  // Modules are evaluated in the order of their imports.
+  const all = long.length > 0 ? [[setLong, ...long], ...groups] : groups;
+  return all.map((imported, at) => {
+    const module = join(folder, `tests-${at + 1}.mjs`);
+    const imports = imported.map((file) => `import "${pathToFileURL(resolve(file)).href}";\n`);
     writeFileSync(module, imports.join(""));
     return module;
   });
@@ -180,12 +178,12 @@ const temporary = temporaryFolder();
 const environment: NodeJS.ProcessEnv = { ...process.env, TMPDIR: temporary };
 const [, part, parts] = /^(\d+)\/(\d+)$/.exec(process.env["LONG_TESTS"] ?? "")?.map(Number) ?? [];
 if (parts !== undefined) delete environment["LONG_TESTS"];
-const isLong = (group: number): boolean => parts !== undefined && group % parts === part! - 1;
 let files = tests;
 if (!values.sources) {
   environment["COMPILED_PROGRAM"] = await prepare();
   files = tests.map(compiled);
 }
+const long = files.filter((_file, at) => parts !== undefined && at % parts === part! - 1);
 process.on("SIGINT", () => undefined); // Ctrl-C ends the tests; the folder is removed after that
 const { status } = spawnSync(
   process.execPath,
@@ -195,7 +193,7 @@ const { status } = spawnSync(
     "--test-reporter=spec", // unlike the one for programs it repeats the failed tests at its end
     `--test-concurrency=${positionals.length > 0 ? CONCURRENCY.part : CONCURRENCY.suite}`,
     `--test-timeout=${DEADLINE_MS}`,
-    ...grouped(files, temporary, isLong),
+    ...modulesOf(files, long, temporary),
   ],
   { stdio: "inherit", env: environment },
 );
