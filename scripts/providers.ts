@@ -7,6 +7,7 @@ import { VENDORS } from "../test/support/config.ts";
 
 const TOOL_CHOICES = {
   all: "all forms",
+  required: "all forms; to name a tool, the gateway leaves out the others",
   any: "all forms; to name a tool, the gateway leaves out the others",
   auto: "`none`, `auto`",
 };

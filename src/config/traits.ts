@@ -80,7 +80,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
   supports: array(
     literal("tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"),
   ),
-  tool_choice: literal("all", "any", "auto"),
+  tool_choice: literal("all", "required", "any", "auto"),
   max_temperature: number({ min: 0, max: 2 }),
   defaults_to_one: array(literal(...sampling)),
   temperature_or_top_p: boolean(),

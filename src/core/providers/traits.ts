@@ -43,10 +43,11 @@ export interface Traits {
    */
   readonly supports: readonly string[];
   /**
-   * The known forms of tool_choice. `any`: all but named tools, with "any" for "required". `auto`:
-   * only "auto".
+   * The known forms of tool_choice. `required`: all but named tools. `any`: the same, with "any"
+   * for "required", as Mistral has it, which wants ids of calls with nine characters. `auto`: only
+   * "auto".
    */
-  readonly tool_choice: "all" | "any" | "auto";
+  readonly tool_choice: "all" | "required" | "any" | "auto";
   /** A higher temperature is lowered to this. */
   readonly max_temperature: number;
   /**

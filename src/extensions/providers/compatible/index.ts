@@ -4,7 +4,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import type { Dialect, DialectDefinition, Target } from "../../../core/providers/dialect.ts";
 import { choiceIn } from "../../../core/providers/openai/decoder.ts";
 import {
   openaiDialect,
@@ -15,7 +15,7 @@ import { requestBody } from "../../../core/providers/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
-import { toolFields } from "./tool-choice.ts";
+import { toolFields, withShortIds } from "./tool-choice.ts";
 import { THINKING_SWITCHES, thinkingFields } from "./thinking.ts";
 
 /** The tools with the client's marks for the provider's cache. */
@@ -43,11 +43,29 @@ function withFurther(
   return taken;
 }
 
+/** OpenAI's models that take tools in this API only without thinking. */
+const NO_THINKING_WITH_TOOLS = /^gpt-5\.[2-9]/;
+/** How models are told to think that refuse it beside a tool that is forced. */
+const NO_THINKING_WHEN_FORCED = ["thinking", "enable_thinking"];
+
+/** Whether the model refuses to think for this request, and so must be told not to. */
+function mustNotThink({ tools, tool_choice }: ChatRequest, { upstreamModel, traits }: Target) {
+  if (!tools || !traits.thinking_off) return false;
+  if (NO_THINKING_WITH_TOOLS.test(upstreamModel)) return true;
+  const isForced = tool_choice === "required" || typeof tool_choice === "object";
+  return isForced && NO_THINKING_WHEN_FORCED.includes(traits.thinking);
+}
+
 export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
-    const written = target.traits.cache_control ? withToolMarks(chat) : chat;
+    const marked = target.traits.cache_control ? withToolMarks(chat) : chat;
     const { takes, tool_choice, cache_header } = target.traits;
+    const written = {
+      ...marked,
+      wantsThinking: chat.wantsThinking && !mustNotThink(chat, target),
+      messages: tool_choice === "any" ? withShortIds(marked.messages) : marked.messages,
+    };
     const documented = requestBody(written, target, thinkingFields);
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };

@@ -53,9 +53,10 @@ const inWords = ({ role, items }: Turn): Turn => ({
   }),
 });
 
-/** Claude refuses the two together. */
+/** What other families differ in. Claude refuses temperature beside top_p, and newer ones both. */
+const CLAUDE = { temperature_or_top_p: true, defaults_to_one: ["temperature"] } as const;
 const traitsOf = ({ upstreamModel, traits }: Target): Traits =>
-  upstreamModel.includes("anthropic.claude") ? { ...traits, temperature_or_top_p: true } : traits;
+  upstreamModel.includes("anthropic.claude") ? { ...traits, ...CLAUDE } : traits;
 
 /** Families of models that have a prompt cache: Claude from 3.7 on, and Nova. */
 const CACHING = /anthropic\.claude-([a-z]+-\d|3-7)|amazon\.nova-/;

@@ -40,6 +40,17 @@ const INVALID_KEY = [
   /^api[ _]key[ _](invalid|not[ _](valid|found)|expired)|^invalid[ _]api[ _]key/i,
   /^incorrect api key|^your credit balance|^user location is not supported/i,
 ];
+const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached/i;
+/** The account is closed, or its own limit of spending is reached. */
+const CLOSED = [
+  /^you have reached your specified api usage limits|^this organization has been disabled/i,
+];
+const NO_MODEL_NAMES = /model_decommissioned|model_not_found|^invalid_model$/i;
+/** The provider has no such model any more, or not for this account. */
+const NO_MODEL = [
+  /^model not exist|^\S+ is not a valid model id|^1211 |^the provided model identifier is invalid/i,
+  /^invocation of model id \S+ with on-demand throughput/i,
+];
 const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
 const FAILED = [
   /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
@@ -51,12 +62,15 @@ const CONTEXT = [
   /prompt is too long|too[ _]many[ _]((prompt|input)[ _])?tokens|input token count/i,
   /reduce the length|maximum prompt length|exceeds max length|more than max tokens/i,
   /exceeded model token limit|range of input length|^1261 /i,
-  /input is too long for (the )?requested model/i,
+  /input is too long for (the )?requested model|input tokens exceeded/i,
+  /exceeds maximum input length|longer than the maximum model length/i,
+  /`inputs` tokens \+ `max_new_tokens` must be/i,
 ];
 const FILTER = [
   /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
+  /^content exists risk|violating our usage policy/i,
   /^1301 |^base_resp 102[67] /i,
 ];
 /** Amazon's answer to a mark for the cache of a model that has none. */
@@ -76,6 +90,8 @@ const BAD = /^(400|413|422)$/;
 /** The first rule that matches counts. The last one matches everything. */
 export const ERROR_RULES: readonly ErrorRule[] = [
   { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
+  { status: BAD, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
+  { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^424$/, ...CONTENT_FAILED },
   { status: BAD, code: "context_length_exceeded", messages: CONTEXT },

@@ -12,6 +12,7 @@ import { compatibleDialect } from "../../../../src/extensions/providers/compatib
 import { requirementsOf } from "../../../../src/extensions/routing/capabilities/requirements.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { configFor, user } from "../../../support/gateway.ts";
+import { targetOf } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 
@@ -73,7 +74,7 @@ interface Row {
   readonly usageUnasked?: true;
   /** What is sent of temperature and top_p where the client says neither; absent: both, as 1. */
   readonly silent?: Json;
-  readonly choices?: "any" | "auto";
+  readonly choices?: "required" | "any" | "auto";
   /** The field in which tool calls are sent back with their thinking. */
   readonly echo?: string;
 }
@@ -161,7 +162,7 @@ const ROWS: Record<string, Row> = {
   },
   vllm: { ...TEMPLATE, takes: ["logit_bias"] },
   sglang: { ...TEMPLATE, takes: ["logit_bias"], thinker: { separate_reasoning: true } },
-  "llama.cpp": { ...TEMPLATE, takes: ["logit_bias"] },
+  "llama.cpp": { ...TEMPLATE, takes: ["logit_bias"], choices: "required" },
   ollama: {
     refused: ["required", "named", "logprobs"],
     off: effort("none"),
@@ -219,9 +220,8 @@ const KINDS = {
 type Kind = keyof typeof KINDS;
 
 /** What a model with these settings is asked; every request has the usual tool_choice. */
-function sent(provider: object, model: { readonly reasoning: boolean }, fields: object): Json {
-  const { reasoning } = model;
-  const target = { upstreamModel: "m", reasoning, traits: traitsOf(provider, model) };
+function sent(provider: object, model: Parameters<typeof targetOf>[1], fields: object): Json {
+  const target = targetOf(provider, model);
   const { tool_choice = "none", ...chat } = chatRequest({
     model: "x",
     messages: user("hi"),
@@ -259,7 +259,7 @@ function choicesOf(known: Row["choices"]): [choice: Json, out: Json][] {
   if (known === "auto") return [[{}, {}], automatic];
   const required = { tools: TOOLS, tool_choice: known ?? "required" };
   const one = known
-    ? { tools: [fn("g")], tool_choice: "any" }
+    ? { tools: [fn("g")], tool_choice: known }
     : { tools: TOOLS, tool_choice: named("g") };
   return [
     [{}, { tools: TOOLS, tool_choice: "none" }],
@@ -401,12 +401,58 @@ function turns(first: Json, second: Json, last: Json): Json[] {
   ];
   return [
     ...user("hi"),
-    ...turn("a", first),
-    ...turn("b", second),
+    ...turn("aaaaaaaaa", first),
+    ...turn("bbbbbbbbb", second),
     { role: "assistant", content: "so", ...last },
     ...user("go on"),
   ];
 }
+
+describe("tools", () => {
+  it("have ids of nine letters and digits at Mistral, the same in each request", () => {
+    const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
+    const messages = [
+      ...user("hi"),
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "call_1", content: "1" },
+    ];
+    const idsIn = () => {
+      const [, turn, result] = sent({ vendor: "mistral" }, {}, { messages }).messages;
+      return [turn.tool_calls[0].id, result.tool_call_id];
+    };
+    const [id, answered] = idsIn();
+    assert.match(id, /^[a-z\d]{9}$/);
+    assert.equal(answered, id);
+    assert.deepEqual(idsIn(), [id, id]);
+  });
+
+  it("leave no thinking where the model refuses both together", () => {
+    const thinker = { reasoning: true };
+    for (const [vendor, upstream_model, choice, thinks] of [
+      ["openai", "gpt-5.1", "auto", true],
+      ["openai", "gpt-5.5", "auto", false],
+      ["azure", "gpt-5.4-mini", "none", false],
+      ["deepseek", "m", "auto", true],
+      ["deepseek", "m", "required", false],
+      ["qwen", "m", named("g"), false],
+      ["moonshot", "m", "required", false],
+      ["groq", "m", "required", true],
+    ] as const) {
+      const base_url = vendor === "azure" ? "https://acme.openai.azure.com" : undefined;
+      const fields = { tools: TOOLS, tool_choice: choice, ...ON };
+      const body = sent({ vendor, base_url }, { ...thinker, upstream_model }, fields);
+      const { thinking, enable_thinking, reasoning_effort } = body;
+      const isOn = thinking?.type === "enabled" || enable_thinking || reasoning_effort === "medium";
+      assert.equal(Boolean(isOn), thinks, `${vendor} ${upstream_model}`);
+    }
+    const { reasoning_effort } = sent(
+      { vendor: "openai" },
+      { ...thinker, upstream_model: "gpt-5.5" },
+      ON,
+    );
+    assert.equal(reasoning_effort, "medium", "without tools it thinks");
+  });
+});
 
 describe("settings", () => {
   // Each: the field, what the vendor says, what the provider and what the model say otherwise, with

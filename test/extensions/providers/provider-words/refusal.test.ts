@@ -19,6 +19,13 @@ describe("an answer other than 200", () => {
     [403, { message: "Content policy" }, "content_filter", "client", false],
     [400, { message: "API key not valid." }, "model_unavailable", "operator", true],
     [400, { message: "My text says API key not valid." }, "upstream_rejected", "client", false],
+    [400, { message: "Model Not Exist" }, "model_unavailable", "operator", true],
+    [400, { code: "model_decommissioned" }, "model_unavailable", "operator", true],
+    [400, { message: "It says Model Not Exist" }, "upstream_rejected", "client", false],
+    [400, { message: "x/y is not a valid model ID" }, "model_unavailable", "operator", true],
+    [400, { code: "Arrearage" }, "model_unavailable", "operator", true],
+    [400, { message: "Content Exists Risk" }, "content_filter", "client", false],
+    [400, { message: "Input Tokens Exceeded: x" }, "context_length_exceeded", "client", false],
     [400, { code: "tool_use_failed" }, "upstream_error", "provider", false],
     [500, { message: "Failed to generate JSON" }, "upstream_error", "provider", false],
     [500, { message: "x" }, "upstream_error", "provider", true],
@@ -47,6 +54,8 @@ describe("an answer other than 200", () => {
     [403, {}],
     [400, { code: "api_key_expired" }],
     [400, { status: "API_KEY_INVALID" }],
+    [400, { message: "You have reached your specified API usage limits. You will" }],
+    [400, { message: "This organization has been disabled." }],
   ] as const)
     it(`${status} with ${JSON.stringify(error)} refuses the key: another one may be tried`, () =>
       assert.equal(refusal(status, NO_HEADERS, { error }).detail.operator, "key"));
