@@ -92,7 +92,9 @@ function statedError(json: unknown): unknown {
   const { status_code, status_msg: message } = asObject(body["base_resp"]);
   if ((asTokenCount(status_code) ?? 0) > 0)
     return { code: `base_resp ${String(status_code)}`, message };
-  return body["error"] || (body["object"] === "error" ? body : undefined);
+  // Groq states beside the end of a stream why it stopped early.
+  const error = body["error"] || asObject(body["x_groq"])["error"];
+  return error || (body["object"] === "error" ? body : undefined);
 }
 
 /** The error that a body states, else the body itself. */

@@ -163,6 +163,7 @@ describe("an error inside a 200", () => {
 
   for (const [json, status] of [
     [{ error: { code: 429 } }, 429],
+    [{ choices: [{ finish_reason: "stop" }], x_groq: { error: "over capacity" } }, 500],
     [{ error: { code: "502" } }, 502],
     [{ error: { code: "RESOURCE", status: "503" } }, 503],
     [{ error: { type: "overloaded_error" } }, 529],
