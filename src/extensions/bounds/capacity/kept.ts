@@ -1,27 +1,69 @@
 // Counts what a streamed reply keeps in memory until its end. A stream of chat completions keeps
-// nothing. In the other APIs the end repeats what was said, or waits for arguments of calls.
+// nothing. In the other APIs the end repeats what was said, or waits for arguments of calls; what
+// that takes follows from the number of blocks too.
 import type { Part } from "../../../core/openai/parts.ts";
 import { tooMuch } from "../../../core/routing/attempt-errors.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
 
-/** The characters of a part that are kept. */
-const kept = (part: Part): number => ("text" in part ? part.text.length : 0);
+/** The most blocks of a reply: texts, thoughts and calls. Their number costs time at its end. */
+const MAX_BLOCKS = 10_000;
+/** A block has a head of its own. */
+const BLOCK_BYTES = 512;
+/** Of a token's log probability, and of each alternative. */
+const LOGPROB_BYTES = 64;
 
-/** Completes requests so that a stream of another API keeps no more than a whole reply may have. */
+const sizeOf = (part: Part): number => {
+  const logprobs = "logprobs" in part ? (part.logprobs ?? []) : [];
+  const tokens = logprobs.reduce((sum, { top_logprobs = [] }) => sum + 1 + top_logprobs.length, 0);
+  return ("text" in part ? part.text.length : 0) + LOGPROB_BYTES * tokens;
+};
+
+const KINDS: readonly Part["type"][] = ["text", "refusal", "reasoning"];
+
+/** Adds up the blocks of a reply, and the bytes that are kept of it. */
+function createSum() {
+  let kind: Part["type"] | undefined;
+  const sum = { blocks: 0, bytes: 0 };
+
+  function isBeginning(part: Part): boolean {
+    if (part.type === "native") return asObject(part.event)["type"] === "content_block_start";
+    const before = kind;
+    kind = part.type;
+    return part.type === "tool_call" || (part.type !== before && KINDS.includes(part.type));
+  }
+  return (parts: readonly Part[]): Readonly<typeof sum> => {
+    for (const part of parts) {
+      const begun = isBeginning(part) ? 1 : 0;
+      sum.blocks += begun;
+      sum.bytes += sizeOf(part) + BLOCK_BYTES * begun;
+    }
+    return sum;
+  };
+}
+
+/**
+ * Completes requests of another API so that their replies have no more than so many blocks, and
+ * their streams keep no more than a whole reply may have.
+ */
 export const countingKept =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
-    if (!chat.stream || !chat.native) return complete(chat, candidates, deliver, context);
-    let total = 0;
+    if (!chat.native) return complete(chat, candidates, deliver, context);
+    const add = createSum();
+    let retained = 0;
     return complete(
       chat,
       candidates,
       (parts, serving) => {
         const { maxReplyBytes } = serving.model.provider;
-        const size = parts.reduce((sum, part) => sum + kept(part), 0);
-        total += size;
-        context.retain(size);
-        if (total > maxReplyBytes)
+        const { blocks, bytes } = add(parts);
+        if (blocks > MAX_BLOCKS) throw tooMuch(`a reply of more than ${MAX_BLOCKS} blocks`);
+        // The bytes of a whole reply are counted as it arrives.
+        if (!chat.stream) return deliver(parts, serving);
+        context.retain(bytes - retained);
+        retained = bytes;
+        if (bytes > maxReplyBytes)
           throw tooMuch(`a reply of more than ${maxReplyBytes} characters`);
         return deliver(parts, serving);
       },

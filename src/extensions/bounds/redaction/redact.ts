@@ -26,6 +26,8 @@ const LINE_ENDS = /[\t\n\v\f\r\u0085\u2028\u2029]/g;
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
 const WORDS = /[^\s"'`<>(){}[\],;]{4,512}/g;
+/** What may be a key within a word: quoted twice, in a path, behind a sign. */
+const PIECES = /[\w.~-]{4,512}/g;
 const RUNS = /[A-Za-z0-9+/_=-]{20,}/g;
 const CAMEL_CASE = /^[A-Z]?[a-z]{2,14}(?:[A-Z][a-z]{2,14})*$/;
 /** `api_key: ...` and its like: a name, a sign of assignment, and the secret. */
@@ -64,10 +66,13 @@ export function createRedact(
   forms.sort((a, b) => b.length - a.length); // one may be a part of another
 
   /** Clients' keys are known by their digests only. Punctuation after a word is not the word's. */
-  function withoutKeys(word: string): string {
+  function isKey(word: string): boolean {
     const endings = new Set([word, word.replace(/[.:!?]+$/, "")]);
-    return [...endings].some((form) => digests.has(sha256(form))) ? MARK : word;
+    return [...endings].some((form) => digests.has(sha256(form)));
   }
+  const withoutKey = (word: string): string => (isKey(word) ? MARK : word);
+  const withoutKeys = (word: string): string =>
+    isKey(word) ? MARK : word.replace(PIECES, withoutKey);
 
   return (text) => {
     let left = readable(text);

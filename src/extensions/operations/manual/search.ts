@@ -5,6 +5,8 @@ import type { SearchResult } from "../../../command-line/manual.ts";
 
 /** The most sections that a search returns. */
 export const MAX_RESULTS = 20;
+/** The most words that are looked for: each one takes a look at the whole manual. */
+const MAX_WORDS = 20;
 /** Characters of an excerpt, without its dots. */
 const EXCERPT_CHARS = 110;
 /** Characters of an excerpt before the word that was found. */
@@ -28,7 +30,8 @@ export function searchPages(
   pages: readonly SearchedPage[],
   wanted: string,
 ): readonly SearchResult[] {
-  const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = new Set(wanted.toLowerCase().split(/\s+/).filter(Boolean));
+  const words = [...all].slice(0, MAX_WORDS);
   let most = 1;
   let found: { readonly result: SearchResult; readonly inHeadings: number }[] = [];
   for (const { name, text } of pages) {

@@ -65,13 +65,15 @@ export function createAnthropicDecoder(
     const isRepetition = asObject(json)["type"] === "message" && blocks.hasRead();
     const parts = push(json);
     const event: Record<string, unknown> = isRepetition ? endOf(asObject(json)) : asObject(json);
-    // An object without a type is no event of this format.
-    return isNative && asString(event["type"]) ? [nativePart(event), ...parts] : parts;
+    return isNative && isEventType(event["type"]) ? [nativePart(event), ...parts] : parts;
   };
 
   const decoder: Decoder = { push: pushBoth, ended: () => isOver };
   return withUsage((json) => (isOver ? undefined : usageIn(json)), decoder);
 }
+
+/** An object without such a type is no event of this format: it stands in a line of the stream. */
+const isEventType = (type: unknown): boolean => /^\w{1,64}$/.test(asString(type) ?? "");
 
 /** The part of a whole message that repeats no earlier event: its end, and its figures. */
 const endOf = ({ stop_reason, stop_sequence = null, usage }: Record<string, unknown>) => ({

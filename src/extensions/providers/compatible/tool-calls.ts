@@ -145,8 +145,12 @@ interface JsonText {
   isWhole(): boolean;
 }
 
-/** What was added is looked at once, and only if somebody asks. */
+/** So many characters are kept until somebody asks whether the text is whole. */
+const MAX_UNREAD_CHARS = 64 * 1024;
+
+/** What was added is looked at once, and not kept. */
 function createJsonText(): JsonText {
+  /** What nobody has looked at, from the index `at` on. */
   let text = "";
   let at = 0;
   let depth = 0;
@@ -161,13 +165,20 @@ function createJsonText(): JsonText {
     else if (char === "}" || char === "]") depth -= 1;
   }
 
+  function read(): void {
+    isBlank &&= text.trim() === "";
+    for (; at < text.length; at += 1) step(text[at]!);
+    at -= text.length; // the last character may escape the next one
+    text = "";
+  }
+
   return {
     add(piece) {
       text += piece;
+      if (text.length > MAX_UNREAD_CHARS) read();
     },
     isWhole() {
-      isBlank &&= text.slice(at).trim() === "";
-      for (; at < text.length; at += 1) step(text[at]!);
+      read();
       return depth === 0 && !isInString && !isBlank;
     },
   };

@@ -94,7 +94,8 @@ function statedError(json: unknown): unknown {
     return { code: `base_resp ${String(status_code)}`, message };
   // Groq states beside the end of a stream why it stopped early.
   const error = body["error"] || asObject(body["x_groq"])["error"];
-  return error || (body["object"] === "error" ? body : undefined);
+  const isError = body["object"] === "error" || body["type"] === "error";
+  return error || (isError ? body : undefined);
 }
 
 /** The error that a body states, else the body itself. */

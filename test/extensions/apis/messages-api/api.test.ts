@@ -517,11 +517,24 @@ describe("a provider of the same format", () => {
   });
 
   it("says nothing of what is no event", async (t) => {
-    const events = [started, { index: 3 }, "a string", 7, ...ended];
+    const forged = { type: 'x\ndata: {"type":"injected"}\n\nevent: y' };
+    const events = [started, { index: 3 }, "a string", 7, forged, ...ended];
     const { post } = await start(t, { claude: said(events as Json[]) });
     const response = await post({ model: "c", stream: true });
     const types = eventsIn(await response.text()).map(({ type }) => type);
     assert.deepEqual(types, ["message_start", "message_delta", "message_stop"]);
+  });
+
+  it("does not tell its clients of its own errors", async (t) => {
+    const content_block = { type: "text", text: "" };
+    const begun = { type: "content_block_start", index: 0, content_block };
+    const delta = { type: "text_delta", text: "Hi" };
+    const more = { type: "content_block_delta", index: 0, delta };
+    const flat = { type: "error", message: "SECRET host" };
+    const { post } = await start(t, { claude: said([started, begun, more, flat] as Json[]) });
+    const text = await (await post({ model: "c", stream: true })).text();
+    assert.doesNotMatch(text, /SECRET/);
+    assert.equal(eventsIn(text).filter(({ type }) => type === "error").length, 1);
   });
 });
 

@@ -5,6 +5,9 @@ import { once } from "node:events";
 import net from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import tls from "node:tls";
+import type { Part } from "../../../../src/core/openai/parts.ts";
+import type { Complete } from "../../../../src/core/routing/fallback.ts";
+import { countingKept } from "../../../../src/extensions/bounds/capacity/kept.ts";
 import { createCapacity } from "../../../../src/extensions/bounds/capacity/index.ts";
 import { connectionShare, heapShare } from "../../../../src/extensions/bounds/capacity/shares.ts";
 import { certificate } from "../../../support/certificate.ts";
@@ -161,6 +164,45 @@ describe("what a stream keeps", () => {
     const text = await within(answer.text(), "the end of the stream");
     assert.match(text, /event: error\n/);
     assert.doesNotMatch(text, /message_stop/);
+  });
+
+  it("has so many blocks at most, streamed and whole", async () => {
+    const [thought, text]: Part[] = [
+      { type: "reasoning", text: "x" },
+      { type: "text", text: "y" },
+    ];
+    const play = (parts: readonly Part[], fields: object): unknown => {
+      const context = { retain: () => undefined };
+      const serving = { model: { provider: { maxReplyBytes: 16 * 1024 * KB } } };
+      const complete = countingKept(((_chat, _models, deliver) =>
+        deliver(parts, serving as never)) as Complete);
+      return complete(fields as never, [], () => undefined, context as never);
+    };
+    const alternating = Array.from({ length: 5_001 }, () => [thought!, text!]).flat();
+    for (const stream of [false, true]) {
+      assert.throws(() => play(alternating, { stream, native: {} }), /more than 10000 blocks/);
+      play(alternating.slice(2), { stream, native: {} });
+      play(alternating, { stream });
+      play(
+        Array.from({ length: 20_000 }, () => text!),
+        { stream, native: {} },
+      );
+    }
+  });
+
+  it("counts log probabilities", () => {
+    const token = { token: "x", logprob: -1, bytes: null, top_logprobs: [] };
+    const part: Part = {
+      type: "text",
+      text: "x",
+      logprobs: Array.from({ length: 200 }, () => token),
+    };
+    const retained: number[] = [];
+    const complete = countingKept(((_chat, _models, deliver) =>
+      deliver([part], { model: { provider: { maxReplyBytes: 100 * KB } } } as never)) as Complete);
+    const context = { retain: (bytes: number) => retained.push(bytes) };
+    complete({ stream: true, native: {} } as never, [], () => undefined, context as never);
+    assert.ok(retained[0]! > 200 * 50, `${retained[0]} bytes`);
   });
 
   it("of chat completions is nothing: the same goes through", async (t) => {

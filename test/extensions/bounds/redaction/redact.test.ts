@@ -92,6 +92,16 @@ describe("secrets of the configuration", () => {
     ["in JSON", JSON.stringify({ k: 'a"b/c+d' }), '{"k":"[redacted]"}'],
     ["in base64", Buffer.from("horse-battery").toString("base64"), "[redacted]=="],
     ["a client's key", 'You said "client-key", client-key.', 'You said "[redacted]", [redacted]'],
+    [
+      "a client's key within a word",
+      '\\"client-key\\" x:client-key',
+      '\\"[redacted]\\" x:[redacted]',
+    ],
+    [
+      "a client's key in an address",
+      "https://h/?k=client-key&b=1|z",
+      "https://h/?k=[redacted]&b=1|z",
+    ],
     ["a database's password, as written and as meant", "p%40ss p@ss", "[redacted] [redacted]"],
     ["no placeholder", "x marks the text", "x marks the text"],
   ];

@@ -46,6 +46,12 @@ describe("searchPages", () => {
     assert.deepEqual(found("month"), []);
   });
 
+  it("looks for twenty words at most, each once", () => {
+    assert.deepEqual(found("key ".repeat(5_000)), ["alpha: Budgets of a key", "beta: Limits"]);
+    const others = Array.from({ length: 20 }, (_, at) => `word-${at}`);
+    assert.deepEqual(found([...others, "key"].join(" ")), []);
+  });
+
   it("counts the heading and the title of the page as words of a section", () => {
     assert.deepEqual(found("alpha spend"), ["alpha: Budgets of a key"]);
   });

@@ -79,6 +79,20 @@ describe("tool calls in fragments", () => {
     assert.deepEqual(parts.at(-1), { type: "tool_arguments", call: 1, text: "{}" });
   });
 
+  it("behind long whole arguments are others, whatever was escaped in them", () => {
+    const fragments = (text: string) => [
+      { index: 0, id: "a", function: { name: "f", arguments: "" } },
+      ...(text.match(/[\s\S]{1,7000}/g) ?? []).map((piece) => ({
+        index: 0,
+        function: { arguments: piece },
+      })),
+      { index: 0, id: "a", function: { name: "f", arguments: "{}" } },
+    ];
+    const long = JSON.stringify({ path: '\\"{['.repeat(50_000) });
+    assert.deepEqual(names(readAll(fragments(long))), ["f", "f"]);
+    assert.deepEqual(names(readAll(fragments(long.slice(0, -1)))), ["f"]);
+  });
+
   it("with one index for all calls are told apart by name and id", () => {
     assert.deepEqual(
       names(
