@@ -44,9 +44,25 @@ export const SET_CURSOR = `INSERT INTO usage_cursors (source, place, moved_at, c
   ON CONFLICT (source) DO UPDATE SET place = excluded.place, moved_at = excluded.moved_at,
     cursor = excluded.cursor`;
 
-/** The same, and adds records. $4: rowsOf() the records. */
-export const ADD = `WITH moved AS (${SET_CURSOR})
-  INSERT INTO usage_records SELECT * FROM json_populate_recordset(NULL::usage_records, $4)`;
+/** The same, and adds records, which it counts by their days. $4: rowsOf() the records. */
+export const ADD = `WITH moved AS (${SET_CURSOR}),
+  added AS (SELECT * FROM json_populate_recordset(NULL::usage_records, $4)),
+  counted AS (
+    INSERT INTO usage_days SELECT $1, day, count(*) FROM added GROUP BY day
+    ON CONFLICT (source, day) DO UPDATE SET records = usage_days.records + excluded.records)
+  INSERT INTO usage_records SELECT * FROM added`;
+
+/** The records of a source ($1) on a day ($2), by usageIdPattern() ($3). */
+const RECORDS_OF_DAY = "SELECT count(*) FROM usage_records WHERE day = $2 AND usage_id LIKE $3";
+
+/** States that a day has as many records as are there. */
+export const SET_DAY = `INSERT INTO usage_days VALUES ($1, $2, (${RECORDS_OF_DAY}))
+  ON CONFLICT (source, day) DO UPDATE SET records = excluded.records`;
+
+/** How many records a day must have, and how many are there. */
+export const COUNT_DAY = `SELECT json_build_object('stated', records,
+    'found', (${RECORDS_OF_DAY})) AS value
+  FROM usage_days WHERE source = $1 AND day = $2`;
 
 /** $1: the day; $2: usageIdPattern(). */
 export const DELETE_DAY = "DELETE FROM usage_records WHERE day = $1 AND usage_id LIKE $2";

@@ -12,6 +12,7 @@ import {
   type UsageRecord,
   type UsageStore,
 } from "../records/index.ts";
+import { BooksFault } from "../days/index.ts";
 import { openDatabase, type Database } from "./database.ts";
 import * as sql from "./queries.ts";
 import { RECORD, WHOLE_RECORD } from "./tables.ts";
@@ -52,8 +53,12 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
         yield records.map((record) => ({ text: JSON.stringify(record), record }));
     },
     // PostgreSQL maintains its indexes, and linesOf() sorts records by their place in the log.
-    finish: async () => undefined,
-    replaceDay: async (day, records) => replaceDay(database, day, ownIds(), records),
+    async finish(day) {
+      const [count] = await run<DayCount>(sql.COUNT_DAY, source(), day, ownIds());
+      if (count && count.found < count.stated) throw new BooksFault(lostRecords(day, count));
+    },
+    replaceDay: async (day, records) =>
+      replaceDay(database, { source: source(), day, ownIds: ownIds() }, records),
     async setCursor(cursor) {
       await run(sql.SET_CURSOR, source(), place(), JSON.stringify(cursor));
     },
@@ -79,6 +84,16 @@ interface Known {
   /** Whether it says how far the spend log of a copy was copied. */
   readonly is_of_copy: boolean;
 }
+
+/** What COUNT_DAY finds. */
+interface DayCount {
+  readonly stated: number;
+  readonly found: number;
+}
+
+const lostRecords = (day: string, { stated, found }: DayCount): string =>
+  `the table usage_records has ${found} records of ${day}, and ${stated} were written: stop the ` +
+  "gateway, run 'books rebuild' and start again";
 
 /** The error for the operator if a copy of the data_dir has moved the cursor. */
 const COPIED_ELSEWHERE =
@@ -123,8 +138,11 @@ async function* readRecords(
 /** Puts records in the place of all those of a day whose usage_ids match `ownIds`: all or none. */
 async function replaceDay(
   database: Database,
-  day: string,
-  ownIds: string,
+  {
+    source,
+    day,
+    ownIds,
+  }: { readonly source: string; readonly day: string; readonly ownIds: string },
   records: AsyncIterable<readonly UsageRecord[]>,
 ): Promise<void> {
   const client = await database.connect();
@@ -134,6 +152,7 @@ async function replaceDay(
     await run("BEGIN");
     await run(sql.DELETE_DAY, day, ownIds);
     for await (const batch of records) await run(sql.PUT, sql.rowsOf(batch));
+    await run(sql.SET_DAY, source, day, ownIds);
     await run("COMMIT");
   } finally {
     // Without a COMMIT nothing has changed.

@@ -33,7 +33,7 @@ const definitions = COLUMNS.map((name) => `${name} ${typeOf(name)}`);
 /**
  * Makes the tables if they are not there. Several gateways may do it at the same time, so it takes
  * a lock. Where they are, the role needs no right to create any. `usage_sources` shows whether a
- * gateway instance id is in use in two places.
+ * gateway instance id is in use in two places; `usage_days`, how many records each day must have.
  */
 export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
   DO $$ BEGIN
@@ -60,6 +60,10 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
       CREATE TABLE usage_sources (
         source text, place text, data_dir text NOT NULL, began_at timestamptz NOT NULL,
         seen_at timestamptz NOT NULL, PRIMARY KEY (source, place));
+    END IF;
+    IF to_regclass('usage_days') IS NULL THEN
+      CREATE TABLE usage_days (
+        source text, day date, records bigint NOT NULL, PRIMARY KEY (source, day));
     END IF;
   END $$`;
 

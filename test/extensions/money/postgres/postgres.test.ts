@@ -393,6 +393,32 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await later.pass()).copied, 2);
   });
 
+  it("a day does not close over records that are gone, and does when they are back", async (t) => {
+    const url = await db.database("holes");
+    const at = scene(t, url, { recovers: false });
+    at.write(A, ...own(at, 1), ...own(at, 2));
+    await at.pass();
+    at.write(A, ...own(at, 3));
+    await at.pass();
+    const records = (await at.records()).map((record) => record.usage_id);
+    const whole: UsageRecord[] = [];
+    for await (const lines of at.books.store.linesOf("2026-01-31"))
+      whole.push(...lines.map(({ record }) => record!));
+    await db.query(url, "DELETE FROM usage_records WHERE usage_id = $1", [records[1]]);
+    const midnight = "2026-02-01T00:01:00.000Z";
+    await assert.rejects(at.passUntil(midnight), /has 2 records of 2026-01-31, and 3 were written/);
+    assert.deepEqual(at.closed(), []);
+    async function* all() {
+      yield whole;
+    }
+    await at.books.store.replaceDay("2026-01-31", all());
+    await at.pass();
+    assert.deepEqual(
+      at.closed().map(({ day, records }) => [day, records]),
+      [["2026-01-31", 3]],
+    );
+  });
+
   it("tables that are there need no right to create any", async (t) => {
     const url = await db.database("granted");
     const at = scene(t, url, { recovers: false });
