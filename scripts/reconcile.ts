@@ -53,7 +53,7 @@ try {
   const violations = judgements.flatMap((judgement) => judgement.violations);
   for (const violation of violations) console.log(`FAILED: ${violation}`);
   const test = values["self-test"]
-    ? selfTest(houses, (text) => console.log(`  ${text}`))
+    ? selfTest(houses, seed, (text) => console.log(`  ${text}`))
     : undefined;
   for (const miss of test?.missed ?? []) console.log(`FAILED: not found: ${miss}`);
   if (test) console.log(`self-test: ${test.found} spoils found, ${test.missed.length} not`);

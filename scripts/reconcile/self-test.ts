@@ -12,24 +12,33 @@ export interface SelfTest {
   readonly missed: readonly string[];
 }
 
-/** Tries each spoil on a copy of each phase. `tell` hears of each. */
-export function selfTest(houses: readonly House[], tell: (text: string) => void): SelfTest {
+/**
+ * Tries each spoil on a copy of a phase: of another one for each, and, by `seed`, in each run.
+ * `tell` hears of each.
+ */
+export function selfTest(
+  houses: readonly House[],
+  seed: number,
+  tell: (text: string) => void,
+): SelfTest {
   const missed: string[] = [];
   let found = 0;
-  for (const { name, by, apply } of SPOILS) {
-    let tried = 0;
-    let words = "";
-    for (const house of houses) {
-      const copy = structuredClone(house);
-      if (!apply(copy)) continue;
-      tried += 1;
-      const violation = judge(copy).violations.find((each) => by.test(each));
-      words ||= violation?.slice(0, 160) ?? "";
-      if (violation !== undefined) found += 1;
-      else missed.push(`${house.phase}: ${name}`);
-    }
-    if (tried === 0) missed.push(`${name}: there was nothing to spoil`);
-    tell(`spoilt: ${name}: tried in ${tried} of ${houses.length} phases, found as: ${words}`);
+  for (const [at, { name, by, apply }] of SPOILS.entries()) {
+    const first = (seed + at) % houses.length;
+    const spoilt = spoiltOf([...houses.slice(first), ...houses.slice(0, first)], apply);
+    const violation = spoilt && judge(spoilt).violations.find((each) => by.test(each));
+    if (violation !== undefined) found += 1;
+    else missed.push(spoilt ? `${spoilt.phase}: ${name}` : `${name}: there was nothing to spoil`);
+    tell(`spoilt in ${spoilt?.phase}: ${name}: found as: ${violation?.slice(0, 160)}`);
   }
   return { found, missed };
+}
+
+/** A copy of the first phase in which there was something to spoil, spoilt. */
+function spoiltOf(houses: readonly House[], apply: (house: House) => boolean): House | undefined {
+  for (const house of houses) {
+    const copy = structuredClone(house);
+    if (apply(copy)) return copy;
+  }
+  return undefined;
 }
