@@ -40,6 +40,8 @@ const SUFFIX = ".test.ts";
  * they are few; but enough that none is left with much to do when the others have ended.
  */
 const PROCESSES = 8;
+/** The same for tests in their long form beside others in the usual one. */
+const LONG_PROCESSES = 4;
 /**
  * How many of them run at once. The tests wait for processes and timers a third of their time, so
  * the whole suite takes more than there are cores; parts of it often run beside something else.
@@ -152,17 +154,17 @@ const spread = (files: readonly string[], count: number): string[][] =>
 /**
  * Writes the modules that node:test runs, one a process; it takes them by their names. `long`: the
  * files whose long form is to run though the environment does not say so. They take longest, so
- * they begin first, in a process of their own.
+ * they begin first, in processes of their own.
  */
 function modulesOf(files: readonly string[], long: readonly string[], folder: string): string[] {
   const usual = files.filter((file) => !long.includes(file));
   const groups = spread(usual, Math.min(PROCESSES, usual.length));
   const setLong = join(folder, "long.mjs");
   writeFileSync(setLong, 'process.env.LONG_TESTS = "1";\n');
+  const longGroups = spread(long, Math.min(LONG_PROCESSES, long.length));
   // Modules are evaluated in the order of their imports.
-  const all = long.length > 0 ? [[setLong, ...long], ...groups] : groups;
-  return all.map((imported, at) => {
-    const module = join(folder, `tests-${at + 1}.mjs`);
+  return [...longGroups.map((group) => [setLong, ...group]), ...groups].map((imported, at) => {
+    const module = join(folder, `tests-${String(at + 1).padStart(2, "0")}.mjs`);
     const imports = imported.map((file) => `import "${pathToFileURL(resolve(file)).href}";\n`);
     writeFileSync(module, imports.join(""));
     return module;
