@@ -13,7 +13,7 @@ import { simulate } from "../scripts/simulate/run.ts";
 import { isCode, sourcesIn } from "../scripts/size.ts";
 import { LONG } from "./support/long.ts";
 
-const SEEDS = LONG ? 40 : 3;
+const SEEDS = LONG ? 10 : 3;
 /** HTTPS is not simulated. */
 const ABSENT = [
   "node:child_process execFile",
