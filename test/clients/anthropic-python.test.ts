@@ -2,7 +2,6 @@
 // checks themselves are in anthropic_client.py.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import {
@@ -10,18 +9,14 @@ import {
   DIALECTS,
   KEY,
   modelName,
-  PYTHON,
+  noModule,
   REASONING,
-  skipUnless,
   startLab,
   TEXT,
 } from "./lab.ts";
 import { runPython } from "./python-script.ts";
 
-const skip = skipUnless(
-  spawnSync(PYTHON, ["-c", "import anthropic"]).status === 0,
-  `${PYTHON} cannot import anthropic: pip install -r test/clients/requirements.txt, or set CLIENTS_PYTHON`,
-);
+const skip = noModule("anthropic");
 
 const script = fileURLToPath(new URL("anthropic_client.py", import.meta.url));
 

@@ -43,11 +43,20 @@ export const notInstalled = () =>
 
 export const PYTHON = process.env["CLIENTS_PYTHON"] ?? "python3";
 
-export const noPython = () =>
+/** Whether a Python has a module. To look for one is quick; to import some of them takes seconds. */
+export function hasModule(python: string, name: string): boolean {
+  const look = `import importlib.util as u, sys; sys.exit(u.find_spec("${name}") is None)`;
+  return spawnSync(python, ["-c", look]).status === 0;
+}
+
+/** Why a suite is skipped that needs a module of PYTHON. */
+export const noModule = (name: string) =>
   skipUnless(
-    spawnSync(PYTHON, ["-c", "import openai"]).status === 0,
-    `${PYTHON} cannot import openai: pip install -r test/clients/requirements.txt, or set CLIENTS_PYTHON`,
+    hasModule(PYTHON, name),
+    `${PYTHON} has no ${name}: pip install -r test/clients/requirements.txt, or set CLIENTS_PYTHON`,
   );
+
+export const noPython = () => noModule("openai");
 
 export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 

@@ -2,7 +2,7 @@
 // stand there, against the demo configuration. Each prints a reply of the demo model.
 
 import assert from "node:assert/strict";
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,7 +17,7 @@ import {
   linesFor,
   type ClientProgram,
 } from "./manual.ts";
-import { notInstalled, PYTHON, skipUnless } from "./lab.ts";
+import { hasModule, notInstalled, PYTHON, skipUnless } from "./lab.ts";
 
 /** This file, as the manual names it. */
 const THIS = "test/clients/programs.test.ts";
@@ -34,9 +34,6 @@ const of = (language: string): ClientProgram[] =>
 /** The first module that a Python program imports beside the standard library. */
 const moduleOf = ({ blocks: [block] }: ClientProgram): string =>
   /^(?:from|import) (?!os\b)(\w+)/m.exec(block!.text)![1]!;
-
-const hasModule = (python: string, name: string): boolean =>
-  spawnSync(python, ["-c", `import ${name}`]).status === 0;
 
 const pythonOf = (program: ClientProgram): string | undefined =>
   [PYTHON, FRAMEWORKS_PYTHON].find((python) => hasModule(python, moduleOf(program)));

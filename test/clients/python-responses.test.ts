@@ -1,20 +1,15 @@
 // The Responses API with clients for Python, unmodified: the official openai client with its
 // helpers, and openai-agents in its default setup. The checks are in python_responses.py.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { callsVia, DIALECTS, modelName, PYTHON, skipUnless, startLab, type Behind } from "./lab.ts";
+import { callsVia, DIALECTS, modelName, noModule, startLab, type Behind } from "./lab.ts";
 import * as facts from "./lab.ts";
 import { runPython, type PythonRun } from "./python-script.ts";
 import { demo, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
 
-const noAgents = () =>
-  skipUnless(
-    spawnSync(PYTHON, ["-c", "import openai, agents"]).status === 0,
-    `${PYTHON} cannot import agents: pip install -r test/clients/requirements.txt, or set CLIENTS_PYTHON`,
-  );
+const noAgents = () => noModule("agents");
 
 function run(baseURL: string, behind: Behind): Promise<PythonRun> {
   const script = fileURLToPath(new URL("python_responses.py", import.meta.url));
