@@ -218,7 +218,7 @@ function candidates(house: House, entry: Entry, asked: Asked, actual: Counts) {
     ...(isBroken && status !== "interrupted" ? broken(last, asked) : []),
   ];
   const sets =
-    asked.model === CONTINUED && asked.stream
+    asked.model === CONTINUED && asked.stream && last
       ? continuedParts(status, calls, asked)
       : expected.map((each) => [{ model, expected: each }]);
   return sets.map((parts) => settleBounds(parts, actual));
