@@ -54,7 +54,7 @@ export interface Limiter {
   admit(request: AdmissionRequest): AdmissionDecision | Promise<AdmissionDecision>;
   /** Frees the slot of a request that was admitted. */
   release(request: AdmissionRequest): void;
-  /** Counts a request that was admitted no longer under its limits. It keeps its slot. */
+  /** Takes back what an admitted request counts under its limits. It keeps its slot. */
   refund(request: AdmissionRequest, decision: AdmissionDecision): void;
   /** How many requests of the last 60 seconds count against the limit of this name. */
   used(name: string): number;

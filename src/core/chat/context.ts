@@ -74,7 +74,7 @@ export interface AcceptedRequest extends RequestContext {
   readonly observers: Observers;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;
-  /** Counts the request no longer as one of its minute. To be called before it is refused. */
+  /** Takes back that the request counts in its minute. To be called before it is refused. */
   readonly refund: () => void;
   /** The hold for it. Absent or undefined: there is none, or none yet. */
   hold?: Hold | undefined;

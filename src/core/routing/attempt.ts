@@ -26,7 +26,7 @@ import {
 } from "./attempt-errors.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { FailedAttempt } from "./failure.ts";
-import type { Model, Provider, RoutingSettings } from "./model.ts";
+import type { Model, Models, Provider, RoutingSettings } from "./model.ts";
 import { EventDecoding, pump, type TakeParts } from "./stream.ts";
 
 /** Tells the operator what happened to a model. `fields` has at least `level`. */
@@ -66,11 +66,8 @@ export interface RequestContext {
   readonly report: ReportEvent;
   /** What hears of the request. */
   readonly observers: readonly AttemptObserver[];
-  /** Chooses among the candidates that are left. Absent: all stay, in their order. */
-  readonly remaining?: (
-    models: readonly Model[],
-    failures: readonly FailedAttempt[],
-  ) => readonly Model[];
+  /** Chooses among the candidates that are left after these failures. Absent: all stay. */
+  readonly remaining?: (models: Models, failures: readonly FailedAttempt[]) => Models;
   /** Makes an attempt: attempt(), or what extensions put around it. */
   readonly attempt: Attempt;
 }

@@ -168,7 +168,8 @@ export interface Model extends Target {
 
 /** The models that can serve a request, in their order; at least one. */
 export type Capable = (models: Models, chat: ChatRequest, config: RoutingSettings) => Models;
-type Models = readonly Model[];
+/** In their order. */
+export type Models = readonly Model[];
 
 /** The provider that a transport is to reach. */
 export interface Destination {

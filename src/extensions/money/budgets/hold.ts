@@ -51,7 +51,7 @@ export function createHold(accountant: Accountant): HoldFor {
   };
 }
 
-/** A refused request is none of its minute, which its client is told. */
+/** A refused request does not count in its minute, and the headers of its answer say so. */
 function refund({ refund, exchange: { res } }: AcceptedRequest): void {
   refund();
   const name = "x-ratelimit-remaining-requests";

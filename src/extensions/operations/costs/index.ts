@@ -84,14 +84,17 @@ function assertSpan(from: string | undefined, to: string | undefined): void {
     fail("invalid_value", `a span has at most ${MAX_SPAN_DAYS} days`, ["to"]);
 }
 
-/** As answering(). Of books that cannot be read the operator hears which file it is, and why. */
+/** The system's own codes, such as ENOENT. Those of Node's checks (ERR_...) are bugs. */
+const SYSTEM_ERROR = /^E(?!RR_)/;
+
+/** As answering(). If the books cannot be read, the answer says which file it is, and why. */
 const reading: typeof answering = (check, find) =>
   answering(check, async (query, cancel) => {
     try {
       return await find(query, cancel);
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      if (!(error instanceof BooksFault) && !code?.startsWith("E")) throw error;
+      if (!(error instanceof BooksFault) && !SYSTEM_ERROR.test(code ?? "")) throw error;
       const headers = { "Retry-After": "5" };
       const text = `The books cannot be read: ${message}`;
       throw new ApiError("server_overloaded", text, { headers, cause: error });
