@@ -27,6 +27,7 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   let signature: string | undefined; // may come in a part before its call's
   let hasAnswered = false; // something other than reasoning has come
   const ids = new Set<string>();
+  let counts = {};
 
   function readCall({ id: statedId, name: statedName, args }: Record<string, unknown>): Part[] {
     const name = asString(statedName);
@@ -63,9 +64,12 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
     return [...parts, ...finishPart(isBlocked(json) ? "SAFETY" : finishReason)];
   }
 
+  /** Counts only grow, so one that a later event leaves out is the one that was stated last. */
   function usageIn(json: unknown): UsageReport | undefined {
     const isLast = asObject(candidateIn(json))["finishReason"] !== undefined;
-    return readUsage(asObject(json)["usageMetadata"], isLast || !hasAnswered);
+    const { usageMetadata } = asObject(json);
+    counts = { ...counts, ...asObject(usageMetadata) };
+    return usageMetadata ? readUsage(counts, isLast || !hasAnswered) : undefined;
   }
 
   return withUsage(usageIn, { push });

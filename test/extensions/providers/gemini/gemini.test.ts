@@ -42,6 +42,7 @@ const MODELS = {
   level: { reasoning: true },
   budget: { reasoning: true, thinking: "budget" },
   plain: {},
+  penalised: { omit: [] },
   unsigned: { thinking: "budget" },
   mute: { reasoning: true, thinking: "none" },
   "level-on": { reasoning: true, thinking_off: false },
@@ -310,6 +311,7 @@ describe("what Gemini is asked", () => {
         seed: 7,
         frequency_penalty: 0.5,
         presence_penalty: -0.5,
+        model: "penalised",
       },
       {
         temperature: 1.5,
@@ -554,13 +556,25 @@ describe("what Gemini answers", () => {
   ];
   for (const [name, usage, counted] of USAGES)
     it(`usage: ${name}; in a stream the last one counts`, () => {
-      const early = { promptTokenCount: 20, candidatesTokenCount: 1, thoughtsTokenCount: 1 };
+      const early = Object.fromEntries(Object.keys(usage).map((count) => [count, 1]));
       const reply = answers(said([{ text: "Hi." }], "STOP", {}, usage), [
         said([{ text: "H" }], undefined, {}, early),
         said([{ text: "i." }], "STOP", {}, usage),
       ]);
       assert.deepEqual(reply.usage, counted);
     });
+
+  it("a count that later events leave out is the last one that was stated", () => {
+    const decoder = createGeminiDialect(createSignatureStore()).decoder(target("plain"));
+    const stated = { promptTokenCount: 20, candidatesTokenCount: 9, thoughtsTokenCount: 4 };
+    const usages = [
+      said([{ text: "H" }], undefined, {}, stated),
+      said([{ text: "i." }], undefined, {}, { promptTokenCount: 20, candidatesTokenCount: 12 }),
+      said([], "STOP", {}, { promptTokenCount: 20 }),
+    ].map((event) => decoder.push(event).find(({ type }) => type === "usage"));
+    const completions = usages.map((part) => part?.type === "usage" && part.usage.completion);
+    assert.deepEqual(completions, [13, 16, 16]);
+  });
 
   it("calls with one id get another", () => {
     const decoder = createGeminiDialect(createSignatureStore()).decoder(target("plain"));
