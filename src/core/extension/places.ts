@@ -38,8 +38,11 @@ export const slots = {
    * request that its account cannot pay for. Empty: there are no budgets.
    */
   hold: createdSlot<HoldFor>("hold"),
-  /** Creates the breaker of the model of this name. Empty: there are none. */
-  breaker: createdSlot<(model: string) => Breaker>("breaker"),
+  /**
+   * Creates the breaker of a model. `identity` is another one when the model's name, its upstream
+   * name, the provider's address or key is another. Empty: there are none.
+   */
+  breaker: createdSlot<(identity: string) => Breaker>("breaker"),
   /**
    * Leaves out the models that lack what a request needs, and may change others for it. Throws a
    * ValidationError if none is left. Empty: all that are allowed are asked.

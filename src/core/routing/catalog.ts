@@ -1,5 +1,6 @@
 // The models and aliases of one configuration, and which models may serve a request. contract.md
 // "Routing aliases", "Candidates".
+import { sha256 } from "../hash.ts";
 import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { Traits } from "../providers/traits.ts";
@@ -83,8 +84,8 @@ function createModels(
   for (const [name, settings] of config.models) {
     const provider = createProvider(settings, config, services);
     const upstreamModel = settings.upstream_model ?? name;
-    const key = JSON.stringify([name, upstreamModel, provider.baseUrl, provider.headers]);
-    const breaker = earlier.get(key) ?? services.createBreaker?.(name) ?? noBreaker;
+    const key = sha256(JSON.stringify([name, upstreamModel, provider.baseUrl, provider.headers]));
+    const breaker = earlier.get(key) ?? services.createBreaker?.(key) ?? noBreaker;
     breakers.set(key, breaker);
     models.set(name, {
       name,

@@ -198,7 +198,7 @@ export interface CatalogServices {
   /** As Extension.jsonExcess. */
   readonly jsonExcess: JsonExcess | undefined;
   /** As slots.breaker. Undefined: there are none. */
-  readonly createBreaker?: ((model: string) => Breaker) | undefined;
+  readonly createBreaker?: ((identity: string) => Breaker) | undefined;
   /** As slots.capable. Undefined: all can serve. */
   readonly capable?: Capable | undefined;
   /** As Extension.mediaTokens. Undefined: media count nothing. */

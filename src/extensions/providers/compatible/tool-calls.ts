@@ -4,7 +4,7 @@ import { randomHex } from "../../../core/ids.ts";
 import type { Part } from "../../../core/openai/parts.ts";
 import { namelessCall, textOf } from "../../../core/providers/decoding.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { asCount, asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { asObject, asString, asTokenCount } from "../../../core/schema/untrusted-json.ts";
 
 /** The most calls whose name has not arrived: a stream may never end. */
 const MAX_NAMELESS = 1_000;
@@ -68,11 +68,11 @@ export function createToolCallReader() {
 
   function readFragment(entry: Record<string, unknown>, message: CallMessage): Part[] {
     const fragment = fragmentOf(entry);
-    const { name, piece } = fragment;
+    const { name, piece, isPlaceholder } = fragment;
     const call = callOf(fragment, message);
     call.message = message;
     call.text.add(piece);
-    call.held += piece;
+    if (!isPlaceholder) call.held += piece;
     const parts: Part[] = [];
     if (call.name === undefined && name !== undefined) {
       call.name = name;
@@ -114,14 +114,18 @@ interface Fragment {
   readonly key: number | string | undefined;
   /** The next arguments. */
   readonly piece: string;
+  /** It is an object without members: the arguments may follow as text. */
+  readonly isPlaceholder: boolean;
 }
 
 function fragmentOf(entry: Record<string, unknown>): Fragment {
   const { name, arguments: piece } = asObject(entry["function"]);
   const id = asString(entry["id"]) || undefined;
-  const key = asCount(entry["index"]) ?? id;
+  const key = asTokenCount(entry["index"]) ?? id;
   // Some servers send the arguments as an object.
-  return { id, name: asString(name) || undefined, key, piece: textOf(piece) };
+  const text = textOf(piece);
+  const isPlaceholder = typeof piece === "object" && text === "{}";
+  return { id, name: asString(name) || undefined, key, piece: text, isPlaceholder };
 }
 
 const keyIn = (choice = 0, key: number | string | undefined) =>

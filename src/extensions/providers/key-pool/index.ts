@@ -125,19 +125,21 @@ async function withKeys(
   async function tryWith(taken: TakenKey): Promise<ProviderError | undefined> {
     tried.add(taken.key);
     serving.usesKey?.(taken.end);
-    try {
-      await attempt({ ...serving, model: withKey(model, taken.key) });
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof ProviderError) || !isOfKey(error)) throw error;
-      if (error.detail.operator === "key") taken.refused();
-      else taken.exhausted(error.detail.retryAfterMs ?? EXHAUSTED_MS);
-      if (hasBegun()) throw error;
-      return error;
-    } finally {
-      const { prompt_tokens, completion_tokens } = meter.usage().usage;
-      taken.used(prompt_tokens + completion_tokens);
-    }
+    const error = await attempt({ ...serving, model: withKey(model, taken.key) }).then(
+      () => undefined,
+      (failed: unknown) => failed,
+    );
+    const { prompt_tokens, completion_tokens } = meter.usage().usage;
+    const isFailure = error instanceof ProviderError;
+    if (isFailure && !error.answer) taken.unused();
+    else taken.used(prompt_tokens + completion_tokens);
+    if (error === undefined) return undefined;
+    if (!isFailure || !isOfKey(error)) throw error;
+    if (error.detail.operator === "key") taken.refused();
+    else taken.exhausted(error.detail.retryAfterMs ?? EXHAUSTED_MS);
+    // What this reply has counted must not be in that of another key.
+    if (hasBegun() || completion_tokens > 0) throw brokenOff(error, hasBegun());
+    return error;
   }
 
   let failure: ProviderError | undefined;
@@ -149,9 +151,20 @@ async function withKeys(
   } while (failure);
 }
 
-/** Whether a key is to blame. */
-const isOfKey = ({ detail: { operator, status } }: ProviderError): boolean =>
-  operator === "key" || status === 429;
+/** Whether a key is to blame. What one client asks for must not take a key away from others. */
+const isOfKey = ({ detail: { operator, status, fromContent } }: ProviderError): boolean =>
+  !fromContent && (operator === "key" || status === 429);
+
+/**
+ * The error of a reply in whose middle its key failed: the model has others. The breaker counts it
+ * like any break of a reply that the client has begun to read.
+ */
+function brokenOff(error: ProviderError, hasBegun: boolean): ProviderError {
+  const { status = 200, providerMessage } = error.detail;
+  const detail = { status, providerMessage, cause: error, fromContent: !hasBegun };
+  const copy = new ProviderError("upstream_error", error.message, detail);
+  return Object.assign(copy, { answer: error.answer, usage: error.usage });
+}
 
 /**
  * The error of a model none of whose keys can be used for so long: that of the last one, if the

@@ -19,8 +19,10 @@ export interface TakenKey {
   readonly key: string;
   /** As endOf has it. */
   readonly end: string;
-  /** To be called once, when the request is over, with the tokens of the reply. */
+  /** To be called when the request is over, with the tokens of the reply; or unused() is. */
   used(tokens: number): void;
+  /** No provider was asked with it. */
+  unused(): void;
   /** The provider refuses the key: it is left alone for all models. */
   refused(): void;
   /** The provider says that the key is exhausted: it is left alone for this model. */
@@ -30,7 +32,7 @@ export interface TakenKey {
 export interface KeyPool {
   /**
    * A key for a request to a model that the request has not tried. A number: there is none, and no
-   * key at all can be used for so many milliseconds.
+   * key at all can be used for so many milliseconds. 0: those that were tried can be used again.
    */
   take(model: string, tried: ReadonlySet<string>): Promise<TakenKey | number>;
   /** The longest rest of each key for one of these models in milliseconds, by its end. */
@@ -81,6 +83,9 @@ export function createKeyPool(
     used(tokens) {
       if (door) gates.leave(door, tokens, false);
     },
+    unused() {
+      if (door) gates.undo(door);
+    },
     refused: () => refusal.begin(REFUSED_MS),
     exhausted: (ms) => exhaustion(model).begin(ms),
   });
@@ -91,7 +96,7 @@ export function createKeyPool(
       let able = states.filter((state) => !tried.has(state.key) && restFor(state, model) === 0);
       for (;;) {
         const chosen = drawn(able, ({ weight }) => weight, random());
-        if (!chosen) return Math.min(...waits);
+        if (!chosen) return waits.length > 0 ? Math.min(...waits) : 0;
         const { door } = chosen;
         const entered = !door || (await gates.enter({ ...door, account: "", waitMs: 0 }));
         if (entered === true) return taken(chosen, model);

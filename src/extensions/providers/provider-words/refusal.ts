@@ -95,6 +95,10 @@ function statedError(json: unknown): unknown {
   // Groq states beside the end of a stream why it stopped early.
   const error = body["error"] || asObject(body["x_groq"])["error"];
   const isError = body["object"] === "error" || body["type"] === "error";
+  // Some servers have an empty error in each reply.
+  const isNothing = Object.values(asObject(error)).every((value) => !value);
+  if (typeof error === "object" && isNothing && asArray(body["choices"]).length > 0)
+    return undefined;
   return error || (isError ? body : undefined);
 }
 

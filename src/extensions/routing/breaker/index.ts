@@ -12,7 +12,7 @@ import { sharedRests, type Rest } from "../rests/index.ts";
 export function install(gateway: Installer): void {
   gateway.fill(slots.breaker, (context) => {
     const restOf = sharedRests(context, "breaker");
-    return (model) => createBreaker(context.clock, restOf(model));
+    return (identity) => createBreaker(context.clock, restOf(identity));
   });
 }
 

@@ -12,6 +12,7 @@ import type { Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { boolean, optional, withDefault } from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { resetOfExhausted } from "../../providers/provider-words/index.ts";
 import { once } from "../../scale/installation/index.ts";
 import { gatesFor, serveGates, type Door, type Entry, type Gates } from "../gates/index.ts";
@@ -68,6 +69,7 @@ const bounded =
       async attempt(attemptChat, serving, take, options) {
         const { model, meter } = serving;
         const doors = doorsOf(inForce, model);
+        const adaptive = closedByHeads(inForce, model, doors);
         // Another candidate may have room. Only the last one that can be asked is waited for.
         const at = candidates.findIndex(({ name }) => name === model.name);
         const isLast = candidates.slice(at + 1).every(({ status }) => status().retryMs > 0);
@@ -75,7 +77,7 @@ const bounded =
         await passAll(gates, doors, { account, waitMs, cancel: options.cancel, clock });
         let overloaded = false;
         try {
-          await attempt(attemptChat, watched(serving, doors, gates, clock), take, options);
+          await attempt(attemptChat, watched(serving, adaptive, gates, clock), take, options);
         } catch (error) {
           overloaded = error instanceof ProviderError && error.code === "model_overloaded";
           throw error;
@@ -118,9 +120,21 @@ async function passAll(
   }
 }
 
-/** An adaptive gate closes when the head of a reply says that nothing is left until a time. */
-function watched(serving: Serving, doors: readonly Door[], gates: Gates, clock: Clock): Serving {
-  const adaptive = doors.filter(({ bounds }) => bounds.adaptive);
+/**
+ * The adaptive ones of these doors, which the heads of replies can close. Where a provider has
+ * several keys, a head speaks of one of them.
+ */
+function closedByHeads(
+  { providers }: Config,
+  { provider }: Model,
+  doors: readonly Door[],
+): readonly Door[] {
+  if (asObject(providers.get(provider.name))["api_keys"]) return [];
+  return doors.filter(({ bounds }) => bounds.adaptive);
+}
+
+/** A gate closes when the head of a reply says that nothing is left until a time. */
+function watched(serving: Serving, adaptive: readonly Door[], gates: Gates, clock: Clock): Serving {
   if (adaptive.length === 0) return serving;
   const { model } = serving;
   const { transport } = model.provider;

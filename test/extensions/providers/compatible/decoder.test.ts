@@ -53,11 +53,11 @@ describe("tool calls in fragments", () => {
   const names = (parts: readonly Part[]) =>
     parts.flatMap((part) => (part.type === "tool_call" ? [part.name] : []));
 
-  it("belong together by their index", () => {
+  it("belong together by their index, in digits too, behind an empty object", () => {
     const parts = readAll([
-      { index: 0, id: "a", function: { name: "f", arguments: "" } },
-      { index: 1, id: "b", function: { name: "g", arguments: "{" } },
-      { index: 0, function: { arguments: "{}" } },
+      { index: 0, id: "a", function: { name: "f", arguments: {} } },
+      { index: "1", id: "b", function: { name: "g", arguments: "{" } },
+      { index: "0", function: { arguments: "{}" } },
       { index: 1, function: { arguments: "}" } },
     ]);
     assert.deepEqual(parts, [

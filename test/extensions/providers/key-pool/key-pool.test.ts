@@ -13,8 +13,23 @@ import { sharedRests } from "../../../../src/extensions/routing/rests/index.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { completion, startProvider, status, type Asked } from "../../../support/provider.ts";
+import {
+  assemble,
+  configFor,
+  json,
+  merge,
+  readStream,
+  startGateway,
+  user,
+} from "../../../support/gateway.ts";
+import {
+  chunk,
+  completion,
+  startProvider,
+  status,
+  stream,
+  type Asked,
+} from "../../../support/provider.ts";
 import { settled } from "../../../support/books.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
@@ -82,17 +97,38 @@ describe("a pool of keys", () => {
     clock.advance(60_000);
     assert.deepEqual(await taken(pool, 1), ["aaaa"]);
   });
+
+  it("says when all that were tried can be used again at once", async () => {
+    const { pool } = poolOf([{ key: "key-aaaa", weight: 1 }], () => 0);
+    const only = await pool.take("m", new Set());
+    assert.ok(typeof only !== "number");
+    only.exhausted(0);
+    assert.deepEqual(await taken(pool, 1, new Set(["key-aaaa"])), [0]);
+  });
+
+  it("gives back a request for which no provider was asked", async () => {
+    const { pool } = poolOf([{ key: "key-aaaa", weight: 1, rpm: 1 }], () => 0);
+    const only = await pool.take("m", new Set());
+    assert.ok(typeof only !== "number");
+    only.unused();
+    assert.deepEqual(await taken(pool, 2), ["aaaa", 60_000]);
+  });
 });
 
 const KEYS = ["sk-secret-good", "sk-secret-evil"];
 
-async function start(t: TestContext, answer: (asked: Asked, key: string) => void, keys: object[]) {
+async function start(
+  t: TestContext,
+  answer: (asked: Asked, key: string) => void,
+  keys: object[],
+  over: object = {},
+) {
   t.mock.method(Math, "random", () => 0);
   const provider = await startProvider(t, (asked) =>
     answer(asked, String(asked.headers.authorization).replace("Bearer ", "")),
   );
   const data = folder();
-  const config = configFor(provider.url, [], {
+  const base = configFor(provider.url, [], {
     data_dir: data,
     providers: {
       pool: { dialect: "openai", base_url: provider.url, api_keys: keys },
@@ -103,7 +139,7 @@ async function start(t: TestContext, answer: (asked: Asked, key: string) => void
     },
     breaker: { failures: 1, cooldown_ms: 600_000 },
   });
-  return { provider, data, ...(await startGateway(t, config)) };
+  return { provider, data, ...(await startGateway(t, merge(base, over) as object)) };
 }
 
 const refusing =
@@ -195,6 +231,55 @@ describe("a provider with several keys", () => {
     assert.equal(provider.asked.length, 2);
     assert.equal((await chat({ model: "m", messages: user("hi") })).status, 503);
     assert.equal(provider.asked.length, 2);
+  });
+
+  const TOO_LARGE = "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000";
+  const AFFORD = "This request requires more credits, or fewer max_tokens";
+  for (const [code, message] of [
+    [429, TOO_LARGE],
+    [402, AFFORD],
+  ] as const)
+    it(`keeps its keys for others when it refuses what one client asks for: ${code}`, async (t) => {
+      const answer = (asked: Asked): void => {
+        const isLarge = asked.body["max_tokens"] === 64_000;
+        const body = isLarge ? { error: { message } } : completion({ content: "Hi." });
+        status(isLarge ? code : 200, body)(asked);
+      };
+      const { chat, provider } = await start(t, answer, bothOf(KEYS[0]!, KEYS[1]!));
+      const large = { model: "m", max_tokens: 64_000, messages: user("hi") };
+      assert.notEqual((await chat(large)).status, 200);
+      assert.equal((await chat({ model: "m", messages: user("hi") })).status, 200);
+      assert.equal(provider.asked.length, 2);
+    });
+
+  it("is asked anew when a key fails in the middle of a reply that is held back", async (t) => {
+    const call = { index: 0, id: "call_1", function: { name: "f", arguments: "{}" } };
+    const answer = (asked: Asked, key: string): void => {
+      const failing = [chunk({ tool_calls: [call] }), { error: { message: "slow", code: 429 } }];
+      const good = [chunk({ content: "Hi." }), chunk({}, "stop")];
+      stream(key === KEYS[1] ? failing : good)(asked);
+    };
+    const { chat, provider, gateway } = await start(t, answer, bothOf(KEYS[1]!, KEYS[0]!), {
+      models: { m: { recovery: "hold" } },
+      retry: { max_retries: 1, backoff_ms: 1 },
+    });
+    const tools = [{ type: "function", function: { name: "f" } }];
+    const asked = { model: "m", messages: user("hi"), tools, stream: true };
+    const reply = assemble((await readStream(await chat(asked))).chunks);
+    assert.deepEqual([reply.message["content"], reply.finish_reason], ["Hi.", "stop"]);
+    assert.equal(provider.asked.length, 2);
+    const look = await fetch(`${gateway.adminAddress()}/status`);
+    const { models } = (await look.json()) as { models: { breaker: { failures: number } }[] };
+    assert.equal(models[0]!.breaker.failures, 0, "it has another key");
+  });
+
+  it("is asked with another key although the head of an answer says that one is spent", async (t) => {
+    const spent = { "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "50s" };
+    const { chat } = await start(t, refusing(429, spent), bothOf(KEYS[1]!, KEYS[0]!), {
+      providers: { pool: { limits: { adaptive: true } } },
+    });
+    for (let i = 0; i < 2; i += 1)
+      assert.equal((await chat({ model: "m", messages: user("hi") })).status, 200);
   });
 
   it("has no room when the keys' own limits are used up, and says when", async (t) => {

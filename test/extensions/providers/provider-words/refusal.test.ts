@@ -158,11 +158,23 @@ describe("an error inside a 200", () => {
     return undefined;
   };
 
-  for (const json of [{}, null, "x", { error: null }, { error: "" }, { object: "chat.completion" }])
+  const choices = [{ message: { content: "Hi." } }];
+  for (const json of [
+    {},
+    null,
+    "x",
+    { error: null },
+    { error: "" },
+    { error: {}, choices },
+    { error: { code: 0, message: "" }, choices },
+    { object: "chat.completion" },
+  ])
     it(`is not seen in ${JSON.stringify(json)}`, () => assert.equal(errorIn(json), undefined));
 
   for (const [json, status] of [
     [{ error: { code: 429 } }, 429],
+    [{ error: {} }, 500],
+    [{ error: { code: 429 }, choices }, 429],
     [{ choices: [{ finish_reason: "stop" }], x_groq: { error: "over capacity" } }, 500],
     [{ error: { code: "502" } }, 502],
     [{ error: { code: "RESOURCE", status: "503" } }, 503],

@@ -3,7 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
+import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
+import { configFor, startGateway, user } from "../../../support/gateway.ts";
+import { completion, startProvider, status } from "../../../support/provider.ts";
 import { breakersBy } from "../../../support/routing.ts";
 
 const SETTINGS = { failures: 3, cooldown_ms: 10_000 };
@@ -181,5 +184,26 @@ describe("a model whose provider says when it may be asked again", () => {
     clock.advance(3_000);
     assert.ok(enter());
     assert.equal(enter(), undefined, "one probe at a time");
+  });
+});
+
+describe("the breaker of a model whose provider has another key or address after a reload", () => {
+  it("does not rest until the time that was stated of the one before", async (t) => {
+    const provider = await startProvider(t, (asked) => {
+      const isOld = asked.headers.authorization === "Bearer sk-old";
+      const headers = { "content-type": "application/json" };
+      const pause = isOld ? { "retry-after": "3000" } : {};
+      status(isOld ? 429 : 200, completion({ content: "Hi." }), { ...headers, ...pause })(asked);
+    });
+    const config = (key: string) =>
+      configFor(provider.url, ["m"], { providers: { lab: { api_key: key } } });
+    const { chat, gateway } = await startGateway(t, config("sk-old"));
+    const ask = async () => (await chat({ model: "m", messages: user("hi") })).status;
+    assert.deepEqual([await ask(), await ask()], [503, 503]);
+    gateway.reload(checkConfig(config("sk-old"), {}));
+    assert.equal(await ask(), 503);
+    assert.equal(provider.asked.length, 1, "the pause is kept");
+    gateway.reload(checkConfig(config("sk-new"), {}));
+    assert.equal(await ask(), 200);
   });
 });
