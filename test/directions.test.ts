@@ -9,7 +9,7 @@ import { extensionOf } from "./support/extensions.ts";
 import { importsOf, sourcesIn, type Import } from "./support/imports.ts";
 
 /** Files of the core that every folder may import. They import none but each other. */
-const LEAVES = ["clock", "diagnose", "hash", "ids", "turns", "version"].map(
+const LEAVES = ["clock", "diagnose", "hash", "ids", "pieces", "turns", "version"].map(
   (name) => `src/core/${name}.ts`,
 );
 

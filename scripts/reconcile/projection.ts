@@ -71,7 +71,9 @@ function judgeEstate(estate: Estate, entries: readonly Entry[], findings: Findin
   const months = new Set([...days.keys()].map((day) => day.slice(0, 7)));
   findings.equal(names(ids, ".ids"), [...months].sort(), "the months of usage/");
   const copied = segments.map(({ name, text }) => {
-    const place = { bytes: Buffer.byteLength(text), lines: textsOf(text).length, unsettled: 0 };
+    const lines = textsOf(text);
+    const first = JSON.parse(lines[0]!)["spend_id"];
+    const place = { first, bytes: Buffer.byteLength(text), lines: lines.length, unsettled: 0 };
     return [name, place];
   });
   const said = Object.entries(cursor["segments"] ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));

@@ -117,7 +117,5 @@ export function call(
   };
 }
 
-export async function textOf({ body }: UpstreamResponse): Promise<string> {
-  const pieces = body ? await within(readAll(body, Infinity), "the end of a body") : [];
-  return Buffer.concat(pieces).toString();
-}
+export const textOf = async ({ body }: UpstreamResponse): Promise<string> =>
+  body ? await within(readAll(body, Infinity), "the end of a body") : "";

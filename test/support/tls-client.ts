@@ -17,8 +17,7 @@ for (const url of process.argv.slice(2)) {
       connectMs: 5_000,
       sent: () => undefined,
     });
-    const pieces = body ? await readAll(body, Infinity) : [];
-    console.log(`${status} ${Buffer.concat(pieces).toString()}`);
+    console.log(`${status} ${body ? await readAll(body, Infinity) : ""}`);
   } catch (error) {
     console.log((error as NodeJS.ErrnoException).code);
   }

@@ -41,25 +41,20 @@ export function requireAdmission(
   const { admitted, limit, remaining, resetMs, rejectedBy } = decision;
   if (rejectedBy === "store")
     throw new ApiError("server_overloaded", "The limits cannot be looked up at the moment.", SOON);
-  if (rejectedBy === "in_flight")
-    throw new ApiError(
-      "concurrency_limit_exceeded",
-      "Concurrency limit exceeded: " +
-        `this account may have ${caller.maxInFlight} requests in flight. ` +
-        "Retry after 1 seconds.",
-      SOON,
-    );
+  if (rejectedBy === "in_flight") {
+    const most = `this account may have ${caller.maxInFlight} requests in flight`;
+    const text = `Concurrency limit exceeded: ${most}. Retry after 1 seconds.`;
+    throw new ApiError("concurrency_limit_exceeded", text, SOON);
+  }
   if (limit === null) return;
   const seconds = Math.max(1, Math.ceil(resetMs / 1000));
   res.setHeader("x-ratelimit-limit-requests", limit);
   res.setHeader("x-ratelimit-remaining-requests", remaining);
   res.setHeader("x-ratelimit-reset-requests", `${seconds}s`);
   if (admitted) return;
-  throw new ApiError(
-    "rate_limit_exceeded",
-    `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`,
-    { headers: { "Retry-After": String(seconds) } },
-  );
+  const text = `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`;
+  const headers = { "Retry-After": String(seconds) };
+  throw new ApiError("rate_limit_exceeded", text, { headers });
 }
 
 /** A request whose body is read. */

@@ -4,6 +4,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { Exchange } from "./exchange.ts";
 import { ApiError } from "../openai/errors.ts";
+import { addPiece } from "../pieces.ts";
 
 const BYTE_ORDER_MARK = 0xfeff;
 
@@ -35,7 +36,7 @@ export function readBody<T>(
       if (size > maxBytes || cancel.aborted) return; // the rest of a refused body is thrown away
       retain(piece.length);
       size += piece.length;
-      pieces.push(piece);
+      addPiece(pieces, piece);
       if (size > maxBytes) reject(tooLarge(maxBytes));
     });
     req.on("end", () => {
@@ -58,10 +59,7 @@ function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
     throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
   const encoding = headers["content-encoding"] ?? "identity";
   if (encoding.trim().toLowerCase() !== "identity")
-    throw new ApiError(
-      "unsupported_media_type",
-      "The body must not be compressed (Content-Encoding).",
-    );
+    throw new ApiError("unsupported_media_type", "Content-Encoding must be identity.");
   if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 

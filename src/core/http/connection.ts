@@ -55,8 +55,11 @@ export interface Connection {
   readonly socket: Duplex;
   /** Exchanges that are not over, oldest first. Only the response of the first is being sent. */
   readonly live: Set<LiveExchange>;
-  /** The exchange that began last, over or not. Absent before the first one. */
-  latest?: LiveExchange;
+  /**
+   * The exchange that began last; once it is over and its request was whole, HEARD. Absent before
+   * the first one.
+   */
+  latest?: { readonly req: Pick<IncomingMessage, "complete" | "headers"> };
   /**
    * Nothing more can be parsed. The connection closes when the responses that are owed have been
    * sent.
@@ -65,6 +68,9 @@ export interface Connection {
   /** Bounds what is parsed at once. Absent during a TLS handshake, and if there is no bound. */
   pipeline?: Pipeline;
 }
+
+/** A request that is over. Idle connections keep nothing else: a head takes up to 300 KB. */
+const HEARD = { req: { complete: true, headers: {} } };
 
 /** Bounds what a server takes on. */
 export interface Capacity {
@@ -172,6 +178,7 @@ export function createConnections(
     const { res, delivered } = exchange;
     if (!connection.live.delete(exchange)) return;
     inFlight -= 1;
+    if (connection.latest === exchange && exchange.req.complete) connection.latest = HEARD;
     capacity?.retain(-exchange.retained, exchange.retained);
     if (connections.delete(connection.socket)) connections.set(connection.socket, connection);
     exchange.deadline?.cancel();

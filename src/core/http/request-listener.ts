@@ -47,13 +47,22 @@ function handle(exchange: LiveExchange, routes: Routes, { guard }: RequestHooks)
   return handler(exchange, parameter);
 }
 
-/** What Node would otherwise refuse by itself, without X-Request-Id. */
-function checkHead({ headers, httpVersion }: IncomingMessage): void {
+/** Headers of a request. Each takes memory for as long as its answer does. */
+const MAX_HEADERS = 200;
+
+/** After a request that is not understood, nobody knows where the next one begins. */
+const CLOSE = { headers: { Connection: "close" } };
+
+/** What Node would refuse by itself, without X-Request-Id, or would take. */
+function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void {
+  if (rawHeaders.length > 2 * MAX_HEADERS)
+    throw new ApiError("headers_too_large", `There are more than ${MAX_HEADERS} headers.`, CLOSE);
+  const coding = headers["transfer-encoding"] ?? "chunked";
+  if (coding.toLowerCase() !== "chunked")
+    throw new ApiError("malformed_request", "Transfer-Encoding must be chunked.", CLOSE);
   if (httpVersion !== "1.1") return;
   if (headers.host === undefined)
-    throw new ApiError("malformed_request", "There is no Host header.", {
-      headers: { Connection: "close" },
-    });
+    throw new ApiError("malformed_request", "There is no Host header.", CLOSE);
   if (headers.expect !== undefined && !/\b100-continue\b/i.test(headers.expect))
     throw new ApiError("expectation_failed", "The only expectation supported is 100-continue.");
 }

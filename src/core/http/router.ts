@@ -62,8 +62,6 @@ function unknownUrl(routes: Routes, path: string): ApiError {
   const shown = path.length > MAX_SHOWN ? `${path.slice(0, MAX_SHOWN - 3)}...` : path;
   const paths = Object.keys(routes).filter((pattern) => pattern.startsWith("/v1/"));
   const served = paths.length > 0 ? ` What is served here: ${paths.join(", ")}.` : "";
-  return new ApiError(
-    "unknown_url",
-    `There is nothing at the path ${JSON.stringify(shown)}.${served}`,
-  );
+  const text = `There is nothing at the path ${JSON.stringify(shown)}.${served}`;
+  return new ApiError("unknown_url", text);
 }

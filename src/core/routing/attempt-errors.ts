@@ -53,11 +53,8 @@ export function fromNetwork(error: unknown): unknown {
   const isBug = code === undefined ? error.message !== "fetch failed" : BUG.test(code);
   if (isBug) return error;
   const { message } = error.cause instanceof Error ? error.cause : error;
-  return new ProviderError(
-    UNREACHABLE.test(code ?? "") ? "model_unavailable" : "upstream_error",
-    `the connection failed: ${code ?? message}`,
-    { cause: error },
-  );
+  const failure = UNREACHABLE.test(code ?? "") ? "model_unavailable" : "upstream_error";
+  return new ProviderError(failure, `the connection failed: ${code ?? message}`, { cause: error });
 }
 
 /**

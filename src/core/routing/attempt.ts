@@ -8,6 +8,7 @@ import { Cancel, ClientGone } from "../http/cancel.ts";
 import type { AttemptObserver } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
 import type { ChatRequest } from "../openai/request.ts";
+import { addPiece } from "../pieces.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect, ProviderRequest } from "../providers/dialect.ts";
@@ -221,7 +222,7 @@ function readWhole(
   function take(bytes: Uint8Array): void {
     size += bytes.length;
     if (size > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
-    pieces.push(bytes);
+    addPiece(pieces, bytes);
     retain(bytes.length);
     deadlines.streaming();
   }
@@ -233,7 +234,7 @@ function readWhole(
   }
   return consume(body, take, () => {
     deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
-    const text = textOf(pieces);
+    const text = Buffer.concat(pieces).toString();
     const steps = replyJson(text, { jsonExcess, retain });
     if (isLarge(text)) return inTurns(steps, cancel).then(deliverAll);
     return deliverAll(atOnce(steps));
@@ -290,6 +291,4 @@ function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
 
 /** The beginning of a refusal's text. Empty if it has none or breaks off: the status says most. */
 const readRefusal = async (body: UpstreamBody | null): Promise<string> =>
-  body ? readAll(body, 64 * 1024).then(textOf, () => "") : "";
-
-const textOf = (pieces: readonly Uint8Array[]): string => Buffer.concat(pieces).toString();
+  body ? readAll(body, 64 * 1024).catch(() => "") : "";

@@ -59,11 +59,11 @@ export type Deliver = (parts: readonly Part[], serving: Serving) => Promise<unkn
 /** Completes a request: as completeWithFallback. */
 export type Complete = typeof completeWithFallback;
 
-/** Stands for an attempt on a pooled connection that the provider had already closed. */
-const STALE_CONNECTION = new ProviderError(
-  "upstream_error",
-  "the provider had closed the pooled connection; the request is sent again on a new one",
-);
+/**
+ * Stands for an attempt on a pooled connection that the provider had already closed. The request is
+ * sent again on a new one.
+ */
+const STALE_CONNECTION = new ProviderError("upstream_error", "the pooled connection was closed");
 
 /** The progress of a request before any model was asked. `model`: its first candidate. */
 export const notStarted = (model: Model): RequestProgress => ({

@@ -1,4 +1,5 @@
 // The body of a provider's answer, read piece by piece or as a whole.
+import { addPiece } from "../pieces.ts";
 import { ownTurn } from "../turns.ts";
 import type { TakePiece, UpstreamBody } from "./transport.ts";
 
@@ -48,20 +49,20 @@ async function iterate(body: AsyncIterable<Uint8Array>, take: TakePiece): Promis
 }
 
 /**
- * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`; the
- * rest is abandoned.
+ * The text of a body, up to and with the piece that makes it larger than `maxBytes`; the rest is
+ * abandoned.
  */
-export function readAll(body: UpstreamBody, maxBytes: number): Promise<Uint8Array[]> {
+export async function readAll(body: UpstreamBody, maxBytes: number): Promise<string> {
   const pieces: Uint8Array[] = [];
   const enough = new Error("the body is larger");
   let size = 0;
   function take(bytes: Uint8Array): void {
     size += bytes.length;
-    pieces.push(bytes);
+    addPiece(pieces, bytes);
     if (size > maxBytes) throw enough;
   }
-  return consume(body, take, () => pieces).catch((error) => {
+  await consume(body, take, () => undefined).catch((error) => {
     if (error !== enough) throw error;
-    return pieces;
   });
+  return Buffer.concat(pieces).toString();
 }

@@ -3,10 +3,12 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import http from "node:http";
 import net from "node:net";
 import { describe, it } from "node:test";
 import { systemClock } from "../../../src/core/clock.ts";
 import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
+import type { Connection } from "../../../src/core/http/connection.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
 import { createServer } from "../../../src/core/http/server.ts";
 import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
@@ -51,6 +53,18 @@ describe("answers that Node would give by itself", () => {
       `GET /healthz HTTP/1.1\r\nHost: x\r\nA: ${"a".repeat(20_000)}\r\n\r\n`,
       431,
       "headers_too_large",
+    ],
+    [
+      "more headers than anybody needs",
+      `GET /healthz HTTP/1.1\r\nHost: x\r\n${"a:b\r\n".repeat(200)}\r\n`,
+      431,
+      "headers_too_large",
+    ],
+    [
+      "another transfer coding",
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+      400,
+      "malformed_request",
     ],
     [
       "a URL over 16 KiB",
@@ -199,6 +213,35 @@ describe("answers that Node would give by itself", () => {
       );
     });
   }
+
+  it("an idle connection keeps nothing of the request that was answered", async (t) => {
+    const connections: Connection[] = [];
+    const server = createServer(
+      {
+        "/": {
+          GET({ res }) {
+            res.end("ok");
+          },
+        },
+      },
+      {
+        ...{ host: "127.0.0.1", port: 0, receiveMs: 60_000 },
+        boundPipeline(connection) {
+          connections.push(connection);
+          return { advance: () => undefined, stop: () => undefined };
+        },
+      },
+      { clock: systemClock, renderError, access: () => undefined, failed: () => undefined },
+    );
+    const agent = new http.Agent({ keepAlive: true });
+    const url = await server.listen();
+    t.after(() => server.close(0, shuttingDown()));
+    t.after(() => agent.destroy());
+    const [response] = await within(once(http.get(url, { agent }), "response"), "the answer");
+    await within(once(response.resume(), "end"), "the end");
+    await waitFor(() => connections[0]?.live.size === 0, "the exchange to be over");
+    assert.deepEqual(connections[0]?.latest, { req: { complete: true, headers: {} } });
+  });
 
   it("a client that resets in the middle of its request leaves no trace but a log line", async (t) => {
     const gateway = await startGateway(t, demo());

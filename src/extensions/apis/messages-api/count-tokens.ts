@@ -83,9 +83,9 @@ async function providersCount(
     connectMs: provider.timeouts.connect_ms,
     sent: () => undefined,
   });
-  const pieces = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : [];
+  const text = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : "";
   if (response.status !== 200) return undefined;
-  const answer = asObject(parseJson(Buffer.concat(pieces).toString()));
+  const answer = asObject(parseJson(text));
   const input_tokens = asCount(answer[member]);
   if (input_tokens === undefined) return undefined;
   const { context_management } = answer;

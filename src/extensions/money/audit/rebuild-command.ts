@@ -1,9 +1,8 @@
 // `books rebuild`: makes days again whose records differ from the spend log and days.jsonl. It
 // replaces a closed day only if the result matches its line. Records whose lines are gone stay.
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { syncToDisk } from "../../scale/data-files/index.ts";
+import { isThere, syncToDisk } from "../../scale/data-files/index.ts";
 import { withBooks, type BooksContext } from "../books/index.ts";
 import {
   booksToProve,
@@ -12,14 +11,14 @@ import {
   type BooksProof,
   type DayProof,
 } from "../proof/index.ts";
-import type { LogCursor } from "../records/index.ts";
-import { createCoverage } from "../days/index.ts";
+import type { SegmentCursor } from "../records/index.ts";
+import { createCoverage, type Coverage } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
 import { createRecordAdder, differencesFrom, refuseCopies } from "../usage/index.ts";
 
 const run = withBooks(async (context) => {
   const { books, config, args, terminal } = context;
-  if (!existsSync(books.spendDir))
+  if (!isThere(books.spendDir))
     throw new Error(`there is no spend log in ${config.data_dir} to make usage records from`);
   const result = await books.locked(() => rebuildBooks(context));
   const { added, changed, removed, unchanged, left, not_rebuilt } = result;
@@ -47,7 +46,7 @@ async function rebuildBooks(context: BooksContext) {
   for (const name of proof.segments.keys()) await syncToDisk(join(spendDir, name));
   // The cursor is ahead of every segment during a rebuild: if it is killed, no pass copies anything
   // until the next rebuild.
-  await store.setCursor(cursorOf(proof, 1));
+  await store.setCursor(cursorOf(proof, coverage, 1));
   const not_rebuilt: string[] = [];
   const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt };
   for (const day of proof.days ?? []) {
@@ -73,7 +72,7 @@ async function rebuildBooks(context: BooksContext) {
     result.unchanged += unchanged.records;
     result.left += left.records;
   }
-  await store.setCursor(cursorOf(proof, 0));
+  await store.setCursor(cursorOf(proof, coverage, 0));
   return result;
 }
 
@@ -86,13 +85,23 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
   return differencesFrom(closed, adder.result());
 }
 
-/** How far the segments were read, and so many bytes more. */
-const cursorOf = ({ segments }: BooksProof, more: number): LogCursor =>
-  Object.fromEntries(
-    [...segments]
-      .filter(([, { end }]) => end.bytes > 0)
-      .map(([name, { end }]) => [name, { ...end, bytes: end.bytes + more }]),
-  );
+/**
+ * How far the segments were read, and so many bytes more. Segments that are gone while records of
+ * them are there keep their names, unless a closed day has them: a new segment must not take them.
+ */
+function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, more: number) {
+  const gone = days
+    .flatMap((day) => [...day.gone])
+    .filter((name) => !segments.has(name) && coverage.of(name).length === 0)
+    .map((name) => [name, GONE] as const);
+  const read = [...segments]
+    .filter(([, { end }]) => end.bytes > 0)
+    .map(([name, { end }]) => [name, { ...end, bytes: end.bytes + more }] as const);
+  return Object.fromEntries([...gone, ...read]);
+}
+
+/** The cursor of a segment that is gone. */
+const GONE: SegmentCursor = { first: "", bytes: 0, lines: 0, unsettled: 0 };
 
 /** Rebuilds the usage records from the spend log, which must be there. */
 export const rebuildCommand: Command = {

@@ -51,11 +51,14 @@ export async function statementCsv(
   print: (lines: string) => Promise<void>,
   currency?: string,
 ): Promise<void> {
-  await print(`${USAGE_COLUMNS.join(",")}\r\n`);
+  // Nothing is printed before it is known that the records can be read.
+  let head = `${USAGE_COLUMNS.join(",")}\r\n`;
   for await (const records of store.records(filter)) {
     const billed = records.filter((record) => record.currency === (currency ?? record.currency));
-    await print(billed.map(csvLine).join(""));
+    await print(head + billed.map(csvLine).join(""));
+    head = "";
   }
+  if (head !== "") await print(head);
 }
 
 const csvLine = (record: UsageRecord): string =>

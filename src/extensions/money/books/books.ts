@@ -49,6 +49,9 @@ function statusOf(reports: readonly unknown[], config: Config): object {
  * up, and closing for the last. The next process copies the rest.
  */
 const SYNC_WAIT_MS = 5_000;
+/** How long the first segment waits for the names that are taken. Syncs refuse a doubled one. */
+const NAMES_WAIT_MS = 500;
+
 /** How the books are at the moment. */
 interface BooksStatus {
   /** Why the spend log cannot be written, so that requests are refused. Null: it can. */
@@ -77,8 +80,10 @@ function createBooks(context: GatewayContext): Ledger {
     segmentBytes: spend.of(config).segment_bytes,
     clock,
     diagnose,
-    namesTaken: () =>
-      files.days.all().flatMap(({ closed }) => closed.segments.map(({ segment }) => segment)),
+    namesTaken: () => [
+      ...files.days.all().flatMap(({ closed }) => closed.segments.map(({ segment }) => segment)),
+      ...namesCopied,
+    ],
     // Another process has settled what this one has open: it must not go on.
     fenced: (message) => {
       queueMicrotask(() => {
@@ -87,6 +92,14 @@ function createBooks(context: GatewayContext): Ledger {
     },
   });
   let stopSyncing = (): void => undefined;
+  /** The segments of which records are there, as they were before this process wrote any. */
+  let namesCopied: readonly string[] = [];
+
+  /** Resolves whatever goes wrong: the first sync meets it too. */
+  async function readNames(): Promise<void> {
+    const cursor = await files.store.cursor().catch(() => ({}));
+    namesCopied = Object.keys(cursor);
+  }
 
   /** Resolves whatever goes wrong: the books report it. */
   async function sync(): Promise<void> {
@@ -98,6 +111,7 @@ function createBooks(context: GatewayContext): Ledger {
   }
 
   on("open", async () => {
+    await waitAtMost(clock, NAMES_WAIT_MS, readNames());
     await log.start();
     await waitAtMost(clock, SYNC_WAIT_MS, sync());
     stopSyncing = repeat(clock, usage.of(config).sync_ms, sync);

@@ -1,8 +1,7 @@
 // The usage store in files, one a day. Sums and the index of a closed day are made when it closes;
 // those of an open day are held in memory and grow with its file.
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
-import { replaceFile } from "../../scale/data-files/index.ts";
+import { replaceFile, writeDraft } from "../../scale/data-files/index.ts";
 import { readLines, type Days } from "../days/index.ts";
 import {
   createSummer,
@@ -141,8 +140,8 @@ async function putInPlace(files: DayFiles, day: string, lines: Lines): Promise<v
     }
   }
   mkdirSync(files.dir, { recursive: true, mode: 0o700 });
-  await writeFile(`${path}.new`, content(), { mode: 0o600, flush: true });
-  await dayFiles.replaceDayFile(files, day, `${path}.new`, index.bytes);
+  const draft = await writeDraft(path, content());
+  await dayFiles.replaceDayFile(files, day, draft, index.bytes);
   const ids = indexFile(files, monthOf(day));
   const isFirst = !dayFiles
     .daysOf(files)

@@ -40,8 +40,8 @@ export interface SpendLogOptions {
   /** Told of each fault once, and of its end. */
   readonly diagnose: Diagnose;
   /**
-   * Returns the names of segments that closed days have, whether their files are there or not.
-   * Asked when a segment is begun: a name is used once.
+   * Returns the names of segments that closed days and usage records have, whether their files are
+   * there or not. Asked when a segment is begun: a name is used once.
    */
   readonly namesTaken: () => readonly string[];
   /** Another process has taken over a segment of this one, which must end. The message says so. */

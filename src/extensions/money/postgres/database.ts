@@ -1,6 +1,7 @@
 // Connections to PostgreSQL, through the optional package `pg`. The interfaces before Database
 // describe the part of the package that is used.
 import { loadPeer } from "../../scale/stores/index.ts";
+import { StoreError } from "../records/index.ts";
 import { MIGRATE } from "./tables.ts";
 
 /** One connection. */
@@ -36,16 +37,21 @@ interface Pool extends Pick<Client, "query"> {
 const LIMITS = {
   connectionTimeoutMillis: 5_000,
   query_timeout: 60_000,
-  max: 8,
+  max: 4,
   allowExitOnIdle: true,
 };
 
+/** What the server or the way to it says. */
+function failed(error: Error): never {
+  throw new StoreError(error.message, { cause: error });
+}
+
 /** A database whose tables are made before it is first asked. */
 export interface Database {
-  /** What a query has found. Rejects with what the server says, or when it takes too long. */
+  /** What a query has found. Rejects with a StoreError, also when it takes too long. */
   run<T>(text: string, ...values: readonly unknown[]): Promise<readonly T[]>;
   /** A connection of its own for a transaction. Whoever asks ends it. */
-  connect(): Promise<Client>;
+  connect(): Promise<Pick<Client, "query" | "release">>;
   /** Ends all connections. */
   close(): Promise<void>;
 }
@@ -53,26 +59,43 @@ export interface Database {
 /** Connects when it is first used. Throws a ValidationError if `pg` is not installed. */
 export function openDatabase(address: string): Database {
   const { Pool } = loadPeer<{ Pool: new (options: object) => Pool }>("pg", "usage.store");
-  const pool = new Pool({ connectionString: address, application_name: "chat-gateway", ...LIMITS });
-  // A connection that breaks fails the queries on it. Without these listeners it would end the
-  // process as well.
-  pool.on("error", () => undefined);
-  pool.on("connect", (client) => client.on("error", () => undefined));
+  function openPool(): Pool {
+    const named = { connectionString: address, application_name: "chat-gateway" };
+    const pool = new Pool({ ...named, ...LIMITS });
+    // A connection that breaks fails the queries on it. Without these listeners it would end the
+    // process as well.
+    pool.on("error", () => undefined);
+    pool.on("connect", (client) => client.on("error", () => undefined));
+    return pool;
+  }
+  const pool = openPool();
+  /** Whoever reads slowly keeps its connection. It must not keep the sync and receipts waiting. */
+  const transactions = openPool();
   let isMigrated = false;
 
   /** Several statements in one query are one transaction. */
-  async function ready(): Promise<Pool> {
+  async function migrate(): Promise<void> {
     if (!isMigrated) await pool.query(MIGRATE);
     isMigrated = true;
-    return pool;
   }
 
   return {
     async run<T>(text: string, ...values: readonly unknown[]) {
-      const { rows } = await (await ready()).query(text, values);
+      const asked = migrate().then(() => pool.query(text, values));
+      const { rows } = await asked.catch(failed);
       return rows.map(({ value }) => value as T);
     },
-    connect: async () => (await ready()).connect(),
-    close: () => pool.end(),
+    async connect() {
+      const client = await migrate()
+        .then(() => transactions.connect())
+        .catch(failed);
+      return {
+        query: (query, values) => client.query(query, values).catch(failed),
+        release: (end) => client.release(end),
+      };
+    },
+    async close() {
+      await Promise.all([pool.end(), transactions.end()]);
+    },
   };
 }

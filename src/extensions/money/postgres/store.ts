@@ -7,6 +7,7 @@ import {
   type Dimension,
   type LogCursor,
   type SumBy,
+  StoreError,
   type StoreFault,
   type UsageFilter,
   type UsageRecord,
@@ -44,7 +45,11 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     },
     async add(records, cursor) {
       const text = JSON.stringify(cursor);
-      await run(sql.ADD, source(), place(), text, sql.rowsOf(records));
+      const added = run(sql.ADD, source(), place(), text, sql.rowsOf(records));
+      await added.catch((error: StoreError) => {
+        const { code } = error.cause as { readonly code?: unknown };
+        throw code === UNIQUE_VIOLATION ? new StoreError(ID_LOST, { cause: error }) : error;
+      });
     },
     days: async () => run<string>(sql.DAYS, ownIds()),
     async *linesOf(day) {
@@ -94,6 +99,14 @@ interface DayCount {
 const lostRecords = (day: string, { stated, found }: DayCount): string =>
   `the table usage_records has ${found} records of ${day}, and ${stated} were written: stop the ` +
   "gateway, run 'books rebuild' and start again";
+
+/** The code of PostgreSQL for a row that is there already. */
+const UNIQUE_VIOLATION = "23505";
+
+/** The error for the operator if records of this spend log are there under another gateway-id. */
+const ID_LOST =
+  "records of this spend log are in the database already, under another gateway-id: restore the " +
+  "file gateway-id of data_dir. The table usage_cursors has it in the column source";
 
 /** The error for the operator if a copy of the data_dir has moved the cursor. */
 const COPIED_ELSEWHERE =

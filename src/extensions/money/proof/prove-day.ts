@@ -120,6 +120,8 @@ export interface DayProof {
   readonly totals: Totals;
   /** What its records add up to, by all dimensions. */
   readonly sums: readonly SumBy<Dimension>[];
+  /** The segments whose lines are gone and whose records are not. */
+  readonly gone: ReadonlySet<string>;
   /** Reads the day again, and yields the records that it should have, in the order of the log. */
   records(): AsyncIterable<readonly UsageRecord[]>;
 }
@@ -135,6 +137,7 @@ export async function proveDay(
   const name = source.nameOf(day);
   const adder = createRecordAdder();
   const totals = createTotals();
+  const gone = new Set<string>();
   /** The line of the records where the next one should stand. */
   let next = 1;
   let lastMoved: string | undefined;
@@ -169,6 +172,7 @@ export async function proveDay(
       const { verdict, record, altered } = judgement;
       addTotal(totals[verdict], totalOf(record));
       if (altered) addTotal(totals.altered, totalOf(altered));
+      if (verdict === "left") gone.add(record!.log!.segment);
       report(pair, judgement);
     }
   const found = adder.result();
@@ -180,7 +184,8 @@ export async function proveDay(
     );
   const isProved = unequal.length === 0;
   const records = () => recordsOf(day, log, source.linesOf(day));
-  return { day, closed, lines: found.records, isProved, totals, sums: adder.sums(), records };
+  const lines = found.records;
+  return { day, closed, lines, isProved, totals, sums: adder.sums(), gone, records };
 }
 
 /** What a pair shows. */

@@ -6,6 +6,11 @@ import type { UsageRecord } from "./usage-record.ts";
 
 /** How far a segment of the spend log has been copied. */
 export interface SegmentCursor {
+  /**
+   * The spend_id of its first line. Another file that has the name is another segment. Empty, with
+   * 0 bytes: the segment is gone, and its records are not, so that the name stays taken.
+   */
+  readonly first: string;
   /** Bytes from the beginning, up to the end of a line. */
   readonly bytes: number;
   /** Lines in these bytes. */
@@ -16,6 +21,9 @@ export interface SegmentCursor {
 
 /** How far the spend log has been copied, by the file names of its segments. */
 export type LogCursor = Readonly<Record<string, SegmentCursor>>;
+
+/** A store outside of data_dir cannot be reached, or refuses. The message is for the operator. */
+export class StoreError extends Error {}
 
 /** Which records to read. A record must match all members that are there. */
 export interface UsageFilter {

@@ -25,7 +25,6 @@ import {
   type DayRecords,
   type DaySegment,
 } from "../days/index.ts";
-import { firstIdIn } from "./segment-copies.ts";
 
 /** A day counts as over so long after midnight: a line is written a moment after its time. */
 const WRITTEN_MS = 10_000;
@@ -100,15 +99,12 @@ async function segmentsSince(
   const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const segments: DaySegment[] = [];
   for (const segment of Object.keys(cursor).sort()) {
-    const { bytes, lines } = cursor[segment]!;
+    const { first, bytes, lines } = cursor[segment]!;
     if (bytes === (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
     const hash = createHash("sha256");
-    let head = "";
-    for await (const batch of readLines(join(spendDir, segment), { to: bytes })) {
-      head ||= batch.lines[0]!;
+    for await (const batch of readLines(join(spendDir, segment), { to: bytes }))
       hash.update(batch.bytes);
-    }
-    segments.push({ segment, first: firstIdIn(head), bytes, lines, sha256: hash.digest("hex") });
+    segments.push({ segment, first, bytes, lines, sha256: hash.digest("hex") });
   }
   return segments;
 }

@@ -11,6 +11,7 @@ import {
   type SettleRecord,
 } from "../records/index.ts";
 import { readLines } from "../days/index.ts";
+import { firstIdIn } from "./segment-copies.ts";
 
 /** A request that is settled. */
 export interface Settled {
@@ -65,9 +66,10 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
   /** The requests that are not settled, with their open lines. */
   const open = new Map<string, OpenLine>();
   const settledIds = new Set<string>();
+  let first = "";
   let bytes = 0;
   let lines = 0;
-  const cursor = (): SegmentCursor => ({ bytes, lines, unsettled: open.size });
+  const cursor = (): SegmentCursor => ({ first, bytes, lines, unsettled: open.size });
 
   /** Takes a line. Returns what is wrong with it. */
   function take(text: string, line: number, settled: Settled[]): string | undefined {
@@ -94,6 +96,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
     unsettled: () => [...open.values()].map(({ record, line }) => ({ ...record, line })),
     async *read(to) {
       for await (const batch of readLines(path, { from: bytes, to })) {
+        first ||= firstIdIn(batch.lines[0]!);
         const settled: Settled[] = [];
         const problems = [];
         for (const text of batch.lines) {

@@ -5,8 +5,13 @@ import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { BusyError, syncToDisk } from "../../scale/data-files/index.ts";
 import { hasWriter, segmentsIn, settleInterrupted, socketOf } from "../ledger/index.ts";
-import { usageRecord, type LogCursor, type StoreFault } from "../records/index.ts";
-import { BooksFault, brokenFile, createCoverage, type Coverage } from "../days/index.ts";
+import {
+  usageRecord,
+  type LogCursor,
+  type SegmentCursor,
+  type StoreFault,
+} from "../records/index.ts";
+import { BooksFault, brokenFile, createCoverage, MENDING, type Coverage } from "../days/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { isClockSteady, isExpired } from "./retention.ts";
@@ -111,7 +116,7 @@ async function copySegment(pass: Pass, name: string): Promise<void> {
   if (isAbandoned && size === 0) return rmSync(path);
   // A remembered reader may be behind the cursor, because another process copied the end.
   if (isAtEnd && !books.openSegments.has(name)) return;
-  const reader = await readerOf(books, name, known?.bytes ?? 0);
+  const reader = await readerOf(books, name, known);
   await copyNew(pass, reader, name);
   if (isAbandoned) await settleRest(pass, reader, name);
 }
@@ -132,17 +137,24 @@ async function settleRest(pass: Pass, reader: SegmentReader, name: string): Prom
   await copyNew(pass, reader, name);
 }
 
-/** The reader of a segment, at the byte up to which it was copied. */
+/**
+ * The reader of a segment, at the byte up to which it was copied. Throws a BooksFault if another
+ * file was copied that had this name.
+ */
 async function readerOf(
   { openSegments, spendDir }: BooksFiles,
   name: string,
-  bytes: number,
+  { bytes, first }: Pick<SegmentCursor, "bytes" | "first"> = { bytes: 0, first: "" },
 ): Promise<SegmentReader> {
+  const path = join(spendDir, name);
   const remembered = openSegments.get(name);
   const isBehind = remembered !== undefined && remembered.cursor().bytes <= bytes;
-  const reader = isBehind ? remembered : createSegmentReader(join(spendDir, name), name);
+  const reader = isBehind ? remembered : createSegmentReader(path, name);
   // Another process may have copied up to there. Read it anyway: it may hold unsettled requests.
   for await (const _batch of reader.read(bytes));
+  const { first: found } = reader.cursor();
+  if (first !== found)
+    throw new BooksFault(`${path} begins with ${found}, not ${first}: ${MENDING}`);
   openSegments.set(name, reader);
   return reader;
 }

@@ -19,6 +19,7 @@ import { MONTH, statementCsv, traceRequest } from "../../money/billing/index.ts"
 import {
   isCalendarDay,
   printedSum,
+  StoreError,
   type Dimension,
   type UsageRecord,
   type UsageStore,
@@ -87,19 +88,23 @@ function assertSpan(from: string | undefined, to: string | undefined): void {
 /** The system's own codes, such as ENOENT. Those of Node's checks (ERR_...) are bugs. */
 const SYSTEM_ERROR = /^E(?!RR_)/;
 
-/** As answering(). If the books cannot be read, the answer says which file it is, and why. */
+/** If the books cannot be read, the answer says which file it is, or what the store says. */
+function unreadable(error: Error): never {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  const isOfBooks = error instanceof BooksFault || error instanceof StoreError;
+  if (!isOfBooks && !SYSTEM_ERROR.test(code)) throw error;
+  const headers = { "Retry-After": "5" };
+  const text = `The books cannot be read: ${message}`;
+  throw new ApiError("server_overloaded", text, { headers, cause: error });
+}
+
+/** As answering(), with that answer where the books cannot be read. */
 const reading: typeof answering = (check, find) =>
-  answering(check, async (query, cancel) => {
-    try {
-      return await find(query, cancel);
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      if (!(error instanceof BooksFault) && !SYSTEM_ERROR.test(code ?? "")) throw error;
-      const headers = { "Retry-After": "5" };
-      const text = `The books cannot be read: ${message}`;
-      throw new ApiError("server_overloaded", text, { headers, cause: error });
-    }
-  });
+  answering(check, (query, cancel) =>
+    Promise.resolve(query)
+      .then((asked) => find(asked, cancel))
+      .catch(unreadable),
+  );
 
 const routes = (books: SharedBooks): Routes => ({
   "/costs": reading(recordsQuery, async ({ filter, by: dimensions, skip }) => {
@@ -127,13 +132,15 @@ async function sendCsv(store: UsageStore, { req, res, cancel }: Exchange): Promi
   // head is sent.
   const { filter } = await queryOf(req, recordsQuery);
   const days = filter.day ?? filter.month ?? `${filter.from}-to-${filter.to}`;
-  res.writeHead(200, {
+  const headers = {
     "Content-Type": "text/csv; charset=utf-8",
     "Content-Disposition": `attachment; filename="usage-${days}.csv"`,
     ...NO_STORE,
-  });
-  await statementCsv(store, filter, async (lines) => {
+  };
+  async function print(lines: string): Promise<void> {
+    if (!res.headersSent) res.writeHead(200, headers);
     if (!res.write(lines)) await onceEmitted(res, "drain", { signal: cancel.signal });
-  });
+  }
+  await statementCsv(store, filter, print).catch(unreadable);
   res.end();
 }

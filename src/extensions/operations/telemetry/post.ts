@@ -27,8 +27,8 @@ export function createSend(
         redirect: "manual", // it would carry the headers to another address
         signal,
       });
-      const pieces = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : [];
-      return resultOf(response, Buffer.concat(pieces).toString(), clock.now());
+      const text = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : "";
+      return resultOf(response, text, clock.now());
     } catch (error) {
       return { rejected: Infinity, detail: failureText(error, signal), isTemporary: true };
     }

@@ -64,8 +64,7 @@ export async function postForm(
       connectMs: DEADLINE_MS,
       sent: () => undefined,
     });
-    const pieces = body ? await readAll(body, MAX_ANSWER_BYTES) : [];
-    return { status, headers, text: Buffer.concat(pieces).toString() };
+    return { status, headers, text: body ? await readAll(body, MAX_ANSWER_BYTES) : "" };
   } catch (error) {
     throw unreachable(service, error);
   } finally {

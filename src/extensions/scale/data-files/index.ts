@@ -7,9 +7,10 @@ export {
   BusyError,
   inodeOf,
   isLockHeld,
+  isThere,
   withLock,
 } from "./process-lock.ts";
-export { replaceFile, syncToDisk } from "./replace-file.ts";
+export { replaceFile, syncToDisk, writeDraft } from "./replace-file.ts";
 export { createSeal, type Seal } from "./sealed-text.ts";
 export { readOrCreateHex, secretOf } from "./secret-file.ts";
 export { watchFile, type Found } from "./watch.ts";

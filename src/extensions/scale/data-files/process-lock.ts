@@ -94,6 +94,10 @@ const socketPath = (path: string): string =>
     ["data_dir"],
   );
 
+/** Whether something is at `path`. Throws what the system says if that cannot be seen. */
+export const isThere = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false }) !== undefined;
+
 /**
  * The number of the file at `path`, which distinguishes it from a copy. Undefined if there is no
  * such file.

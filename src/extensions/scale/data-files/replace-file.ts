@@ -12,9 +12,24 @@ export type Content = string | Iterable<Uint8Array> | AsyncIterable<string>;
  * the file. The caller makes sure that no other process replaces it at the same time.
  */
 export async function replaceFile(path: string, content: Content): Promise<void> {
-  await writeFile(`${path}.new`, content, { mode: 0o600, flush: true });
-  await rename(`${path}.new`, path);
+  await rename(await writeDraft(path, content), path);
   await syncToDisk(dirname(path));
+}
+
+/**
+ * Writes the content that will replace a file beside it, and returns the name of the draft. If that
+ * fails, nothing is left: a full disk has no room for drafts.
+ */
+export async function writeDraft(path: string, content: Content): Promise<string> {
+  const draft = `${path}.new`;
+  try {
+    await writeFile(draft, content, { mode: 0o600, flush: true });
+    return draft;
+  } catch (error) {
+    rmSync(draft, { force: true });
+    if ((error as NodeJS.ErrnoException).code === "ENOSPC") (error as Error).message += ` ${draft}`;
+    throw error;
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 // Random values that a data_dir keeps for good, each in a file of its own that only the owner may
 // read.
 import { randomBytes } from "node:crypto";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readRegularFile } from "../../../config/regular-file.ts";
 import { moveUnlessTaken } from "./replace-file.ts";
@@ -18,8 +18,12 @@ export function readOrCreateHex(path: string, bytes: number, lastKnown?: string)
   if (!existsSync(path)) {
     const draft = `${path}.${randomBytes(6).toString("hex")}`;
     const digits = lastKnown ?? randomBytes(bytes).toString("hex");
-    writeFileSync(draft, digits, { mode: 0o600, flush: true });
-    moveUnlessTaken(draft, path);
+    try {
+      writeFileSync(draft, digits, { mode: 0o600, flush: true });
+      moveUnlessTaken(draft, path);
+    } finally {
+      rmSync(draft, { force: true });
+    }
   }
   return readRegularFile(path, MAX_BYTES).bytes.toString();
 }

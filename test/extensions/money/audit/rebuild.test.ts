@@ -120,6 +120,13 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assertAsBefore(end.dir);
   });
 
+  it("keeps the name of a segment that is gone while records of it are there", async () => {
+    const end = await rebuilt((dir) => rmSync(join(dir, "spend", E)));
+    assert.deepEqual([end.code, end.counts], [0, [0, 0, 0, 27, 7]]);
+    const { segments } = JSON.parse(textOfFile(end.dir, "usage/cursor.json"));
+    assert.deepEqual(segments[E], { first: "", bytes: 0, lines: 0, unsettled: 0 });
+  });
+
   it("does not replace a closed day by anything but what its line says, and names it", async () => {
     const lost = (dir: string) => {
       retire(dir, [A]);

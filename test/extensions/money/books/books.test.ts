@@ -5,7 +5,7 @@ import { install } from "../../../../src/core/extension/install.ts";
 import { usageStoreSlot } from "../../../../src/extensions/money/records/index.ts";
 import type { UsageStore } from "../../../../src/extensions/money/records/index.ts";
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import type { GatewayContext } from "../../../../src/core/extension/installer.ts";
@@ -15,12 +15,11 @@ import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { waitFor } from "../../../support/wait.ts";
 
-it("begin a segment without waiting long for a database that hangs", async () => {
-  const hang = (): Promise<never> => new Promise(() => undefined);
-  const store = { cursor: hang, inspect: hang, close: async () => undefined };
+/** Opens the books of a store at noon, by a clock that the test moves. */
+function openBooks(store: Partial<UsageStore>) {
   const slow: Extension = {
     name: "slow",
-    install: (gateway) => gateway.fill(usageStoreSlot, () => store as unknown as UsageStore),
+    install: (gateway) => gateway.fill(usageStoreSlot, () => store as UsageStore),
   };
   const data_dir = folder();
   const clock = createFakeClock(Date.parse("2026-01-31T12:00:00Z"));
@@ -34,14 +33,40 @@ it("begin a segment without waiting long for a database that hangs", async () =>
   const context = { config, clock, diagnose: () => undefined, installed, on };
   installed.filled(slots.ledger)?.(context as unknown as GatewayContext);
   const opening = events.get("open")?.();
+  const spendDir = join(data_dir, "spend");
+  const segments = () =>
+    existsSync(spendDir) ? readdirSync(spendDir).filter((name) => name.endsWith(".jsonl")) : [];
+  async function close(): Promise<void> {
+    const timer = setInterval(() => clock.advance(5_000), 1);
+    await opening;
+    await events.get("close")?.();
+    clearInterval(timer);
+  }
+  return { clock, segments, close };
+}
+
+const hang = (): Promise<never> => new Promise(() => undefined);
+
+it("begin a segment without waiting long for a database that hangs", async () => {
+  const { clock, segments, close } = openBooks({
+    cursor: hang,
+    inspect: hang,
+    close: async () => undefined,
+  });
   await waitFor(() => clock.pending() > 0, "the store to be asked");
   clock.advance(500);
-  const segments = () =>
-    readdirSync(join(data_dir, "spend")).filter((name) => name.endsWith(".jsonl"));
   await waitFor(() => segments().length > 0, "the first segment");
-  const timer = setInterval(() => clock.advance(5_000), 1);
-  await opening;
-  await events.get("close")?.();
-  clearInterval(timer);
+  await close();
   assert.deepEqual(segments(), ["2026-01-31.0001.jsonl"]);
+});
+
+it("give no segment a name that usage records have", async () => {
+  const known = { first: "", bytes: 0, lines: 0, unsettled: 0 };
+  const { segments, close } = openBooks({
+    cursor: async () => ({ "2026-01-31.0004.jsonl": known }),
+    inspect: hang,
+    close: async () => undefined,
+  });
+  await close();
+  assert.deepEqual(segments(), ["2026-01-31.0005.jsonl"]);
 });

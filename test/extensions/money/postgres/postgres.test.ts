@@ -242,7 +242,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     );
     const fresh = { ...record!, usage_id: `${record!.usage_id.slice(0, -1)}9` };
     // The second record is there already.
-    await assert.rejects(at.books.store.add([fresh, record!], {}), /duplicate key/);
+    const added = at.books.store.add([fresh, record!], {});
+    await assert.rejects(added, /already, under another gateway-id: restore the file gateway-id/);
     assert.deepEqual(await at.books.store.cursor(), before);
     assert.equal((await at.records()).length, 1);
     await at.books.store.setCursor({});
@@ -323,6 +324,19 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       for (let batch = await reading.next(); !batch.done; batch = await reading.next());
     });
     assert.equal((await at.records()).length, 4_800);
+  });
+
+  it("readers that stand still keep no one from adding records and finding them", async (t) => {
+    const url = await db.database("slow_readers");
+    const at = scene(t, url, { recovers: false });
+    at.write(A, ...lot(at, 0));
+    await at.pass();
+    const readers = Array.from({ length: 4 }, () => at.books.store.records({}));
+    const iterators = readers.map((records) => records[Symbol.asyncIterator]());
+    for (const iterator of iterators) await iterator.next();
+    at.write(A, ...own(at, 9_000));
+    assert.equal((await at.pass()).copied, 1);
+    for (const iterator of iterators) await iterator.return?.();
   });
 
   it("several gateways begin on an empty database at the same time, each with its own records", async (t) => {

@@ -41,6 +41,20 @@ async function claim(t: TestContext, at: Scene, name: string): Promise<() => voi
   return release;
 }
 
+it("a file under the name of a segment that was copied is refused, however long it is", async () => {
+  const at = createScene();
+  at.write(A, open(1), settle(1));
+  await at.pass();
+  rmSync(at.segment(A));
+  at.write(A, open(2), settle(2), open(3), settle(3));
+  const says = new RegExp(`begins with ${spendId(2)}, not ${spendId(1)}: stop the gateway`);
+  await assert.rejects(at.other().pass(), (error) => {
+    assert.ok(error instanceof BooksFault);
+    assert.match(error.message, says);
+    return true;
+  });
+});
+
 describe("segments of dead processes", () => {
   it("get one interrupted line for each request that is left open, at no cost", async () => {
     const at = createScene();

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import {
   moveUnlessTaken,
@@ -11,6 +11,16 @@ import {
 import { folder } from "../../../support/folder.ts";
 
 describe("replaceFile", () => {
+  it("leaves no draft where it fails", async () => {
+    const path = join(folder(), "file");
+    async function* broken(): AsyncGenerator<string> {
+      yield "one";
+      throw new Error("no more");
+    }
+    await assert.rejects(replaceFile(path, broken()), /no more/);
+    assert.deepEqual(readdirSync(dirname(path)), []);
+  });
+
   it("makes or replaces a file that only its owner may read, and leaves no draft", async () => {
     const dir = folder();
     const path = join(dir, "a.json");
