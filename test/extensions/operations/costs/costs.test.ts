@@ -29,9 +29,9 @@ import { checkConfig, installed } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway } from "../../../support/gateway.ts";
 import { silent, status } from "../../../support/provider.ts";
-import { writeSpend } from "../../../support/spend.ts";
 import { thisMonth } from "../../../support/today.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
+import { writeSpend } from "./spend.ts";
 
 /** A gateway whose books hold this spend already. */
 async function withSpend(t: TestContext, write: (dir: string) => void, over: object = {}) {
@@ -77,10 +77,9 @@ function assertSums(row: Line, records: readonly Line[]): void {
 }
 
 describe("what it cost", () => {
-  const FEBRUARY = { from: Date.parse("2026-02-01"), to: Date.parse("2026-02-27") };
-  const THREE_MONTHS = { from: Date.parse("2026-01-20"), to: Date.parse("2026-03-10") };
+  const FEBRUARY: [string, string] = ["2026-02-01", "2026-02-27"];
   const spendOf = (t: TestContext) =>
-    withSpend(t, (dir) => writeSpend(dir, { requests: 2_000, seed: 7, ...THREE_MONTHS }));
+    withSpend(t, (dir) => writeSpend(dir, 2_000, ["2026-01-20", "2026-03-10"]));
 
   it("sums of a month and of a span of days are those of the records, to the last digit, the dearest first", async (t) => {
     const { dir, get } = await spendOf(t);
@@ -298,11 +297,9 @@ describe("what it cost", () => {
   });
 
   it("books that cannot be read are no fault of who asks, who is told which file it is", async (t) => {
-    const { dir, get } = await withSpend(
-      t,
-      (books) => writeSpend(books, { requests: 100, ...FEBRUARY }),
-      { usage: { sync_ms: 86_400_000 } },
-    );
+    const { dir, get } = await withSpend(t, (books) => writeSpend(books, 100, FEBRUARY), {
+      usage: { sync_ms: 86_400_000 },
+    });
     await until(
       async () => (await get("/status")).body.usage.lag_seconds !== null,
       "the first sync to be over",
@@ -317,9 +314,7 @@ describe("what it cost", () => {
   });
 
   it("whoever leaves while a file is being sent is no fault of ours", async (t) => {
-    const { gw, get } = await withSpend(t, (dir) =>
-      writeSpend(dir, { requests: 12_000, ...FEBRUARY }),
-    );
+    const { gw, get } = await withSpend(t, (dir) => writeSpend(dir, 12_000, FEBRUARY));
     const req = http.get(`${adminOf(gw)}/usage.csv?month=2026-02`, { agent: false });
     const [res] = await within(once(req, "response"), "the file to begin");
     await within(once(res, "data"), "its first bytes");
