@@ -384,6 +384,11 @@ describe("the console in a browser", {
     assert.equal(file.split("\r\n").length, 5);
     assert.match(file, /<b>request<\/b> & ""0""/);
 
+    const today = new Date().toISOString().slice(0, 10);
+    await page.goto(`${admin}/#costs?month=2020-01&day=${today}`);
+    await page.reload();
+    await note(new RegExp(`^3 requests, ${today}`));
+
     await page.goto(`${admin}/#requests/nobody`);
     await page.getByText("The gateway knows nothing about nobody.").waitFor();
   });
@@ -397,12 +402,26 @@ describe("the console in a browser", {
     await waitFor(() => usageCount(books) === 1, "the usage record");
     gw.child.kill("SIGTERM");
     await within(gw.ended, "the gateway to end");
-    await start();
+    const url = await (await start()).address;
     await page.goto(`${admin}/#requests/${id}`);
     await page.reload();
     const story = page.locator("#story", { hasText: "usage id" });
     await story.waitFor();
     assert.match((await story.textContent())!, /cost.*prices.*1 attempt.*completed/);
+
+    const again = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        authorization: "Bearer sk-demo",
+        "x-request-id": id!,
+      },
+      body: JSON.stringify({ model: "demo-chat", messages: [{ role: "user", content: "hi" }] }),
+    });
+    assert.equal(again.status, 200);
+    await page.reload();
+    await page.locator("#story article:nth-of-type(2)", { hasText: "usage id" }).waitFor();
+    assert.equal(await page.locator("#story article").count(), 2);
   });
 
   it("a request is found by its id, and books that cannot be read are told", async (t) => {

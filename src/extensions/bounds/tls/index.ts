@@ -41,7 +41,8 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
   const servers: https.Server[] = [];
   return {
     create(options) {
-      const server = https.createServer({ ...options, ...certificate });
+      const handshakeTimeout = options.headersTimeout;
+      const server = https.createServer({ ...options, ...certificate, handshakeTimeout });
       servers.push(server);
       return server;
     },

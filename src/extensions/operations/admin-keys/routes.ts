@@ -1,13 +1,14 @@
 // The admin listener's paths of keys: GET /keys lists them, POST /keys makes one, DELETE /keys/{id}
 // revokes one. Every change is in the log, with the user and the address that it came from.
 import { statSync } from "node:fs";
+import { strict } from "../../../config/fields.ts";
 import type { Config } from "../../../core/config.ts";
 import { readBody } from "../../../core/http/body.ts";
 import type { Exchange, Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
-import { ValidationError } from "../../../core/schema/checker.ts";
-import { NO_STORE, type Host } from "../../scale/installation/index.ts";
+import { string, ValidationError, withDefault } from "../../../core/schema/checker.ts";
+import { answering, NO_STORE, type Host } from "../../scale/installation/index.ts";
 import {
   checkedTerms,
   createKey,
@@ -23,8 +24,16 @@ import {
 
 /** Bytes of a body that makes a key. */
 const MAX_BODY = 16_384;
-/** Keys of a list: the newest. */
+/** Keys of a list: those of the configuration, and the newest of the others. */
 const MAX_LISTED = 1_000;
+
+/** `find`: a part of the id, the account or the name, in letters of any case. */
+const listQuery = strict({ find: withDefault(string(), "") });
+
+const fits =
+  (find: string) =>
+  ({ key_id, account, name }: ListedKey): boolean =>
+    `${key_id} ${account} ${name}`.toLowerCase().includes(find.toLowerCase());
 
 /** Lists keys. The file is read again only when it is another one. */
 function createKeyList(file: string) {
@@ -38,8 +47,8 @@ function createKeyList(file: string) {
       version = current;
     }
     return [
-      ...keysInConfig(config).map((key) => ({ ...key, configured: true })),
       ...created.map((key) => ({ ...key, configured: false })),
+      ...keysInConfig(config).map((key) => ({ ...key, configured: true })),
     ];
   };
 }
@@ -85,11 +94,10 @@ export function keyRoutes(host: Host): Routes {
 
   return {
     "/keys": {
-      async GET({ res }) {
-        const keys = await fromFile(() => list(host.current()));
-        const shown = keys.slice(-MAX_LISTED);
-        sendJson(res, 200, { keys: shown, total: keys.length }, NO_STORE);
-      },
+      ...answering(listQuery, async ({ find }) => {
+        const keys = await fromFile(() => list(host.current()).filter(fits(find)));
+        return { keys: keys.slice(-MAX_LISTED), total: keys.length };
+      }),
       async POST(exchange) {
         const terms = checkedTerms(await readJson(exchange), host.current());
         const { key, stored } = await fromFile(() => createKey(dataDir, terms, host.clock.now()));

@@ -15,8 +15,12 @@ import { sendJson } from "../../../core/http/responses.ts";
 import { createServer, type Server } from "../../../core/http/server.ts";
 import { openapiHandler } from "../../apis/openapi/index.ts";
 import { boolean, fail, optional, refine, withDefault } from "../../../core/schema/checker.ts";
+import { createCapacity } from "../../bounds/capacity/index.ts";
 import { createGuard } from "./access.ts";
 import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
+
+/** Connections of a listener for the operator: each takes a file, which clients need too. */
+export const MAX_CONNECTIONS = 256;
 
 export interface AdminSettings {
   /** The address or name to listen on. Beyond loopback it takes a password, and TLS or `plain`. */
@@ -100,6 +104,7 @@ function startListener(host: Host): HostPart {
     ...configured,
     secure: installed.filled(slots.secure)?.(config, "admin"),
     boundPipeline: installed.filled(slots.boundPipeline),
+    capacity: createCapacity(MAX_CONNECTIONS, Infinity),
   };
   let address: string | undefined;
   let server: Server | undefined;

@@ -32,7 +32,8 @@ export const tryHandler =
     // A fault of the body shows in the answer.
     pipeline(req, outgoing).catch(() => undefined);
     const [answer] = (await answered) as [http.IncomingMessage];
-    res.writeHead(answer.statusCode!, answer.headers);
+    const { connection: _, "keep-alive": __, ...headers } = answer.headers;
+    res.writeHead(answer.statusCode!, headers);
     // If one side breaks off, both are over.
     await pipeline(answer, res).catch(() => undefined);
   };

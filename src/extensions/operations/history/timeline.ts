@@ -92,6 +92,7 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
   const sum = emptyBin();
   for (const bin of numbers.map((number) => kept.get(number) ?? emptyBin())) {
     sum.seconds += bin.seconds;
+    sum.inFlight = Math.max(sum.inFlight, bin.inFlight);
     addRows(sum.accounts, bin.accounts, Infinity);
     addRows(sum.models, bin.models, Infinity);
     addRows(sum.requested, bin.requested, Infinity);
@@ -115,7 +116,7 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
       return { at: number * step, seconds, in_flight: bin.inFlight, ...total };
     }),
     /** The whole range as one. */
-    total: shown(totalOf(sum), TOTAL_FIGURES),
+    total: { in_flight: sum.inFlight, ...shown(totalOf(sum), TOTAL_FIGURES) },
     /** Null: the caller was not authenticated. */
     accounts: busiest(sum.accounts, OUTCOMES).map(([account, row]) => ({
       account: account === "" ? null : account,

@@ -17,9 +17,11 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 import {
   addressIn,
   DEFAULT_ADDRESS as ADMIN_ADDRESS,
+  MAX_CONNECTIONS,
   PUBLIC_ADDRESS,
   sharePort,
 } from "../admin/index.ts";
+import { createCapacity } from "../../bounds/capacity/index.ts";
 import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 
 interface Address {
@@ -78,7 +80,8 @@ function startListener(host: Host, address: Address): HostPart {
   let url: string | undefined;
   return {
     async listen() {
-      const options = { ...address, receiveMs, sendMs, boundPipeline };
+      const capacity = createCapacity(MAX_CONNECTIONS, Infinity);
+      const options = { ...address, receiveMs, sendMs, boundPipeline, capacity };
       server = createServer(routesOf(host), options, {
         clock,
         access: () => undefined,

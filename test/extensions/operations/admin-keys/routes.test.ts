@@ -43,8 +43,8 @@ describe("keys over the admin listener", () => {
     assert.deepEqual(
       keys.map(({ account, configured }: any) => [account, configured]),
       [
-        ["demo", true],
         ["acme", false],
+        ["demo", true],
       ],
     );
     const text = JSON.stringify([keys, gw.diagnostics]);
@@ -82,7 +82,7 @@ describe("keys over the admin listener", () => {
     const terms = { tokens_per_minute: 10_000, budget: { amount: "0", period: "month" } };
     const { body } = await ask("/keys", "POST", { account: "acme", ...terms });
     assert.deepEqual([body.tokens_per_minute, body.budget], Object.values(terms));
-    const listed = (await ask("/keys")).body.keys.at(-1);
+    const [listed] = (await ask("/keys?find=ACM")).body.keys;
     assert.deepEqual([listed.tokens_per_minute, listed.budget], Object.values(terms));
     await until(async () => (await chat(body.key)).status === 402, "the budget to refuse");
 
@@ -90,6 +90,19 @@ describe("keys over the admin listener", () => {
     const free = await ask("/keys", "POST", { account: "acme", ...none });
     assert.equal(free.status, 201);
     assert.ok(!("budget" in free.body) && !("tokens_per_minute" in free.body));
+  });
+
+  it("are found by a part of the id, the account or the name, those of the configuration too", async (t) => {
+    const { ask } = await setUp(t);
+    await ask("/keys", "POST", { account: "acme", name: "Batch" });
+    const found = async (find: string) => {
+      const { keys, total } = (await ask(`/keys?find=${find}`)).body;
+      return [keys.map(({ account }: { account: string }) => account), total];
+    };
+    assert.deepEqual(await found("batch"), [["acme"], 1]);
+    assert.deepEqual(await found("dem"), [["demo"], 1]);
+    assert.deepEqual(await found("nobody"), [[], 0]);
+    assert.equal((await ask("/keys?search=x")).status, 400);
   });
 
   it("a change is logged with the user name that the browser sent; a change of the file with its ids", async (t) => {

@@ -92,6 +92,7 @@ describe("the bins of a range", () => {
     const outcomes = ["ok", "401", "402", "429", "4xx", "5xx", "cancelled"];
     assert.deepEqual(pick(range("15m").total, ...outcomes), [1, 1, 1, 2, 2, 2, 1]);
     assert.equal(range("15m").bins.at(-1)?.in_flight, 7);
+    assert.equal(range("15m").total.in_flight, 7);
   });
 
   it("what programs ask that look after the gateway is no request, unless a list is refused", () => {

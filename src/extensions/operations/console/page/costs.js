@@ -72,6 +72,9 @@ const BUDGETS = [
   ["Renews", "ends"],
 ];
 
+/** A day is in its month, whichever month was chosen before. */
+const ofDay = (query) => (query.day ? { ...query, month: query.day.slice(0, 7) } : query);
+
 /** A page of the billed requests, the last first: they come in the order in which they ended. */
 async function loadBilled({ skip = 0, by: _, ...filter }, count) {
   const end = Math.max(0, count - skip);
@@ -82,7 +85,8 @@ async function loadBilled({ skip = 0, by: _, ...filter }, count) {
 
 addView("costs", {
   defaults: () => ({ month: new Date(now()).toISOString().slice(0, 7), by: "account" }),
-  async load({ query }) {
+  async load({ query: asked }) {
+    const query = ofDay(asked);
     const whole = { ...query, by: "currency", skip: 0 };
     const { rows: totals } = await getJson(withQuery("/costs", whole));
     const requests = totals.reduce((sum, row) => sum + row.requests, 0);
@@ -91,7 +95,7 @@ addView("costs", {
     return { ...(await found), totals, requests, isList };
   },
   draw({ totals, requests, isList, rows, count }, place) {
-    const { query } = place;
+    const query = ofDay(place.query);
     const { budgets = [] } = live.status;
     const { by, skip = 0, ...filter } = query;
     fill($("cost-total"), totals.length === 0 ? "–" : totals.map(exact));

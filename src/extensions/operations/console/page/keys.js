@@ -1,7 +1,7 @@
 // Keys: who has one, when it was last used and for how much, made anew (shown once) and revoked.
 import { $, button, fill, h, id, link, soft, table, tell, tone } from "./dom.js";
 import { addView, getJson, now, refresh, withQuery } from "./views.js";
-import { ago, membersText, money } from "./words.js";
+import { ago, membersText, money, number } from "./words.js";
 
 /** How often the list is asked for again, in milliseconds: the listener reads a file for it. */
 const KEYS_MS = 60_000;
@@ -85,19 +85,23 @@ async function monthSpends() {
 }
 
 addView("keys", {
-  load: () => Promise.all([getJson("/keys"), getJson("/history?range=24h"), monthSpends()]),
-  draw([{ keys }, history, spends], { query: { find = "" } }) {
+  load: ({ query: { find = "" } }) =>
+    Promise.all([
+      getJson(withQuery("/keys", { find })),
+      getJson("/history?range=24h"),
+      monthSpends(),
+    ]),
+  draw([{ keys, total }, history, spends]) {
     const rows = keys.map((key) => ({
       ...UNUSED_KEY,
       ...history.keys.find((use) => use.key === key.key_id),
       ...key,
       spend: spends.filter((row) => row.key_id === key.key_id),
     }));
-    const fits = ({ key_id: key, account, name }) =>
-      `${key} ${account} ${name}`.toLowerCase().includes(find.toLowerCase());
     const weight = ({ revoked, last }) => (revoked === null ? 1e15 : 0) + last;
-    const found = rows.filter(fits).sort((a, b) => weight(b) - weight(a));
-    fill($("key-list"), table(KEYS, found, "No key matches."));
+    rows.sort((a, b) => weight(b) - weight(a));
+    const rest = total > rows.length && `${number(total - rows.length)} older keys are not shown.`;
+    fill($("key-list"), table(KEYS, rows, "No key matches."), rest && h("p", rest));
     return KEYS_MS;
   },
 });

@@ -155,7 +155,8 @@ function aliasElement({ alias, enabled, candidates }, { requested }) {
     const row = live.status.models.find((each) => each.model === model);
     const isPassed = rank !== null && row.breaker.state === "open" && row.breaker.retry_ms > 0;
     const passed = () => tone({ tone: "bad", text: `skipped, ${modelState(row).text}` });
-    const share = requests > 0 && `served ${percent(served[model] ?? 0, requests)}; `;
+    const own = Object.hasOwn(served, model) ? served[model] : 0;
+    const share = requests > 0 && `served ${percent(own, requests)}; `;
     const words = isPassed ? passed() : soft(share, why);
     return h("li", h("b", known(rank)), h("span", model, " ", words));
   };

@@ -36,11 +36,17 @@ export function pager({ name, query }, { skip, size, count }) {
   );
 }
 
-/** The requests with this id: from memory, else from the books. */
+/** The requests with this id: from memory, and older ones from the books. */
 async function findRequests(request) {
   const { requests } = await getJson(withQuery("/requests", { id: request, limit: 100 }));
   const exact = requests.filter((entry) => entry.id === request);
-  return exact.length > 0 ? exact : await findInBooks(request);
+  const inBooks = await findInBooks(request).catch((error) => {
+    if (exact.length === 0) throw error;
+    return [];
+  });
+  // Those of memory that were opened in the books are the last ones there.
+  const opened = exact.filter(({ stream }) => stream !== null).length;
+  return [...exact, ...inBooks.slice(0, Math.max(0, inBooks.length - opened)).reverse()];
 }
 
 function drawStory(entries, request) {
