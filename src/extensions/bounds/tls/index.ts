@@ -43,6 +43,10 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
     create(options) {
       const handshakeTimeout = options.headersTimeout;
       const server = https.createServer({ ...options, ...certificate, handshakeTimeout });
+      // Before the core answers: nothing can be sent before there is a connection.
+      server.prependListener("tlsClientError", ({ code }: NodeJS.ErrnoException, socket) => {
+        if (code === "ERR_TLS_HANDSHAKE_TIMEOUT") socket.destroy();
+      });
       servers.push(server);
       return server;
     },

@@ -59,6 +59,14 @@ describe("TLS", () => {
   });
 });
 
+it("a handshake that never ends takes no longer than the head of a request may", async (t) => {
+  const server = { tls: certificate(), receive_ms: 200 };
+  const gateway = await startGateway(t, demo({ server }));
+  const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1").resume();
+  t.after(() => socket.destroy());
+  await within(once(socket, "close"), "the connection to be closed");
+});
+
 describe("another certificate", () => {
   type Files = ReturnType<typeof certificate>;
   const fingerprint = ({ cert_file }: Files): string =>

@@ -2,14 +2,18 @@
 // may listen.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import net from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { ValidationError } from "../../../../src/core/schema/checker.ts";
+import { MAX_CONNECTIONS } from "../../../../src/extensions/operations/admin/index.ts";
 import { adminOf, ask, assertRefused, basic } from "../../../support/admin.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, startGateway, user } from "../../../support/gateway.ts";
+import { within } from "../../../support/wait.ts";
 
 describe("who may use the admin listener", () => {
   it("is asked for by an address, localhost or its own name: a name that is made to point here is another site's", async (t) => {
@@ -23,6 +27,22 @@ describe("who may use the admin listener", () => {
     for (const host of [`evil.example:${port}`, ...foreign])
       for (const path of ["/", "/status", "/metrics", "/events", "/costs", "/trace", "/nothing"])
         assertRefused(await ask(admin, path, { host }), 403, "host_not_allowed");
+  });
+
+  it("has so many connections, and closes those that have been idle for longest", async (t) => {
+    const { gateway } = await startGateway(t, demo());
+    const { port } = new URL(gateway.adminAddress()!);
+    const first = net.connect(Number(port), "127.0.0.1").resume();
+    const others = await Promise.all(
+      Array.from({ length: MAX_CONNECTIONS }, async () => {
+        const socket = net.connect(Number(port), "127.0.0.1");
+        await once(socket, "connect");
+        return socket;
+      }),
+    );
+    t.after(() => others.map((socket) => socket.destroy()));
+    await within(once(first, "close"), "the first connection to be closed");
+    assert.equal((await fetch(`${gateway.adminAddress()}/status`)).status, 200);
   });
 
   it("what changes something, and what another site's page asks for, must come from its own page", async (t) => {
