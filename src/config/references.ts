@@ -197,8 +197,8 @@ function unsupportedTraits(
   );
   if (all.includes(thinking) && !known.includes(thinking))
     issues.push(invalid([...path, "thinking"], `the ${dialect} dialect knows ${known.join(", ")}`));
-  const at = asArray(supports).findIndex((name) => unsupported.includes(name));
-  if (at !== -1)
-    issues.push(invalid([...path, "supports", at], `the ${dialect} dialect does not know it`));
+  for (const [at, name] of asArray(supports).entries())
+    if (unsupported.includes(name))
+      issues.push(invalid([...path, "supports", at], `the ${dialect} dialect does not know it`));
   return issues;
 }

@@ -40,7 +40,10 @@ export const connectThrough =
 
       function follow(socket: net.Socket): void {
         current = socket;
-        socket.on("end", () => events.emit("end"));
+        socket.on("end", () => {
+          if (hasAnswered) events.emit("end");
+          else raw.destroy(refused(proxy, "closed the connection without an answer"));
+        });
         socket.on("close", () => events.emit("close"));
         socket.on("error", (error) => events.emit("error", explained(error)));
       }
@@ -57,7 +60,7 @@ export const connectThrough =
         const status = /^HTTP\/1\.[01] (\d{3})/.exec(head.toString("latin1", 0, 20))?.[1];
         if (end === -1 || end + 4 < head.length || status === undefined)
           raw.destroy(refused(proxy, "did not answer by HTTP"));
-        else if (status !== "200") raw.destroy(refused(proxy, `answered with status ${status}`));
+        else if (!status.startsWith("2")) raw.destroy(refused(proxy, `answered with status ${status}`));
         else begin();
       }
 
