@@ -49,7 +49,7 @@ export function readEntries({ estates }: Books, findings: Findings): Entry[] {
 /** The open lines of a segment with their settle lines. `ever`: all ids so far. */
 function pairsOf(segment: TextFile, ever: Set<string>, findings: Findings) {
   const { name } = segment;
-  const isNamed = /^\d{4}-\d\d-\d\d\.\d{4}\.jsonl$/.test(name);
+  const isNamed = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name);
   findings.check(isNamed, () => `a segment with the name ${name}`);
   const texts = textsOf(segment.text);
   const open = new Map<string, { readonly line: Line; readonly text: string }>();

@@ -69,7 +69,7 @@ export interface Connection {
   pipeline?: Pipeline;
 }
 
-/** A request that is over. Idle connections keep nothing else: a head takes up to 300 KB. */
+/** A request that is over, in the place of the request itself: its head takes memory. */
 const HEARD = { req: { complete: true, headers: {} } };
 
 /** Bounds what a server takes on. */

@@ -145,8 +145,6 @@ function tryOnce(
   let key: string | undefined;
   let startedAt = clock.monotonic();
   let begunAt: number | undefined;
-  /** Whether the client has been given something that it sees. */
-  let isShown = false;
 
   function record(error: unknown): void {
     const endedAt = clock.monotonic();
@@ -184,7 +182,6 @@ function tryOnce(
       pass.began();
       begunAt = clock.monotonic();
     }
-    isShown ||= chat.showThinking || parts.some(({ type }) => type !== "reasoning");
     return deliver(parts, serving);
   }
 
@@ -193,9 +190,9 @@ function tryOnce(
     if (error === undefined) pass.completed();
     else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
     else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
-    // An attempt that failed before the client saw anything is not billed. If the client left, its
-    // prompt may be: the provider reads it all the same.
-    if (!isShown && !(error instanceof ClientGone))
+    // An attempt that failed before it began is not billed. If the client left, its prompt may be:
+    // the provider reads it all the same.
+    if (begunAt === undefined && !(error instanceof ClientGone))
       return { progress: { ...notStarted(model), attempts }, error };
     const reading = meter.usage();
     const cost = costOf(reading.usage, model.price);

@@ -182,14 +182,6 @@ const ROWS: Row[] = [
   }),
   ...rows([2, "upstream_error", "b"], { "a flood of headers": () => flood }, { wire: true }),
   ...rows(
-    [2, "upstream_error", "b"],
-    {
-      "a break after thinking that nobody sees": () =>
-        stream([chunk({ role: "assistant" }), chunk({ reasoning_content: "Hm." })], "cut"),
-    },
-    streamedOnly,
-  ),
-  ...rows(
     [1, "upstream_timeout", "b"],
     { silence: () => silent, "headers, then silence": () => headersOnly },
     BRIEF,

@@ -3,6 +3,7 @@
 // settled requests into the usage store.
 import { beforeServing, programSlots } from "../../../command-line/command.ts";
 import { configMoments } from "../../../config/extension.ts";
+import { DAY_MS } from "../../../config/fields.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
@@ -10,7 +11,8 @@ import { moments, slots } from "../../../core/extension/places.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
 import { dataDirIssues, makeDataDir } from "../../scale/data-files/index.ts";
 import { passwordsIn } from "../../scale/stores/index.ts";
-import { createSpendLog, repeat, waitAtMost } from "../ledger/index.ts";
+import { createSpendLog, repeat, segmentName, waitAtMost } from "../ledger/index.ts";
+import { dayOf } from "../records/index.ts";
 import { BooksFault, hasFileStore, openBooks, shareBooks, spend, usage } from "../usage/index.ts";
 import { usageSyncCommand } from "./usage-sync-command.ts";
 
@@ -49,8 +51,12 @@ function statusOf(reports: readonly unknown[], config: Config): object {
  * up, and closing for the last. The next process copies the rest.
  */
 const SYNC_WAIT_MS = 5_000;
-/** How long the first segment waits for the names that are taken. Syncs refuse a doubled one. */
+/** How long the first segment waits for the names that are taken. */
 const NAMES_WAIT_MS = 500;
+
+/** A segment's name with a number that grows by one each second, above those that are counted. */
+const unusedName = (now: number): string =>
+  segmentName(dayOf(now), 10_000 + Math.floor((now % DAY_MS) / 1_000));
 
 /** How the books are at the moment. */
 interface BooksStatus {
@@ -92,14 +98,20 @@ function createBooks(context: GatewayContext): Ledger {
     },
   });
   let stopSyncing = (): void => undefined;
-  /** The segments of which records are there, as they were before this process wrote any. */
-  let namesCopied: readonly string[] = [];
+  /**
+   * The segments of which records are there, as they were before this process wrote any. As long as
+   * the store does not tell: a name with a number that none of them has.
+   */
+  let namesCopied: readonly string[] = [unusedName(clock.now())];
 
   /** Resolves whatever goes wrong: the first sync meets it too. */
-  async function readNames(): Promise<void> {
-    const cursor = await files.store.cursor().catch(() => ({}));
-    namesCopied = Object.keys(cursor);
-  }
+  const readNames = (): Promise<void> =>
+    files.store.cursor().then(
+      (cursor) => {
+        namesCopied = Object.keys(cursor);
+      },
+      () => undefined,
+    );
 
   /** Resolves whatever goes wrong: the books report it. */
   async function sync(): Promise<void> {

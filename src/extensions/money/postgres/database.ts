@@ -50,8 +50,11 @@ function failed(error: Error): never {
 export interface Database {
   /** What a query has found. Rejects with a StoreError, also when it takes too long. */
   run<T>(text: string, ...values: readonly unknown[]): Promise<readonly T[]>;
-  /** A connection of its own for a transaction. Whoever asks ends it. */
-  connect(): Promise<Pick<Client, "query" | "release">>;
+  /**
+   * A connection of its own for a transaction. Whoever asks ends it. `reader`: it may be kept for
+   * long, by somebody who reads slowly; the sync and receipts do not wait for such ones.
+   */
+  connect(reader?: "reader"): Promise<Pick<Client, "query" | "release">>;
   /** Ends all connections. */
   close(): Promise<void>;
 }
@@ -69,8 +72,7 @@ export function openDatabase(address: string): Database {
     return pool;
   }
   const pool = openPool();
-  /** Whoever reads slowly keeps its connection. It must not keep the sync and receipts waiting. */
-  const transactions = openPool();
+  const readers = openPool();
   let isMigrated = false;
 
   /** Several statements in one query are one transaction. */
@@ -85,9 +87,9 @@ export function openDatabase(address: string): Database {
       const { rows } = await asked.catch(failed);
       return rows.map(({ value }) => value as T);
     },
-    async connect() {
+    async connect(reader) {
       const client = await migrate()
-        .then(() => transactions.connect())
+        .then(() => (reader ? readers : pool).connect())
         .catch(failed);
       return {
         query: (query, values) => client.query(query, values).catch(failed),
@@ -95,7 +97,7 @@ export function openDatabase(address: string): Database {
       };
     },
     async close() {
-      await Promise.all([pool.end(), transactions.end()]);
+      await Promise.all([pool.end(), readers.end()]);
     },
   };
 }

@@ -83,6 +83,8 @@ function segmentsToCopy(
     const path = join(spendDir, name);
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? -1;
     if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
+    if (bytes === 0 && size > 0)
+      throw new BooksFault(`${path} has the name of a segment that was gone: ${MENDING}`);
   }
   const isNew = (name: string): boolean => !cursor[name] && coverage.of(name).length === 0;
   // To look takes a read of each segment.

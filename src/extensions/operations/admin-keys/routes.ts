@@ -33,7 +33,7 @@ const listQuery = strict({ find: withDefault(string(), "") });
 const fits =
   (find: string) =>
   ({ key_id, account, name }: ListedKey): boolean =>
-    `${key_id} ${account} ${name}`.toLowerCase().includes(find.toLowerCase());
+    [key_id, account, name ?? ""].some((text) => text.toLowerCase().includes(find.toLowerCase()));
 
 /** Lists keys. The file is read again only when it is another one. */
 function createKeyList(file: string) {

@@ -71,8 +71,10 @@ export function createToolCallReader() {
     const { name, piece, isPlaceholder } = fragment;
     const call = callOf(fragment, message);
     call.message = message;
-    call.text.add(piece);
-    if (!isPlaceholder) call.held += piece;
+    if (!isPlaceholder) {
+      call.text.add(piece);
+      call.held += piece;
+    }
     const parts: Part[] = [];
     if (call.name === undefined && name !== undefined) {
       call.name = name;

@@ -27,7 +27,7 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   let signature: string | undefined; // may come in a part before its call's
   let hasAnswered = false; // something other than reasoning has come
   const ids = new Set<string>();
-  let counts = {};
+  const counts: Record<string, number | undefined> = {};
 
   function readCall({ id: statedId, name: statedName, args }: Record<string, unknown>): Part[] {
     const name = asString(statedName);
@@ -68,12 +68,22 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   function usageIn(json: unknown): UsageReport | undefined {
     const isLast = asObject(candidateIn(json))["finishReason"] !== undefined;
     const { usageMetadata } = asObject(json);
-    counts = { ...counts, ...asObject(usageMetadata) };
+    const stated = tokenCounter(usageMetadata);
+    for (const name of COUNTS) counts[name] = stated(name) ?? counts[name];
     return usageMetadata ? readUsage(counts, isLast || !hasAnswered) : undefined;
   }
 
   return withUsage(usageIn, { push });
 }
+
+/** The token counts of a reply. */
+const COUNTS = [
+  "promptTokenCount",
+  "toolUsePromptTokenCount",
+  "cachedContentTokenCount",
+  "thoughtsTokenCount",
+  "candidatesTokenCount",
+];
 
 /** Parts of Gemini's own tools, which are no part of the answer. */
 const OWN_TOOLS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];

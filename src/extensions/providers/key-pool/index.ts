@@ -131,8 +131,9 @@ async function withKeys(
     );
     const { prompt_tokens, completion_tokens } = meter.usage().usage;
     const isFailure = error instanceof ProviderError;
-    if (isFailure && !error.answer) taken.unused();
-    else taken.used(prompt_tokens + completion_tokens);
+    const isAsked = isFailure ? error.answer : error === undefined || meter.hasPrompt;
+    if (isAsked) taken.used(prompt_tokens + completion_tokens);
+    else taken.unused();
     if (error === undefined) return undefined;
     if (!isFailure || !isOfKey(error)) throw error;
     if (error.detail.operator === "key") taken.refused();

@@ -60,7 +60,8 @@ export const connectThrough =
         const status = /^HTTP\/1\.[01] (\d{3})/.exec(head.toString("latin1", 0, 20))?.[1];
         if (end === -1 || end + 4 < head.length || status === undefined)
           raw.destroy(refused(proxy, "did not answer by HTTP"));
-        else if (!status.startsWith("2")) raw.destroy(refused(proxy, `answered with status ${status}`));
+        else if (!status.startsWith("2"))
+          raw.destroy(refused(proxy, `answered with status ${status}`));
         else begin();
       }
 

@@ -97,8 +97,7 @@ function statedError(json: unknown): unknown {
   const isError = body["object"] === "error" || body["type"] === "error";
   // Some servers have an empty error in each reply.
   const isNothing = Object.values(asObject(error)).every((value) => !value);
-  if (typeof error === "object" && isNothing && asArray(body["choices"]).length > 0)
-    return undefined;
+  if (typeof error === "object" && isNothing && Array.isArray(body["choices"])) return undefined;
   return error || (isError ? body : undefined);
 }
 

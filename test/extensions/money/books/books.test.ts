@@ -57,7 +57,8 @@ it("begin a segment without waiting long for a database that hangs", async () =>
   clock.advance(500);
   await waitFor(() => segments().length > 0, "the first segment");
   await close();
-  assert.deepEqual(segments(), ["2026-01-31.0001.jsonl"]);
+  // A number that no other segment has: by the seconds of the day.
+  assert.deepEqual(segments(), ["2026-01-31.53201.jsonl"]);
 });
 
 it("give no segment a name that usage records have", async () => {
