@@ -57,8 +57,7 @@ const CLOSE = { headers: { Connection: "close" } };
 function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void {
   if (rawHeaders.length > 2 * MAX_HEADERS)
     throw new ApiError("headers_too_large", `There are more than ${MAX_HEADERS} headers.`, CLOSE);
-  const coding = headers["transfer-encoding"] ?? "chunked";
-  if (coding.toLowerCase() !== "chunked")
+  if (!/^chunked$/i.test(headers["transfer-encoding"] ?? "chunked"))
     throw new ApiError("malformed_request", "Transfer-Encoding must be chunked.", CLOSE);
   if (httpVersion !== "1.1") return;
   if (headers.host === undefined)

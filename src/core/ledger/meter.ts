@@ -128,11 +128,12 @@ export class Meter {
   }
 
   /**
-   * Null until the provider has finished. "tool_calls" where it says "stop" after a tool call
-   * (wire.md "Finish reasons").
+   * Null until the provider has finished. "tool_calls" where it says "stop" after a tool call, and
+   * "stop" where it says "tool_calls" without any (wire.md "Finish reasons").
    */
   finishReason(): FinishReason | null {
-    return this.#finish === "stop" && this.#calls > 0 ? "tool_calls" : this.#finish;
+    if (this.#calls > 0) return this.#finish === "stop" ? "tool_calls" : this.#finish;
+    return this.#finish === "tool_calls" ? "stop" : this.#finish;
   }
 
   /**

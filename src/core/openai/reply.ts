@@ -147,6 +147,8 @@ export function createChunkWriter(
   const close = includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
   const callsWithoutArguments = new Set<number>();
   let roleSent = false;
+  /** Whether something other than thinking was written. */
+  let hasContent = false;
 
   function chunk(
     delta: object,
@@ -163,6 +165,7 @@ export function createChunkWriter(
    * that.
    */
   function roleChunk(first: Part["type"]): string {
+    hasContent ||= first !== "reasoning";
     if (roleSent) return "";
     roleSent = true;
     const content = first === "text" ? "" : null;
@@ -205,9 +208,10 @@ export function createChunkWriter(
     },
     add: (parts) => parts.reduce((text, part) => text + write(part), ""),
     end(usage, reason) {
-      let text = roleChunk("text");
+      let text = roleSent ? "" : roleChunk("text");
       for (const call of [...callsWithoutArguments]) text += argumentsChunk(call, "{}");
-      text += chunk({}, reason);
+      // Clients would keep a content of null, which is no message without calls.
+      text += chunk(hasContent ? {} : { content: "" }, reason);
       if (includeUsage) text += `${open}],"usage":${JSON.stringify(usage)}}\n\n`;
       return `${text}data: [DONE]\n\n`;
     },

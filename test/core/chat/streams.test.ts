@@ -222,6 +222,13 @@ describe("streamed and whole agree", () => {
       "stop",
       { thinking: { type: "enabled" } },
     ],
+    [
+      "nothing but thinking",
+      { content: "", reasoning_content: "Hm." },
+      "length",
+      { thinking: { type: "enabled" } },
+    ],
+    ["an end with calls of which there are none", { content: "So." }, "tool_calls", {}],
     ["thinking that was not asked for", { content: "So.", reasoning_content: "Hm." }, "stop", {}],
     ["a refusal", { content: null, refusal: "No." }, "stop", {}],
     [
@@ -285,7 +292,9 @@ describe("streamed and whole agree", () => {
       assertSound(chunks, "m");
       const assembled = assemble(chunks);
       assert.deepEqual(assembled.message, whole.choices[0].message);
-      assert.equal(assembled.finish_reason, whole.choices[0].finish_reason);
+      const stated = finish === "tool_calls" && !message["tool_calls"] ? "stop" : finish;
+      assert.equal(whole.choices[0].finish_reason, stated);
+      assert.equal(assembled.finish_reason, stated);
       assert.deepEqual(assembled.logprobs, whole.choices[0].logprobs?.content ?? []);
       assert.deepEqual(chunks.at(-1)!.usage, whole.usage);
       const thinkingAsked = "thinking" in request;

@@ -58,7 +58,6 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   let passes: boolean | undefined;
   /** The end of its events. It leaves when the request is settled: a client then has its reply. */
   const last: ReplyEvent[] = [];
-  let hasCalled = false;
   let hasRefused = false;
 
   /** The provider's own events. A reply that came whole becomes events if the client wants them. */
@@ -88,10 +87,8 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   /** What the client does not see ends no block. */
   function translate(part: Part): void {
     if (part.type === "tool_arguments") blocks.addArguments(part.call, part.text);
-    if (part.type === "tool_call") {
-      hasCalled = true;
-      blocks.add(part);
-    } else if (part.type === "text" || part.type === "reasoning" || part.type === "refusal") {
+    if (part.type === "tool_call") blocks.add(part);
+    else if (part.type === "text" || part.type === "reasoning" || part.type === "refusal") {
       if (part.text === "" || (part.type === "reasoning" && !showThinking)) return;
       if (part.type === "refusal") hasRefused = true;
       blocks.add(part);
@@ -100,9 +97,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
 
   function endTranslated(usage: Usage, reason: FinishReason): void {
     blocks.end();
-    // Some providers say that a text ends with calls. A client would look for them.
-    const stated = reason === "tool_calls" && !hasCalled ? "stop" : reason;
-    const stop_reason = hasRefused ? "refusal" : STOP_REASONS[stated];
+    const stop_reason = hasRefused ? "refusal" : STOP_REASONS[reason];
     const delta = { stop_reason, stop_sequence: null };
     emit({ type: "message_delta", delta, usage: usageFields(usage) });
   }

@@ -20,6 +20,7 @@ const HALF = /[\ud800-\udbff]$/;
  */
 export function freeFormInput(text: string, isCut: boolean): string {
   const whole = inputIn(text);
+  if (whole === undefined && text.trim() === "{}") return "";
   if (whole !== undefined || !isCut) return whole ?? text;
   if (BEGINNING.startsWith(text.replaceAll(/\s/g, ""))) return "";
   const withoutEscape = text.replace(CUT_ESCAPE, "");

@@ -98,6 +98,12 @@ const furtherOf = (request: ResponsesRequest) => ({
   safety_identifier: request.safety_identifier && pseudonymOf(request.safety_identifier),
 });
 
+/** How a model is to write. Null is the same as absent. */
+const textOf = ({ format, ...text }: Record<string, unknown>): object => ({
+  ...text,
+  format: format ?? { type: "text" },
+});
+
 const echoOf = (request: ResponsesRequest, body: Body): object => ({
   background: false,
   instructions: request.instructions ?? null,
@@ -109,7 +115,7 @@ const echoOf = (request: ResponsesRequest, body: Body): object => ({
   service_tier: "default",
   store: false,
   temperature: request.temperature ?? 1,
-  text: { format: { type: "text" }, ...asObject(body["text"]) },
+  text: textOf(asObject(body["text"])),
   tool_choice: body["tool_choice"] ?? "auto",
   tools: body["tools"] ?? [],
   top_p: request.top_p ?? 1,

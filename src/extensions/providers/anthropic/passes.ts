@@ -144,7 +144,7 @@ export function withoutUnlisted(
 ): Pick<NativeRequest, "body" | "headers"> {
   const listed = new Set(passes.map(wordFor));
   const isPassed = ([field, value]: readonly [string, unknown]): boolean =>
-    FIELDS.has(field) || (listed.has(wordFor(field)) && !isEmpty(value));
+    !isEmpty(value) && (FIELDS.has(field) || listed.has(wordFor(field)));
   const { "anthropic-beta": betas = "", "anthropic-user-profile-id": profile, ...rest } = headers;
   const passedBetas = betas
     .split(",")

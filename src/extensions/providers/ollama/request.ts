@@ -47,11 +47,39 @@ function formatOf({ response_format: format }: ChatRequest): unknown {
   return format.json_schema.schema ?? "json";
 }
 
-/** Calls have no ids here: a result names its tool. */
+/**
+ * The results of calls directly behind them, in the order of the calls. What stands between them
+ * comes after.
+ */
+function inCallOrder(messages: readonly Message[]): readonly Message[] {
+  const ordered: Message[] = [];
+  let places = new Map<string, number>();
+  let results: (readonly [place: number, message: Message])[] = [];
+  let others: Message[] = [];
+  function endTurn(): void {
+    results.sort(([one], [other]) => one - other);
+    ordered.push(...results.map(([, message]) => message), ...others);
+    results = [];
+    others = [];
+  }
+  for (const message of messages) {
+    if (message.role === "tool") {
+      results.push([places.get(message.tool_call_id) ?? Infinity, message]);
+    } else if (message.role === "assistant") {
+      endTurn();
+      ordered.push(message);
+      places = new Map(message.tool_calls.map(({ id }, at) => [id, at]));
+    } else others.push(message);
+  }
+  endTurn();
+  return ordered;
+}
+
+/** Calls have no ids here: a result names its tool, and stands where its call does. */
 function messagesOf(messages: readonly Message[]): readonly object[] {
   const texts = createTextCounter();
   const names = new Map<string, string>();
-  return messages.map((message) => {
+  return inCallOrder(messages).map((message) => {
     const { role, content } = message;
     if (message.role === "tool")
       return { role, content, tool_name: names.get(message.tool_call_id) };

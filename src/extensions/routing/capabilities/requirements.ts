@@ -68,7 +68,9 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
     );
   // A file that is named by an id is stored under the operator's key, and any customer of the
   // gateway may have stored it.
-  const stored = media.find(({ part }) => part.type === "file" && "file_id" in part.file);
+  const isStored = (part: MediaPart): boolean =>
+    part.type === "file" && (part.file["file_id"] ?? null) !== null;
+  const stored = media.find(({ part }) => isStored(part));
   if (stored)
     add(
       ["messages", stored.index, "content", stored.at, "file", "file_id"],

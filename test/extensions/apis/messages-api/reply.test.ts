@@ -142,13 +142,6 @@ describe("a reply", () => {
     assert.equal(new Set(others).size, 4);
   });
 
-  it("ends with calls only if there are some", () => {
-    const reason = (...parts: Part[]) => messageOf([parts], "tool_calls")["stop_reason"];
-    assert.equal(reason(text("Fine.")), "end_turn");
-    assert.equal(reason(call(0)), "tool_use");
-    assert.equal(reason(call(0), text("So.")), "tool_use");
-  });
-
   it("makes an object of arguments that begin as none, so that they can be sent back", () => {
     for (const pieces of [["[1]"], [" ", "[", "1", "]"], ['"x"'], ["oops"]]) {
       const message = messageOf([[call(0), ...pieces.map((piece) => args(0, piece))]]);

@@ -99,6 +99,27 @@ describe("a request to Ollama", () => {
     });
   });
 
+  it("sends results where their calls stand: it knows them by nothing else", async (t) => {
+    const { provider, chat } = await start(t, status(200, REPLY));
+    const called = (id: string) => ({ ...call, id });
+    const result = (id: string) => ({ role: "tool", tool_call_id: id, content: `of ${id}` });
+    await chat({
+      model: "m",
+      messages: [
+        ...user("hi"),
+        { role: "assistant", content: null, tool_calls: [called("c1"), called("c2")] },
+        result("c2"),
+        result("c1"),
+        ...user("So?"),
+      ],
+    });
+    const { messages } = provider.asked[0]!.body;
+    assert.deepEqual(
+      messages.map(({ content }: { content: string }) => content),
+      ["hi", "", "of c1", "of c2", "So?"],
+    );
+  });
+
   it("switches thinking off unless it was asked for, and knows depths where a model has some", async (t) => {
     const { provider, chat } = await start(t, status(200, REPLY));
     await chat({ model: "m", messages: user("hi") });

@@ -124,6 +124,7 @@ describe("requirements of a request", () => {
       stored.lackOf({ traits: { passes } } as unknown as Parameters<typeof stored.lackOf>[0]);
     assert.match(withPasses([])!, /does not pass on what is stored at the provider/);
     assert.equal(withPasses(["files"]), undefined);
-    assert.equal(requirementsOf(chatOf(file({ file_data: "AA==" }))).length, 1);
+    const sent = file({ file_data: "AA==", file_id: null });
+    assert.equal(requirementsOf(chatOf(sent)).length, 1);
   });
 });
