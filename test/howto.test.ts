@@ -165,7 +165,11 @@ describe("How do I ...?", () => {
     const { usage, ...config } = written;
     assert.equal(usage.store, "$POSTGRES_URL");
     const lines = block(task);
-    for (const line of ["npm install redis pg", "npm start -- check", "npm start -- serve"])
+    for (const line of [
+      "npm install --save-optional redis pg",
+      "npm start -- check",
+      "npm start -- serve",
+    ])
       assert.ok(lines.split("\n").includes(line), line);
     const machine = async () => {
       const place = placeOf({ ...config, data_dir: folder() });

@@ -27,7 +27,8 @@ const run = withBooks(async (context) => {
   const { books, args, terminal } = context;
   const findings = createFindings();
   try {
-    if (hasSpendLog(context)) await copySettled(books);
+    if (!hasSpendLog(context)) throw new Error(`there is no spend log in ${books.dataDir}`);
+    await copySettled(books);
   } catch (error) {
     if (!(error instanceof BooksFault)) throw error;
     findings.add("the books", error.message);

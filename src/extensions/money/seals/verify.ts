@@ -22,13 +22,17 @@ export interface Trust {
   readonly kept: readonly string[];
 }
 
-/** The lines in a file of what was kept: they alone, or a log with events that name them. */
+/**
+ * The lines in a file of what was kept: they alone, or a log of any program with events that name
+ * them. A line of a log may begin with a time or the like.
+ */
 export function keptTexts(text: string): readonly string[] {
   return text.split("\n").flatMap((line) => {
-    const json = asObject(parseJson(line));
-    const event = json["event"] === "day_closed" ? asString(json["line"]) : undefined;
-    if (event !== undefined) return [event];
-    return "event" in json || line.trim() === "" ? [] : [line];
+    const json = line.slice(Math.max(0, line.indexOf("{")));
+    const { event, line: named, root } = asObject(parseJson(json));
+    const kept = event === "day_closed" ? asString(named) : undefined;
+    if (kept !== undefined) return [kept];
+    return root !== undefined && event === undefined ? [json] : [];
   });
 }
 

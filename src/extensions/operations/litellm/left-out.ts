@@ -11,10 +11,13 @@ export interface LeftOut {
 
 /** Why fields are left out, by their names. */
 const REASONS: Readonly<Record<string, string>> = {
-  ...reasonFor("limits here are of accounts and keys: set accounts.A.rpm and tokens_per_minute", [
-    ...["rpm", "tpm", "global_max_parallel_requests", "enforced_params"],
+  ...reasonFor("set models.M.limits of what the provider can take, accounts.A.rpm of a customer", [
+    ...["rpm", "tpm"],
   ]),
-  ...reasonFor("set accounts.A.max_in_flight", ["max_parallel_requests"]),
+  ...reasonFor("set models.M.limits.max_in_flight, or accounts.A.max_in_flight of a customer", [
+    ...["max_parallel_requests", "global_max_parallel_requests"],
+  ]),
+  ...reasonFor("what a request must have is not set here", ["enforced_params"]),
   ...reasonFor(
     "there are several deadlines here: set first_token_ms, idle_ms, total_ms of timeouts",
     [...["timeout", "request_timeout", "stream_timeout"]],
@@ -31,7 +34,7 @@ const REASONS: Readonly<Record<string, string>> = {
     ...["temperature", "top_p", "max_completion_tokens", "frequency_penalty", "seed", "stop"],
     ...["presence_penalty", "reasoning_effort", "extra_body", "max_tokens"],
   ]),
-  ...reasonFor("an alias asks its models in the order of its list", [
+  ...reasonFor("an alias asks its models in the order of its list, or by its weights or policy", [
     ...["routing_strategy", "routing_strategy_args", "weight", "order", "enable_pre_call_checks"],
   ]),
   ...reasonFor("omit and takes of a provider or model say what is sent", [

@@ -52,7 +52,7 @@ function samplesOf(status: Status): Samples {
     chat_gateway_workers: figure(status.workers),
     chat_gateway_breaker_state: status.models.map(({ model, breaker }) => [
       [model],
-      BREAKER_STATES.indexOf(breaker.state),
+      BREAKER_STATES.indexOf(stateOf(breaker)),
     ]),
     chat_gateway_limits_store_up: flag(limits.fault),
     chat_gateway_config_last_reload_success_timestamp_seconds: figure(loadedAt),
@@ -69,6 +69,10 @@ function samplesOf(status: Status): Samples {
     chat_gateway_usage_sync_lag_seconds: figure(asObject(usage)["lag_seconds"]),
   };
 }
+
+/** A model whose pause is over is probed by the next request: it does not fail. */
+const stateOf = ({ state, retry_ms }: Status["models"][number]["breaker"]) =>
+  state === "open" && retry_ms === 0 ? "probing" : state;
 
 const figure = (value: unknown, ...labels: string[]): Sample[] =>
   typeof value === "number" ? [[labels, value]] : [];

@@ -102,7 +102,7 @@ export const FAMILIES = {
   ),
   chat_gateway_in_flight_requests: gauge("Requests that have not had their whole answer yet."),
   chat_gateway_workers: gauge("Processes that serve."),
-  chat_gateway_breaker_state: gauge("0 closed, 1 probing, 2 open.", ["model"]),
+  chat_gateway_breaker_state: gauge("0 closed, 1 probing or about to, 2 open.", ["model"]),
   chat_gateway_event_loop_delay_seconds: summary(
     "How late the event loop was, in the worst few seconds since somebody last read this.",
     ["quantile"],

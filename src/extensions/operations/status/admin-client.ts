@@ -120,7 +120,10 @@ async function connect({ host, port, certFile }: Place): Promise<Socket> {
   if (!expected) return socket;
   if ((socket as TLSSocket).getPeerX509Certificate()?.raw.equals(expected)) return socket;
   socket.destroy();
-  throw new Refused("has another certificate than admin.tls.cert_file: it gets no password");
+  throw new Refused(
+    "has another certificate than admin.tls.cert_file: it gets no password. If the file was " +
+      "renewed, restart the gateway",
+  );
 }
 
 function certificateIn(file: string): Buffer {

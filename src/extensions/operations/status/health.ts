@@ -27,7 +27,8 @@ function problemsOf(status: ShownStatus): readonly string[] {
   const spend = faultIn(status["spend"]);
   if (spend !== undefined)
     problems.push(`the spend log cannot be written, so requests are refused: ${spend}`);
-  const failing = models.filter(({ breaker }) => breaker.state !== "closed");
+  // Where the pause is over, the next request is let through.
+  const failing = models.filter(({ breaker }) => breaker.retry_ms > 0);
   if (models.length === 0) problems.push("no model is configured");
   else if (failing.length === models.length) problems.push("no model can serve");
   for (const model of failing) problems.push(`${model.model} ${stateText(model)}`);
@@ -44,6 +45,7 @@ const faultIn = (section: unknown): string | undefined => asString(asObject(sect
 export function stateText({ breaker }: ModelStatus): string {
   if (breaker.state === "closed") return "is healthy";
   if (breaker.state === "probing") return "is being tried again";
+  if (breaker.retry_ms === 0) return "failed, and is tried again with the next request";
   return `fails: next try in ${Math.ceil(breaker.retry_ms / 1000)} s`;
 }
 

@@ -16,7 +16,7 @@ export function loadPeer<T>(name: string, setting: string): T {
   return fail(
     "unsupported_value",
     `needs the package '${name}': ` +
-      `run 'npm install ${name}' in the folder from which the gateway is started`,
+      `run 'npm install --save-optional ${name}' in the folder from which the gateway is started`,
     setting.split("."),
   );
 }

@@ -474,7 +474,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     try {
       const opened = () =>
         createScene({ store: "postgres://x/y", extensions: [{ name: "postgres", ...postgres }] });
-      assert.throws(opened, /npm install pg/);
+      assert.throws(opened, /npm install --save-optional pg/);
     } finally {
       process.chdir(cwd);
     }

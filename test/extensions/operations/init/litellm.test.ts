@@ -309,7 +309,7 @@ describe("init --from-litellm", () => {
     const { stdout } = await runHere(["init", "--from-litellm", source, "--config", file]);
     assert.match(
       stdout,
-      /limits here are of accounts and keys: [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/,
+      /set models.M.limits of what the provider can take, [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/,
     );
     assert.match(stdout, /Without a price: local, small\. /);
     assert.match(stdout, /export MASTER=\.\.\.\n/);
@@ -372,7 +372,10 @@ describe("init --from-litellm", () => {
     const cwd = folder();
     writeFileSync(join(cwd, "config.yaml"), "model_list: []\n");
     const end = await ended(t, ["init", "--from-litellm", "config.yaml"], { cwd });
-    assertOneLine(end, /--from-litellm.*needs the package 'yaml': run 'npm install yaml'/);
+    assertOneLine(
+      end,
+      /--from-litellm.*needs the package 'yaml': run 'npm install --save-optional yaml'/,
+    );
     assert.equal(end.code, 1);
   });
 

@@ -49,7 +49,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   kind: Object.keys(FAULT_KINDS),
   result: ["sent", "dropped"],
   quantile: ["0.5", "0.99", "1"],
-  path: ["/v1/chat/completions"],
+  path: ["/v1/chat/completions", "/v1/messages", "/v1/responses"],
 };
 
 /** What is wrong with an expression. */

@@ -101,7 +101,10 @@ describe("a request to Ollama", () => {
 
   it("sends results where their calls stand: it knows them by nothing else", async (t) => {
     const { provider, chat } = await start(t, status(200, REPLY));
-    const called = (id: string) => ({ ...call, id });
+    const called = (id: string) => ({
+      ...{ id, type: "function" },
+      function: { name: "look", arguments: "{}" },
+    });
     const result = (id: string) => ({ role: "tool", tool_call_id: id, content: `of ${id}` });
     await chat({
       model: "m",
