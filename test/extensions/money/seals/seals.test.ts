@@ -186,6 +186,10 @@ describe("seal verify with what was kept", () => {
     ];
     const text = log.map((line) => `${JSON.stringify(line)}\n`).join("");
     assert.equal((await verify(scene.dir, text)).code, 0);
+    // As journald and containers have it, between other lines.
+    const noise = 'chat-gateway listens on http://h\n{"time":"x","request_id":"r","status":200}\n';
+    const prefixed = noise + text.replaceAll(/^/gm, "Feb 02 00:00:12 host gw[7]: ");
+    assert.equal((await verify(scene.dir, prefixed)).code, 0);
     const wrong = text.replace('\\"records\\":8', '\\"records\\":9');
     assert.equal((await verify(scene.dir, wrong)).code, 1);
     assert.match((await verify(scene.dir, '{"event":"other"}\n')).stderr, /holds no head/);

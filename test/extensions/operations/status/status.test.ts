@@ -14,7 +14,7 @@ import { freePort } from "../../../support/port.ts";
 import { completion, startProvider, status as answers } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
 import type { Scope } from "../../../support/scope.ts";
-import { waitFor, within } from "../../../support/wait.ts";
+import { until, waitFor, within } from "../../../support/wait.ts";
 
 /** A gateway with the models `good` and `bad`, and the file of its configuration. */
 async function running(t: Scope, over: object = {}, env: Record<string, string> = {}) {
@@ -85,6 +85,20 @@ describe("status", () => {
       stdout,
       /^ {2}bad +lab +fails: .* 1 +1 +0 +.*status 500: the model's machine is on/m,
     );
+  });
+
+  it("of one whose model failed and may be asked again: healthy", async (t) => {
+    const { file, ask, gateway } = await running(t, { breaker: { cooldown_ms: 1 } });
+    await ask("bad");
+    await until(async () => {
+      const { models } = (await (await fetch(`${gateway.adminAddress()}/status`)).json()) as any;
+      return models.every(({ breaker }: any) => breaker.retry_ms === 0);
+    }, "the pause to be over");
+    const { code, stdout } = await status(file);
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, /^ {2}bad +lab +failed, and is tried again with the next request/m);
+    const metrics = await (await fetch(`${gateway.adminAddress()}/metrics`)).text();
+    assert.match(metrics, /^chat_gateway_breaker_state\{model="bad"\} 1$/m);
   });
 
   it("of one that refuses an account: whose requests, how many, why", async (t) => {
