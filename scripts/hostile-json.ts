@@ -1,14 +1,16 @@
-// JSON that costs more than it is long, for scripts/hostile.ts: requests of up to 10 MB, replies of
-// up to 62 MB, and the provider, of all three formats, that gives the replies.
+// JSON that costs more than it is long, for scripts/hostile.ts and the tests of stalls: requests of
+// up to 10 MB, replies of up to 62 MB, and the provider, of all three formats, that gives the
+// replies.
 
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
+import { hashedId } from "../src/extensions/providers/turns/index.ts";
 
 const MB = 1e6;
 
 /** Elements, with commas, until they have so many characters together. */
-function filled(chars: number, element: (index: number) => string): string {
+export function filled(chars: number, element: (index: number) => string): string {
   const elements: string[] = [];
   let length = 0;
   for (let index = 0; ; index += 1) {
@@ -18,12 +20,13 @@ function filled(chars: number, element: (index: number) => string): string {
     elements.push(next);
   }
 }
-const listOf = (count: number, element: (index: number) => string): string =>
+export const listOf = (count: number, element: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => element(index)).join(",");
-const newNames = (chars: number): string => `{${filled(chars, (at) => `"k${at.toString(36)}":1`)}}`;
+export const newNames = (chars: number): string =>
+  `{${filled(chars, (at) => `"k${at.toString(36)}":1`)}}`;
 const newObjects = (chars: number): string =>
   `[${filled(chars, (at) => `{${listOf(100, (name) => `"${at}_${name}":1`)}}`)}]`;
-const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
+export const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 
 /** A request, by the model that it is for, and the status that it is to get. */
 export interface CostlyRequest {
@@ -32,71 +35,58 @@ export interface CostlyRequest {
   readonly path?: string;
   readonly body: (model: string) => string;
   readonly status: number;
+  /** Of the error. Absent: any, or none. */
+  readonly code?: string;
 }
 
-const USER = '{"role":"user","content":"hi"}';
-const request =
+export const USER = '{"role":"user","content":"hi"}';
+export const request =
   (more: string, messages = USER) =>
   (model: string): string =>
     `{"model":"${model}","messages":[${messages}]${more}}`;
-const tool = (parameters: string): string =>
+export const tool = (parameters: string): string =>
   `,"tools":[{"type":"function","function":{"name":"f","parameters":${parameters}}}]`;
 const call = (id: string): string => `{"id":"${id}","function":{"name":"f"}}`;
 const assistant = (calls: string): string =>
   `{"role":"assistant","content":null,"tool_calls":[${calls}]}`;
-const image = (url: string): string =>
-  `{"role":"user","content":[{"type":"image_url","image_url":{"url":"${url}"}}]}`;
+const turn = (at: number, text: string): string =>
+  `{"role":"${at % 2 ? "assistant" : "user"}","content":"${text}"}`;
+/** Calls whose ids are those that a call with an id of the history would be given. */
 const clashing = (count: number): string =>
-  `${listOf(count, (at) => call(`a_${count + 1 + at}`))},${listOf(count, () => call("a"))}`;
-const SIZE = 9.5 * MB;
+  `${listOf(count, (at) => call(hashedId(`${count + 1 + at} a`)))},${listOf(count, () => call("a"))}`;
+/** The size in bytes of the largest of these requests. */
+export const FULL_SIZE = 9.5 * MB;
 
-export const REQUESTS: readonly CostlyRequest[] = [
-  { name: "names in a tool", body: request(tool(newNames(SIZE))), status: 400 },
-  { name: "names that are ignored", body: request(`,"x":${newNames(SIZE)}`), status: 400 },
-  { name: "objects of new names", body: request(`,"x":${newObjects(SIZE)}`), status: 400 },
-  { name: "numbers", body: request(`,"x":[${filled(SIZE, () => "1")}]`), status: 400 },
-  {
-    name: "a large schema",
-    body: request(tool(`{"a":[${listOf(10_000, () => "1")}]}`)),
-    status: 400,
-  },
-  {
-    name: "ids that clash",
-    body: request("", `${USER},${assistant(clashing(33_000))}`),
-    status: 200,
-  },
-  {
-    name: "turns of a call each",
-    body: request("", `${USER},${listOf(29_000, () => assistant(call("a")))}`),
-    status: 200,
-  },
-  {
-    name: "short messages",
-    body: request(
-      "",
-      listOf(99_000, (at) => `{"role":"${at % 2 ? "assistant" : "user"}","content":"x"}`),
-    ),
-    status: 200,
-  },
-  {
-    name: "arguments of names",
-    body: request(
-      "",
-      `${USER},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":${JSON.stringify(newNames(7 * MB))}}}]}`,
-    ),
-    status: 200,
-  },
-  {
-    name: "lenient fields with wrong values",
-    body: request(
-      "",
-      `${USER},${listOf(45_000, () => '{"role":"assistant","content":"x","refusal":1,"reasoning_content":1}')}`,
-    ),
-    status: 200,
-  },
-  ...responsesRequests(),
-  ...messagesRequests(),
-];
+/** Requests to chat completions of up to so many bytes. */
+export function chatRequests(size: number): CostlyRequest[] {
+  const of = (count: number): number => Math.ceil((count * size) / FULL_SIZE);
+  const refused: readonly (readonly [name: string, more: string])[] = [
+    ["names in a tool", tool(newNames(size))],
+    ["names that are ignored", `,"x":${newNames(size)}`],
+    ["objects of new names", `,"x":${newObjects(size)}`],
+    ["numbers", `,"x":[${filled(size, () => "1")}]`],
+  ];
+  const names = JSON.stringify(newNames((7 * size) / 9.5));
+  const served: readonly (readonly [name: string, messages: string])[] = [
+    ["ids that clash", `${USER},${assistant(clashing(of(33_000)))}`],
+    ["turns of a call each", `${USER},${listOf(of(29_000), () => assistant(call("a")))}`],
+    ["short messages", listOf(of(99_000), (at) => turn(at, "x"))],
+    [
+      "arguments of names",
+      `${USER},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":${names}}}]}`,
+    ],
+    [
+      "lenient fields with wrong values",
+      `${USER},${listOf(of(45_000), () => '{"role":"assistant","content":"x","refusal":1,"reasoning_content":1}')}`,
+    ],
+  ];
+  return [
+    ...refused.map(([name, more]) => {
+      return { name, body: request(more), status: 400, code: "invalid_json" };
+    }),
+    ...served.map(([name, messages]) => ({ name, body: request("", messages), status: 200 })),
+  ];
+}
 
 /** A request of 4.5 MB to one of the APIs, by the model that it is for. */
 interface LargeRequest {
@@ -105,8 +95,6 @@ interface LargeRequest {
 }
 
 const LARGE_SIZE = 4.5 * MB;
-const turn = (at: number, text: string): string =>
-  `{"role":"${at % 2 ? "assistant" : "user"}","content":"${text}"}`;
 const shortTurns = filled(LARGE_SIZE, (at) => turn(at, "x".repeat(20)));
 const messagesOf =
   (messages: string) =>
@@ -137,7 +125,7 @@ export const LARGE: readonly LargeRequest[] = [
 ];
 
 /** What a client of the Responses API can send. */
-function responsesRequests(): CostlyRequest[] {
+export function responsesRequests(): CostlyRequest[] {
   const asked = '{"role":"user","content":"hi"}';
   const functions = (count: number): string =>
     listOf(count, (at) => `{"type":"function","name":"f${at}"}`);
@@ -146,7 +134,7 @@ function responsesRequests(): CostlyRequest[] {
   const found = `{"type":"additional_tools","tools":[${namespace("n".repeat(256), functions(127))}]}`;
   const kinds: readonly [name: string, status: number, tools: string, input: string][] = [
     ["a long namespace", 400, namespace("n".repeat(200_000), functions(20_000)), asked],
-    ["a namespace of megabytes", 400, namespace("n".repeat(SIZE), functions(2)), asked],
+    ["a namespace of megabytes", 400, namespace("n".repeat(FULL_SIZE), functions(2)), asked],
     ["a namespace of many functions", 400, namespace("n", functions(70_000)), asked],
     ["many functions", 400, functions(70_000), asked],
     [
@@ -193,7 +181,7 @@ function responsesRequests(): CostlyRequest[] {
 }
 
 /** What a client of the Messages API can send. */
-function messagesRequests(): CostlyRequest[] {
+export function messagesRequests(): CostlyRequest[] {
   const kinds: readonly [name: string, status: number, tools: string, content: string][] = [
     ["many tools", 400, listOf(70_000, (at) => `{"name":"f${at}","input_schema":{}}`), '"hi"'],
     [
@@ -213,11 +201,6 @@ function messagesRequests(): CostlyRequest[] {
 }
 
 /**
- * An address with megabytes of parameters: the native formats cannot say it, so that it is refused.
- */
-export const BAD_ADDRESS = request("", image(`data:x${";a".repeat(SIZE / 2)}`));
-
-/**
  * A reply, and the model, which has the name of its format, that gives it; with each the client
  * gets 503 upstream_error.
  */
@@ -229,11 +212,11 @@ export interface CostlyReply {
 
 export const FORMATS = ["openai", "anthropic", "gemini"] as const;
 type Format = (typeof FORMATS)[number];
-const message = (fields: string): string =>
+export const message = (fields: string): string =>
   `{"choices":[{"message":{"role":"assistant",${fields}},"finish_reason":"stop"}]}`;
-const anthropic = (content: string): string =>
+export const anthropic = (content: string): string =>
   `{"type":"message","content":[${content}],"stop_reason":"end_turn","usage":{}}`;
-const gemini = (parts: string): string =>
+export const gemini = (parts: string): string =>
   `{"candidates":[{"content":{"parts":[${parts}]},"finishReason":"STOP"}]}`;
 /** What is answered to requests for which no other reply is set. */
 const SHORT: { readonly [format in Format]: string } = {
@@ -242,14 +225,23 @@ const SHORT: { readonly [format in Format]: string } = {
   gemini: gemini('{"text":"Hi."}'),
 };
 
-export const REPLIES: readonly CostlyReply[] = [
+/** Just below max_reply_bytes: each keeps two cores busy for a second. */
+export const LARGEST_REPLIES: readonly CostlyReply[] = [
   { name: "62 MB of names", model: "openai", body: () => `{"x":${newNames(62 * MB)}}` },
   { name: "62 MB of brackets", model: "openai", body: () => `{"x":${nested(31 * MB)}}` },
-  { name: "15 MB of names", model: "openai", body: () => message(`"x":${newNames(15 * MB)}`) },
-  { name: "15 MB of objects", model: "openai", body: () => message(`"x":${newObjects(15 * MB)}`) },
-  { name: "15 MB of brackets", model: "openai", body: () => message(`"x":${nested(7.5 * MB)}`) },
+];
+
+/** Replies of about so many bytes, or of many parts. */
+export const costlyReplies = (size: number): readonly CostlyReply[] => [
+  { name: "megabytes of names", model: "openai", body: () => message(`"x":${newNames(size)}`) },
+  { name: "megabytes of objects", model: "openai", body: () => message(`"x":${newObjects(size)}`) },
   {
-    name: "an input nested deeply",
+    name: "megabytes of brackets",
+    model: "openai",
+    body: () => message(`"x":${nested(size / 2)}`),
+  },
+  {
+    name: "an input nested 200,000 deep",
     model: "anthropic",
     body: () =>
       anthropic(`{"type":"tool_use","id":"a","name":"f","input":{"a":${nested(200_000)}}}`),
@@ -266,20 +258,29 @@ export const REPLIES: readonly CostlyReply[] = [
   },
 ];
 
+export interface Reply {
+  readonly body: string;
+  /** Absent: JSON. */
+  readonly type?: string;
+  /** Absent: 200. */
+  readonly status?: number;
+}
+
 /**
  * A provider of all three formats, told apart by their paths; `reply` is answered from then on,
  * undefined: a short one.
  */
 export async function startCostly() {
-  let next: string | undefined;
+  let next: Reply | undefined;
   const formatOf = (path: string): Format => {
     if (path.endsWith("/v1/messages")) return "anthropic";
     return path.includes("/v1beta/") ? "gemini" : "openai";
   };
   const server = http.createServer((req, res) => {
     req.resume().on("end", () => {
-      const body = next ?? SHORT[formatOf(req.url ?? "")];
-      res.writeHead(200, { "content-type": "application/json" }).end(body);
+      const short = { body: SHORT[formatOf(req.url ?? "")] };
+      const { body, type = "application/json", status = 200 }: Reply = next ?? short;
+      res.writeHead(status, { "content-type": type }).end(body);
     });
   });
   server.listen(0, "127.0.0.1");
@@ -304,8 +305,8 @@ export async function startCostly() {
       retry: { max_retries: 0 },
       breaker: { failures: 1_000_000 },
     },
-    answer: (body: string | undefined) => {
-      next = body;
+    answer: (reply: Reply | undefined) => {
+      next = reply;
     },
     close: () => {
       server.close();

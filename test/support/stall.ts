@@ -1,30 +1,22 @@
 // How long one request, or one reply of a provider, keeps others waiting: a built gateway in a
-// process of its own, providers of all dialects that say what they are told as raw bytes, and a
-// process that asks for GET /healthz meanwhile (scripts/bench/probe.ts).
+// process of its own, a provider of all dialects that says what it is told
+// (scripts/hostile-json.ts), and a process that asks for GET /healthz meanwhile
+// (scripts/bench/probe.ts).
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Probed } from "../../scripts/bench/probe.ts";
+import { FORMATS, startCostly, type Reply } from "../../scripts/hostile-json.ts";
 import { fromModules, launch, quickest } from "./program.ts";
 import { within } from "./wait.ts";
 
 const KEY = "sk-stall";
 /** The longest that one case may take, in milliseconds. */
 const PATIENCE_MS = 120_000;
-
-/** A model of each dialect has the name of the dialect; `alias` may be served by all of them. */
-export const DIALECTS = ["openai", "anthropic", "gemini"] as const;
-
-export interface Reply {
-  readonly type: string;
-  readonly body: string | Buffer;
-  readonly status?: number;
-}
 
 /** What a case came to. */
 export interface Stall {
@@ -42,23 +34,12 @@ export interface Stall {
 
 export interface Scene {
   /**
-   * Sends the bytes as a chat request; `reply` is what the provider answers, absent: a short reply
+   * Sends the text as a chat request; `reply` is what the provider answers, absent: a short reply
    * in its own format.
    */
-  measure(body: string | Buffer, reply?: Reply): Promise<Stall>;
-  /** How many requests have come to the provider. */
-  asked(): number;
+  measure(body: string, reply?: Reply): Promise<Stall>;
   close(): Promise<void>;
 }
-
-const SHORT: readonly (readonly [path: RegExp, body: string])[] = [
-  [
-    /\/v1\/messages$/,
-    '{"type":"message","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","usage":{}}',
-  ],
-  [/\/v1beta\//, '{"candidates":[{"content":{"parts":[{"text":"Hi."}]},"finishReason":"STOP"}]}'],
-  [/./, '{"choices":[{"message":{"role":"assistant","content":"Hi."},"finish_reason":"stop"}]}'],
-];
 
 /** How long processors have been busy with a process, in milliseconds: in ticks of 10. */
 function busyMsOf(pid: number | undefined): number {
@@ -67,24 +48,10 @@ function busyMsOf(pid: number | undefined): number {
   return 10 * (Number(user) + Number(system));
 }
 
-export async function startScene(over: object = {}, flags: readonly string[] = []): Promise<Scene> {
+/** A model of each format has the name of the format. */
+export async function startScene(): Promise<Scene> {
   const folder = mkdtempSync(join(tmpdir(), "chat-gateway-stall-"));
-  let reply: Reply | undefined;
-  let asked = 0;
-  const provider = http.createServer((req, res) => {
-    asked += 1;
-    req.resume().on("end", () => {
-      const path = (req.url ?? "").replace(/\?.*/, "");
-      const { type, body, status } = reply ?? {
-        type: "application/json",
-        body: SHORT.find(([each]) => each.test(path))![1],
-      };
-      res.writeHead(status ?? 200, { "content-type": type }).end(body);
-    });
-  });
-  provider.listen(0, "127.0.0.1");
-  await once(provider, "listening");
-  const base_url = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+  const costly = await startCostly();
   const model = (name: string) => ({
     provider: name,
     reasoning: true,
@@ -95,31 +62,19 @@ export async function startScene(over: object = {}, flags: readonly string[] = [
     server: { port: 0 },
     admin: { port: 0 },
     data_dir: join(folder, "data"),
-    providers: {
-      ...Object.fromEntries(
-        DIALECTS.map((name) => [
-          name,
-          name === "openai" ? { dialect: name, base_url } : { vendor: name, base_url },
-        ]),
-      ),
-      demo: { vendor: "demo", pace_ms: 0 },
-    },
+    providers: { ...costly.config.providers, demo: { vendor: "demo", pace_ms: 0 } },
     models: {
-      ...Object.fromEntries(DIALECTS.map((name) => [name, model(name)])),
+      ...Object.fromEntries([...FORMATS, "demo"].map((name) => [name, model(name)])),
       tags: { ...model("openai"), think_tags: true },
-      whole: { ...model("openai"), stream_only: true },
-      demo: model("demo"),
     },
-    aliases: { alias: { models: [...DIALECTS] } },
     limits: { rpm: null },
     retry: { max_retries: 0 },
     breaker: { failures: 1_000_000 },
     keys: [{ account: "a", key: KEY }],
-    ...over,
   };
   writeFileSync(join(folder, "gateway.json"), JSON.stringify(config));
   const program = quickest(folder);
-  const running = launch({ ...program, args: [...flags, ...program.args] }, [
+  const running = launch(program, [
     "serve",
     "--config",
     join(folder, "gateway.json"),
@@ -143,9 +98,8 @@ export async function startScene(over: object = {}, flags: readonly string[] = [
   };
 
   return {
-    asked: () => asked,
-    async measure(body, given) {
-      reply = given;
+    async measure(body, reply) {
+      costly.answer(reply);
       const before = busyMsOf(running.child.pid);
       await tell(Number(url.port));
       const answer = new Promise<Pick<Stall, "status" | "text">>((resolve, reject) => {
@@ -183,8 +137,7 @@ export async function startScene(over: object = {}, flags: readonly string[] = [
       probe.disconnect();
       running.child.kill("SIGKILL");
       await running.ended;
-      provider.closeAllConnections();
-      provider.close();
+      costly.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
