@@ -224,7 +224,8 @@ export function assertSound(
       [each.id, each.object, each.created, each.model],
       [first.id, "chat.completion.chunk", first.created, first.model],
     );
-    for (const { delta } of each.choices) {
+    for (const { index: choice, delta } of each.choices) {
+      assert.equal(choice, 0);
       assert.equal("role" in delta, index === 0);
       assert.ok(!(delta["content"] && delta["reasoning_content"]), "never both texts in one delta");
     }

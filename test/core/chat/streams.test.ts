@@ -5,6 +5,8 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
+import { createChunkWriter } from "../../../src/core/openai/reply.ts";
+import { makeUsage } from "../../../src/core/openai/usage.ts";
 import { completionShape } from "../../support/shapes.ts";
 import {
   assemble,
@@ -181,6 +183,31 @@ describe("sequences", () => {
       "stop",
     ]);
   });
+
+  it("what the client is to see nothing of is no chunk", async (t) => {
+    const logprobs = { content: [{ token: "a", logprob: -1 }] };
+    const hidden = { choices: [{ index: 0, delta: { content: "" }, logprobs }] };
+    const thought = chunk({ reasoning_content: "Hm." });
+    const { response } = await ask(
+      t,
+      stream([thought, hidden, chunk({ content: "a" }), hidden, chunk({}, "stop"), usageChunk()]),
+    );
+    assert.deepEqual(deltas((await readStream(response)).chunks), [
+      { role: "assistant", content: "" },
+      { content: "a" },
+      "stop",
+    ]);
+  });
+});
+
+it("an empty piece of arguments is no chunk; a call without any ends with an empty object", () => {
+  const shown = { showReasoning: false, showLogprobs: false, includeUsage: false };
+  const head = { id: "chatcmpl-1", created: 7, model: "m", system_fingerprint: "fp" };
+  const writer = createChunkWriter(head, shown);
+  writer.add([{ type: "tool_call", call: 0, id: "a", name: "f" }]);
+  assert.equal(writer.add([{ type: "tool_arguments", call: 0, text: "" }]), "");
+  const usage = makeUsage({ prompt: 3, completion: 2, cacheHit: 0, reasoning: 0 });
+  assert.match(writer.end(usage, "tool_calls"), /"arguments":"\{\}"/);
 });
 
 describe("streamed and whole agree", () => {
@@ -190,27 +217,18 @@ describe("streamed and whole agree", () => {
     bytes: [...Buffer.from(token)],
     top_logprobs: [],
   });
+  const thinking = { thinking: { type: "enabled" } };
   const sparse = { token: "q", logprob: -1 };
   const replies: [
     name: string,
     message: Record<string, any>,
     finish: string,
     request: object,
-    logprobs?: object,
+    logprobs?: { readonly content: readonly object[] },
   ][] = [
     ["text", { content: "One two \u{1f600}." }, "stop", {}],
-    [
-      "thinking",
-      { content: "So.", reasoning_content: "Hm." },
-      "stop",
-      { thinking: { type: "enabled" } },
-    ],
-    [
-      "thinking in the field `reasoning`",
-      { content: "So.", reasoning: "Hm." },
-      "stop",
-      { thinking: { type: "enabled" } },
-    ],
+    ["thinking", { content: "So.", reasoning_content: "Hm." }, "stop", thinking],
+    ["thinking in the field `reasoning`", { content: "So.", reasoning: "Hm." }, "stop", thinking],
     [
       "thinking in typed parts",
       {
@@ -220,7 +238,7 @@ describe("streamed and whole agree", () => {
         ],
       },
       "stop",
-      { thinking: { type: "enabled" } },
+      thinking,
     ],
     [
       "nothing but thinking",
@@ -240,6 +258,18 @@ describe("streamed and whole agree", () => {
       "tool_calls",
       {},
     ],
+    [
+      "tool calls without text, one of them without arguments",
+      {
+        content: null,
+        tool_calls: ["", '{"x":1}'].map((args) => {
+          return { id: `c${args}`, type: "function", function: { name: "f", arguments: args } };
+        }),
+      },
+      "tool_calls",
+      {},
+    ],
+    ["no thinking where it was asked for", { content: "So." }, "stop", thinking],
     ["cut at its length", { content: "One tw" }, "length", {}],
     ["filtered", { content: "" }, "content_filter", {}],
     [
@@ -249,6 +279,14 @@ describe("streamed and whole agree", () => {
       { logprobs: true },
       { content: [lp("H"), lp("i"), sparse] },
     ],
+    [
+      "log probabilities without text",
+      { content: "" },
+      "stop",
+      { logprobs: true },
+      { content: [lp("H")] },
+    ],
+    ["no log probabilities", { content: "Hi" }, "stop", { logprobs: true }, { content: [] }],
     [
       "log probabilities that were not asked for",
       { content: "Hi" },
@@ -296,9 +334,16 @@ describe("streamed and whole agree", () => {
       assert.equal(whole.choices[0].finish_reason, stated);
       assert.equal(assembled.finish_reason, stated);
       assert.deepEqual(assembled.logprobs, whole.choices[0].logprobs?.content ?? []);
+      const isTold = "logprobs" in request && logprobs!.content.length > 0;
+      assert.equal(whole.choices[0].logprobs !== null, isTold);
       assert.deepEqual(chunks.at(-1)!.usage, whole.usage);
-      const thinkingAsked = "thinking" in request;
-      assert.equal("reasoning_content" in whole.choices[0].message, thinkingAsked);
+      assert.ok(chunks.slice(0, -1).every(({ usage }) => usage === null));
+      assert.equal(whole.choices[0].index, 0);
+      for (const call of whole.choices[0].message.tool_calls ?? [])
+        assert.ok(JSON.parse(call.function.arguments), "empty arguments are an object");
+      const thought = name.startsWith("no ") ? "" : "Hm.";
+      const shown = "thinking" in request ? thought : undefined;
+      assert.equal(whole.choices[0].message.reasoning_content, shown);
       if (name === "log probabilities")
         assert.deepEqual(whole.choices[0].logprobs.content[2], {
           ...sparse,
