@@ -219,12 +219,13 @@ describe("streamed and whole agree", () => {
   });
   const thinking = { thinking: { type: "enabled" } };
   const sparse = { token: "q", logprob: -1 };
+  type Logprobs = { readonly content: readonly object[] };
   const replies: [
     name: string,
     message: Record<string, any>,
     finish: string,
     request: object,
-    logprobs?: { readonly content: readonly object[] },
+    logprobs?: Logprobs,
   ][] = [
     ["text", { content: "One two \u{1f600}." }, "stop", {}],
     ["thinking", { content: "So.", reasoning_content: "Hm." }, "stop", thinking],
@@ -295,30 +296,32 @@ describe("streamed and whole agree", () => {
       { content: [lp("Hi")] },
     ],
   ];
+  const saying =
+    (message: Record<string, any>, finish: string, logprobs: object | undefined): Behaviour =>
+    (asked) => {
+      const { tool_calls, ...texts } = message;
+      if (!asked.body["stream"]) {
+        const said = { role: "assistant", ...message };
+        const choice = { index: 0, message: said, finish_reason: finish, logprobs };
+        return status(200, { choices: [choice], usage: USAGE })(asked);
+      }
+      const fragments = tool_calls?.map((call: object, index: number) => ({ index, ...call }));
+      const delta = { ...texts, ...(fragments && { tool_calls: fragments }) };
+      const choice = { index: 0, delta, finish_reason: null, logprobs };
+      return stream([{ choices: [choice] }, chunk({}, finish), usageChunk()])(asked);
+    };
+  /** `asked`: the log probabilities of the reply, where the client wants them. */
+  function assertTold(choice: Record<string, any>, asked: Logprobs | undefined): void {
+    assert.equal(choice["logprobs"] !== null, asked !== undefined && asked.content.length > 0);
+    const at = asked?.content.indexOf(sparse) ?? -1;
+    const whole = { ...sparse, bytes: null, top_logprobs: [] };
+    if (at !== -1) assert.deepEqual(choice["logprobs"].content[at], whole);
+    for (const call of choice["message"].tool_calls ?? [])
+      assert.ok(JSON.parse(call.function.arguments), "empty arguments are an object");
+  }
   for (const [name, message, finish, request, logprobs] of replies) {
     it(name, async (t) => {
-      const provider = memoryProvider(t, {
-        m: (asked) => {
-          const { tool_calls, ...texts } = message;
-          if (!asked.body["stream"]) {
-            const choice = {
-              index: 0,
-              message: { role: "assistant", ...message },
-              finish_reason: finish,
-              logprobs,
-            };
-            return status(200, { choices: [choice], usage: USAGE })(asked);
-          }
-          const delta = {
-            ...texts,
-            ...(tool_calls && {
-              tool_calls: tool_calls.map((call: object, index: number) => ({ index, ...call })),
-            }),
-          };
-          const choice = { index: 0, delta, finish_reason: null, logprobs };
-          return stream([{ choices: [choice] }, chunk({}, finish), usageChunk()])(asked);
-        },
-      });
+      const provider = memoryProvider(t, { m: saying(message, finish, logprobs) });
       const gateway = createMemoryGateway(configFor(provider.url, ["m"]));
       const ask = (more: object) =>
         gateway.chat({ model: "m", messages: user("hi"), ...request, ...more });
@@ -330,26 +333,18 @@ describe("streamed and whole agree", () => {
       assertSound(chunks, "m");
       const assembled = assemble(chunks);
       assert.deepEqual(assembled.message, whole.choices[0].message);
-      const stated = finish === "tool_calls" && !message["tool_calls"] ? "stop" : finish;
+      // An end with calls of which there are none is an end.
+      const stated = name.startsWith("an end with calls") ? "stop" : finish;
       assert.equal(whole.choices[0].finish_reason, stated);
       assert.equal(assembled.finish_reason, stated);
       assert.deepEqual(assembled.logprobs, whole.choices[0].logprobs?.content ?? []);
-      const isTold = "logprobs" in request && logprobs!.content.length > 0;
-      assert.equal(whole.choices[0].logprobs !== null, isTold);
+      assertTold(whole.choices[0], "logprobs" in request ? logprobs : undefined);
       assert.deepEqual(chunks.at(-1)!.usage, whole.usage);
       assert.ok(chunks.slice(0, -1).every(({ usage }) => usage === null));
       assert.equal(whole.choices[0].index, 0);
-      for (const call of whole.choices[0].message.tool_calls ?? [])
-        assert.ok(JSON.parse(call.function.arguments), "empty arguments are an object");
       const thought = name.startsWith("no ") ? "" : "Hm.";
       const shown = "thinking" in request ? thought : undefined;
       assert.equal(whole.choices[0].message.reasoning_content, shown);
-      if (name === "log probabilities")
-        assert.deepEqual(whole.choices[0].logprobs.content[2], {
-          ...sparse,
-          bytes: null,
-          top_logprobs: [],
-        });
     });
   }
 });
