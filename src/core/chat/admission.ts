@@ -53,8 +53,7 @@ export function requireAdmission(
   res.setHeader("x-ratelimit-reset-requests", `${seconds}s`);
   if (admitted) return;
   const text = `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`;
-  const headers = { "Retry-After": String(seconds) };
-  throw new ApiError("rate_limit_exceeded", text, { headers });
+  throw new ApiError("rate_limit_exceeded", text, { headers: { "Retry-After": String(seconds) } });
 }
 
 /** A request whose body is read. */

@@ -54,7 +54,10 @@ const SYNC_WAIT_MS = 5_000;
 /** How long the first segment waits for the names that are taken. */
 const NAMES_WAIT_MS = 500;
 
-/** A segment's name with a number that grows by one each second, above those that are counted. */
+/**
+ * A segment's name whose number no earlier segment has: those that are counted begin with 1, and
+ * these, in five digits, grow by one each second of the day.
+ */
 const unusedName = (now: number): string =>
   segmentName(dayOf(now), 10_000 + Math.floor((now % DAY_MS) / 1_000));
 
@@ -99,8 +102,8 @@ function createBooks(context: GatewayContext): Ledger {
   });
   let stopSyncing = (): void => undefined;
   /**
-   * The segments of which records are there, as they were before this process wrote any. As long as
-   * the store does not tell: a name with a number that none of them has.
+   * The segments of which records are there, as they were before this process wrote any. Until the
+   * store has told them: a name that none of them can have.
    */
   let namesCopied: readonly string[] = [unusedName(clock.now())];
 

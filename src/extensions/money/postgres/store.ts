@@ -54,7 +54,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     days: async () => run<string>(sql.DAYS, ownIds()),
     async *linesOf(day) {
       const own = where({ day, ownOnly: true });
-      for await (const records of readRecords(database.connect(), WHOLE_RECORD, own))
+      for await (const records of readRecords(database.connect, WHOLE_RECORD, own))
         yield records.map((record) => ({ text: JSON.stringify(record), record }));
     },
     // PostgreSQL maintains its indexes, and linesOf() sorts records by their place in the log.
@@ -68,7 +68,8 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
       await run(sql.SET_CURSOR, source(), place(), JSON.stringify(cursor));
     },
     async *records(filter, skip = 0) {
-      yield* readRecords(database.connect("reader"), RECORD, where(filter), skip);
+      const connect = () => database.connect("reader");
+      yield* readRecords(connect, RECORD, where(filter), skip);
     },
     async find({ requestId, account, limit }) {
       const found = await run<UsageRecord>(sql.FIND, requestId, account ?? null, limit);
@@ -129,12 +130,12 @@ const clonedFault = (dataDir: string): StoreFault => ({
  * row's record as SQL.
  */
 async function* readRecords(
-  connected: ReturnType<Database["connect"]>,
+  connect: () => ReturnType<Database["connect"]>,
   record: string,
   where: sql.Condition,
   skip = 0,
 ): AsyncGenerator<readonly UsageRecord[]> {
-  const client = await connected;
+  const client = await connect();
   try {
     await client.query("BEGIN READ ONLY");
     await client.query(sql.openCursor(record, where.text, skip), where.values);

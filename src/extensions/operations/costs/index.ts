@@ -100,11 +100,13 @@ function unreadable(error: Error): never {
 
 /** As answering(), with that answer where the books cannot be read. */
 const reading: typeof answering = (check, find) =>
-  answering(check, (query, cancel) =>
-    Promise.resolve(query)
-      .then((asked) => find(asked, cancel))
-      .catch(unreadable),
-  );
+  answering(check, async (query, cancel) => {
+    try {
+      return await find(query, cancel);
+    } catch (error) {
+      return unreadable(error as Error);
+    }
+  });
 
 const routes = (books: SharedBooks): Routes => ({
   "/costs": reading(recordsQuery, async ({ filter, by: dimensions, skip }) => {
