@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { isNeededBy, type Loader } from "./loader.ts";
 import { configSlots, type ConfigExtension } from "./extension.ts";
 import { install } from "../core/extension/install.ts";
-import { isObject, pathText, type ValidationError } from "../core/schema/checker.ts";
+import { fail, isObject, pathText, type ValidationError } from "../core/schema/checker.ts";
 import { checkConfig } from "./check.ts";
 import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
 import {
@@ -85,6 +85,7 @@ export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   options.secretFiles?.readConfig({ path: name, state: content.digest });
   const text = textIn(content.bytes);
   const json = parseJsonFile(name, text);
+  if (!isObject(json)) fail("invalid_type", `expected an object in ${name}`);
   const { members } = options;
   const loaded = members
     ? await checked(onlyMembers(asObject(json), members), "", options)

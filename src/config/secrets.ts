@@ -55,7 +55,8 @@ function lookUp(
       "expected the secret, or $ and the name of an environment variable, " +
         "or $file: and the path of a file",
     );
-  const value = (Object.hasOwn(env, name) && env[name]) || undefined;
-  if (value) return { value, fault: `${EXPECTED} or line ends` };
-  return { value, fault: `the environment variable ${name} is not set` };
+  const value = Object.hasOwn(env, name) ? env[name] : undefined;
+  const variable = `the environment variable ${name}`;
+  if (value) return { value, fault: `${EXPECTED} or line ends in ${variable}` };
+  return { value: undefined, fault: `${variable} is ${value === "" ? "empty" : "not set"}` };
 }

@@ -708,7 +708,10 @@ describe("secrets", () => {
       const [fault] = faultsOf(() => checkConfig({ ...LAB, ...over }, { SECRET: bad }));
       assert.deepEqual(
         [fault?.path, fault?.message],
-        ["providers.lab.api_key", "expected printable ASCII without spaces or line ends"],
+        [
+          "providers.lab.api_key",
+          "expected printable ASCII without spaces or line ends in the environment variable SECRET",
+        ],
       );
     });
   }
@@ -743,9 +746,14 @@ describe("secrets", () => {
         seen("$OTHER"),
         "looked up once",
       );
-      for (const env of [{}, { LAB_KEY: "" }, { LAB_KEY: undefined }]) {
+      for (const [env, fault] of [
+        [{}, "not set"],
+        [{ LAB_KEY: "" }, "empty"],
+        [{ LAB_KEY: undefined }, "not set"],
+      ] as const) {
+        const message = `the environment variable LAB_KEY is ${fault}`;
         assert.deepEqual(refusedConfig(over("$LAB_KEY"), env), [
-          { path, code: "invalid_value", message: "the environment variable LAB_KEY is not set" },
+          { path, code: "invalid_value", message },
         ]);
       }
       assert.deepEqual(pathsOf(over("")), [path]);
@@ -1052,7 +1060,7 @@ describe("where it comes from", () => {
     writeFileSync(file, "[]");
     assert.deepEqual(
       (await rejectedWith(() => load({ file, port: 3 }))).map((fault) => fault.message),
-      ["expected an object, got an array"],
+      [`expected an object in ${file}`],
     );
   });
 

@@ -60,8 +60,8 @@ function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void 
   if (!/^chunked$/i.test(headers["transfer-encoding"] ?? "chunked"))
     throw new ApiError("malformed_request", "Transfer-Encoding must be chunked.", CLOSE);
   if (httpVersion !== "1.1") return;
-  if (headers.host === undefined)
-    throw new ApiError("malformed_request", "There is no Host header.", CLOSE);
+  if (rawHeaders.filter((name, at) => at % 2 === 0 && /^host$/i.test(name)).length !== 1)
+    throw new ApiError("malformed_request", "Expected one Host header.", CLOSE);
   if (headers.expect !== undefined && !/\b100-continue\b/i.test(headers.expect))
     throw new ApiError("expectation_failed", "The only expectation supported is 100-continue.");
 }

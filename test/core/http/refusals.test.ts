@@ -36,6 +36,7 @@ describe("answers that Node would give by itself", () => {
       "malformed_request",
     ],
     ["HTTP/1.1 without Host", "GET /healthz HTTP/1.1\r\n\r\n", 400, "malformed_request"],
+    ["two hosts", "GET /healthz HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n", 400, "malformed_request"],
     [
       "both lengths",
       "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

@@ -34,18 +34,29 @@ export function readCertificate(files: CertificateFiles, section: string): Certi
     try {
       return readRegularFile(files[field], MAX_CERTIFICATE_BYTES).bytes;
     } catch (error) {
-      const message = `cannot be read: ${whyUnreadable(error)}`;
+      const message = `${files[field]} cannot be read: ${whyUnreadable(error)}`;
       faults.push({ path: [section, "tls", field], code: "invalid_value", message });
       return Buffer.alloc(0);
     }
   };
   const pair = { cert: read("cert_file"), key: read("key_file") };
   if (faults.length > 0) throw new ValidationError(faults);
-  try {
-    createSecureContext(pair);
-  } catch (error) {
-    const rule = `not a certificate and its key: ${(error as Error).message}`;
-    return fail("invalid_value", rule, [section, "tls"]);
-  }
+  const { cert, key } = pair;
+  const path = [section, "tls"];
+  assertUsable({ cert }, `expected a certificate in PEM in ${files.cert_file}`, path);
+  assertUsable(
+    { key },
+    `expected a private key in PEM, without a passphrase, in ${files.key_file}`,
+    path,
+  );
+  assertUsable(pair, `the key in ${files.key_file} is not that of ${files.cert_file}`, path);
   return pair;
+}
+
+function assertUsable(files: Partial<Certificate>, rule: string, path: readonly string[]): void {
+  try {
+    createSecureContext(files);
+  } catch (error) {
+    fail("invalid_value", `${rule}: ${(error as Error).message}`, path);
+  }
 }

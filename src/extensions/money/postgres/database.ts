@@ -43,7 +43,7 @@ const LIMITS = {
 
 /** What the server or the way to it says. */
 function failed(error: Error): never {
-  throw new StoreError(error.message, { cause: error });
+  throw new StoreError(`usage.store: ${error.message}`, { cause: error });
 }
 
 /** A database whose tables are made before it is first asked. */

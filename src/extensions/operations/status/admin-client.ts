@@ -130,7 +130,7 @@ function certificateIn(file: string): Buffer {
   try {
     return new X509Certificate(readRegularFile(file, MAX_CERTIFICATE_BYTES).bytes).raw;
   } catch (error) {
-    throw new Refused(`cannot be trusted: admin.tls.cert_file: ${whyUnreadable(error)}`);
+    throw new Refused(`cannot be trusted: admin.tls.cert_file: ${file}: ${whyUnreadable(error)}`);
   }
 }
 

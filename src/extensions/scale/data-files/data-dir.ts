@@ -53,7 +53,7 @@ function whyUnusable(folder: string): string | undefined {
   } catch (error) {
     if (passesByItself(error)) return undefined;
     const code = codeOf(error);
-    return `${there === folder ? "cannot be written" : `cannot be made in ${there}`}: ${code}`;
+    return `${there === folder ? `${folder} cannot be written` : `cannot be made in ${there}`}: ${code}`;
   }
 }
 
@@ -99,7 +99,7 @@ export function makeDataDir(dataDir: string): void {
     if (code === "EEXIST")
       makeDataDir(dataDir); // another process has just made it
     else if (!passesByItself(error))
-      throw new ValidationError([dataDirIssue(`cannot be made: ${code}`)]);
+      throw new ValidationError([dataDirIssue(`${folder} cannot be made: ${code}`)]);
   }
 }
 

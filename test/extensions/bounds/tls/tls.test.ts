@@ -160,15 +160,15 @@ describe("another certificate", () => {
     const spoilt: readonly (readonly [() => void, RegExp])[] = [
       [
         () => writeFileSync(files.cert_file, good[0].subarray(0, 300)),
-        /^server\.tls: not a certificate and its key/,
+        /^server\.tls: expected a certificate in PEM in .*: /,
       ],
-      [() => writeFileSync(files.key_file, ""), /^server\.tls: not a certificate and its key/],
+      [() => writeFileSync(files.key_file, ""), /^server\.tls: expected a private key in PEM, without a passphrase, in .*: /],
       [
         () => copyFileSync(next.key_file, files.key_file),
-        /^server\.tls: not a certificate and its key/,
+        /^server\.tls: the key in .* is not that of .*: /,
       ],
-      [() => rmSync(files.key_file), /^server\.tls\.key_file: cannot be read: ENOENT$/],
-      [() => rmSync(files.cert_file), /^server\.tls\.cert_file: cannot be read: ENOENT$/],
+      [() => rmSync(files.key_file), /^server\.tls\.key_file: \/.* cannot be read: ENOENT$/],
+      [() => rmSync(files.cert_file), /^server\.tls\.cert_file: \/.* cannot be read: ENOENT$/],
     ];
     for (const [spoil, words] of spoilt) {
       writeFileSync(files.cert_file, good[0]);
@@ -230,7 +230,7 @@ describe("another certificate", () => {
       await hangup("reload_failed");
       assert.match(
         JSON.stringify(told("reload_failed")[0].faults),
-        /^\[\{"path":"server\.tls","message":"not a certificate/,
+        /^\[\{"path":"server\.tls","message":"expected a certificate in PEM in /,
       );
       assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
       exchange(third, files);

@@ -159,8 +159,8 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
     [
       "certificate and key that are missing",
       ["--config", configFile({ server: { tls } })],
-      /server\.tls\.cert_file: cannot be read: ENOENT$/,
-      /server\.tls\.key_file: cannot be read: ENOENT$/,
+      /server\.tls\.cert_file: nowhere.pem cannot be read: ENOENT$/,
+      /server\.tls\.key_file: nowhere.pem cannot be read: ENOENT$/,
     ],
     ["a host that is not its own", ["--config", configFile(foreign)], /EADDRNOTAVAIL/],
   ] as readonly (readonly [string, readonly string[], ...RegExp[]])[])

@@ -89,7 +89,7 @@ describe("a mistake in the arguments is one line on stderr, exit 2", () => {
     [["serve", "--json"], /Unknown option '--json'/],
     [["--port"], /--port/],
     [["--port", "http"], /--port must be a number from 0 to 65535/],
-    [["--port", "-1"], /--port needs a value, behind = if a dash is in front$/m],
+    [["--port", "-1"], /--port needs a value; one that begins with a dash is written behind =$/m],
     [["--host", ""], /--host needs a value$/m],
     [["check", "--config", ""], /--config needs a value$/m],
     [["--port", "65536"], /--port must be a number from 0 to 65535/],

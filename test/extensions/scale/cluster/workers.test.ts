@@ -849,8 +849,8 @@ describe("several workers that cannot serve", { concurrency: 2 }, () => {
     const end = await ended(t, ["--config", file({ server: { tls } })]);
     assert.equal(end.code, 1);
     assert.deepEqual(lines(end.stderr), [
-      "chat-gateway: server.tls.cert_file: cannot be read: ENOENT",
-      "chat-gateway: server.tls.key_file: cannot be read: ENOENT",
+      "chat-gateway: server.tls.cert_file: nowhere.pem cannot be read: ENOENT",
+      "chat-gateway: server.tls.key_file: nowhere.pem cannot be read: ENOENT",
     ]);
   });
 

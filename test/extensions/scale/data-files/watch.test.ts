@@ -169,7 +169,7 @@ describe("something else in a file's place", () => {
     fifo(pipe);
     const { file } = place({ server: { port: 0, tls: { cert_file: pipe, key_file: pipe } } });
     const found = await runHere(["check", "--config", file]);
-    const why = "cannot be read: it is a FIFO, not a regular file";
+    const why = `${pipe} cannot be read: it is a FIFO, not a regular file`;
     assert.deepEqual(
       [found.code, lines(found.stderr)],
       [1, ["cert", "key"].map((of) => `chat-gateway: server.tls.${of}_file: ${why}`)],
