@@ -14,7 +14,7 @@ export interface SecretSources {
 }
 
 /** The placeholder of a secret that cannot be read where that is no fault. */
-const UNSET = "unset";
+export const UNREAD_SECRET = "unset";
 /** The prefix of a reference to a secret in a file. */
 const FILE = "$file:";
 /** It travels in a header. */
@@ -31,7 +31,7 @@ export const secret = (sources: SecretSources, needed = true): Check<string> =>
   refine(string({ min: 1, secret: true }), (text) => {
     const { value, fault } = lookUp(text, sources);
     if (value !== undefined && SENDABLE.test(value)) return value;
-    return value === undefined && !needed ? UNSET : fail("invalid_value", fault);
+    return value === undefined && !needed ? UNREAD_SECRET : fail("invalid_value", fault);
   });
 
 /** What stands for a secret, and what is wrong with it if it is none. */

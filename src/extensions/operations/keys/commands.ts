@@ -6,14 +6,20 @@ import {
   type CommandArguments,
   type Terminal,
 } from "../../../command-line/command.ts";
+import { UNREAD_SECRET } from "../../../config/secrets.ts";
 import { table } from "../../../command-line/table.ts";
+import { keyIdOf } from "../../../core/accounts/keyring.ts";
 import type { Config } from "../../../core/config.ts";
+import { sha256 } from "../../../core/hash.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
 import { checkedTerms, isConfigured, keysInConfig, listed, type NewKey } from "./schema.ts";
 
 /** The name of a key that has none: where it stands. */
 const IN_CONFIG = "(in the configuration)";
+const IN_CONFIG_UNREAD = "(in the configuration; its secret cannot be read here)";
+/** The id of each key whose environment variable or file is not there for this command. */
+const UNREAD_ID = keyIdOf(sha256(UNREAD_SECRET));
 const NO_SECRETS = { withoutSecrets: true };
 const COLUMNS = [
   "key_id",
@@ -63,7 +69,11 @@ async function create(args: CommandArguments, terminal: Terminal): Promise<void>
 async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { config } = await terminal.load(args, NO_SECRETS);
   const created = readKeys(keyFile(config.data_dir)).map(listed);
-  const configured = keysInConfig(config).map((key) => ({ ...key, name: IN_CONFIG }));
+  const configured = keysInConfig(config).map((key) =>
+    key.key_id === UNREAD_ID
+      ? { ...key, key_id: null, name: IN_CONFIG_UNREAD }
+      : { ...key, name: IN_CONFIG },
+  );
   const keys = [...configured, ...created];
   const rows = keys.map(({ budget, ...key }) => ({
     ...key,

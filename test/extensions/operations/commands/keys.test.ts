@@ -308,6 +308,24 @@ describe("what cannot be", { concurrency: 3 }, () => {
     });
   }
 
+  it("a key of the configuration whose variable is not set here has no id", async () => {
+    const keys = [
+      { account: "a", key: "$NOT_SET_HERE" },
+      { account: "b", key: "sk-b" },
+    ];
+    const file = configFile(configFor("http://127.0.0.1:1", ["m"], { keys }));
+    const end = await runHere(["keys", "list", "--json", "--config", file]);
+    assert.deepEqual(
+      (JSON.parse(end.stdout) as { key_id: unknown; account: string; name: string }[]).map(
+        ({ key_id, account, name }) => [typeof key_id, account, name],
+      ),
+      [
+        ["object", "a", "(in the configuration; its secret cannot be read here)"],
+        ["string", "b", "(in the configuration)"],
+      ],
+    );
+  });
+
   it("revoking a key of the configuration: exit 1, and where it stands", async (t) => {
     const { keys, ask, gw } = await world(t);
     await (await ask(KEY)).text();
