@@ -106,7 +106,10 @@ function parse(argv: readonly string[], known: Options, strict: boolean): Parsed
     // Node adds advice behind the first sentence.
     const [message = ""] = (error as Error).message.split(/\.[ \n]|\n/);
     const [, dashed] = /^Option '(--[\w-]+).* is ambiguous/.exec(message) ?? [];
-    if (dashed) throw new UsageError(`${dashed} needs a value; one that begins with a dash is written behind =`);
+    if (dashed)
+      throw new UsageError(
+        `${dashed} needs a value; one that begins with a dash is written behind =`,
+      );
     const names = Object.keys(known).map((name) => `--${name}`);
     const advice = message.startsWith("Unknown option") ? `; options: ${names.join(", ")}` : "";
     throw new UsageError(message + advice);

@@ -93,6 +93,8 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
       "prompt_cache_retention",
       "safety_identifier",
       "name",
+      "call_ids",
+      "vendor_betas",
       "metadata",
       "store",
     ),

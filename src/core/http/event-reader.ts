@@ -3,9 +3,6 @@
 // providers forget. Only `data` is kept: the JSON of every provider names its own event type.
 import { StringDecoder } from "node:string_decoder";
 
-const BYTE_ORDER_MARK = "\ufeff";
-const DEFAULT_MAX_CHARS = 16 * 1024 * 1024;
-
 /** How the bytes of a stream are cut into events. */
 export interface Framing {
   /** The media type of such a stream, in lower case. It is asked for, and demanded. */
@@ -34,10 +31,10 @@ export const serverSentEvents: Framing = {
  * `maxChars` bounds the characters of an unfinished event, field names included, so that a provider
  * that never ends an event cannot fill the memory. Absent: 16 million.
  */
-export function createEventReader(maxChars = DEFAULT_MAX_CHARS) {
+export function createEventReader(maxChars = 16 * 1024 * 1024) {
   const decoder = new StringDecoder("utf8");
   /** Ignored if the next text begins with it: a byte order mark at the start, LF after CR. */
-  let ignoredStart = BYTE_ORDER_MARK;
+  let ignoredStart = "\ufeff";
   /** The unfinished line. V8 appends to it without copying, so small pieces take linear time. */
   let line = "";
   /** The data lines of the unfinished event. */

@@ -116,8 +116,6 @@ const messageOfRole = variant("role", {
 /** One that was checked ahead is not checked again. */
 export const message = aheadOr(messageOfRole);
 export type Message = Infer<typeof message> & {
-  /** Fields that an extension adds to an assistant message without tool calls. */
-  readonly marks?: object | undefined;
   /**
    * All parts of the content as an extension has them that keeps more of them, such as
    * `cache_control`. Absent: `content` is all that there is.

@@ -66,8 +66,9 @@ export interface Traits {
    */
   readonly omit: readonly (SamplingParameter | Penalty | OtherParameter)[];
   /**
-   * The fields of ChatRequest.further that are sent, and `name` if those of messages are. Others
-   * are left out.
+   * The fields of ChatRequest.further that are sent, `name` if those of messages are, `call_ids` if
+   * those of tool calls are where the format does without, and `vendor_betas` if a client's betas
+   * are that clouds do not know. Others are left out.
    */
   readonly takes: readonly string[];
   /** The header in which prompt_cache_key is sent, not in the body. Absent: there is none. */
@@ -77,7 +78,7 @@ export interface Traits {
   /** Fields that are always sent. */
   readonly extra: Readonly<Record<string, unknown>>;
   /**
-   * The field in which tool calls that are sent back carry their reasoning while thinking is on.
+   * The field in which the reasoning of a turn with tool calls goes back while thinking is on.
    * Absent: reasoning_content if `thinking` is "thinking", else none.
    */
   readonly echo: "reasoning_content" | "reasoning" | "none" | undefined;

@@ -282,7 +282,7 @@ const isStopped = ({ aborted, reason }: Cancel): boolean =>
 
 function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
   try {
-    return yield* parseText(text, MAX_REPLY_VALUES, bounds);
+    return yield* parseText(text.replace(/^\ufeff/, ""), MAX_REPLY_VALUES, bounds);
   } catch (error) {
     if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
     throw upstreamError("the reply is not JSON", error);

@@ -13,15 +13,14 @@ export function requestBody(
   chat: ChatRequest,
   { upstreamModel, reasoning, traits }: Target,
   thinkingFields: ThinkingFields,
-): object {
+): { readonly messages: readonly object[]; readonly [field: string]: unknown } {
   const switchOn = chat.wantsThinking && reasoning;
   // "always" is a switch of extensions/providers/compatible, which uses this function too.
-  const thinksUnasked = !traits.thinking_off || traits.thinking === "always";
-  const thinks = switchOn || (reasoning && thinksUnasked);
-  const echo = thinks ? echoField(traits) : "none";
+  const thinksUnasked = reasoning && (!traits.thinking_off || traits.thinking === "always");
+  const echo = switchOn || thinksUnasked ? echoField(traits) : "none";
   return {
     model: upstreamModel,
-    messages: chat.messages.map((message) => messageFields(message, echo, traits)),
+    messages: chat.messages.map(createMessageWriter(echo, traits)),
     stream: chat.stream || undefined,
     // Usage is asked for whether or not the client wants to see it: the bill needs it.
     stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined,
@@ -39,23 +38,25 @@ function taken({ marked, name, ...message }: Message, { cache_control, takes }: 
   return { ...message, content, ...(takes.includes("name") && { name }) } as Message;
 }
 
-type EchoField = NonNullable<Traits["echo"]>;
-
-/** The field in which tool calls that are sent back carry their reasoning. */
-function echoField({ echo, thinking }: Traits): EchoField {
-  return echo ?? (thinking === "thinking" ? "reasoning_content" : "none");
-}
+/** The field in which the reasoning of a turn with tool calls goes back. */
+const echoField = ({ echo, thinking }: Traits): string =>
+  echo ?? (thinking === "thinking" ? "reasoning_content" : "none");
 
 /**
- * The known fields of a message. With an echo field, tool calls carry their reasoning, if only as
- * "".
+ * Writes the known fields of one message after the other. With an echo field, tool calls and what
+ * the model says after them in the same turn carry their reasoning, if only as "".
  */
-function messageFields(checked: Message, echo: EchoField, traits: Traits): object {
-  const message = checked.marked || checked.name ? taken(checked, traits) : checked;
-  if (message.role !== "assistant") return message;
-  const { role, name, content, tool_calls, marks, reasoning_content = "" } = message;
-  if (tool_calls.length === 0) return { role, name, content, ...marks };
-  return { role, name, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
+function createMessageWriter(echo: string, traits: Traits): (message: Message) => object {
+  let hasCalled = false;
+  return (checked) => {
+    const message = checked.marked || checked.name ? taken(checked, traits) : checked;
+    if (message.role === "user") hasCalled = false;
+    if (message.role !== "assistant") return message;
+    const { role, name, content, tool_calls, reasoning_content = "" } = message;
+    hasCalled ||= tool_calls.length > 0;
+    const echoed = hasCalled && echo !== "none" && { [echo]: reasoning_content };
+    return { role, name, content, ...echoed, ...(tool_calls.length > 0 && { tool_calls }) };
+  };
 }
 
 /** Parameters under the provider's names. */

@@ -1,8 +1,7 @@
 // The blocks of a reply in the Messages API: each begins, grows and ends before the next one.
-import { randomHex } from "../../../core/ids.ts";
 import type { TextPart, ToolCallPart } from "../../../core/openai/parts.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
-import { isUsableId } from "../../providers/provider-words/index.ts";
+import { isUsableId, usableId } from "../../providers/provider-words/index.ts";
 import type { ReplyEvent } from "../client-apis/index.ts";
 import { OWN_SIGNATURE } from "../messages-input/index.ts";
 
@@ -108,7 +107,7 @@ const argumentsDelta = (partial_json: string) => ({ type: "input_json_delta", pa
 function createIds(): (id: string) => string {
   const taken = new Set<string>();
   return (id) => {
-    const usable = isUsableId(id) && !taken.has(id) ? id : `toolu_${randomHex(12)}`;
+    const usable = isUsableId(id) && !taken.has(id) ? id : usableId(id);
     taken.add(usable);
     return usable;
   };

@@ -21,6 +21,24 @@ const DATA = new Set(["enum", "const", "default"]);
 /** Keywords whose value has schemas by names. The names may be any, also those of keywords. */
 const SCHEMAS_BY_NAME = new Set(["properties", "$defs", "definitions"]);
 
+/**
+ * Whether a schema has an object of any names: closed, it could only be empty. Anthropic has no
+ * form for it.
+ */
+export function hasMap(schema: unknown): boolean {
+  if (Array.isArray(schema)) return schema.some(hasMap);
+  if (!isObject(schema)) return false;
+  const { properties, additionalProperties: others } = schema;
+  const isMap = isObject(others) || (others === true && !isObject(properties));
+  return isMap || Object.entries(schema).some(([name, value]) => valueHasMap(name, value));
+}
+
+function valueHasMap(keyword: string, value: unknown): boolean {
+  if (DATA.has(keyword)) return false;
+  const isTable = SCHEMAS_BY_NAME.has(keyword) && isObject(value);
+  return isTable ? Object.values(value).some(hasMap) : hasMap(value);
+}
+
 export function closedSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closedSchema);
   if (typeof schema !== "object" || schema === null) return schema;

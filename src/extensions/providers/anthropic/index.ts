@@ -14,6 +14,7 @@ import {
   type SignatureStore,
 } from "../turns/index.ts";
 import { documentRule } from "./blocks.ts";
+import { hasMap } from "./closed-schema.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
 import { firstUnlisted, notPassed, refuseUnlisted, withoutUnlisted } from "./passes.ts";
 import { nativeBody, requestBody } from "./request.ts";
@@ -33,9 +34,8 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
     const path = "/v1/messages";
     const native = ownFormat(chat.native);
     if (!native) return { path, body: requestBody(chat, target, signatures) };
-    const { passes } = target.traits;
-    refuseUnlisted(native.body, passes);
-    const { body, headers } = withoutUnlisted(native, passes);
+    refuseUnlisted(native.body, target.traits.passes);
+    const { body, headers } = withoutUnlisted(native, target.traits);
     return { path, headers, body: nativeBody(body, chat, target) };
   },
   isReply: (json) => asObject(json)["type"] === "message",
@@ -61,8 +61,21 @@ const permissionLack: LackOf = ({ provider, traits }, { native }) => {
   return unlisted && { path: [...unlisted.path], message: notPassed(unlisted) };
 };
 
+/** A model that could not fill what the client asks for is no candidate. */
+const schemaLack: LackOf = ({ provider }, { response_format: format, native, clientPath }) => {
+  if (provider.dialect !== NAME || format?.type !== "json_schema" || ownFormat(native))
+    return undefined;
+  if (!hasMap(format.json_schema.schema)) return undefined;
+  const path = ["response_format"];
+  return {
+    path: clientPath?.(path) ?? path,
+    message: "with this model each property needs a name",
+  };
+};
+
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect(NAME), anthropicDialectDefinition);
   gateway.on(lacking, permissionLack);
+  gateway.on(lacking, schemaLack);
   gateway.on(lacking, mediaLack(NAME, documentRule));
 }

@@ -4,6 +4,7 @@
 // here: a field or a type that is new passes unread nowhere.
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
+import type { Traits } from "../../../core/providers/traits.ts";
 import { pathText } from "../../../core/schema/checker.ts";
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
@@ -26,12 +27,15 @@ const BLOCKS = setOf(
 const SOURCES = setOf("base64 url text content");
 const EDITS = setOf("clear_tool_uses clear_thinking");
 const BETAS = setOf(
-  "advanced_tool_use claude_code computer_use context_management dev_full_thinking effort " +
-    "extended_cache_ttl fine_grained_tool_streaming interleaved_thinking " +
-    "mid_conversation_output_config mid_conversation_system_clear_at " +
-    "model_context_window_exceeded output_128k pdfs prompt_caching prompt_caching_scope " +
-    "structured_outputs task_budgets thinking_binding_controls thinking_display_updates " +
-    "thinking_token_count token_counting token_efficient_tools tool_examples",
+  "computer_use context_management dev_full_thinking effort extended_cache_ttl " +
+    "fine_grained_tool_streaming interleaved_thinking model_context_window_exceeded output_128k " +
+    "pdfs prompt_caching structured_outputs token_efficient_tools tool_examples",
+);
+/** Clouds that serve these models refuse a request with such a beta. */
+const VENDOR_BETAS = setOf(
+  "advanced_tool_use claude_code mid_conversation_output_config " +
+    "mid_conversation_system_clear_at prompt_caching_scope task_budgets " +
+    "thinking_binding_controls thinking_display_updates thinking_token_count token_counting",
 );
 
 /**
@@ -140,24 +144,39 @@ const isEmpty = (value: unknown): boolean =>
 /** The request without what is left out where it is not listed, and without empty fields. */
 export function withoutUnlisted(
   { body, headers }: NativeRequest,
-  passes: readonly string[],
+  { passes, takes }: Pick<Traits, "passes" | "takes">,
 ): Pick<NativeRequest, "body" | "headers"> {
   const listed = new Set(passes.map(wordFor));
+  const takesVendors = takes.includes("vendor_betas");
   const isPassed = ([field, value]: readonly [string, unknown]): boolean =>
     !isEmpty(value) && (FIELDS.has(field) || listed.has(wordFor(field)));
   const { "anthropic-beta": betas = "", "anthropic-user-profile-id": profile, ...rest } = headers;
   const passedBetas = betas
     .split(",")
     .map((beta) => beta.trim())
-    .filter((beta) => BETAS.has(wordFor(beta)) || listed.has(wordFor(beta)))
+    .filter((beta) => {
+      const word = wordFor(beta);
+      return BETAS.has(word) || (takesVendors && VENDOR_BETAS.has(word)) || listed.has(word);
+    })
     .join(",");
   const isProfilePassed = profile !== undefined && listed.has("user_profiles");
+  const passed = Object.entries(body).filter(isPassed);
   return {
-    body: Object.fromEntries(Object.entries(body).filter(isPassed)),
+    body: Object.fromEntries(takesVendors ? passed : passed.map(withoutScopes)),
     headers: {
       ...rest,
       ...(passedBetas !== "" && { "anthropic-beta": passedBetas }),
       ...(isProfilePassed && { "anthropic-user-profile-id": profile }),
     },
   };
+}
+
+/** A field without the scopes of its marks for the cache, which belong to such a beta. */
+function withoutScopes([field, value]: readonly [string, unknown]): readonly [string, unknown] {
+  if (!["system", "tools"].includes(field) || !Array.isArray(value)) return [field, value];
+  const blocks = value.map((block) => {
+    const { scope, ...mark } = asObject(asObject(block)["cache_control"]);
+    return scope === undefined ? block : { ...asObject(block), cache_control: mark };
+  });
+  return [field, blocks];
 }

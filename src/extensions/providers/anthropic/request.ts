@@ -3,6 +3,7 @@ import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest, ContentPart } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { parametersOf } from "../../../core/providers/parameters.ts";
+import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import {
   calledNames,
   type SignatureStore,
@@ -11,7 +12,7 @@ import {
   turnsOf,
 } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
-import { closedSchema } from "./closed-schema.ts";
+import { closedSchema, hasMap } from "./closed-schema.ts";
 import { fittingThinking, hasNeededThoughts, thinkingPlan } from "./thinking.ts";
 
 const JSON_ONLY =
@@ -64,9 +65,21 @@ export function nativeBody(
 ): object {
   const { max_output_tokens = Infinity } = target.traits;
   const passed = { ...body, model: namedModel(target), stream: stream || undefined };
-  if (maxTokens === undefined || maxTokens <= max_output_tokens) return passed;
+  if (maxTokens === undefined || maxTokens <= max_output_tokens) return withFittingEdits(passed);
   const thinking = fittingThinking(body["thinking"], maxTokens, max_output_tokens);
-  return { ...passed, max_tokens: max_output_tokens, thinking };
+  return withFittingEdits({ ...passed, max_tokens: max_output_tokens, thinking });
+}
+
+/** Thoughts cannot be cleared where the gateway, or the client, has switched thinking off. */
+function withFittingEdits(body: NativeRequest["body"]): object {
+  const management = asObject(body["context_management"]);
+  const { edits } = management;
+  if (asObject(body["thinking"])["type"] !== "disabled" || !Array.isArray(edits)) return body;
+  const isFitting = (edit: unknown): boolean =>
+    asString(asObject(edit)["type"])?.startsWith("clear_thinking") !== true;
+  const fitting = edits.filter(isFitting);
+  const kept = fitting.length > 0 ? { ...management, edits: fitting } : undefined;
+  return { ...body, context_management: kept };
 }
 
 /**
@@ -118,11 +131,12 @@ function toolFields(
 const declaredTools = ({ tools, toolMarks }: ChatRequest): readonly object[] | undefined =>
   tools?.map(({ function: { name, description, parameters, strict } }) => {
     const input_schema = { ...parameters, type: "object" };
+    const isStrict = strict && !hasMap(input_schema);
     return {
       name,
       description,
-      input_schema: strict ? closedSchema(input_schema) : input_schema,
-      strict: strict || undefined,
+      input_schema: isStrict ? closedSchema(input_schema) : input_schema,
+      strict: isStrict || undefined,
       cache_control: toolMarks?.get(name),
     };
   });

@@ -61,7 +61,7 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
     hasContent ||= parts.length > 0;
     hasDeltas ||= isDelta && parts.length > 0;
     hasFinish ||= finish.length > 0;
-    if (isLast) toolCalls.end();
+    if (isLast) parts.push(...toolCalls.end());
     parts.push(...finish);
     return parts;
   }
@@ -76,8 +76,7 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
   /** The end of a reply that stated its usage, and no finish (Novita, Snowflake). */
   function done(): Part[] {
     if (hasFinish || !(traits.done_without_finish ?? hasUsage)) return [];
-    toolCalls.end();
-    const parts = textParts(NO_TEXTS, {}, true);
+    const parts = [...toolCalls.end(), ...textParts(NO_TEXTS, {}, true)];
     if (!hasContent && parts.length === 0) return [];
     return [...parts, { type: "finish", reason: toolCalls.count() > 0 ? "tool_calls" : "stop" }];
   }

@@ -14,8 +14,10 @@ import {
 import { requestBody } from "../../../core/providers/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
+import { createSignatureStore, scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
-import { toolFields, withShortIds } from "./tool-choice.ts";
+import { keepingDetails } from "./kept-with-calls.ts";
+import { forMistral, toolFields, withStatedIds } from "./tool-choice.ts";
 import { THINKING_SWITCHES, thinkingFields } from "./thinking.ts";
 
 /** The tools with the client's marks for the provider's cache. */
@@ -44,7 +46,7 @@ function withFurther(
 }
 
 /** OpenAI's models that take tools in this API only without thinking. */
-const NO_THINKING_WITH_TOOLS = /^gpt-5\.[2-9]/;
+const NO_THINKING_WITH_TOOLS = /^gpt-(5\.[2-9]|[6-9])/;
 /** How models are told to think that refuse it beside a tool that is forced. */
 const NO_THINKING_WHEN_FORCED = ["thinking", "enable_thinking"];
 
@@ -56,6 +58,23 @@ function mustNotThink({ tools, tool_choice }: ChatRequest, { upstreamModel, trai
   return isForced && NO_THINKING_WHEN_FORCED.includes(traits.thinking);
 }
 
+/** The marks of `prefill: "continue_final_message"` are in the body, and not in the message. */
+const BODY_MARKS = { continue_final_message: true, add_generation_prompt: false };
+
+/** The body, marked if its last message is the beginning of the model's own answer. */
+function withMarkedBeginning(
+  body: { readonly messages: readonly object[] },
+  { messages }: ChatRequest,
+  { prefill }: Traits,
+): object {
+  const last = messages.at(-1);
+  const isBeginning = last?.role === "assistant" && last.tool_calls.length === 0;
+  if (!isBeginning || prefill === "none" || prefill === "plain") return body;
+  if (prefill === "continue_final_message") return { ...body, ...BODY_MARKS };
+  const beginning = { ...body.messages.at(-1), [prefill]: true };
+  return { ...body, messages: body.messages.with(-1, beginning) };
+}
+
 export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
@@ -64,9 +83,14 @@ export const compatibleDialect: Dialect = {
     const written = {
       ...marked,
       wantsThinking: chat.wantsThinking && !mustNotThink(chat, target),
-      messages: tool_choice === "any" ? withShortIds(marked.messages) : marked.messages,
+      messages:
+        tool_choice === "any" ? forMistral(marked.messages) : withStatedIds(marked.messages),
     };
-    const documented = requestBody(written, target, thinkingFields);
+    const documented = withMarkedBeginning(
+      requestBody(written, target, thinkingFields),
+      written,
+      target.traits,
+    );
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
     const hint = cache_header && chat.further?.["prompt_cache_key"];
@@ -83,10 +107,13 @@ export const compatibleDialect: Dialect = {
   refusal,
 };
 
+/** What providers of this format want back with their calls, since the process started. */
+const allDetails = createSignatureStore();
+
 export const compatibleDialectDefinition: DialectDefinition = {
   ...openaiDialectDefinition,
   thinkingSwitches: [...THINKING_SWITCHES.keys(), "none"],
-  create: () => compatibleDialect,
+  create: (scope) => keepingDetails(compatibleDialect, scopedStore(allDetails, scope)),
 };
 
 export function install(gateway: Installer): void {

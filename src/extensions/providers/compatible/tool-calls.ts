@@ -22,8 +22,10 @@ interface OpenCall {
   index: number;
   /** Arguments that have not become a part: all of them until the name has arrived. */
   held: string;
-  /** All arguments so far. */
+  /** All arguments so far, without a placeholder. */
   readonly text: JsonText;
+  /** Whether a placeholder came in their place. They may follow, or be none. */
+  hasPlaceholder: boolean;
   /** The message that had its latest fragment. */
   message: object | undefined;
 }
@@ -59,7 +61,7 @@ export function createToolCallReader() {
     // Clients answer a call by its id.
     const ownId = id === undefined || ids.has(id) ? `call_${randomHex(12)}` : id;
     ids.add(ownId);
-    const rest = { name: undefined, index: 0, held: "", message: undefined };
+    const rest = { name: undefined, index: 0, held: "", hasPlaceholder: false, message: undefined };
     const started = { id: ownId, statedId: id, text: createJsonText(), ...rest };
     openCalls.set(lastKey, started);
     nameless += 1;
@@ -68,10 +70,12 @@ export function createToolCallReader() {
 
   function readFragment(entry: Record<string, unknown>, message: CallMessage): Part[] {
     const fragment = fragmentOf(entry);
-    const { name, piece, isPlaceholder } = fragment;
+    const { name, piece } = fragment;
     const call = callOf(fragment, message);
     call.message = message;
-    if (!isPlaceholder) {
+    if (PLACEHOLDER.test(piece) && call.text.state() === "blank") call.hasPlaceholder = true;
+    else if (piece !== "") {
+      call.hasPlaceholder = false;
       call.text.add(piece);
       call.held += piece;
     }
@@ -97,9 +101,17 @@ export function createToolCallReader() {
   const read = (message: CallMessage): Part[] =>
     message.calls.flatMap((fragment) => readFragment(fragment, message));
 
-  /** Throws a ProviderError if a call has no name although the reply is complete. */
-  function end(): void {
+  /**
+   * The placeholders of calls that got no other arguments. Throws a ProviderError if a call has no
+   * name although the reply is complete.
+   */
+  function end(): Part[] {
     if (nameless > 0) throw namelessCall();
+    const empty = [...openCalls.values()].filter(({ hasPlaceholder }) => hasPlaceholder);
+    return empty.map((call) => {
+      call.hasPlaceholder = false;
+      return { type: "tool_arguments", call: call.index, text: "{}" };
+    });
   }
 
   /** The calls that have a name. */
@@ -107,6 +119,9 @@ export function createToolCallReader() {
 
   return { read, end, count };
 }
+
+/** Arguments that are none. Some servers send such ones first, and the arguments after them. */
+const PLACEHOLDER = /^(\{\}|null)$/;
 
 /** What a fragment states. An empty id or name is none. */
 interface Fragment {
@@ -116,39 +131,42 @@ interface Fragment {
   readonly key: number | string | undefined;
   /** The next arguments. */
   readonly piece: string;
-  /** It is an object without members: the arguments may follow as text. */
-  readonly isPlaceholder: boolean;
+  /** Whether the server sends the arguments as an object: then they are all there. */
+  readonly isObject: boolean;
 }
 
 function fragmentOf(entry: Record<string, unknown>): Fragment {
   const { name, arguments: piece } = asObject(entry["function"]);
   const id = asString(entry["id"]) || undefined;
   const key = asTokenCount(entry["index"]) ?? id;
-  // Some servers send the arguments as an object.
-  const text = textOf(piece);
-  const isPlaceholder = typeof piece === "object" && text === "{}";
-  return { id, name: asString(name) || undefined, key, piece: text, isPlaceholder };
+  const isObject = typeof piece === "object" && piece !== null;
+  return { id, name: asString(name) || undefined, key, piece: textOf(piece), isObject };
 }
 
 const keyIn = (choice = 0, key: number | string | undefined) =>
   choice === 0 || key === undefined ? key : `${choice} ${key}`;
 
 /**
- * Some providers give all parallel calls the index 0, some the same id too. Another name, or a name
- * with another id, starts another call; so does a name that comes again in the same message, or
- * with arguments behind whole ones. Else a fragment repeats the name of its call.
+ * Some providers give all parallel calls the index 0, some the same id too. Another name starts
+ * another call; so does a name that comes again in the same message, or unless arguments are open
+ * with another id, or with arguments behind whole ones. Else a fragment repeats the name of its
+ * call.
  */
-function startsAnother(call: OpenCall, { id, name, piece }: Fragment, message: object): boolean {
+function startsAnother(call: OpenCall, fragment: Fragment, message: object): boolean {
+  const { id, name, piece, isObject } = fragment;
   if (call.name === undefined || name === undefined) return false;
   if (name !== call.name || call.message === message) return true;
-  return (id !== undefined && id !== call.statedId) || (piece.trim() !== "" && call.text.isWhole());
+  const state = call.text.state();
+  if (id !== undefined && id !== call.statedId) return state !== "open";
+  const isBehindWhole = state === "whole" || (isObject && call.hasPlaceholder);
+  return isBehindWhole && piece.trim() !== "";
 }
 
 /** A text of JSON that grows. */
 interface JsonText {
   add(piece: string): void;
-  /** Whether every bracket and string in it is closed, and it is not blank. */
-  isWhole(): boolean;
+  /** Whether a bracket or a string in it is open. */
+  state(): "blank" | "open" | "whole";
 }
 
 /** So many characters are kept until somebody asks whether the text is whole. */
@@ -183,9 +201,10 @@ function createJsonText(): JsonText {
       text += piece;
       if (text.length > MAX_UNREAD_CHARS) read();
     },
-    isWhole() {
+    state() {
       read();
-      return depth === 0 && !isInString && !isBlank;
+      if (isBlank) return "blank";
+      return depth === 0 && !isInString ? "whole" : "open";
     },
   };
 }

@@ -1,7 +1,8 @@
-// The tools of a request for a provider that does not know all forms of tool_choice, and Mistral's
-// ids of their calls.
+// The tools of a request for a provider that does not know all forms of tool_choice, and what
+// Mistral demands of messages with calls and their results.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
+import { statedId } from "../provider-words/index.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 
 /**
@@ -27,11 +28,29 @@ export function toolFields(
 /** Mistral takes nine letters and digits. Other providers' ids become such ones. */
 const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(id).slice(0, 9));
 
-/** The messages with ids that Mistral takes. */
-export const withShortIds = (messages: readonly Message[]): readonly Message[] =>
+/** Mistral refuses a user's message directly after the result of a call. */
+const BETWEEN: Message = {
+  role: "assistant",
+  content: "I have read the results.",
+  reasoning_content: undefined,
+  tool_calls: [],
+};
+
+/** The messages with ids, and in an order, that Mistral takes. */
+export const forMistral = (messages: readonly Message[]): readonly Message[] =>
+  withIds(messages, shortId).flatMap((message, at) => {
+    const isNext = message.role === "user" && messages[at - 1]?.role === "tool";
+    return isNext ? [BETWEEN, message] : [message];
+  });
+
+/** The messages with the ids of calls that the provider stated. */
+export const withStatedIds = (messages: readonly Message[]): readonly Message[] =>
+  withIds(messages, statedId);
+
+const withIds = (messages: readonly Message[], idOf: (id: string) => string): readonly Message[] =>
   messages.map((message) => {
-    if (message.role === "tool") return { ...message, tool_call_id: shortId(message.tool_call_id) };
-    if (message.role !== "assistant") return message;
-    const calls = message.tool_calls.map((call) => ({ ...call, id: shortId(call.id) }));
+    if (message.role === "tool") return { ...message, tool_call_id: idOf(message.tool_call_id) };
+    if (message.role !== "assistant" || message.tool_calls.length === 0) return message;
+    const calls = message.tool_calls.map((call) => ({ ...call, id: idOf(call.id) }));
     return { ...message, tool_calls: calls };
   });

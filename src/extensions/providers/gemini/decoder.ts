@@ -60,11 +60,17 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
     const { content, finishReason, logprobsResult } = asObject(candidateIn(json));
     const read = asArray(asObject(content)["parts"]).map(asObject).flatMap(readPart);
     const parts = withLogprobs(read, logprobsIn(asObject(logprobsResult)));
-    hasAnswered ||= parts.some(({ type }) => type !== "reasoning");
+    const answers = parts.some(({ type }) => type !== "reasoning");
+    hasAnswered ||= answers;
+    // The count that was stated last does not have these tokens.
+    if (answers) counts["candidatesTokenCount"] = undefined;
     return [...parts, ...finishPart(isBlocked(json) ? "SAFETY" : finishReason)];
   }
 
-  /** Counts only grow, so one that a later event leaves out is the one that was stated last. */
+  /**
+   * Counts only grow, so one that a later event leaves out is the one that was stated last, unless
+   * the answer has grown since.
+   */
   function usageIn(json: unknown): UsageReport | undefined {
     const isLast = asObject(candidateIn(json))["finishReason"] !== undefined;
     const { usageMetadata } = asObject(json);

@@ -30,11 +30,12 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const text = system.map(({ content }) => content).join("\n\n");
   // Such models demand signatures whether they think or not.
   const mustSign = target.traits.thinking === "level";
+  const takesIds = target.traits.takes.includes("call_ids");
   return {
     systemInstruction: text === "" ? undefined : { parts: [{ text }] },
     contents: turns.map((turn) => ({
       role: turn.role === "user" ? "user" : "model",
-      parts: contentParts(turn, { signatures, mustSign, texts }),
+      parts: contentParts(turn, { signatures, mustSign, takesIds, texts }),
     })),
     ...toolFields(chat),
     generationConfig: generationConfig(chat, target),
@@ -48,17 +49,21 @@ interface ContentOptions {
   readonly signatures: SignatureStore;
   /** Whether the first tool call of a turn must carry a signature. */
   readonly mustSign: boolean;
+  /** Whether calls and results have ids. Without, a result is that of the call in its place. */
+  readonly takesIds: boolean;
   /** Counts the texts that are parsed. */
   readonly texts: TextCounter;
 }
 
-function contentParts({ items }: Turn, { signatures, mustSign, texts }: ContentOptions): object[] {
+function contentParts({ items }: Turn, options: ContentOptions): object[] {
+  const { signatures, mustSign, takesIds } = options;
   const firstCall = items.find(({ type }) => type === "call");
   return items.map((item) => {
-    if (item.type !== "call") return partOf(item, texts);
+    if (item.type !== "call") return partOf(item, options);
     const placeholder = mustSign && item === firstCall ? NO_SIGNATURE : undefined;
+    const { id, name, args } = item;
     return {
-      functionCall: { id: item.id, name: item.name, args: item.args },
+      functionCall: { ...(takesIds && { id }), name, args },
       thoughtSignature: signatures.get(item.id) ?? placeholder,
     };
   });
@@ -66,7 +71,7 @@ function contentParts({ items }: Turn, { signatures, mustSign, texts }: ContentO
 
 type OtherItem = Exclude<Item, { readonly type: "call" }>;
 
-function partOf(item: OtherItem, texts: TextCounter): object {
+function partOf(item: OtherItem, { takesIds, texts }: ContentOptions): object {
   if (item.type === "text") return { text: item.text };
   if (item.type === "input_audio") {
     const { format, data } = item.input_audio;
@@ -74,7 +79,8 @@ function partOf(item: OtherItem, texts: TextCounter): object {
   }
   if (item.type === "result") {
     const response = objectIn(item.content, texts) ?? { result: item.content };
-    return { functionResponse: { id: item.id, name: item.name, response } };
+    const { id, name } = item;
+    return { functionResponse: { ...(takesIds && { id }), name, response } };
   }
   const { url, mediaType, data } = takenMedia(item);
   if (mediaType) return { inlineData: { mimeType: mediaType, data } };

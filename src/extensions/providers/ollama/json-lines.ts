@@ -15,7 +15,8 @@ function createReader(): EventReader {
     const lines = text.split("\n");
     lines[0] = line + lines[0];
     line = lines.pop()!;
-    const events = lines.filter((each) => each.trim() !== "");
+    // A byte order mark counts as a blank.
+    const events = lines.map((each) => each.trim()).filter((each) => each !== "");
     if (events.length === 0 && line.length > MAX_CHARS)
       throw new RangeError(`a line of more than ${MAX_CHARS} characters`);
     return events;

@@ -58,12 +58,13 @@ const FAILED = [
   /^xml syntax error|^jinja exception/i,
 ];
 const CONTEXT = [
-  /context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
+  /(?<!['"]\w*)context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
   /prompt is too long|too[ _]many[ _]((prompt|input)[ _])?tokens|input token count/i,
   /reduce the length|maximum prompt length|exceeds max length|more than max tokens/i,
   /exceeded model token limit|range of input length|^1261 /i,
   /input is too long for (the )?requested model|input tokens exceeded/i,
   /exceeds maximum input length|longer than the maximum model length/i,
+  /maximum allowed input length|prompt token count/i,
   /`inputs` tokens \+ `max_new_tokens` must be/i,
 ];
 const FILTER = [
@@ -93,8 +94,8 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: BAD, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
+  { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^424$/, ...CONTENT_FAILED },
-  { status: BAD, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^(400|413|422|403)$/, code: "content_filter", messages: FILTER },
   { status: BAD, code: "upstream_rejected" },
   { status: /^(403|404)$/, code: "upstream_rejected", messages: NO_FILE },

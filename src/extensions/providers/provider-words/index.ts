@@ -6,5 +6,5 @@ export {
 } from "./detailed-refusal.ts";
 export { finishPart, finishReasonOf } from "./finish-reasons.ts";
 export { refusal, throwErrorIn } from "./refusal.ts";
-export { isUsableId } from "./usable-id.ts";
+export { isUsableId, statedId, usableId } from "./usable-id.ts";
 export { resetOfExhausted } from "./wait-times.ts";

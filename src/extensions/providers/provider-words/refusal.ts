@@ -94,7 +94,9 @@ function statedError(json: unknown): unknown {
     return { code: `base_resp ${String(status_code)}`, message };
   // Groq states beside the end of a stream why it stopped early.
   const error = body["error"] || asObject(body["x_groq"])["error"];
-  const isError = body["object"] === "error" || body["type"] === "error";
+  const isFlat =
+    asString(body["message"]) !== undefined && body["code"] !== undefined && !body["choices"];
+  const isError = body["object"] === "error" || body["type"] === "error" || isFlat;
   // Some servers have an empty error in each reply.
   const isNothing = Object.values(asObject(error)).every((value) => !value);
   if (typeof error === "object" && isNothing && Array.isArray(body["choices"])) return undefined;
@@ -110,9 +112,14 @@ const errorIn = (body: unknown): unknown => statedError(body) ?? firstOf(body);
  */
 function errorTexts(body: unknown): ErrorTexts {
   const error = errorIn(body);
-  const { message, detail, type, status, code = asObject(body)["code"] } = asObject(error);
+  const stated = asObject(error);
+  const { message, detail, type, status, code = asObject(body)["code"] } = stated;
   const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
-  const text = asString(error) ?? asString(message) ?? jsonText(detail);
+  const own = asString(error) ?? asString(message) ?? jsonText(detail);
+  // What the server behind this one says (OpenRouter, Bedrock).
+  const behind =
+    asString(asObject(stated["metadata"])["raw"]) ?? asString(stated["originalMessage"]);
+  const text = behind === undefined ? own : `${own}: ${behind}`;
   return { name: name.slice(0, MAX_CHARS), message: text.slice(0, MAX_CHARS) };
 }
 

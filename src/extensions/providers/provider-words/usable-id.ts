@@ -1,4 +1,5 @@
 // The ids of tool calls.
+import { randomHex } from "../../../core/ids.ts";
 
 /**
  * Whether a later turn can go to any provider with a call of this id. Some refuse other characters,
@@ -6,3 +7,17 @@
  * reply.
  */
 export const isUsableId = (id: string): boolean => /^[\w-]{9,64}$/.test(id);
+
+const WRAPPED = /^toolu_gw_[0-9a-f]{6}_([\w-]+)$/;
+
+/** An id for a client that wants usable ones, in which statedId() finds the provider's own. */
+export function usableId(id: string): string {
+  const wrapped = `toolu_gw_${randomHex(3)}_${Buffer.from(id).toString("base64url")}`;
+  return isUsableId(wrapped) ? wrapped : `toolu_${randomHex(12)}`;
+}
+
+/** The id that the provider stated of a call: its own again if usableId() made this one. */
+export function statedId(id: string): string {
+  const [, wrapped] = WRAPPED.exec(id) ?? [];
+  return wrapped === undefined ? id : Buffer.from(wrapped, "base64url").toString();
+}

@@ -7,7 +7,7 @@ import type { DialectScope } from "../../../core/providers/dialect.ts";
  * from it.
  */
 export interface SignatureStore {
-  /** By the id of a tool call. Undefined: unknown, or forgotten. */
+  /** By the id of a tool call. Undefined: unknown, forgotten, or of several calls. */
   get(id: string): string | undefined;
   set(id: string, text: string): void;
 }
@@ -29,20 +29,24 @@ export function createSignatureStore(maxChars = 64 * 1024 * 1024): SignatureStor
     chars -= sizeOf(id, text);
   }
 
-  function set(id: string, text: string): void {
+  function put(id: string, text: string): void {
     remove(id);
     entries.set(id, text);
     chars += sizeOf(id, text);
     while (chars > maxChars) remove(entries.keys().next().value!);
   }
 
-  function get(id: string): string | undefined {
-    const text = entries.get(id);
-    if (text !== undefined) set(id, text);
-    return text;
-  }
-
-  return { get, set };
+  return {
+    get(id) {
+      const text = entries.get(id);
+      if (text !== undefined) put(id, text);
+      return text || undefined;
+    },
+    set(id, text) {
+      // Some servers count their calls: whose thoughts these were, nobody can tell then.
+      put(id, (entries.get(id) ?? text) === text ? text : "");
+    },
+  };
 }
 
 /**

@@ -1,5 +1,5 @@
-// Asks a model to continue the beginning of its own answer, in the form that its trait `prefill`
-// states, and joins its reply to that beginning.
+// Asks a model to continue the beginning of its own answer, if its trait `prefill` says that it can,
+// and joins its reply to that beginning.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
@@ -27,26 +27,10 @@ export const withBeginning = (chat: ChatRequest, content: string, used: number):
   native: undefined,
 });
 
-/** With `prefill: "continue_final_message"` the body has the marks, and not the last message. */
-const BODY_MARKS = { continue_final_message: true, add_generation_prompt: false };
-
-/** Adds the marks of the trait to the last message of the request, or to the body. */
-function marked(chat: ChatRequest, model: Model) {
-  const { traits } = model;
-  if (traits.prefill === "plain") return { chat, model };
-  if (traits.prefill === "continue_final_message") {
-    const extra = { ...traits.extra, ...BODY_MARKS };
-    return { chat, model: { ...model, traits: { ...traits, extra } } };
-  }
-  const last = { ...chat.messages.at(-1)!, marks: { [traits.prefill]: true } };
-  return { chat: { ...chat, messages: chat.messages.with(-1, last) }, model };
-}
-
 /** The same attempt, asked to continue `text`. Delivers only what comes after it. */
 export const continuing =
   (attempt: Attempt, text: string): Attempt =>
   async (chat, serving, deliver, options) => {
-    const asked = marked(chat, serving.model);
     const joint = joinAfter(text);
     let delivered = false;
     const show = (parts: readonly Part[]): Promise<unknown> | undefined => {
@@ -56,7 +40,7 @@ export const continuing =
     };
     const take = (parts: readonly Part[]) => show(parts.flatMap(joint.take));
     try {
-      await attempt(asked.chat, { ...serving, model: asked.model }, take, options);
+      await attempt(chat, serving, take, options);
       await show(joint.end());
     } catch (error) {
       const cause = delivered ? error : refusedBeginning(error);

@@ -11,6 +11,7 @@ import { atOnce } from "../../../../src/core/turns.ts";
 import { messageOf as ownMessageOf } from "../../../../src/extensions/apis/messages-api/whole.ts";
 import { createWriter } from "../../../../src/extensions/apis/messages-api/reply.ts";
 import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
+import { statedId } from "../../../../src/extensions/providers/provider-words/index.ts";
 import { eventsIn, messageIn } from "../../../support/messages-events.ts";
 
 type Json = Record<string, any>;
@@ -49,7 +50,7 @@ function servingOf(name: string, chat: ReturnType<typeof chatFor>): Serving {
 
 /** Ids that the gateway makes are others each time. */
 const withoutOwnIds = (message: Json): Json =>
-  JSON.parse(JSON.stringify(message).replace(/(msg|toolu)_[0-9a-f]{24}/g, "$1"));
+  JSON.parse(JSON.stringify(message).replace(/(msg|toolu)_([0-9a-f]{24}|gw_[0-9a-f]{6})/g, "$1"));
 
 /** The message of these parts: as a stream and whole, which must say the same. */
 function messageOf(batches: readonly Part[][], reason: FinishReason = "stop", thinking?: string) {
@@ -138,8 +139,13 @@ describe("a reply", () => {
     const given = messageOf(ids.map((id, index) => [call(index, id), args(index, "{}")]));
     const [first, second, ...others] = given["content"].map(({ id }: Json) => id);
     assert.deepEqual([first, second], ids.slice(0, 2));
-    for (const id of others) assert.match(id, /^toolu_[0-9a-f]{24}$/);
+    for (const id of others) assert.match(id, /^[\w-]{9,64}$/);
     assert.equal(new Set(others).size, 4);
+    assert.deepEqual(others.map(statedId).toSpliced(2, 1), [
+      "functions.f:0",
+      "call_0",
+      "Zx9Yw8Vu7",
+    ]);
   });
 
   it("makes an object of arguments that begin as none, so that they can be sent back", () => {

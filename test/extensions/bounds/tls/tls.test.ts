@@ -162,7 +162,10 @@ describe("another certificate", () => {
         () => writeFileSync(files.cert_file, good[0].subarray(0, 300)),
         /^server\.tls: expected a certificate in PEM in .*: /,
       ],
-      [() => writeFileSync(files.key_file, ""), /^server\.tls: expected a private key in PEM, without a passphrase, in .*: /],
+      [
+        () => writeFileSync(files.key_file, ""),
+        /^server\.tls: expected a private key in PEM, without a passphrase, in .*: /,
+      ],
       [
         () => copyFileSync(next.key_file, files.key_file),
         /^server\.tls: the key in .* is not that of .*: /,

@@ -279,7 +279,10 @@ describe("certificates", () => {
     assert.equal(code, 1);
     assert.match(shape ?? "", /^chat-gateway: limits\.rpm: expected an integer/);
     assert.match(pair ?? "", /^chat-gateway: server\.tls: the key in .+ is not that of .+: /);
-    assert.match(missing ?? "", /^chat-gateway: admin\.tls\.cert_file: nowhere.pem cannot be read: ENOENT$/);
+    assert.match(
+      missing ?? "",
+      /^chat-gateway: admin\.tls\.cert_file: nowhere.pem cannot be read: ENOENT$/,
+    );
     assert.deepEqual(others, []);
   });
 

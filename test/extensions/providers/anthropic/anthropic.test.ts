@@ -350,7 +350,7 @@ describe("what goes out", () => {
   const BOUNDED = {
     type: "object",
     required: ["warmth"],
-    additionalProperties: { type: "string" },
+    additionalProperties: true,
     properties: {
       warmth: NUMBER,
       minimum: { type: "string", minLength: 1, maxLength: 9, pattern: "^a" },

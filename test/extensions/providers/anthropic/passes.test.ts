@@ -84,6 +84,9 @@ const refused = (body: Json, passes: readonly string[] = []): ApiError | undefin
   }
 };
 
+/** Of the vendor's own address. */
+const OWN = { passes: [], takes: ["vendor_betas"] };
+
 describe("a request", () => {
   it("passes with what neither raises the price nor works or is stored at the provider", () => {
     const body = {
@@ -138,7 +141,7 @@ describe("a request", () => {
       ],
     };
     assert.equal(refused(body), undefined);
-    assert.deepEqual(withoutUnlisted({ dialect: "anthropic", body, headers: {} }, []).body, body);
+    assert.deepEqual(withoutUnlisted({ dialect: "anthropic", body, headers: {} }, OWN).body, body);
   });
 
   for (const [body, param, word] of UNLISTED) {
@@ -173,22 +176,40 @@ describe("a request", () => {
     };
     assert.equal(refused(body), undefined);
     const native = { dialect: "anthropic", body, headers: {} };
-    assert.deepEqual(withoutUnlisted(native, []).body, { model: "m" });
-    assert.deepEqual(withoutUnlisted(native, ["service_tier", "speed"]).body, {
+    assert.deepEqual(withoutUnlisted(native, OWN).body, { model: "m" });
+    assert.deepEqual(withoutUnlisted(native, { ...OWN, passes: ["service_tier", "speed"] }).body, {
       model: "m",
       service_tier: "auto",
     });
   });
 });
 
+describe("marks for the cache", () => {
+  it("lose their scope where the provider does not take the vendor's betas", () => {
+    const mark = { type: "ephemeral", ttl: "1h" };
+    const marked = (cache_control: object) => ({
+      system: [{ type: "text", text: "s", cache_control }],
+      tools: [{ name: "f", cache_control }],
+      messages: [{ role: "user", content: "hi" }],
+    });
+    const native = {
+      dialect: "anthropic",
+      headers: {},
+      body: marked({ ...mark, scope: "global" }),
+    };
+    assert.deepEqual(withoutUnlisted(native, OWN).body, native.body);
+    assert.deepEqual(withoutUnlisted(native, { ...OWN, takes: [] }).body, marked(mark));
+  });
+});
+
 describe("headers", () => {
-  const headersWith = (betas: string, passes: readonly string[] = []) => {
+  const headersWith = (betas: string, passes: readonly string[] = [], takes = OWN.takes) => {
     const headers = {
       "anthropic-version": "2023-06-01",
       "anthropic-beta": betas,
       "anthropic-user-profile-id": "profile_1",
     };
-    return withoutUnlisted({ dialect: "anthropic", body: {}, headers }, passes).headers;
+    return withoutUnlisted({ dialect: "anthropic", body: {}, headers }, { passes, takes }).headers;
   };
 
   it("lose betas that change the price or need what is not listed, and the profile", () => {
@@ -200,6 +221,11 @@ describe("headers", () => {
       "anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14",
     });
     assert.deepEqual(headersWith("tomorrow"), { "anthropic-version": "2023-06-01" });
+    assert.equal(
+      headersWith(betas, [], [])["anthropic-beta"],
+      "interleaved-thinking-2025-05-14",
+      "a cloud refuses what only the vendor knows",
+    );
   });
 
   it("keep those that are listed", () => {

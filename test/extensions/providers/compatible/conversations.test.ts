@@ -250,7 +250,7 @@ function openaiRules(body: Json): Understood {
   const roles: Record<string, string[]> = {
     system: ["content"],
     user: ["content"],
-    assistant: ["content", "tool_calls", "reasoning_content", "reasoning"],
+    assistant: ["content", "tool_calls", "reasoning_content", "reasoning", "prefix", "partial"],
     tool: ["content", "tool_call_id"],
   };
   const { messages, tools, tool_choice } = body;

@@ -57,14 +57,14 @@ describe("tool calls in fragments", () => {
     const parts = readAll([
       { index: 0, id: "a", function: { name: "f", arguments: {} } },
       { index: "1", id: "b", function: { name: "g", arguments: "{" } },
-      { index: "0", function: { arguments: "{}" } },
+      { index: "0", function: { arguments: "{ }" } },
       { index: 1, function: { arguments: "}" } },
     ]);
     assert.deepEqual(parts, [
       { type: "tool_call", call: 0, id: "a", name: "f" },
       { type: "tool_call", call: 1, id: "b", name: "g" },
       { type: "tool_arguments", call: 1, text: "{" },
-      { type: "tool_arguments", call: 0, text: "{}" },
+      { type: "tool_arguments", call: 0, text: "{ }" },
       { type: "tool_arguments", call: 1, text: "}" },
     ]);
   });
@@ -72,11 +72,42 @@ describe("tool calls in fragments", () => {
   it("without index and id belong to the call before them, unless they name another", () => {
     const parts = readAll([
       { function: { name: "f" } },
-      { function: { arguments: "{}" } },
-      { function: { name: "g", arguments: "{}" } },
+      { function: { arguments: "{ }" } },
+      { function: { name: "g", arguments: "{ }" } },
     ]);
     assert.deepEqual(names(parts), ["f", "g"]);
-    assert.deepEqual(parts.at(-1), { type: "tool_arguments", call: 1, text: "{}" });
+    assert.deepEqual(parts.at(-1), { type: "tool_arguments", call: 1, text: "{ }" });
+  });
+
+  it("whose arguments begin as none have those that follow, or none", () => {
+    const named = (args: unknown, id = "a") => ({
+      index: 0,
+      id,
+      function: { name: "f", arguments: args },
+    });
+    const more = (text: string) => ({ index: 0, function: { arguments: text } });
+    for (const [fragments, expected] of [
+      [[named("{}"), more('{"a"'), more(":1}")], ['{"a":1}']],
+      [[named("null"), more('{"a":1}')], ['{"a":1}']],
+      [[named({}), named('{"a":1}')], ['{"a":1}']],
+      [[named("{}")], ["{}"]],
+      [[named("null")], ["{}"]],
+      [
+        [named({}), named({ a: 1 })],
+        ["", '{"a":1}'],
+      ],
+      [[named('{"a":', "b"), named("1}", "c")], ['{"a":1}']],
+      [
+        [named('{"a":1}', "b"), named('{"a":2}', "c")],
+        ['{"a":1}', '{"a":2}'],
+      ],
+    ] as const) {
+      const { read, end } = createToolCallReader();
+      const parts = [...fragments.flatMap((fragment) => read({ calls: [fragment] })), ...end()];
+      const calls = parts.filter(({ type }) => type === "tool_call").map(() => "");
+      for (const part of parts) if (part.type === "tool_arguments") calls[part.call] += part.text;
+      assert.deepEqual(calls, expected, JSON.stringify(fragments));
+    }
   });
 
   it("behind long whole arguments are others, whatever was escaped in them", () => {
@@ -192,7 +223,7 @@ describe("the pieces of a stream", () => {
   });
 
   it("that may begin a tag come before the call that follows them", () => {
-    const call = { index: 0, id: "a", function: { name: "f", arguments: "{}" } };
+    const call = { index: 0, id: "a", function: { name: "f", arguments: "{ }" } };
     const parts = partsOf({}, [{ content: "<" }, { tool_calls: [call] }]);
     assert.deepEqual(
       parts.map(({ type }) => type),

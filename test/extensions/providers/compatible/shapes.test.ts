@@ -66,7 +66,7 @@ describe("a whole message after deltas", () => {
     delta({ role: "assistant", content: "" }),
     delta({ reasoning_content: "Hm." }),
     delta({ content: "Hi." }),
-    delta({ tool_calls: [{ index: 0, ...call("a", "f") }] }),
+    delta({ tool_calls: [{ index: 0, ...call("a", "f", "{ }") }] }),
   ];
 
   it("gives only its finish and usage", () => {

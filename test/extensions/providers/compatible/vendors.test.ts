@@ -330,7 +330,7 @@ describe("what a vendor is asked", () => {
     it(`${vendor}: tool calls that come back, with their thinking or without`, () => {
       const given = turns({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
       const bare = turns({}, {}, {});
-      const echoed = echo ? turns({ [echo]: "hm" }, { [echo]: "" }, {}) : bare;
+      const echoed = echo ? turns({ [echo]: "hm" }, { [echo]: "" }, { [echo]: "aha" }) : bare;
       for (const [kind, fields, out] of [
         ["thinker", ON, echoed],
         ["thinker", {}, bare],
@@ -378,7 +378,8 @@ describe("what a vendor is asked", () => {
       efforts: ["low", "high", "max"],
       thinking_off: false,
     };
-    const messages = turns({ reasoning_content: "hm" }, { reasoning_content: "so" }, {});
+    const [hm, so] = [{ reasoning_content: "hm" }, { reasoning_content: "so" }];
+    const messages = turns(hm, so, so);
     for (const model of [k3, { reasoning: true, thinking: "always" }])
       for (const fields of [ON, {}])
         assert.deepEqual(
@@ -408,22 +409,40 @@ function turns(first: Json, second: Json, last: Json): Json[] {
   ];
 }
 
+const CALLED = [
+  ...user("hi"),
+  {
+    role: "assistant",
+    content: null,
+    tool_calls: [{ id: "call_1", type: "function", function: { name: "f", arguments: "{}" } }],
+  },
+  { role: "tool", tool_call_id: "call_1", content: "1" },
+];
+
 describe("tools", () => {
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
-    const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
-    const messages = [
-      ...user("hi"),
-      { role: "assistant", content: null, tool_calls: [call] },
-      { role: "tool", tool_call_id: "call_1", content: "1" },
-    ];
     const idsIn = () => {
-      const [, turn, result] = sent({ vendor: "mistral" }, {}, { messages }).messages;
+      const [, turn, result] = sent({ vendor: "mistral" }, {}, { messages: CALLED }).messages;
       return [turn.tool_calls[0].id, result.tool_call_id];
     };
     const [id, answered] = idsIn();
     assert.match(id, /^[a-z\d]{9}$/);
     assert.equal(answered, id);
     assert.deepEqual(idsIn(), [id, id]);
+  });
+
+  it("are followed by a word of the model before the user's at Mistral", () => {
+    const { messages } = sent(
+      { vendor: "mistral" },
+      {},
+      {
+        messages: [...CALLED, ...user("and?")],
+      },
+    );
+    assert.deepEqual(
+      messages.map(({ role }: Json) => role),
+      ["user", "assistant", "tool", "assistant", "user"],
+    );
   });
 
   it("leave no thinking where the model refuses both together", () => {
@@ -452,6 +471,21 @@ describe("tools", () => {
     );
     assert.equal(reasoning_effort, "medium", "without tools it thinks");
   });
+});
+
+describe("the beginning of an answer", () => {
+  for (const [vendor, inMessage, inBody] of [
+    ["mistral", { prefix: true }, {}],
+    ["qwen", { partial: true }, {}],
+    ["vllm", {}, { continue_final_message: true, add_generation_prompt: false }],
+    ["openai", {}, {}],
+  ] as const)
+    it(`is marked as ${vendor} wants it, whoever began it`, () => {
+      const begun = { role: "assistant", content: "So" };
+      const body = sent({ vendor }, {}, { messages: [...user("hi"), begun] });
+      assert.deepEqual(body["messages"].at(-1), { ...begun, ...inMessage });
+      assert.deepEqual({ ...body, ...inBody }, body);
+    });
 });
 
 describe("settings", () => {

@@ -271,6 +271,18 @@ describe("what Gemini is asked", () => {
     assert.deepEqual(known("budget"), contents("c2ln"));
   });
 
+  it("calls and results have no ids where they are refused", () => {
+    const { contents } = askedBy(
+      createGeminiDialect(createSignatureStore()),
+      { messages: [...user("hi"), calls(call("a")), result("a", "1")] },
+      targetOf({ vendor: "vertex", dialect: "gemini" }, {}),
+    ).body;
+    assert.deepEqual(contents.slice(1), [
+      says("model", { functionCall: { name: "f", args: {} }, thoughtSignature: SKIP }),
+      says("user", { functionResponse: { name: "f", response: { result: "1" } } }),
+    ]);
+  });
+
   it("a call without an id gets one, with which its signature is found again", () => {
     const dialect = createGeminiDialect(createSignatureStore());
     const part = { functionCall: { name: "f", args: { x: 1 } }, thoughtSignature: "c2ln" };
@@ -574,6 +586,12 @@ describe("what Gemini answers", () => {
     ].map((event) => decoder.push(event).find(({ type }) => type === "usage"));
     const completions = usages.map((part) => part?.type === "usage" && part.usage.completion);
     assert.deepEqual(completions, [13, 16, 16]);
+    const event = said([{ text: "More." }], undefined, {}, { promptTokenCount: 20 });
+    assert.deepEqual(
+      decoder.push(event).find(({ type }) => type === "usage"),
+      { type: "usage", usage: { prompt: 20, completion: undefined, cacheHit: 0, reasoning: 4 } },
+      "it does not have the text after it",
+    );
   });
 
   it("calls with one id get another", () => {

@@ -40,6 +40,17 @@ describe("the signature store", () => {
     assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["b", "c", "d"]);
   });
 
+  it("has none of an id that several calls have", () => {
+    const store = createSignatureStore();
+    store.set("call_0", "of Alice");
+    store.set("call_0", "of Alice");
+    assert.equal(store.get("call_0"), "of Alice");
+    store.set("call_0", "of Bob");
+    assert.equal(store.get("call_0"), undefined);
+    store.set("call_0", "of Bob");
+    assert.equal(store.get("call_0"), undefined);
+  });
+
   it("keeps providers and accounts apart", () => {
     const store = createSignatureStore();
     const scope = { baseUrl: "https://a.test", account: "one" };
