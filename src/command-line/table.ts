@@ -1,5 +1,9 @@
 // Tables for people.
 
+/** On a terminal, control characters in a name would change what is around it. */
+const shown = (value: unknown): string =>
+  String(value).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "\ufffd");
+
 /**
  * Columns as wide as their widest cell, numbers to the right, "-" for what is absent. Ends with a
  * line end.
@@ -10,7 +14,7 @@ export function table<K extends string>(
 ): string {
   const rows = [
     columns,
-    ...records.map((record) => columns.map((column) => String(record[column] ?? "-"))),
+    ...records.map((record) => columns.map((column) => shown(record[column] ?? "-"))),
   ];
   // A loop, because there may be too many rows to spread.
   const widths = columns.map((_, at) =>

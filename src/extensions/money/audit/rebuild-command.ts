@@ -86,18 +86,22 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
 }
 
 /**
- * How far the segments were read, and so many bytes more. Segments that are gone while records of
- * them are there keep their names, unless a closed day has them: a new segment must not take them.
+ * How far the segments were read, and so many bytes more. Segments that are gone, or empty, while
+ * records of them are there keep their names, unless a closed day has them: a new segment must not
+ * take them.
  */
 function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, more: number) {
-  const gone = days
-    .flatMap((day) => [...day.gone])
-    .filter((name) => !segments.has(name) && coverage.of(name).length === 0)
+  const read = [...segments].filter(([, { end }]) => end.bytes > 0);
+  const names = new Set(read.map(([name]) => name));
+  const lost = new Set(days.flatMap((day) => [...day.gone]));
+  const gone = [...lost]
+    .filter((name) => !names.has(name) && coverage.of(name).length === 0)
     .map((name) => [name, GONE] as const);
-  const read = [...segments]
-    .filter(([, { end }]) => end.bytes > 0)
-    .map(([name, { end }]) => [name, { ...end, bytes: end.bytes + more }] as const);
-  return Object.fromEntries([...gone, ...read]);
+  const reached = read.map(([name, { end }]) => {
+    const cut = lost.has(name) ? { isCut: true as const, unsettled: 0 } : {};
+    return [name, { ...end, bytes: end.bytes + more, ...cut }] as const;
+  });
+  return Object.fromEntries([...gone, ...reached]);
 }
 
 /** The cursor of a segment that is gone. */

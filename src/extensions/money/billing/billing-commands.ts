@@ -39,15 +39,19 @@ const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }
   if (isSealed && !sealer)
     throw new UsageError("--sealed needs seals.enabled in the configuration");
   const currency = asked ?? books.currency;
-  // A gateway vouches for what it has served itself.
-  const bill = await statement(books.store, { account, month, currency }, isSealed);
-  if (bill.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
-  for (const [other, requests] of Object.entries(bill.other_currencies))
-    terminal.warn(
-      `warning: ${requests} requests were billed in ${other} and are not in these sums: ` +
-        `--currency ${other} has them`,
-    );
-  if (isSealed && sealer) return await sealer(books, bill, terminal.print);
+  const makeBill = async () => {
+    // A gateway vouches for what it has served itself.
+    const made = await statement(books.store, { account, month, currency }, isSealed);
+    if (made.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
+    for (const [other, requests] of Object.entries(made.other_currencies))
+      terminal.warn(
+        `warning: ${requests} requests were billed in ${other} and are not in these sums: ` +
+          `--currency ${other} has them`,
+      );
+    return made;
+  };
+  if (isSealed && sealer) return await sealer(books, makeBill, terminal.print);
+  const bill = await makeBill();
   if (format === "json") return await terminal.print(`${JSON.stringify(bill)}\n`);
   const rows = table(STATEMENT_COLUMNS, [...bill.lines, { model: "total", ...bill.total }]);
   return await terminal.print(`${account}, ${month}, in ${currency}\n${rows}`);

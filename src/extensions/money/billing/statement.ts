@@ -22,7 +22,7 @@ export const MONTH = /^[1-9]\d{3}-(0[1-9]|1[0-2])$/;
  */
 export async function statement(
   store: UsageStore,
-  { account, month, currency }: StatementToSeal,
+  { account, month, currency }: Omit<StatementToSeal, "total">,
   ownOnly = false,
 ) {
   const lines: SumBy<"model" | "currency">[] = [];

@@ -135,16 +135,28 @@ export async function appendTexts(
   await writeCursor(file, { segments, days });
 }
 
-/** Moves the cursor alone. A rebuild goes on from nothing if the one before makes no sense. */
+/**
+ * Moves the cursor alone. A rebuild goes on from all that is there if the one before is lost, or
+ * makes no sense.
+ */
 export async function setSegments(files: DayFiles, segments: LogCursor): Promise<void> {
-  let days = {};
+  const file = cursorFile(files);
+  let days = sizesOfOpenDays(files.dir, files.closedDays.lastDay());
   try {
-    days = readCursor(cursorFile(files)).days;
+    if (existsSync(file)) ({ days } = readCursor(file));
   } catch (error) {
     if (!(error instanceof BooksFault)) throw error;
   }
-  await writeCursor(cursorFile(files), { segments, days });
+  await writeCursor(file, { segments, days });
 }
+
+/** How many bytes each day after the last closed one has: they count if the cursor is lost. */
+export const sizesOfOpenDays = (dir: string, lastClosed: string): Cursor["days"] =>
+  Object.fromEntries(
+    dayFilesIn(dir)
+      .filter((day) => day > lastClosed)
+      .map((day) => [day, sizeOf(join(dir, `${day}.jsonl`))]),
+  );
 
 /**
  * Puts the finished file at `draft`, which has `bytes`, in the place of a day's. Rejects if the day

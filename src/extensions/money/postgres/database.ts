@@ -41,6 +41,9 @@ const LIMITS = {
   allowExitOnIdle: true,
 };
 
+/** The code of PostgreSQL for a table that is not there. */
+const UNDEFINED_TABLE = "42P01";
+
 /** What the server or the way to it says. */
 function failed(error: Error): never {
   throw new StoreError(`usage.store: ${error.message}`, { cause: error });
@@ -84,7 +87,11 @@ export function openDatabase(address: string): Database {
   return {
     async run<T>(text: string, ...values: readonly unknown[]) {
       const asked = migrate().then(() => pool.query(text, values));
-      const { rows } = await asked.catch(failed);
+      const { rows } = await asked.catch((error: Error & { readonly code?: string }) => {
+        // The tables are gone: the next query makes them.
+        if (error.code === UNDEFINED_TABLE) isMigrated = false;
+        return failed(error);
+      });
       return rows.map(({ value }) => value as T);
     },
     async connect(reader) {

@@ -38,19 +38,26 @@ export const CURSOR = `SELECT json_build_object('cursor', cursor,
   LEFT JOIN usage_sources AS mine ON mine.source = cursors.source AND mine.place = $2
   WHERE cursors.source = $1`;
 
-/** Sets the cursor alone. $1: the source; $2: the place; $3: the cursor. */
+/**
+ * Sets the cursor alone. $1: the source; $2: the place; $3: the cursor; $4: the one before. It has
+ * a row if that was still the one before: a statement that arrives late changes nothing.
+ */
 export const SET_CURSOR = `INSERT INTO usage_cursors (source, place, moved_at, cursor)
   VALUES ($1, $2, clock_timestamp(), $3)
   ON CONFLICT (source) DO UPDATE SET place = excluded.place, moved_at = excluded.moved_at,
-    cursor = excluded.cursor`;
+    cursor = excluded.cursor
+  WHERE usage_cursors.cursor = $4::jsonb
+  RETURNING 1 AS value`;
 
-/** The same, and adds records, which it counts by their days. $4: rowsOf() the records. */
+/** The same, and adds records, which it counts by their days. $5: rowsOf() the records. */
 export const ADD = `WITH moved AS (${SET_CURSOR}),
-  added AS (SELECT * FROM json_populate_recordset(NULL::usage_records, $4)),
+  added AS (SELECT rows.* FROM json_populate_recordset(NULL::usage_records, $5) AS rows
+    WHERE EXISTS (SELECT FROM moved)),
   counted AS (
     INSERT INTO usage_days SELECT $1, day, count(*) FROM added GROUP BY day
-    ON CONFLICT (source, day) DO UPDATE SET records = usage_days.records + excluded.records)
-  INSERT INTO usage_records SELECT * FROM added`;
+    ON CONFLICT (source, day) DO UPDATE SET records = usage_days.records + excluded.records),
+  kept AS (INSERT INTO usage_records SELECT * FROM added)
+  SELECT value FROM moved`;
 
 /** The records of a source ($1) on a day ($2), by usageIdPattern() ($3). */
 const RECORDS_OF_DAY = "SELECT count(*) FROM usage_records WHERE day = $2 AND usage_id LIKE $3";

@@ -32,22 +32,34 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
   const place = (): string => placeOf(dataDir);
   const ownIds = (): string => sql.usageIdPattern(source());
   const where = (filter: UsageFilter): sql.Condition => sql.conditionOf(filter, source);
+  /** The cursor as it was read or set last. */
+  let before = "{}";
+
+  const known = async (): Promise<Known | undefined> =>
+    (await run<Known>(sql.CURSOR, source(), place()))[0];
+
+  /** `rows`: of records that are added. */
+  async function move(statement: string, cursor: LogCursor, ...rows: string[]): Promise<void> {
+    const text = JSON.stringify(cursor);
+    const moved = await run(statement, source(), place(), text, before, ...rows);
+    if (moved.length === 0) throw new StoreError(MOVED);
+    before = text;
+  }
 
   return {
     async cursor() {
-      const [known] = await run<Known>(sql.CURSOR, source(), place());
-      if (known?.is_of_copy) throw new Error(COPIED_ELSEWHERE);
-      return known?.cursor ?? {};
+      const cursor = (await known())?.cursor ?? {};
+      before = JSON.stringify(cursor);
+      return cursor;
     },
     async inspect() {
       const others = await run<string>(sql.NOTE_PLACE, source(), place(), resolve(dataDir));
-      return others.slice(0, 1).map(clonedFault);
+      const isOfCopy = (await known())?.is_of_copy === true;
+      return [...(isOfCopy ? [COPIED_ELSEWHERE] : []), ...others.slice(0, 1).map(clonedFault)];
     },
     async add(records, cursor) {
-      const text = JSON.stringify(cursor);
-      const added = run(sql.ADD, source(), place(), text, sql.rowsOf(records));
-      await added.catch((error: StoreError) => {
-        const { code } = error.cause as { readonly code?: unknown };
+      await move(sql.ADD, cursor, sql.rowsOf(records)).catch((error: StoreError) => {
+        const { code } = Object(error.cause) as { readonly code?: unknown };
         throw code === UNIQUE_VIOLATION ? new StoreError(ID_LOST, { cause: error }) : error;
       });
     },
@@ -64,9 +76,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     },
     replaceDay: async (day, records) =>
       replaceDay(database, { source: source(), day, ownIds: ownIds() }, records),
-    async setCursor(cursor) {
-      await run(sql.SET_CURSOR, source(), place(), JSON.stringify(cursor));
-    },
+    setCursor: (cursor) => move(sql.SET_CURSOR, cursor),
     async *records(filter, skip = 0) {
       const connect = () => database.connect("reader");
       yield* readRecords(connect, RECORD, where(filter), skip);
@@ -109,11 +119,18 @@ const ID_LOST =
   "records of this spend log are in the database already, under another gateway-id: restore the " +
   "file gateway-id of data_dir. The table usage_cursors has it in the column source";
 
-/** The error for the operator if a copy of the data_dir has moved the cursor. */
-const COPIED_ELSEWHERE =
-  "a copy of this data_dir has written into the same database with the same gateway-id: stop the " +
-  "copy, run 'books rebuild' where the original is, and read \"chat-gateway help backup\" before " +
-  "the copy runs again";
+/** The error for the operator if a statement came late, after another one: the next pass mends it. */
+const MOVED = "usage.store: the table usage_cursors has moved on: the next pass looks at it again";
+
+/** The fault if a copy of the data_dir has moved the cursor. */
+const COPIED_ELSEWHERE: StoreFault = {
+  event: "gateway_cloned",
+  detail:
+    "a copy of this data_dir has written into the same database with the same gateway-id: stop " +
+    "the copy, run 'books rebuild' where the original is, and read \"chat-gateway help backup\" " +
+    "before the copy runs again",
+  blocks: true,
+};
 
 /** The fault of a data_dir whose copy is at work too. `dataDir` is that of the copy. */
 const clonedFault = (dataDir: string): StoreFault => ({

@@ -3,7 +3,13 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { brokenFile, type ClosedDay } from "../days/index.ts";
-import { dayFilesIn, orderedLines, readCursor, type Cursor } from "../file-store/index.ts";
+import {
+  dayFilesIn,
+  orderedLines,
+  readCursor,
+  sizesOfOpenDays,
+  type Cursor,
+} from "../file-store/index.ts";
 import type { LogCursor, UsageLine, UsageStore } from "../records/index.ts";
 import type { Findings } from "./findings.ts";
 
@@ -54,8 +60,8 @@ export function sourceOfFiles(
   findings: Findings,
 ): RecordSource {
   const dir = join(dataDir, "usage");
-  const cursor = cursorIn(dir, findings);
   const last = closedDays.at(-1)?.day ?? "";
+  const cursor = cursorIn(dir, last, findings);
   const openDays = Object.keys(cursor.days).filter((day) => day > last);
   const nameOf = (day: string): string => `usage/${day}.jsonl`;
   // The file of a new day is written before the cursor.
@@ -82,15 +88,15 @@ export function sourceOfFiles(
   };
 }
 
-/** How far the log was copied. Nothing, if nobody can say. */
-function cursorIn(dir: string, findings: Findings): Cursor {
+/** How far the log was copied. If nobody can say, all lines of the days that are open count. */
+function cursorIn(dir: string, lastClosed: string, findings: Findings): Cursor {
   const path = join(dir, "cursor.json");
-  if (!existsSync(path) && dayFilesIn(dir).length > 0)
-    findings.add("usage/cursor.json", "is not there");
+  const isLost = !existsSync(path) && dayFilesIn(dir).length > 0;
   try {
+    if (isLost) throw new Error("is not there");
     return readCursor(path);
   } catch (error) {
     findings.add("usage/cursor.json", (error as Error).message);
-    return { segments: {}, days: {} };
+    return { segments: {}, days: sizesOfOpenDays(dir, lastClosed) };
   }
 }

@@ -17,6 +17,11 @@ export interface SegmentCursor {
   readonly lines: number;
   /** Requests that are opened in these bytes, and not settled. */
   readonly unsettled: number;
+  /**
+   * There are records of lines beyond its end: an older copy of the log was restored. Nothing more
+   * is copied or settled, for some of its requests have such a record.
+   */
+  readonly isCut?: true;
 }
 
 /** How far the spend log has been copied, by the file names of its segments. */

@@ -3,13 +3,18 @@
 // All of it is signed. It is printed as it is made: only the proof of one day is held in memory.
 import { createHash } from "node:crypto";
 import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
-import type { UsageRecord } from "../records/index.ts";
+import { parseMoney, parseUsageLine, type UsageRecord } from "../records/index.ts";
 import type { BooksFiles, StatementToSeal } from "../usage/index.ts";
 
-/** Prints a statement with its proof, one line of JSON. Throws if the books are not signed. */
+type Proved = Awaited<ReturnType<typeof provedDay>>;
+
+/**
+ * Prints a statement with its proof, one line of JSON. Throws if the books are not signed, or if the
+ * records add up to something else than the bill.
+ */
 export async function printSealedStatement(
-  books: Pick<BooksFiles, "store" | "days" | "signer" | "clock">,
-  bill: StatementToSeal,
+  books: Pick<BooksFiles, "store" | "days" | "signer" | "clock" | "locked">,
+  makeBill: () => Promise<StatementToSeal>,
   print: (text: string) => Promise<void>,
 ): Promise<void> {
   const { store, days, signer, clock } = books;
@@ -19,17 +24,31 @@ export async function printSealedStatement(
     hash.update(text);
     await print(text);
   }
-  const isWanted = ({ account, currency }: UsageRecord): boolean =>
-    account === bill.account && currency === bill.currency;
+  const open = new Map<string, Proved>();
+  const isOf = (bill: StatementToSeal) => (record: UsageRecord) =>
+    record.account === bill.account && record.currency === bill.currency;
+  // While nothing is copied: the records of an open day must be those of the bill.
+  const bill = await books.locked(async () => {
+    const made = await makeBill();
+    for (const day of await store.days())
+      if (day.startsWith(made.month) && !days.of(day))
+        open.set(day, await provedDay(day, store.linesOf(day), undefined, isOf(made)));
+    return made;
+  });
   const about = { type: "statement", bill, made_at: new Date(clock.now()).toISOString() };
   const head = JSON.stringify({ ...about, public_key: signer.publicHex });
   await write(`${head.slice(0, -1)},"days":[`);
+  let cost = 0n;
   let separator = "";
   for (const day of (await store.days()).filter((name) => name.startsWith(bill.month))) {
-    const proved = await provedDay(day, store.linesOf(day), days.of(day), isWanted);
+    const proved =
+      open.get(day) ?? (await provedDay(day, store.linesOf(day), days.of(day), isOf(bill)));
+    for (const [, text] of proved.records) cost += parseMoney(parseUsageLine(text)!.cost);
     await write(`${separator}${JSON.stringify(proved)}`);
     separator = ",";
   }
+  if (cost !== parseMoney(bill.total.cost))
+    throw new Error("the sums of these days are not those of their records: run 'books rebuild'");
   await write("]");
   const signature = signer.signatureOf(hash.update("}").digest());
   await print(`,"signature":"${signature}"}\n`);

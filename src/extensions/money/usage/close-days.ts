@@ -16,6 +16,7 @@ import {
   type SumBy,
 } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
+import { firstIdIn } from "./segment-copies.ts";
 import {
   createCoverage,
   createMerkleRoot,
@@ -102,9 +103,14 @@ async function segmentsSince(
     const { first, bytes, lines } = cursor[segment]!;
     if (bytes === (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
     const hash = createHash("sha256");
-    for await (const batch of readLines(join(spendDir, segment), { to: bytes }))
+    let found: string | undefined;
+    for await (const batch of readLines(join(spendDir, segment), { to: bytes })) {
+      found ??= firstIdIn(batch.lines[0]!);
       hash.update(batch.bytes);
-    segments.push({ segment, first, bytes, lines, sha256: hash.digest("hex") });
+    }
+    // The cursor of an earlier build does not say it.
+    const known = first ?? found ?? "";
+    segments.push({ segment, first: known, bytes, lines, sha256: hash.digest("hex") });
   }
   return segments;
 }

@@ -16,9 +16,9 @@ const HOUR_MS = DAY_MS / 24;
  * Looks at the clock, and notes in `clock.json` now and then what it says. A gateway that was off
  * for more than a day waits for a day too. The caller holds the lock.
  */
-export async function isClockSteady({ dataDir, clock }: BooksFiles): Promise<boolean> {
+export async function isClockSteady({ dataDir, clock, days }: BooksFiles): Promise<boolean> {
   const file = join(dataDir, "clock.json");
-  const note = noteIn(file);
+  const note = noteIn(file, days.lastDay() === "");
   const now = clock.now();
   const seen = timeOf(note?.["seen"]) ?? now - 2 * HOUR_MS;
   // Whether it has jumped since a note that cannot be read, nobody knows.
@@ -31,10 +31,10 @@ export async function isClockSteady({ dataDir, clock }: BooksFiles): Promise<boo
   return now >= waitUntil;
 }
 
-/** Empty: there is none yet. Undefined: it cannot be read. */
-function noteIn(file: string): Record<string, unknown> | undefined {
+/** Empty: there is none yet. Undefined: it cannot be read, or is lost. */
+function noteIn(file: string, mayBeAbsent: boolean): Record<string, unknown> | undefined {
   try {
-    return asObject(readJson(file, {}, ["ENOENT"]));
+    return asObject(readJson(file, {}, mayBeAbsent ? ["ENOENT"] : []));
   } catch {
     return undefined;
   }

@@ -38,8 +38,9 @@ export function copiesIn(
   const note = (name: string, id: string, other: string): unknown =>
     copies.set(name, `begins with ${id} like ${other}: one is a copy of the other`);
   for (const [name, id] of ids) {
+    if (!id) continue; // the line of an earlier build has none
     const other = byId.get(id);
-    if (id !== "") byId.set(id, name);
+    byId.set(id, name);
     if (other === undefined) continue;
     note(name, id, other);
     note(other, id, name);

@@ -91,12 +91,16 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
     return undefined;
   }
 
+  function begin(line: string): void {
+    if (bytes === 0) first = firstIdIn(line);
+  }
+
   return {
     cursor,
     unsettled: () => [...open.values()].map(({ record, line }) => ({ ...record, line })),
     async *read(to) {
       for await (const batch of readLines(path, { from: bytes, to })) {
-        first ||= firstIdIn(batch.lines[0]!);
+        begin(batch.lines[0]!);
         const settled: Settled[] = [];
         const problems = [];
         for (const text of batch.lines) {

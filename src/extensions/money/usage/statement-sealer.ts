@@ -10,17 +10,23 @@ export interface StatementToSeal {
   readonly month: string;
   /** Three capital letters. Only records in this currency are in its sums. */
   readonly currency: string;
+  /** The sums of these records, as far as the proof looks at them. */
+  readonly total: {
+    /** In `currency`, as a decimal text. */
+    readonly cost: string;
+  };
 }
 
 /**
  * Prints a statement with the records that it is made of and their proof, as one line of JSON. The
- * books have a signer. `print` resolves when it takes more. Empty: statements cannot be sealed.
+ * books have a signer. It makes the bill while no pass copies. `print` resolves when it takes more.
+ * Empty: statements cannot be sealed.
  */
 export const statementSealerSlot =
   slot<
     (
       books: BooksFiles,
-      statement: StatementToSeal,
+      makeBill: () => Promise<StatementToSeal>,
       print: (text: string) => Promise<void>,
     ) => Promise<void>
   >("statementSealer");

@@ -54,15 +54,19 @@ export const copySettled = (books: BooksFiles): Promise<SyncResult> =>
 export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const { spendDir, store, days, clock } = books;
   const began = clock.now();
+  // Also while the store is down: the clock has not jumped meanwhile.
+  const isSteady = await isClockSteady(books);
   const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const faults = [...(await store.inspect())];
   const blocking = faults.find(({ blocks }) => blocks);
   if (blocking) throw new BooksFault(blocking.detail);
   const pass: Pass = { books, coverage, cursor: await store.cursor(), copied: 0, faults };
   const there = segmentsIn(spendDir);
-  for (const name of segmentsToCopy(pass, there)) await copySegment(pass, name);
+  const isUnknown = (name: string) => !pass.cursor[name] && coverage.of(name).length > 0;
+  const recordDays = there.some(isUnknown) ? await store.days() : [];
+  for (const name of segmentsToCopy(pass, there, recordDays)) await copySegment(pass, name);
   // Neither can be undone: closing a day too early, or deleting a segment too early.
-  if (await isClockSteady(books)) {
+  if (isSteady) {
     await closeDays(books, pass.cursor, began);
     await deleteOldSegments(pass, there);
   }
@@ -77,6 +81,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
 function segmentsToCopy(
   { books, coverage, cursor }: Pass,
   names: readonly string[],
+  recordDays: readonly string[],
 ): readonly string[] {
   const { spendDir, days } = books;
   for (const [name, { bytes }] of Object.entries(cursor)) {
@@ -92,8 +97,10 @@ function segmentsToCopy(
   return names.filter((name) => {
     const last = coverage.of(name).at(-1);
     if (!last || (cursor[name]?.bytes ?? 0) >= last.bytes) return true;
-    // Its deletion was interrupted: deleteOldSegments() removes it from the cursor first.
-    if (!cursor[name] && isExpired(books, last.day)) return false;
+    // Its deletion was interrupted: deleteOldSegments() removes it from the cursor first. An empty
+    // database in the place of another has no records of it.
+    const hasRecords = days.of(last.day)?.closed.records === 0 || recordDays.includes(last.day);
+    if (!cursor[name] && isExpired(books, last.day) && hasRecords) return false;
     throw new BooksFault(
       `usage records of ${last.day} are lost, which ${name} has and ${days.path} states: ` +
         "stop the gateway, run 'books rebuild' and start again",
@@ -108,6 +115,7 @@ function segmentsToCopy(
 async function copySegment(pass: Pass, name: string): Promise<void> {
   const { books } = pass;
   const known = pass.cursor[name];
+  if (known?.isCut) return;
   const path = join(books.spendDir, name);
   // Checked before the size: nobody writes to an abandoned segment, so its size is final.
   const isAbandoned = books.recovers && !(await hasWriter(path));
@@ -155,8 +163,8 @@ async function readerOf(
   // Another process may have copied up to there. Read it anyway: it may hold unsettled requests.
   for await (const _batch of reader.read(bytes));
   const { first: found } = reader.cursor();
-  // The cursor of an earlier build does not say it.
-  if ((first ?? found) !== found)
+  // The cursor of an earlier build does not say it, and no line that cannot be read does.
+  if (first && found && first !== found)
     throw new BooksFault(`${path} begins with ${found}, not ${first}: ${MENDING}`);
   openSegments.set(name, reader);
   return reader;

@@ -73,12 +73,7 @@ export function createToolCallReader() {
     const { name, piece } = fragment;
     const call = callOf(fragment, message);
     call.message = message;
-    if (PLACEHOLDER.test(piece) && call.text.state() === "blank") call.hasPlaceholder = true;
-    else if (piece !== "") {
-      call.hasPlaceholder = false;
-      call.text.add(piece);
-      call.held += piece;
-    }
+    addArguments(call, piece);
     const parts: Part[] = [];
     if (call.name === undefined && name !== undefined) {
       call.name = name;
@@ -118,6 +113,15 @@ export function createToolCallReader() {
   const count = (): number => named;
 
   return { read, end, count };
+}
+
+function addArguments(call: OpenCall, piece: string): void {
+  if (PLACEHOLDER.test(piece) && call.text.state() === "blank") call.hasPlaceholder = true;
+  else if (piece !== "") {
+    call.hasPlaceholder = false;
+    call.text.add(piece);
+    call.held += piece;
+  }
 }
 
 /** Arguments that are none. Some servers send such ones first, and the arguments after them. */

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import type { Scene } from "../../../support/projection.ts";
+import { openLine, settleLine } from "../../../support/books.ts";
+import { createScene, type Scene } from "../../../support/projection.ts";
 import {
   A,
   B,
@@ -95,11 +96,11 @@ const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = 
     [13, 0, 0, 21, 0],
   ],
   ["a file was cut", (dir) => truncateSync(join(dir, OPEN), 3_000), [10, 0, 0, 24, 0]],
-  ["the cursor is lost", (dir) => rmSync(join(dir, "usage/cursor.json")), [13, 0, 0, 21, 0]],
+  ["the cursor is lost", (dir) => rmSync(join(dir, "usage/cursor.json")), [0, 0, 0, 34, 0]],
   [
     "the cursor cannot be read",
     (dir) => writeFileSync(join(dir, "usage/cursor.json"), "{"),
-    [13, 0, 0, 21, 0],
+    [0, 0, 0, 34, 0],
   ],
 ];
 
@@ -118,6 +119,32 @@ describe("books rebuild", { concurrency: 2 }, () => {
     const end = await rebuilt((dir) => retire(dir, [A, B, C]));
     assert.deepEqual([end.code, end.counts], [0, [0, 0, 0, 13, 21]]);
     assertAsBefore(end.dir);
+  });
+
+  it("keeps records beyond the end of an older log, also those of requests that are open in it", async () => {
+    const at = createScene();
+    const name = "2026-01-31.0001.jsonl";
+    at.write(name, ...[1, 2, 3].map((n) => openLine(n)), settleLine(1));
+    await at.pass();
+    const [older, records] = [readFileSync(at.segment(name)).subarray(0, -10), await at.records()];
+    assert.equal(records.length, 3);
+    writeFileSync(at.segment(name), older);
+    const rebuild = async () => {
+      const { stdout, stderr } = await command(at.dir, ["books", "rebuild", "--json"]);
+      const { added, changed, removed, left } = JSON.parse(stdout || stderr);
+      return [added, changed, removed, left];
+    };
+    for (let times = 0; times < 2; times += 1) {
+      assert.deepEqual(await rebuild(), [0, 0, 0, 1], "its lines are gone");
+      assert.equal((await at.other().pass()).copied, 0, "none is settled again");
+      assert.deepEqual(await at.records(), records);
+    }
+  });
+
+  it("keeps the name of a segment that was emptied while records of it are there", async () => {
+    const end = await rebuilt((dir) => truncateSync(join(dir, "spend", E)));
+    const { segments } = JSON.parse(textOfFile(end.dir, "usage/cursor.json"));
+    assert.deepEqual(segments[E], { first: "", bytes: 0, lines: 0, unsettled: 0 });
   });
 
   it("keeps the name of a segment that is gone while records of it are there", async () => {

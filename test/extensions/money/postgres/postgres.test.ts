@@ -3,7 +3,7 @@
 // forbids that.
 
 import assert from "node:assert/strict";
-import { cpSync, renameSync, rmSync } from "node:fs";
+import { existsSync, cpSync, renameSync, rmSync } from "node:fs";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { gatewayInstanceId } from "../../../../src/extensions/scale/data-files/index.ts";
 import * as postgres from "../../../../src/extensions/money/postgres/index.ts";
@@ -496,8 +496,38 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await copy.pass();
     at.write(A, ...own(at, 3));
     await assert.rejects(syncUsage(at.books), /a copy of this data_dir has written into the same/);
+    await at.books.store.cursor(); // as a rebuild does
     await at.books.store.setCursor(cursor);
     assert.equal((await at.pass()).copied, 1);
+  });
+
+  it("a statement that comes late moves nothing back", async (t) => {
+    const url = await db.database("late");
+    const at = scene(t, url, { recovers: false, dir: folder() });
+    at.write(A, ...own(at, 1));
+    await at.pass();
+    const late = at.other().books.store;
+    const before = await late.cursor();
+    at.write(A, ...own(at, 2));
+    await at.pass();
+    await assert.rejects(late.add([], before), /usage_cursors has moved on/);
+    await assert.rejects(late.setCursor({}), /usage_cursors has moved on/);
+    assert.equal((await at.pass()).copied, 0);
+    assert.deepEqual(ids(await at.records()), [1, 2]);
+  });
+
+  it("an empty database in the place of another does not cost the log what only it has", async (t) => {
+    const url = await db.database("emptied");
+    const at = scene(t, url, { recovers: false, dir: folder(), keepDays: 1 });
+    at.write(A, ...own(at, 1));
+    await at.passUntil("2026-02-01T12:00:00.000Z");
+    assert.equal(at.closed().length, 1);
+    for (const table of ["records", "cursors", "sources", "days"])
+      await db.query(url, `DROP TABLE usage_${table}`);
+    at.clock.advance(9 * DAY_MS);
+    await assert.rejects(at.pass(), /does not exist/);
+    await assert.rejects(at.pass(), /are lost, .* run 'books rebuild'/);
+    assert.ok(existsSync(at.segment(A)));
   });
 
   it("a data_dir that was moved goes on where it was", async (t) => {

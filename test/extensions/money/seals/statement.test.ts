@@ -194,10 +194,15 @@ describe("a sealed statement", () => {
     edit(dir, "usage/2026-02-01.jsonl", (lines) => lines.map((line) => line.replace('"m"', '"n"')));
     const args = ["billing", "statement", "--account", "acme", "--month", "2026-02", "--sealed"];
     assert.match((await command(dir, args)).stderr, /are not those of its line in days.jsonl/);
+    const sums = copyOf(scene.dir);
+    edit(sums, "usage/2026-02-01.sums", (lines) =>
+      lines.map((line) => line.replace(/"cost":"[^"]+"/, '"cost":"7"')),
+    );
+    assert.match((await command(sums, args)).stderr, /not those of their records/);
     const books = { ...scene.books, signer: undefined };
-    const bill = { account: "acme", month: "2026-02", currency: "USD" };
+    const noBill = (): never => assert.fail("it is not made");
     await assert.rejects(
-      printSealedStatement(books, bill, async () => undefined),
+      printSealedStatement(books, noBill, async () => undefined),
       /seals.enabled/,
     );
   });

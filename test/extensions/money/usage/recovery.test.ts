@@ -222,6 +222,14 @@ describe("a clock that cannot be believed", () => {
     assert.equal(at.closed().length, 402);
   });
 
+  it("is one whose note is lost although days are closed", async () => {
+    const at = await oneDay();
+    rmSync(join(at.dir, "clock.json"));
+    at.clock.advance(400 * DAY_MS);
+    await at.pass();
+    assert.equal(at.closed().length, 1);
+  });
+
   it("is one whose note cannot be read: a day later days are closed again", async () => {
     const at = await oneDay();
     writeFileSync(join(at.dir, "clock.json"), '{"seen":');
