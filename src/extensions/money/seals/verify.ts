@@ -24,15 +24,15 @@ export interface Trust {
 
 /**
  * The lines in a file of what was kept: they alone, or a log of any program with events that name
- * them. A line of a log may begin with a time or the like.
+ * them. A line of a log may begin with a time or the like. One that looks like such a line is
+ * taken, be it damaged.
  */
 export function keptTexts(text: string): readonly string[] {
   return text.split("\n").flatMap((line) => {
     const json = line.slice(Math.max(0, line.indexOf("{")));
-    const { event, line: named, root } = asObject(parseJson(json));
-    const kept = event === "day_closed" ? asString(named) : undefined;
-    if (kept !== undefined) return [kept];
-    return root !== undefined && event === undefined ? [json] : [];
+    const { event, line: named } = asObject(parseJson(json));
+    if (event === "day_closed") return [asString(named) ?? json];
+    return event === undefined && /"(segments|day_closed)\W/.test(json) ? [json] : [];
   });
 }
 

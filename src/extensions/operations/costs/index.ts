@@ -143,6 +143,11 @@ async function sendCsv(store: UsageStore, { req, res, cancel }: Exchange): Promi
     if (!res.headersSent) res.writeHead(200, headers);
     if (!res.write(lines)) await onceEmitted(res, "drain", { signal: cancel.signal });
   }
-  await statementCsv(store, filter, print).catch(unreadable);
+  // What breaks after the head is told on stderr alone.
+  const failed = (error: Error): never => {
+    if (res.headersSent) throw error;
+    return unreadable(error);
+  };
+  await statementCsv(store, filter, print).catch(failed);
   res.end();
 }

@@ -72,7 +72,12 @@ type PoolOf = (config: RoutingSettings, provider: string) => KeyPool | undefined
 
 /** The pools of a process, each as long as its provider's row is in force. */
 function createPools(context: GatewayContext): PoolOf {
-  const services = { gates: gatesFor(context, SUBJECT), restOf: sharedRests(context, SUBJECT) };
+  const { clock } = context;
+  const services = {
+    clock,
+    gates: gatesFor(context, SUBJECT),
+    restOf: sharedRests(context, SUBJECT),
+  };
   const byRow = new WeakMap<object, KeyPool>();
   return ({ providers }, name) => {
     const row = providers.get(name);
@@ -139,7 +144,8 @@ async function withKeys(
     if (error.detail.operator === "key") taken.refused();
     else taken.exhausted(error.detail.retryAfterMs ?? EXHAUSTED_MS);
     // What this reply has counted must not be in that of another key.
-    if (hasBegun() || completion_tokens > 0) throw brokenOff(error, hasBegun());
+    if (hasBegun() || completion_tokens > 0)
+      throw pool.hasOther(model.name, tried) ? brokenOff(error, hasBegun()) : error;
     return error;
   }
 

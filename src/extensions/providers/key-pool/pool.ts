@@ -1,4 +1,5 @@
 // The keys of one provider: which one a request takes, and which ones rest.
+import type { Clock } from "../../../core/clock.ts";
 import type { Gates } from "../../routing/gates/index.ts";
 import type { Rest } from "../../routing/rests/index.ts";
 import { drawn } from "../../routing/weights/index.ts";
@@ -35,11 +36,14 @@ export interface KeyPool {
    * key at all can be used for so many milliseconds. 0: those that were tried can be used again.
    */
   take(model: string, tried: ReadonlySet<string>): Promise<TakenKey | number>;
+  /** Whether there is a key for such a request, but for its bounds. */
+  hasOther(model: string, tried: ReadonlySet<string>): boolean;
   /** The longest rest of each key for one of these models in milliseconds, by its end. */
   rests(models: readonly string[]): Readonly<Record<string, number>>;
 }
 
 export interface PoolServices {
+  readonly clock: Clock;
   /** Count what has an rpm or a tpm. */
   readonly gates: Gates;
   /** Finds the rest that has a name. */
@@ -58,7 +62,7 @@ const REFUSED_MS = 60_000;
 export function createKeyPool(
   provider: string,
   keys: readonly PoolKey[],
-  { gates, restOf, random = Math.random }: PoolServices,
+  { clock, gates, restOf, random = Math.random }: PoolServices,
 ): KeyPool {
   const states = keys.map(({ rpm, tpm, ...stated }, index) => {
     const end = endOf(stated.key);
@@ -77,18 +81,21 @@ export function createKeyPool(
   const restFor = ({ refusal, exhaustion }: State, model: string): number =>
     Math.max(refusal.left(), exhaustion(model).left());
 
-  const taken = ({ key, end, door, refusal, exhaustion }: State, model: string): TakenKey => ({
-    key,
-    end,
-    used(tokens) {
-      if (door) gates.leave(door, tokens, false);
-    },
-    unused() {
-      if (door) gates.undo(door);
-    },
-    refused: () => refusal.begin(REFUSED_MS),
-    exhausted: (ms) => exhaustion(model).begin(ms),
-  });
+  function taken({ key, end, door, refusal, exhaustion }: State, model: string): TakenKey {
+    const at = clock.monotonic();
+    return {
+      key,
+      end,
+      used(tokens) {
+        if (door) gates.leave(door, tokens, false);
+      },
+      unused() {
+        if (door) gates.undo(door, clock.monotonic() - at);
+      },
+      refused: () => refusal.begin(REFUSED_MS),
+      exhausted: (ms) => exhaustion(model).begin(ms),
+    };
+  }
 
   return {
     async take(model, tried) {
@@ -104,6 +111,8 @@ export function createKeyPool(
         able = able.filter((other) => other !== chosen);
       }
     },
+    hasOther: (model, tried) =>
+      states.some((state) => !tried.has(state.key) && restFor(state, model) === 0),
     rests: (models) =>
       Object.fromEntries(
         states.map((state) => [

@@ -24,8 +24,8 @@ export interface Gate {
    * aborted. Absent: it never is.
    */
   enter(account: string, waitMs: number, cancel?: Abort): true | number | Promise<true | number>;
-  /** A request that was let in is not made: it counts for nothing. */
-  undo(): void;
+  /** A request that was let in so many milliseconds ago is not made: it counts for nothing. */
+  undo(ageMs: number): void;
   /** Other bounds from now on. What is counted stays. */
   setBounds(bounds: Bounds): void;
   /** A request has left. `overloaded`: the provider refused it because it has too many. */
@@ -118,9 +118,9 @@ export function createGate(initial: Bounds, clock: Clock): Gate {
       if (entered === true || waitMs <= 0) return entered;
       return wait(account, waitMs, cancel).then((isIn) => isIn || entered);
     },
-    undo() {
+    undo(ageMs) {
       inFlight -= 1;
-      if (bounds.rpm !== undefined) requests.takeBack();
+      if (bounds.rpm !== undefined) requests.takeBack(clock.monotonic() - ageMs);
       wake();
     },
     setBounds(next) {
@@ -165,9 +165,10 @@ function createWindow({ monotonic }: Clock) {
       counted.push({ at: monotonic(), count });
       sum += count;
     },
-    /** The last one does not count. */
-    takeBack(): void {
-      if (counted.length > first) sum -= counted.pop()!.count;
+    /** The last one up to this time does not count. */
+    takeBack(time: number): void {
+      const at = counted.findLastIndex((each) => each.at <= time);
+      if (at >= first) sum -= counted.splice(at, 1)[0]!.count;
     },
     /** Milliseconds until fewer than `most` count. */
     wait(most: number): number {

@@ -31,7 +31,7 @@ export interface Gates {
   /** As Gate.enter. Each request that was let in has to leave. */
   enter(entry: Entry): true | number | Promise<true | number>;
   /** As Gate.undo. */
-  undo(door: Door): void;
+  undo(door: Door, ageMs: number): void;
   /** As Gate.leave. */
   leave(door: Door, tokens: number, overloaded: boolean): void;
   /** As Gate.pause. */
@@ -55,7 +55,7 @@ export function createGates(clock: Clock): Gates {
   }
   return {
     enter: (entry) => entered(entry).enter(entry.account, entry.waitMs, entry.cancel),
-    undo: ({ name }) => gates.get(name)?.gate.undo(),
+    undo: ({ name }, ageMs) => gates.get(name)?.gate.undo(ageMs),
     leave: ({ name }, tokens, overloaded) => gates.get(name)?.gate.leave(tokens, overloaded),
     pause: ({ name }, ms) => gates.get(name)?.gate.pause(ms),
     limits: () =>
@@ -76,7 +76,7 @@ type Question = Omit<Entry, "cancel"> & { readonly number: number };
  */
 type Note =
   | { readonly gone: number }
-  | { readonly door: Door; readonly undone: true }
+  | { readonly door: Door; readonly undoneMs: number }
   | { readonly door: Door; readonly tokens: number; readonly overloaded: boolean }
   | { readonly door: Door; readonly pauseMs: number };
 
@@ -97,7 +97,7 @@ export function gatesFor(
       const detach = entry.waitMs > 0 && cancel?.onAbort(() => first.tell({ gone: number }));
       return detach ? answer.finally(detach) : answer;
     },
-    undo: ({ name, bounds }) => first.tell({ door: { name, bounds }, undone: true }),
+    undo: ({ name, bounds }, undoneMs) => first.tell({ door: { name, bounds }, undoneMs }),
     leave: ({ name, bounds }, tokens, overloaded) =>
       first.tell({ door: { name, bounds }, tokens, overloaded }),
     pause: ({ name, bounds }, pauseMs) => first.tell({ door: { name, bounds }, pauseMs }),
@@ -135,7 +135,7 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
       gates.pause(note.door, note.pauseMs);
       return;
     }
-    if ("undone" in note) gates.undo(note.door);
+    if ("undoneMs" in note) gates.undo(note.door, note.undoneMs);
     else gates.leave(note.door, note.tokens, note.overloaded);
     const entered = inside.get(worker) ?? [];
     const at = entered.findIndex(({ name }) => name === note.door.name);

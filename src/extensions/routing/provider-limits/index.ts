@@ -103,12 +103,12 @@ async function passAll(
   { clock, waitMs, ...request }: Omit<Entry, keyof Door> & Waiting,
 ): Promise<void> {
   const endsAt = clock.monotonic() + waitMs;
-  const passed: Door[] = [];
+  const passed = new Map<Door, number>();
   for (const door of doors) {
     const left = waitMs === 0 ? 0 : endsAt - clock.monotonic();
     const entered = await gates.enter({ ...door, ...request, waitMs: left });
     if (entered !== true) {
-      for (const other of passed) gates.undo(other);
+      for (const [other, at] of passed) gates.undo(other, clock.monotonic() - at);
       if (request.cancel.aborted) throw request.cancel.reason;
       throw new ProviderError("model_overloaded", "the limits of the configuration are reached", {
         fromContent: true,
@@ -116,7 +116,7 @@ async function passAll(
         ...(entered < Infinity && { retryAfterMs: entered }),
       });
     }
-    passed.push(door);
+    passed.set(door, clock.monotonic());
   }
 }
 

@@ -51,7 +51,8 @@ async function taken(
 function poolOf(keys: readonly PoolKey[], random: () => number) {
   const clock = createFakeClock();
   const restOf = sharedRests({ clock, on: () => undefined }, "test");
-  return { clock, pool: createKeyPool("p", keys, { gates: createGates(clock), restOf, random }) };
+  const services = { clock, gates: createGates(clock), restOf, random };
+  return { clock, pool: createKeyPool("p", keys, services) };
 }
 
 describe("a pool of keys", () => {
@@ -271,6 +272,17 @@ describe("a provider with several keys", () => {
     const look = await fetch(`${gateway.adminAddress()}/status`);
     const { models } = (await look.json()) as { models: { breaker: { failures: number } }[] };
     assert.equal(models[0]!.breaker.failures, 0, "it has another key");
+  });
+
+  it("shows what became of its only key when that fails in the middle of such a reply", async (t) => {
+    const failing = [chunk({ reasoning: "Hm." }), { error: { message: "no", code: 401 } }];
+    const { chat, gateway } = await start(t, stream(failing), [{ key: "sk-a" }], {
+      models: { m: { reasoning: true, stream_only: true } },
+    });
+    const answer = await chat({ model: "m", messages: user("hi") });
+    assert.equal((await json(answer)).error.code, "model_unavailable");
+    const state = (await (await fetch(`${gateway.adminAddress()}/status`)).json()) as any;
+    assert.equal(state.models[0].breaker.state, "open");
   });
 
   it("is asked with another key although the head of an answer says that one is spent", async (t) => {

@@ -75,9 +75,21 @@ describe("a gate", () => {
   it("counts nothing of a request that is not made", () => {
     const { gate } = setUp({ rpm: 1, max_in_flight: 1 });
     assert.equal(gate.enter("x", 0), true);
-    gate.undo();
+    gate.undo(0);
     assert.equal(gate.enter("x", 0), true);
     assert.equal(gate.enter("x", 0), Infinity);
+  });
+
+  it("still counts those that entered after it", () => {
+    const { clock, gate } = setUp({ rpm: 2 });
+    assert.equal(gate.enter("x", 0), true);
+    clock.advance(9_000);
+    assert.equal(gate.enter("x", 0), true);
+    clock.advance(1_000);
+    gate.undo(10_000);
+    assert.equal(gate.enter("x", 0), true);
+    clock.advance(50_001);
+    assert.equal(gate.enter("x", 0), 8_999);
   });
 
   it("lets in nobody whose client has left meanwhile, and counts none of them", async () => {
