@@ -30,6 +30,7 @@ import {
   createReloader,
   reloadable,
   reloadStatus,
+  startRecord,
   reportFailure,
   type ReloadRecord,
 } from "./reload.ts";
@@ -181,8 +182,13 @@ async function serveGateway(
   const { config, extensions, source } = await loadConfig(options);
   const installed = install(extensions);
   for (const { call } of installed.listeners(beforeServing)) call(config);
-  const record: ReloadRecord = { file: source ?? null, fault: null };
-  const gateway = createServing(config, [...extensions, reloadStatus(record)], currentProcess);
+  const record = startRecord(source);
+  const gateway = createServing(
+    config,
+    [...extensions, reloadStatus(record)],
+    record,
+    currentProcess,
+  );
   let address: string;
   try {
     address = await gateway.listen();
@@ -217,13 +223,14 @@ const watchOf = (installed: Installed): Watch =>
 function createServing(
   config: Config,
   extensions: readonly ConfigExtension[],
+  record: ReloadRecord,
   currentProcess: Process,
 ): RunningGateway {
   const options = { ...sinks(currentProcess), extensions };
   const { stopRequested } = currentProcess.signals;
   const supervise = install(extensions).filled(programSlots.supervise);
   const supervisor = supervise?.(config, { ...options, stopRequested });
-  return supervisor ?? reloadable(createGateway(config, options), config, extensions);
+  return supervisor ?? reloadable(createGateway(config, options), config, extensions, record);
 }
 
 /**
@@ -232,13 +239,13 @@ function createServing(
  */
 async function work(currentProcess: Process, loader: Loader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
-  const record: ReloadRecord = { file: null, fault: null };
+  const record = startRecord(undefined);
   const first = await loader.load(({ startsProcesses }) => startsProcesses === true);
   const stop = install(first).filled(programSlots.work)!({
     async create(config, names, sharedLimiter) {
       const extensions = [...(await load(names)), reloadStatus(record)];
       const options = { ...sinks(currentProcess), extensions, sharedLimiter };
-      return reloadable(createGateway(config, options), config, extensions);
+      return reloadable(createGateway(config, options), config, extensions, record);
     },
     reload: (gateway, config, names) =>
       reportFailure({ gateway, record }, async () => gateway.reload(config, await load(names))),

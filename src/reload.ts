@@ -23,6 +23,7 @@ export const reloadable = <G extends RunningGateway>(
   gateway: G,
   initial: Config,
   loaded: readonly ConfigExtension[],
+  record: ReloadRecord,
 ): G => ({
   ...gateway,
   reload(config: Config, extensions: readonly ConfigExtension[]) {
@@ -30,9 +31,10 @@ export const reloadable = <G extends RunningGateway>(
     gateway.reload(config, extensions);
     // A section that is gone is one of an extension that is not loaded any more.
     const all = [...new Set([...loaded, ...extensions])];
-    const changed = [...new Set(changedFixedSettings(initial, config, all))].join(", ");
-    const detail = `read at start only: ${changed}`;
-    if (changed !== "") gateway.diagnose({ event: "restart_needed", level: "warn", detail });
+    record.restart = [...new Set(changedFixedSettings(initial, config, all))];
+    const detail = `read at start only: ${record.restart.join(", ")}`;
+    if (record.restart.length > 0)
+      gateway.diagnose({ event: "restart_needed", level: "warn", detail });
     gateway.diagnose({ event: "reloaded", level: "info" });
   },
 });
@@ -82,20 +84,33 @@ export interface ReloadRecord {
   file: string | null;
   /** Null: the last reload succeeded, or there was none. */
   fault: ReloadFault | null;
+  /** The settings that differ from those at the start, and are read there only. */
+  restart: readonly string[];
 }
 
+/** That of a gateway that was just started. */
+export const startRecord = (file: string | undefined): ReloadRecord => ({
+  file: file ?? null,
+  fault: null,
+  restart: [],
+});
+
 /**
- * Adds `config_file` and `config_fault` to GET /status. Each process reports its own fault, because
- * a worker may fail where the first process does not.
+ * Adds `config_file`, `config_fault` and `restart_needed` to GET /status. Each process reports its
+ * own, because a worker may fail where the first process does not.
  */
 export const reloadStatus = (record: ReloadRecord): Extension => ({
   name: "last-reload",
   install(gateway) {
-    gateway.on(start, (context) => context.on("report", () => record.fault));
-    gateway.on(moments.status, (faults) => ({
-      config_file: record.file,
-      config_fault: record.fault ?? faults.find((fault) => fault) ?? null,
-    }));
+    gateway.on(start, (context) => context.on("report", () => record));
+    gateway.on(moments.status, (reports) => {
+      const records = [record, ...(reports as readonly (ReloadRecord | undefined)[])];
+      return {
+        config_file: record.file,
+        config_fault: records.find((each) => each?.fault)?.fault ?? null,
+        restart_needed: records.find((each) => each?.restart.length)?.restart ?? [],
+      };
+    });
   },
 });
 
@@ -129,7 +144,7 @@ export function createReloader(
   async function reload(): Promise<void> {
     const secretFiles = secretFilesBeside(file);
     await reportFailure({ gateway, record }, async () => {
-      const loaded = await loadConfig({ ...options, file, secretFiles });
+      const loaded = await loadConfig({ ...options, file, secretFiles, here: true });
       file ??= loaded.source;
       gateway.reload(loaded.config, loaded.extensions);
       record.file = loaded.source ?? null;

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { reloadStatus } from "../../src/reload.ts";
+import { reloadStatus, startRecord } from "../../src/reload.ts";
 import { certificate } from "../support/certificate.ts";
 import { run } from "../support/command.ts";
 import { folder, replace } from "../support/folder.ts";
@@ -136,10 +136,14 @@ describe("the last reload", { concurrency: 2 }, () => {
 
   it("of a worker that cannot take what the first process could is reported", async () => {
     const fault = { time: "2026-11-22T12:00:00.000Z", path: "server.tls", message: "x", count: 1 };
-    const { listeners } = install([reloadStatus({ file: "gateway.json", fault: null })]);
+    const { listeners } = install([reloadStatus(startRecord("gateway.json"))]);
     const [status] = listeners(moments.status);
-    const shown = (faults: readonly unknown[]) => status?.call(faults, {} as never);
-    assert.deepEqual(shown([null, fault]), { config_file: "gateway.json", config_fault: fault });
-    assert.deepEqual(shown([null, null]), { config_file: "gateway.json", config_fault: null });
+    const fine = startRecord("gateway.json");
+    const shown = (reports: readonly unknown[]) => status?.call(reports, {} as never);
+    const inForce = { config_file: "gateway.json", config_fault: null, restart_needed: [] };
+    assert.deepEqual(shown([fine, fine]), inForce);
+    assert.deepEqual(shown([fine, { ...fine, fault }]), { ...inForce, config_fault: fault });
+    const restart = ["admin.password"];
+    assert.deepEqual(shown([{ ...fine, restart }]), { ...inForce, restart_needed: restart });
   });
 });

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { createReloader, type ReloadRecord } from "../../src/reload.ts";
+import { createReloader, startRecord, type ReloadRecord } from "../../src/reload.ts";
 import { loadConfig, secretFilesBeside } from "../../src/config/load.ts";
 import type { Config } from "../../src/core/config.ts";
 import { checkConfig, loader } from "../support/config.ts";
@@ -190,7 +190,7 @@ describe("watching the file", () => {
     t.after(() => {
       for (const watcher of watchers) watcher.close();
     });
-    const record: ReloadRecord = { file, fault: null };
+    const record: ReloadRecord = startRecord(file);
     const again = createReloader({ gateway, record }, options, (path, seen, changed) => {
       const watcher = watchFile(path, changed, { seen });
       watchers.push(watcher);

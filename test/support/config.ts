@@ -1,6 +1,6 @@
 // Configurations and gateways with every extension, for tests.
 
-import { reloadable } from "../../src/reload.ts";
+import { reloadable, startRecord } from "../../src/reload.ts";
 import { dialectsOf } from "../../src/config/extension.ts";
 import {
   createGateway as createCoreGateway,
@@ -83,6 +83,7 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
     }),
     config,
     allExtensions,
+    startRecord(undefined),
   );
   return {
     ...gateway,

@@ -46,7 +46,8 @@ export const record = <T>(check: Check<T>): Check<Map<string, T>> =>
   typed("object", { additionalProperties: check.schema }, (value, all) => {
     const checked = new Map<string, T>();
     checkMembers(Object.keys(value), all, (name) => {
-      if (name === "") fail("invalid_value", "a name must not be empty");
+      if (!/^[^\0\p{Cs}]+$/u.test(name))
+        fail("invalid_value", "expected a name without characters that no text can have");
       checked.set(name, check(value[name], all));
     });
     return checked;

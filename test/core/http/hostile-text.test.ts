@@ -50,7 +50,7 @@ const ENDS = ["", "\x01", "x", "!", " ", "\r\n", "%"];
 
 const config = checkConfig(demo(), {});
 const keyring = createKeyring(config, NO_CREATED_KEYS, Date.now);
-const guard = createGuard({ host: "0.0.0.0", password: "secret" });
+const guard = createGuard({ host: "0.0.0.0", password: "secret" }, () => undefined);
 const fails = (work: () => unknown): void => {
   try {
     work();

@@ -1,6 +1,7 @@
 // The usage store in files, one a day. Sums and the index of a closed day are made when it closes;
 // those of an open day are held in memory and grow with its file.
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import { replaceFile, writeDraft } from "../../scale/data-files/index.ts";
 import { readLines, type Days } from "../days/index.ts";
 import {
@@ -8,6 +9,8 @@ import {
   parseSums,
   sumsText,
   withoutDetails,
+  type Dimension,
+  type SumBy,
   type UsageLine,
   type StoreFault,
   type UsageFilter,
@@ -55,6 +58,12 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
       const matches = matcherOf(filter);
       let toSkip = skip;
       for (const day of daysThatMatch(files, filter)) {
+        const skipped = toSkip > 0 ? keptSums(files, day)?.filter(matches) : undefined;
+        const requests = skipped?.reduce((sum, each) => sum + each.requests, 0) ?? Infinity;
+        if (requests <= toSkip) {
+          toSkip -= requests;
+          continue;
+        }
         const path = pathOf(files, day);
         for await (const { lines } of readLines(path, { to: bytesOf(files, day) })) {
           const matching = lines
@@ -71,19 +80,24 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
       const summer = createSummer(by);
       const matches = matcherOf(filter);
       for (const day of daysThatMatch(files, filter)) {
-        const kept = sumsFile(files, day);
-        // Throws if the file has fewer bytes than count: its sums are not given out either.
-        const hasBytes = bytesOf(files, day) > 0;
-        const isKept = hasBytes && isClosed(files, day) && existsSync(kept);
-        const sums = isKept
-          ? parseSums(readFileSync(kept, "utf8"))
-          : (await readOpenDay(day)).summer.sums();
+        const sums = keptSums(files, day) ?? (await readOpenDay(day)).summer.sums();
         for (const sum of sums) if (matches(sum)) summer.add(sum);
+        await endOfTurn(); // a day may have thousands of them
       }
       return summer.sums();
     },
     close: async () => undefined,
   };
+}
+
+/**
+ * The sums that were made when a day closed. Undefined: there are none. Throws if the file of the
+ * day has fewer bytes than count: its sums are not given out either.
+ */
+function keptSums(files: DayFiles, day: string): readonly SumBy<Dimension>[] | undefined {
+  const path = sumsFile(files, day);
+  const isKept = bytesOf(files, day) > 0 && isClosed(files, day) && existsSync(path);
+  return isKept ? parseSums(readFileSync(path, "utf8")) : undefined;
 }
 
 function daysThatMatch(files: DayFiles, filter: UsageFilter): readonly string[] {

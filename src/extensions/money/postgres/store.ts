@@ -119,7 +119,7 @@ const ID_LOST =
   "records of this spend log are in the database already, under another gateway-id: restore the " +
   "file gateway-id of data_dir. The table usage_cursors has it in the column source";
 
-/** The error for the operator if a statement came late, after another one: the next pass mends it. */
+/** The error for the operator if a statement came after a later one: the next pass goes on. */
 const MOVED = "usage.store: the table usage_cursors has moved on: the next pass looks at it again";
 
 /** The fault if a copy of the data_dir has moved the cursor. */

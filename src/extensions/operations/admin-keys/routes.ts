@@ -70,15 +70,21 @@ const readJson = (exchange: Exchange): Promise<unknown> =>
     }
   });
 
-/** Works on keys.json. If that cannot be read, it is no fault of the request. */
+/** Works on keys.json. If that cannot be read or written, it is no fault of the request. */
 async function fromFile<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof ValidationError) throw new ApiError("internal_error", error.message);
-    throw error;
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    if (!SYSTEM_ERROR.test(code)) throw error;
+    const text = `Nothing was changed, because keys.json cannot be read or written: ${message}`;
+    throw new ApiError("server_overloaded", text, { cause: error });
   }
 }
+
+/** The system's own codes, such as ENOSPC. Those of Node's checks (ERR_...) are bugs. */
+const SYSTEM_ERROR = /^E(?!RR_)/;
 
 export function keyRoutes(host: Host): Routes {
   const dataDir = host.config.data_dir;

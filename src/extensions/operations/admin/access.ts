@@ -5,6 +5,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { createLimiter } from "../../../core/accounts/limiter.ts";
 import { isLoopback } from "../../../config/demo-key.ts";
+import type { Diagnose } from "../../../core/diagnose.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
@@ -34,15 +35,18 @@ export interface GuardOptions {
 
 /**
  * The returned function throws the ApiError of a request that is not allowed: 403
- * `host_not_allowed` and `origin_not_allowed`, 401 `invalid_password`, 429. `monotonic` is the
- * clock of the lockout, in milliseconds.
+ * `host_not_allowed` and `origin_not_allowed`, 401 `invalid_password`, 429. `diagnose` is told when
+ * a network, or all of them, are locked out. `monotonic` is the clock of that, in milliseconds.
  */
 export function createGuard(
   { host, password }: GuardOptions,
+  diagnose: Diagnose,
   monotonic: () => number = () => performance.now(),
 ): (exchange: Exchange) => void {
   const hasPassword = password !== undefined;
-  const assertPassword = hasPassword ? createPasswordCheck(password, monotonic) : undefined;
+  const assertPassword = hasPassword
+    ? createPasswordCheck(password, diagnose, monotonic)
+    : undefined;
   return ({ req }) => {
     assertHost(req, host, hasPassword);
     assertOrigin(req);
@@ -85,6 +89,7 @@ function assertOrigin({ headers, method, url }: IncomingMessage): void {
 
 function createPasswordCheck(
   password: string,
+  diagnose: Diagnose,
   monotonic: () => number,
 ): (req: IncomingMessage) => void {
   const wrong = createLimiter(monotonic);
@@ -102,7 +107,10 @@ function createPasswordCheck(
       return;
     }
     // A browser asks without a password first: that is no attempt.
-    if (authorization !== "") wrong.admit({ account: "", limits, maxInFlight: null });
+    if (authorization === "") throw passwordNeeded();
+    wrong.admit({ account: "", limits, maxInFlight: null });
+    if (limits.some(({ name, rpm }) => wrong.used(name) === rpm))
+      diagnose({ event: "admin_locked_out", level: "error", address: socket.remoteAddress });
     throw passwordNeeded();
   };
 }

@@ -121,7 +121,7 @@ function startListener(host: Host): HostPart {
         access: () => undefined,
         renderError,
         failed: internalErrorReporter(diagnose),
-        guard: createGuard(options, host.clock.monotonic),
+        guard: createGuard(options, host.diagnose, host.clock.monotonic),
       });
       try {
         address = await server.listen();

@@ -59,7 +59,7 @@ export function createHistory(clock: Clock) {
       timeline.add({
         at: (from + now) / 2,
         seconds: (now - from) / 1000,
-        inFlight: look.status.in_flight,
+        inFlight: look.reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
         figures: figuresIn(grown),
       });
       last.takeGrowth(grown, now);

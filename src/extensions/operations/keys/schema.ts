@@ -19,11 +19,12 @@ const time = refine(nonEmpty, (text) =>
   Number.isNaN(Date.parse(text)) ? fail("invalid_value", "expected a time in ISO 8601") : text,
 );
 
+const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/;
+
 /** A day of the calendar, or a time in ISO 8601, that is still to come. */
 const timeToCome = refine(nonEmpty, (text) => {
   const day = text.slice(0, 10);
-  const isDay =
-    /^\d{4}-\d\d-\d\d$/.test(day) && new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day);
+  const isDay = TIME.test(text) && new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day);
   if (!isDay || !(Date.parse(text) > Date.now()))
     fail("invalid_value", "expected a date to come such as 2027-01-31, or a time in ISO 8601");
   return new Date(text).toISOString();

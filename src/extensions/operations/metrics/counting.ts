@@ -17,6 +17,7 @@ export function startCounting(tally: Tally): RequestObserver {
 
   /** The account, or OTHER if too many have had errors before it. */
   function knownAccount(account: string): string {
+    if (account === "") return ""; // that of nobody takes no place
     if (accounts.size < MAX_ACCOUNTS) accounts.add(account);
     return accounts.has(account) ? account : OTHER;
   }

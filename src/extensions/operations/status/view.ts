@@ -1,6 +1,6 @@
 // What `status` and `top` show of a gateway: lines of text.
 import { table } from "../../../command-line/table.ts";
-import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { healthOf, lastFault, stateText } from "./health.ts";
 import type { Look, ShownHistory, ShownStatus } from "./look.ts";
 
@@ -36,6 +36,9 @@ function reloadLines(status: ShownStatus): readonly string[] {
     const state = `reload failed at ${time}, and the configuration before it stays in force`;
     lines.push(`${state}: ${where}${message}${more}`);
   }
+  const restart = asArray(status["restart_needed"]);
+  if (restart.length > 0)
+    lines.push(`a restart is needed: ${restart.join(", ")} changed, and are read at start only`);
   const keys = asString(asObject(status["keys"])["fault"]);
   if (keys !== undefined)
     lines.push(`keys.json cannot be read, and the keys before it stay in force: ${keys}`);

@@ -144,9 +144,8 @@ async function withKeys(
     if (error.detail.operator === "key") taken.refused();
     else taken.exhausted(error.detail.retryAfterMs ?? EXHAUSTED_MS);
     // What this reply has counted must not be in that of another key.
-    if (hasBegun() || completion_tokens > 0)
-      throw pool.hasOther(model.name, tried) ? brokenOff(error, hasBegun()) : error;
-    return error;
+    if (!hasBegun() && completion_tokens === 0) return error;
+    throw pool.hasOther(model.name, tried) ? brokenOff(error, hasBegun()) : error;
   }
 
   let failure: ProviderError | undefined;

@@ -29,7 +29,17 @@ export function createHost(sources: HostSources): HostRunner {
     ...sources,
     async look() {
       const reports = await sources.reports();
-      const look = { status: statusOf(sources, reports, parts), reports };
+      if (reports.length === 0)
+        throw new ApiError("server_overloaded", "No process serves at the moment.");
+      // Most looks are for the reports alone, and a status may list many thousand budgets.
+      let status: Status | undefined;
+      const look: InstallationStatus = {
+        get status() {
+          status ??= statusOf(sources, reports, parts);
+          return status;
+        },
+        reports,
+      };
       for (const listener of listeners) listener(look);
       return look;
     },
@@ -72,8 +82,7 @@ function statusOf(
 ): Status {
   const config = current();
   const processReports = reports.map((report) => report.extensions[NAME] as ProcessReport);
-  const [first] = processReports;
-  if (!first) throw new ApiError("server_overloaded", "No process serves at the moment.");
+  const first = processReports[0]!;
   const worst = worstBreakers(processReports);
   const added = installed.listeners(moments.status).map(({ extension, call }) => {
     const ofProcesses = reports.map((report) => report.extensions[extension]);

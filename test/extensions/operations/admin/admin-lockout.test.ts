@@ -10,8 +10,15 @@ import { ApiError } from "../../../../src/core/openai/errors.ts";
 
 function bench() {
   let now = 0;
-  const guard = createGuard({ host: "0.0.0.0", password: "right" }, () => now);
+  const told: unknown[] = [];
+  const options = { host: "0.0.0.0", password: "right" };
+  const guard = createGuard(
+    options,
+    (event) => told.push(event),
+    () => now,
+  );
   return {
+    told,
     pass: (ms: number) => (now += ms),
     /** The status that a request from this address gets. */
     ask(remoteAddress: string, password: string): number {
@@ -32,10 +39,12 @@ function bench() {
 
 describe("the lockout of the admin password", () => {
   it("counts an IPv6 network as one: ten wrong passwords from ten addresses of a /64 lock all of it", () => {
-    const { ask, pass } = bench();
+    const { ask, pass, told } = bench();
     for (let n = 0; n < 10; n += 1)
       assert.equal(ask(`2001:db8:0:7:${n.toString(16)}::${n}`, "wrong"), 401);
     assert.equal(ask("2001:db8:0:7:ffff::1", "wrong"), 429);
+    const address = "2001:db8:0:7:9::9";
+    assert.deepEqual(told, [{ event: "admin_locked_out", level: "error", address }], "once");
     assert.equal(ask("2001:db8:0:7::42", "right"), 429, "the right one too");
     assert.equal(ask("2001:db8:0:8::42", "right"), 200, "another network is not locked");
     pass(60_001);

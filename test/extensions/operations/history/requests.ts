@@ -72,11 +72,11 @@ export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
 /** A look at some processes. */
 export const lookOf = (
   extensions: readonly Readonly<Record<string, unknown>>[],
-  in_flight = 0,
+  inFlight = 0,
 ): InstallationStatus => ({
-  status: { in_flight } as InstallationStatus["status"],
+  status: {} as InstallationStatus["status"],
   reports: extensions.map((each) => ({
-    ...{ draining: false, inFlight: 0, droppedLines: { access: 0, diagnostics: 0 } },
+    ...{ draining: false, inFlight, droppedLines: { access: 0, diagnostics: 0 } },
     extensions: each,
   })),
 });

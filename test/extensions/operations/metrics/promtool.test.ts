@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { Writable } from "node:stream";
 import { describe, it } from "node:test";
-import { reloadStatus } from "../../../../src/reload.ts";
+import { reloadStatus, startRecord } from "../../../../src/reload.ts";
 import { allExtensions } from "../../../support/config.ts";
 import { demo, startGateway, user } from "../../../support/gateway.ts";
 import { chunk, event, startProvider, status as answerWith } from "../../../support/provider.ts";
@@ -35,7 +35,7 @@ describe("promtool check metrics", { skip: !isThere && "there is no promtool her
       accounts: { demo: { budget: { amount: "1", period: "day" } } },
       telemetry: { otlp: { endpoint: provider.url } },
     };
-    const reloads = reloadStatus({ file: null, fault: null });
+    const reloads = reloadStatus(startRecord(undefined));
     const extensions = [...allExtensions, reloads];
     const gateway = await startGateway(t, demo(broken), { diagnostics: behind, extensions });
     gateway.gateway.diagnose({ event: "test" });

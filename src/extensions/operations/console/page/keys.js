@@ -46,7 +46,8 @@ function revocation({ key_id: key, account, configured, revoked }) {
   const ask = async () => {
     if (!confirm(`Revoke ${key} of ${account} for good?`)) return;
     const answer = await change(`/keys/${encodeURIComponent(key)}`, "DELETE");
-    if (answer) tell($("key-outcome"), `${key} is revoked: the gateway refuses it from now on.`);
+    if (answer)
+      tell($("key-outcome"), `${key} is revoked: the gateway refuses it within a second.`);
   };
   return button("Revoke", ask, { class: "small", "aria-label": `Revoke ${key} of ${account}` });
 }

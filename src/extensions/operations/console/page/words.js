@@ -89,8 +89,12 @@ export function configurationText({ config_file: file, config_loaded_at: loadedA
 }
 
 /** What could not be read again, a sentence each: the state before it stays in force. */
-export function reloadFaults({ config_fault: fault, keys }) {
+export function reloadFaults({ config_fault: fault, restart_needed: restart = [], keys }) {
   const sentences = [];
+  if (restart.length > 0)
+    sentences.push(
+      `A restart is needed: ${restart.join(", ")} changed, and are read at start only`,
+    );
   if (fault) {
     const { time, path, message, count } = fault;
     const refused = `The gateway rejected a changed configuration at ${when(Date.parse(time))}`;
