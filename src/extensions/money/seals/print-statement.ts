@@ -9,8 +9,8 @@ import type { BooksFiles, StatementToSeal } from "../usage/index.ts";
 type Proved = Awaited<ReturnType<typeof provedDay>>;
 
 /**
- * Prints a statement with its proof, one line of JSON. Throws if the books are not signed, or if the
- * records add up to something else than the bill.
+ * Prints a statement with its proof, one line of JSON. Throws if the books are not signed, or if
+ * the records add up to something else than the bill.
  */
 export async function printSealedStatement(
   books: Pick<BooksFiles, "store" | "days" | "signer" | "clock" | "locked">,

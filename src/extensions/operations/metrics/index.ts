@@ -44,9 +44,9 @@ function metricsHandler(host: Host): Handler {
   // count until they are shown.
   let delays: Record<string, number> = {};
   const totals = createTotals();
-  host.onLook(({ status, reports }) => {
-    totals.take(reports);
-    for (const [quantile, seconds] of Object.entries(status.event_loop_delay))
+  host.onLook((look) => {
+    totals.take(look.reports);
+    for (const [quantile, seconds] of Object.entries(look.delays))
       delays[quantile] = Math.max(seconds, delays[quantile] ?? 0);
   });
   return async ({ res }) => {

@@ -1,6 +1,6 @@
-// What a provider wants back with its tool calls, unchanged: the details of the reasoning before them
-// (OpenRouter, MiniMax), and the signature of each (Google). Clients do not see it, so it is kept here,
-// by the ids of the calls.
+// What a provider wants back with its tool calls, unchanged: the details of the reasoning before
+// them (OpenRouter, MiniMax), and the signature of each (Google). Clients do not see it, so it is
+// kept here, by the ids of the calls.
 import type { Part } from "../../../core/openai/parts.ts";
 import { choiceIn } from "../../../core/providers/openai/decoder.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";

@@ -52,8 +52,10 @@ export interface ModelStatus {
 
 /** A snapshot of all processes. */
 export interface InstallationStatus {
-  /** What GET /status says. */
+  /** What GET /status says. It is made when it is first asked for. */
   readonly status: Status;
+  /** As Status.event_loop_delay, since the snapshot before. */
+  readonly delays: Status["event_loop_delay"];
   /** Of all processes that serve at the moment. */
   readonly reports: readonly Report[];
 }

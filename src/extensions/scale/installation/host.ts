@@ -35,9 +35,10 @@ export function createHost(sources: HostSources): HostRunner {
       let status: Status | undefined;
       const look: InstallationStatus = {
         get status() {
-          status ??= statusOf(sources, reports, parts);
+          status ??= statusOf(sources, look, parts);
           return status;
         },
+        delays: longestDelays(reports),
         reports,
       };
       for (const listener of listeners) listener(look);
@@ -77,11 +78,11 @@ export function createHost(sources: HostSources): HostRunner {
  */
 function statusOf(
   { current, installed }: HostSources,
-  reports: readonly Report[],
+  { reports, delays }: Omit<InstallationStatus, "status">,
   parts: ReadonlyMap<string, HostPart>,
 ): Status {
   const config = current();
-  const processReports = reports.map((report) => report.extensions[NAME] as ProcessReport);
+  const processReports = reports.map(reportOf);
   const first = processReports[0]!;
   const worst = worstBreakers(processReports);
   const added = installed.listeners(moments.status).map(({ extension, call }) => {
@@ -96,7 +97,7 @@ function statusOf(
     demo_key: hasDemoKey(config),
     workers: reports.length,
     in_flight: reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
-    event_loop_delay: longestDelays(processReports),
+    event_loop_delay: delays,
     models: first.models.map(({ model }) => worst.get(model)!),
     aliases: [...config.aliases].map(([alias, { enabled, ranking }]) => ({
       alias,
@@ -124,10 +125,12 @@ function worstBreakers(reports: readonly ProcessReport[]): ReadonlyMap<string, M
   return worst;
 }
 
+const reportOf = ({ extensions }: Report) => extensions[NAME] as ProcessReport;
+
 /** By quantile, the delay of the process that is latest. */
-function longestDelays(reports: readonly ProcessReport[]): Delays {
+function longestDelays(reports: readonly Report[]): Delays {
   const longest: Record<string, number> = {};
-  const all = reports.flatMap(({ delays }) => Object.entries(delays));
+  const all = reports.flatMap((report) => Object.entries(reportOf(report).delays));
   for (const [quantile, seconds] of all)
     longest[quantile] = Math.max(seconds, longest[quantile] ?? 0);
   return longest;

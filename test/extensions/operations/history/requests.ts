@@ -75,6 +75,7 @@ export const lookOf = (
   inFlight = 0,
 ): InstallationStatus => ({
   status: {} as InstallationStatus["status"],
+  delays: {},
   reports: extensions.map((each) => ({
     ...{ draining: false, inFlight, droppedLines: { access: 0, diagnostics: 0 } },
     extensions: each,

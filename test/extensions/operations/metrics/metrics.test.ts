@@ -551,9 +551,13 @@ describe("metrics", () => {
     beat.enable();
     t.after(() => beat.disable());
     await waitFor(() => beat.count >= 2, "two looks at the clock");
-    for (const end = performance.now() + 300; performance.now() < end; );
-    await waitFor(() => beat.max > 200e6, "the look at the clock that was late");
-    const late = await delay();
+    let late: Awaited<ReturnType<typeof delay>> = {};
+    // The gateway may have begun anew just before, when it took figures for its history.
+    for (let tries = 0; tries < 5 && !(late["1"]! >= 0.2); tries += 1) {
+      for (const end = performance.now() + 300; performance.now() < end; );
+      await waitFor(() => beat.max > 200e6, "the look at the clock that was late");
+      late = await delay();
+    }
     assert.ok(late["1"]! >= 0.2 && late["1"]! < 60, JSON.stringify(late));
     for (let at = 0; at < 3; at += 1) {
       const { "0.5": median, "0.99": most, "1": all } = await delay();
