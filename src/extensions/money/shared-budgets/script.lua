@@ -11,8 +11,8 @@
 -- exactly.
 local UNIT = 1000000000000
 local ask = cjson.decode(ARGV[1])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local clock = redis.call('TIME')
+local time = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function plus(a, b)
   local picos = a[2] + b[2]
   local carry = math.floor(picos / UNIT)
@@ -28,23 +28,24 @@ local function rowOf(key, budget)
   if rows[key] then return rows[key] end
   local row = {
     period = budget.period, spent = budget.spent, held = budget.held,
-    born = now, writes = 1,
+    born = time, writes = 1,
     allSpent = budget.spent, allHeld = budget.held
   }
   local all = redis.call('HGETALL', key)
   for n = 1, #all, 2 do
     local period, a, b, c, d, ends, born, writes =
       string.match(all[n + 1], '^(.-) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-    if all[n] == ask.gateway then
+    if not period then -- what another program has put there is no row
+    elseif all[n] == ask.gateway then
       row.born, row.writes = tonumber(born), tonumber(writes) + 1
       -- An old row is as good as none. It keeps its new birth, so the gateway learns of it even if
       -- this answer comes too late.
-      if row.writes <= budget.writes then row.born = now end
+      if row.writes <= budget.writes then row.born = time end
     else
       if period >= budget.period then -- else its period is over
         row.allSpent = plus(row.allSpent, {tonumber(a), tonumber(b)})
       end
-      if tonumber(ends) > now then -- else it has died
+      if tonumber(ends) > time then -- else it has died
         row.allHeld = plus(row.allHeld, {tonumber(c), tonumber(d)})
       end
     end
@@ -56,8 +57,12 @@ end
 -- The admissions that still count.
 local function windowOf(list, hash, limit)
   local newest = redis.call('LINDEX', list, -1)
-  -- A server's clock may be set back.
+  -- A server's clock may be set back. Then nothing counts for longer than a window either.
+  local now = time
   if newest then now = math.max(now, tonumber(string.match(newest, '^%d+'))) end
+  for _, key in ipairs({list, hash}) do
+    if redis.call('PTTL', key) > ask.window then redis.call('PEXPIRE', key, ask.window) end
+  end
   local oldest = redis.call('LINDEX', list, 0)
   while oldest do
     local admitted, name = string.match(oldest, '^(%d+) (.*)$')
@@ -67,7 +72,7 @@ local function windowOf(list, hash, limit)
     redis.call('HDEL', hash, name)
     oldest = redis.call('LINDEX', list, 0)
   end
-  return {list = list, hash = hash, limit = limit}
+  return {list = list, hash = hash, limit = limit, now = now}
 end
 
 local function count(window) return tonumber(redis.call('HGET', window.hash, '*') or 0) end
@@ -79,11 +84,13 @@ local function roomIn(window, tokens)
   if tokens > window.limit then return ask.window end
   local from = 0
   repeat -- a list may be long, and only its beginning counts
-    local entries = redis.call('LRANGE', window.list, from, from + 99)
-    for _, entry in ipairs(entries) do
-      local admitted, name = string.match(entry, '^(%d+) (.*)$')
-      left = left - tonumber(redis.call('HGET', window.hash, name) or 0)
-      if left + tokens <= window.limit then return tonumber(admitted) + ask.window - now end
+    local entries, names = redis.call('LRANGE', window.list, from, from + 99), {}
+    for n, entry in ipairs(entries) do names[n] = string.match(entry, '^%d+ (.*)$') end
+    local counts = #names > 0 and redis.call('HMGET', window.hash, unpack(names))
+    for n, entry in ipairs(entries) do
+      left = left - tonumber(counts[n] or 0)
+      local admitted = tonumber(string.match(entry, '^%d+'))
+      if left + tokens <= window.limit then return admitted + ask.window - window.now end
     end
     from = from + 100
   until #entries == 0
@@ -116,7 +123,7 @@ local function reserve(task)
     row.held, row.allHeld = plus(row.held, cost), plus(row.allHeld, cost)
   end
   for _, window in ipairs(task.windows) do
-    redis.call('RPUSH', window.list, whole(now) .. ' ' .. task.token)
+    redis.call('RPUSH', window.list, whole(window.now) .. ' ' .. task.token)
     redis.call('HSET', window.hash, task.token, task.tokens)
     redis.call('HINCRBY', window.hash, '*', task.tokens)
     redis.call('PEXPIRE', window.list, ask.window)
@@ -153,14 +160,14 @@ for i, task in ipairs(ask.tasks) do
   end
   for n, window in ipairs(task.windows) do
     local oldest = redis.call('LINDEX', window.list, 0)
-    local renews = oldest and tonumber(string.match(oldest, '^%d+')) + ask.window - now or 0
+    local renews = oldest and tonumber(string.match(oldest, '^%d+')) + ask.window - window.now or 0
     result[5][n] = {count(window), renews}
   end
   results[i] = result
 end
 for key, row in pairs(rows) do
   local figures = {
-    row.spent[1], row.spent[2], row.held[1], row.held[2], now + ask.lease, row.born, row.writes
+    row.spent[1], row.spent[2], row.held[1], row.held[2], time + ask.lease, row.born, row.writes
   }
   for n, figure in ipairs(figures) do figures[n] = whole(figure) end
   redis.call('HSET', key, ask.gateway, row.period .. ' ' .. table.concat(figures, ' '))

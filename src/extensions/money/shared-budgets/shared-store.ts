@@ -19,6 +19,8 @@ import { LEASE_MS, type Answer, type SharedFigures, type Task } from "./protocol
  */
 const BEAT_MS = 2_000;
 const ROWS_A_BEAT = 100;
+/** Rows that are written at once where all are: the store has to answer others in time. */
+const ROWS_AT_ONCE = 100;
 
 export interface SharedStoreOptions extends AskOptions {
   /** What happens while the store cannot be asked, or has forgotten. */
@@ -31,9 +33,10 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   const budgets = new Map<string, Budget>();
   /** How they stood when the store was last asked. */
   const latest = new Map<string, SharedFigures>();
-  const latestOf = ({ name, period }: Budget): SharedFigures | undefined => {
+  /** A reload may have moved a key to another account, where it has another row. */
+  const latestOf = ({ name, account, period }: Budget): SharedFigures | undefined => {
     const figures = latest.get(name);
-    return figures?.period === period ? figures : undefined;
+    return figures?.period === period && figures.account === account ? figures : undefined;
   };
   const askScript = createAsk(options, (budget) => ({
     ...purses.figures(budget),
@@ -60,22 +63,21 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   /** Whether the store had no row, or an old one: the row is another one since then. */
   const wasLost = (row: SharedFigures): boolean => row.born !== (latestOf(row)?.born ?? row.born);
 
-  /** Writes a row, and learns what the other gateways have. */
-  function write(budget: Budget): Promise<unknown> {
-    const spender = { account: budget.account, key_id: "", budgets: [budget], windows: [] };
-    return ask({ spender, token: "", tokens: 0, offers: [] });
-  }
+  const rows = createRowWriter(ask);
 
   function beat(): void {
     timer = clock.after(BEAT_MS, beat);
+    rows.write([]);
     const all = [...budgets.values()];
     const inTurn = all.slice(next, next + ROWS_A_BEAT);
     next = next + ROWS_A_BEAT < all.length ? next + ROWS_A_BEAT : 0;
-    for (const budget of new Set([...all.filter(isHeldIn(purses)), ...inTurn])) write(budget);
+    for (const budget of new Set([...all.filter(isHeldIn(purses)), ...inTurn]))
+      rows.writeOne(budget);
   }
 
   /** Whether rows may be missing of gateways that are not dead. */
-  const isForgetful = (): boolean => clock.monotonic() - lostAt < LEASE_MS;
+  const isForgetful = (): boolean =>
+    clock.monotonic() - lostAt < LEASE_MS || (lostAt > -Infinity && rows.areMissing());
 
   /** The store has lost a row, and so all: they are written at once, before others miss them. */
   function lost(): void {
@@ -84,21 +86,17 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     if (!isNew) return;
     const detail = "the store of the limits has lost what was spent; the gateways write it again";
     diagnose({ event: "budgets_store_forgot", level: "error", detail });
-    for (const budget of budgets.values()) write(budget);
-  }
-
-  /** A reload may have changed them. */
-  function remember(asked: readonly Budget[]): void {
-    for (const budget of asked) budgets.set(budget.name, budget);
+    rows.write(budgets.values());
   }
 
   return {
     async open(configured) {
-      remember(configured);
-      await Promise.all(configured.map(write));
+      for (const budget of configured) budgets.set(budget.name, budget);
+      await rows.write(configured);
     },
     async reserve(request) {
-      remember(request.spender.budgets);
+      // A reload may have changed them.
+      for (const budget of request.spender.budgets) budgets.set(budget.name, budget);
       const answer = await ask(request);
       if (onError === "local") return answer;
       if (!answer?.offer || !isForgetful()) return answer ?? REFUSED_BY_STORE;
@@ -115,8 +113,39 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
       if (!timer) return; // nothing was asked
       timer.cancel();
       // What was spent last must be there: this gateway may be gone for good.
-      await Promise.all([...budgets.values()].map(write));
+      await rows.write(budgets.values());
       script.close();
+    },
+  };
+}
+
+/** Writes rows. Those that the store may lack it writes some at a time. */
+function createRowWriter(ask: (task: Task) => Promise<unknown>) {
+  const missing = new Set<Budget>();
+  let isWriting = false;
+
+  /** It also learns what the other gateways have. */
+  function writeOne(budget: Budget): Promise<unknown> {
+    const spender = { account: budget.account, key_id: "", budgets: [budget], windows: [] };
+    return ask({ spender, token: "", tokens: 0, offers: [] });
+  }
+
+  return {
+    writeOne,
+    areMissing: (): boolean => missing.size > 0,
+    /** Writes these too. If the store cannot be asked, the next call goes on. */
+    async write(more: Iterable<Budget>): Promise<void> {
+      for (const budget of more) missing.add(budget);
+      if (isWriting) return;
+      isWriting = true;
+      let canAsk = true;
+      while (missing.size > 0 && canAsk) {
+        const batch = [...missing].slice(0, ROWS_AT_ONCE);
+        const answers = await Promise.all(batch.map(writeOne));
+        for (const [at, row] of batch.entries()) if (answers[at]) missing.delete(row);
+        canAsk = answers.every(Boolean);
+      }
+      isWriting = false;
     },
   };
 }

@@ -23,10 +23,17 @@ const PATIENCE_TICKS = 5;
 const RETRY_MS = 250;
 /** How long a start waits for the store. */
 const START_MS = 2_000;
+/** A connection on which nothing is answered for so long is given up for another one. */
+const SILENCE_MS = 2_000;
+
+/** What is wrong with a key of one account: whoever asks about others is answered. */
+const OF_ONE_KEY = /^WRONGTYPE|^ERR user_script|@user_script:\d+: (WRONGTYPE|user_script)/;
 
 /** The part of a client of the package `redis` that is used. */
 interface Client {
   on(event: "error" | "ready", listener: (error: Error) => void): void;
+  /** Whether it is connected, and not about to be again. */
+  readonly isReady: boolean;
   connect(): Promise<unknown>;
   sendCommand(words: readonly string[]): Promise<unknown>;
   destroy(): void;
@@ -78,40 +85,66 @@ export function openStoredScript(
 ): StoredScript | undefined {
   if (!isRedis(config)) return undefined;
   const script = embeddedText(path);
-  const digest = createHash("sha1").update(script).digest("hex");
+  const send = sender(script);
   const fate =
     onError.of(config) === "local" ? "each gateway decides by itself" : "requests are refused";
-  const client = loadRedis().createClient({
-    url: config.limits.store,
-    disableOfflineQueue: true,
-    socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS },
-  });
+  const { createClient } = loadRedis();
   let fault: string | null = null;
+  let failedAt = 0;
   let retryAt = 0;
-  client.on("error", failed);
-  // Without requests nothing else would notice that the store is back.
-  client.on("ready", recovered);
+  /** Whether the connection is another one, on which nothing was answered yet. */
+  let isRenewed = false;
+  let renewedAt = -Infinity;
+  /** The last error of one key. */
+  let ofKey: string | undefined;
+  let client = open();
+
+  function open(): Client {
+    const opened = createClient({
+      url: config.limits.store,
+      disableOfflineQueue: true,
+      socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS },
+    });
+    opened.on("error", failed);
+    // Without requests nothing else would notice that the store is back.
+    opened.on("ready", () => {
+      if (!isRenewed) recovered();
+      isRenewed = false;
+    });
+    return opened;
+  }
 
   function failed({ message }: Error): void {
+    const now = performance.now();
     const detail = `${fate} until the store can be asked: ${message}`;
-    if (fault === null) diagnose({ event: `${subject}_store_failed`, level: "error", detail });
+    if (fault === null) {
+      diagnose({ event: `${subject}_store_failed`, level: "error", detail });
+      failedAt = now;
+    }
     fault = message;
-    retryAt = performance.now() + RETRY_MS;
+    retryAt = now + RETRY_MS;
+    const since = message.startsWith("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
+    if (client.isReady && now - since >= SILENCE_MS) renew(now);
+  }
+
+  /** The address may lead to another server by now. */
+  function renew(now: number): void {
+    isRenewed = true;
+    renewedAt = now;
+    client.destroy();
+    client = open();
+    client.connect().catch(failed);
+  }
+
+  function failedAtKey(message: string): void {
+    const event = `${subject}_key_unusable`;
+    if (message !== ofKey) diagnose({ event, level: "error", detail: message });
+    ofKey = message;
   }
 
   function recovered(): void {
     if (fault !== null) diagnose({ event: `${subject}_store_recovered`, level: "info" });
     fault = null;
-  }
-
-  /** The server forgets scripts when it restarts; then it is sent once more as a whole. */
-  async function send(words: readonly string[]): Promise<unknown> {
-    try {
-      return await client.sendCommand(["EVALSHA", digest, ...words]);
-    } catch (error) {
-      if (!(error as Error).message.startsWith("NOSCRIPT")) throw error;
-      return await client.sendCommand(["EVAL", script, ...words]);
-    }
   }
 
   return {
@@ -120,11 +153,13 @@ export function openStoredScript(
       // The other requests wait for what this one finds out.
       if (fault !== null) retryAt = performance.now() + RETRY_MS;
       try {
-        const answer = await inTime(send(words));
+        const answer = await inTime(send(client, words));
         recovered();
         return answer;
       } catch (error) {
-        failed(error as Error);
+        const { message } = error as Error;
+        if (OF_ONE_KEY.test(message)) failedAtKey(message);
+        else failed(error as Error);
         return undefined;
       }
     },
@@ -134,6 +169,19 @@ export function openStoredScript(
       await Promise.race([connected, pause(START_MS, undefined, { ref: false })]);
     },
     close: () => client.destroy(),
+  };
+}
+
+/** The server forgets scripts when it restarts; then it is sent once more as a whole. */
+function sender(script: string) {
+  const digest = createHash("sha1").update(script).digest("hex");
+  return async (client: Client, words: readonly string[]): Promise<unknown> => {
+    try {
+      return await client.sendCommand(["EVALSHA", digest, ...words]);
+    } catch (error) {
+      if (!(error as Error).message.startsWith("NOSCRIPT")) throw error;
+      return await client.sendCommand(["EVAL", script, ...words]);
+    }
   };
 }
 

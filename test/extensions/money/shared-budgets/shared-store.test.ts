@@ -67,8 +67,9 @@ function bench() {
     clock,
     purses,
   });
-  const reserve = (account: string) => {
-    const spender = { account, key_id: "key_1", budgets: [budgetOf(account)], windows: [] };
+  const reserve = (account: string, name = budgetOf(account).name) => {
+    const budgets = [{ ...budgetOf(account), name }];
+    const spender = { account, key_id: "key_1", budgets, windows: [] };
     return store.reserve({ spender, token: account, tokens: 0, offers: [OFFER] });
   };
   async function beats(count: number): Promise<void> {
@@ -109,10 +110,19 @@ describe("the rows of a gateway in a shared store", () => {
     asked.length = 0;
     forget();
     await reserve("a5");
-    await turn();
+    for (let turns = 0; turns < 20; turns += 1) await turn();
     const written = asked.filter(({ tasks }) => tasks.some(({ offers }) => offers.length === 0));
     assert.deepEqual(new Set(written.map(({ account }) => account)), new Set(names));
     assert.equal(events.length, 1);
+    store.close();
+  });
+
+  it("are not lost because a key has moved to another account, where it has others", async () => {
+    const { store, events, reserve, forget } = bench();
+    await reserve("a1", "a key");
+    forget();
+    await reserve("a2", "a key");
+    assert.deepEqual(events, []);
     store.close();
   });
 

@@ -324,11 +324,11 @@ function assertTurns(t: TestContext, gateway: Gateway): void {
   if (outages.length > 2) t.diagnostic(`${outages.length} times the store failed or recovered`);
 }
 
-/** Requests of acme, all at once, the same number to each. */
-const flood = (requests: number, gateways: readonly Gateway[]): Promise<Told[]> =>
+/** Requests of an account, all at once, the same number to each. */
+const flood = (requests: number, gateways: readonly Gateway[], account = "acme"): Promise<Told[]> =>
   Promise.all(
     Array.from({ length: requests }, (_, serial) =>
-      post(gateways[serial % gateways.length]!.url, keyOf("acme")),
+      post(gateways[serial % gateways.length]!.url, keyOf(account)),
     ),
   );
 
@@ -920,6 +920,45 @@ describe("limits in Redis", { skip: noRedis() }, () => {
       assert.match(stderr, /^chat-gateway: [^\n]+\n$/);
       assert.doesNotMatch(stderr, /CANARY/);
     }
+  });
+
+  it("a key of one account that another program has spoilt: the others are answered, and it is told", async (t) => {
+    const at = await siteOf(t);
+    const gateway = await at.serve({ accounts: { spoilt: { rpm: 3 }, whole: { rpm: 3 } } });
+    await redis.command("SET", windowKey("spoilt"), "x");
+    t.after(() => redis.command("DEL", windowKey("spoilt")));
+    const asked = async (account: string) => {
+      const answers = await flood(4, [gateway], account);
+      return countAll(answers);
+    };
+    assert.deepEqual(await asked("spoilt"), { 503: 4 });
+    assert.deepEqual(await asked("whole"), { 200: 3, 429: 1 });
+    assert.equal(await faultOf(gateway), null);
+    assert.equal(gateway.running.stderr().split('"limits_key_unusable"').length, 2, "once");
+  });
+
+  it("demoted to a replica: the gateway connects anew, for the address may lead elsewhere", async (t) => {
+    const at = await siteOf(t);
+    const own = await startRedis({});
+    t.after(own.close);
+    const accounts = { acme: { rpm: 100 } };
+    const gateway = await at.serve({ store: own.url, onError: "local", accounts });
+    assert.deepEqual(countAll(await flood(2, [gateway])), { 200: 2 });
+    const connections = async (): Promise<string[]> =>
+      [...String(await own.command("CLIENT", "LIST")).matchAll(/^id=(\d+).*cmd=eval/gm)].map(
+        ([, id]) => id!,
+      );
+    const [before] = await connections();
+    await own.command("REPLICAOF", "127.0.0.1", 1);
+    await flood(2, [gateway]);
+    assert.match((await faultOf(gateway))!, /READONLY/);
+    await own.command("REPLICAOF", "NO", "ONE");
+    const isBack = async () => {
+      await flood(1, [gateway]);
+      return (await faultOf(gateway)) === null;
+    };
+    await until(isBack, "Redis to be asked again", PATIENCE_MS);
+    assert.ok(!(await connections()).includes(before!));
   });
 
   it("without the package redis: an error that says what to install", async (t) => {
