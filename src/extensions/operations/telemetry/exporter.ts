@@ -1,5 +1,6 @@
-// Spans on their way to the collector: one bounded queue, sent in batches. No request ever waits
-// for it: what a slow or absent collector does not take is dropped, counted, and logged.
+// Spans on their way to the collector: one bounded queue, sent in batches. A batch that the
+// collector cannot take for the time being stays in the queue, and is sent again. No request ever
+// waits for it: what a slow or absent collector does not take is dropped, counted, and logged.
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 
@@ -9,10 +10,8 @@ export const BATCH = 512;
 export const MAX_HELD = 2_560;
 /** A span waits so long for others, in milliseconds. */
 export const DELAY_MS = 2_000;
-/** How often a batch is sent again. */
-export const MAX_RETRIES = 4;
-/** Milliseconds before the first retry; twice as many before each further one. */
-const BACKOFF_MS = 1_000;
+/** Milliseconds before a batch is sent again, if the collector does not say. */
+export const RETRY_MS = 5_000;
 /** The longest wait that a collector can ask for, in milliseconds. */
 export const MAX_WAIT_MS = 600_000;
 /** The time that the collector has for one batch, in milliseconds. */
@@ -46,64 +45,17 @@ export interface ExporterOptions {
   readonly diagnose: Diagnose;
 }
 
-export function createExporter(options: ExporterOptions) {
+export function createExporter({ send, clock, diagnose }: ExporterOptions) {
   const queue: string[] = [];
-  const drops = createDropLog(options.clock, options.diagnose);
-  const delivery = createDelivery(options);
+  const drops = createDropLog(clock, diagnose);
+  /** Aborted when nothing can be sent any more. */
+  const ended = new AbortController();
+  /** Why spans are dropped for which there is no room. */
+  let behind = "the collector is too slow";
   let sent = 0;
-  /** Spans of the batch that is being sent. */
-  let sending = 0;
   let running: Promise<void> | undefined;
   let isClosing = false;
   let isFilling = false;
-
-  /** Sends until no span waits. */
-  async function run(): Promise<void> {
-    while (queue.length > 0 && !delivery.ended.aborted) {
-      isFilling = true;
-      if (queue.length < BATCH && !isClosing) await delivery.pause(DELAY_MS);
-      isFilling = false;
-      const batch = queue.splice(0, BATCH);
-      sending = batch.length;
-      const { rejected, detail } = await delivery.deliver(batch);
-      sending = 0;
-      const dropped = Math.min(rejected, batch.length);
-      sent += batch.length - dropped;
-      drops.add(dropped, detail);
-    }
-    running = undefined;
-  }
-
-  return {
-    /** Takes a span, as JSON. Returns at once. */
-    add(span: string): void {
-      if (isClosing || queue.length + sending >= MAX_HELD) {
-        drops.add(1, isClosing ? "the gateway was closing" : "the collector is too slow");
-        return;
-      }
-      queue.push(span);
-      running ??= run();
-      if (isFilling && queue.length === BATCH) delivery.hurry();
-    },
-    /** The spans since the start that the collector has taken, and those that were dropped. */
-    report: () => ({ sent, dropped: drops.total() }),
-    /** Sends each batch that is held once more. After CLOSE_MS what is left is dropped. */
-    async close(): Promise<void> {
-      isClosing = true;
-      const deadline = delivery.endSoon();
-      await running;
-      deadline.cancel();
-      drops.add(queue.length, "the gateway has closed");
-      drops.close();
-    },
-  };
-}
-
-/** Sends batches, each again and again while the collector may take it later. */
-function createDelivery({ send, clock }: ExporterOptions) {
-  /** Aborted when nothing can be sent any more. */
-  const ended = new AbortController();
-  let isEnding = false;
   /** Ends the pause, if there is one. */
   let hurry = (): void => undefined;
 
@@ -117,31 +69,59 @@ function createDelivery({ send, clock }: ExporterOptions) {
     });
   }
 
-  async function sendOnce(batch: readonly string[]): Promise<SendResult> {
+  /** Sends until no span waits. */
+  async function run(): Promise<void> {
+    while (queue.length > 0 && !ended.signal.aborted) {
+      isFilling = true;
+      if (queue.length < BATCH && !isClosing) await pause(DELAY_MS);
+      isFilling = false;
+      const wait = await sendBatch();
+      if (wait > 0) await pause(wait);
+    }
+    running = undefined;
+  }
+
+  /** Returns after how many milliseconds the same batch is to be sent again; 0: it is not. */
+  async function sendBatch(): Promise<number> {
+    const batch = queue.slice(0, BATCH);
     const limit = new AbortController();
     const deadline = clock.after(SEND_MS, () => limit.abort());
     const result = await send(batch, AbortSignal.any([limit.signal, ended.signal]));
     deadline.cancel();
-    return result;
+    const { rejected, detail, isTemporary, afterMs = RETRY_MS } = result;
+    if (isTemporary && !isClosing) {
+      behind = detail;
+      return Math.min(afterMs, MAX_WAIT_MS);
+    }
+    queue.splice(0, batch.length);
+    const dropped = Math.min(rejected, batch.length);
+    sent += batch.length - dropped;
+    drops.add(dropped, detail);
+    return 0;
   }
 
   return {
-    ended: ended.signal,
-    pause,
-    hurry: () => hurry(),
-    async deliver(batch: readonly string[]): Promise<SendResult> {
-      for (let retries = 0; ; retries += 1) {
-        const result = await sendOnce(batch);
-        if (!result.isTemporary || isEnding || retries >= MAX_RETRIES) return result;
-        const backoff = BACKOFF_MS * 2 ** retries * (0.5 + Math.random() / 2);
-        await pause(Math.min(result.afterMs ?? backoff, MAX_WAIT_MS));
+    /** Takes a span, as JSON. Returns at once. */
+    add(span: string): void {
+      if (isClosing || queue.length >= MAX_HELD) {
+        drops.add(1, isClosing ? "the gateway was closing" : behind);
+        return;
       }
+      queue.push(span);
+      running ??= run();
+      if (isFilling && queue.length === BATCH) hurry();
     },
-    /** From now on nothing is paused or retried. After CLOSE_MS, unless cancelled, sending ends. */
-    endSoon(): Timer {
-      isEnding = true;
+    /** The spans since the start that the collector has taken, and those that were dropped. */
+    report: () => ({ sent, dropped: drops.total() }),
+    /** Sends each batch that is held once more. After CLOSE_MS what is left is dropped. */
+    async close(): Promise<void> {
+      isClosing = true;
       hurry();
-      return clock.after(CLOSE_MS, () => ended.abort());
+      const deadline = clock.after(CLOSE_MS, () => ended.abort());
+      await running;
+      deadline.cancel();
+      drops.add(queue.length, "the gateway has closed");
+      drops.close();
     },
   };
 }

@@ -1,13 +1,13 @@
 // One batch over HTTP: POST /v1/traces, and what the collector's answer means.
 import type { Clock } from "../../../core/clock.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { retryAfterMs } from "../../../core/providers/provider-error.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import type { SpanSender, SendResult } from "./exporter.ts";
 import type { CollectorSettings } from "./settings.ts";
 
 /** Answers after which the same batch may be sent again. */
 const RETRYABLE = [429, 502, 503, 504];
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 /** An answer is a few words; more of it is not read. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
@@ -41,7 +41,7 @@ function resultOf({ status, headers, ok }: Response, text: string, now: number):
     rejected: Infinity,
     detail: `the collector answered with status ${status}`,
     isTemporary: RETRYABLE.includes(status),
-    afterMs: retryAfterMs(headers.get("retry-after"), now),
+    afterMs: retryAfterMs(headers.get("retry-after") ?? "", now),
   };
 }
 
@@ -50,14 +50,6 @@ function rejectedIn(text: string): number {
   const { rejectedSpans } = asObject(asObject(parseJson(text))["partialSuccess"]);
   const rejected = Number(rejectedSpans ?? 0);
   return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
-}
-
-/** Retry-After, in seconds or as an HTTP date. Undefined if it is neither. */
-export function retryAfterMs(text: string | null, now: number): number | undefined {
-  if (text === null) return undefined;
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
-  const date = HTTP_DATE.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
 /** Why there is no answer. The address is not repeated. */

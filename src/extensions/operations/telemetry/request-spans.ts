@@ -32,7 +32,7 @@ type ServerOptions = Pick<Provider, "baseUrl" | "redact">;
 
 /** An attempt that has ended. Times are milliseconds since 1970. */
 interface Attempt {
-  spanId: string;
+  readonly spanId: string;
   readonly startedAt: number;
   readonly endedAt: number;
   readonly record: AttemptRecord;
@@ -99,15 +99,8 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
     attempted(record) {
       const endedAt = now();
       const began = Math.max(startedAt, endedAt - record.duration_ms);
-      const attempt = { spanId: sentId ?? randomHex(8), startedAt: began, endedAt, record };
-      const previous = attempts.at(-1);
-      if (sentId === undefined && previous && isSameCall(previous.record, record)) {
-        // The first sending met a closed connection, so the provider has seen this one only.
-        attempt.spanId = previous.spanId;
-        previous.spanId = randomHex(8);
-      }
+      attempts.push({ spanId: sentId ?? randomHex(8), startedAt: began, endedAt, record });
       sentId = undefined;
-      attempts.push(attempt);
     },
     settled(_opening, settled, durationMs) {
       const { firstTokenMs } = settled;
@@ -121,12 +114,6 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
     },
   };
 }
-
-/** Whether a request was sent again on a new connection, with the headers of before. */
-const isSameCall = (before: AttemptRecord, after: AttemptRecord): boolean =>
-  before.model === after.model &&
-  before.outcome === "upstream_error" &&
-  before.status === undefined;
 
 /** What the request, or an attempt, adds to its span. */
 type Facts = Pick<Span, "kind" | "name" | "attributes" | "isError">;

@@ -10,8 +10,8 @@ import {
   createExporter,
   DELAY_MS,
   MAX_HELD,
-  MAX_RETRIES,
   MAX_WAIT_MS,
+  RETRY_MS,
   SEND_MS,
   REPORT_MS,
   type SendResult,
@@ -130,19 +130,18 @@ describe("spans for the collector", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("are sent again after a second, two, four and eight, then dropped", async () => {
-    const { sizes, add, advance, report, told } = bench(later());
+  it("are sent again while the collector cannot take them, and others are dropped beyond the bound", async () => {
+    const { sizes, add, advance, report, told } = bench(later(), later(), later(), SENT);
     await add(1);
     await advance(DELAY_MS);
-    for (let retry = 0; retry < MAX_RETRIES; retry += 1) {
-      assert.equal(sizes().length, retry + 1);
-      await advance(1_000 * 2 ** retry * 0.5 - 1);
-      assert.equal(sizes().length, retry + 1, "not before half of the time");
-      await advance(1_000 * 2 ** retry * 0.5 + 1);
-    }
-    assert.equal(sizes().length, MAX_RETRIES + 1);
+    await add(MAX_HELD);
     assert.deepEqual(report(), { sent: 0, dropped: 1 });
     assert.equal(told[0]?.["detail"], "later");
+    await advance(RETRY_MS - 1);
+    assert.deepEqual(sizes(), [1]);
+    for (const ms of [1, RETRY_MS, RETRY_MS]) await advance(ms);
+    assert.deepEqual(sizes().slice(0, 4), [1, BATCH, BATCH, BATCH]);
+    assert.deepEqual(report(), { sent: MAX_HELD, dropped: 1 });
   });
 
   it("are sent again when the collector says, at most after ten minutes, however many came", async () => {
@@ -153,21 +152,9 @@ describe("spans for the collector", () => {
     await advance(29_999);
     assert.deepEqual(sizes(), [1]);
     await advance(1);
-    assert.deepEqual(sizes(), [1, 1]);
+    assert.deepEqual(sizes(), [1, BATCH]);
     await advance(MAX_WAIT_MS);
-    assert.deepEqual(sizes(), [1, 1, 1, BATCH]);
-  });
-
-  it("that came while a batch was retried are not dropped with it", async () => {
-    const { sizes, add, advance, report } = bench(...Array(MAX_RETRIES + 1).fill(later()), SENT);
-    await add(2);
-    await advance(DELAY_MS);
-    await add(3);
-    for (let retry = 0; retry < MAX_RETRIES; retry += 1) await advance(1_000 * 2 ** retry);
-    assert.deepEqual(report(), { sent: 0, dropped: 2 });
-    await advance(DELAY_MS);
-    assert.deepEqual(sizes(), [...Array(MAX_RETRIES + 1).fill(2), 3]);
-    assert.deepEqual(report(), { sent: 3, dropped: 2 });
+    assert.deepEqual(sizes(), [1, BATCH, BATCH]);
   });
 
   it("that the collector refuses or rejects are dropped, whatever number it says; others go on", async () => {
@@ -188,7 +175,7 @@ describe("spans for the collector", () => {
   it("have a deadline for the collector's answer", async () => {
     const { sizes, add, advance } = bench();
     await add(1);
-    for (const ms of [DELAY_MS, SEND_MS, 1_000]) await advance(ms);
+    for (const ms of [DELAY_MS, SEND_MS, RETRY_MS, DELAY_MS]) await advance(ms);
     assert.deepEqual(sizes(), [1, 1], "sent again");
   });
 });
@@ -209,7 +196,7 @@ describe("the end of the process", () => {
     await advance(DELAY_MS);
     await add(BATCH + 1);
     await exporter.close();
-    assert.deepEqual(sizes(), [1, 1, BATCH, 1], "the first once more, each of the others once");
+    assert.deepEqual(sizes(), [1, BATCH, 2], "the first once more, each of the others once");
     assert.deepEqual(exporter.report(), { sent: 0, dropped: BATCH + 2 });
     assert.equal(clock.pending(), 0);
   });

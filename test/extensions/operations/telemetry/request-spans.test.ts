@@ -1,14 +1,10 @@
 // The spans of chat requests, read by the strict reader of the protocol: one a request, one an
 // attempt, what they say, and what they never say.
 
-import type { Opening } from "../../../../src/core/ledger/ledger.ts";
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { createRequestSpans } from "../../../../src/extensions/operations/telemetry/request-spans.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
-import type { Exchange } from "../../../../src/core/http/exchange.ts";
-import { NO_USAGE } from "../../../../src/core/ledger/meter.ts";
-import type { ChatRequest } from "../../../../src/core/openai/request.ts";
 import { configFor, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { readSpans, type ReadSpan } from "../../../support/otlp-reader.ts";
@@ -223,51 +219,5 @@ describe("a trace that the client began", () => {
     assert.notEqual(request.traceId, TRACE);
     assert.deepEqual([request.parentSpanId, request.traceState], ["", ""]);
     assert.equal("tracestate" in provider.asked[0]!.headers, false);
-  });
-});
-
-describe("a request that was sent twice, because its pooled connection was closed", () => {
-  it("has the id that the provider was told at the second sending", () => {
-    const texts: string[] = [];
-    const res = { headersSent: true, statusCode: 200 };
-    const req = { headers: {}, url: "/v1/chat/completions", socket: {} };
-    const exchange = { req, res, requestId: "r" } as unknown as Exchange;
-    const begin = createRequestSpans({
-      clock: systemClock,
-      emit: (span) => texts.push(span),
-      providerOf: () => undefined,
-    });
-    const trace = begin(exchange)!;
-    trace.asked?.();
-    trace.opened?.({} as Opening, {} as ChatRequest);
-    const told = trace.headers!()["traceparent"]!.split("-")[2];
-    const attempt = { model: "m", provider: "p", duration_ms: 1 };
-    trace.attempted?.({ ...attempt, outcome: "upstream_error" });
-    trace.attempted?.({ ...attempt, outcome: "completed" });
-    const path = "/v1/chat/completions";
-    const left = { time: "", request_id: "r", method: "POST", path, status: 200, duration_ms: 1 };
-    trace.responded?.(path, left);
-    assert.deepEqual(texts, [], "it is not over before it is settled");
-    trace.settled?.(
-      {} as Opening,
-      {
-        status: "completed",
-        httpStatus: 200,
-        errorCode: null,
-        finishReason: "stop",
-        attempts: [],
-        firstTokenMs: 1,
-        modelServed: "m",
-        provider: "p",
-        usage: NO_USAGE.usage,
-        usageSource: "provider",
-        cost: "0",
-        currency: "USD",
-      },
-      2,
-    );
-    const [, first, second] = readSpans(envelope(texts)) as [ReadSpan, ReadSpan, ReadSpan];
-    assert.notEqual(first.spanId, told);
-    assert.equal(second.spanId, told);
   });
 });

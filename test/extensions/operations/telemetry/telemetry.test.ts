@@ -12,7 +12,7 @@ import { describe, it, type TestContext } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
 import * as telemetry from "../../../../src/extensions/operations/telemetry/index.ts";
-import { createSend, retryAfterMs } from "../../../../src/extensions/operations/telemetry/post.ts";
+import { createSend } from "../../../../src/extensions/operations/telemetry/post.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
 import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
@@ -210,15 +210,6 @@ describe("the answer of a collector", () => {
       }
       assert.doesNotMatch(result.detail, /127\.0\.0\.1|http/, "nothing of the address is told");
     });
-
-  it("may state its Retry-After as a date", () => {
-    const now = Date.parse("Wed, 21 Oct 2026 07:28:00 GMT");
-    assert.equal(retryAfterMs("Wed, 21 Oct 2026 07:28:30 GMT", now), 30_000);
-    assert.equal(retryAfterMs("Wed, 21 Oct 2026 07:00:00 GMT", now), 0);
-    assert.equal(retryAfterMs("120", now), 120_000);
-    for (const text of [null, "soon", "-1", "1.5x"])
-      assert.equal(retryAfterMs(text, now), undefined);
-  });
 });
 
 describe("the settings of the collector", () => {
