@@ -3,6 +3,8 @@ import type { Config } from "../../../core/config.ts";
 import type { Warning } from "../../../config/extension.ts";
 import { blendedPrice, scoreOf, type WrittenAlias } from "../../../config/policy.ts";
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
+import { withOverrides } from "../../../core/routing/model.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
 
 /** An enabled alias, with the models that it ranks, the first first. */
 interface RankedAlias {
@@ -74,16 +76,22 @@ const BOUNDED = ["first_token_ms", "idle_ms", "closing_ms", "leave_ms"] as const
 
 type Deadlines = { readonly [name in (typeof BOUNDED)[number] | "total_ms"]?: number | undefined };
 
-function deadlineWarnings({ timeouts, providers }: Config): Warning[] {
+function deadlineWarnings(config: Config): Warning[] {
+  const { timeouts } = config;
   const longer = (path: ValidationIssue["path"], stated: Deadlines): Warning[] => {
-    const total = stated.total_ms ?? timeouts.total_ms;
-    return BOUNDED.filter((name) => (stated[name] ?? timeouts[name]) > total).map((name) => ({
+    const { total_ms: total = timeouts.total_ms } = stated;
+    // Beside a total of its own a section's inherited deadlines may be too long as well.
+    const all = stated.total_ms === undefined ? stated : withOverrides(timeouts, stated);
+    return BOUNDED.filter((name) => (all[name] ?? 0) > total).map((name) => ({
       path: [...path, name],
-      message: `is ${stated[name] ?? timeouts[name]}, longer than total_ms, which is ${total}`,
+      message: `is ${all[name]}, longer than total_ms, which is ${total}`,
     }));
   };
-  const ofProviders = [...providers].flatMap(([name, { timeouts: stated }]) =>
-    stated ? longer(["providers", name, "timeouts"], stated) : [],
+  // The extension `patience` brings those of models and aliases.
+  const own = (["providers", "models", "aliases"] as const).flatMap((section) =>
+    [...config[section]].flatMap(([name, row]) =>
+      longer([section, name, "timeouts"], asObject(asObject(row)["timeouts"])),
+    ),
   );
-  return [...longer(["timeouts"], timeouts), ...ofProviders];
+  return [...longer(["timeouts"], timeouts), ...own];
 }

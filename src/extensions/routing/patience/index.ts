@@ -2,10 +2,8 @@
 // service need different patience. What stands nearest to the request counts: the alias's own
 // deadline, else the model's, else the provider's, else the general one.
 import type { Installer } from "../../../core/extension/installer.ts";
-import { configMoments, type Warning } from "../../../config/extension.ts";
 import { DAY_MS, integer, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import type { Config } from "../../../core/config.ts";
 import { optional } from "../../../core/schema/checker.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { withOverrides, type Model } from "../../../core/routing/model.ts";
@@ -28,24 +26,6 @@ export const settings = [ofAliases, ofModels];
 
 export function install(gateway: Installer): void {
   gateway.around(() => aroundSilence);
-  gateway.on(configMoments.warnings, endedBefore);
-}
-
-/** Deadlines that cannot pass, because timeouts.total_ms ends the request before. */
-function endedBefore({ models, aliases, timeouts }: Config): readonly Warning[] {
-  const overrides = [
-    ...[...models].map(([name, settings]) => ["models", name, ofModels.of(settings)] as const),
-    ...[...aliases].map(([name, settings]) => ["aliases", name, ofAliases.of(settings)] as const),
-  ];
-  const total = timeouts.total_ms;
-  return overrides.flatMap(([section, name, deadlines]) =>
-    Object.entries(deadlines ?? {})
-      .filter(([, value = 0]) => value > total)
-      .map(([deadline, value]) => ({
-        path: [section, name, "timeouts", deadline],
-        message: `is ${value}, longer than total_ms, which is ${total}`,
-      })),
-  );
 }
 
 /** Completes requests with the deadlines that their configuration has for them. */
