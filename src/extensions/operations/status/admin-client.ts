@@ -5,7 +5,6 @@ import { once } from "node:events";
 import http, { type IncomingMessage } from "node:http";
 import net, { type Socket } from "node:net";
 import tls, { type TLSSocket } from "node:tls";
-import type { CommandArguments, Terminal } from "../../../command-line/command.ts";
 import type { Config } from "../../../core/config.ts";
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import {
@@ -27,24 +26,12 @@ export interface AdminClient {
   get(path: string): Promise<string>;
 }
 
-/** Of the secrets only admin.password matters, and the listener says if it is wrong. */
-const NO_SECRETS = { withoutSecrets: true };
-/** Finds the admin listener, and the user who owns the data. */
-const FOR_ADMIN = { ...NO_SECRETS, members: ["admin", "data_dir"] };
-
 /**
- * Loads the configuration. After a reload that failed, the file is faulty while the gateway goes
- * on: then only what finds its admin listener must be right. Throws what is wrong with the file.
+ * What finds the admin listener, and the user who owns the data. After a reload that failed, the
+ * rest of the file is faulty while the gateway goes on. Of the secrets only admin.password matters,
+ * and the listener says if it is wrong.
  */
-export async function loadForAdmin(args: CommandArguments, terminal: Terminal): Promise<Config> {
-  try {
-    return (await terminal.load(args, NO_SECRETS)).config;
-  } catch (error) {
-    const loaded = await terminal.load(args, FOR_ADMIN).catch(() => undefined);
-    if (loaded) return loaded.config;
-    throw error;
-  }
-}
+export const FOR_ADMIN = { withoutSecrets: true, members: ["admin", "data_dir"] };
 
 interface Place {
   readonly host: string;

@@ -8,7 +8,7 @@ import {
   type Terminal,
 } from "../../../command-line/command.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
-import { createAdminClient, loadForAdmin, type AdminClient } from "./admin-client.ts";
+import { createAdminClient, FOR_ADMIN, type AdminClient } from "./admin-client.ts";
 import { healthOf } from "./health.ts";
 import { lookAt, type Look } from "./look.ts";
 import { openScreen } from "./screen.ts";
@@ -27,7 +27,7 @@ const status: Command = {
 };
 
 async function runStatus(args: CommandArguments, terminal: Terminal): Promise<number> {
-  const client = createAdminClient(await loadForAdmin(args, terminal));
+  const client = await clientFor(args, terminal);
   const { address } = client;
   let look: Look;
   try {
@@ -61,7 +61,7 @@ const STEP_MS = 1_000;
 const END_KEYS = ["q", "Q", "\u0003"];
 
 async function runTop(args: CommandArguments, terminal: Terminal): Promise<void> {
-  const client = createAdminClient(await loadForAdmin(args, terminal));
+  const client = await clientFor(args, terminal);
   if (terminal.stdout.isTTY && args.values["once"] === undefined) {
     await showLive(client, terminal);
     return;
@@ -69,6 +69,9 @@ async function runTop(args: CommandArguments, terminal: Terminal): Promise<void>
   const lines = [titleOf(client), ...linesOf(await lookAt(client))];
   await terminal.print(`${lines.join("\n")}\n`);
 }
+
+const clientFor = async (args: CommandArguments, terminal: Terminal): Promise<AdminClient> =>
+  createAdminClient((await terminal.load(args, FOR_ADMIN)).config);
 
 const titleOf = ({ address }: AdminClient): string => `chat-gateway at ${address}`;
 
