@@ -1,5 +1,5 @@
-// Asks a model to continue the beginning of its own answer, if its trait `prefill` says that it can,
-// and joins its reply to that beginning.
+// Asks a model to continue the beginning of its own answer, if its trait `prefill` says that it
+// can, and joins its reply to that beginning.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
