@@ -53,7 +53,8 @@ function whyUnusable(folder: string): string | undefined {
   } catch (error) {
     if (passesByItself(error)) return undefined;
     const code = codeOf(error);
-    return `${there === folder ? `${folder} cannot be written` : `cannot be made in ${there}`}: ${code}`;
+    const what = there === folder ? `${folder} cannot be written` : `cannot be made in ${there}`;
+    return `${what}: ${code}`;
   }
 }
 
