@@ -2,6 +2,7 @@
 // them (OpenRouter, MiniMax), and the signature of each (Google). Clients do not see it, so it is
 // kept here, by the ids of the calls.
 import type { Part } from "../../../core/openai/parts.ts";
+import type { Message } from "../../../core/openai/request.ts";
 import { choiceIn } from "../../../core/providers/openai/decoder.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
@@ -20,6 +21,7 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
   isReply: (json) => dialect.isReply(json),
   request(chat, target) {
     const request = dialect.request(chat, target);
+    if (!chat.messages.some(hasCalls)) return request;
     const body = asObject(request.body);
     const messages = asArray(body["messages"]).map((message) => withKept(message, signatures));
     return { ...request, body: { ...body, messages } };
@@ -38,6 +40,9 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
     };
   },
 });
+
+const hasCalls = (message: Message): boolean =>
+  message.role === "assistant" && message.tool_calls.length > 0;
 
 /** A message with what was kept with its calls. */
 function withKept(message: unknown, signatures: SignatureStore): unknown {
@@ -79,6 +84,10 @@ function createKeeper(signatures: SignatureStore) {
         last[name] = grown(name, last[name], value);
   }
 
+  function addExtra({ id, extra_content }: Json): void {
+    if (typeof id === "string" && extra_content) extras.set(id, extra_content);
+  }
+
   function keep(): void {
     const known = chars <= MAX_CHARS && details.length > 0 ? details : undefined;
     if (known && firstId !== undefined && !extras.has(firstId)) extras.set(firstId, undefined);
@@ -94,13 +103,13 @@ function createKeeper(signatures: SignatureStore) {
     read(event: unknown, parts: readonly Part[]): void {
       const { delta, message = delta } = choiceIn(event);
       const { reasoning_details, tool_calls } = asObject(message);
-      if (chars <= MAX_CHARS) asArray(reasoning_details).map(asObject).forEach(addDetail);
-      for (const call of asArray(tool_calls).map(asObject)) {
-        const { id, extra_content } = call;
-        if (typeof id === "string" && extra_content) extras.set(id, extra_content);
-      }
-      for (const part of parts) if (part.type === "tool_call") firstId ??= part.id;
-      if (parts.some(({ type }) => type === "finish")) keep();
+      // Most events have neither.
+      if (reasoning_details && chars <= MAX_CHARS)
+        asArray(reasoning_details).map(asObject).forEach(addDetail);
+      if (tool_calls) asArray(tool_calls).map(asObject).forEach(addExtra);
+      for (const part of parts)
+        if (part.type === "tool_call") firstId ??= part.id;
+        else if (part.type === "finish") keep();
     },
   };
 }

@@ -45,7 +45,7 @@ export const forMistral = (messages: readonly Message[]): readonly Message[] =>
 
 /** The messages with the ids of calls that the provider stated. */
 export const withStatedIds = (messages: readonly Message[]): readonly Message[] =>
-  withIds(messages, statedId);
+  messages.some(({ role }) => role === "tool") ? withIds(messages, statedId) : messages;
 
 const withIds = (messages: readonly Message[], idOf: (id: string) => string): readonly Message[] =>
   messages.map((message) => {
