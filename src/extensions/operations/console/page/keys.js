@@ -74,15 +74,22 @@ const KEYS = [
   ["Revoke", revocation],
 ];
 
-/** The use of a key that nobody has used. */
+/** The use of a key that nobody has used, and of one whose use may be forgotten. */
 const UNUSED_KEY = { last: 0, requests: 0, refused: 0 };
+const UNKNOWN_KEY = { last: 0 };
+/** The history has the use of so many keys: those that were used last. */
+const MOST_USES = 1_000;
 
 /** The costs of this month by key; none where there are no books. */
 async function monthSpends() {
   const month = new Date(now()).toISOString().slice(0, 7);
-  const costs = getJson(withQuery("/costs", { month, by: "key" }));
-  const { rows } = await costs.catch(() => ({ rows: [] }));
-  return rows;
+  const rows = [];
+  for (;;) {
+    const costs = getJson(withQuery("/costs", { month, by: "key", skip: rows.length }));
+    const page = await costs.catch(() => ({ rows: [] }));
+    rows.push(...page.rows);
+    if (page.rows.length === 0 || rows.length >= page.count) return rows;
+  }
 }
 
 addView("keys", {
@@ -93,8 +100,9 @@ addView("keys", {
       monthSpends(),
     ]),
   draw([{ keys, total }, history, spends]) {
+    const other = history.keys.length < MOST_USES ? UNUSED_KEY : UNKNOWN_KEY;
     const rows = keys.map((key) => ({
-      ...UNUSED_KEY,
+      ...other,
       ...history.keys.find((use) => use.key === key.key_id),
       ...key,
       spend: spends.filter((row) => row.key_id === key.key_id),
