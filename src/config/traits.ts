@@ -84,7 +84,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
   max_temperature: number({ min: 0, max: 2 }),
   defaults_to_one: array(literal(...sampling)),
   temperature_or_top_p: boolean(),
-  omit: array(literal(...omitted)),
+  omit: array(literal(...omitted, "call_ids", "vendor_betas")),
   takes: array(
     literal(
       "logit_bias",
@@ -93,8 +93,6 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
       "prompt_cache_retention",
       "safety_identifier",
       "name",
-      "call_ids",
-      "vendor_betas",
       "metadata",
       "store",
     ),

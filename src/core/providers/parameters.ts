@@ -57,6 +57,6 @@ export function parametersOf(chat: ChatRequest, traits: Traits) {
     top_logprobs: chat.logprobs ? chat.top_logprobs : undefined,
     user: user && pseudonymOf(user),
   };
-  for (const name of traits.omit) parameters[name] = undefined;
+  for (const name of traits.omit) (parameters as Record<string, unknown>)[name] = undefined;
   return parameters;
 }

@@ -7,7 +7,8 @@ type Texts = Readonly<Record<string, string>>;
 
 export type SamplingParameter = "temperature" | "top_p";
 type Penalty = "frequency_penalty" | "presence_penalty";
-type OtherParameter = "stop" | "seed" | "user" | "parallel_tool_calls" | "logprobs";
+type Special = "call_ids" | "vendor_betas";
+type OtherParameter = "stop" | "seed" | "user" | "parallel_tool_calls" | "logprobs" | Special;
 
 /** The traits of a model: those of its vendor, its provider and its own. */
 export interface Traits {
@@ -62,13 +63,13 @@ export interface Traits {
   readonly temperature_or_top_p: boolean;
   /**
    * Parameters that are not sent. One that would change the meaning of the reply makes the model
-   * unfit for a request with it.
+   * unfit for a request with it. `call_ids`: those of tool calls, where the format does without;
+   * `vendor_betas`: a client's betas that clouds do not know.
    */
   readonly omit: readonly (SamplingParameter | Penalty | OtherParameter)[];
   /**
-   * The fields of ChatRequest.further that are sent, `name` if those of messages are, `call_ids` if
-   * those of tool calls are where the format does without, and `vendor_betas` if a client's betas
-   * are that clouds do not know. Others are left out.
+   * The fields of ChatRequest.further that are sent, and `name` if those of messages are. Others
+   * are left out.
    */
   readonly takes: readonly string[];
   /** The header in which prompt_cache_key is sent, not in the body. Absent: there is none. */

@@ -56,6 +56,7 @@ async function rebuildBooks(context: BooksContext) {
     const isRight = added + changed.records + removed === 0 && day.isProved;
     const unequal = isRight ? [] : await differencesAnew(day);
     if (unequal.length > 0) {
+      await store.giveUp(day.day);
       result.left += day.lines;
       not_rebuilt.push(
         `the usage records of ${day.day}: were left as they are, because the spend log does not ` +

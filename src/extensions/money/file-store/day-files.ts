@@ -18,12 +18,14 @@ export interface Cursor {
   readonly segments: LogCursor;
   /** How many bytes of each open day count. */
   readonly days: Readonly<Record<string, number>>;
+  /** Closed days that a rebuild could not make again: what is left of their files counts. */
+  readonly lost?: readonly string[];
 }
 
 /** Reads the file, which may not be there yet. Throws a BooksFault if it makes no sense. */
 export function readCursor(path: string): Cursor {
   if (!existsSync(path)) return { segments: {}, days: {} };
-  const { segments, days } = asObject(parseJson(readFileSync(path, "utf8")));
+  const { segments, days, lost = [] } = asObject(parseJson(readFileSync(path, "utf8")));
   const counts = Object.values(asObject(segments)).flatMap((segment) => {
     const { bytes, lines, unsettled } = asObject(segment);
     return [bytes, lines, unsettled];
@@ -31,7 +33,7 @@ export function readCursor(path: string): Cursor {
   const all = [...counts, ...Object.values(asObject(days))];
   if (!segments || !days || all.some((count) => asCount(count) === undefined))
     throw new BooksFault(`${path} cannot be read: ${MENDING}`);
-  return { segments, days } as Cursor;
+  return { segments, days, lost } as Cursor;
 }
 
 async function writeCursor(path: string, cursor: Cursor): Promise<void> {
@@ -64,21 +66,25 @@ const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false 
 /** How many bytes of each day with records count. */
 function bytesByDay(files: DayFiles): ReadonlyMap<string, number> {
   const bytes = new Map<string, number>();
+  const { days, lost = [] } = readCursor(cursorFile(files));
   for (const { closed } of files.closedDays.all())
     if (closed.records > 0) bytes.set(closed.day, closed.file_bytes);
-  for (const [day, size] of Object.entries(readCursor(cursorFile(files)).days))
-    if (!isClosed(files, day)) bytes.set(day, size);
+  for (const day of lost) bytes.set(day, sizeOf(pathOf(files, day)));
+  for (const [day, size] of Object.entries(days)) if (!isClosed(files, day)) bytes.set(day, size);
   return bytes;
 }
 
 /** The days with records, in their order. */
-export const daysOf = (files: DayFiles): readonly string[] => [...bytesByDay(files).keys()].sort();
+export const daysOf = (files: DayFiles): readonly string[] =>
+  [...bytesByDay(files)].flatMap(([day, bytes]) => (bytes > 0 ? [day] : [])).sort();
 
 /** How many bytes of the file of a day count; 0 without records. Throws if it has fewer. */
 export function bytesOf(files: DayFiles, day: string): number {
   const closed = files.closedDays.of(day)?.closed;
-  const bytes = closed?.file_bytes ?? readCursor(cursorFile(files)).days[day] ?? 0;
   const size = sizeOf(pathOf(files, day));
+  const { days, lost = [] } = readCursor(cursorFile(files));
+  if (lost.includes(day)) return Math.max(0, size);
+  const bytes = closed?.file_bytes ?? days[day] ?? 0;
   if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(pathOf(files, day), size, bytes));
   return bytes;
 }
@@ -132,7 +138,15 @@ export async function appendTexts(
     await writeFile(path, text, { flag: size > 0 ? "a" : "w", mode: 0o600, flush: true });
     days[day] = size + Buffer.byteLength(text);
   }
-  await writeCursor(file, { segments, days });
+  await writeCursor(file, { ...cursor, segments, days });
+}
+
+/** Notes whether a closed day is lost. */
+export async function noteLost(files: DayFiles, day: string, isLost: boolean): Promise<void> {
+  const cursor = readCursor(cursorFile(files));
+  const others = (cursor.lost ?? []).filter((other) => other !== day);
+  if (isLost === (cursor.lost ?? []).includes(day)) return;
+  await writeCursor(cursorFile(files), { ...cursor, lost: isLost ? [...others, day] : others });
 }
 
 /**
@@ -141,13 +155,13 @@ export async function appendTexts(
  */
 export async function setSegments(files: DayFiles, segments: LogCursor): Promise<void> {
   const file = cursorFile(files);
-  let days = sizesOfOpenDays(files.dir, files.closedDays.lastDay());
+  let cursor: Cursor = { segments, days: sizesOfOpenDays(files.dir, files.closedDays.lastDay()) };
   try {
-    if (existsSync(file)) ({ days } = readCursor(file));
+    if (existsSync(file)) cursor = readCursor(file);
   } catch (error) {
     if (!(error instanceof BooksFault)) throw error;
   }
-  await writeCursor(file, { segments, days });
+  await writeCursor(file, { ...cursor, segments });
 }
 
 /** How many bytes each day after the last closed one has: they count if the cursor is lost. */
@@ -173,6 +187,7 @@ export async function replaceDayFile(
     throw new Error(`${day} was closed with ${known} bytes of records, not ${bytes}`);
   await rename(draft, pathOf(files, day));
   await syncToDisk(files.dir);
+  await noteLost(files, day, false);
   const cursor = readCursor(cursorFile(files));
   // Only a rebuild changes the size. If it dies before this, only another rebuild goes on.
   if (!isClosed(files, day) && cursor.days[day] !== bytes)

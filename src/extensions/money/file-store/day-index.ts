@@ -14,7 +14,15 @@ import {
   type UsageStore,
 } from "../records/index.ts";
 import { BooksFault, readLines } from "../days/index.ts";
-import { bytesOf, daysOf, isClosed, pathOf, type DayFiles } from "./day-files.ts";
+import {
+  bytesOf,
+  cursorFile,
+  daysOf,
+  isClosed,
+  pathOf,
+  readCursor,
+  type DayFiles,
+} from "./day-files.ts";
 import { compareTexts, parseLine, recordOf } from "./lines.ts";
 import {
   createDayIds,
@@ -137,8 +145,9 @@ export const indexFile = ({ dir }: DayFiles, month: string): string => join(dir,
 /** Whether the index of a month has entries for all records of its closed days. */
 export function isWholeIndex(files: DayFiles, month: string): boolean {
   const closed = files.closedDays.all().map((line) => line.closed);
+  const { lost = [] } = readCursor(cursorFile(files));
   const records = closed
-    .filter(({ day }) => day.startsWith(month))
+    .filter(({ day }) => day.startsWith(month) && !lost.includes(day))
     .reduce((sum, day) => sum + day.records, 0);
   return entryCountIn(indexFile(files, month)) >= records;
 }

@@ -52,6 +52,7 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
       if (bytesOf(files, day) > 0) await putInPlace(files, day, linesOf(files, day));
     },
     replaceDay: (day, records) => putInPlace(files, day, linesFor(records)),
+    giveUp: (day) => dayFiles.noteLost(files, day, true),
     setCursor: (cursor) => dayFiles.setSegments(files, cursor),
     async *records(filter, skip = 0) {
       const mayMatch = textMatcherOf(filter);

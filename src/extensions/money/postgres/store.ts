@@ -76,6 +76,8 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     },
     replaceDay: async (day, records) =>
       replaceDay(database, { source: source(), day, ownIds: ownIds() }, records),
+    // Only the files of a day have to be as its line says before others are written.
+    giveUp: async () => undefined,
     setCursor: (cursor) => move(sql.SET_CURSOR, cursor),
     async *records(filter, skip = 0) {
       const connect = () => database.connect("reader");

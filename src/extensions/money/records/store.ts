@@ -108,6 +108,11 @@ export interface UsageStore {
    * which is then finished.
    */
   replaceDay(day: string, records: AsyncIterable<readonly UsageRecord[]>): Promise<void>;
+  /**
+   * A closed day cannot be made again, because its lines are gone. What is left of its records is
+   * read from now on, and keeps nobody from serving. replaceDay() takes this back.
+   */
+  giveUp(day: string): Promise<void>;
   /** Sets the cursor alone. */
   setCursor(cursor: LogCursor): Promise<void>;
   /**

@@ -17,7 +17,7 @@ const BOUNDS = new Set([
   "uniqueItems",
 ]);
 /** Keywords whose value is data and no schema. */
-const DATA = new Set(["enum", "const", "default"]);
+const DATA = new Set(["enum", "const", "default", "examples"]);
 /** Keywords whose value has schemas by names. The names may be any, also those of keywords. */
 const SCHEMAS_BY_NAME = new Set(["properties", "$defs", "definitions"]);
 
@@ -29,7 +29,9 @@ export function hasMap(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.some(hasMap);
   if (!isObject(schema)) return false;
   const { properties, additionalProperties: others } = schema;
-  const isMap = isObject(others) || (others === true && !isObject(properties));
+  const isAny = others === true || (isObject(others) && Object.keys(others).length === 0);
+  const isNamed = isObject(properties) && Object.keys(properties).length > 0;
+  const isMap = isAny ? !isNamed : isObject(others) && others["not"] === undefined;
   return isMap || Object.entries(schema).some(([name, value]) => valueHasMap(name, value));
 }
 

@@ -144,10 +144,10 @@ const isEmpty = (value: unknown): boolean =>
 /** The request without what is left out where it is not listed, and without empty fields. */
 export function withoutUnlisted(
   { body, headers }: NativeRequest,
-  { passes, takes }: Pick<Traits, "passes" | "takes">,
+  { passes, omit }: Pick<Traits, "passes" | "omit">,
 ): Pick<NativeRequest, "body" | "headers"> {
   const listed = new Set(passes.map(wordFor));
-  const takesVendors = takes.includes("vendor_betas");
+  const takesVendors = !omit.includes("vendor_betas");
   const isPassed = ([field, value]: readonly [string, unknown]): boolean =>
     !isEmpty(value) && (FIELDS.has(field) || listed.has(wordFor(field)));
   const { "anthropic-beta": betas = "", "anthropic-user-profile-id": profile, ...rest } = headers;
@@ -162,7 +162,7 @@ export function withoutUnlisted(
   const isProfilePassed = profile !== undefined && listed.has("user_profiles");
   const passed = Object.entries(body).filter(isPassed);
   return {
-    body: Object.fromEntries(takesVendors ? passed : passed.map(withoutScopes)),
+    body: Object.fromEntries(takesVendors ? passed : passed.map(withoutVendors)),
     headers: {
       ...rest,
       ...(passedBetas !== "" && { "anthropic-beta": passedBetas }),
@@ -171,12 +171,38 @@ export function withoutUnlisted(
   };
 }
 
-/** A field without the scopes of its marks for the cache, which belong to such a beta. */
-function withoutScopes([field, value]: readonly [string, unknown]): readonly [string, unknown] {
-  if (!["system", "tools"].includes(field) || !Array.isArray(value)) return [field, value];
-  const blocks = value.map((block) => {
-    const { scope, ...mark } = asObject(asObject(block)["cache_control"]);
-    return scope === undefined ? block : { ...asObject(block), cache_control: mark };
+/** A field of the body without what belongs to such betas. */
+function withoutVendors([field, value]: readonly [string, unknown]): readonly [string, unknown] {
+  if (field === "cache_control") return [field, withoutNames(value, ["scope"])];
+  if (field === "output_config") return [field, withoutNames(value, ["task_budget"])];
+  if (field === "system") return [field, withoutScopes(value)];
+  if (field === "tools")
+    return [field, asArray(withoutScopes(value)).map((tool) => withoutNames(tool, TOOL_EXTRAS))];
+  if (field !== "messages") return [field, value];
+  const messages = asArray(value).map((message) => {
+    const { content } = asObject(message);
+    return Array.isArray(content)
+      ? { ...asObject(message), content: withoutScopes(content) }
+      : message;
   });
-  return [field, blocks];
+  return [field, messages];
+}
+
+/** What advanced tool use adds to a tool. */
+const TOOL_EXTRAS = ["defer_loading", "input_examples", "allowed_callers"];
+
+/** Blocks or tools without the scopes of their marks for the cache. */
+function withoutScopes(blocks: unknown): unknown {
+  if (!Array.isArray(blocks)) return blocks;
+  return blocks.map((block) => {
+    const mark = asObject(block)["cache_control"];
+    if (asObject(mark)["scope"] === undefined) return block;
+    return { ...asObject(block), cache_control: withoutNames(mark, ["scope"]) };
+  });
+}
+
+function withoutNames(value: unknown, names: readonly string[]): unknown {
+  const members = Object.entries(asObject(value));
+  if (!members.some(([name]) => names.includes(name))) return value;
+  return Object.fromEntries(members.filter(([name]) => !names.includes(name)));
 }

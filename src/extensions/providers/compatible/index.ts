@@ -58,21 +58,25 @@ function mustNotThink({ tools, tool_choice }: ChatRequest, { upstreamModel, trai
   return isForced && NO_THINKING_WHEN_FORCED.includes(traits.thinking);
 }
 
-/** The marks of `prefill: "continue_final_message"` are in the body, and not in the message. */
-const BODY_MARKS = { continue_final_message: true, add_generation_prompt: false };
+/** Whether the last message is the beginning of the model's own answer, which has to be marked. */
+function hasBeginning(messages: ChatRequest["messages"], { prefill }: Traits): boolean {
+  if (prefill === "none" || prefill === "plain") return false;
+  const last = messages.at(-1);
+  if (last?.role !== "assistant" || last.tool_calls.length > 0) return false;
+  return typeof last.content === "string" && last.content.trim() !== "";
+}
 
-/** The body, marked if its last message is the beginning of the model's own answer. */
+/** The body, marked as `prefill` says. */
 function withMarkedBeginning(
   body: { readonly messages: readonly object[] },
-  { messages }: ChatRequest,
   { prefill }: Traits,
 ): object {
-  const last = messages.at(-1);
-  const isBeginning = last?.role === "assistant" && last.tool_calls.length === 0;
-  if (!isBeginning || prefill === "none" || prefill === "plain") return body;
-  if (prefill === "continue_final_message") return { ...body, ...BODY_MARKS };
-  const beginning = { ...body.messages.at(-1), [prefill]: true };
-  return { ...body, messages: body.messages.with(-1, beginning) };
+  const { content, ...last } = body.messages.at(-1) as { readonly content: string };
+  if (prefill !== "continue_final_message")
+    return { ...body, messages: body.messages.with(-1, { ...last, content, [prefill]: true }) };
+  // Some servers look for it in the prompt, where a blank at its end is gone.
+  const messages = body.messages.with(-1, { ...last, content: content.trimEnd() });
+  return { ...body, messages, continue_final_message: true, add_generation_prompt: false };
 }
 
 export const compatibleDialect: Dialect = {
@@ -80,17 +84,16 @@ export const compatibleDialect: Dialect = {
   request(chat, target) {
     const marked = target.traits.cache_control ? withToolMarks(chat) : chat;
     const { takes, tool_choice, cache_header } = target.traits;
+    const isBegun = hasBeginning(chat.messages, target.traits);
     const written = {
       ...marked,
-      wantsThinking: chat.wantsThinking && !mustNotThink(chat, target),
+      // An answer that has begun is thought through.
+      wantsThinking: chat.wantsThinking && !isBegun && !mustNotThink(chat, target),
       messages:
         tool_choice === "any" ? forMistral(marked.messages) : withStatedIds(marked.messages),
     };
-    const documented = withMarkedBeginning(
-      requestBody(written, target, thinkingFields),
-      written,
-      target.traits,
-    );
+    const plain = requestBody(written, target, thinkingFields);
+    const documented = isBegun ? withMarkedBeginning(plain, target.traits) : plain;
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
     const hint = cache_header && chat.further?.["prompt_cache_key"];

@@ -24,8 +24,8 @@ interface OpenCall {
   held: string;
   /** All arguments so far, without a placeholder. */
   readonly text: JsonText;
-  /** Whether a placeholder came in their place. They may follow, or be none. */
-  hasPlaceholder: boolean;
+  /** What came in their place: they may follow, or be none. Undefined: nothing did. */
+  placeholder: "object" | "text" | undefined;
   /** The message that had its latest fragment. */
   message: object | undefined;
 }
@@ -50,6 +50,8 @@ export function createToolCallReader() {
    * The key of the latest fragment. A fragment without index, id and name belongs to the same call.
    */
   let lastKey: unknown;
+  /** The call that had it. Only its placeholder waits for arguments. */
+  let latest: OpenCall | undefined;
 
   /** The call that a fragment belongs to. */
   function callOf(fragment: Fragment, message: CallMessage): OpenCall {
@@ -61,7 +63,13 @@ export function createToolCallReader() {
     // Clients answer a call by its id.
     const ownId = id === undefined || ids.has(id) ? `call_${randomHex(12)}` : id;
     ids.add(ownId);
-    const rest = { name: undefined, index: 0, held: "", hasPlaceholder: false, message: undefined };
+    const rest = {
+      name: undefined,
+      index: 0,
+      held: "",
+      placeholder: undefined,
+      message: undefined,
+    };
     const started = { id: ownId, statedId: id, text: createJsonText(), ...rest };
     openCalls.set(lastKey, started);
     nameless += 1;
@@ -70,11 +78,14 @@ export function createToolCallReader() {
 
   function readFragment(entry: Record<string, unknown>, message: CallMessage): Part[] {
     const fragment = fragmentOf(entry);
-    const { name, piece } = fragment;
+    const { name } = fragment;
+    const before = latest;
     const call = callOf(fragment, message);
+    latest = call;
     call.message = message;
-    addArguments(call, piece);
-    const parts: Part[] = [];
+    // Clients take the arguments of one call after the other.
+    const parts = before && before !== call ? placeholderOf(before) : [];
+    addArguments(call, fragment);
     if (call.name === undefined && name !== undefined) {
       call.name = name;
       call.index = named;
@@ -97,16 +108,12 @@ export function createToolCallReader() {
     message.calls.flatMap((fragment) => readFragment(fragment, message));
 
   /**
-   * The placeholders of calls that got no other arguments. Throws a ProviderError if a call has no
-   * name although the reply is complete.
+   * What was held back. Throws a ProviderError if a call has no name although the reply is
+   * complete.
    */
   function end(): Part[] {
     if (nameless > 0) throw namelessCall();
-    const empty = [...openCalls.values()].filter(({ hasPlaceholder }) => hasPlaceholder);
-    return empty.map((call) => {
-      call.hasPlaceholder = false;
-      return { type: "tool_arguments", call: call.index, text: "{}" };
-    });
+    return latest ? placeholderOf(latest) : [];
   }
 
   /** The calls that have a name. */
@@ -115,13 +122,22 @@ export function createToolCallReader() {
   return { read, end, count };
 }
 
-function addArguments(call: OpenCall, piece: string): void {
-  if (PLACEHOLDER.test(piece) && call.text.state() === "blank") call.hasPlaceholder = true;
+function addArguments(call: OpenCall, { piece, isObject }: Fragment): void {
+  if (PLACEHOLDER.test(piece) && call.text.state() === "blank")
+    call.placeholder = isObject ? "object" : "text";
   else if (piece !== "") {
-    call.hasPlaceholder = false;
+    call.placeholder = undefined;
     call.text.add(piece);
     call.held += piece;
   }
+}
+
+/** The arguments of a call that got none but a placeholder. Nothing, if it got others. */
+function placeholderOf(call: OpenCall): Part[] {
+  if (call.placeholder === undefined || call.name === undefined) return [];
+  call.placeholder = undefined;
+  call.text.add("{}");
+  return [{ type: "tool_arguments", call: call.index, text: "{}" }];
 }
 
 /** Arguments that are none. Some servers send such ones first, and the arguments after them. */
@@ -162,8 +178,9 @@ function startsAnother(call: OpenCall, fragment: Fragment, message: object): boo
   if (name !== call.name || call.message === message) return true;
   const state = call.text.state();
   if (id !== undefined && id !== call.statedId) return state !== "open";
-  const isBehindWhole = state === "whole" || (isObject && call.hasPlaceholder);
-  return isBehindWhole && piece.trim() !== "";
+  // A server that goes on with a text sends the object first.
+  const isWhole = state === "whole" || call.placeholder === "text";
+  return (isWhole || (isObject && call.placeholder === "object")) && piece.trim() !== "";
 }
 
 /** A text of JSON that grows. */

@@ -28,7 +28,7 @@ export function toolFields(
 /** Mistral takes nine letters and digits. Other providers' ids become such ones. */
 const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(id).slice(0, 9));
 
-/** Mistral refuses a user's message directly after the result of a call. */
+/** Mistral refuses any message but the model's own directly after the result of a call. */
 const BETWEEN: Message = {
   role: "assistant",
   content: "I have read the results.",
@@ -39,13 +39,30 @@ const BETWEEN: Message = {
 /** The messages with ids, and in an order, that Mistral takes. */
 export const forMistral = (messages: readonly Message[]): readonly Message[] =>
   withIds(messages, shortId).flatMap((message, at) => {
-    const isNext = message.role === "user" && messages[at - 1]?.role === "tool";
+    const isOther = message.role === "user" || message.role === "system";
+    const isNext = isOther && messages[at - 1]?.role === "tool";
     return isNext ? [BETWEEN, message] : [message];
   });
 
-/** The messages with the ids of calls that the provider stated. */
-export const withStatedIds = (messages: readonly Message[]): readonly Message[] =>
-  messages.some(({ role }) => role === "tool") ? withIds(messages, statedId) : messages;
+/**
+ * The messages with the ids of calls that the provider stated, but for an id that it stated of
+ * several calls.
+ */
+export function withStatedIds(messages: readonly Message[]): readonly Message[] {
+  const stated = new Map<string, string>();
+  const counts = new Map<string, number>();
+  for (const message of messages)
+    for (const { id } of message.role === "assistant" ? message.tool_calls : []) {
+      const own = statedId(id);
+      if (own !== id && !stated.has(id)) counts.set(own, (counts.get(own) ?? 0) + 1);
+      if (own !== id) stated.set(id, own);
+    }
+  if (stated.size === 0) return messages;
+  return withIds(messages, (id) => {
+    const own = stated.get(id);
+    return own !== undefined && counts.get(own) === 1 ? own : id;
+  });
+}
 
 const withIds = (messages: readonly Message[], idOf: (id: string) => string): readonly Message[] =>
   messages.map((message) => {

@@ -26,6 +26,7 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   let calls = 0;
   let signature: string | undefined; // may come in a part before its call's
   let hasAnswered = false; // something other than reasoning has come
+  let hasOldCount = false; // the answer has grown since it was counted
   const ids = new Set<string>();
   const counts: Record<string, number | undefined> = {};
 
@@ -63,6 +64,7 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
     const answers = parts.some(({ type }) => type !== "reasoning");
     hasAnswered ||= answers;
     // The count that was stated last does not have these tokens.
+    hasOldCount ||= answers && counts["candidatesTokenCount"] !== undefined;
     if (answers) counts["candidatesTokenCount"] = undefined;
     return [...parts, ...finishPart(isBlocked(json) ? "SAFETY" : finishReason)];
   }
@@ -76,7 +78,8 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
     const { usageMetadata } = asObject(json);
     const stated = tokenCounter(usageMetadata);
     for (const name of COUNTS) counts[name] = stated(name) ?? counts[name];
-    return usageMetadata ? readUsage(counts, isLast || !hasAnswered) : undefined;
+    const isNone = (isLast && !hasOldCount) || !hasAnswered;
+    return usageMetadata ? readUsage(counts, isNone) : undefined;
   }
 
   return withUsage(usageIn, { push });

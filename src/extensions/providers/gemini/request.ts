@@ -30,7 +30,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const text = system.map(({ content }) => content).join("\n\n");
   // Such models demand signatures whether they think or not.
   const mustSign = target.traits.thinking === "level";
-  const takesIds = target.traits.takes.includes("call_ids");
+  const takesIds = !target.traits.omit.includes("call_ids");
   return {
     systemInstruction: text === "" ? undefined : { parts: [{ text }] },
     contents: turns.map((turn) => ({

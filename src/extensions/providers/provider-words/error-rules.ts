@@ -58,7 +58,7 @@ const FAILED = [
   /^xml syntax error|^jinja exception/i,
 ];
 const CONTEXT = [
-  /(?<!['"]\w*)context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
+  /(?<!['"]\w+)context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
   /prompt is too long|too[ _]many[ _]((prompt|input)[ _])?tokens|input token count/i,
   /reduce the length|maximum prompt length|exceeds max length|more than max tokens/i,
   /exceeded model token limit|range of input length|^1261 /i,

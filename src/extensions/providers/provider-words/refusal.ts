@@ -94,14 +94,17 @@ function statedError(json: unknown): unknown {
     return { code: `base_resp ${String(status_code)}`, message };
   // Groq states beside the end of a stream why it stopped early.
   const error = body["error"] || asObject(body["x_groq"])["error"];
-  const isFlat =
-    asString(body["message"]) !== undefined && body["code"] !== undefined && !body["choices"];
+  const isFlat = Boolean(asString(body["message"])) && isFault(body["code"]) && !body["choices"];
   const isError = body["object"] === "error" || body["type"] === "error" || isFlat;
   // Some servers have an empty error in each reply.
   const isNothing = Object.values(asObject(error)).every((value) => !value);
   if (typeof error === "object" && isNothing && Array.isArray(body["choices"])) return undefined;
   return error || (isError ? body : undefined);
 }
+
+/** Whether a code beside a message says that it is one of an error. */
+const isFault = (code: unknown): boolean =>
+  typeof code === "number" ? code !== 0 && Math.floor(code / 100) !== 2 : Boolean(asString(code));
 
 /** The error that a body states, else the body itself. */
 const errorIn = (body: unknown): unknown => statedError(body) ?? firstOf(body);
@@ -117,9 +120,9 @@ function errorTexts(body: unknown): ErrorTexts {
   const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
   const own = asString(error) ?? asString(message) ?? jsonText(detail);
   // What the server behind this one says (OpenRouter, Bedrock).
-  const behind =
-    asString(asObject(stated["metadata"])["raw"]) ?? asString(stated["originalMessage"]);
-  const text = behind === undefined ? own : `${own}: ${behind}`;
+  const { raw = stated["originalMessage"] } = asObject(stated["metadata"]);
+  const behind = asString(raw) ?? jsonText(raw ?? undefined);
+  const text = behind === "" ? own : `${own}: ${behind}`;
   return { name: name.slice(0, MAX_CHARS), message: text.slice(0, MAX_CHARS) };
 }
 

@@ -8,16 +8,18 @@ import { randomHex } from "../../../core/ids.ts";
  */
 export const isUsableId = (id: string): boolean => /^[\w-]{9,64}$/.test(id);
 
-const WRAPPED = /^toolu_gw_[0-9a-f]{6}_([\w-]+)$/;
+const WRAPPED = /^toolu_[0-9a-f]{4}_([\w-]+)$/;
+const encoded = (id: string): string => Buffer.from(id).toString("base64url");
 
 /** An id for a client that wants usable ones, in which statedId() finds the provider's own. */
 export function usableId(id: string): string {
-  const wrapped = `toolu_gw_${randomHex(3)}_${Buffer.from(id).toString("base64url")}`;
-  return isUsableId(wrapped) ? wrapped : `toolu_${randomHex(12)}`;
+  const wrapped = `toolu_${randomHex(2)}_${encoded(id)}`;
+  return isUsableId(wrapped) && id !== "" ? wrapped : `toolu_${randomHex(12)}`;
 }
 
 /** The id that the provider stated of a call: its own again if usableId() made this one. */
 export function statedId(id: string): string {
-  const [, wrapped] = WRAPPED.exec(id) ?? [];
-  return wrapped === undefined ? id : Buffer.from(wrapped, "base64url").toString();
+  const [, wrapped = ""] = isUsableId(id) ? (WRAPPED.exec(id) ?? []) : [];
+  const stated = Buffer.from(wrapped, "base64url").toString();
+  return /^[\x21-\x7e]+$/.test(stated) && encoded(stated) === wrapped ? stated : id;
 }

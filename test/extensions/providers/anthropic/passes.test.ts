@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Traits } from "../../../../src/core/providers/traits.ts";
 import { ApiError } from "../../../../src/core/openai/errors.ts";
 import {
   refuseUnlisted,
@@ -85,7 +86,9 @@ const refused = (body: Json, passes: readonly string[] = []): ApiError | undefin
 };
 
 /** Of the vendor's own address. */
-const OWN = { passes: [], takes: ["vendor_betas"] };
+const OWN = { passes: [], omit: [] };
+/** Of a cloud. */
+const CLOUD = { passes: [], omit: ["vendor_betas"] } as const;
 
 describe("a request", () => {
   it("passes with what neither raises the price nor works or is stored at the provider", () => {
@@ -198,18 +201,23 @@ describe("marks for the cache", () => {
       body: marked({ ...mark, scope: "global" }),
     };
     assert.deepEqual(withoutUnlisted(native, OWN).body, native.body);
-    assert.deepEqual(withoutUnlisted(native, { ...OWN, takes: [] }).body, marked(mark));
+    assert.deepEqual(withoutUnlisted(native, CLOUD).body, marked(mark));
   });
 });
 
 describe("headers", () => {
-  const headersWith = (betas: string, passes: readonly string[] = [], takes = OWN.takes) => {
+  const headersWith = (
+    betas: string,
+    passes: readonly string[] = [],
+    traits: Pick<Traits, "omit"> = OWN,
+  ) => {
     const headers = {
       "anthropic-version": "2023-06-01",
       "anthropic-beta": betas,
       "anthropic-user-profile-id": "profile_1",
     };
-    return withoutUnlisted({ dialect: "anthropic", body: {}, headers }, { passes, takes }).headers;
+    return withoutUnlisted({ dialect: "anthropic", body: {}, headers }, { ...traits, passes })
+      .headers;
   };
 
   it("lose betas that change the price or need what is not listed, and the profile", () => {
@@ -222,7 +230,7 @@ describe("headers", () => {
     });
     assert.deepEqual(headersWith("tomorrow"), { "anthropic-version": "2023-06-01" });
     assert.equal(
-      headersWith(betas, [], [])["anthropic-beta"],
+      headersWith(betas, [], CLOUD)["anthropic-beta"],
       "interleaved-thinking-2025-05-14",
       "a cloud refuses what only the vendor knows",
     );

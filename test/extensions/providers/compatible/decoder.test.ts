@@ -53,18 +53,17 @@ describe("tool calls in fragments", () => {
   const names = (parts: readonly Part[]) =>
     parts.flatMap((part) => (part.type === "tool_call" ? [part.name] : []));
 
-  it("belong together by their index, in digits too, behind an empty object", () => {
+  it("belong together by their index, in digits too; an empty object stands before the next call", () => {
     const parts = readAll([
       { index: 0, id: "a", function: { name: "f", arguments: {} } },
       { index: "1", id: "b", function: { name: "g", arguments: "{" } },
-      { index: "0", function: { arguments: "{ }" } },
       { index: 1, function: { arguments: "}" } },
     ]);
     assert.deepEqual(parts, [
       { type: "tool_call", call: 0, id: "a", name: "f" },
+      { type: "tool_arguments", call: 0, text: "{}" },
       { type: "tool_call", call: 1, id: "b", name: "g" },
       { type: "tool_arguments", call: 1, text: "{" },
-      { type: "tool_arguments", call: 0, text: "{ }" },
       { type: "tool_arguments", call: 1, text: "}" },
     ]);
   });
@@ -94,7 +93,11 @@ describe("tool calls in fragments", () => {
       [[named("null")], ["{}"]],
       [
         [named({}), named({ a: 1 })],
-        ["", '{"a":1}'],
+        ["{}", '{"a":1}'],
+      ],
+      [
+        [named("{}"), named('{"a":1}')],
+        ["{}", '{"a":1}'],
       ],
       [[named('{"a":', "b"), named("1}", "c")], ['{"a":1}']],
       [

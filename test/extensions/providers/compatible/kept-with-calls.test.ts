@@ -74,6 +74,52 @@ it("the signature of each call", () => {
   assert.ok(!("reasoning_details" in message));
 });
 
+it("details that are encrypted one by one, though they have the same index", () => {
+  const [one, two] = ["AAA", "BBB"].map((data, at) => ({
+    type: "reasoning.encrypted",
+    id: `r${at}`,
+    index: 0,
+    data,
+  }));
+  const message = back([
+    delta({ reasoning_details: [one] }),
+    delta({ reasoning_details: [two] }),
+    delta(calls, "tool_calls"),
+  ]);
+  assert.deepEqual(message["reasoning_details"], [one, two]);
+});
+
+it("the signature of a call whose id is another one for the client", () => {
+  const [first, second] = ["S1", "S2"].map((sig) => ({ google: { thought_signature: sig } }));
+  const dialect = keepingDetails(compatibleDialect, createSignatureStore());
+  const parts = dialect.decoder(TARGET).push(
+    delta(
+      {
+        tool_calls: [
+          { index: 0, ...call("a", { extra_content: first }) },
+          { index: 1, ...call("a", { extra_content: second }) },
+        ],
+      },
+      "tool_calls",
+    ),
+  );
+  const ids = parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
+  const asked = (target = TARGET, times = 1) => {
+    const turn = [
+      { role: "assistant", content: null, tool_calls: ids.map((id) => call(id)) },
+      ...ids.map((id) => ({ role: "tool", tool_call_id: id, content: "1" })),
+    ];
+    const messages = Array.from({ length: times }, () => turn).flat();
+    return askedBy(dialect, { messages }, target)
+      .body["messages"].filter(({ role }: Json) => role === "assistant")
+      .map(({ tool_calls }: Json) => tool_calls.map((each: Json) => each["extra_content"]));
+  };
+  assert.deepEqual(asked(), [[first, second]]);
+  const none = [undefined, undefined];
+  assert.deepEqual(asked(TARGET, 3), [none, none, [first, second]], "once in a request");
+  assert.deepEqual(asked({ ...TARGET, upstreamModel: "another" }), [none]);
+});
+
 it("nothing of a reply that broke off, or of other calls", () => {
   const details = delta(detail({ type: "reasoning.text", text: "Hm." }));
   for (const message of [

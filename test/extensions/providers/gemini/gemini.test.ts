@@ -592,6 +592,11 @@ describe("what Gemini answers", () => {
       { type: "usage", usage: { prompt: 20, completion: undefined, cacheHit: 0, reasoning: 4 } },
       "it does not have the text after it",
     );
+    const last = said([{ text: "End." }], "STOP", {}, { promptTokenCount: 20 });
+    assert.deepEqual(
+      decoder.push(last).find(({ type }) => type === "usage"),
+      { type: "usage", usage: { prompt: 20, completion: undefined, cacheHit: 0, reasoning: 4 } },
+    );
   });
 
   it("calls with one id get another", () => {
