@@ -144,7 +144,7 @@ export function createReloader(
   async function reload(): Promise<void> {
     const secretFiles = secretFilesBeside(file);
     await reportFailure({ gateway, record }, async () => {
-      const loaded = await loadConfig({ ...options, file, secretFiles, here: true });
+      const loaded = await loadConfig({ ...options, file, secretFiles });
       file ??= loaded.source;
       gateway.reload(loaded.config, loaded.extensions);
       record.file = loaded.source ?? null;

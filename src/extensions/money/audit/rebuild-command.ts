@@ -46,7 +46,7 @@ async function rebuildBooks(context: BooksContext) {
   for (const name of proof.segments.keys()) await syncToDisk(join(spendDir, name));
   // The cursor is ahead of every segment during a rebuild: if it is killed, no pass copies anything
   // until the next rebuild.
-  await store.setCursor(cursorOf(proof, coverage, 1));
+  await store.setCursor(cursorOf(proof, coverage, "ahead"));
   const not_rebuilt: string[] = [];
   const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt };
   for (const day of proof.days ?? []) {
@@ -73,7 +73,7 @@ async function rebuildBooks(context: BooksContext) {
     result.unchanged += unchanged.records;
     result.left += left.records;
   }
-  await store.setCursor(cursorOf(proof, coverage, 0));
+  await store.setCursor(cursorOf(proof, coverage));
   return result;
 }
 
@@ -87,20 +87,21 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
 }
 
 /**
- * How far the segments were read, and so many bytes more. Segments that are gone, or empty, while
- * records of them are there keep their names, unless a closed day has them: a new segment must not
- * take them.
+ * How far the segments were read; `ahead`: beyond their ends. Segments that are gone, or empty,
+ * while records of them are there keep their names, unless a closed day has them: a new segment
+ * must not take them.
  */
-function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, more: number) {
+function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, ahead?: "ahead") {
   const read = [...segments].filter(([, { end }]) => end.bytes > 0);
   const names = new Set(read.map(([name]) => name));
   const lost = new Set(days.flatMap((day) => [...day.gone]));
   const gone = [...lost]
     .filter((name) => !names.has(name) && coverage.of(name).length === 0)
     .map((name) => [name, GONE] as const);
-  const reached = read.map(([name, { end }]) => {
+  const reached = read.map(([name, { end, proof }]) => {
+    const bytes = ahead ? end.bytes + proof.torn_bytes + 1 : end.bytes;
     const cut = lost.has(name) ? { isCut: true as const, unsettled: 0 } : {};
-    return [name, { ...end, bytes: end.bytes + more, ...cut }] as const;
+    return [name, { ...end, bytes, ...cut }] as const;
   });
   return Object.fromEntries([...gone, ...reached]);
 }

@@ -164,12 +164,12 @@ export async function setSegments(files: DayFiles, segments: LogCursor): Promise
   await writeCursor(file, { ...cursor, segments });
 }
 
-/** How many bytes each day after the last closed one has: they count if the cursor is lost. */
+/** The bytes of whole lines of each day after the last closed one: they count without a cursor. */
 export const sizesOfOpenDays = (dir: string, lastClosed: string): Cursor["days"] =>
   Object.fromEntries(
     dayFilesIn(dir)
       .filter((day) => day > lastClosed)
-      .map((day) => [day, sizeOf(join(dir, `${day}.jsonl`))]),
+      .map((day) => [day, readFileSync(join(dir, `${day}.jsonl`)).lastIndexOf("\n") + 1]),
   );
 
 /**

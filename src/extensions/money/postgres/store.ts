@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 import { gatewayInstanceId, placeOf } from "../../scale/data-files/index.ts";
 import {
+  CopiedElsewhere,
   parseMoney,
   type Dimension,
   type LogCursor,
@@ -35,9 +36,6 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
   /** The cursor as it was read or set last. */
   let before = "{}";
 
-  const known = async (): Promise<Known | undefined> =>
-    (await run<Known>(sql.CURSOR, source(), place()))[0];
-
   /** `rows`: of records that are added. */
   async function move(statement: string, cursor: LogCursor, ...rows: string[]): Promise<void> {
     const text = JSON.stringify(cursor);
@@ -48,14 +46,15 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
 
   return {
     async cursor() {
-      const cursor = (await known())?.cursor ?? {};
+      const [known] = await run<Known>(sql.CURSOR, source(), place());
+      const { cursor = {}, is_of_copy = false } = known ?? {};
       before = JSON.stringify(cursor);
+      if (is_of_copy) throw new CopiedElsewhere(COPIED_ELSEWHERE);
       return cursor;
     },
     async inspect() {
       const others = await run<string>(sql.NOTE_PLACE, source(), place(), resolve(dataDir));
-      const isOfCopy = (await known())?.is_of_copy === true;
-      return [...(isOfCopy ? [COPIED_ELSEWHERE] : []), ...others.slice(0, 1).map(clonedFault)];
+      return others.slice(0, 1).map(clonedFault);
     },
     async add(records, cursor) {
       await move(sql.ADD, cursor, sql.rowsOf(records)).catch((error: StoreError) => {
@@ -124,15 +123,11 @@ const ID_LOST =
 /** The error for the operator if a statement came after a later one: the next pass goes on. */
 const MOVED = "usage.store: the table usage_cursors has moved on: the next pass looks at it again";
 
-/** The fault if a copy of the data_dir has moved the cursor. */
-const COPIED_ELSEWHERE: StoreFault = {
-  event: "gateway_cloned",
-  detail:
-    "a copy of this data_dir has written into the same database with the same gateway-id: stop " +
-    "the copy, run 'books rebuild' where the original is, and read \"chat-gateway help backup\" " +
-    "before the copy runs again",
-  blocks: true,
-};
+/** The error for the operator if a copy of the data_dir has moved the cursor. */
+const COPIED_ELSEWHERE =
+  "a copy of this data_dir has written into the same database with the same gateway-id: stop the " +
+  "copy, run 'books rebuild' where the original is, and read \"chat-gateway help backup\" before " +
+  "the copy runs again";
 
 /** The fault of a data_dir whose copy is at work too. `dataDir` is that of the copy. */
 const clonedFault = (dataDir: string): StoreFault => ({

@@ -10,7 +10,12 @@ import {
   sizesOfOpenDays,
   type Cursor,
 } from "../file-store/index.ts";
-import type { LogCursor, UsageLine, UsageStore } from "../records/index.ts";
+import {
+  CopiedElsewhere,
+  type LogCursor,
+  type UsageLine,
+  type UsageStore,
+} from "../records/index.ts";
 import type { Findings } from "./findings.ts";
 
 /** A line of the records of a day, and where it stands. */
@@ -40,7 +45,11 @@ export interface RecordSource {
 
 /** The records in any store. */
 export const sourceOfStore = async (store: UsageStore): Promise<RecordSource> => ({
-  cursor: await store.cursor(),
+  // A rebuild makes what a copy of the data_dir has made wrong.
+  cursor: await store.cursor().catch((error: unknown) => {
+    if (error instanceof CopiedElsewhere) return {};
+    throw error;
+  }),
   days: await store.days(),
   nameOf: (day) => `usage records of ${day}`,
   async *linesOf(day) {

@@ -30,6 +30,9 @@ export type LogCursor = Readonly<Record<string, SegmentCursor>>;
 /** A store outside of data_dir cannot be reached, or refuses. The message is for the operator. */
 export class StoreError extends Error {}
 
+/** A copy of the data_dir has moved the cursor: nothing is copied before a rebuild. */
+export class CopiedElsewhere extends StoreError {}
+
 /** Which records to read. A record must match all members that are there. */
 export interface UsageFilter {
   /** The month of the day on which a record is booked: `YYYY-MM`. */
@@ -82,7 +85,7 @@ export interface UsageLine {
 
 /** Keeps usage records. All promises reject if they cannot be read or written. */
 export interface UsageStore {
-  /** How far the log was copied. Empty: nothing was. */
+  /** How far the log was copied. Empty: nothing was. Rejects with a CopiedElsewhere. */
   cursor(): Promise<LogCursor>;
   /** Looks for damage. Resolves with all faults. */
   inspect(): Promise<readonly StoreFault[]>;

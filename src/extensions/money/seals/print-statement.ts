@@ -1,6 +1,7 @@
 // A statement with its proof: the bill, and for each day the lines of its records. Those of a
 // closed day come with the line of the day and the hashes that lead from them to the root in it.
-// All of it is signed. It is printed as it is made: only the proof of one day is held in memory.
+// All of it is signed. It is printed as it is made: in memory is the proof of one closed day, and
+// those of the days that are open.
 import { createHash } from "node:crypto";
 import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
 import { parseMoney, parseUsageLine, type UsageRecord } from "../records/index.ts";
@@ -28,19 +29,19 @@ export async function printSealedStatement(
   const isOf = (bill: StatementToSeal) => (record: UsageRecord) =>
     record.account === bill.account && record.currency === bill.currency;
   // While nothing is copied: the records of an open day must be those of the bill.
-  const bill = await books.locked(async () => {
-    const made = await makeBill();
-    for (const day of await store.days())
-      if (day.startsWith(made.month) && !days.of(day))
-        open.set(day, await provedDay(day, store.linesOf(day), undefined, isOf(made)));
-    return made;
+  const { bill, all } = await books.locked(async () => {
+    const bill = await makeBill();
+    const all = (await store.days()).filter((day) => day.startsWith(bill.month));
+    for (const day of all.filter((each) => !days.of(each)))
+      open.set(day, await provedDay(day, store.linesOf(day), undefined, isOf(bill)));
+    return { bill, all };
   });
   const about = { type: "statement", bill, made_at: new Date(clock.now()).toISOString() };
   const head = JSON.stringify({ ...about, public_key: signer.publicHex });
   await write(`${head.slice(0, -1)},"days":[`);
   let cost = 0n;
   let separator = "";
-  for (const day of (await store.days()).filter((name) => name.startsWith(bill.month))) {
+  for (const day of all) {
     const proved =
       open.get(day) ?? (await provedDay(day, store.linesOf(day), days.of(day), isOf(bill)));
     for (const [, text] of proved.records) cost += parseMoney(parseUsageLine(text)!.cost);

@@ -30,11 +30,17 @@ export interface Trust {
 export function keptTexts(text: string): readonly string[] {
   return text.split("\n").flatMap((line) => {
     const json = line.slice(Math.max(0, line.indexOf("{")));
-    const { event, line: named } = asObject(parseJson(json));
+    const parsed = parseJson(json);
+    if (parsed === undefined) return DAMAGED.test(json) ? [json] : [];
+    const { event, line: named, root, segments } = asObject(parsed);
     if (event === "day_closed") return [asString(named) ?? json];
-    return event === undefined && /"(segments|day_closed)\W/.test(json) ? [json] : [];
+    const isHead = event === undefined && (root !== undefined || Array.isArray(segments));
+    return isHead ? [json] : [];
   });
 }
+
+/** What is left of a head, or of an event with a line. */
+const DAMAGED = /"segments":\s*\[|"event":\s*"day_closed"/;
 
 /** Reads what was kept. `publicKey` undefined: nothing else is signed. */
 export function readKept(

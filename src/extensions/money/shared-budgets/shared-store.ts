@@ -63,7 +63,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   /** Whether the store had no row, or an old one: the row is another one since then. */
   const wasLost = (row: SharedFigures): boolean => row.born !== (latestOf(row)?.born ?? row.born);
 
-  const rows = createRowWriter(ask);
+  const rows = createRowWriter(ask, () => script.fault() === null);
 
   function beat(): void {
     timer = clock.after(BEAT_MS, beat);
@@ -108,7 +108,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
       ask({ ...request, tokens, offers: [] });
     },
     standing: (shown) =>
-      shown.flatMap((budget) => standingOf(purses.figures(budget), latest.get(budget.name))),
+      shown.flatMap((budget) => standingOf(purses.figures(budget), latestOf(budget))),
     async close() {
       if (!timer) return; // nothing was asked
       timer.cancel();
@@ -119,10 +119,15 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   };
 }
 
-/** Writes rows. Those that the store may lack it writes some at a time. */
-function createRowWriter(ask: (task: Task) => Promise<unknown>) {
+/**
+ * Writes rows. Those that the store may lack it writes some at a time. `canAsk`: whether the store
+ * answers.
+ */
+function createRowWriter(ask: (task: Task) => Promise<unknown>, canAsk: () => boolean) {
   const missing = new Set<Budget>();
-  let isWriting = false;
+  let inFlight = 0;
+  /** Resolves when nobody writes. One writing follows the other. */
+  let writing = Promise.resolve();
 
   /** It also learns what the other gateways have. */
   function writeOne(budget: Budget): Promise<unknown> {
@@ -130,22 +135,29 @@ function createRowWriter(ask: (task: Task) => Promise<unknown>) {
     return ask({ spender, token: "", tokens: 0, offers: [] });
   }
 
+  /** A row whose own key is spoilt is no reason to leave the others. */
+  async function writeMissing(): Promise<void> {
+    const rows = [...missing];
+    for (let at = 0; at < rows.length && (at === 0 || canAsk()); at += ROWS_AT_ONCE) {
+      const batch = rows.slice(at, at + ROWS_AT_ONCE);
+      // What is added from now on is written once more: it may have changed.
+      for (const row of batch) missing.delete(row);
+      inFlight = batch.length;
+      const answers = await Promise.all(batch.map(writeOne));
+      inFlight = 0;
+      for (const [index, row] of batch.entries())
+        if (!answers[index] && !canAsk()) missing.add(row);
+    }
+  }
+
   return {
     writeOne,
-    areMissing: (): boolean => missing.size > 0,
+    areMissing: (): boolean => missing.size + inFlight > 0,
     /** Writes these too. If the store cannot be asked, the next call goes on. */
     async write(more: Iterable<Budget>): Promise<void> {
       for (const budget of more) missing.add(budget);
-      if (isWriting) return;
-      isWriting = true;
-      let canAsk = true;
-      while (missing.size > 0 && canAsk) {
-        const batch = [...missing].slice(0, ROWS_AT_ONCE);
-        const answers = await Promise.all(batch.map(writeOne));
-        for (const [at, row] of batch.entries()) if (answers[at]) missing.delete(row);
-        canAsk = answers.every(Boolean);
-      }
-      isWriting = false;
+      writing = writing.then(writeMissing);
+      await writing;
     },
   };
 }

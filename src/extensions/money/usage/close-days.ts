@@ -101,7 +101,8 @@ async function segmentsSince(
   const segments: DaySegment[] = [];
   for (const segment of Object.keys(cursor).sort()) {
     const { first, bytes, lines } = cursor[segment]!;
-    if (bytes === (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
+    // Of one that was cut there are fewer.
+    if (bytes <= (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
     const hash = createHash("sha256");
     let found: string | undefined;
     for await (const batch of readLines(join(spendDir, segment), { to: bytes })) {

@@ -55,7 +55,11 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const { spendDir, store, days, clock } = books;
   const began = clock.now();
   // Also while the store is down: the clock has not jumped meanwhile.
-  const isSteady = await isClockSteady(books);
+  let clockFault: unknown;
+  const isSteady = await isClockSteady(books).catch((error: unknown) => {
+    clockFault = error;
+    return false;
+  });
   const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const faults = [...(await store.inspect())];
   const blocking = faults.find(({ blocks }) => blocks);
@@ -70,6 +74,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
     await closeDays(books, pass.cursor, began);
     await deleteOldSegments(pass, there);
   }
+  if (clockFault) throw clockFault;
   return { copied: pass.copied, faults };
 }
 
@@ -96,7 +101,8 @@ function segmentsToCopy(
   if (names.some(isNew)) refuseCopies(spendDir, names, coverage, isNew);
   return names.filter((name) => {
     const last = coverage.of(name).at(-1);
-    if (!last || (cursor[name]?.bytes ?? 0) >= last.bytes) return true;
+    const { bytes = 0, isCut = false } = cursor[name] ?? {};
+    if (!last || bytes >= last.bytes || isCut) return true;
     // Its deletion was interrupted: deleteOldSegments() removes it from the cursor first. An empty
     // database in the place of another has no records of it.
     const hasRecords = days.of(last.day)?.closed.records === 0 || recordDays.includes(last.day);
@@ -163,8 +169,8 @@ async function readerOf(
   // Another process may have copied up to there. Read it anyway: it may hold unsettled requests.
   for await (const _batch of reader.read(bytes));
   const { first: found } = reader.cursor();
-  // The cursor of an earlier build does not say it, and no line that cannot be read does.
-  if (first && found && first !== found)
+  // The cursor of an earlier build does not say it.
+  if (first && first !== found)
     throw new BooksFault(`${path} begins with ${found}, not ${first}: ${MENDING}`);
   openSegments.set(name, reader);
   return reader;
@@ -201,7 +207,8 @@ async function deleteOldSegments(
   const old = there.filter((name) => {
     const last = coverage.of(name).at(-1);
     const known = cursor[name];
-    const isListed = !known || (known.bytes === last?.bytes && known.unsettled === 0);
+    const isWhole = known?.bytes === last?.bytes && known?.unsettled === 0;
+    const isListed = !known || known.isCut || isWhole;
     return last !== undefined && isListed && isExpired(books, last.day);
   });
   if (old.length === 0) return;

@@ -18,11 +18,11 @@ export function eventsHandler(host: Host): Handler {
     return `data: ${JSON.stringify(content)}\n\n`;
   }
 
-  host.onLook(({ status }) => {
+  host.onLook((look) => {
     const now = host.clock.monotonic();
     if (pages.size === 0 || now - sentAt < LEAST_MS) return;
     sentAt = now;
-    const text = event(status);
+    const text = event(look.status);
     for (const page of pages) if (!page.writableNeedDrain) page.write(text);
   });
 

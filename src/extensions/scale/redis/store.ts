@@ -23,9 +23,13 @@ const PATIENCE_TICKS = 5;
 const RETRY_MS = 250;
 /** How long a start waits for the store. */
 const START_MS = 2_000;
+/** How long a connection may take. */
+const CONNECT_MS = 5_000;
 /** A connection on which nothing is answered for so long is given up for another one. */
 const SILENCE_MS = 2_000;
 
+/** The most keys that the operator is told of. */
+const MAX_UNUSABLE = 100;
 /** What is wrong with a key of one account: whoever asks about others is answered. */
 const OF_ONE_KEY = /^WRONGTYPE|^ERR user_script|@user_script:\d+: (WRONGTYPE|user_script)/;
 
@@ -95,17 +99,21 @@ export function openStoredScript(
   /** Whether the connection is another one, on which nothing was answered yet. */
   let isRenewed = false;
   let renewedAt = -Infinity;
-  /** The last error of one key. */
-  let ofKey: string | undefined;
+  const tellOfKey = createKeyTeller((event) =>
+    diagnose({ event: `${subject}_key_unusable`, level: "error", ...event }),
+  );
   let client = open();
 
   function open(): Client {
     const opened = createClient({
       url: config.limits.store,
       disableOfflineQueue: true,
-      socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS },
+      socket: { connectTimeout: CONNECT_MS, reconnectStrategy: () => RETRY_MS },
     });
-    opened.on("error", failed);
+    opened.on("error", (error) => {
+      isRenewed = false;
+      failed(error);
+    });
     // Without requests nothing else would notice that the store is back.
     opened.on("ready", () => {
       if (!isRenewed) recovered();
@@ -124,7 +132,9 @@ export function openStoredScript(
     fault = message;
     retryAt = now + RETRY_MS;
     const since = message.startsWith("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
-    if (client.isReady && now - since >= SILENCE_MS) renew(now);
+    // It may also be silent from the beginning.
+    const patience = client.isReady ? SILENCE_MS : CONNECT_MS + SILENCE_MS;
+    if (now - since >= patience) renew(now);
   }
 
   /** The address may lead to another server by now. */
@@ -134,12 +144,6 @@ export function openStoredScript(
     client.destroy();
     client = open();
     client.connect().catch(failed);
-  }
-
-  function failedAtKey(message: string): void {
-    const event = `${subject}_key_unusable`;
-    if (message !== ofKey) diagnose({ event, level: "error", detail: message });
-    ofKey = message;
   }
 
   function recovered(): void {
@@ -158,8 +162,11 @@ export function openStoredScript(
         return answer;
       } catch (error) {
         const { message } = error as Error;
-        if (OF_ONE_KEY.test(message)) failedAtKey(message);
-        else failed(error as Error);
+        if (!OF_ONE_KEY.test(message)) failed(error as Error);
+        else {
+          recovered(); // it has answered all the same
+          tellOfKey(String(words[1]), message);
+        }
         return undefined;
       }
     },
@@ -169,6 +176,16 @@ export function openStoredScript(
       await Promise.race([connected, pause(START_MS, undefined, { ref: false })]);
     },
     close: () => client.destroy(),
+  };
+}
+
+/** Tells of each key once, and of the first ones only. */
+function createKeyTeller(tell: (event: { readonly detail: string }) => void) {
+  const told = new Set<string>();
+  return (key: string, message: string): void => {
+    if (told.has(key) || told.size >= MAX_UNUSABLE) return;
+    told.add(key);
+    tell({ detail: `${key}: ${message}` });
   };
 }
 

@@ -141,6 +141,16 @@ describe("books rebuild", { concurrency: 2 }, () => {
     }
   });
 
+  it("counts whole lines alone where the cursor is lost", async () => {
+    const end = await rebuilt((dir) => {
+      rmSync(join(dir, "usage/cursor.json"));
+      writeFileSync(join(dir, OPEN), `${textOfFile(dir, OPEN)}{"usage_id":"sp_`);
+    });
+    assert.deepEqual([end.code, end.counts], [0, [0, 0, 0, 34, 0]]);
+    const { days } = JSON.parse(textOfFile(end.dir, "usage/cursor.json"));
+    assert.deepEqual(days, { "2026-02-02": Buffer.byteLength(textOfFile(scene.dir, OPEN)) });
+  });
+
   it("keeps the name of a segment that was emptied while records of it are there", async () => {
     const end = await rebuilt((dir) => truncateSync(join(dir, "spend", E)));
     const { segments } = JSON.parse(textOfFile(end.dir, "usage/cursor.json"));

@@ -193,6 +193,8 @@ describe("seal verify with what was kept", () => {
     const wrong = text.replace('\\"records\\":8', '\\"records\\":9');
     assert.equal((await verify(scene.dir, wrong)).code, 1);
     assert.match((await verify(scene.dir, '{"event":"other"}\n')).stderr, /holds no head/);
+    const foreign = '{"request_id":"segments","path":"day_closed"}\n';
+    assert.equal((await verify(scene.dir, text + foreign)).code, 0);
     for (const damaged of [head.slice(0, 600), head.replace('"root"', '"toor"')]) {
       const { code, stdout } = await verify(scene.dir, `${text}${damaged}\n`);
       assert.deepEqual([code, /is no line of a closed day/.test(stdout)], [1, true]);

@@ -45,6 +45,7 @@ function bench() {
   const events: object[] = [];
   let born = 1;
   let fails = false;
+  let spoilt: string | undefined;
   const store = createSharedStore({
     script: {
       async run(words) {
@@ -53,6 +54,7 @@ function bench() {
         asked.push({ account, at: clock.monotonic(), tasks });
         await turn();
         if (fails) return "no list";
+        if (account === spoilt) return undefined;
         const rows = [[born, 1, [0, 0], [0, 0]]];
         return tasks.map(({ offers }) => [Math.min(offers.length, 1), 0, 0, rows, []]);
       },
@@ -84,7 +86,10 @@ function bench() {
   const fail = (isOn: boolean): void => {
     fails = isOn;
   };
-  return { store, asked, events, reserve, beats, forget, fail };
+  const spoil = (account: string): void => {
+    spoilt = account;
+  };
+  return { store, asked, events, reserve, beats, forget, fail, spoil };
 }
 
 const names = Array.from({ length: 1_000 }, (_, number) => `a${number}`);
@@ -139,6 +144,16 @@ describe("the rows of a gateway in a shared store", () => {
       granted += tasks.length;
     }
     store.close();
+  });
+
+  it("are written though one of them cannot be, and at an end that comes meanwhile", async () => {
+    const { store, asked, spoil } = bench();
+    spoil("a0");
+    const opened = store.open(names.map(budgetOf));
+    for (let turns = 0; turns < 3; turns += 1) await turn();
+    asked.length = 0;
+    await Promise.all([opened, store.close()]);
+    assert.equal(new Set(asked.map(({ account }) => account)).size, names.length);
   });
 
   it("are written again after an answer that cannot be read", async () => {
