@@ -16,7 +16,12 @@ import {
 import { documentRule } from "./blocks.ts";
 import { hasMap } from "./closed-schema.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
-import { firstUnlisted, notPassed, refuseUnlisted, withoutUnlisted } from "./passes.ts";
+import {
+  firstUnlisted,
+  notPassed,
+  refuseUnlisted,
+  withoutUnlisted,
+} from "../own-requests/index.ts";
 import { nativeBody, requestBody } from "./request.ts";
 
 /** The signed reasoning of all providers of this format since the process started. */

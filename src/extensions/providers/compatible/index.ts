@@ -16,7 +16,7 @@ import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
-import { keepingDetails } from "./kept-with-calls.ts";
+import { keepingDetails } from "../kept-details/index.ts";
 import { forMistral, toolFields, withStatedIds } from "./tool-choice.ts";
 import { THINKING_SWITCHES, thinkingFields } from "./thinking.ts";
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import type { Dialect } from "../../../../src/core/providers/dialect.ts";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
-import { keepingDetails } from "../../../../src/extensions/providers/compatible/kept-with-calls.ts";
+import { keepingDetails } from "../../../../src/extensions/providers/kept-details/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { askedBy, targetOf } from "../dialect-bench.ts";
 
