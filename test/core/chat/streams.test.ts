@@ -296,6 +296,8 @@ describe("streamed and whole agree", () => {
       { content: [lp("Hi")] },
     ],
   ];
+  const tokensOf = (tokens: readonly { readonly token: string }[]) =>
+    tokens.map(({ token }) => token);
   const saying =
     (message: Record<string, any>, finish: string, logprobs: object | undefined): Behaviour =>
     (asked) => {
@@ -319,6 +321,24 @@ describe("streamed and whole agree", () => {
     for (const call of choice["message"].tool_calls ?? [])
       assert.ok(JSON.parse(call.function.arguments), "empty arguments are an object");
   }
+  it("log probabilities of a refusal, in a field of their own", async (t) => {
+    const refusal = { content: null, refusal: "No." };
+    const said = saying(refusal, "stop", { refusal: [lp("No.")] });
+    const provider = memoryProvider(t, { m: said });
+    const gateway = createMemoryGateway(configFor(provider.url, ["m"]));
+    const ask = (stream: boolean) =>
+      gateway.chat({ model: "m", messages: user("hi"), logprobs: true, stream });
+    const { logprobs } = (await json(await ask(false))).choices[0];
+    assert.deepEqual(tokensOf(logprobs.refusal), ["No."]);
+    assert.equal(logprobs.content, null);
+    const { chunks } = await readStream(await ask(true));
+    const shown = chunks.flatMap(({ choices }) => choices[0]?.logprobs ?? []);
+    assert.deepEqual(
+      shown.map(({ content, refusal }) => [content, tokensOf(refusal)]),
+      [[null, ["No."]]],
+    );
+  });
+
   for (const [name, message, finish, request, logprobs] of replies) {
     it(name, async (t) => {
       const provider = memoryProvider(t, { m: saying(message, finish, logprobs) });
