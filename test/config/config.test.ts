@@ -653,6 +653,12 @@ describe("references", () => {
     ],
     ["a database by name", nest("limits.store", "redis://h:1/db"), "limits.store", /"memory" or/],
     [
+      "a database in a query",
+      nest("limits.store", "redis://h?db=3"),
+      "limits.store",
+      /"memory" or/,
+    ],
+    [
       "a % in the password of a proxy",
       nest("upstream.proxy", "http://u:p%zz@h:1"),
       "upstream.proxy",

@@ -12,7 +12,7 @@ export const settings = [onError];
 export function install(gateway: Installer): void {
   gateway.fill(configSlots.store("limits.store"), {
     // What is encoded in it can be decoded, and its path is the number of a database.
-    scheme: /^rediss?:\/\/([^%/\s]|%[\da-f]{2})+(\/\d*)?$/i,
+    scheme: /^rediss?:\/\/([^%/?#\s]|%[\da-f]{2})+(\/\d*)?$/i,
     expected: "a Redis or Valkey server (redis://...)",
   });
   gateway.fill(slots.limiter, ({ config, limiter, diagnose, on }) => {
