@@ -6,9 +6,6 @@
 type Texts = Readonly<Record<string, string>>;
 
 export type SamplingParameter = "temperature" | "top_p";
-type Penalty = "frequency_penalty" | "presence_penalty";
-type Special = "call_ids" | "vendor_betas";
-type OtherParameter = "stop" | "seed" | "user" | "parallel_tool_calls" | "logprobs" | Special;
 
 /** The traits of a model: those of its vendor, its provider and its own. */
 export interface Traits {
@@ -66,7 +63,7 @@ export interface Traits {
    * unfit for a request with it. `call_ids`: those of tool calls, where the format does without;
    * `vendor_betas`: a client's betas that clouds do not know.
    */
-  readonly omit: readonly (SamplingParameter | Penalty | OtherParameter)[];
+  readonly omit: readonly string[];
   /**
    * The fields of ChatRequest.further that are sent, and `name` if those of messages are. Others
    * are left out.
