@@ -8,7 +8,7 @@ import type { Exchange, Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { string, ValidationError, withDefault } from "../../../core/schema/checker.ts";
-import { answering, NO_STORE, type Host } from "../../scale/installation/index.ts";
+import { answering, isSystemError, NO_STORE, type Host } from "../../scale/installation/index.ts";
 import {
   checkedTerms,
   createKey,
@@ -76,15 +76,12 @@ async function fromFile<T>(work: () => T | Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     if (error instanceof ValidationError) throw new ApiError("internal_error", error.message);
-    const { code = "", message } = error as NodeJS.ErrnoException;
-    if (!SYSTEM_ERROR.test(code)) throw error;
+    if (!isSystemError(error)) throw error;
+    const { message } = error as Error;
     const text = `Nothing was changed, because keys.json cannot be read or written: ${message}`;
     throw new ApiError("server_overloaded", text, { cause: error });
   }
 }
-
-/** The system's own codes, such as ENOSPC. Those of Node's checks (ERR_...) are bugs. */
-const SYSTEM_ERROR = /^E(?!RR_)/;
 
 export function keyRoutes(host: Host): Routes {
   const dataDir = host.config.data_dir;

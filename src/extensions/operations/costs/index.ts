@@ -14,7 +14,13 @@ import {
   string,
   withDefault,
 } from "../../../core/schema/checker.ts";
-import { answering, NO_STORE, once, queryOf } from "../../scale/installation/index.ts";
+import {
+  answering,
+  isSystemError,
+  NO_STORE,
+  once,
+  queryOf,
+} from "../../scale/installation/index.ts";
 import { MONTH, statementCsv, traceRequest } from "../../money/billing/index.ts";
 import {
   isCalendarDay,
@@ -85,16 +91,12 @@ function assertSpan(from: string | undefined, to: string | undefined): void {
     fail("invalid_value", `a span has at most ${MAX_SPAN_DAYS} days`, ["to"]);
 }
 
-/** The system's own codes, such as ENOENT. Those of Node's checks (ERR_...) are bugs. */
-const SYSTEM_ERROR = /^E(?!RR_)/;
-
 /** If the books cannot be read, the answer says which file it is, or what the store says. */
 function unreadable(error: Error): never {
-  const { code = "", message } = error as NodeJS.ErrnoException;
   const isOfBooks = error instanceof BooksFault || error instanceof StoreError;
-  if (!isOfBooks && !SYSTEM_ERROR.test(code)) throw error;
+  if (!isOfBooks && !isSystemError(error)) throw error;
   const headers = { "Retry-After": "5" };
-  const text = `The books cannot be read: ${message}`;
+  const text = `The books cannot be read: ${error.message}`;
   throw new ApiError("server_overloaded", text, { headers, cause: error });
 }
 

@@ -15,7 +15,7 @@ export {
   type ModelStatus,
   type Status,
 } from "./contracts.ts";
-export { answering, NO_STORE, queryOf } from "./json-routes.ts";
+export { answering, isSystemError, NO_STORE, queryOf } from "./json-routes.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.host, createHost);

@@ -8,6 +8,10 @@ import type { Check } from "../../../core/schema/checker.ts";
 /** The headers of an answer that nobody keeps. */
 export const NO_STORE = { "Cache-Control": "no-store" };
 
+/** Whether the system says so, such as ENOSPC. The codes of Node's checks (ERR_...) are bugs. */
+export const isSystemError = (error: unknown): boolean =>
+  /^E(?!RR_)/.test((error as NodeJS.ErrnoException).code ?? "");
+
 /** What follows the `?` of a request's path. Throws a ValidationError. */
 export const queryOf = <T>({ url = "" }: IncomingMessage, check: Check<T>): T =>
   check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));

@@ -2,7 +2,10 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { closedSchema } from "../../../../src/extensions/providers/anthropic/closed-schema.ts";
+import {
+  closedSchema,
+  hasMap,
+} from "../../../../src/extensions/providers/anthropic/closed-schema.ts";
 
 it("objects are closed at every level", () =>
   assert.deepEqual(
@@ -41,4 +44,22 @@ it("a name of __proto__ is one like any other", () => {
   const closed = closedSchema(JSON.parse('{"properties":{"__proto__":{"type":"object"}}}'));
   const text = '{"properties":{"__proto__":{"type":"object","additionalProperties":false}}}';
   assert.equal(JSON.stringify(closed), text);
+});
+
+it("an object of any names is told from one that may have more", () => {
+  const named = { type: "object", properties: { a: {} } };
+  const any = { type: "object" };
+  for (const [schema, expected] of [
+    [{ ...any, additionalProperties: { type: "string" } }, true],
+    [{ ...named, additionalProperties: { type: "string" } }, true],
+    [{ ...any, additionalProperties: true }, true],
+    [{ ...any, properties: {}, additionalProperties: {} }, true],
+    [{ ...named, additionalProperties: {} }, false],
+    [{ ...named, additionalProperties: true }, false],
+    [{ ...any, additionalProperties: { not: {} } }, false],
+    [{ ...named, properties: { additionalProperties: { type: "string" } } }, false],
+    [{ ...named, examples: [{ additionalProperties: { a: 1 } }] }, false],
+    [{ type: "array", items: { ...any, additionalProperties: { type: "string" } } }, true],
+  ] as const)
+    assert.equal(hasMap(schema), expected, JSON.stringify(schema));
 });

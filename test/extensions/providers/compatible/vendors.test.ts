@@ -8,6 +8,7 @@ import { describe, it } from "node:test";
 import { traitsOf } from "../../../../src/config/vendors.ts";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
 import { ValidationError } from "../../../../src/core/schema/checker.ts";
+import { usableId } from "../../../../src/extensions/providers/provider-words/index.ts";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { requirementsOf } from "../../../../src/extensions/routing/capabilities/requirements.ts";
 import { checkConfig } from "../../../support/config.ts";
@@ -429,6 +430,29 @@ describe("tools", () => {
     assert.match(id, /^[a-z\d]{9}$/);
     assert.equal(answered, id);
     assert.deepEqual(idsIn(), [id, id]);
+  });
+
+  it("have the ids that the provider stated, but for one that it stated of several", () => {
+    const call = (id: string) => ({
+      id,
+      type: "function",
+      function: { name: "f", arguments: "{}" },
+    });
+    const idsOf = (ids: readonly string[]) => {
+      const calls = { role: "assistant", content: null, tool_calls: ids.map(call) };
+      const results = ids.map((id) => ({ role: "tool", tool_call_id: id, content: "1" }));
+      const messages = [...user("hi"), calls, ...results];
+      const [, turn, ...answers] = sent({ vendor: "moonshot" }, {}, { messages }).messages;
+      const back = turn.tool_calls.map(({ id }: Json) => id);
+      assert.deepEqual(
+        answers.map(({ tool_call_id: id }: Json) => id),
+        back,
+      );
+      return back;
+    };
+    const [one, two, same] = ["functions.f:0", "functions.f:1", "functions.f:0"].map(usableId);
+    assert.deepEqual(idsOf([one!, two!]), ["functions.f:0", "functions.f:1"]);
+    assert.deepEqual(idsOf([one!, same!]), [one, same]);
   });
 
   it("are followed by a word of the model before the user's at Mistral", () => {

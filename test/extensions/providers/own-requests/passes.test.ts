@@ -205,6 +205,26 @@ describe("marks for the cache", () => {
   });
 });
 
+describe("what belongs to a beta that clouds do not know", () => {
+  it("goes with it, in tools, messages and settings", () => {
+    const scoped = { cache_control: { type: "ephemeral", scope: "global" } };
+    const plain = { cache_control: { type: "ephemeral" } };
+    const bodyOf = (marks: object, extras: object, budget: object) => ({
+      ...marks,
+      output_config: { effort: "high", ...budget },
+      tools: [{ name: "f", ...marks, ...extras }],
+      messages: [
+        { role: "user", content: [{ type: "text", text: "hi", ...marks }] },
+        { role: "assistant", content: "Hi." },
+      ],
+    });
+    const body = bodyOf(scoped, { defer_loading: true }, { task_budget: { tokens: 1 } });
+    const native = { dialect: "anthropic", headers: {}, body };
+    assert.deepEqual(withoutUnlisted(native, OWN).body, body);
+    assert.deepEqual(withoutUnlisted(native, CLOUD).body, bodyOf(plain, {}, {}));
+  });
+});
+
 describe("headers", () => {
   const headersWith = (
     betas: string,

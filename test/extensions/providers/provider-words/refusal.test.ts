@@ -212,9 +212,20 @@ describe("an error inside a 200", () => {
     [{ error: { message: "no", http_code: "400" } }, 400],
     [{ error: { code: "1302", message: "High concurrency" } }, 429],
     [{ error: { code: "1305", message: "busy" } }, 529],
+    [{ message: "busy", code: 503 }, 503],
+    [{ message: "busy", code: "overloaded" }, 529],
   ] as const)
     it(`${JSON.stringify(json)} stands for status ${status}`, () =>
       assert.equal(errorIn(json)?.detail.status, status));
+
+  for (const json of [
+    { code: 0, message: "ok" },
+    { code: 200, message: "ok" },
+    { code: null, message: "ok" },
+    { code: 503, message: "" },
+    { code: 503, message: "busy", choices },
+  ])
+    it(`${JSON.stringify(json)} is none`, () => assert.equal(errorIn(json), undefined));
 
   for (const [error, code] of [
     [{ code: "1301", message: "System detected potentially unsafe content" }, "content_filter"],
