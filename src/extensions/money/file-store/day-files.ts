@@ -143,10 +143,10 @@ export async function appendTexts(
 
 /** Notes whether a closed day is lost. */
 export async function noteLost(files: DayFiles, day: string, isLost: boolean): Promise<void> {
-  const cursor = readCursor(cursorFile(files));
-  const others = (cursor.lost ?? []).filter((other) => other !== day);
-  if (isLost === (cursor.lost ?? []).includes(day)) return;
-  await writeCursor(cursorFile(files), { ...cursor, lost: isLost ? [...others, day] : others });
+  const { lost: before = [], ...cursor } = readCursor(cursorFile(files));
+  if (before.includes(day) === isLost) return;
+  const lost = isLost ? [...before, day] : before.filter((other) => other !== day);
+  await writeCursor(cursorFile(files), { ...cursor, lost });
 }
 
 /**
@@ -155,13 +155,19 @@ export async function noteLost(files: DayFiles, day: string, isLost: boolean): P
  */
 export async function setSegments(files: DayFiles, segments: LogCursor): Promise<void> {
   const file = cursorFile(files);
-  let cursor: Cursor = { segments, days: sizesOfOpenDays(files.dir, files.closedDays.lastDay()) };
+  const { dir, closedDays } = files;
+  const before = readSoundCursor(file) ?? { days: sizesOfOpenDays(dir, closedDays.lastDay()) };
+  await writeCursor(file, { ...before, segments });
+}
+
+/** Undefined: there is none, or it makes no sense. */
+function readSoundCursor(file: string): Cursor | undefined {
   try {
-    if (existsSync(file)) cursor = readCursor(file);
+    return existsSync(file) ? readCursor(file) : undefined;
   } catch (error) {
-    if (!(error instanceof BooksFault)) throw error;
+    if (error instanceof BooksFault) return undefined;
+    throw error;
   }
-  await writeCursor(file, { ...cursor, segments });
 }
 
 /** The bytes of whole lines of each day after the last closed one: they count without a cursor. */
