@@ -229,7 +229,11 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     await other.running.ended;
     await start({}, dirs[1]);
     await redis.command("FLUSHALL");
-    await untilStanding(one.standing, { spent: text(COST) });
+    const areBothThere = async () => {
+      const [key] = await redis.command("KEYS", "*:budget:*");
+      return key !== undefined && (await redis.command("HLEN", key)) === 2;
+    };
+    await until(areBothThere, "the rows of both gateways", LONG_MS);
     await untilStanding(one.standing, { spent: text(2n * COST), held: "0" });
   });
 
