@@ -49,14 +49,17 @@ export const forMistral = (messages: readonly Message[]): readonly Message[] =>
  * several calls.
  */
 export function withStatedIds(messages: readonly Message[]): readonly Message[] {
+  const calls = messages.flatMap((message) =>
+    message.role === "assistant" ? message.tool_calls : [],
+  );
+  if (calls.length === 0) return messages;
   const stated = new Map<string, string>();
   const counts = new Map<string, number>();
-  for (const message of messages)
-    for (const { id } of message.role === "assistant" ? message.tool_calls : []) {
-      const own = statedId(id);
-      if (own !== id && !stated.has(id)) counts.set(own, (counts.get(own) ?? 0) + 1);
-      if (own !== id) stated.set(id, own);
-    }
+  for (const { id } of calls) {
+    const own = statedId(id);
+    if (own !== id && !stated.has(id)) counts.set(own, (counts.get(own) ?? 0) + 1);
+    if (own !== id) stated.set(id, own);
+  }
   if (stated.size === 0) return messages;
   return withIds(messages, (id) => {
     const own = stated.get(id);

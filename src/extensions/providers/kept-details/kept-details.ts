@@ -28,9 +28,11 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
   },
   decoder(target, native) {
     const decoder = dialect.decoder(target, native);
-    const keeper = createKeeper(signatures, target.upstreamModel);
+    let keeper: ReturnType<typeof createKeeper> | undefined;
     const keep = (event: unknown, parts: Part[]): Part[] => {
-      keeper.read(event, parts);
+      if (!keeper && asArray(asObject(event)["choices"]).some(hasDetails))
+        keeper = createKeeper(signatures, target.upstreamModel);
+      keeper?.read(event, parts);
       return parts;
     };
     return {
@@ -43,6 +45,13 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
 
 const hasCalls = (message: Message): boolean =>
   message.role === "assistant" && message.tool_calls.length > 0;
+
+/** Whether there is anything to keep in a choice. Most have nothing. */
+function hasDetails(choice: unknown): boolean {
+  const { delta, message = delta } = asObject(choice);
+  const { reasoning_details, tool_calls } = asObject(message);
+  return Boolean(reasoning_details ?? tool_calls);
+}
 
 /** Finds what was kept of a call: once in a request, whatever a client repeats. */
 function createFinder(signatures: SignatureStore, model: string) {
@@ -102,7 +111,6 @@ function createKeeper(signatures: SignatureStore, model: string) {
 
   function readMessage(message: Json, isDelta: boolean, parts: readonly Part[]): void {
     const { reasoning_details, tool_calls } = message;
-    // Most have neither.
     if (reasoning_details && chars <= MAX_CHARS)
       addDetails(asArray(reasoning_details).map(asObject), isDelta);
     if (!tool_calls) return;
