@@ -8,7 +8,7 @@ import type { Counts } from "./money.ts";
 import { type Verdict, verdictOn } from "./verdict.ts";
 import { type Key, KEYS, namesOf } from "./plan.ts";
 import type { Trouble } from "./house.ts";
-import { markOf, type Random, troublesOf, UNANSWERED } from "./provider.ts";
+import { markOf, type Random, troublesOf } from "./provider.ts";
 
 /** What a client sent, and what came of it. */
 export interface Asked {
@@ -96,13 +96,12 @@ function createPlanner({ random, between, pick }: Random, isReference: boolean) 
     return chance < 0.25 ? undefined : `own-${serial}`;
   }
 
-  /** `prompt`: what the text begins with. */
-  return (gateway: number, prompt = ""): Plan => {
+  return (gateway: number): Plan => {
     serials += 1;
     const serial = serials;
     const key = pick(drawn);
     const padding = PADDING.repeat(between(0, 40));
-    const frame = (bytes: number) => `${prompt}#${serial}/${bytes}# ${padding}`;
+    const frame = (bytes: number) => `#${serial}/${bytes}# ${padding}`;
     // The size stands in the text itself, always in four digits.
     const promptBytes = Buffer.byteLength(frame(1_000));
     const content = frame(promptBytes).replace(
@@ -205,8 +204,6 @@ export interface Crowd {
   readonly asked: readonly Asked[];
   /** Where the clients of a gateway ask from now on. Undefined: they wait. */
   turnTo(gateway: number, url: string | undefined): void;
-  /** One more request to this gateway, which the provider leaves without an answer: its serial. */
-  askInVain(gateway: number): number;
   /** Resolves when so many requests have ended in all. */
   reached(requests: number): Promise<void>;
   /** Lets the requests on their way end, and sends no more. */
@@ -235,16 +232,13 @@ export function createCrowds(random: Random, isReference = false) {
           await target.turned();
           continue;
         }
-        const status = await send(url, agent, plan(gateway));
-        if (status === OVERLOADED || status === 0) await pause(random.between(20, 300));
+        const next = plan(gateway);
+        pending.add(next.about);
+        const one = await ask(url, agent, next);
+        count(one);
+        pending.delete(next.about);
+        if (one.status === OVERLOADED || one.status === 0) await pause(random.between(20, 300));
       }
-    }
-    async function send(url: string, agent: http.Agent, next: Plan): Promise<number> {
-      pending.add(next.about);
-      const asked = await ask(url, agent, next);
-      count(asked);
-      pending.delete(next.about);
-      return asked.status;
     }
     const all = targets.flatMap((_, gateway) =>
       Array.from({ length: clients }, () => client(gateway)),
@@ -252,15 +246,6 @@ export function createCrowds(random: Random, isReference = false) {
     return {
       asked,
       turnTo: (gateway, url) => targets[gateway]!.turnTo(url),
-      askInVain(gateway) {
-        const next = plan(gateway, UNANSWERED);
-        const { url, agent } = targets[gateway]!.now();
-        // This client stays, and sends everything.
-        const stays = { leaveAfterBytes: Infinity, leaveAfterMs: undefined };
-        const whole = { ...next, ...stays, sendBytes: Buffer.byteLength(next.body) };
-        all.push(send(url!, agent, whole).then(() => undefined));
-        return next.about.serial;
-      },
       reached: (requests) =>
         within(
           new Promise<void>((go) => {

@@ -2,6 +2,7 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import {
   launch,
   type Program,
@@ -18,6 +19,8 @@ import type { Random } from "./provider.ts";
 /** After this a change of prices has reached every worker, in milliseconds. */
 const RELOAD_MS = 3_000;
 const START_MS = 120_000;
+/** A process that dies early does so within this time of its start, in milliseconds. */
+const EARLY_MS = 600;
 
 export interface Gateway {
   readonly number: number;
@@ -88,8 +91,22 @@ export function createGateways(options: GatewaysOptions) {
     crowd.turnTo(gateway.number, undefined);
     const { stderr } = await within(running.ended, "the end of a killed gateway", START_MS);
     house.complaints.push(...complaintsIn(stderr));
+    await killEarly(gateway);
     await start(gateway);
     crowd.turnTo(gateway.number, gateway.address);
+  }
+
+  /** What first looks after the books of a killed gateway dies too: the next one, or a command. */
+  async function killEarly({ configFile }: Gateway): Promise<void> {
+    const args = random.pick([["serve"], ["usage", "sync", "--once"]]);
+    const { child, ended } = launch(program, [...args, "--config", configFile]);
+    await Promise.race([pause(random.between(0, EARLY_MS)), ended]); // the moment is what is tried
+    child.kill("SIGKILL");
+    const { code, stderr } = await ended;
+    // The database may be dead, of which a command complains.
+    if (args[0] === "usage" && phase.postgres !== undefined) return;
+    house.complaints.push(...complaintsIn(stderr));
+    if (code !== null && code !== 0) house.complaints.push(`${args.join(" ")}: exit ${code}`);
   }
 
   async function killWorker({ number, running }: Gateway): Promise<void> {
@@ -174,7 +191,6 @@ export function createGateways(options: GatewaysOptions) {
 
   return {
     list: gateways,
-    writeConfigs,
     /** The usage records are in files. */
     hasFiles: phase.postgres === undefined,
     async startAll(): Promise<void> {

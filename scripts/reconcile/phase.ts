@@ -70,7 +70,8 @@ async function live(
     const gateway = random.pick(gateways.list);
     if (event === "kill") await gateways.kill(gateway, crowd);
     else if (event === "kill worker") await gateways.killWorker(gateway);
-    else if (event === "kill database") await killDatabase();
+    else if (event === "kill database")
+      await Promise.all([killDatabase(), gateways.kill(gateway, crowd)]);
     else await gateways.change();
   }
   await crowd.reached(phase.requests);

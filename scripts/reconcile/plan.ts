@@ -79,22 +79,19 @@ export const ACCOUNTS: readonly string[] = [...new Set(KEYS.map(({ account }) =>
 
 /** How long a provider is read on after its client left a stream, in milliseconds. */
 export const LEAVE_MS = 300;
+/** Small, so that gateways die around the beginning of a segment too. */
+const SEGMENT_BYTES = 16_384;
 
 export interface Phase {
   readonly name: string;
   readonly requests: number;
   readonly gateways: number;
   readonly workers: number;
-  /** How often a whole gateway is killed, and how often one of its workers. */
+  /** How often a whole gateway is killed, and a process that finds its books; how often a worker. */
   readonly kills: number;
   readonly workerKills: number;
-  /** How often PostgreSQL is killed, which is started again at once. */
+  /** How often PostgreSQL is killed with a gateway. Both are started again at once. */
   readonly databaseKills: number;
-  /**
-   * Nobody has a budget, and segments are tiny. Budgets refuse where the store is silent, and two
-   * gateways on one data_dir overspend them.
-   */
-  readonly isCrash?: boolean;
   /**
    * The program is the reference edition: no Anthropic, Messages API, recovery, budgets, seals,
    * receipts and audit.
@@ -115,7 +112,7 @@ export function phasesOf(
   const shared = servers.postgres !== undefined || servers.redis !== undefined;
   const first = Math.round(requests * (shared ? 0.35 : 0.6));
   const second = Math.round(requests * (shared ? 0.25 : 0.4));
-  const often = requests < 1_000 ? 1 : 3;
+  const often = requests < 1_000 ? 1 : 4;
   const one = { gateways: 1, workers: 1, workerKills: 0, databaseKills: 0 };
   const phases: Phase[] = [
     { ...one, name: "one gateway", requests: first, kills: 2 * often, changes: 2 },
@@ -136,7 +133,7 @@ export function phasesOf(
       requests: requests - first - second,
       gateways: 2,
       kills: 2 * often,
-      databaseKills: servers.postgres === undefined ? 0 : 1,
+      databaseKills: servers.postgres === undefined ? 0 : often,
       changes: 1,
       ...servers,
     });
@@ -150,7 +147,7 @@ export const referencePhase = (requests: number): Phase => ({
   requests,
   gateways: 1,
   workers: 1,
-  kills: requests < 1_000 ? 2 : 6,
+  kills: requests < 1_000 ? 2 : 8,
   workerKills: 0,
   databaseKills: 0,
   changes: 2,
@@ -201,7 +198,7 @@ const referenceConfigOf = ({ dataDir, provider, table }: ConfigOptions): object 
   aliases: { [ANY]: { models: ["plain", "odd", "no hit"] } },
   keys: KEYS.map(({ account, key }) => ({ account, key })),
   limits: { rpm: null },
-  spend: { segment_bytes: 65_536 },
+  spend: { segment_bytes: SEGMENT_BYTES },
   usage: { sync_ms: 50 },
   timeouts: { leave_ms: LEAVE_MS },
   retry: { max_retries: 1, backoff_ms: 2 },
@@ -222,15 +219,13 @@ const wholeConfigOf = ({ phase, dataDir, provider, table }: ConfigOptions): obje
     [HELD]: { models: ["odd", "plain"], recovery: "hold" },
     [CONTINUED]: { models: ["plain", "odd"], recovery: "continue" },
   },
-  ...(phase.isCrash
-    ? { keys: KEYS.map(({ account, key }) => ({ account, key })) }
-    : budgetsOf(phase)),
+  ...budgetsOf(phase),
   // Only where the store's silence refuses is no budget overspent by two gateways.
   limits: {
     rpm: null,
     ...(phase.redis !== undefined && { store: phase.redis, on_error: "refuse" }),
   },
-  spend: { segment_bytes: phase.isCrash ? 1_024 : 65_536 },
+  spend: { segment_bytes: SEGMENT_BYTES },
   usage: { sync_ms: 50, ...(phase.postgres !== undefined && { store: phase.postgres }) },
   seals: { enabled: true },
   timeouts: { leave_ms: LEAVE_MS },

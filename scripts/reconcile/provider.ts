@@ -13,9 +13,6 @@ import { anthropicWire, openaiWire, type Wire } from "./wire.ts";
 
 export type Random = ReturnType<typeof createRandom>;
 
-/** How the prompt of a request begins that gets no answer. */
-export const UNANSWERED = "never ";
-
 /** What becomes of one call. */
 const BEHAVIOURS = {
   well: 120,
@@ -261,7 +258,7 @@ export async function startProvider(random: Random, isReference = false): Promis
 
   async function take(path: string, text: string, res: http.ServerResponse): Promise<void> {
     const body = JSON.parse(text) as Body;
-    const found = /(?:never )?#(\d+)\/(\d+)#/.exec(JSON.stringify(body.messages));
+    const found = /#(\d+)\/(\d+)#/.exec(JSON.stringify(body.messages));
     if (!found) throw new Error(`a call without a mark: ${text.slice(0, 500)}`);
     const last = body.messages.at(-1)!;
     const begun = last.role === "assistant" ? String(last.content) : "";
@@ -277,8 +274,7 @@ export async function startProvider(random: Random, isReference = false): Promis
     const words = begun === "" ? WORDS : Array.from(WORDS, other);
     const work = { call, wire, res, counts, random, words, mark };
     await pause(random.between(0, 4));
-    const isUnanswered = found[0].startsWith(UNANSWERED);
-    if (isUnanswered || res.destroyed || refuse(work)) return;
+    if (res.destroyed || refuse(work)) return;
     await (call.streamed ? answerStream(work) : answerWhole(work));
   }
 
