@@ -2,8 +2,9 @@
 // memory. No load of the machine changes these figures.
 
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import http from "node:http";
-import { bodyOf } from "./body.ts";
+import { bodyOf, post } from "./body.ts";
 import { addressOf, stop, type Target } from "./target.ts";
 
 /** What one request, or one event of a stream, takes. */
@@ -67,22 +68,11 @@ export async function startCounted(command: readonly string[]): Promise<Counted>
 }
 
 /** Sends one request, and reads its whole answer. */
-function ask(url: string, agent: http.Agent, { path, headers }: Target, body: string) {
-  return new Promise<void>((resolve, reject) => {
-    const options = {
-      method: "POST",
-      agent,
-      headers: { ...headers, "content-length": body.length },
-    };
-    const req = http.request(url + path, options, (res) => {
-      res.resume();
-      res.on("end", () =>
-        res.statusCode === 200 ? resolve() : reject(new Error(`${res.statusCode}`)),
-      );
-    });
-    req.on("error", reject);
-    req.end(body);
-  });
+async function ask(url: string, agent: http.Agent, target: Target, body: string): Promise<void> {
+  const res = await post({ ...target, url }, body, agent);
+  res.resume();
+  await once(res, "end");
+  if (res.statusCode !== 200) throw new Error(`${res.statusCode}`);
 }
 
 /** The least of several counts, each of what `batch` creates, for each of `count`. */

@@ -2,11 +2,12 @@
 // a few. CPU and memory are those of the target's process, as the kernel counts them. Whole replies
 // are asked for by autocannon, streams by plain node:http.
 
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
-import { bodyOf } from "./body.ts";
+import { bodyOf, post } from "./body.ts";
 import type { Target } from "./target.ts";
 
 // The load generator is one of the tests' packages: the project itself has no dependency.
@@ -84,8 +85,6 @@ export interface Whole {
   /** Milliseconds until the reply was there: the median, and the slowest hundredth. */
   readonly p50: number;
   readonly p99: number;
-  /** Microseconds of CPU per reply. */
-  readonly cpu: number;
   /** Which part of a core the target had in use. */
   readonly busy: number;
 }
@@ -134,7 +133,6 @@ export async function wholeReplies(
     perSecond: times.length / (tookMs / 1000),
     p50: median(times),
     p99: percentile(times, 0.99),
-    cpu: spent / times.length,
     busy: spent / (tookMs * 1000),
   };
 }
@@ -142,37 +140,24 @@ export async function wholeReplies(
 /**
  * Asks for a stream and reads it to its end; resolves with the milliseconds until its first text.
  */
-export function readStream(
+export async function readStream(
   target: Target,
   agent: http.Agent,
   body: string,
   begun: () => void = () => {},
 ): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const began = performance.now();
-    let first = NaN;
-    const headers = { ...target.headers, "content-length": Buffer.byteLength(body) };
-    const req = http.request(
-      target.url + target.path,
-      { method: "POST", agent, headers },
-      (res) => {
-        if (res.statusCode !== 200) reject(new Error(`${target.name}: status ${res.statusCode}`));
-        res.on("data", (data: Buffer) => {
-          if (!Number.isNaN(first) || !data.includes("happy")) return;
-          first = performance.now() - began;
-          begun();
-        });
-        res.on("end", () =>
-          Number.isNaN(first)
-            ? reject(new Error(`${target.name}: a stream without text`))
-            : resolve(first),
-        );
-        res.on("error", reject);
-      },
-    );
-    req.on("error", reject);
-    req.end(body);
+  const began = performance.now();
+  let first = NaN;
+  const res = await post(target, body, agent);
+  if (res.statusCode !== 200) throw new Error(`${target.name}: status ${res.statusCode}`);
+  res.on("data", (data: Buffer) => {
+    if (!Number.isNaN(first) || !data.includes("happy")) return;
+    first = performance.now() - began;
+    begun();
   });
+  await once(res, "end");
+  if (Number.isNaN(first)) throw new Error(`${target.name}: a stream without text`);
+  return first;
 }
 
 /** Milliseconds until the first text of streams, one after the other. */

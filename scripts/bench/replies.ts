@@ -2,31 +2,17 @@
 // sent, or holds a stream back until it is whole, would be measured doing less than the others.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import http from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { bodyOf } from "./body.ts";
+import { bodyOf, post, type Callee } from "./body.ts";
 import type { Target } from "./target.ts";
 
-/** What a request needs to know of a target. */
-type Callee = Pick<Target, "name" | "url" | "path" | "headers" | "model">;
-
 /** Sends a chat request whose text says what the provider is to answer. */
-async function ask(target: Callee, words: string): Promise<http.IncomingMessage> {
-  const body = bodyOf(words, target.model);
-  const req = http.request(target.url + target.path, {
-    method: "POST",
-    headers: { ...target.headers, "content-length": Buffer.byteLength(body) },
-    agent: false,
-  });
-  req.end(body);
-  const [res] = (await once(req, "response")) as [http.IncomingMessage];
-  return res;
-}
+const ask = (target: Callee & Pick<Target, "model">, words: string) =>
+  post(target, bodyOf(words, target.model));
 
 /** Resolves when the target answers a chat request with 200. */
 export async function answered(
-  target: Callee,
+  target: Callee & Pick<Target, "name" | "model">,
   isAlive: () => boolean,
   deadlineMs = 120_000,
 ): Promise<void> {

@@ -3,19 +3,16 @@
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Callee } from "./body.ts";
 import { answered } from "./replies.ts";
 
 /** A running process that takes chat requests. */
-export interface Target {
+export interface Target extends Callee {
   readonly name: string;
-  readonly url: string;
-  readonly path: string;
   readonly model: string;
-  readonly headers: Readonly<Record<string, string>>;
   readonly pid: number;
   /** Milliseconds from its start to its first answer. */
   readonly startMs: number;
@@ -80,15 +77,6 @@ export function addressOf(child: ChildProcess, ears?: Ears): Promise<string> {
     });
     lines.once("close", () => reject(new Error("a process ended before it listened")));
   });
-}
-
-/** A port of the loopback address that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 interface Start {

@@ -4,7 +4,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { freePort, JSON_TYPE, scratch, sizeOf, started, type Kind } from "../target.ts";
+import { freePort } from "../../../test/support/port.ts";
+import { JSON_TYPE, scratch, sizeOf, started, type Kind } from "../target.ts";
 import { envoyConfig } from "./envoy.ts";
 
 /** The folder that peers.sh installs into. */
@@ -39,7 +40,6 @@ interface Start {
   readonly port: number;
   /** For the metrics. */
   readonly other: number;
-  readonly folder: string;
   readonly config: string;
 }
 
@@ -97,21 +97,6 @@ const ALL: readonly Peer[] = [
     takesPort: false,
     command: ({ installed, config }) => [join(installed, "bin/python"), tensorzeroStarter, config],
     env: { TENSORZERO_LOG: "error", RUST_LOG: "error" },
-  },
-  // A gateway in Go. Not tried yet: the module proxy within reach did not have it.
-  {
-    name: "Bifrost",
-    id: "bifrost",
-    switchedOn: "a provider's key; no keys for callers, errors logged, otherwise as by default",
-    model: "openai/m",
-    config(base_url) {
-      const keys = [{ name: "bench", value: "sk-bench", models: ["*"], weight: 1 }];
-      return { providers: { openai: { keys, network_config: { base_url } } } };
-    },
-    command: ({ installed, folder, port }) => [
-      ...[join(installed, "bifrost-http"), "-app-dir", folder, "-host", "127.0.0.1"],
-      ...["-port", String(port), "-log-level", "error"],
-    ],
   },
   // A gateway in TypeScript on Node.
   {
@@ -177,7 +162,7 @@ function kindOf(peer: Peer, version: string): Kind {
           headers: { ...JSON_TYPE, ...headers?.(upstream) },
         },
         ...(takesPort && { port }),
-        command: command({ installed, upstream, port, other, folder, config: file }),
+        command: command({ installed, upstream, port, other, config: file }),
         env,
         folder,
       });
