@@ -136,17 +136,6 @@ export function recordOf({ open, settle, log, day }: Entry): Line {
   };
 }
 
-/** Records by their day, in the order in which their requests come. */
-export const byDay = (entries: readonly Entry[]): Map<string, Line[]> => {
-  const days = new Map<string, Line[]>();
-  for (const entry of entries) {
-    const records = days.get(entry.day);
-    if (records) records.push(recordOf(entry));
-    else days.set(entry.day, [recordOf(entry)]);
-  }
-  return days;
-};
-
 /** The usage records: each settled request once, on its day, as it was settled. */
 export function judgeRecords(house: Books, entries: readonly Entry[], findings: Findings): void {
   const records = house.rows ?? house.estates.flatMap((estate) => recordsIn(estate, findings));

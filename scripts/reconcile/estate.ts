@@ -9,9 +9,6 @@ export const emptyEstate = (): Estate => ({
   segments: [],
   days: { name: "days.jsonl", text: "" },
   usageFiles: [],
-  sums: [],
-  ids: [],
-  cursor: {},
   audit: {},
   verify: {},
   heads: [],
@@ -19,24 +16,17 @@ export const emptyEstate = (): Estate => ({
   live: [],
 });
 
-/** The files of a folder whose names end so, in the order of their names. */
-const filesIn = (folder: string, ending: string, encoding: BufferEncoding = "utf8"): TextFile[] =>
+/** The files of lines in a folder, in the order of their names. */
+const filesIn = (folder: string): TextFile[] =>
   (existsSync(folder) ? readdirSync(folder) : [])
-    .filter((name) => name.endsWith(ending))
+    .filter((name) => name.endsWith(".jsonl"))
     .sort()
-    .map((name) => ({ name, text: readFileSync(join(folder, name), encoding) }));
+    .map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }));
 
-const textIn = (path: string, absent: string): string =>
-  existsSync(path) ? readFileSync(path, "utf8") : absent;
-
-/** Adds the files to an estate, and returns it. */
-export function readFiles(estate: Estate, dataDir: string): Estate {
-  const usage = join(dataDir, "usage");
-  estate.segments.push(...filesIn(join(dataDir, "spend"), ".jsonl"));
-  estate.days.text = textIn(join(dataDir, "days.jsonl"), "");
-  estate.usageFiles.push(...filesIn(usage, ".jsonl"));
-  estate.sums.push(...filesIn(usage, ".sums"));
-  estate.ids.push(...filesIn(usage, ".ids", "hex"));
-  estate.cursor = JSON.parse(textIn(join(usage, "cursor.json"), "{}"));
-  return estate;
+/** Adds the files to an estate. */
+export function readFiles(estate: Estate, dataDir: string): void {
+  estate.segments.push(...filesIn(join(dataDir, "spend")));
+  estate.usageFiles.push(...filesIn(join(dataDir, "usage")));
+  const days = join(dataDir, "days.jsonl");
+  if (existsSync(days)) estate.days.text = readFileSync(days, "utf8");
 }

@@ -19,14 +19,8 @@ export interface Estate {
   readonly segments: TextFile[];
   /** days.jsonl. */
   readonly days: TextFile;
-  /** usage/YYYY-MM-DD.jsonl; none with PostgreSQL, nor are the next three. */
+  /** usage/YYYY-MM-DD.jsonl; none with PostgreSQL. */
   readonly usageFiles: TextFile[];
-  /** usage/YYYY-MM-DD.sums. */
-  readonly sums: TextFile[];
-  /** usage/YYYY-MM.ids, in hexadecimal digits. */
-  readonly ids: TextFile[];
-  /** usage/cursor.json. */
-  cursor: Line;
   /** `audit --json`. */
   audit: Line;
   /** `seal verify --json`, with the heads that were taken. */

@@ -4,7 +4,6 @@ import { judgeRecords, readEntries } from "./books.ts";
 import { createFindings, type Findings } from "./findings.ts";
 import type { House } from "./house.ts";
 import { judgeRequests, type Match, matchAll } from "./match.ts";
-import { judgeProjection } from "./projection.ts";
 import { judgeReceipts } from "./receipts.ts";
 import { judgeLines, judgeVerification } from "./seals.ts";
 import { judgeAudits, judgeBudgets, judgeStatements } from "./sums.ts";
@@ -29,7 +28,6 @@ export function judgeBills(house: House, findings: Findings) {
 export function judge(house: House): Judgement {
   const findings = createFindings(house.phase);
   const { entries, matches } = judgeBills(house, findings);
-  judgeProjection(house, entries, findings);
   judgeLines(house, entries, findings);
   if (!house.isReference) {
     judgeReceipts(house, entries, findings);

@@ -1,7 +1,6 @@
 // The figures of a run, as it prints them at its end.
 
-import type { Asked } from "./client.ts";
-import type { House, Line } from "./house.ts";
+import type { House } from "./house.ts";
 import type { Judgement } from "./judge.ts";
 import type { Match } from "./match.ts";
 import { decimal, sum } from "./money.ts";
@@ -17,53 +16,31 @@ function counted(names: readonly string[]): string {
     .join(", ");
 }
 
-/** Each name with what its requests cost in all. */
-function sumOf(matches: readonly Match[], name: string): string {
+/** A name with what its requests cost in all. */
+function sumOf(name: string, matches: readonly Match[]): string {
   const cost = decimal(sum(matches.map(({ verdict }) => verdict.cost)));
   return `  ${name}: ${matches.length} records, ${cost} USD`;
 }
 
-const isShared = ({ entry }: Match): boolean =>
-  entry.settle["attempts"].some(({ share }: Line) => share);
-
 export function reportOf(houses: readonly House[], judgements: readonly Judgement[]): string[] {
-  const all = <T>(pick: (house: House) => readonly T[]): T[] => houses.flatMap(pick);
-  const asked = all((house) => house.asked);
-  const answered = all((house) => [...house.calls.values()]);
-  const calls = answered.flat();
+  const asked = houses.flatMap((house) => house.asked);
+  const calls = houses.flatMap((house) => [...house.calls.values()].flat());
+  const kills = houses.flatMap((house) => house.kills);
   const matches = judgements.flatMap((judgement) => judgement.matches);
-  const changes = all((house) => house.changes).length - houses.length;
-  const workers = all((house) => house.kills).filter(({ worker }) => worker).length;
-  const verdictOf = ({ verdict, code, status }: Asked) =>
-    verdict === "error" ? `error ${code ?? status}` : verdict;
-  const repeated = asked.filter(({ sentId }) => sentId?.startsWith("again-")).length;
-  const others = asked.filter(({ api }) => api !== "chat").map(({ api }) => api);
+  const ofAccount = (name: string) => matches.filter(({ asked: { account } }) => account === name);
+  const ofBasis = (name: string) => matches.filter(({ verdict: { basis } }) => basis === name);
   return [
-    `requests: ${asked.length}: ${counted(asked.map(verdictOf))}`,
-    `  of other APIs: ${counted(others)}; with an id that others have too: ${repeated}`,
+    `requests: ${asked.length}: ${counted(asked.map(({ verdict, api }) => `${verdict} (${api})`))}`,
     `calls at the provider: ${calls.length}: ${counted(calls.map(({ behaviour }) => behaviour))}`,
-    `  requests called more than once: ${answered.filter(({ length }) => length > 1).length}`,
-    `kills: ${all((house) => house.kills).length}, ${workers} of them of workers`,
-    `changes of prices: ${changes}`,
+    `kills: ${counted(kills.map(({ worker }) => (worker ? "of a worker" : "of a gateway")))}`,
     `records: ${matches.length}: ${counted(matches.map(({ entry }) => entry.settle["status"]))}`,
-    `  of streams that broke and were billed in shares: ${matches.filter(isShared).length}`,
     "billed by the figures of the provider, by an exact estimate, by one within bounds, nothing:",
-    ...["provider", "estimated", "bounded", "none"].map((basis) =>
-      sumOf(
-        matches.filter(({ verdict }) => verdict.basis === basis),
-        basis,
-      ),
-    ),
+    ...["provider", "estimated", "bounded", "none"].map((basis) => sumOf(basis, ofBasis(basis))),
     "accounts:",
-    ...ACCOUNTS.map((account) =>
-      sumOf(
-        matches.filter((match) => match.asked.account === account),
-        account,
-      ),
-    ),
-    sumOf(matches, "all"),
-    `receipts: ${all((house) => house.receipts).length}`,
-    `statements: ${all((house) => house.statements).length}`,
+    ...ACCOUNTS.map((account) => sumOf(account, ofAccount(account))),
+    sumOf("all", matches),
+    `receipts: ${houses.flatMap((house) => house.receipts).length}`,
+    `statements: ${houses.flatMap((house) => house.statements).length}`,
     `comparisons: ${judgements.reduce((total, { comparisons }) => total + comparisons, 0)}`,
   ];
 }

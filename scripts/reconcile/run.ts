@@ -19,8 +19,6 @@ export interface RunOptions {
   readonly folder: string;
   readonly requests: number;
   readonly seed: number;
-  /** Only the first phase, with one gateway. */
-  readonly firstOnly?: boolean;
   /** The program is the reference edition. Absent: it is the whole gateway. */
   readonly isReference?: boolean;
   /** Absent: no phase with two gateways. */
@@ -45,7 +43,7 @@ export async function runAll(options: RunOptions): Promise<House[]> {
   const phases = isReference ? [referencePhase(requests)] : phasesOf(requests, servers);
   const houses: House[] = [];
   try {
-    for (const [index, phase] of phases.slice(0, options.firstOnly ? 1 : undefined).entries()) {
+    for (const [index, phase] of phases.entries()) {
       const place = join(folder, `phase-${index + 1}`);
       mkdirSync(place);
       const startedAt = performance.now();

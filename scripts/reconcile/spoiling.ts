@@ -12,26 +12,18 @@ export const lessBy1 = (amount: string): string => amountOf(pico(amount) - 1n);
 export const otherDigit = (text: string, place: RegExp): string =>
   text.replace(place, (found) => found.slice(0, -1) + (found.endsWith("1") ? "2" : "1"));
 
-/** A text with two lines that follow each other swapped. */
-export function swapLines(text: string, at: number): string {
-  const lines = text.split("\n");
-  [lines[at], lines[at + 1]] = [lines[at + 1]!, lines[at]!];
-  return lines.join("\n");
-}
-
 /** Changes the first estate in which there is something to change. */
 export const changeEstate = (
   estates: readonly Estate[],
   change: (estate: Estate) => unknown,
 ): boolean => estates.some((estate) => change(estate) !== undefined);
 
-/** Changes the longest file of a kind. */
-export function changeFile(
+/** Changes the longest segment. */
+export function changeSegment(
   estates: readonly Estate[],
-  kind: "segments" | "usageFiles" | "sums" | "ids",
   change: (text: string) => string,
 ): boolean {
-  const files = estates.flatMap((estate) => estate[kind]);
+  const files = estates.flatMap(({ segments }) => segments);
   const [file] = files.sort((a, b) => b.text.length - a.text.length);
   if (file) file.text = change(file.text);
   return file !== undefined;

@@ -4,9 +4,9 @@ import type { House } from "./house.ts";
 import { CONTINUED } from "./plan.ts";
 import {
   changeEstate,
-  changeFile,
   changeLine,
   changeRecord,
+  changeSegment,
   first,
   isBilled,
   lessBy1,
@@ -16,7 +16,6 @@ import {
   rebill,
   receiptOf,
   segmentsOf,
-  swapLines,
 } from "./spoiling.ts";
 
 export interface Spoil {
@@ -42,11 +41,8 @@ const LOG = [
       otherDigit(`${text}\n`, /"duration_ms":\d*(\d)/),
     ),
   ),
-  spoil("two lines of a segment swapped", /days.jsonl, line \d+, anew/, ({ estates }) =>
-    changeFile(estates, "segments", (text) => swapLines(text, 1)),
-  ),
   spoil("a segment without its last line", /days.jsonl: lines of/, ({ estates }) =>
-    changeFile(estates, "segments", (text) => text.replace(/[^\n]*\n$/, "")),
+    changeSegment(estates, (text) => text.replace(/[^\n]*\n$/, "")),
   ),
   spoil("a segment missing", /days.jsonl has .*, which is not there/, ({ estates }) =>
     changeEstate(estates, ({ segments }) => segments.pop()),
@@ -70,22 +66,6 @@ const PROJECTION = [
       const file = usageFiles.pop();
       if (file) usageFiles.push({ ...file, name: "2026-01-31.jsonl" });
       return file;
-    }),
-  ),
-  spoil("two usage records swapped", /the order of its lines/, ({ estates }) =>
-    changeFile(estates, "usageFiles", (text) => swapLines(text, 1)),
-  ),
-  spoil("a sum of a day with one request more", /\.sums: /, ({ estates }) =>
-    changeFile(estates, "sums", (text) => otherDigit(text, /"requests":\d*(\d)/)),
-  ),
-  spoil("an id that leads to another place", /\.ids: /, ({ estates }) =>
-    changeFile(estates, "ids", (text) => otherDigit(text, /(.)$/)),
-  ),
-  spoil("a cursor that is a byte further", /cursor\.json: /, ({ estates }) =>
-    changeEstate(estates, ({ cursor }) => {
-      const place: any = Object.values(cursor["segments"] ?? {})[0];
-      if (place) place.bytes += 1;
-      return place;
     }),
   ),
 ];

@@ -38,9 +38,6 @@ export interface RunningGateway {
   exitCode: number | undefined;
 }
 
-/** The program did not do what it must. */
-export class SimulationFailure extends Error {}
-
 /** A configuration with other members in some of its sections. */
 const merged = (config: object, changes: Readonly<Record<string, object>>): object => {
   const sections = Object.entries(changes).map(([name, section]) => [
@@ -83,7 +80,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
   let starts = 0;
 
   function fail(message: string): never {
-    throw new SimulationFailure(message);
+    throw new Error(message);
   }
 
   /** Runs the world until something is so. Fails if nothing happens any more, or it takes long. */
