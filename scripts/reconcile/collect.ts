@@ -5,9 +5,15 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
-import { emptyEstate, readFiles } from "./estate.ts";
 import type { Gateway, Gateways } from "./gateways.ts";
-import type { Estate, House, Line, ReceiptAnswer } from "./house.ts";
+import {
+  emptyEstate,
+  readFiles,
+  type Estate,
+  type House,
+  type Line,
+  type ReceiptAnswer,
+} from "./house.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
 

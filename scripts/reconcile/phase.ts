@@ -5,7 +5,7 @@ import { collectAtRest, collectRunning, collectTomorrow } from "./collect.ts";
 import type { Crowd } from "./client.ts";
 import { createGateways, type Gateways, type GatewaysOptions } from "./gateways.ts";
 import type { House } from "./house.ts";
-import { type Phase, purseOf } from "./plan.ts";
+import { type Phase, type PhaseEvent, purseOf } from "./plan.ts";
 import type { Provider } from "./provider.ts";
 
 export interface PhaseOptions extends Omit<GatewaysOptions, "house" | "provider"> {
@@ -22,15 +22,10 @@ export interface PhaseOptions extends Omit<GatewaysOptions, "house" | "provider"
 const CLIENTS = 24;
 
 /** What happens during a phase, in a random order. */
-function eventsOf({ kills, workerKills, databaseKills, changes }: Phase, shuffle: () => number) {
-  const events = [
-    ...Array.from({ length: kills }, () => "kill" as const),
-    ...Array.from({ length: workerKills }, () => "kill worker" as const),
-    ...Array.from({ length: databaseKills }, () => "kill database" as const),
-    ...Array.from({ length: changes }, () => "change" as const),
-  ];
-  return events
-    .map((event) => ({ event, at: shuffle() }))
+function eventsOf({ events }: Phase, shuffle: () => number): readonly PhaseEvent[] {
+  const counts = Object.entries(events) as [PhaseEvent, number][];
+  return counts
+    .flatMap(([event, count]) => Array.from({ length: count }, () => ({ event, at: shuffle() })))
     .sort((a, b) => a.at - b.at)
     .map(({ event }) => event);
 }

@@ -82,27 +82,30 @@ export const LEAVE_MS = 300;
 /** Small, so that gateways die around the beginning of a segment too. */
 const SEGMENT_BYTES = 16_384;
 
+/**
+ * What happens during a phase: a gateway is killed, and a process that finds its books then; a worker
+ * is killed; PostgreSQL is killed, with a gateway; the prices change from one table to the other.
+ */
+export type PhaseEvent = "kill" | "kill worker" | "kill database" | "change";
+
 export interface Phase {
   readonly name: string;
   readonly requests: number;
   readonly gateways: number;
   readonly workers: number;
-  /** How often a whole gateway is killed, and a process that finds its books; how often a worker. */
-  readonly kills: number;
-  readonly workerKills: number;
-  /** How often PostgreSQL is killed with a gateway. Both are started again at once. */
-  readonly databaseKills: number;
+  /** How often each happens. */
+  readonly events: Readonly<Partial<Record<PhaseEvent, number>>>;
   /**
    * The program is the reference edition: no Anthropic, Messages API, recovery, budgets, seals,
    * receipts and audit.
    */
   readonly isReference?: boolean;
-  /** How often the prices change from one table to the other. */
-  readonly changes: number;
   /** Addresses of the shared servers. Absent: files, and memory. */
   readonly postgres?: string;
   readonly redis?: string;
 }
+
+const oftenOf = (requests: number): number => (requests < 1_000 ? 1 : 4);
 
 /** The phases of a run. `servers`: the last one has two gateways that share them. */
 export function phasesOf(
@@ -112,29 +115,31 @@ export function phasesOf(
   const shared = servers.postgres !== undefined || servers.redis !== undefined;
   const first = Math.round(requests * (shared ? 0.35 : 0.6));
   const second = Math.round(requests * (shared ? 0.25 : 0.4));
-  const often = requests < 1_000 ? 1 : 4;
-  const one = { gateways: 1, workers: 1, workerKills: 0, databaseKills: 0 };
+  const often = oftenOf(requests);
+  const events = { kill: 2 * often, change: 1 };
   const phases: Phase[] = [
-    { ...one, name: "one gateway", requests: first, kills: 2 * often, changes: 2 },
     {
-      ...one,
+      name: "one gateway",
+      requests: first,
+      gateways: 1,
+      workers: 1,
+      events: { ...events, change: 2 },
+    },
+    {
       name: "two workers",
       requests: second,
+      gateways: 1,
       workers: 2,
-      kills: often,
-      workerKills: often,
-      changes: 1,
+      events: { kill: often, "kill worker": often, change: 1 },
     },
   ];
   if (shared)
     phases.push({
-      ...one,
       name: "two gateways",
       requests: requests - first - second,
       gateways: 2,
-      kills: 2 * often,
-      databaseKills: servers.postgres === undefined ? 0 : often,
-      changes: 1,
+      workers: 1,
+      events: servers.postgres === undefined ? events : { ...events, "kill database": often },
       ...servers,
     });
   return phases;
@@ -147,10 +152,7 @@ export const referencePhase = (requests: number): Phase => ({
   requests,
   gateways: 1,
   workers: 1,
-  kills: requests < 1_000 ? 2 : 8,
-  workerKills: 0,
-  databaseKills: 0,
-  changes: 2,
+  events: { kill: 2 * oftenOf(requests), change: 2 },
 });
 
 /** What the account `purse` may spend in a phase: less than it would, where there are budgets. */

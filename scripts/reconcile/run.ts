@@ -11,7 +11,6 @@ import type { House } from "./house.ts";
 import { runPhase } from "./phase.ts";
 import { phasesOf, referencePhase } from "./plan.ts";
 import { startProvider } from "./provider.ts";
-import { ROWS } from "./rows.ts";
 
 export interface RunOptions {
   readonly program: Program;
@@ -26,6 +25,25 @@ export interface RunOptions {
   readonly redis?: Redis | undefined;
   readonly progress: (text: string) => void;
 }
+
+const COUNTS = [
+  "prompt_tokens",
+  "completion_tokens",
+  "total_tokens",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "reasoning_tokens",
+];
+const count = (name: string): string => `${name}::float8`;
+const time = (name: string): string =>
+  `to_char(${name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${name}`;
+
+/** The rows of usage_records as lines of the files have them, columns in the order of the members. */
+const ROWS = `SELECT usage_id, gateway_request_id, account, key_id, model, provider, status,
+  ${COUNTS.map(count).join(", ")}, cost::text, currency, ${time("started_at")},
+  ${time("ended_at")}, ${count("cache_write_tokens")}, day::text, details,
+  json_build_object('segment', log_segment, 'line', log_line, 'sha256', log_sha256) AS log
+  FROM usage_records`;
 
 /** How many receipts are asked for in all, if there are as many requests. */
 const RECEIPTS = 1_500;

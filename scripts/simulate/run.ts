@@ -3,8 +3,7 @@
 // provider and the books say of it.
 
 import type { Asked } from "../reconcile/client.ts";
-import { emptyEstate } from "../reconcile/estate.ts";
-import type { House, TextFile } from "../reconcile/house.ts";
+import { emptyEstate, type House, type TextFile } from "../reconcile/house.ts";
 import { complaintsIn } from "../reconcile/gateways.ts";
 import { emptyHouse } from "../reconcile/phase.ts";
 import { ACCOUNTS, type Phase } from "../reconcile/plan.ts";
@@ -54,10 +53,7 @@ const phaseOf = (requests: number, workers: number): Phase => ({
   requests,
   gateways: 1,
   workers,
-  kills: 0,
-  workerKills: 0,
-  databaseKills: 0,
-  changes: 0,
+  events: {},
 });
 
 /** About half of all faults. */
