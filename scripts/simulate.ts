@@ -1,17 +1,8 @@
 // Simulates gateways under seeds: clock, network, disk, chance and other processes come from one
-// number, so a run that fails can be repeated step by step.
+// number, so a run that fails can be repeated step by step. `npm run --silent simulate -- --seeds 100`
 //
-//   node --import tsx scripts/simulate.ts --seed 7            one run; --trace prints every event
-//   node --import tsx scripts/simulate.ts --seeds 1000        the runs of seeds 1 to 1000
-//   node --import tsx scripts/simulate.ts --minutes 5 --seed 1   as many seeds as 5 minutes have
-//   --requests 200     requests of a run (100)
-//   --only kill,power  the faults that may happen in each run (the seed draws about half of them)
-//   --self-test        plants bugs in the sources, one at a time, and looks whether they are found;
-//                      with --bug TEXT those whose names have the text; with --part 2/3 the second
-//                      third of them
-//
-// It ends with 1 if anything was not as it must be. The manual's page "simulation" says how to find
-// a bug with it.
+// The manual's page "simulation" has the options, and says how to find a bug with it. It ends with 1
+// if anything was not as it must be.
 
 import { parseArgs } from "node:util";
 import { bundleActors, bundleGateway } from "./simulate/bundles.ts";

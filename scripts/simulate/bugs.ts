@@ -80,12 +80,6 @@ export const BUGS: readonly Bug[] = [
     replace: "picoOf(usage.prompt_cache_hit_tokens, miss) +",
   },
   {
-    name: "a price is rounded to five decimals",
-    file: "core/ledger/price.ts",
-    find: "BigInt(Math.round(price * 1e6))",
-    replace: "BigInt(Math.round(price * 1e5) * 10)",
-  },
-  {
     name: "the figures behind the finish are not read",
     file: "core/ledger/meter.ts",
     find: 'if (part.type === "usage") this.#report(part.usage);',
@@ -175,13 +169,6 @@ export const BUGS: readonly Bug[] = [
     find: "coverage.bookedDay(name, log.line, settle.time)",
     replace:
       "coverage.bookedDay(name, log.line, new Date(Date.parse(settle.time) - 3_000).toISOString())",
-  },
-  {
-    name: "reasoning is paid for twice",
-    file: "core/ledger/price.ts",
-    find: "picoOf(usage.completion_tokens, output)",
-    replace:
-      "picoOf(usage.completion_tokens + usage.completion_tokens_details.reasoning_tokens, output)",
   },
   {
     name: "a configuration that cannot be read ends the gateway",

@@ -2,6 +2,7 @@
 // happens is an event of a process, and one event runs at a time, so the same seed gives the same
 // run, step by step, on any machine.
 
+import { createHash } from "node:crypto";
 import { setImmediate as realTurn } from "node:timers/promises";
 import { createRandom } from "../../test/support/random.ts";
 
@@ -62,71 +63,43 @@ export interface World {
   runUntil(isDone: () => boolean): Promise<boolean>;
   /** How many events have run. */
   steps(): number;
-  /** Two hashes of all lines of the trace so far. */
+  /** A hash of all lines of the trace so far. */
   fingerprint(): string;
   /** The last lines of the trace. */
   lastLines(): readonly string[];
 }
 
-/** A binary heap: the earliest event first, of two at one time that which was asked for first. */
+/** Events that wait: the earliest first, of two at one time that which was asked for first. */
 function createQueue() {
-  const heap: Pending[] = [];
+  /** The next one is last. */
+  const waiting: Pending[] = [];
   const isBefore = (one: Pending, other: Pending): boolean =>
     one.at < other.at || (one.at === other.at && one.order < other.order);
-
-  function swap(one: number, other: number): void {
-    const kept = heap[one]!;
-    heap[one] = heap[other]!;
-    heap[other] = kept;
-  }
-
-  function sink(): void {
-    for (let at = 0; ; ) {
-      const children = [2 * at + 1, 2 * at + 2].filter((child) => child < heap.length);
-      const first = children.sort((a, b) => (isBefore(heap[a]!, heap[b]!) ? -1 : 1))[0];
-      if (first === undefined || !isBefore(heap[first]!, heap[at]!)) return;
-      swap(at, first);
-      at = first;
-    }
-  }
-
   return {
     push(event: Pending): void {
-      heap.push(event);
-      for (let at = heap.length - 1; at > 0; ) {
-        const parent = (at - 1) >> 1;
-        if (!isBefore(heap[at]!, heap[parent]!)) return;
-        swap(at, parent);
-        at = parent;
+      let [from, to] = [0, waiting.length];
+      while (from < to) {
+        const middle = (from + to) >> 1;
+        if (isBefore(event, waiting[middle]!)) from = middle + 1;
+        else to = middle;
       }
+      waiting.splice(from, 0, event);
     },
-    pop(): Pending | undefined {
-      const first = heap[0];
-      const last = heap.pop();
-      if (first && last && first !== last) {
-        heap[0] = last;
-        sink();
-      }
-      return first;
-    },
+    pop: () => waiting.pop(),
   };
 }
 
 /** The lines of a run, of which only the last are kept, with a fingerprint of all. */
 function createTrace() {
   const lines: string[] = [];
-  let [one, other] = [0x811c9dc5, 0x01000193];
+  const hash = createHash("sha256");
   return {
     add(line: string): void {
       lines.push(line);
       if (lines.length > 4 * SHOWN) lines.splice(0, lines.length - SHOWN);
-      for (let at = 0; at < line.length; at += 1) {
-        const code = line.charCodeAt(at);
-        one = Math.imul(one ^ code, 0x01000193);
-        other = Math.imul(other ^ code, 0x85ebca6b) + 1;
-      }
+      hash.update(line);
     },
-    fingerprint: () => [one, other].map((part) => (part >>> 0).toString(16)).join("-"),
+    fingerprint: () => hash.copy().digest("hex").slice(0, 16),
     last: () => lines.slice(-SHOWN),
   };
 }
