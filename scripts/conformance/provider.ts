@@ -194,6 +194,15 @@ const both =
     exchange.res.end(begin(exchange) ? stream(list) : json);
   };
 
+/** A stream of these events; asked for a whole reply, something else. */
+const inStream =
+  (list: readonly unknown[], otherwise: Behaviour): Behaviour =>
+  (exchange) => {
+    if (exchange.body["stream"] !== true) return otherwise(exchange);
+    begin(exchange);
+    return exchange.res.end(stream(list));
+  };
+
 const withUsage = (usage: unknown) =>
   both([...SAID, usageChunk(usage)], whole(message(TEXT), "stop", { usage }));
 
@@ -338,14 +347,8 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   "picky-calls": unlessBad(callFailed),
   filtered,
   "call-failed": callFailed,
-  "call-failed-in-stream": (exchange) =>
-    exchange.body["stream"] === true
-      ? exchange.res.end(begin(exchange) && stream([ROLE, CALL_FAILED]))
-      : callFailed(exchange),
-  "error-object": (exchange) =>
-    exchange.body["stream"] === true
-      ? exchange.res.end(begin(exchange) && stream([ERROR_OBJECT]))
-      : refuse(exchange.res, 500, undefined, ERROR_OBJECT),
+  "call-failed-in-stream": inStream([ROLE, CALL_FAILED], callFailed),
+  "error-object": inStream([ERROR_OBJECT], ({ res }) => refuse(res, 500, undefined, ERROR_OBJECT)),
   "error-with-usage": both([ROLE, ERROR_WITH_USAGE], JSON.stringify(ERROR_WITH_USAGE)),
   "many-keys": manyKeys,
   "error-in-200": ({ res }) =>

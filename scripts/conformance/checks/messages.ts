@@ -41,21 +41,17 @@ const headersOf = ({ options }: Tester): Headers => ({
   "anthropic-version": "2023-06-01",
   "x-api-key": options.key,
 });
+const usual = (fields: Json = {}) => ({ max_tokens: 1_000, ...fields });
 
 function sceneOf(t: Tester): Scene {
-  const send: Scene["send"] = (fields, headers, path = PATH) =>
-    t.ask({ max_tokens: 1_000, ...fields }, { path, headers: { ...headersOf(t), ...headers } });
-  const replied = async (fields: Json): Promise<Exchange> => {
-    const reply = await send(fields);
-    expect(reply.status === 200, "status 200", `${reply.status} ${reply.answer.text}`);
-    return reply;
-  };
+  const over = { path: PATH, headers: headersOf(t) };
   return {
     t,
-    send,
-    answered: async (fields = {}) => (await replied(fields)).json,
-    async streamed(fields = {}) {
-      const { events } = await replied({ ...fields, stream: true });
+    send: (fields, headers, path = PATH) =>
+      t.ask(usual(fields), { path, headers: { ...headersOf(t), ...headers } }),
+    answered: async (fields) => (await t.answered(usual(fields), over)).json,
+    async streamed(fields) {
+      const { events } = await t.answered(usual({ ...fields, stream: true }), over);
       return events.map(({ lines, json }) => {
         expect(isObject(json), "data that is a JSON object", lines.join(" "));
         const name = lines.find((line) => line.startsWith("event:"));

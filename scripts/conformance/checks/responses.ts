@@ -34,23 +34,18 @@ interface Scene {
 }
 
 function sceneOf(t: Tester): Scene {
-  const post = (fields: Json = {}) =>
-    t.ask(JSON.stringify({ model: t.model, input: SAY, ...fields }), { path: "/v1/responses" });
-  const answered = async (fields?: Json): Promise<Exchange> => {
-    const exchange = await post(fields);
-    expect(exchange.status === 200, "status 200", exchange.shown);
-    return exchange;
-  };
+  const bodyOf = (fields?: Json) => JSON.stringify({ model: t.model, input: SAY, ...fields });
+  const over = { path: "/v1/responses" };
   return {
     t,
-    post,
+    post: (fields) => t.ask(bodyOf(fields), over),
     async whole(fields) {
-      const { json } = await answered(fields);
+      const { json } = await t.answered(bodyOf(fields), over);
       expect(isObject(json), "a JSON object", json);
       return json;
     },
     async stream(fields) {
-      const { events, rest } = await answered({ ...fields, stream: true });
+      const { events, rest } = await t.answered(bodyOf({ ...fields, stream: true }), over);
       expect(rest === "", "a blank line after the last event", rest);
       return events.flatMap(({ json }) => (isObject(json) ? [json] : []));
     },

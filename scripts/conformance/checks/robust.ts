@@ -1,6 +1,6 @@
 // Level `robust`: what goes wrong in gateways, as their provider fails and as their clients leave.
 
-import { parseJson, parseRaw, within } from "../client.ts";
+import { within } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import {
   CALLS,
@@ -613,14 +613,6 @@ const edges: Check[] = [
         .join(" ");
       // And an answer to what is no request, or the end.
       expectFields({ got }, { got: /^200 robust\.one 200 robust\.two( 400 \S+)?$/ });
-    },
-    async "headers.too-large: headers that are too large are answered with 431 and an id"({ t }) {
-      const bytes = `GET /healthz HTTP/1.1\r\nHost: gateway\r\nX-Large: ${"x".repeat(20_000)}\r\n\r\n`;
-      const { status, headers, text } = parseRaw(await t.client.raw(bytes));
-      const id = first(parseJson(text), "error.request_id");
-      expectSame(status, 431);
-      expect(isText(id), "error.request_id", text);
-      expectSame(headers["x-request-id"], id);
     },
   }),
   ...robust('contract.md "Endpoints"', {

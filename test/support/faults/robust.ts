@@ -221,8 +221,6 @@ export const robustFaults: Faults = own("robust", {
   "pipelined/second": raw("robust.two", (answer) =>
     answer.slice(0, answer.lastIndexOf("HTTP/1.1 ")),
   ),
-  "headers.too-large/status": raw("X-Large", (answer) => answer.replace("431", "400")),
-  "headers.too-large/id": raw("X-Large", (answer) => answer.replace(/^x-request-id:.*\r\n/im, "")),
 
   "filtered.reply/whole": whole(status(503)),
   "filtered.reply/finish": stream(chunks("choices[].finish_reason", (value) => value && "stop")),
