@@ -2,7 +2,7 @@
 // message is cloned, arrives late, and never overtakes another.
 
 import { EventEmitter } from "node:events";
-import { PassThrough, type Readable } from "node:stream";
+import { PassThrough } from "node:stream";
 import type { SimProcess, World } from "./world.ts";
 
 /** What of node:cluster the program uses. */
@@ -15,11 +15,16 @@ export interface Cluster extends EventEmitter {
   fork(): EventEmitter;
 }
 
+/** Takes what a process writes. */
+type Output = (text: string) => void;
+
 /** Starts the program as a worker whose cluster this is. */
 export type StartWorker = (
   cluster: Cluster,
   name: string,
-) => { readonly owner: SimProcess; readonly output: Readable; readonly errors: Readable };
+  said: Output,
+  warned: Output,
+) => SimProcess;
 
 /** One direction of the channel between two processes. */
 function createChannel(world: World, to: () => SimProcess, hear: (message: unknown) => void) {
@@ -64,8 +69,13 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
         throw new Error("a worker starts no workers");
       },
     });
-    const started = start(ownCluster, `${owner.name}, worker ${id}`);
-    const isConnected = (): boolean => started.owner.alive && owner.alive;
+    const into =
+      (to: PassThrough): Output =>
+      (text) =>
+        world.after(0.1, owner, "a worker's output", () => to.write(text));
+    const name = `${owner.name}, worker ${id}`;
+    const started = start(ownCluster, name, into(child.stdout), into(child.stderr));
+    const isConnected = (): boolean => started.alive && owner.alive;
     const toFirst = createChannel(
       world,
       () => owner,
@@ -76,24 +86,17 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
     );
     const toWorker = createChannel(
       world,
-      () => started.owner,
+      () => started,
       (message) => inside.emit("message", message),
     );
     const send = (message: unknown, sent?: () => void) => isConnected() && toFirst(message, sent);
     Object.assign(inside, { id, send, isConnected });
-    const kill = (signal: string): void => world.end(started.owner, signal);
+    const kill = (signal: string): void => world.end(started, signal);
     Object.assign(child, { send: toWorker, kill });
     Object.assign(outside, { send: toWorker, isConnected });
-    for (const [from, to] of [
-      [started.output, child.stdout],
-      [started.errors, child.stderr],
-    ] as const)
-      from.on("data", (text: Buffer) =>
-        world.after(0.1, owner, "a worker's output", () => to.write(text)),
-      );
-    const endWithFirst = (): void => world.end(started.owner, "its first process has ended");
+    const endWithFirst = (): void => world.end(started, "its first process has ended");
     owner.atEnd.add(endWithFirst);
-    started.owner.atEnd.add(() => {
+    started.atEnd.add(() => {
       owner.atEnd.delete(endWithFirst);
       world.after(1, owner, `worker ${id} has ended`, () => {
         child.stdout.end();

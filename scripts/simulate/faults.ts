@@ -91,8 +91,7 @@ async function losePower(scene: Scene): Promise<void> {
   const { installation, house } = scene;
   const { world, machine } = installation;
   // Long enough that most of the log should be on the disk.
-  const at = world.time() + world.random.between(0, 4_000);
-  await installation.until(() => world.time() > at, "some time to pass");
+  await installation.idle(world.random.between(0, 4_000));
   installation.kill(scene.gateway);
   noteKill(scene);
   machine.disk.loseUnsynced();
@@ -125,7 +124,7 @@ async function freeze(scene: Scene): Promise<void> {
     world.note(`${process.name} is stopped until ${until.toFixed(3)}`);
     process.stoppedUntil = until;
   }
-  await installation.until(() => world.time() > until, "it continues");
+  await installation.idle(ms);
 }
 
 /** The other table of prices, by a reload. */
@@ -157,8 +156,7 @@ async function breakConfig({ installation, gateway, provider, table }: Scene): P
 async function fillDisk({ installation }: Scene): Promise<void> {
   const { world, machine } = installation;
   machine.disk.faults.isFull = true;
-  const until = world.time() + world.random.between(20, 900);
-  await installation.until(() => world.time() > until, "the disk to be full for a while");
+  await installation.idle(world.random.between(20, 900));
   machine.disk.faults.isFull = false;
 }
 
@@ -166,21 +164,19 @@ async function fillDisk({ installation }: Scene): Promise<void> {
 async function failSyncs({ installation }: Scene): Promise<void> {
   const { world, machine } = installation;
   machine.disk.faults.failingSyncs = 0.5;
-  const until = world.time() + world.random.between(500, 4_000);
-  await installation.until(() => world.time() > until, "syncs to fail for a while");
+  await installation.idle(world.random.between(500, 4_000));
   machine.disk.faults.failingSyncs = 0;
 }
 
 /** The operator makes a key and revokes it, and every process learns of both. */
 async function changeKeys(scene: Scene): Promise<void> {
   const { installation, workers, gateway } = scene;
-  const { world, until, act, run } = installation;
+  const { idle, act, run } = installation;
   async function answers(key: string, status: number): Promise<void> {
     // Processes take turns, so all of them have answered.
     for (let [right, looks] = [0, 0]; right < 2 * workers; looks += 1) {
       if (looks === 200) installation.fail(`a key is still not answered with ${status}`);
-      const next = world.time() + 100;
-      await until(() => world.time() > next, "a moment");
+      await idle(100);
       const url = `${gateway.address}/v1/models`;
       const answer = await act(({ statusOf }) => statusOf(url, key));
       right = answer === status ? right + 1 : 0;

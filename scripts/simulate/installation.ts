@@ -91,6 +91,12 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     if (!isDone()) fail(`${what}: not after ${isOver() ? `${ms} ms` : "everything has happened"}`);
   }
 
+  /** Runs the world for so many milliseconds. */
+  async function idle(ms: number): Promise<void> {
+    const end = world.time() + ms;
+    await until(() => world.time() > end, "some time to pass", 2 * ms + 1_000);
+  }
+
   /** Calls a function of the actors as one of their events. */
   async function act<T>(call: (exports: typeof Actors) => T | Promise<T>): Promise<T> {
     let result: { readonly value: T } | undefined;
@@ -126,7 +132,8 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     disk.sync(inode);
   }
 
-  function launch(): RunningGateway {
+  /** Starts a gateway. Fails if it does not listen, unless it was killed meanwhile. */
+  async function start(): Promise<RunningGateway> {
     starts += 1;
     const warnings: string[] = [];
     allWarnings.push(warnings);
@@ -150,12 +157,6 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
       warnings,
       exitCode: undefined,
     };
-    return running;
-  }
-
-  /** Starts a gateway. Fails if it does not listen, unless it was killed meanwhile. */
-  async function start(): Promise<RunningGateway> {
-    const running = launch();
     const { owner } = running.process;
     await until(() => running.address !== undefined || !owner.alive, "a gateway listens");
     return running;
@@ -195,6 +196,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     world,
     machine,
     until,
+    idle,
     act,
     writeConfig,
     writeText,

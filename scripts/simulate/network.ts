@@ -6,6 +6,7 @@ import type net from "node:net";
 import { Duplex } from "node:stream";
 import { setImmediate as realImmediate } from "node:timers";
 import type { Trouble } from "../reconcile/house.ts";
+import { systemError } from "./disk.ts";
 import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
 
 /** A sender is held back while so many bytes have not been read. */
@@ -28,9 +29,6 @@ export interface NetworkFaults {
   /** The share of connections that stall for some seconds at a random byte. */
   stalls: number;
 }
-
-const systemError = (code: string, call: string): NodeJS.ErrnoException =>
-  Object.assign(new Error(`${call} ${code}`), { code, syscall: call });
 
 const NO_FAULTS: NetworkFaults = { broke: () => undefined, resets: 0, stalls: 0 };
 

@@ -3,7 +3,7 @@
 // chance, network, disk or other processes, comes from here, and what is not here does not exist.
 
 import { EventEmitter } from "node:events";
-import { PassThrough, Writable } from "node:stream";
+import { Writable } from "node:stream";
 import vm from "node:vm";
 import { type Cluster, createCluster } from "./cluster.ts";
 import type { Machine } from "./machine.ts";
@@ -87,16 +87,9 @@ export function startProcess(
   };
   const cluster =
     options.cluster ??
-    createCluster(world, owner, (workerCluster, workerName) => {
-      const [output, errors] = [new PassThrough(), new PassThrough()];
-      const worker = startProcess(machine, bundle, {
-        name: workerName,
-        argv,
-        said: (text) => output.write(text),
-        warned: (text) => errors.write(text),
-        cluster: workerCluster,
-      });
-      return { owner: worker.owner, signal: worker.signal, output, errors };
+    createCluster(world, owner, (workerCluster, workerName, workerSaid, workerWarned) => {
+      const worker = { name: workerName, argv, said: workerSaid, warned: workerWarned };
+      return startProcess(machine, bundle, { ...worker, cluster: workerCluster }).owner;
     });
   const { time, require } = createModules(machine, owner, cluster);
   const currentProcess = Object.assign(signals, {

@@ -150,11 +150,7 @@ const departureOf = ({ at, troubles }: Call): number =>
  * have that has served nobody.
  */
 async function rest({ installation, gateway, workers }: Scene): Promise<void> {
-  const { world, act, until, start, stop, fail } = installation;
-  const idle = async (ms: number): Promise<void> => {
-    const end = world.time() + ms;
-    await until(() => world.time() > end, "some time to pass", 2 * ms);
-  };
+  const { act, idle, start, stop, fail } = installation;
   /** What is open at all of several moments: passes over the books open and close something. */
   async function alwaysOpen({ open }: SimProcess): Promise<string> {
     const least = new Map(open);
