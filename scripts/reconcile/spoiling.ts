@@ -1,5 +1,6 @@
 // How the self-test changes a copy of what was collected.
 
+import { countsOf } from "./books.ts";
 import type { Estate, House, Line, TextFile } from "./house.ts";
 import { amountOf, costOf, pico } from "./money.ts";
 import { type ModelName, TABLES } from "./plan.ts";
@@ -103,14 +104,7 @@ function ranInChange({ changes }: House, { time, duration_ms }: Line): boolean {
 export function otherPrices(house: House, line: Line): Line | undefined {
   if (ranInChange(house, line)) return undefined;
   const { model_served: model, usage, prices } = line;
-  const counts = {
-    prompt: usage.prompt_tokens,
-    hit: usage.prompt_cache_hit_tokens,
-    write: usage.cache_write_tokens ?? 0,
-    write1h: usage.cache_write_1h_tokens ?? 0,
-    completion: usage.completion_tokens,
-    reasoning: 0,
-  };
+  const counts = countsOf(usage, usage.cache_write_1h_tokens ?? 0);
   for (const table of TABLES) {
     const price = table[model as ModelName];
     const cost = costOf(counts, price);
