@@ -9,7 +9,6 @@ import { type Basis, broken, expectations } from "./expected.ts";
 import type { Disturbance, House, Line } from "./house.ts";
 import { type Counts, costOf, NO_COUNTS, pico, priceSetting, sum } from "./money.ts";
 import { CONTINUED, LEAVE_MS, type ModelName, TABLES } from "./plan.ts";
-import type { Call } from "./provider.ts";
 
 export interface Verdict {
   /** Pico-units, by the provider's ledger; of a bounded estimate by the record's own counts. */
@@ -65,8 +64,10 @@ export const wasHandedOver = ({ kills }: House, { startedAt, gateway }: Asked): 
   );
 
 /** The tables of prices that may have been in force when the request began. */
-function tablesOf({ changes }: House, asked: Asked, calls: readonly Call[]): number[] {
-  const latest = calls[0]?.at ?? asked.endedAt;
+function tablesOf(house: House, { open }: Entry, asked: Asked): number[] {
+  const { calls, changes } = house;
+  // Of a request that its client has left the opening may come late, and the provider hear nothing.
+  const latest = calls.get(asked.serial)?.[0]?.at ?? Date.parse(open["time"]);
   return changes
     .filter(({ from }, index) => {
       const next = changes[index + 1]?.until ?? Infinity;
@@ -263,7 +264,7 @@ export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | 
 
   const stated = JSON.stringify(settle["prices"]);
   const model = settle["model_served"] as ModelName | null;
-  const tables = tablesOf(house, asked, calls).filter((table) => {
+  const tables = tablesOf(house, entry, asked).filter((table) => {
     const price = model === null ? undefined : TABLES[table]?.[model];
     return stated === (price ? JSON.stringify(priceSetting(price)) : "null");
   });
