@@ -8,10 +8,10 @@ import type { FinishReason, Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import type { Serving } from "../../../../src/core/routing/attempt.ts";
 import { atOnce } from "../../../../src/core/turns.ts";
-import { messageOf as ownMessageOf } from "../../../../src/extensions/apis/messages-api/whole.ts";
 import { createWriter } from "../../../../src/extensions/apis/messages-api/reply.ts";
 import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { statedId } from "../../../../src/extensions/providers/provider-words/index.ts";
+import { startEffort } from "../../../support/effort.ts";
 import { eventsIn, messageIn } from "../../../support/messages-events.ts";
 
 type Json = Record<string, any>;
@@ -25,27 +25,17 @@ const USAGE = makeUsage({
   cacheWrite1h: 0,
 });
 
-const chatFor = (stream: boolean, thinking = "adaptive") =>
-  atOnce(
-    readRequest(
-      {
-        json: {
-          model: "m",
-          max_tokens: 100,
-          messages: [{ role: "user", content: "Hi" }],
-          thinking: { type: thinking },
-          stream,
-        },
-        large: false,
-      },
-      {},
-    ),
-  );
+function chatFor(stream: boolean, thinking = "adaptive") {
+  const messages = [{ role: "user", content: "Hi" }];
+  const json = { model: "m", max_tokens: 100, messages, thinking: { type: thinking }, stream };
+  return atOnce(readRequest({ json, large: false }, {}));
+}
 
-function servingOf(name: string, chat: ReturnType<typeof chatFor>): Serving {
+function writerFor(stream: boolean, thinking?: string) {
+  const chat = chatFor(stream, thinking);
   const meter = new Meter(chat, () => 0);
   meter.observe({ type: "text", text: "x" });
-  return { model: { name, reasoning: true } as Serving["model"], meter };
+  return createWriter(chat, { model: { name: "m", reasoning: true } as Serving["model"], meter });
 }
 
 /** Ids that the gateway makes are others each time. */
@@ -54,12 +44,10 @@ const withoutOwnIds = (message: Json): Json =>
 
 /** The message of these parts: as a stream and whole, which must say the same. */
 function messageOf(batches: readonly Part[][], reason: FinishReason = "stop", thinking?: string) {
-  const whole = chatFor(false, thinking);
-  const wholeWriter = createWriter(whole, servingOf("m", whole));
-  for (const parts of batches) assert.equal(wholeWriter.add(parts), "");
-  const message: Json = JSON.parse(wholeWriter.end(USAGE, reason));
-  const streamed = chatFor(true, thinking);
-  const writer = createWriter(streamed, servingOf("m", streamed));
+  const whole = writerFor(false, thinking);
+  for (const parts of batches) assert.equal(whole.add(parts), "");
+  const message: Json = JSON.parse(whole.end(USAGE, reason));
+  const writer = writerFor(true, thinking);
   const text = batches.map((parts) => writer.add(parts)).join("") + writer.end(USAGE, reason);
   const fromEvents = messageIn(eventsIn(text));
   assert.deepEqual(withoutOwnIds(fromEvents), withoutOwnIds(message));
@@ -74,13 +62,14 @@ const call = (index: number, id = `call_0000${index}`): Part => ({
 });
 const args = (index: number, text: string): Part => ({ type: "tool_arguments", call: index, text });
 const text = (words: string): Part => ({ type: "text", text: words });
+const reasoning = (words: string): Part => ({ type: "reasoning", text: words });
 
 describe("a reply", () => {
   it("has thoughts, text and calls as blocks", () => {
     const message = messageOf(
       [
-        [{ type: "reasoning", text: "Hm" }],
-        [{ type: "reasoning", text: "." }, text("Let ")],
+        [reasoning("Hm")],
+        [reasoning("."), text("Let ")],
         [text("me see."), call(0), args(0, '{"x"')],
         [args(0, ":1}"), call(1), { type: "finish", reason: "tool_calls" }],
       ],
@@ -102,7 +91,7 @@ describe("a reply", () => {
   });
 
   it("has no thoughts that were not asked for", () => {
-    const parts: Part[] = [{ type: "reasoning", text: "Hm." }, text("A")];
+    const parts: Part[] = [reasoning("Hm."), text("A")];
     const { content } = messageOf([parts], "stop", "disabled");
     assert.deepEqual(content, [{ type: "text", text: "A" }]);
   });
@@ -163,8 +152,7 @@ describe("a reply", () => {
   });
 
   it("keeps arguments that begin as an object and break off", () => {
-    const chat = chatFor(false);
-    const writer = createWriter(chat, servingOf("m", chat));
+    const writer = writerFor(false);
     writer.add([call(0), args(0, "{oops")]);
     const { content } = JSON.parse(writer.end(USAGE, "tool_calls"));
     assert.deepEqual(content[0].input, { _raw: "{oops" });
@@ -175,8 +163,7 @@ const native = (event: Json): Part => ({ type: "native", event, content: true })
 
 describe("a reply that another model finishes", () => {
   it("goes on in the same block", () => {
-    const chat = chatFor(true);
-    const writer = createWriter(chat, servingOf("one", chat));
+    const writer = writerFor(true);
     const sent =
       writer.add([text("On")]) +
       writer.resumed!("two", "fp_2") +
@@ -189,8 +176,7 @@ describe("a reply that another model finishes", () => {
 
 describe("events that pass", () => {
   it("have an end even if the provider did not send one", () => {
-    const chat = chatFor(true);
-    const writer = createWriter(chat, servingOf("one", chat));
+    const writer = writerFor(true);
     const message = { id: "x", type: "message", role: "assistant", model: "y", content: [] };
     const usage = { input_tokens: 1, output_tokens: 1 };
     const sent = writer.add([
@@ -202,7 +188,7 @@ describe("events that pass", () => {
       eventsIn(rest).map(({ type }) => type),
       ["message_delta", "message_stop"],
     );
-    assert.equal(messageIn(eventsIn(sent + rest))["model"], "one");
+    assert.equal(messageIn(eventsIn(sent + rest))["model"], "m");
   });
 });
 
@@ -211,12 +197,11 @@ describe("the work on a reply", () => {
     const whole = JSON.stringify({ text: "x".repeat(10_000) });
     const parse = t.mock.method(JSON, "parse");
     for (const [json, ...pieces] of [
-      [whole, { type: "reasoning", text: "Hm." }, text("")],
+      [whole, reasoning("Hm."), text("")],
       [whole.slice(0, -2), text("And "), args(0, "x")],
     ] as [string, ...Part[]][])
       for (const thinking of ["disabled", "adaptive"]) {
-        const chat = chatFor(true, thinking);
-        const writer = createWriter(chat, servingOf("m", chat));
+        const writer = writerFor(true, thinking);
         parse.mock.resetCalls();
         writer.add([call(0), args(0, json)]);
         for (let round = 0; round < 100; round += 1)
@@ -232,52 +217,32 @@ describe("the work on a reply", () => {
       }
   });
 
-  it("looks at each of a provider's own events a few times, however many there are", () => {
-    const chat = chatFor(false);
-    const writer = createWriter(chat, servingOf("m", chat));
-    let reads = 0;
-    const native = (type: string, event: Json): Part => ({
-      type: "native",
-      content: true,
-      event: {
-        get type() {
-          reads += 1;
-          return type;
-        },
-        ...event,
-      },
-    });
-    writer.add([native("message_start", { message: { content: [] } })]);
-    writer.add([native("content_block_start", { index: 0, content_block: { type: "text" } })]);
-    const delta = { type: "text_delta", text: "a" };
-    for (let piece = 0; piece < 1_000; piece += 1)
-      writer.add([native("content_block_delta", { index: 0, delta })]);
-    const { content } = JSON.parse(writer.end(USAGE, "stop"));
-    assert.deepEqual(content, [{ type: "text", text: "a".repeat(1_000) }]);
-    assert.ok(reads < 10_000, `${reads} reads of 1,002 events`);
-  });
-
-  // A copy of the list for each of them would be minutes of work.
-  it("adds citations and members one by one to those before them", () => {
-    const pieces = 100_000;
-    const events = [
-      { type: "message_start", message: { content: [] } },
-      { type: "content_block_start", index: 0, content_block: { type: "text", citations: [-1] } },
-    ];
-    const deltas = Array.from({ length: pieces }, (_, place) => [
-      {
-        type: "content_block_delta",
-        index: 0,
-        delta: { type: "citations_delta", citation: place },
-      },
-      { type: "content_block_delta", index: 0, delta: { type: "new", [`member_${place}`]: place } },
-      { type: "message_delta", delta: {}, [`member_${place}`]: place, usage: { [place]: place } },
-    ]);
-    const message: Json = ownMessageOf([...events, ...deltas.flat()])!;
-    const [{ citations, ...members }] = message["content"];
-    assert.deepEqual([citations.length, citations[0], citations.at(-1)], [100_001, -1, 99_999]);
-    assert.equal(members["member_99999"], 99_999);
-    assert.equal(message["member_99999"], 99_999);
-    assert.equal(Object.keys(message["usage"]).length, pieces);
+  it("grows with the events of a provider that pass, not with their square", () => {
+    const [pieces, members] = [20_000, 3_000];
+    const delta = (more: object): Part =>
+      native({ type: "content_block_delta", index: 0, delta: more });
+    const writer = writerFor(false);
+    const effort = startEffort();
+    writer.add([native({ type: "message_start", message: { content: [] } })]);
+    const content_block = { type: "text", text: "", citations: [-1] };
+    writer.add([native({ type: "content_block_start", index: 0, content_block })]);
+    const text = delta({ type: "text_delta", text: "a" });
+    for (let place = 0; place < pieces; place += 1)
+      writer.add([text, delta({ type: "citations_delta", citation: place })]);
+    for (let place = 0; place < members; place += 1)
+      writer.add([delta({ type: "new", [`member_${place}`]: place })]);
+    for (let place = 0; place < members; place += 1) {
+      const more = { [`member_${place}`]: place, usage: { [place]: place } };
+      writer.add([native({ type: "message_delta", delta: {}, ...more })]);
+    }
+    const message: Json = JSON.parse(writer.end(USAGE, "stop"));
+    const took = effort();
+    const [block] = message["content"];
+    assert.equal(block.text, "a".repeat(pieces));
+    assert.deepEqual([block.citations.length, block.citations[0]], [pieces + 1, -1]);
+    const last = `member_${members - 1}`;
+    assert.deepEqual([block[last], message[last]], [members - 1, members - 1]);
+    assert.equal(Object.keys(message["usage"]).length, members);
+    assert.ok(took < 200, `it took ${took} units`);
   });
 });

@@ -1,0 +1,15 @@
+// A request of JSON to any path of a gateway, for tests of the further client APIs.
+
+import { KEY } from "../../support/gateway.ts";
+
+/** A string is sent as it is. */
+export const post = (
+  url: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> =>
+  fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${KEY}`, ...headers },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
