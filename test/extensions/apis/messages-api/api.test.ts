@@ -264,21 +264,20 @@ describe("a provider of the same format", () => {
       field_of_tomorrow: { y: 1 },
       top_k: 5,
     };
-    const passes = ["web_search", "block_of_tomorrow", "field_of_tomorrow", "x"];
+    const passes = ["web_search", "block_of_tomorrow", "field_of_tomorrow", "x", "user_profiles"];
     const models = { c: { provider: "claude", passes } };
     const { ask, claude } = await start(t, { claude: FINE }, { models });
     const own = {
       "anthropic-beta": "context-management-2025-06-27,x",
       "anthropic-version": "2023-06-01",
+      "anthropic-user-profile-id": "up_1",
     };
     const response = await ask(JSON.stringify(request), own);
     assert.equal(response.status, 200, await response.text());
     const { body, headers } = await claude.nth(0);
     assert.equal(JSON.stringify(body), JSON.stringify(request));
-    assert.deepEqual(
-      [headers["anthropic-beta"], headers["anthropic-version"], headers["x-api-key"]],
-      ["context-management-2025-06-27,x", "2023-06-01", "sk-provider-secret"],
-    );
+    for (const [name, value] of Object.entries(own)) assert.equal(headers[name], value);
+    assert.equal(headers["x-api-key"], "sk-provider-secret");
   });
 
   it("does not get what the operator has not listed: the answer says what, and who can", async (t) => {

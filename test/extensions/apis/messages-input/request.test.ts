@@ -4,13 +4,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
-import { OWN_SIGNATURE } from "../../../../src/extensions/apis/messages-input/index.ts";
-import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/media-tokens.ts";
-import { atOnce } from "../../../../src/core/turns.ts";
 import {
-  readCountRequest,
+  OWN_SIGNATURE,
   readRequest,
 } from "../../../../src/extensions/apis/messages-input/index.ts";
+import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/media-tokens.ts";
+import { atOnce } from "../../../../src/core/turns.ts";
 
 type Json = Record<string, unknown>;
 
@@ -18,8 +17,8 @@ const own = { type: "thinking", thinking: "Hm.", signature: OWN_SIGNATURE };
 const signed = { type: "thinking", thinking: "Hm.", signature: "EqQB" };
 const HI = [{ role: "user", content: "Hi" }];
 const BASE = { model: "m", max_tokens: 100, messages: HI };
-const read = (over: Json = {}, headers: Record<string, string> = {}) =>
-  atOnce(readRequest({ json: { ...BASE, ...over }, large: false }, headers));
+const read = (over: Json = {}) =>
+  atOnce(readRequest({ json: { ...BASE, ...over }, large: false }, {}));
 const messagesOf = (over: Json) => read(over).messages;
 const userBlocks = (...content: Json[]) => messagesOf({ messages: [{ role: "user", content }] });
 
@@ -162,14 +161,6 @@ describe("messages", () => {
     // An assistant's texts are the pieces of one.
     const answer = { role: "assistant", content: [text("one"), text(" and two")] };
     assert.equal(messagesOf({ messages: [...HI, answer] })[1]!.content, "one and two");
-  });
-
-  it("keep instructions at their place", () => {
-    const messages = [...HI, { role: "system", content: "Hurry." }];
-    assert.deepEqual(messagesOf({ messages }), [
-      { role: "user", content: "Hi" },
-      { role: "system", content: "Hurry." },
-    ]);
   });
 
   it("have images and documents as parts", () => {
@@ -412,24 +403,6 @@ describe("a request that is wrong in every format", () => {
 });
 
 describe("the request for a provider of the same format", () => {
-  it("is the client's, with the headers of the format", () => {
-    const body = { ...BASE, future_field: { x: 1 }, system: [{ type: "text", text: "x" }] };
-    const headers = {
-      "anthropic-version": "2023-06-01",
-      "anthropic-beta": "a,b",
-      "anthropic-user-profile-id": "up_1",
-      "x-api-key": "secret",
-    };
-    const { native } = atOnce(readRequest({ json: body, large: false }, headers));
-    assert.equal(native!.dialect, "anthropic");
-    assert.deepEqual(native!.body, body);
-    assert.deepEqual(native!.headers, {
-      "anthropic-version": "2023-06-01",
-      "anthropic-beta": "a,b",
-      "anthropic-user-profile-id": "up_1",
-    });
-  });
-
   it("has no thoughts of models that sign none", () => {
     const { body } = read({ messages: called([own, signed]) }).native!;
     assert.deepEqual(body["messages"], called([signed]));
@@ -438,63 +411,39 @@ describe("the request for a provider of the same format", () => {
     assert.deepEqual(passed, alone(text("(no answer)")));
   });
 
-  it("asks for no thoughts where the provider would refuse to think", () => {
+  it("asks for thoughts in a loop of calls only where the provider itself began it with some", () => {
     const thinking = { type: "enabled", budget_tokens: 1_024 };
     const of = (messages: unknown[], over: Json = { thinking }) =>
       read({ messages, ...over }).native!.body["thinking"];
+    const call = (id: string, ...thoughts: Json[]) => [
+      { role: "assistant", content: [...thoughts, use(id)] },
+      { role: "user", content: [resultOf(id, "x")] },
+    ];
     const instruction = { role: "system", content: "Hurry." };
     const answered = { role: "assistant", content: "Done." };
     // To the provider, what follows the results belongs to the same turn of the user.
     for (const messages of [
-      called([own]),
-      called([]),
-      [...called([]), ...HI],
-      [...called([own]), ...HI],
-      [...called([own]), instruction],
+      call("a", own),
+      call("a"),
+      [...call("a"), ...HI],
+      [...call("a", own), ...HI],
+      [...call("a", own), instruction],
+      [...call("a", own), ...call("b")],
+      [...call("a", own), ...call("b", signed)],
+      [...call("a"), ...call("b")],
     ])
-      assert.deepEqual(of(messages), { type: "disabled" });
+      assert.deepEqual(of([...HI, ...messages]), { type: "disabled" }, JSON.stringify(messages));
     for (const messages of [
-      called([signed]),
-      called([{ type: "redacted_thinking", data: "x" }]),
-      [...called([signed]), instruction, ...HI],
-      [...called([own]), answered, ...HI],
+      call("a", signed),
+      call("a", { type: "redacted_thinking", data: "x" }),
+      [...call("a", signed), instruction, ...HI],
+      [...call("a", own), answered, ...HI],
+      [...call("a", own), answered, ...HI, ...call("b", signed)],
+      [...call("a", signed), ...call("b")],
+      [...call("a", signed), ...call("b", own)],
+      [...call("a"), ...call("b", signed)],
     ])
-      assert.deepEqual(of(messages), thinking);
+      assert.deepEqual(of([...HI, ...messages]), thinking, JSON.stringify(messages));
     assert.deepEqual(of(called([own]), { thinking: { type: "adaptive" } }), { type: "adaptive" });
-  });
-});
-
-describe("thinking in a loop of calls", () => {
-  const call = (id: string, ...thoughts: Json[]) => [
-    { role: "assistant", content: [...thoughts, use(id)] },
-    { role: "user", content: [resultOf(id, "x")] },
-  ];
-  const thinking = { type: "enabled", budget_tokens: 1_024 };
-  const off = { type: "disabled" };
-
-  it("stays on only where the provider itself began it, with thoughts then or later", () => {
-    const earlier = [...call("a", own), { role: "assistant", content: "Done." }, ...HI];
-    const loops: [unknown[][], Json][] = [
-      [[call("a", signed), call("b")], thinking],
-      [[call("a", signed), call("b", own)], thinking],
-      [[call("a"), call("b", signed)], thinking],
-      [[call("a", own), call("b")], off],
-      [[call("a", own), call("b", signed)], off],
-      [[call("a"), call("b")], off],
-      [[earlier, call("b", signed)], thinking],
-    ];
-    for (const [calls, expected] of loops) {
-      const { body } = read({ messages: [...HI, ...calls.flat()], thinking }).native!;
-      assert.deepEqual(body["thinking"], expected, JSON.stringify(calls));
-    }
-  });
-});
-
-describe("a request for a count", () => {
-  it("needs no limit of the reply", () => {
-    const json = { model: "m", messages: HI, tools: [tool("f")] };
-    const chat = atOnce(readCountRequest({ json, large: false }, {}));
-    assert.equal(chat.maxTokens, undefined);
-    assert.equal(chat.tools!.length, 1);
   });
 });
