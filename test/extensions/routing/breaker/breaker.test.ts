@@ -12,178 +12,150 @@ import { breakersBy } from "../../../support/routing.ts";
 const SETTINGS = { failures: 3, cooldown_ms: 10_000 };
 const ERROR = new ProviderError("upstream_error", "broken");
 
+const KEY_REFUSED = new ProviderError("model_unavailable", "refused", { operator: "key" });
+const overloaded = (retryAfterMs?: number) =>
+  new ProviderError("model_overloaded", "busy", retryAfterMs === undefined ? {} : { retryAfterMs });
+
 function setUp() {
   const clock = createFakeClock();
   const breaker = breakersBy(clock)("m");
   const enter = () => breaker.enter(SETTINGS);
   const status = () => breaker.status(SETTINGS);
-  /** Opens it with as many failures as it takes. */
-  const open = () => {
-    for (let i = 0; i < SETTINGS.failures; i += 1) enter()!.failed(ERROR);
-  };
-  return { clock, enter, status, open };
+  return { clock, enter, status };
 }
 
-describe("a closed breaker", () => {
-  it("lets every attempt through, and waits for nothing", () => {
-    const { enter, status } = setUp();
-    assert.ok(enter());
-    assert.ok(enter());
-    const { state, failures, retryMs, lastFault } = status();
-    assert.deepEqual([state, failures, retryMs, lastFault], ["closed", 0, 0, null]);
+type Steps = ReturnType<typeof setUp>;
+const fail = ({ enter }: Steps, error = ERROR): void => enter()!.failed(error);
+const wait = ({ clock }: Steps, ms = SETTINGS.cooldown_ms): void => clock.advance(ms);
+/** Opens it with as many failures as it takes. */
+const open = (breaker: Steps): void => {
+  for (let i = 0; i < SETTINGS.failures; i += 1) fail(breaker);
+};
+/** Opens it, and lets the cooldown pass. */
+const half = (breaker: Steps): void => {
+  open(breaker);
+  wait(breaker);
+};
+
+describe("a breaker", () => {
+  type Row = [name: string, steps: (breaker: Steps) => void, expected: [string, number, number]];
+  const { cooldown_ms } = SETTINGS;
+  /** After each: its state, its failures in a row, and when to ask again. */
+  const ROWS: readonly Row[] = [
+    ["is closed at first", () => undefined, ["closed", 0, 0]],
+    ["is closed before so many failures in a row", (b) => [fail(b), fail(b)], ["closed", 2, 0]],
+    ["opens after so many failures in a row", open, ["open", 3, cooldown_ms]],
+    [
+      "counts anew after a complete reply",
+      (b) => [fail(b), fail(b), b.enter()!.completed(), fail(b)],
+      ["closed", 1, 0],
+    ],
+    [
+      "keeps its count when a reply only begins",
+      (b) => [fail(b), b.enter()!.began()],
+      ["closed", 1, 0],
+    ],
+    [
+      "opens at once when the provider refuses the key",
+      (b) => fail(b, KEY_REFUSED),
+      ["open", 1, cooldown_ms],
+    ],
+    [
+      "tells others to come back soon during a probe",
+      (b) => [half(b), b.enter()],
+      ["probing", 3, 1_000],
+    ],
+    ["closes when a probe's reply begins", (b) => [half(b), b.enter()!.began()], ["closed", 2, 0]],
+    [
+      "forgets its failures when a probe's reply is complete",
+      (b) => [half(b), b.enter()!.completed()],
+      ["closed", 0, 0],
+    ],
+    [
+      "opens for another cooldown when a probe fails",
+      (b) => [half(b), fail(b)],
+      ["open", 4, cooldown_ms],
+    ],
+    [
+      "counts an overload that does not say when it is over",
+      (b) => fail(b, overloaded()),
+      ["closed", 1, 0],
+    ],
+    [
+      "rests after an overload that says when: for every request, which is no failure",
+      (b) => [b.enter()!, b.enter()!].map((pass) => pass.failed(overloaded(5_000))),
+      ["closed", 0, 5_000],
+    ],
+    [
+      "stays open where a probe meets such an overload",
+      (b) => [half(b), fail(b, overloaded(3_000))],
+      ["open", 3, 3_000],
+    ],
+  ];
+  for (const [name, steps, expected] of ROWS)
+    it(name, () => {
+      const breaker = setUp();
+      steps(breaker);
+      const { state, failures, retryMs } = breaker.status();
+      assert.deepEqual([state, failures, retryMs], expected);
+    });
+
+  it("opens again at a failure between a probe's beginning and its end", () => {
+    const breaker = setUp();
+    half(breaker);
+    const probe = breaker.enter()!;
+    probe.began();
+    probe.failed(ERROR);
+    assert.equal(breaker.status().state, "open");
+    assert.equal(breaker.status().lastFault, "upstream_error: broken");
   });
 
-  it("opens after so many failures in a row, and not before", () => {
-    const { enter, status } = setUp();
-    enter()!.failed(ERROR);
-    enter()!.failed(ERROR);
-    assert.equal(status().state, "closed");
-    enter()!.failed(ERROR);
-    assert.equal(status().state, "open");
-    assert.equal(status().lastFault, "upstream_error: broken");
-    assert.equal(status().retryMs, SETTINGS.cooldown_ms);
+  it("lets nothing through until its cooldown or its rest is over, and then one probe at a time", () => {
+    const breaker = setUp();
+    const { enter } = breaker;
+    open(breaker);
+    wait(breaker, cooldown_ms - 1);
+    assert.equal(enter(), undefined);
+    wait(breaker, 1);
+    const probe = enter()!;
+    assert.equal(enter(), undefined);
+    probe.dropped();
+    fail(breaker, overloaded(3_000));
+    wait(breaker, 2_999);
+    assert.equal(enter(), undefined);
+    wait(breaker, 1);
+    assert.ok(enter(), "a probe without a result makes room for the next");
+    assert.equal(enter(), undefined);
   });
 
-  it("counts anew after a complete reply", () => {
-    const { enter, status } = setUp();
-    enter()!.failed(ERROR);
-    enter()!.failed(ERROR);
-    enter()!.completed();
-    assert.equal(status().failures, 0);
-    enter()!.failed(ERROR);
-    assert.equal(status().state, "closed");
+  it("rests for an hour at most", () => {
+    const breaker = setUp();
+    fail(breaker, overloaded(1e12));
+    wait(breaker, 3_599_999);
+    assert.equal(breaker.enter(), undefined);
+    wait(breaker, 1);
+    assert.ok(breaker.enter());
   });
 
-  it("keeps its count when a reply only begins", () => {
-    const { enter, status } = setUp();
-    enter()!.failed(ERROR);
-    enter()!.began();
-    assert.equal(status().failures, 1);
-  });
-
-  it("opens at once when the provider refuses the key", () => {
-    const { enter, status } = setUp();
-    enter()!.failed(new ProviderError("model_unavailable", "refused", { operator: "key" }));
-    assert.equal(status().state, "open");
-  });
-
-  it("ignores an attempt that says nothing of the provider, but for its answer", () => {
+  it("learns nothing but the answer of an attempt that says nothing of the provider", () => {
     const { enter, status } = setUp();
     const answer = { status: 400, path: "/v1/chat", message: "bad request" };
     enter()!.dropped(answer);
     assert.equal(status().failures, 0);
-    assert.equal(status().lastAnswer, answer);
     enter()!.dropped();
     assert.equal(status().lastAnswer, answer);
   });
-});
-
-describe("an open breaker", () => {
-  it("lets nothing through until its cooldown is over", () => {
-    const { clock, enter, open } = setUp();
-    open();
-    clock.advance(SETTINGS.cooldown_ms - 1);
-    assert.equal(enter(), undefined);
-    clock.advance(1);
-    assert.ok(enter());
-  });
-
-  it("lets one probe through at a time, and tells others to come back soon", () => {
-    const { clock, enter, status, open } = setUp();
-    open();
-    clock.advance(SETTINGS.cooldown_ms);
-    const probe = enter()!;
-    assert.equal(enter(), undefined);
-    assert.equal(status().state, "probing");
-    assert.equal(status().retryMs, 1_000);
-    probe.dropped();
-    assert.ok(enter(), "a probe without a result makes room for the next");
-  });
-
-  it("closes when a probe's reply begins, and opens at a failure before its end", () => {
-    const { clock, enter, status, open } = setUp();
-    open();
-    clock.advance(SETTINGS.cooldown_ms);
-    const probe = enter()!;
-    probe.began();
-    assert.equal(status().state, "closed");
-    probe.failed(ERROR);
-    assert.equal(status().state, "open");
-  });
-
-  it("forgets its failures when a probe's reply is complete", () => {
-    const { clock, enter, status, open } = setUp();
-    open();
-    clock.advance(SETTINGS.cooldown_ms);
-    enter()!.completed();
-    assert.equal(status().state, "closed");
-    assert.equal(status().failures, 0);
-  });
-
-  it("opens for another cooldown when a probe fails", () => {
-    const { clock, enter, status, open } = setUp();
-    open();
-    clock.advance(SETTINGS.cooldown_ms);
-    enter()!.failed(ERROR);
-    assert.equal(status().state, "open");
-    assert.equal(status().retryMs, SETTINGS.cooldown_ms);
-  });
 
   it("is not closed by an attempt from before it opened", () => {
-    const { enter, status, open } = setUp();
+    const breaker = setUp();
+    const { enter, status } = breaker;
     const early = enter()!;
-    open();
+    open(breaker);
     early.completed();
     assert.equal(status().state, "open");
     early.failed(new ProviderError("upstream_timeout", "late"));
     assert.equal(status().failures, SETTINGS.failures);
     assert.equal(status().lastFault, "upstream_timeout: late", "the operator sees it all the same");
-  });
-});
-
-describe("a model whose provider says when it may be asked again", () => {
-  const overloaded = (retryAfterMs: number) =>
-    new ProviderError("model_overloaded", "busy", { retryAfterMs });
-
-  it("rests until then for every request, which is no failure", () => {
-    const { clock, enter, status } = setUp();
-    const [first, second] = [enter()!, enter()!];
-    for (const pass of [first, second]) pass.failed(overloaded(5_000));
-    enter();
-    assert.equal(enter(), undefined);
-    const { state, failures, retryMs } = status();
-    assert.deepEqual([state, failures, retryMs], ["closed", 0, 5_000]);
-    clock.advance(4_999);
-    assert.equal(enter(), undefined);
-    clock.advance(1);
-    assert.ok(enter());
-    assert.equal(status().retryMs, 0);
-  });
-
-  it("rests for an hour at most", () => {
-    const { clock, enter } = setUp();
-    enter()!.failed(overloaded(1e12));
-    clock.advance(3_599_999);
-    assert.equal(enter(), undefined);
-    clock.advance(1);
-    assert.ok(enter());
-  });
-
-  it("counts as failing if it does not say when", () => {
-    const { enter, status } = setUp();
-    enter()!.failed(new ProviderError("model_overloaded", "busy"));
-    assert.equal(status().failures, 1);
-  });
-
-  it("stays open if it was probed, and is probed again after the rest", () => {
-    const { clock, enter, open, status } = setUp();
-    open();
-    clock.advance(SETTINGS.cooldown_ms);
-    enter()!.failed(overloaded(3_000));
-    assert.deepEqual([status().state, status().retryMs, enter()], ["open", 3_000, undefined]);
-    clock.advance(3_000);
-    assert.ok(enter());
-    assert.equal(enter(), undefined, "one probe at a time");
   });
 });
 
