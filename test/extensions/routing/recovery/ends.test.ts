@@ -47,11 +47,7 @@ const two = (over: object = {}) => ({
 
 /** The state of a model's breaker, and its failures. */
 function breakerOf({ gateway }: Awaited<ReturnType<typeof askScene>>, name: string) {
-  const [model] = gateway.catalog.candidates(
-    { model: name, messages: [] } as never,
-    { models: undefined } as never,
-  );
-  const { state, failures } = model!.status();
+  const { state, failures } = gateway.catalog.models.get(name)!.status();
   return [state, failures];
 }
 
@@ -79,15 +75,6 @@ describe("a model that refuses the beginning of its answer", () => {
       );
       assert.deepEqual(breakerOf(scene, "m"), ["closed", 1], "the break alone counts");
     });
-
-  it("and no other candidate: the client gets what broke the stream", async (t) => {
-    const { answer } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), REFUSALS["400"]!) },
-      config: { models: { m: { prefill: "plain", recovery: "continue" } } },
-    });
-    const got = await seen(answer);
-    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
-  });
 });
 
 describe("the end of the request's time", () => {

@@ -117,8 +117,12 @@ for (const mode of ["none", "hold", "continue", "continue without prefill"] as c
   for (const where of ["canonical", "alias"] as const)
     describe(`recovery ${mode}, ${where} name`, () => {
       for (const [kindName, kind] of Object.entries(KINDS))
-        for (const breakName of Object.keys(BREAKS))
+        for (const breakName of Object.keys(BREAKS)) {
+          // Where nothing goes on, each kind meets one break, and one kind each break.
+          const isTried = mode === "hold" || mode === "continue";
+          if (!isTried && kindName !== "text" && breakName !== "reset") continue;
           it(`${kindName}, ${breakName}`, (t) => check({ t, mode, where, kind, breakName }));
+        }
     });
 
 interface Row {

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createFakeClock } from "../../../support/fake-clock.ts";
+import { configFor, KEY, startGateway } from "../../../support/gateway.ts";
 import {
   askScene,
   beginningIn,
@@ -18,7 +19,16 @@ import {
   texts,
   WHOLE,
 } from "../../../support/recovered.ts";
-import { chunk, event, silent, status, stream, type Behaviour } from "../../../support/provider.ts";
+import {
+  chunk,
+  event,
+  silent,
+  startProvider,
+  status,
+  stream,
+  type Behaviour,
+} from "../../../support/provider.ts";
+import { waitFor } from "../../../support/wait.ts";
 
 const continuing = (more: object = {}) => ({
   models: { m: { prefill: "plain", recovery: "continue", ...more } },
@@ -41,7 +51,6 @@ describe("max_recoveries", () => {
   const CASES: readonly [bound: number | undefined, text: string, attempts: number][] = [
     [0, "The quick", 1],
     [1, "The quick brown fox", 2],
-    [2, "The quick brown fox jumps over", 3],
     [undefined, "The quick brown fox jumps over", 3],
     [10, "The quick brown fox jumps over the lazy dog.", 6],
   ];
@@ -79,6 +88,7 @@ describe("max_recoveries", () => {
 
 describe("who goes on", () => {
   const refuses = status(500, { error: { message: "no" } });
+  const rejects = status(400, { error: { message: "prefill is not supported" } });
 
   it("the next candidate of an alias, at its own price, under its own name", async (t) => {
     const { answer, settlement } = await askScene(t, {
@@ -152,25 +162,17 @@ describe("who goes on", () => {
     );
   });
 
-  it("a model that is named itself, and no other", async (t) => {
-    const { answer, provider, settlement } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), refuses), n: goesOn },
-      config: { models: { ...continuing().models, n: { prefill: "plain" } } },
-    });
-    const got = await seen(answer);
-    assert.deepEqual([got.text, got.error, got.models], [SHOWN, "upstream_error", ["m"]]);
-    assert.ok(provider.asked.every(({ body }) => body["model"] === "m"));
-    assert.equal(settlement.recovery, "failed");
-  });
-
-  it("nobody, where the error is told: the original one", async (t) => {
-    const { answer, settlement } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN), "stall"), refuses) },
-      config: { ...continuing(), providers: { lab: { timeouts: { idle_ms: 40 } } } },
-    });
-    const got = await seen(answer);
-    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
-    assert.equal(settlement.cost, "0.000009");
+  it("a model that is named itself, and no other: the client gets what broke the stream", async (t) => {
+    for (const refusal of [refuses, rejects]) {
+      const { answer, provider, settlement } = await askScene(t, {
+        models: { m: inTurn(broken(texts(SHOWN)), refusal), n: goesOn },
+        config: { models: { ...continuing().models, n: { prefill: "plain" } } },
+      });
+      const got = await seen(answer);
+      assert.deepEqual([got.text, got.error, got.models], [SHOWN, "upstream_error", ["m"]]);
+      assert.ok(provider.asked.every(({ body }) => body["model"] === "m"));
+      assert.equal(settlement.recovery, "failed");
+    }
   });
 
   it("no one, where that is not certain: the client gets what broke the stream", async (t) => {
@@ -240,15 +242,6 @@ describe("how a model is asked", () => {
 });
 
 describe("a recovery", () => {
-  it("is refused where the other answer came in one piece with its finish", async (t) => {
-    const { answer } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), sayText("The quick red cat sleeps.")) },
-      config: continuing(),
-    });
-    const got = await seen(answer);
-    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
-  });
-
   it("drops a repetition, and bills all that the model said", async (t) => {
     const { answer, settlement } = await askScene(t, {
       models: { m: inTurn(broken(texts(SHOWN)), sayText(WHOLE)) },
@@ -263,17 +256,15 @@ describe("a recovery", () => {
     assert.equal(got.usage.completion_tokens, 11);
   });
 
-  it("counts the break for the breaker, and what cannot be joined not", async (t) => {
+  it("is refused where the other answer cannot be joined; the breaker counts the break alone", async (t) => {
     const { gateway, answer } = await askScene(t, {
       models: { m: inTurn(broken(texts(SHOWN)), sayText("The quick red cat sleeps.")) },
       config: { ...continuing(), breaker: { failures: 2 } },
     });
-    assert.equal((await seen(answer)).error, "upstream_error");
-    const [model] = gateway.catalog.candidates(
-      { model: "m", messages: [] } as never,
-      { models: undefined } as never,
-    );
-    assert.deepEqual([model!.status().state, model!.status().failures], ["closed", 1]);
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
+    const { state, failures } = gateway.catalog.models.get("m")!.status();
+    assert.deepEqual([state, failures], ["closed", 1]);
   });
 
   it("asks nobody whose breaker the break has opened", async (t) => {
@@ -317,43 +308,37 @@ describe("a recovery", () => {
   });
 });
 
-describe("recovery none", () => {
-  it("is byte for byte what it was, whatever else recovers", async (t) => {
-    const bytes: string[] = [];
-    for (const config of [
-      {},
-      { models: { m: { recovery: "none", prefill: "plain" } } },
-      { ...LIST, retry: { max_recoveries: 5 } },
-    ]) {
-      const { answer } = await askScene(t, {
-        models: { m: broken(texts("The quick")), n: goesOn },
-        config,
+describe("what was shown", () => {
+  it("is no thinking that the client does not see, of a model without reasoning", async (t) => {
+    const { answer } = await askScene(t, {
+      models: { m: inTurn(broken([{ reasoning_content: "Hm." }, ...texts(SHOWN)]), goesOn) },
+      config: continuing({ reasoning: false }),
+      request: { thinking: { type: "enabled" } },
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.reasoning, got.error], [WHOLE, "", undefined]);
+  });
+
+  it("is reasoning in sealed form: it is not continued, and it is billed", async (t) => {
+    for (const [include, attempts] of [
+      [["reasoning.encrypted_content"], 1],
+      [[], 2],
+    ] as const) {
+      const thinks = broken([{ reasoning_content: "Let me think." }, ...texts(SHOWN)]);
+      const provider = await startProvider(t, { m: inTurn(thinks, goesOn) });
+      const over = { ...continuing(), apis: ["responses"] };
+      const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+      const answer = await fetch(`${gateway.url}/v1/responses`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "m", input: "hi", stream: true, include }),
       });
       const text = await answer.text();
-      bytes.push(
-        text
-          .replace(/"id":"chatcmpl-\w+"/g, '"id":"I"')
-          .replace(/"created":\d+/g, '"created":1')
-          .replace(/"(system_fingerprint|request_id)":"\w+"/g, '"$1":"F"'),
-      );
+      assert.equal(provider.asked.length, attempts);
+      assert.match(text, attempts === 1 ? /response\.failed/ : /response\.completed/);
+      await waitFor(() => gateway.access.length > 0, "the access log's line");
+      if (attempts === 1) assert.ok(Number(gateway.access[0]!["completion_tokens"]) > 0);
     }
-    const head = '"id":"I","object":"chat.completion.chunk","created":1,"model":"m"';
-    const data = (delta: object): string =>
-      `data: {${head},"system_fingerprint":"F","choices":[{"index":0,"delta":${JSON.stringify(delta)},` +
-      '"logprobs":null,"finish_reason":null}],"usage":null}\n\n';
-    const error = {
-      message: "The model 'm' failed before its reply was complete.",
-      type: "service_unavailable_error",
-      code: "upstream_error",
-      param: "model",
-      request_id: "F",
-    };
-    const expected =
-      data({ role: "assistant", content: "" }) +
-      data({ content: "The" }) +
-      data({ content: " quick" }) +
-      `data: ${JSON.stringify({ error })}\n\n`;
-    assert.deepEqual(bytes, [expected, expected, expected]);
   });
 });
 
@@ -406,10 +391,6 @@ describe("recovery hold", () => {
     await passed(clock, 55_000, asking);
     const { settlement, gateway } = await asking;
     assert.equal(settlement.errorCode, "upstream_timeout");
-    const [model] = gateway.catalog.candidates(
-      { model: "m", messages: [] } as never,
-      { models: undefined } as never,
-    );
-    assert.equal(model!.status().state, "closed");
+    assert.equal(gateway.catalog.models.get("m")!.status().state, "closed");
   });
 });
