@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import {
   costOf,
   COUNTED,
@@ -18,7 +18,7 @@ import {
   type Line,
 } from "../../../support/books.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { KEY, readStream, user, type RunningGateway } from "../../../support/gateway.ts";
+import { KEY, merge, readStream, user, type RunningGateway } from "../../../support/gateway.ts";
 import {
   chunk,
   endless,
@@ -47,7 +47,7 @@ const word: Behaviour = ({ res }) => {
 /**
  * A client of a stream. It leaves, for all that the gateway can see, when its socket is destroyed.
  */
-async function open(gw: RunningGateway, body: object = {}) {
+async function open(gw: RunningGateway, body: object = {}, reads = true) {
   const req = http.request(`${gw.url}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
@@ -56,7 +56,8 @@ async function open(gw: RunningGateway, body: object = {}) {
   let text = "";
   req.on("response", (res) => {
     res.on("error", () => undefined);
-    res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+    if (reads) res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+    else res.pause();
   });
   req.end(JSON.stringify({ model: "m", stream: true, messages: user("Say something."), ...body }));
   return {
@@ -73,6 +74,17 @@ async function open(gw: RunningGateway, body: object = {}) {
       );
     },
   };
+}
+
+/** A model whose provider is read on without an end, and a client that has left its stream. */
+async function afterLeaving(t: TestContext, over: object = {}, behaviour = word) {
+  const settings = merge({ timeouts: { leave_ms: NO_END, closing_ms: NO_END } }, over) as object;
+  const scene = await priced(t, { m: behaviour, n: speak("Fine.") }, settings);
+  const client = await open(scene.gw);
+  await client.has("content");
+  const asked = await scene.provider.nth(0);
+  await client.leave();
+  return { ...scene, asked };
 }
 
 const closed = (asked: Asked, what = "the provider's connection to close") =>
@@ -93,40 +105,21 @@ const BILLED = {
 };
 
 describe("a client that leaves a stream after text was delivered", { concurrency: 4 }, () => {
-  it("is billed by the figures that come within leave_ms", async (t) => {
-    const { dir, gw, provider } = await priced(t, { m: word }, { timeouts: { leave_ms: NO_END } });
-    const client = await open(gw);
-    await client.has("Once");
-    await client.leave();
-    const asked = await provider.nth(0);
+  it("is billed by the figures that come within leave_ms, and read on until they are there", async (t) => {
+    const { dir, gw, asked } = await afterLeaving(t);
     assert.deepEqual([settles(dir), asked.closed()], [[], false], "the books wait");
-    asked.res.end(END + event("[DONE]"));
+    asked.res.write(END); // neither [DONE] nor an end
+    await closed(asked);
     const [settle] = await settled(dir);
     assert.deepEqual(figures(settle!), BILLED);
     assert.deepEqual(
       [settle!["finish_reason"], settle!["model_served"], settle!["error_code"]],
       ["stop", "m", null],
     );
+    assert.equal(settle!["attempts"][0].outcome, "completed", "the provider has finished");
     const line = await waitFor(() => gw.access[0], "the line of the access log");
     assert.equal(line["status"], 499);
     assert.deepEqual(gw.diagnostics, []);
-  });
-
-  it("is read on no longer than until the figures are there", async (t) => {
-    const { dir, gw, provider } = await priced(
-      t,
-      { m: word },
-      { timeouts: { leave_ms: NO_END, closing_ms: NO_END } },
-    );
-    const client = await open(gw);
-    await client.has("Once");
-    await client.leave();
-    const asked = await provider.nth(0);
-    asked.res.write(END); // neither [DONE] nor an end
-    await closed(asked);
-    const [settle] = await settled(dir);
-    assert.deepEqual(figures(settle!), BILLED);
-    assert.equal(settle!["attempts"][0].outcome, "completed", "the provider has finished");
   });
 
   it("is not waited for when the figures were there before it left", async (t) => {
@@ -170,32 +163,34 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     assert.equal(settle!["cost"], costOf(usage, PRICE));
   });
 
-  it("a provider's own leave_ms overrides the general one; 0 cuts at once", async (t) => {
-    const { dir, gw, provider } = await priced(
-      t,
-      { m: word },
-      { timeouts: { leave_ms: NO_END }, providers: { lab: { timeouts: { leave_ms: 0 } } } },
-    );
-    const client = await open(gw);
-    await client.has("Once");
-    await client.leave();
-    await closed(await provider.nth(0));
-    assert.equal((await settled(dir))[0]!["usage_source"], "estimated");
-  });
-
-  it("a provider that breaks off meanwhile: cancelled, an estimate, and nobody is told of a cut reply", async (t) => {
-    const { dir, gw, provider } = await priced(t, { m: word }, { timeouts: { leave_ms: NO_END } });
-    const client = await open(gw);
-    await client.has("Once");
-    await client.leave();
-    (await provider.nth(0)).socket.resetAndDestroy();
-    const [settle] = await settled(dir);
-    assert.deepEqual(
-      [settle!["status"], settle!["http_status"], settle!["error_code"], settle!["usage_source"]],
-      ["cancelled", 499, null, "estimated"],
-    );
-    assert.deepEqual(gw.diagnostics, []);
-  });
+  const CUT: readonly [
+    what: string,
+    over: object,
+    does?: (asked: Asked) => void,
+    from?: Behaviour,
+  ][] = [
+    ["its provider's own leave_ms is 0", { providers: { lab: { timeouts: { leave_ms: 0 } } } }],
+    ["its provider breaks off", {}, ({ socket }) => socket.resetAndDestroy()],
+    ["the request's total_ms is over", { timeouts: { total_ms: 800 } }],
+    [
+      "its provider floods",
+      {},
+      () => undefined,
+      endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) }))),
+    ],
+  ];
+  for (const [what, over, does, from] of CUT)
+    it(`is not read on when ${what}: an estimate, and nobody is told of a cut reply`, async (t) => {
+      const { dir, gw, asked } = await afterLeaving(t, over, from);
+      does?.(asked);
+      await closed(asked);
+      const [settle] = await settled(dir);
+      assert.deepEqual(
+        [settle!["status"], settle!["http_status"], settle!["error_code"], settle!["usage_source"]],
+        ["cancelled", 499, null, "estimated"],
+      );
+      assert.deepEqual(gw.diagnostics, []);
+    });
 
   it("had stopped reading: the provider does not wait for room that will never be, and its figures count", async (t) => {
     const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
@@ -210,13 +205,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
       res.end(END + event("[DONE]"));
     };
     const { dir, gw } = await priced(t, { m: behaviour }, { timeouts: { leave_ms: NO_END } });
-    const req = http.request(`${gw.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
-    });
-    req.on("error", () => undefined);
-    req.on("response", (res) => res.on("error", () => undefined).pause());
-    req.end(JSON.stringify({ model: "m", stream: true, messages: user("Say something.") }));
+    const { req } = await open(gw, {}, false);
     await waitFor(() => written > 0, "the provider to begin");
     await standingStill(() => written, "the provider to be held back", 300);
     left = true;
@@ -242,39 +231,12 @@ describe("a client that leaves a stream after text was delivered", { concurrency
   });
 
   it("a gateway that closes ends the reading at once, and settles it before the books close", async (t) => {
-    const { dir, gw, provider } = await priced(t, { m: word }, { timeouts: { leave_ms: NO_END } });
-    const client = await open(gw);
-    await client.has("Once");
-    await client.leave();
+    const { dir, gw, asked } = await afterLeaving(t);
     await within(gw.gateway.close(NO_END), "the gateway to close");
     const { settle } = only(dir);
     assert.deepEqual([settle["status"], settle["usage_source"]], ["cancelled", "estimated"]);
     assert.equal(usageRecords(dir).length, 1);
-    await closed(await provider.nth(0));
-  });
-
-  it("the request's total_ms bounds it", async (t) => {
-    const { dir, gw, provider } = await priced(
-      t,
-      { m: word },
-      { timeouts: { leave_ms: NO_END, total_ms: 800 } },
-    );
-    const client = await open(gw);
-    await client.has("Once");
-    await client.leave();
-    await closed(await provider.nth(0));
-    assert.equal((await settled(dir))[0]!["status"], "cancelled");
-  });
-
-  it("a provider that floods meanwhile is cut, long before leave_ms is over", async (t) => {
-    const flood = endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) })));
-    const { dir, gw, provider } = await priced(t, { m: flood }, { timeouts: { leave_ms: NO_END } });
-    const client = await open(gw);
-    await client.has("xxx");
-    await client.leave();
-    await closed(await provider.nth(0));
-    const [settle] = await settled(dir);
-    assert.deepEqual([settle!["status"], settle!["usage_source"]], ["cancelled", "estimated"]);
+    await closed(asked);
   });
 });
 
@@ -337,18 +299,10 @@ describe("a client that leaves before anything was delivered", { concurrency: 4 
     await provider.nth(1);
     await client.leave();
     const [settle] = await settled(dir);
-    assert.deepEqual(
-      [settle!["model_requested"], settle!["model_served"], settle!["provider"], settle!["status"]],
-      ["team", "b", "lab", "cancelled"],
-    );
-    assert.deepEqual(
-      [
-        settle!["cost"],
-        settle!["usage_source"],
-        settle!["attempts"].map(({ model }: Line) => model),
-      ],
-      ["0.000005", "estimated", ["a", "b"]],
-    );
+    const { model_requested, model_served, provider: served, cost } = settle!;
+    assert.deepEqual([model_requested, model_served, served], ["team", "b", "lab"]);
+    const asked = settle!["attempts"].map(({ model }: Line) => model);
+    assert.deepEqual([settle!["status"], cost, asked], ["cancelled", "0.000005", ["a", "b"]]);
     await waitFor(() => usageRecords(dir).length === 1, "the usage record");
     const [record] = usageRecords(dir);
     assert.deepEqual([record!["model"], record!["provider"]], ["b", "lab"]);
