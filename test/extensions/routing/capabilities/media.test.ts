@@ -40,7 +40,13 @@ async function site(t: TestContext, dialect: string) {
       aliases: { "auto/any": { models: ["strict", "open"] } },
     }),
   );
-  return { provider, gateway };
+  const ask = (path: string, body: object) =>
+    fetch(gateway.url + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  return { provider, gateway, ask };
 }
 
 const content = (part: object) => [{ type: "text", text: "What is it?" }, part];
@@ -66,39 +72,19 @@ describe("media that a format does not take", () => {
     });
 
   it("of the Responses API are named by their place there", async (t) => {
-    const { gateway } = await site(t, "anthropic");
-    const response = await fetch(`${gateway.url}/v1/responses`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
-      body: JSON.stringify({
-        model: "strict",
-        store: false,
-        input: [
-          {
-            role: "user",
-            content: [
-              { type: "input_file", filename: "a.csv", file_data: "data:text/csv;base64,YQ==" },
-            ],
-          },
-        ],
-      }),
-    });
-    const { error } = await json(response);
+    const { ask } = await site(t, "anthropic");
+    const file_data = "data:text/csv;base64,YQ==";
+    const content = [{ type: "input_file", filename: "a.csv", file_data }];
+    const body = { model: "strict", store: false, input: [{ role: "user", content }] };
+    const { error } = await json(await ask("/v1/responses", body));
     assert.deepEqual([error.code, error.param], ["unsupported_value", "input[0].content"]);
   });
 
   it("pass where the client speaks the provider's own format", async (t) => {
-    const { provider, gateway } = await site(t, "anthropic");
+    const { provider, ask } = await site(t, "anthropic");
     const source = { type: "url", url: "https://example.org/a.pdf" };
-    const response = await fetch(`${gateway.url}/v1/messages`, {
-      method: "POST",
-      headers: { "x-api-key": KEY, "content-type": "application/json" },
-      body: JSON.stringify({
-        ...{ model: "strict", max_tokens: 10 },
-        messages: [{ role: "user", content: [{ type: "document", source }] }],
-      }),
-    });
-    await response.text();
+    const messages = [{ role: "user", content: [{ type: "document", source }] }];
+    await (await ask("/v1/messages", { model: "strict", max_tokens: 10, messages })).text();
     assert.equal(provider.asked.length, 1, "the provider decides");
   });
 });

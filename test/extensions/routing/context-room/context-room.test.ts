@@ -1,27 +1,31 @@
-// Which models have room for a prompt.
+// Which models have room for a prompt; which candidates are asked after one was too small, in which
+// order; and what `check` says of aliases that cannot know.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
-import { withRoom } from "../../../../src/extensions/routing/context-room/index.ts";
+import { describe, it, type TestContext } from "node:test";
 import type { Model } from "../../../../src/core/routing/model.ts";
+import { warningsOf } from "../../../../src/extensions/operations/commands/warnings.ts";
+import { withRoom } from "../../../../src/extensions/routing/context-room/index.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { configFor, json, user } from "../../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
+import { speak, status, type Behaviour } from "../../../support/provider.ts";
 import { catalogOf, chatOf, settingsFor } from "../../../support/routing.ts";
 
-const catalog = catalogOf(
-  settingsFor({
-    small: { context_tokens: 1_000 },
-    middle: { context_tokens: 5_000 },
-    large: { context_tokens: 100_000 },
-    unknown: {},
-  }),
-);
-const models = (...names: string[]) => names.map((name) => catalog.models.get(name)!);
-const names = (list: readonly Model[]) => list.map(({ name }) => name);
-/** A prompt of about so many tokens. */
-const prompt = (tokens: number, over: object = {}) =>
-  chatOf({ messages: [{ role: "user", content: "four".repeat(tokens) }], ...over });
-
 describe("candidates with room", () => {
-  const all = models("small", "middle", "large", "unknown");
+  const { models } = catalogOf(
+    settingsFor({
+      small: { context_tokens: 1_000 },
+      middle: { context_tokens: 5_000 },
+      large: { context_tokens: 100_000 },
+      unknown: {},
+    }),
+  );
+  const all = [...models.values()];
+  const names = (list: readonly Model[]) => list.map(({ name }) => name);
+  /** A prompt of about so many tokens. */
+  const prompt = (tokens: number, over: object = {}) =>
+    chatOf({ messages: user("four".repeat(tokens)), ...over });
 
   it("are all for a short prompt", () => {
     assert.deepEqual(withRoom(all, prompt(10)), all);
@@ -38,9 +42,143 @@ describe("candidates with room", () => {
   });
 
   it("are all if none seems to have room, or if there is only one", () => {
-    const tight = models("small", "middle");
-    assert.deepEqual(withRoom(tight, prompt(50_000)), tight);
-    const single = models("small");
-    assert.deepEqual(withRoom(single, prompt(50_000)), single);
+    for (const candidates of [all.slice(0, 2), all.slice(0, 1)])
+      assert.deepEqual(withRoom(candidates, prompt(50_000)), candidates);
+  });
+});
+
+const full = status(400, { error: { message: "x", code: "context_length_exceeded" } });
+const busy = status(429, { error: { message: "x" } });
+
+/**
+ * The models of an alias in its order: how each answers, and its `context_tokens`, null if that is
+ * not stated.
+ */
+type Models = Readonly<Record<string, readonly [Behaviour, number | null]>>;
+
+/** Asks the alias; gives the models that were asked, in this order, and what the client got. */
+async function ask(t: TestContext, models: Models) {
+  const behaviours = Object.fromEntries(
+    Object.entries(models).map(([name, [does]]) => [name, does]),
+  );
+  const provider = memoryProvider(t, behaviours);
+  const gateway = createMemoryGateway(
+    configFor(provider.url, Object.keys(models), {
+      models: Object.fromEntries(
+        Object.entries(models).map(([name, [, size]]) => [
+          name,
+          size === null ? {} : { context_tokens: size },
+        ]),
+      ),
+      aliases: { x: { models: Object.keys(models) } },
+    }),
+  );
+  const response = await gateway.chat({ model: "x", messages: user("hi") });
+  const { error, model } = await json(response);
+  return {
+    order: provider.asked.map(({ body }) => body["model"]).join(" "),
+    got: `${response.status} ${error?.code ?? model}`,
+    message: error?.message,
+  };
+}
+
+describe("after a prompt was too long for a candidate", { concurrency: 2 }, () => {
+  const fine = speak("Fine.");
+  const ROWS: readonly [what: string, models: Models, order: string, got: string][] = [
+    ["a candidate of unknown size is asked", { a: [full, 1_000], b: [fine, null] }, "a b", "200 b"],
+    [
+      "those known to have more room come before those of unknown size",
+      { a: [full, 1_000], b: [fine, null], c: [fine, 2_000] },
+      "a c",
+      "200 c",
+    ],
+    [
+      "each group keeps the alias's order",
+      {
+        a: [full, 1_000],
+        b: [full, null],
+        c: [full, 3_000],
+        d: [full, null],
+        e: [full, 9_000],
+      },
+      "a c e b d",
+      "400 context_length_exceeded",
+    ],
+    [
+      "those known to have no more room are left out",
+      { a: [full, 1_000], b: [fine, 1_000], c: [fine, 500], d: [fine, null] },
+      "a d",
+      "200 d",
+    ],
+    [
+      "the largest that was too small counts",
+      { a: [full, 1_000], b: [full, 3_000], c: [fine, 2_000], d: [fine, null] },
+      "a b d",
+      "200 d",
+    ],
+    [
+      "where the first is of unknown size, any known size may be more",
+      { a: [full, null], b: [fine, null], c: [fine, 1_000] },
+      "a c",
+      "200 c",
+    ],
+    [
+      "two of unknown size: the second is asked",
+      { a: [full, null], b: [fine, null] },
+      "a b",
+      "200 b",
+    ],
+    [
+      "a known one that is busy is followed by the unknown one",
+      { a: [full, 1_000], b: [fine, null], c: [busy, 2_000] },
+      "a c b",
+      "200 b",
+    ],
+    [
+      "without such a refusal the alias's order stands, whatever is known",
+      { a: [busy, 1_000], b: [fine, null], c: [fine, 2_000] },
+      "a b",
+      "200 b",
+    ],
+  ];
+  for (const [what, models, order, got] of ROWS) {
+    it(what, async (t) => {
+      const found = await ask(t, models);
+      assert.deepEqual([found.order, found.got], [order, got]);
+    });
+  }
+
+  it("the error names the largest size that is known of those that refused", async (t) => {
+    const { message } = await ask(t, { a: [full, 1_000], b: [full, null] });
+    assert.match(message, /maximum context length is 1000 tokens/);
+  });
+});
+
+describe("check, of aliases with candidates of unknown size", () => {
+  const config = (sizes: Readonly<Record<string, number | null>>, enabled = true) => ({
+    providers: { demo: { dialect: "demo" } },
+    models: Object.fromEntries(
+      Object.entries(sizes).map(([name, size]) => [
+        name,
+        { provider: "demo", ...(size !== null && { context_tokens: size }) },
+      ]),
+    ),
+    aliases: { x: { models: Object.keys(sizes), enabled } },
+  });
+
+  it("warns where one of several candidates has no context_tokens, and only there", () => {
+    const warned = (given: object) =>
+      warningsOf(checkConfig(given, {})).map(({ path, message }) => [path.join("."), message]);
+    const told = (names: string) => [
+      [
+        "aliases.x",
+        `has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`,
+      ],
+    ];
+    assert.deepEqual(warned(config({ a: 1_000, b: null, c: null })), told("models.b, models.c"));
+    assert.deepEqual(warned(config({ a: null, b: null })), told("models.a, models.b"));
+    assert.deepEqual(warned(config({ a: 1_000, b: 2_000 })), []);
+    assert.deepEqual(warned(config({ a: null })), []);
+    assert.deepEqual(warned(config({ a: 1_000, b: null }, false)), []);
   });
 });

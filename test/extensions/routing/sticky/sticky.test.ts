@@ -24,7 +24,6 @@ async function start(t: TestContext, over: object = {}) {
   const gateway = await startGateway(
     t,
     configFor(provider.url, ["a", "b"], {
-      apis: ["messages"],
       aliases: { sticky: { models: ["a", "b"], sticky: true }, plain: { models: ["a", "b"] } },
       keys: [
         { account: "acme", key: KEY },
@@ -80,13 +79,11 @@ describe("a sticky alias", () => {
   });
 
   it("says in the receipt that the conversation stayed", async (t) => {
-    const { ask, url } = await start(t);
+    const { ask, chat, url } = await start(t);
     await ask([user("Hi")]);
     const headers = { authorization: `Bearer ${KEY}`, "x-request-id": "second-turn" };
     const messages = [user("Hi"), says("A."), user("And now?")];
-    const sent = { method: "POST", headers: { ...headers, "content-type": "application/json" } };
-    const body = JSON.stringify({ model: "sticky", messages });
-    await (await fetch(`${url}/v1/chat/completions`, { ...sent, body })).text();
+    await (await chat({ model: "sticky", messages }, headers)).text();
     const { data } = await json(await fetch(`${url}/v1/requests/second-turn`, { headers }));
     assert.deepEqual(data[0].notes, ["sticky: stayed with a"]);
   });
@@ -123,22 +120,6 @@ describe("a sticky alias", () => {
     asked.length = 0;
     await ask([user("Hi"), says(WHOLE), user("And now?")]);
     assert.deepEqual(asked, ["b"]);
-  });
-
-  it("is sticky through every client API", async (t) => {
-    const { url, behaviours } = await start(t);
-    const ask = async (messages: Json[]): Promise<string> => {
-      const response = await fetch(`${url}/v1/messages`, {
-        method: "POST",
-        headers: { "x-api-key": KEY, "content-type": "application/json" },
-        body: JSON.stringify({ model: "sticky", max_tokens: 100, messages }),
-      });
-      return (await json(response)).model;
-    };
-    behaviours["a"] = status(500);
-    assert.equal(await ask([user("Hi")]), "b");
-    behaviours["a"] = speak("A.");
-    assert.equal(await ask([user("Hi"), says("B."), user("And now?")]), "b");
   });
 });
 
