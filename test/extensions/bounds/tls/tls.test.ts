@@ -4,11 +4,10 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import https from "node:https";
 import net from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import tls, { type TLSSocket } from "node:tls";
@@ -17,28 +16,28 @@ import { createPooledClient } from "../../../../src/extensions/providers/pooled-
 import { ValidationError } from "../../../../src/core/schema/checker.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { lines, run } from "../../../support/command.ts";
+import { folder } from "../../../support/folder.ts";
 import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
+
+/** A response whose body nobody needs. */
+async function responseTo(req: ClientRequest): Promise<IncomingMessage> {
+  const [res] = (await within(once(req, "response"), "the answer over TLS")) as [IncomingMessage];
+  return res.resume();
+}
 
 describe("TLS", () => {
   it("serves over HTTPS; a provider whose certificate nobody vouches for is unavailable", async (t) => {
     const tls = certificate();
     const gateway = await startGateway(t, demo({ server: { tls } }));
     assert.match(gateway.url, /^https:\/\/127\.0\.0\.1:\d+$/);
-    const answer = new Promise<{ status: number; id: string }>((resolve, reject) => {
-      const req = https.get(
-        `${gateway.url}/healthz`,
-        { ca: readFileSync(tls.cert_file), agent: false },
-        (res) => {
-          res.resume();
-          resolve({ status: res.statusCode!, id: String(res.headers["x-request-id"]) });
-        },
-      );
-      req.on("error", reject);
+    const req = https.get(`${gateway.url}/healthz`, {
+      ca: readFileSync(tls.cert_file),
+      agent: false,
     });
-    const { status, id } = await within(answer, "the answer over TLS");
-    assert.equal(status, 200);
-    assert.match(id, /^req_/);
+    const res = await responseTo(req);
+    assert.equal(res.statusCode, 200);
+    assert.match(String(res.headers["x-request-id"]), /^req_/);
 
     const trusting = createPooledClient();
     t.after(() => trusting.close());
@@ -50,21 +49,18 @@ describe("TLS", () => {
     assert.match(await refused.text(), /model_unavailable/);
   });
 
-  it("stops though somebody has connected and not shaken hands", async (t) => {
-    const gateway = await startGateway(t, demo({ server: { tls: certificate() } }));
-    const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
-    t.after(() => socket.destroy());
-    await within(new Promise((resolve) => socket.once("connect", resolve)), "the connection");
-    await within(gateway.gateway.close(0), "the gateway to close");
+  it("waits for a handshake no longer than receive_ms, nor when it stops", async (t) => {
+    const open = async (receive_ms: number) => {
+      const server = { tls: certificate(), receive_ms };
+      const { url, gateway } = await startGateway(t, demo({ server }));
+      const socket = net.connect(Number(new URL(url).port), "127.0.0.1").resume();
+      t.after(() => socket.destroy());
+      await within(once(socket, "connect"), "the connection");
+      return { socket, gateway };
+    };
+    await within(once((await open(200)).socket, "close"), "the connection to be closed");
+    await within((await open(600_000)).gateway.close(0), "the gateway to close");
   });
-});
-
-it("a handshake that never ends takes no longer than the head of a request may", async (t) => {
-  const server = { tls: certificate(), receive_ms: 200 };
-  const gateway = await startGateway(t, demo({ server }));
-  const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1").resume();
-  t.after(() => socket.destroy());
-  await within(once(socket, "close"), "the connection to be closed");
 });
 
 describe("another certificate", () => {
@@ -96,12 +92,10 @@ describe("another certificate", () => {
     t.after(() => agent.destroy());
     return async () => {
       const req = https.get(`${url}/healthz`, { agent });
-      const [res] = (await within(once(req, "response"), "the answer over TLS")) as [
-        IncomingMessage,
-      ];
+      const res = await responseTo(req);
       const socket = res.socket as TLSSocket;
       const seen = [res.statusCode, socket.localPort, socket.getPeerCertificate().fingerprint256];
-      await within(once(res.resume(), "end"), "the answer's end");
+      await within(once(res, "end"), "the answer's end");
       return seen;
     };
   }
@@ -150,10 +144,7 @@ describe("another certificate", () => {
         rejectUnauthorized: false,
         headers: { authorization: `Bearer ${key}` },
       });
-      const [res] = (await within(once(req, "response"), "the answer over TLS")) as [
-        IncomingMessage,
-      ];
-      await once(res.resume(), "end");
+      const res = await responseTo(req);
       return res.statusCode;
     };
     const good = [readFileSync(files.cert_file), readFileSync(files.key_file)] as const;
@@ -195,51 +186,39 @@ describe("another certificate", () => {
     assert.deepEqual([await statusOf("sk-demo"), await statusOf("sk-later")], [401, 200]);
   });
 
-  for (const workers of [1, 2]) {
-    it(`by SIGHUP, with ${workers} ${workers === 1 ? "process" : "workers"}; broken files are told, and change nothing`, async (t) => {
-      const [files, next, third] = [certificate(), certificate(), certificate()];
-      const [a, b, c] = [files, next, third].map(fingerprint);
-      const place = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-      t.after(() => rmSync(place, { recursive: true, force: true }));
-      const file = join(place, "gateway.json");
-      writeFileSync(
-        file,
-        JSON.stringify(demo({ server: { tls: files, workers }, data_dir: join(place, "data") })),
-      );
-      const gw = run(t, ["--config", file], { cwd: place });
-      const url = await gw.address();
-      const told = (event: string) =>
-        lines(gw.stderr())
-          .map((line) => JSON.parse(line))
-          .filter((line) => line.event === event);
-      const hangup = async (event: string) => {
-        const before = told(event).length;
-        gw.child.kill("SIGHUP");
-        await waitFor(() => told(event).length > before, `${event} on stderr`);
-      };
-      /** Of as many new connections as reach every worker. */
-      const all = async () =>
-        new Set(await Promise.all(Array.from({ length: 20 * workers }, () => shown(url))));
-      const shownByAll = (print: string) =>
-        until(async () => String([...(await all())]) === print, "all to show the new certificate");
-      const ask = kept(t, url);
-      const first = await ask();
-      assert.deepEqual(await all(), new Set([a]));
-      exchange(next, files);
-      await hangup("reloaded");
-      await shownByAll(b!);
-      assert.deepEqual(await ask(), first);
-      writeFileSync(files.cert_file, "nonsense");
-      await hangup("reload_failed");
-      assert.match(
-        JSON.stringify(told("reload_failed")[0].faults),
-        /^\[\{"path":"server\.tls","message":"expected a certificate in PEM in /,
-      );
-      assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
-      exchange(third, files);
-      await hangup("reloaded");
-      await shownByAll(c!);
-      assert.deepEqual(await ask(), first);
-    });
-  }
+  it("by SIGHUP, in every worker; broken files are told, and change nothing", async (t) => {
+    const [files, next] = [certificate(), certificate()];
+    const [a, b] = [files, next].map(fingerprint);
+    const place = folder();
+    const file = join(place, "gateway.json");
+    const server = { tls: files, workers: 2 };
+    writeFileSync(file, JSON.stringify(demo({ server, data_dir: join(place, "data") })));
+    const gw = run(t, ["--config", file], { cwd: place });
+    const url = await gw.address();
+    const told = (event: string) =>
+      lines(gw.stderr())
+        .map((line) => JSON.parse(line))
+        .filter((line) => line.event === event);
+    const hangup = async (event: string) => {
+      gw.child.kill("SIGHUP");
+      return await waitFor(() => told(event)[0], `${event} on stderr`);
+    };
+    /** Of as many new connections as reach every worker. */
+    const all = async () =>
+      new Set(await Promise.all(Array.from({ length: 40 }, () => shown(url))));
+    const ask = kept(t, url);
+    const first = await ask();
+    assert.deepEqual(await all(), new Set([a]));
+    exchange(next, files);
+    await hangup("reloaded");
+    await until(async () => String([...(await all())]) === b, "all to show the new certificate");
+    assert.deepEqual(await ask(), first);
+    writeFileSync(files.cert_file, "nonsense");
+    const { faults } = await hangup("reload_failed");
+    assert.match(
+      JSON.stringify(faults),
+      /^\[\{"path":"server\.tls","message":"expected a certificate in PEM in /,
+    );
+    assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
+  });
 });
