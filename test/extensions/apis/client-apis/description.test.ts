@@ -5,8 +5,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { checkConfig } from "../../../support/config.ts";
 import { demo, json, startGateway, user } from "../../../support/gateway.ts";
+import { post } from "../post.ts";
 
-const HEADERS = { authorization: "Bearer sk-demo", "content-type": "application/json" };
+const KEY = { authorization: "Bearer sk-demo" };
 
 /** Each schema that something in the document names. */
 function named(value: unknown): string[] {
@@ -41,19 +42,23 @@ describe("/openapi.json and further APIs", () => {
       // The demo configuration has both.
       const gateway = await startGateway(t, demo(apis.length === 2 ? {} : { apis }));
       const document = await json(await fetch(`${gateway.url}/openapi.json`));
-      const has = (path: string) => path in document.paths;
+      const paths = ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses"];
       const messages = apis.includes("messages");
-      assert.deepEqual(["/v1/messages", "/v1/messages/count_tokens", "/v1/responses"].map(has), [
-        messages,
-        messages,
-        apis.includes("responses"),
-      ]);
+      const expected = [messages, messages, apis.includes("responses")];
+      assert.deepEqual(
+        paths.map((path) => path in document.paths),
+        expected,
+      );
+      for (const [at, path] of paths.entries()) {
+        const { status } = await post(gateway.url + path, "{}", { authorization: "" });
+        assert.equal(status, expected[at] ? 401 : 404, path);
+      }
       const names = named(document.paths);
       assert.deepEqual(
         names.filter((name) => !(name in document.components.schemas)),
         [],
       );
-      assert.ok(has("/v1/chat/completions") && names.includes("ChatCompletionRequest"));
+      assert.ok(names.includes("ChatCompletionRequest"));
     }
   });
 
@@ -67,24 +72,19 @@ describe("/openapi.json and further APIs", () => {
       "/v1/responses": { model: "demo-chat", input: "hi" },
     };
     for (const [path, body] of Object.entries(bodies)) {
-      const { post } = paths[path];
-      const ask = (given: object) =>
-        fetch(gateway.url + path, {
-          method: "POST",
-          headers: HEADERS,
-          body: JSON.stringify(given),
-        });
-      const [request] = named(post.requestBody);
+      const { post: described } = paths[path];
+      const ask = (given: object) => post(gateway.url + path, given, KEY);
+      const [request] = named(described.requestBody);
       const { required } = schemas[request!];
       assert.deepEqual([...required].sort(), Object.keys(body).sort(), path);
       const whole = await ask(body);
       assert.equal(whole.status, 200, path);
-      const [reply] = named(post.responses["200"].content["application/json"]);
+      const [reply] = named(described.responses["200"].content["application/json"]);
       assertHas(await json(whole), schemas[reply!], path);
       for (const name of required) {
         const refused = await ask({ ...body, [name]: undefined });
         assert.equal(refused.status, 400, `${path} without ${name}`);
-        const [error] = named(post.responses["400"]);
+        const [error] = named(described.responses["400"]);
         assertHas(await json(refused), schemas[error!], path);
       }
     }

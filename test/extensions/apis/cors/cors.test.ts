@@ -2,11 +2,11 @@
 // with cors and without it; which origins a configuration may name; and reload.
 
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { describe, it } from "node:test";
 import { ValidationError, pathText } from "../../../../src/core/schema/checker.ts";
 import { checkConfig } from "../../../support/config.ts";
-import { configFor, demo, KEY, startGateway, user } from "../../../support/gateway.ts";
-import { chunk, silent, speak, startProvider, status, stream } from "../../../support/provider.ts";
+import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
+import { chunk, silent, startProvider, status, stream } from "../../../support/provider.ts";
 import { rawRequest, type RawAnswer } from "../../../support/raw.ts";
 
 const PAGE = "https://app.example.com";
@@ -29,9 +29,7 @@ const ALLOWED = {
 };
 
 /** A request with the origin of a page. */
-const from = (origin: string, more: Record<string, string> = {}) => ({
-  headers: { origin, ...more },
-});
+const from = (origin: string) => ({ headers: { origin } });
 
 const preflight = (url: string, headers: Record<string, string>) =>
   fetch(url, {
@@ -39,60 +37,33 @@ const preflight = (url: string, headers: Record<string, string>) =>
     headers: { "access-control-request-method": "POST", ...headers },
   });
 
-async function withProvider(t: TestContext, over: object) {
-  const provider = await startProvider(t, {
-    fine: speak("Fine."),
-    broken: status(500),
-    cut: stream([chunk({ content: "Once" })], "cut"),
-  });
-  const config = configFor(provider.url, ["fine", "broken", "cut"], over);
-  return startGateway(t, config);
-}
-
 describe("a response to a page of an allowed origin", () => {
-  it("has the headers, whole or streamed, also if the stream is cut", async (t) => {
-    const gw = await withProvider(t, cors([OTHER, PAGE]));
-    for (const request of [
-      { model: "fine" },
-      { model: "fine", stream: true },
-      { model: "cut", stream: true },
-    ]) {
-      const response = await gw.chat({ ...request, messages: user("hi") }, { origin: PAGE });
-      assert.equal(response.status, 200);
-      assert.deepEqual(corsOf(response), ALLOWED);
-      await response.text();
-    }
-  });
-
-  it("has the headers if it is an error, whatever went wrong", async (t) => {
-    const over = { ...cors([PAGE]), accounts: { acme: { rpm: 2 } } };
-    const gw = await withProvider(t, over);
-    const ask = (body: unknown, headers = {}) => gw.chat(body, { origin: PAGE, ...headers });
-    const request = { model: "broken", messages: user("hi") };
-    const responses = {
-      500: await ask(request),
-      400: await ask("{"),
-      429: await ask(request),
-      401: await ask(request, { authorization: "Bearer sk-nobody" }),
+  it("has the headers, be it a stream that is cut, or an error, whatever went wrong", async (t) => {
+    const provider = await startProvider(t, {
+      broken: status(500),
+      cut: stream([chunk({ content: "Once" })], "cut"),
+      silent,
+    });
+    const over = { ...cors([OTHER, PAGE]), accounts: { acme: { rpm: 4 } } };
+    const gw = await startGateway(t, configFor(provider.url, ["broken", "cut", "silent"], over));
+    const ask = (model: string, more: object = {}) =>
+      gw.chat({ model, messages: user("hi"), ...more }, { origin: PAGE });
+    const stopped = ask("silent");
+    await provider.nth(0);
+    const responses: Record<string, Response> = {
+      200: await ask("cut", { stream: true }),
+      503: await ask("broken"),
+      400: await gw.chat("{", { origin: PAGE }),
+      429: await ask("broken"),
+      401: await gw.chat("{}", { origin: PAGE, authorization: "Bearer sk-nobody" }),
       404: await fetch(`${gw.url}/chat/completions`, { method: "POST", ...from(PAGE) }),
       405: await fetch(gw.url + CHAT, from(PAGE)),
     };
-    for (const [expected, response] of Object.entries(responses)) {
-      if (expected === "500") assert.ok(response.status >= 500);
-      else assert.equal(String(response.status), expected);
-      assert.deepEqual(corsOf(response), ALLOWED, expected);
-    }
-    assert.ok(responses[429].headers.get("retry-after"));
-  });
-
-  it("has the headers if the gateway stops before it could answer", async (t) => {
-    const provider = await startProvider(t, silent);
-    const gw = await startGateway(t, configFor(provider.url, ["m"], cors([PAGE])));
-    const answer = gw.chat({ model: "m", messages: user("hi") }, { origin: PAGE });
-    await provider.nth(0);
     await gw.gateway.close(0);
-    const response = await answer;
-    assert.deepEqual([response.status, corsOf(response)], [503, ALLOWED]);
+    const before = await stopped;
+    assert.deepEqual([before.status, corsOf(before)], [503, ALLOWED], "the gateway stopped");
+    for (const [expected, response] of Object.entries(responses))
+      assert.deepEqual([String(response.status), corsOf(response)], [expected, ALLOWED]);
   });
 });
 
@@ -110,7 +81,7 @@ describe("a response to others", () => {
     assert.deepEqual(corsOf(await rawRequest(gw.url, head)), { vary: "Origin" });
   });
 
-  it('with "*" every response is for all origins, and does not vary', async (t) => {
+  it('with "*" is for all origins, and does not vary; the admin listener answers no page', async (t) => {
     const gw = await startGateway(t, demo(cors("*")));
     for (const headers of [{ origin: OTHER }, { origin: "null" }, {}]) {
       assert.deepEqual(corsOf(await fetch(`${gw.url}/healthz`, { headers })), {
@@ -118,6 +89,10 @@ describe("a response to others", () => {
         "access-control-expose-headers": "X-Request-Id, *",
       });
     }
+    const admin = `${gw.gateway.adminAddress()!}/status`;
+    const response = await preflight(admin, { origin: PAGE });
+    assert.ok(response.status >= 400);
+    for (const answer of [response, await fetch(admin)]) assert.deepEqual(corsOf(answer), {});
   });
 });
 
@@ -130,32 +105,26 @@ describe("a preflight", () => {
     vary: "Origin",
   };
 
-  it("is answered with all headers, and repeats nothing that was asked for", async (t) => {
-    const gw = await startGateway(t, demo(cors([PAGE])));
-    for (const asked of ["authorization,x-stainless-arch", "cookie, x-evil", "*", ""]) {
-      const response = await preflight(gw.url + CHAT, {
+  it("is answered with all headers, without a key, a place in the limits or a right path", async (t) => {
+    const gw = await startGateway(t, demo({ ...cors([PAGE]), limits: { rpm: 1 } }));
+    for (const [path, asked] of [
+      [CHAT, "authorization,x-stainless-arch"],
+      [CHAT, "cookie, x-evil"],
+      ["/v1/models", "*"],
+      ["/chat/completions", ""],
+    ] as const) {
+      const response = await preflight(gw.url + path, {
         origin: PAGE,
         "access-control-request-headers": asked,
       });
-      assert.equal(response.status, 204);
-      assert.equal(await response.text(), "");
+      assert.deepEqual([response.status, await response.text()], [204, ""]);
       assert.deepEqual(corsOf(response), ANSWER, asked);
-      assert.match(response.headers.get("x-request-id")!, /^req_/);
       const line = await gw.accessOf(response.headers.get("x-request-id")!);
-      assert.deepEqual([line["method"], line["path"], line["status"]], ["OPTIONS", CHAT, 204]);
-    }
-  });
-
-  it("is answered without a key, without a place in the limits, and at wrong paths too", async (t) => {
-    const gw = await startGateway(t, demo({ ...cors([PAGE]), limits: { rpm: 1 } }));
-    for (const path of [CHAT, CHAT, "/v1/models", "/chat/completions"]) {
-      const response = await preflight(gw.url + path, { origin: PAGE });
-      assert.deepEqual([response.status, corsOf(response)], [204, ANSWER], path);
+      assert.deepEqual([line["method"], line["path"], line["status"]], ["OPTIONS", path, 204]);
     }
     const body = { model: "demo-chat", messages: user("hi") };
     const served = await gw.chat(body, { origin: PAGE, authorization: "Bearer sk-demo" });
-    const refused = await gw.chat(body, { origin: PAGE, authorization: `Bearer ${KEY}` });
-    assert.deepEqual([served.status, refused.status], [200, 401]);
+    assert.equal(served.status, 200);
   });
 
   it("of another origin, and OPTIONS that is none, are answered as without cors", async (t) => {
@@ -165,15 +134,6 @@ describe("a preflight", () => {
     assert.equal(other.headers.get("allow"), "POST");
     const plain = await fetch(gw.url + CHAT, { method: "OPTIONS", ...from(PAGE) });
     assert.deepEqual([plain.status, corsOf(plain)], [405, ALLOWED]);
-  });
-
-  it("is not answered by the admin listener", async (t) => {
-    const gw = await startGateway(t, demo(cors("*")));
-    const admin = gw.gateway.adminAddress()!;
-    const response = await preflight(`${admin}/status`, { origin: PAGE });
-    assert.ok(response.status >= 400);
-    assert.deepEqual(corsOf(response), {});
-    assert.deepEqual(corsOf(await fetch(`${admin}/status`)), {});
   });
 });
 
@@ -193,16 +153,12 @@ describe("without server.cors", () => {
   });
 
   it("a reload puts it in force, changes it, and takes it away", async (t) => {
-    const settings = (over: object) => demo({ data_dir: gw.dir, ...over });
-    const gw = { dir: "data", ...(await startGateway(t, demo())) };
-    const seen = async () => {
+    const gw = await startGateway(t, demo());
+    const found: unknown[] = [];
+    for (const over of [{}, cors([PAGE]), cors("*"), cors([OTHER]), {}]) {
+      gw.gateway.reload(checkConfig(demo({ data_dir: "data", ...over })));
       const response = await fetch(`${gw.url}/healthz`, from(PAGE));
-      return corsOf(response)["access-control-allow-origin"];
-    };
-    const found = [await seen()];
-    for (const over of [cors([PAGE]), cors("*"), cors([OTHER]), {}]) {
-      gw.gateway.reload(checkConfig(settings(over)));
-      found.push(await seen());
+      found.push(corsOf(response)["access-control-allow-origin"]);
     }
     assert.deepEqual(found, [undefined, PAGE, "*", undefined, undefined]);
   });
@@ -260,6 +216,10 @@ describe("server.cors.origins", () => {
     assert.match(faultsOf(PAGE).join(), /^server.cors.origins,expected a list of origins, or "\*"/);
     assert.match(faultsOf([]).join(), /^server.cors.origins,expected/);
     assert.match(faultsOf([PAGE, 1]).join(), /^server.cors.origins\[1\],expected a string/);
+    assert.deepEqual(faultsOf(["a", PAGE, "b"]), [
+      ["server.cors.origins[0]", expected],
+      ["server.cors.origins[2]", expected],
+    ]);
     assert.deepEqual(faultsOf([PAGE, OTHER, PAGE]), [
       ["server.cors.origins[2]", "stands in the list twice"],
     ]);
@@ -268,10 +228,4 @@ describe("server.cors.origins", () => {
     assert.throws(more, /server.cors.headers/);
     assert.ok(checkConfig(demo({ server: { cors: null } })));
   });
-
-  it("reports each wrong one of a list", () =>
-    assert.deepEqual(
-      faultsOf(["a", PAGE, "b"]).map(([path]) => path),
-      ["server.cors.origins[0]", "server.cors.origins[2]"],
-    ));
 });

@@ -2,7 +2,7 @@
 // of each. And what a path says to which nothing answers.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { demo, json, startGateway } from "../../../support/gateway.ts";
 import { rawRequest } from "../../../support/raw.ts";
 
@@ -30,10 +30,16 @@ const config = demo({
 });
 
 describe("GET /v1/models/{id}", () => {
+  /** A gateway, and what it answers to a path below /v1/models. */
+  async function start(t: TestContext) {
+    const { url, gateway } = await startGateway(t, config);
+    const get = (path: string, key = "sk-demo", method = "GET") =>
+      fetch(`${url}/v1/models${path}`, { method, headers: { authorization: `Bearer ${key}` } });
+    return { url, admin: gateway.adminAddress()!, get };
+  }
+
   it("has what the list has: context, longest reply and capabilities, of an alias what can be relied on", async (t) => {
-    const { url } = await startGateway(t, config);
-    const ask = async (path: string, key = "sk-demo") =>
-      json(await fetch(url + path, { headers: { authorization: `Bearer ${key}` } }));
+    const { get } = await start(t);
     const abilities: Record<string, [number | null, number | null, string[]]> = {
       small: [8_000, 1_000, ["tools"]],
       large: [64_000, null, ["json_object", "logprobs", "reasoning"]],
@@ -41,60 +47,37 @@ describe("GET /v1/models/{id}", () => {
       unsure: [null, null, []],
       "team/both": [8_000, 1_000, ["json_object", "logprobs", "reasoning", "tools"]],
     };
-    const { data } = await ask("/v1/models");
-    for (const [id, [context_length, max_output_tokens, capabilities]] of Object.entries(
-      abilities,
-    )) {
-      const entry = await ask(`/v1/models/${id}`);
-      const { created } = entry;
-      assert.deepEqual(entry, {
-        id,
-        object: "model",
-        created,
-        owned_by: "chat-gateway",
-        context_length,
-        max_output_tokens,
-        capabilities,
-      });
+    const { data } = await json(await get(""));
+    for (const [id, expected] of Object.entries(abilities)) {
+      const [context_length, max_output_tokens, capabilities] = expected;
+      const entry = await json(await get(`/${id}`));
+      const own = { id, object: "model", created: entry.created, owned_by: "chat-gateway" };
+      assert.deepEqual(entry, { ...own, context_length, max_output_tokens, capabilities });
       assert.deepEqual(
         data.find((each: { id: string }) => each.id === id),
         entry,
       );
     }
     // This key's alias has one of the models behind it, because the key names that one too.
-    const narrow = await ask("/v1/models/team/both", "sk-narrow");
+    const narrow = await json(await get("/team/both", "sk-narrow"));
     assert.deepEqual([narrow.context_length, narrow.max_output_tokens], [64_000, null]);
   });
 
   it("takes names with slashes, as they are and percent-encoded, and leaves a query out", async (t) => {
-    const gateway = await startGateway(t, config);
-    for (const path of ["team/both", "team%2Fboth", "%74eam/both?x=1"]) {
-      const response = await fetch(`${gateway.url}/v1/models/${path}`, {
-        headers: { authorization: "Bearer sk-demo" },
-      });
-      assert.equal((await json(response)).id, "team/both", path);
-    }
-    const metrics = await (await fetch(`${gateway.gateway.adminAddress()}/metrics`)).text();
+    const { get, admin } = await start(t);
+    for (const path of ["team/both", "team%2Fboth", "%74eam/both?x=1"])
+      assert.equal((await json(await get(`/${path}`))).id, "team/both", path);
+    const metrics = await (await fetch(`${admin}/metrics`)).text();
     assert.match(
       metrics,
       /requests_total\{path="\/v1\/models\/\{id\}",status="200",model=""\} 3\n/,
     );
   });
 
-  it("404 model_not_found for what is unknown, disabled or not for this key; 401 without a key", async (t) => {
-    const { url } = await startGateway(t, config);
-    for (const [path, key] of [
-      ["nowhere", "sk-demo"],
-      ["team/off", "sk-demo"],
-      ["small", "sk-narrow"],
-      ["__proto__", "sk-demo"],
-      ["{id}", "sk-demo"],
-      ["%zz", "sk-demo"],
-      ["small/", "sk-demo"],
-    ]) {
-      const response = await fetch(`${url}/v1/models/${path}`, {
-        headers: { authorization: `Bearer ${key}` },
-      });
+  it("404 for what is unknown, disabled or not for this key; 401 without one; 405 but for GET and HEAD", async (t) => {
+    const { url, get } = await start(t);
+    for (const path of ["nowhere", "team/off", "__proto__", "{id}", "%zz", "small/", "small"]) {
+      const response = await get(`/${path}`, path === "small" ? "sk-narrow" : "sk-demo");
       assert.equal(response.status, 404, path);
       const { error } = await json(response);
       assert.deepEqual(
@@ -103,32 +86,22 @@ describe("GET /v1/models/{id}", () => {
       );
     }
     assert.equal((await fetch(`${url}/v1/models/small`)).status, 401);
-  });
-
-  it("HEAD as GET; any other method 405 with Allow", async (t) => {
-    const { url } = await startGateway(t, config);
-    const headers = { authorization: "Bearer sk-demo" };
-    const head = await fetch(`${url}/v1/models/team/both`, { method: "HEAD", headers });
+    const head = await get("/team/both", "sk-demo", "HEAD");
     assert.deepEqual([head.status, await head.text()], [200, ""]);
-    const deleted = await fetch(`${url}/v1/models/small`, { method: "DELETE", headers });
+    const deleted = await get("/small", "sk-demo", "DELETE");
     assert.deepEqual([deleted.status, deleted.headers.get("allow")], [405, "GET, HEAD"]);
   });
 
   it("is in the published document, with the schema that its answers fit", async (t) => {
-    const { url, gateway } = await startGateway(t, config);
+    const { url, admin, get } = await start(t);
     const published = await (await fetch(`${url}/openapi.json`)).text();
-    const atAdmin = await fetch(`${gateway.adminAddress()}/openapi.json`);
-    assert.equal(await atAdmin.text(), published);
+    assert.equal(await (await fetch(`${admin}/openapi.json`)).text(), published);
     const { paths, components } = JSON.parse(published);
     assert.deepEqual(Object.keys(paths["/v1/models/{id}"].get.responses), ["200", "401", "404"]);
     const { required, properties } = components.schemas.Model;
-    const { data } = await json(
-      await fetch(`${url}/v1/models`, { headers: { authorization: "Bearer sk-demo" } }),
-    );
-    for (const entry of data) {
-      assert.deepEqual(Object.keys(entry), required);
-      assert.deepEqual(Object.keys(entry), Object.keys(properties));
-    }
+    for (const entry of (await json(await get(""))).data)
+      for (const names of [required, Object.keys(properties)])
+        assert.deepEqual(Object.keys(entry), names);
   });
 });
 
