@@ -128,7 +128,7 @@ const open = (sealed: string) => (sealed === "ok" ? "thought" : undefined);
 const readMessage = (json: unknown) => atOnce(readMessages({ json, large: false }, {}));
 const readResponse = (json: unknown) => atOnce(readResponses({ json, large: false }, open));
 const APIS: [name: string, whole: object, read: (json: unknown) => unknown, rounds: number][] = [
-  ["Messages", MESSAGES, readMessage, LONG ? 20_000 : 4_000],
+  ["Messages", MESSAGES, readMessage, LONG ? 20_000 : 1_000],
   ["Responses", RESPONSES, readResponse, LONG ? 20_000 : 1_000],
 ];
 
