@@ -2,13 +2,15 @@
 // whole and streamed. An Anthropic provider's events and replies arrive in the Messages API as they
 // are, but for the name of the model. The recordings are those of test/recordings.test.ts.
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
-import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts";
+import { before, describe, it } from "node:test";
+import { configFor, json, startGateway } from "../../../support/gateway.ts";
 import { eventsIn, messageIn } from "../../../support/messages-events.ts";
-import { rawStream, startProvider, status } from "../../../support/provider.ts";
+import { rawStream, silent, startProvider, status } from "../../../support/provider.ts";
 import { noRecordings, recordings } from "../../../support/recorded.ts";
 import { readReply, type Reply } from "../../../support/recording.ts";
 import { assembleResponse, readEvents } from "../../../support/response-events.ts";
+import { suiteScope } from "../../../support/scope.ts";
+import { post } from "../post.ts";
 
 type Json = Record<string, any>;
 
@@ -16,6 +18,7 @@ interface Recording {
   readonly vendor: string;
   readonly events: readonly Json[];
   readonly streamed: boolean;
+  readonly reply: Reply;
 }
 
 function bytesOf({ vendor, events }: Recording): string {
@@ -25,55 +28,34 @@ function bytesOf({ vendor, events }: Recording): string {
   return framed.join("") + end;
 }
 
-/** What a client gets that asks in this API. */
-async function replay(
-  t: TestContext,
-  api: "messages" | "responses",
-  recording: Recording,
-  request: object,
-): Promise<Response> {
-  const { vendor, events, streamed } = recording;
-  const behaviour = streamed ? rawStream(bytesOf(recording), 7) : status(200, events[0]);
-  const { url } = await startProvider(t, behaviour);
-  const gateway = await startGateway(
-    t,
-    configFor(url, [], {
-      apis: [api],
-      providers: { recorded: { vendor, base_url: url, api_key: "sk-provider-secret" } },
-      models: { m: { provider: "recorded", reasoning: true, upstream_model: "m" } },
-    }),
-  );
-  const response = await fetch(`${gateway.url}/v1/${api}`, {
-    method: "POST",
-    headers: { "x-api-key": KEY, "content-type": "application/json" },
-    body: JSON.stringify({ model: "m", stream: streamed, ...request }),
-  });
-  assert.equal(response.status, 200);
-  return response;
-}
-
 /** The texts of those parts that have this type. */
 const textsOf = (parts: readonly Json[], type: string, member = "text"): string =>
   parts
     .filter((part) => part["type"] === type)
     .map((part) => part[member])
     .join("");
+const ofType = (parts: readonly Json[], type: string): Json[] =>
+  parts.filter((part) => part["type"] === type);
 
 const value = (args: unknown) => (typeof args === "string" ? JSON.parse(args || "{}") : args);
-const callsIn = ({ calls }: Reply) => calls.map(({ name, args }) => [name, value(args)]);
 const toolNames = ({ calls }: Reply) => [...new Set(calls.map(({ name }) => name))];
 
 /** An event under the gateway's own name of the model. */
 function renamed(event: Json): Json {
-  if (event["type"] === "message") return { ...event, model: "m" };
+  if (event["type"] === "message") return { ...event, model: "anthropic" };
   if (event["type"] !== "message_start") return event;
-  return { ...event, message: { ...event["message"], model: "m" } };
+  return { ...event, message: { ...event["message"], model: "anthropic" } };
 }
 
-async function throughMessages(t: TestContext, recording: Recording, reply: Reply): Promise<void> {
-  const { vendor, events, streamed } = recording;
+/** The figures of the usage by their names in chat completions. Undefined: none was recorded. */
+const figures = ({ usage }: Reply, ...names: string[]) => usage && names.map((name) => usage[name]);
+
+type Ask = (recording: Recording, path: string, request: object) => Promise<Response>;
+
+async function throughMessages(ask: Ask, recording: Recording): Promise<void> {
+  const { vendor, events, streamed, reply } = recording;
   const tools = toolNames(reply).map((name) => ({ name, input_schema: { type: "object" } }));
-  const response = await replay(t, "messages", recording, {
+  const response = await ask(recording, "/v1/messages", {
     max_tokens: 5_000,
     thinking: { type: "enabled", budget_tokens: 1_024 },
     messages: [{ role: "user", content: "Say what you said." }],
@@ -88,52 +70,73 @@ async function throughMessages(t: TestContext, recording: Recording, reply: Repl
   assert.match(id, /^msg_[0-9a-f]{24}$/);
   assert.equal(textsOf(content, "text"), reply.text + reply.refusal);
   assert.equal(textsOf(content, "thinking", "thinking"), reply.thinking);
-  const calls = content.filter(({ type }: Json) => type === "tool_use");
   assert.deepEqual(
-    calls.map(({ name, input }: Json) => [name, input]),
-    callsIn(reply),
+    ofType(content, "tool_use").map(({ name, input }) => [name, input]),
+    reply.calls.map(({ name, args }) => [name, value(args)]),
   );
   const reasons = { stop: "end_turn", length: "max_tokens", tool_calls: "tool_use" };
   const expected = { ...reasons, content_filter: "refusal" }[reply.finish as "stop"];
   assert.equal(stop_reason, expected);
-  if (!reply.usage) return;
-  assert.equal(usage.input_tokens, reply.usage["prompt_cache_miss_tokens"]);
-  assert.equal(usage.cache_read_input_tokens, reply.usage["prompt_cache_hit_tokens"]);
-  assert.equal(usage.output_tokens, reply.usage["completion_tokens"]);
+  const names = ["prompt_cache_miss_tokens", "prompt_cache_hit_tokens", "completion_tokens"];
+  const found = [usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens];
+  assert.deepEqual(found, figures(reply, ...names) ?? found);
 }
 
-async function throughResponses(t: TestContext, recording: Recording, reply: Reply): Promise<void> {
+async function throughResponses(ask: Ask, recording: Recording): Promise<void> {
+  const { streamed, reply } = recording;
   const parameters = { type: "object" };
-  const answer = await replay(t, "responses", recording, {
+  const answer = await ask(recording, "/v1/responses", {
     input: "Say what you said.",
     reasoning: { summary: "auto" },
     tools: toolNames(reply).map((name) => ({ type: "function", name, parameters })),
   });
-  const given = recording.streamed ? readEvents(await answer.text()) : [];
-  const response: Json = recording.streamed ? given.at(-1)!["response"] : await json(answer);
+  const given = streamed ? readEvents(await answer.text()) : [];
+  const response: Json = streamed ? given.at(-1)!["response"] : await json(answer);
   const { output, incomplete_details, usage } = response;
-  if (recording.streamed) assert.deepEqual(output, assembleResponse(given));
-  const of = (type: string): Json[] => output.filter((item: Json) => item["type"] === type);
-  const said = of("message").flatMap(({ content }) => content);
-  const summaries = of("reasoning").flatMap(({ summary }) => summary);
+  if (streamed) assert.deepEqual(output, assembleResponse(given));
+  const said = ofType(output, "message").flatMap(({ content }) => content);
+  const summaries = ofType(output, "reasoning").flatMap(({ summary }) => summary);
   assert.equal(textsOf(said, "output_text"), reply.text);
   assert.equal(textsOf(said, "refusal", "refusal"), reply.refusal);
   assert.equal(textsOf(summaries, "summary_text"), reply.thinking);
   assert.deepEqual(
-    of("function_call").map((item) => [item["name"], value(item["arguments"])]),
-    callsIn(reply),
+    ofType(output, "function_call").map((item) => [item["name"], value(item["arguments"])]),
+    reply.calls.map(({ name, args }) => [name, value(args)]),
   );
   const reasons = { length: "max_output_tokens", content_filter: "content_filter" };
   const reason = reasons[reply.finish as keyof typeof reasons];
   assert.equal(response["status"], reason ? "incomplete" : "completed");
   assert.equal(incomplete_details?.reason, reason);
-  if (!reply.usage) return;
-  assert.equal(usage.input_tokens, reply.usage["prompt_tokens"]);
-  assert.equal(usage.input_tokens_details.cached_tokens, reply.usage["prompt_cache_hit_tokens"]);
-  assert.equal(usage.output_tokens, reply.usage["completion_tokens"]);
+  const names = ["prompt_tokens", "prompt_cache_hit_tokens", "completion_tokens"];
+  const cached = usage.input_tokens_details.cached_tokens;
+  const found = [usage.input_tokens, cached, usage.output_tokens];
+  assert.deepEqual(found, figures(reply, ...names) ?? found);
 }
 
 describe("recordings", { skip: noRecordings }, () => {
+  const scope = suiteScope();
+  let url: string;
+  let behaviour = silent;
+  before(async () => {
+    const provider = await startProvider(scope, (asked) => behaviour(asked));
+    const vendors = [...new Set(recordings.map(({ vendor }) => vendor))];
+    const each = (settings: (vendor: string) => object) =>
+      Object.fromEntries(vendors.map((vendor) => [vendor, settings(vendor)]));
+    const config = configFor(provider.url, [], {
+      apis: ["messages", "responses"],
+      providers: each((vendor) => ({ vendor, base_url: provider.url, api_key: "k" })),
+      models: each((provider) => ({ provider, reasoning: true, upstream_model: "m" })),
+    });
+    ({ url } = await startGateway(scope, config));
+  });
+  const ask: Ask = async (recording, path, request) => {
+    const { vendor, events, streamed } = recording;
+    behaviour = streamed ? rawStream(bytesOf(recording), 1_000) : status(200, events[0]);
+    const response = await post(url + path, { model: vendor, stream: streamed, ...request });
+    assert.equal(response.status, 200);
+    return response;
+  };
+
   it("are there", () => assert.ok(recordings.length > 0));
 
   for (const { vendor, name, text } of recordings) {
@@ -143,8 +146,8 @@ describe("recordings", { skip: noRecordings }, () => {
     const reply = readReply(vendor, events);
     // Errors are tried elsewhere.
     if (reply.finish === undefined || reply.finish === "failed") continue;
-    const recording = { vendor, events, streamed };
-    it(`${vendor}/${name} through Messages`, (t) => throughMessages(t, recording, reply));
-    it(`${vendor}/${name} through Responses`, (t) => throughResponses(t, recording, reply));
+    const recording = { vendor, events, streamed, reply };
+    it(`${vendor}/${name} through Messages`, () => throughMessages(ask, recording));
+    it(`${vendor}/${name} through Responses`, () => throughResponses(ask, recording));
   }
 });
