@@ -201,37 +201,35 @@ describe("POST /v1/responses", () => {
 
     it("answers 426, with the protocol that it serves, also to pages that may call", async (t) => {
       const origin = "https://app.example.org";
-      const over = { server: { port: 0, cors: { origins: [origin] } } };
-      const { url, accessOf } = await start(t, over);
-      for (const path of ["/v1/responses", "/v1/responses?model=model"]) {
-        const { res, text } = await get(`${url}${path}`, { ...handshake, origin });
-        assert.equal(res.statusCode, 426);
-        assert.deepEqual([res.headers.upgrade, res.headers.connection], ["HTTP/1.1", "Upgrade"]);
-        assert.equal(res.headers["access-control-allow-origin"], origin);
-        const { error } = JSON.parse(text);
-        assert.deepEqual(
-          [error.type, error.code, error.param],
-          ["invalid_request_error", "upgrade_required", null],
-        );
-        assert.match(error.message, /send the request by POST/);
-        const id = res.headers["x-request-id"] as string;
-        assert.equal(error.request_id, id);
-        assert.equal((await accessOf(id))["error_code"], "upgrade_required");
-      }
+      const { url, accessOf } = await start(t, { server: { cors: { origins: [origin] } } });
+      const { res, text } = await get(`${url}/v1/responses?model=model`, { ...handshake, origin });
+      assert.equal(res.statusCode, 426);
+      assert.deepEqual([res.headers.upgrade, res.headers.connection], ["HTTP/1.1", "Upgrade"]);
+      assert.equal(res.headers["access-control-allow-origin"], origin);
+      const { error } = JSON.parse(text);
+      assert.deepEqual(
+        [error.type, error.code, error.param],
+        ["invalid_request_error", "upgrade_required", null],
+      );
+      assert.match(error.message, /send the request by POST/);
+      const id = res.headers["x-request-id"] as string;
+      assert.equal(error.request_id, id);
+      assert.equal((await accessOf(id))["error_code"], "upgrade_required");
     });
 
     it("is as before for all other requests, and without the API", async (t) => {
       const { url } = await start(t);
-      const type = { "content-type": "application/json" };
-      const statusOf = async (...args: Parameters<typeof get>) =>
-        (await get(...args)).res.statusCode;
-      assert.equal(await statusOf(`${url}/v1/responses`, {}), 405);
-      const h2c = { connection: "Upgrade", upgrade: "h2c" };
-      assert.equal(await statusOf(`${url}/v1/responses`, h2c), 405);
-      assert.equal(await statusOf(`${url}/v1/chat/completions`, handshake), 405);
-      assert.equal(await statusOf(`${url}/v1/responses`, { ...handshake, ...type }, "POST"), 200);
       const off = await start(t, { apis: [] });
-      assert.equal(await statusOf(`${off.url}/v1/responses`, handshake), 404);
+      const type = { "content-type": "application/json" };
+      const h2c = { connection: "Upgrade", upgrade: "h2c" };
+      const cases: [expected: number, ...Parameters<typeof get>][] = [
+        [405, `${url}/v1/responses`, h2c],
+        [405, `${url}/v1/chat/completions`, handshake],
+        [200, `${url}/v1/responses`, { ...handshake, ...type }, "POST"],
+        [404, `${off.url}/v1/responses`, handshake],
+      ];
+      for (const [expected, ...asked] of cases)
+        assert.equal((await get(...asked)).res.statusCode, expected);
     });
   });
 

@@ -2,129 +2,81 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { pathText } from "../../../../src/core/schema/checker.ts";
 import { requirementsOf } from "../../../../src/extensions/routing/capabilities/requirements.ts";
 import { catalogOf, chatOf, settingsFor, type TestModel } from "../../../support/routing.ts";
 
-const tool = { type: "function", function: { name: "get_time" } };
-const image = { type: "image_url", image_url: { url: "https://example.org/a.png" } };
+/** Of a model that can do everything. */
+const ABLE: TestModel = {
+  supports: ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"],
+  tool_choice: "all",
+  passes: ["files"],
+};
 
-/** The paths of the requirements that a model with these settings does not satisfy. */
+/** The requirements of a request that a model satisfies but for these settings, with their places. */
 function unmet(request: object, settings: TestModel): string[] {
-  const model = catalogOf(settingsFor({ m: settings })).models.get("m")!;
-  return requirementsOf(chatOf(request))
-    .filter(({ lackOf }) => lackOf(model) !== undefined)
-    .map(({ path }) => path.join("."));
+  const model = catalogOf(settingsFor({ m: { ...ABLE, ...settings } })).models.get("m")!;
+  return requirementsOf(chatOf(request)).flatMap(({ path, lackOf }) => {
+    const lack = lackOf(model);
+    return lack === undefined ? [] : [`${pathText(path)}: ${lack}`];
+  });
 }
 
+const tools = [{ type: "function", function: { name: "get_time" } }];
+const says = (...content: object[]) => ({ role: "user", content });
+const text = { type: "text", text: "what?" };
+const image = { type: "image_url", image_url: { url: "https://example.org/a.png" } };
+const file = (fields: object) => ({ messages: [says(text, { type: "file", file: fields })] });
+const noLogprobs = "logprobs: this model does not support logprobs";
+
 describe("requirements of a request", () => {
-  const CASES: readonly [
-    name: string,
-    request: object,
-    lacking: TestModel,
-    having: TestModel,
-    path: string,
-  ][] = [
-    ["tools", { tools: [tool] }, { supports: [] }, { supports: ["tools"] }, "tools"],
+  const CASES: readonly [name: string, request: object, lacking: TestModel, lack: string][] = [
+    ["tools", { tools }, { supports: [] }, "tools: this model does not support tools"],
     [
       "a forced tool",
-      { tools: [tool], tool_choice: "required" },
-      { supports: ["tools"], tool_choice: "auto" },
-      { supports: ["tools"], tool_choice: "all" },
-      "tool_choice",
+      { tools, tool_choice: "required" },
+      { tool_choice: "auto" },
+      "tool_choice: with this model a tool cannot be forced",
     ],
     [
       "a JSON object",
       { response_format: { type: "json_object" } },
       { supports: ["json_schema"] },
-      { supports: ["json_object"] },
-      "response_format",
+      "response_format: 'response_format' of type 'json_object' is not supported with this model",
     ],
-    [
-      "log probabilities",
-      { logprobs: true },
-      { supports: [] },
-      { supports: ["logprobs"] },
-      "logprobs",
-    ],
-    [
-      "log probabilities of a text without reasoning in it",
-      { logprobs: true },
-      { supports: ["logprobs"], think_tags: true },
-      { supports: ["logprobs"], think_tags: false },
-      "logprobs",
-    ],
-    ["stop", { stop: "END" }, { omit: ["stop"] }, { omit: [] }, "stop"],
+    ["log probabilities", { logprobs: true }, { supports: [] }, noLogprobs],
+    ["a text without reasoning for these", { logprobs: true }, { think_tags: true }, noLogprobs],
+    ["stop", { stop: "END" }, { omit: ["stop"] }, "stop: this model does not support stop"],
     [
       "a penalty",
       { presence_penalty: 1 },
       { omit: ["presence_penalty"] },
-      { omit: [] },
-      "presence_penalty",
+      "presence_penalty: this model does not support presence_penalty",
     ],
     [
-      "images",
-      { messages: [{ role: "user", content: [{ type: "text", text: "what?" }, image] }] },
+      "images, at the first message that has one",
+      { messages: [{ role: "user", content: "hi" }, says(text, image), says(image)] },
       { supports: [] },
-      { supports: ["images"] },
-      "messages.0.content",
+      "messages[1].content: this model does not take images",
+    ],
+    [
+      "leave for what is stored at the provider",
+      file({ file_id: "f" }),
+      { passes: [] },
+      "messages[0].content[1].file.file_id: this gateway does not pass on what is stored at the " +
+        "provider; send file_data, or its operator can allow it: 'passes' with \"files\" in the " +
+        "provider's settings",
     ],
   ];
-  for (const [name, request, lacking, having, path] of CASES)
+  for (const [name, request, lacking, lack] of CASES)
     it(`include ${name}`, () => {
-      assert.deepEqual(unmet(request, lacking), [path]);
-      assert.deepEqual(unmet(request, having), []);
+      assert.deepEqual(unmet(request, lacking), [lack]);
+      assert.deepEqual(unmet(request, {}), []);
     });
 
-  it("do not include what can be left out, such as a temperature or a penalty of 0", () => {
-    assert.deepEqual(
-      requirementsOf(chatOf({ temperature: 0.5, seed: 1, presence_penalty: 0 })),
-      [],
-    );
-  });
-
-  it("name the first message with each kind of media", () => {
-    const content = [image];
-    const messages = [
-      { role: "user", content: "hi" },
-      { role: "user", content },
-      { role: "user", content },
-    ];
-    const paths = requirementsOf(chatOf({ messages })).map(({ path }) => path);
-    assert.deepEqual(paths, [["messages", 1, "content"]]);
-  });
-
-  it("have messages for the client", () => {
-    const settings = settingsFor({ m: { supports: [], tool_choice: "auto" } });
-    const model = catalogOf(settings).models.get("m")!;
-    const messages = requirementsOf(
-      chatOf({ tools: [tool], tool_choice: "required", response_format: { type: "json_object" } }),
-    ).map(({ lackOf }) => lackOf(model));
-    assert.deepEqual(messages, [
-      "this model does not support tools",
-      "with this model a tool cannot be forced",
-      "'response_format' of type 'json_object' is not supported with this model",
-    ]);
-  });
-
-  it("lets what is stored at a provider pass only where that is allowed", () => {
-    const file = (fields: object) => ({
-      messages: [
-        {
-          role: "user",
-          content: [
-            { type: "text", text: "x" },
-            { type: "file", file: fields },
-          ],
-        },
-      ],
-    });
-    const stored = requirementsOf(chatOf(file({ file_id: "f" }))).at(-1)!;
-    assert.deepEqual(stored.path, ["messages", 0, "content", 1, "file", "file_id"]);
-    const withPasses = (passes: string[]) =>
-      stored.lackOf({ traits: { passes } } as unknown as Parameters<typeof stored.lackOf>[0]);
-    assert.match(withPasses([])!, /does not pass on what is stored at the provider/);
-    assert.equal(withPasses(["files"]), undefined);
-    const sent = file({ file_data: "AA==", file_id: null });
-    assert.equal(requirementsOf(chatOf(sent)).length, 1);
+  it("do not include what can be left out, nor what is absent", () => {
+    const request = { temperature: 0.5, seed: 1, presence_penalty: 0 };
+    assert.deepEqual(requirementsOf(chatOf(request)), []);
+    assert.equal(requirementsOf(chatOf(file({ file_data: "AA==", file_id: null }))).length, 1);
   });
 });

@@ -25,7 +25,6 @@ import {
   event,
   silent,
   speak,
-  status,
   stream,
   usageChunk,
   type Asked,
@@ -269,44 +268,6 @@ describe("a client that leaves before anything was delivered", { concurrency: 4 
       assert.equal(settle!["usage"].prompt_tokens, 4);
       assert.ok(Number(settle!["cost"]) > 0);
     });
-
-  it("pays nothing while it waits for another attempt after a failed one", async (t) => {
-    const { gw, dir } = await priced(
-      t,
-      { m: status(500) },
-      {
-        retry: { max_retries: 1, backoff_ms: NO_END, max_wait_ms: NO_END },
-        timeouts: { total_ms: 2 * NO_END },
-      },
-    );
-    const client = await open(gw, { stream: false });
-    await waitFor(() => gw.diagnostics.length > 0, "the failed attempt");
-    await client.leave();
-    const [settle] = await settled(dir);
-    assert.deepEqual(
-      [settle!["status"], settle!["cost"], settle!["usage_source"]],
-      ["cancelled", "0", "none"],
-    );
-  });
-
-  it("is listed with the model that was being asked, not with the alias", async (t) => {
-    const { gw, provider, dir } = await priced(
-      t,
-      { a: status(500), b: silent },
-      { aliases: { team: { models: ["a", "b"] } }, usage: { sync_ms: 20 } },
-    );
-    const client = await open(gw, { model: "team" });
-    await provider.nth(1);
-    await client.leave();
-    const [settle] = await settled(dir);
-    const { model_requested, model_served, provider: served, cost } = settle!;
-    assert.deepEqual([model_requested, model_served, served], ["team", "b", "lab"]);
-    const asked = settle!["attempts"].map(({ model }: Line) => model);
-    assert.deepEqual([settle!["status"], cost, asked], ["cancelled", "0.000005", ["a", "b"]]);
-    await waitFor(() => usageRecords(dir).length === 1, "the usage record");
-    const [record] = usageRecords(dir);
-    assert.deepEqual([record!["model"], record!["provider"]], ["b", "lab"]);
-  });
 });
 
 describe("closing_ms", { concurrency: 4 }, () => {
