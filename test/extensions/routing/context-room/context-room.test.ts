@@ -5,24 +5,28 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { Model } from "../../../../src/core/routing/model.ts";
 import { warningsOf } from "../../../../src/extensions/operations/commands/warnings.ts";
-import { withRoom } from "../../../../src/extensions/routing/context-room/index.ts";
+import { withMoreRoom, withRoom } from "../../../../src/extensions/routing/context-room/index.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { configFor, json, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { speak, status, type Behaviour } from "../../../support/provider.ts";
 import { catalogOf, chatOf, settingsFor } from "../../../support/routing.ts";
 
+const { models } = catalogOf(
+  settingsFor({
+    small: { context_tokens: 1_000 },
+    tiny: { context_tokens: 500 },
+    middle: { context_tokens: 5_000 },
+    large: { context_tokens: 100_000 },
+    unknown: {},
+    unsure: {},
+  }),
+);
+const named = (names: string) => names.split(" ").map((name) => models.get(name)!);
+const names = (list: readonly Model[]) => list.map(({ name }) => name).join(" ");
+
 describe("candidates with room", () => {
-  const { models } = catalogOf(
-    settingsFor({
-      small: { context_tokens: 1_000 },
-      middle: { context_tokens: 5_000 },
-      large: { context_tokens: 100_000 },
-      unknown: {},
-    }),
-  );
-  const all = [...models.values()];
-  const names = (list: readonly Model[]) => list.map(({ name }) => name);
+  const all = named("small middle large unknown");
   /** A prompt of about so many tokens. */
   const prompt = (tokens: number, over: object = {}) =>
     chatOf({ messages: user("four".repeat(tokens)), ...over });
@@ -32,13 +36,13 @@ describe("candidates with room", () => {
   });
 
   it("are those that hold three quarters of the estimate, and those of unknown size", () => {
-    assert.deepEqual(names(withRoom(all, prompt(1_300))), ["small", "middle", "large", "unknown"]);
-    assert.deepEqual(names(withRoom(all, prompt(1_400))), ["middle", "large", "unknown"]);
+    assert.deepEqual(names(withRoom(all, prompt(1_300))), "small middle large unknown");
+    assert.deepEqual(names(withRoom(all, prompt(1_400))), "middle large unknown");
   });
 
   it("must also hold the reply that was asked for", () => {
     const chat = prompt(1_000, { max_tokens: 4_500 });
-    assert.deepEqual(names(withRoom(all, chat)), ["large", "unknown"]);
+    assert.deepEqual(names(withRoom(all, chat)), "large unknown");
   });
 
   it("are all if none seems to have room, or if there is only one", () => {
@@ -82,58 +86,32 @@ async function ask(t: TestContext, models: Models) {
   };
 }
 
-describe("after a prompt was too long for a candidate", { concurrency: 2 }, () => {
-  const fine = speak("Fine.");
-  const ROWS: readonly [what: string, models: Models, order: string, got: string][] = [
+describe("after a prompt was too long for some candidates", () => {
+  const ROWS: readonly [what: string, full: string, left: string, asked: string][] = [
     [
-      "those known to have more room come before those of unknown size",
-      { a: [full, 1_000], b: [fine, null], c: [fine, 2_000] },
-      "a c",
-      "200 c",
+      "known larger ones come before unknown ones, each in the alias's order",
+      "small",
+      "unknown large unsure middle",
+      "large middle unknown unsure",
     ],
-    [
-      "each group keeps the alias's order",
-      {
-        a: [full, 1_000],
-        b: [full, null],
-        c: [full, 3_000],
-        d: [full, null],
-        e: [full, 9_000],
-      },
-      "a c e b d",
-      "400 context_length_exceeded",
-    ],
-    [
-      "the largest that was too small counts: those known to have no more are left out",
-      { a: [full, 1_000], b: [full, 3_000], c: [fine, 2_000], d: [fine, null] },
-      "a b d",
-      "200 d",
-    ],
-    [
-      "where the first is of unknown size, any known size may be more",
-      { a: [full, null], b: [fine, null], c: [fine, 1_000] },
-      "a c",
-      "200 c",
-    ],
-    [
-      "a known one that is busy is followed by the unknown one",
-      { a: [full, 1_000], b: [fine, null], c: [busy, 2_000] },
-      "a c b",
-      "200 b",
-    ],
-    [
-      "without such a refusal the alias's order stands, whatever is known",
-      { a: [busy, 1_000], b: [fine, null], c: [fine, 2_000] },
-      "a b",
-      "200 b",
-    ],
+    ["those known to have no more room are left out", "small", "small tiny unsure", "unsure"],
+    ["the largest that was too small counts", "middle small", "small unknown", "unknown"],
+    ["where only unknown ones were, any size may be more", "unknown", "unsure tiny", "tiny unsure"],
   ];
-  for (const [what, models, order, got] of ROWS) {
-    it(what, async (t) => {
-      const found = await ask(t, models);
-      assert.deepEqual([found.order, found.got], [order, got]);
-    });
-  }
+  for (const [what, full, left, asked] of ROWS)
+    it(what, () => assert.equal(names(withMoreRoom(named(left), named(full))), asked));
+
+  it("the order holds in a gateway, through whatever fails", async (t) => {
+    const sizes = { a: 1_000, b: null, c: 3_000, d: null, e: 9_000 };
+    const refused = Object.entries(sizes).map(([name, size]) => [name, [full, size]]);
+    const found = await ask(t, Object.fromEntries(refused));
+    assert.deepEqual([found.order, found.got], ["a c e b d", "400 context_length_exceeded"]);
+    const fine = speak("Fine.");
+    const shut = await ask(t, { a: [full, 1_000], b: [fine, null], c: [busy, 2_000] });
+    assert.deepEqual([shut.order, shut.got], ["a c b", "200 b"]);
+    const other = await ask(t, { a: [busy, 1_000], b: [fine, null], c: [fine, 2_000] });
+    assert.deepEqual([other.order, other.got], ["a b", "200 b"], "no prompt was too long");
+  });
 
   it("the error names the largest size that is known of those that refused", async (t) => {
     const { message } = await ask(t, { a: [full, 1_000], b: [full, null] });
