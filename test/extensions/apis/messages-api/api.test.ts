@@ -480,14 +480,6 @@ describe("a provider of the same format", () => {
 describe("an alias of models of several formats", () => {
   const spoken = status(200, whole([{ type: "text", text: "Native." }]));
 
-  it("takes the model that can serve what only its format has", async (t) => {
-    const { ask } = await start(t, { lab: speak("Other."), claude: spoken });
-    const text = async (body: Json) =>
-      (await json(await ask({ model: "both", ...body }))).content[0].text;
-    assert.equal(await text({}), "Other.");
-    assert.equal(await text({ top_k: 3 }), "Native.");
-  });
-
   it("falls back from one format to the other", async (t) => {
     const tools = [{ name: "f", input_schema: { type: "object" } }];
     const broken = status(500, {});

@@ -52,13 +52,12 @@ function breakerOf({ gateway }: Awaited<ReturnType<typeof askScene>>, name: stri
 }
 
 describe("a model that refuses the beginning of its answer", () => {
-  const filter = (): Behaviour => (asked) =>
-    stream([{ error: { message: "content_filter", code: "content_filter" } }], "eof")(asked);
+  const filtered = { error: { message: "content_filter", code: "content_filter" } };
   const REFUSALS: Readonly<Record<string, Behaviour>> = {
     "400": status(400, { error: { message: "prefill is not supported" } }),
     "413": status(413, { error: { message: "too large" } }),
     "422": status(422, { error: { message: "unprocessable" } }),
-    "content filter": filter(),
+    "content filter": stream([filtered], "eof"),
   };
   for (const [name, refusal] of Object.entries(REFUSALS))
     it(`with ${name} lets the next candidate be asked`, async (t) => {

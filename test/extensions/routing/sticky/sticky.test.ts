@@ -18,13 +18,20 @@ type Json = Record<string, any>;
 
 const OTHER_KEY = "sk-test-other-account";
 
+/** Two aliases that are sticky, one of which continues broken streams, and one that is not. */
 async function start(t: TestContext, over: object = {}) {
   const behaviours: Record<string, Behaviour> = { a: speak("A."), b: speak("B.") };
   const provider = await startProvider(t, (asked) => behaviours[asked.body["model"]]!(asked));
+  const models = ["a", "b"];
   const gateway = await startGateway(
     t,
-    configFor(provider.url, ["a", "b"], {
-      aliases: { sticky: { models: ["a", "b"], sticky: true }, plain: { models: ["a", "b"] } },
+    configFor(provider.url, models, {
+      models: { a: { prefill: "plain" }, b: { prefill: "plain" } },
+      aliases: {
+        sticky: { models, sticky: true },
+        plain: { models },
+        continued: { models, sticky: true, recovery: "continue" },
+      },
       keys: [
         { account: "acme", key: KEY },
         { account: "other", key: OTHER_KEY },
@@ -36,29 +43,14 @@ async function start(t: TestContext, over: object = {}) {
     const headers = { authorization: `Bearer ${key}` };
     return (await json(await gateway.chat({ model, messages }, headers))).model;
   };
-  return { ...gateway, behaviours, ask };
-}
-
-/** A sticky alias whose broken streams are continued. */
-async function recovering(t: TestContext) {
-  const asked: string[] = [];
-  const behaviours: Record<string, Behaviour> = {};
-  const { url } = await startProvider(t, (request) => {
-    const { model } = request.body;
-    asked.push(model);
-    return behaviours[model]!(request);
-  });
-  const gateway = await startGateway(
-    t,
-    configFor(url, ["a", "b"], {
-      models: { a: { prefill: "plain" }, b: { prefill: "plain" } },
-      aliases: { x: { models: ["a", "b"], sticky: true, recovery: "continue" } },
-      retry: { max_retries: 0 },
-    }),
-  );
-  const ask = async (messages: Json[]): Promise<string> =>
-    await (await gateway.chat({ model: "x", messages, stream: true })).text();
-  return { ask, asked, behaviours };
+  /** The stream to a request whose broken streams are continued, and the models that were asked. */
+  async function streamed(messages: Json[]): Promise<readonly [text: string, asked: string[]]> {
+    const before = provider.asked.length;
+    const answer = await gateway.chat({ model: "continued", messages, stream: true });
+    const text = await answer.text();
+    return [text, provider.asked.slice(before).map(({ body }) => body["model"])];
+  }
+  return { ...gateway, behaviours, ask, streamed };
 }
 
 const user = (content: string): Json => ({ role: "user", content });
@@ -100,26 +92,26 @@ describe("a sticky alias", () => {
   });
 
   it("continues a broken stream at the model that broke, whatever it remembers", async (t) => {
-    const { ask, asked, behaviours } = await recovering(t);
+    const { streamed, behaviours } = await start(t);
     behaviours["a"] = status(500);
     behaviours["b"] = sayText(WHOLE);
-    await ask([user("Hi")]);
+    await streamed([user("Hi")]);
     behaviours["a"] = inTurn(broken(texts(SHOWN)), sayText(REST));
     behaviours["b"] = status(500);
-    asked.length = 0;
-    assert.match(await ask([user("Hi"), says(WHOLE), user("And now?")]), /: recovered/);
+    const [text, asked] = await streamed([user("Hi"), says(WHOLE), user("And now?")]);
+    assert.match(text, /: recovered/);
     assert.deepEqual(asked, ["b", "a", "a"]);
   });
 
   it("remembers the model that finished a reply that another had begun", async (t) => {
-    const { ask, asked, behaviours } = await recovering(t);
+    const { streamed, behaviours } = await start(t);
     behaviours["a"] = inTurn(broken(texts(SHOWN)), status(500), sayText(WHOLE));
     behaviours["b"] = inTurn(sayText(REST), sayText(WHOLE));
-    assert.match(await ask([user("Hi")]), /: recovered/);
+    const [text, asked] = await streamed([user("Hi")]);
+    assert.match(text, /: recovered/);
     assert.deepEqual(asked, ["a", "a", "b"]);
-    asked.length = 0;
-    await ask([user("Hi"), says(WHOLE), user("And now?")]);
-    assert.deepEqual(asked, ["b"]);
+    const [, later] = await streamed([user("Hi"), says(WHOLE), user("And now?")]);
+    assert.deepEqual(later, ["b"]);
   });
 });
 
