@@ -22,8 +22,29 @@ import {
 } from "../../../support/provider.ts";
 import { assertError, parseAnswer } from "../../../support/raw.ts";
 import { waitFor, within } from "../../../support/wait.ts";
+import { post } from "../../apis/post.ts";
 
 const KB = 1024;
+
+/** The head of a chat request whose body has so many bytes. */
+const headOf = (length: number, more = "") =>
+  "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+  `Authorization: Bearer ${KEY}\r\n${more}Content-Length: ${length}\r\n\r\n`;
+const HI = { model: "m", messages: user("hi"), stream: true };
+
+/** A connection, over TLS if the gateway has it, and all that came on it. */
+async function connect(t: TestContext, url: string) {
+  const { port, protocol } = new URL(url);
+  const options = { port: Number(port), host: "127.0.0.1", rejectUnauthorized: false };
+  const isSecure = protocol === "https:";
+  const socket = isSecure ? tls.connect(options) : net.connect(options);
+  let text = "";
+  socket.on("data", (data: Buffer) => (text += data.toString("latin1")));
+  socket.on("error", () => undefined);
+  t.after(() => socket.destroy());
+  await within(once(socket, isSecure ? "secureConnect" : "connect"), "the connection");
+  return { socket, text: () => text };
+}
 
 describe("bytes in hand", () => {
   it("of one exchange alone have no bound", () => {
@@ -35,9 +56,6 @@ describe("bytes in hand", () => {
     assert.equal(retain(60, 0), undefined);
   });
 
-  const post = (length: number, more = "") =>
-    "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
-    `Authorization: Bearer ${KEY}\r\n${more}Content-Length: ${length}\r\n\r\n`;
   const body = (size: number) =>
     JSON.stringify({ model: "m", messages: user("x".repeat(size)), stream: true });
   const bound = { server: { max_bytes_in_flight: 100 * KB } };
@@ -62,20 +80,10 @@ describe("bytes in hand", () => {
     assert.match(await answer.text(), /"server_overloaded"/);
   };
 
-  /** A connection, and all that came on it. */
-  async function connect(url: string) {
-    const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
-    let text = "";
-    socket.on("data", (data: Buffer) => (text += data.toString("latin1")));
-    socket.on("error", () => undefined);
-    await within(once(socket, "connect"), "the connection");
-    return { socket, text: () => text };
-  }
-
   it("refuse a request by its stated length, before its body has come: 503 with Retry-After", async (t) => {
     const { url, chat, provider, accessOf, finish, release } = await crowded(t);
-    const second = await connect(url);
-    second.socket.write(post(60 * KB, "Expect: 100-continue\r\nX-Request-Id: crowded\r\n"));
+    const second = await connect(t, url);
+    second.socket.write(headOf(60 * KB, "Expect: 100-continue\r\nX-Request-Id: crowded\r\n"));
     await waitFor(() => second.text().includes("}}"), "the refusal");
     const refused = parseAnswer(second.text());
     assertError(refused, 503, "server_overloaded");
@@ -95,8 +103,8 @@ describe("bytes in hand", () => {
     const two = held();
     const { url, chat, provider, release } = await crowded(t, { n: two.behaviour });
     const small = JSON.stringify({ model: "n", messages: user("hi"), stream: true });
-    const pipelined = await connect(url);
-    pipelined.socket.write(`${post(small.length)}${small}${post(1000 * KB)}`);
+    const pipelined = await connect(t, url);
+    pipelined.socket.write(`${headOf(small.length)}${small}${headOf(1000 * KB)}`);
     await provider.nth(1);
     await refusedAsOverload(await within(chat(body(60 * KB)), "the refusal"));
     pipelined.socket.destroy();
@@ -117,8 +125,8 @@ describe("bytes in hand", () => {
   it("count what has come, not what is announced: who sends nothing keeps nobody out", async (t) => {
     const provider = await startProvider(t, { m: speak("Hi.") });
     const gateway = await startGateway(t, configFor(provider.url, ["m"], bound));
-    const idle = await connect(gateway.url);
-    idle.socket.write(`${post(90 * KB)}{`);
+    const idle = await connect(t, gateway.url);
+    idle.socket.write(`${headOf(90 * KB)}{`);
     const answer = await gateway.chat({ model: "m", messages: user("x".repeat(90 * KB)) });
     assert.equal(answer.status, 200);
     idle.socket.destroy();
@@ -126,9 +134,9 @@ describe("bytes in hand", () => {
 
   it("refuse a body in chunks when it has become too large", async (t) => {
     const { url, release } = await crowded(t);
-    const chunked = await connect(url);
+    const chunked = await connect(t, url);
     chunked.socket.write(
-      post(0).replace("Content-Length: 0", "Transfer-Encoding: chunked") +
+      headOf(0).replace("Content-Length: 0", "Transfer-Encoding: chunked") +
         `f000\r\n${" ".repeat(0xf000)}\r\n`,
     );
     await waitFor(() => chunked.text().includes("}}"), "the refusal");
@@ -149,11 +157,8 @@ describe("what a stream keeps", () => {
     const pieces = Array.from({ length: 20 }, () => piece("x".repeat(10 * KB)));
     const provider = await startProvider(t, { m: stream([call('{"a":"'), ...pieces], "open") });
     const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
-    const answer = await fetch(`${gateway.url}/v1/messages`, {
-      method: "POST",
-      headers: { "x-api-key": KEY, "content-type": "application/json" },
-      body: JSON.stringify({ model: "m", max_tokens: 9, stream: true, messages: user("hi") }),
-    });
+    const request = { model: "m", max_tokens: 9, stream: true, messages: user("hi") };
+    const answer = await post(`${gateway.url}/v1/messages`, request);
     const text = await within(answer.text(), "the end of the stream");
     assert.match(text, /event: error\n/);
     assert.doesNotMatch(text, /message_stop/);
@@ -216,57 +221,42 @@ describe("what a stream keeps", () => {
 });
 
 describe("connections", () => {
-  it("beyond the bound close the one that has been idle for longest, and no busy one", async (t) => {
+  /** A gateway with room for so many, one of which waits for the end of its stream. */
+  async function busyGateway(t: TestContext, server: object) {
     const { behaviour, finish } = held();
     const provider = await startProvider(t, { m: behaviour });
-    const over = { server: { max_connections: 3 } };
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
-    const busy = gateway.chat({ model: "m", messages: user("hi"), stream: true });
+    const { url } = await startGateway(t, configFor(provider.url, ["m"], { server }));
+    const { socket, text } = await connect(t, url);
+    const body = JSON.stringify(HI);
+    socket.write(headOf(body.length) + body);
     await provider.nth(0);
+    const finished = async () => {
+      finish();
+      await waitFor(() => text().includes("[DONE]"), "the busy connection's reply");
+    };
+    return { url, finished };
+  }
+
+  it("beyond the bound close the one that has been idle for longest, and no busy one", async (t) => {
+    const { url, finished } = await busyGateway(t, { max_connections: 3 });
     const closed: number[] = [];
-    const port = Number(new URL(gateway.url).port);
     for (const name of [1, 2, 3, 4]) {
-      const socket = net.connect(port, "127.0.0.1");
-      socket.on("error", () => undefined);
+      const { socket } = await connect(t, url);
       socket.on("close", () => closed.push(name));
-      await within(once(socket, "connect"), `connection ${name}`);
-      t.after(() => socket.destroy());
     }
     await waitFor(() => closed.length >= 2, "two connections to be closed");
     assert.deepEqual(closed, [1, 2]);
-    finish();
-    assert.match(await (await busy).text(), /\[DONE\]/);
+    await finished();
   });
 
   it("are one each under TLS too, so that a busy one is not taken for idle", async (t) => {
-    const { behaviour, finish } = held();
-    const provider = await startProvider(t, { m: behaviour });
     const server = { max_connections: 2, tls: certificate() };
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], { server }));
-    const port = Number(new URL(gateway.url).port);
-    const connect = () => {
-      const socket = tls.connect({ port, host: "127.0.0.1", rejectUnauthorized: false });
-      socket.on("error", () => undefined);
-      t.after(() => socket.destroy());
-      return socket;
-    };
-    const busy = connect();
-    let text = "";
-    busy.on("data", (data: Buffer) => (text += data.toString("latin1")));
-    const body = JSON.stringify({ model: "m", messages: user("hi"), stream: true });
-    busy.write(
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
-        `Authorization: Bearer ${KEY}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    );
-    await provider.nth(0);
-    const second = connect();
-    await within(once(second, "secureConnect"), "the second connection");
-    assert.deepEqual([busy.destroyed, second.destroyed], [false, false]);
-    const third = connect();
-    await waitFor(() => second.destroyed, "the idle connection to be closed");
-    await within(once(third, "secureConnect"), "the third connection");
-    finish();
-    await waitFor(() => text.includes("[DONE]"), "the busy connection's reply");
+    const { url, finished } = await busyGateway(t, server);
+    const second = await connect(t, url);
+    assert.equal(second.socket.destroyed, false);
+    await connect(t, url);
+    await waitFor(() => second.socket.destroyed, "the idle connection to be closed");
+    await finished();
   });
 });
 

@@ -3,8 +3,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts";
+import { configFor, json, startGateway } from "../../../support/gateway.ts";
 import { speak, startProvider, status } from "../../../support/provider.ts";
+import { post } from "../../apis/post.ts";
 
 const image = (url: string) => ({ type: "image_url", image_url: { url } });
 const file = (file_data: string) => ({ type: "file", file: { file_data } });
@@ -40,12 +41,7 @@ async function site(t: TestContext, dialect: string) {
       aliases: { "auto/any": { models: ["strict", "open"] } },
     }),
   );
-  const ask = (path: string, body: object) =>
-    fetch(gateway.url + path, {
-      method: "POST",
-      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
+  const ask = (path: string, body: object) => post(gateway.url + path, body);
   return { provider, gateway, ask };
 }
 

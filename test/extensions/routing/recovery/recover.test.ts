@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { configFor, KEY, startGateway } from "../../../support/gateway.ts";
+import { configFor, startGateway } from "../../../support/gateway.ts";
 import {
   askScene,
   beginningIn,
@@ -29,6 +29,7 @@ import {
   type Behaviour,
 } from "../../../support/provider.ts";
 import { waitFor } from "../../../support/wait.ts";
+import { post } from "../../apis/post.ts";
 
 const continuing = (more: object = {}) => ({
   models: { m: { prefill: "plain", recovery: "continue", ...more } },
@@ -328,11 +329,8 @@ describe("what was shown", () => {
       const provider = await startProvider(t, { m: inTurn(thinks, goesOn) });
       const over = { ...continuing(), apis: ["responses"] };
       const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
-      const answer = await fetch(`${gateway.url}/v1/responses`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "m", input: "hi", stream: true, include }),
-      });
+      const body = { model: "m", input: "hi", stream: true, include };
+      const answer = await post(`${gateway.url}/v1/responses`, body);
       const text = await answer.text();
       assert.equal(provider.asked.length, attempts);
       assert.match(text, attempts === 1 ? /response\.failed/ : /response\.completed/);
