@@ -14,14 +14,12 @@ import {
   notStarted,
   type Complete,
 } from "../../../../src/core/routing/fallback.ts";
-import { createFakeClock } from "../../../support/fake-clock.ts";
 import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
 import {
   askScene,
   broken,
   goesOn,
   inTurn,
-  passed,
   REST,
   seen,
   SHOWN,
@@ -77,25 +75,6 @@ describe("a model that refuses the beginning of its answer", () => {
 });
 
 describe("the end of the request's time", () => {
-  it("is no silence of a model that had only a part of it", async (t) => {
-    const clock = createFakeClock();
-    const asking = askScene(t, {
-      models: { m: broken(texts(SHOWN)), n: silent },
-      config: two({
-        models: { m: { prefill: "none" }, n: { prefill: "plain" } },
-        breaker: { failures: 1 },
-        timeouts: { total_ms: 50_000 },
-      }),
-      model: "x",
-      time: clock,
-    });
-    await passed(clock, 55_000, asking);
-    const scene = await asking;
-    assert.equal(scene.settlement.errorCode, "upstream_timeout");
-    assert.equal(scene.settlement.attempts.at(-1)!.model, "n");
-    assert.deepEqual(breakerOf(scene, "n"), ["closed", 0]);
-  });
-
   const timeout = new ProviderError("upstream_timeout", "not finished within total_ms");
   const text = { type: "text", text: "The quick brown fox" } as const;
   const serving = { model: { provider: { maxReplyBytes: 1_000 } } } as never;

@@ -284,9 +284,11 @@ describe("a recovery", () => {
     const config = { ...continuing(), timeouts: { total_ms: 50_000 } };
     const asking = askScene(t, { models, config, time: clock });
     await passed(clock, 55_000, asking);
-    const { answer, settlement } = await asking;
+    const { answer, settlement, gateway } = await asking;
     const got = await seen(answer);
     assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
+    const { state, failures } = gateway.catalog.models.get("m")!.status();
+    assert.deepEqual([state, failures], ["closed", 1], "the break alone counts");
     assert.deepEqual(
       settlement.attempts.map((attempt) => [attempt.outcome, shareOf(attempt)?.cost]),
       [
