@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { describe, it } from "node:test";
 import { configFor, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
-import { completion, speak, status } from "../../../support/provider.ts";
+import { speak } from "../../../support/provider.ts";
 import type { Scope } from "../../../support/scope.ts";
 
 type Json = Record<string, any>;
@@ -22,11 +22,10 @@ const call = { id: "c", type: "function", function: { name: "f", arguments: "{}"
 
 type Refusal = readonly [fields: object, param: string];
 
-function bench(t: Scope, over: object = {}, reply = speak("Hello.")) {
-  const provider = memoryProvider(t, reply);
+function bench(t: Scope, over: object = {}) {
+  const provider = memoryProvider(t, speak("Hello."));
   const gateway = createMemoryGateway(configFor(provider.url, ["m"], over));
   return {
-    chat: (fields: object) => gateway.chat({ ...REQUEST, ...fields }),
     /** What the provider is asked for a request that succeeds. */
     async asked(fields: object): Promise<Json> {
       const answer = await gateway.chat({ ...REQUEST, ...fields });
@@ -236,15 +235,6 @@ describe("functions and function_call", () => {
     ])
       assert.deepEqual((await asked(fields))["messages"], plain["messages"]);
     assert.deepEqual((await asked({ functions: [], tools, tool_choice: "auto" }))["tools"], tools);
-  });
-
-  it("the reply has tool_calls", async (t) => {
-    const reply = completion({ content: null, tool_calls: [call] }, "tool_calls");
-    const { chat } = bench(t, {}, status(200, reply));
-    const answer = (await (await chat({ functions, function_call: "auto" })).json()) as Json;
-    const [{ finish_reason, message }] = answer["choices"];
-    assert.deepEqual([finish_reason, message.tool_calls], ["tool_calls", [call]]);
-    assert.ok(!Object.hasOwn(message, "function_call"));
   });
 
   it("errors name the client's own fields", async (t) => {
