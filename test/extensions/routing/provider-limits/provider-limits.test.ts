@@ -216,11 +216,11 @@ describe("a provider with limits", () => {
     }
   });
 
-  it("is not charged for what a model's own limit refuses: 503, which is no failure", async (t) => {
+  it("is not charged for what a model's own limit refuses, nor the reverse: 503, which is no failure", async (t) => {
     const provider = await startProvider(t, { m: speak("Hi."), n: speak("Hi.") });
     const config = configFor(provider.url, ["m", "n"], {
       providers: { lab: { limits: { rpm: 3 } } },
-      models: { m: { limits: { rpm: 1 } } },
+      models: { m: { limits: { rpm: 1 } }, n: { limits: { rpm: 3 } } },
       retry: { max_wait_ms: 0 },
       breaker: { failures: 1 },
     });
