@@ -2,8 +2,7 @@
 // configuration comes from, and that no message ever repeats a secret.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
@@ -14,6 +13,7 @@ import { extensions as entries } from "../../src/extensions.ts";
 import { allExtensions, checkConfig, loadConfig, VENDORS } from "../support/config.ts";
 import { traitChecks } from "../../src/config/traits.ts";
 import { ValidationError, pathText } from "../../src/core/schema/checker.ts";
+import { folder } from "../support/folder.ts";
 import { merge } from "../support/gateway.ts";
 
 /** The shortest configuration there is. */
@@ -106,24 +106,10 @@ describe("defaults", () => {
     assert.deepEqual(checkConfig({ providers: {}, models: {} }, {}), DEFAULTS));
 
   it("an empty section, an absent one and null are the same", () => {
-    const sections = [
-      "server",
-      "limits",
-      "spend",
-      "usage",
-      "timeouts",
-      "retry",
-      "breaker",
-      "compat",
-    ];
+    const names = "server limits spend usage timeouts retry breaker compat".split(" ");
     for (const value of [{}, null]) {
-      assert.deepEqual(
-        checkConfig(
-          { ...MINIMAL, ...Object.fromEntries(sections.map((name) => [name, value])) },
-          {},
-        ),
-        DEFAULTS,
-      );
+      const sections = Object.fromEntries(names.map((name) => [name, value]));
+      assert.deepEqual(checkConfig({ ...MINIMAL, ...sections }, {}), DEFAULTS);
     }
   });
 
@@ -136,21 +122,13 @@ describe("defaults", () => {
       tls: undefined,
       metrics: undefined,
     });
-    assert.deepEqual(
-      refusedConfig({ admin: { host: "0.0.0.0" } }).map(({ path }) => path),
-      ["admin.host"],
-    );
+    assert.deepEqual(pathsOf({ admin: { host: "0.0.0.0" } }), ["admin.host"]);
   });
 
   it("one field given leaves the others at their defaults", () => {
-    assert.deepEqual(checkConfig({ ...MINIMAL, timeouts: { idle_ms: 1 } }, {}).timeouts, {
-      ...DEFAULTS.timeouts,
-      idle_ms: 1,
-    });
-    assert.deepEqual(checkConfig({ ...MINIMAL, server: { port: 0 } }, {}).server, {
-      ...DEFAULTS.server,
-      port: 0,
-    });
+    const { timeouts, server } = accepted({ timeouts: { idle_ms: 1 }, server: { port: 0 } });
+    assert.deepEqual(timeouts, { ...DEFAULTS.timeouts, idle_ms: 1 });
+    assert.deepEqual(server, { ...DEFAULTS.server, port: 0 });
   });
 
   it("providers and models must be there", () =>
@@ -291,14 +269,7 @@ describe("ranges", () => {
   }
 
   const MISS = { input_cache_miss: 1, output: 1 };
-  const SWITCHES = [
-    "thinking",
-    "reasoning_effort",
-    "reasoning",
-    "enable_thinking",
-    "always",
-    "none",
-  ];
+  const SWITCHES = "thinking reasoning_effort reasoning enable_thinking always none".split(" ");
   const prices = {
     good: [0, 0.000001, 0.28, 1_000_000, 999_999.999999, 0.1],
     bad: [-0.01, 1_000_001, 0.0000001, 0.1234567, "0.28"],
@@ -343,43 +314,26 @@ describe("ranges", () => {
     });
   }
 
-  it("a price states what misses the cache, and the output", () =>
-    assert.deepEqual(pathsOf({ models: { m: { price: {} } } }), [
-      "models.m.price.input_cache_miss",
-      "models.m.price.output",
-    ]));
-
-  it("a slash at the end of an address is dropped", () =>
-    assert.equal(
-      accepted({ providers: { lab: { base_url: "http://x/v1//" } } }).providers.get("lab")
-        ?.base_url,
-      "http://x/v1",
-    ));
+  it("a slash at the end of an address is dropped", () => {
+    const { providers } = accepted(nest("providers.lab.base_url", "http://x/v1//"));
+    assert.equal(providers.get("lab")?.base_url, "http://x/v1");
+  });
 
   it("supports: known capabilities only", () => {
     const all = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"];
-    assert.deepEqual(
-      accepted({ models: { m: { supports: all } } }).models.get("m")?.traits.supports,
-      all,
-    );
-    assert.deepEqual(
-      accepted({ models: { m: { supports: [] } } }).models.get("m")?.traits.supports,
-      [],
-    );
-    assert.deepEqual(pathsOf({ models: { m: { supports: ["tools", "vision"] } } }), [
+    for (const supports of [all, []])
+      assert.deepEqual(
+        accepted(nest("models.m.supports", supports)).models.get("m")?.traits.supports,
+        supports,
+      );
+    assert.deepEqual(pathsOf(nest("models.m.supports", ["tools", "vision"])), [
       "models.m.supports[1]",
     ]);
   });
 
   it("tls: both files or neither", () => {
-    assert.deepEqual(
-      (accepted({ server: { tls: { cert_file: "c", key_file: "k" } } }).server as { tls?: unknown })
-        .tls,
-      {
-        cert_file: "c",
-        key_file: "k",
-      },
-    );
+    const tls = { cert_file: "c", key_file: "k" };
+    assert.deepEqual(accepted({ server: { tls } }).server, { ...DEFAULTS.server, tls });
     assert.deepEqual(pathsOf({ server: { tls: { cert_file: "c" } } }), ["server.tls.key_file"]);
   });
 
@@ -392,31 +346,20 @@ describe("ranges", () => {
 });
 
 describe("unknown fields", () => {
-  for (const [path, over] of [
-    ["sever", { sever: {} }],
-    ["server.prot", { server: { prot: 1 } }],
-    ["server.tls.cert", { server: { tls: { cert_file: "c", key_file: "k", cert: "x" } } }],
-    ["admin.hots", { admin: { hots: "x" } }],
-    ["providers.lab.url", { providers: { lab: { url: "http://x" } } }],
-    ["providers.lab.timeouts.idle", { providers: { lab: { timeouts: { idle: 1 } } } }],
-    ["providers.lab.retry.retries", { providers: { lab: { retry: { retries: 1 } } } }],
-    ["models.m.contxt_tokens", { models: { m: { contxt_tokens: 1 } } }],
-    [
-      "models.m.price.input",
-      { models: { m: { price: { input_cache_miss: 1, output: 1, input: 1 } } } },
-    ],
-    ["aliases.a.enable", { aliases: { a: { policy: "value", enable: true } } }],
-    ["accounts.acme.rps", { accounts: { acme: { rps: 1 } } }],
+  const PRICE = { models: { m: { price: { input_cache_miss: 1, output: 1 } } } };
+  const TLS = { server: { tls: { cert_file: "c", key_file: "k" } } };
+  for (const [path, beside = {}] of [
+    ...["sever", "server.prot", "admin.hots", "providers.lab.url", "providers.lab.timeouts.idle"],
+    ...["providers.lab.retry.retries", "models.m.contxt_tokens", "accounts.acme.rps", "limits.tpm"],
+    ...["usage.sync", "timeouts.first_ms", "retry.max", "breaker.fails", "compat.tool_choice"],
+    ["server.tls.cert", TLS],
+    ["models.m.price.input", PRICE],
+    ["aliases.a.enable", { aliases: { a: { policy: "value" } } }],
     ["keys[0].name", { keys: [{ account: "a", key: "k", name: "x" }] }],
-    ["limits.tpm", { limits: { tpm: 1 } }],
-    ["usage.sync", { usage: { sync: 1 } }],
-    ["timeouts.first_ms", { timeouts: { first_ms: 1 } }],
-    ["retry.max", { retry: { max: 1 } }],
-    ["breaker.fails", { breaker: { fails: 1 } }],
-    ["compat.tool_choice", { compat: { tool_choice: "auto" } }],
-  ] as const) {
+  ].map((row) => [row].flat() as [string, object?])) {
     it(`${path} is a fault that tells the known ones`, () => {
-      const [fault, ...others] = refusedConfig(over);
+      const over = path.startsWith("keys") ? beside : merge(beside, nest(path, {}));
+      const [fault, ...others] = refusedConfig(over as object);
       assert.equal(fault?.path, path);
       assert.match(fault?.message ?? "", /is not a known field; known here: \w+/);
       assert.deepEqual(others, []);
@@ -516,168 +459,85 @@ describe("all faults at once", () => {
 
 describe("references", () => {
   const x = (provider: object) => ({ providers: { x: provider } });
+  const openai = (more: object) => x({ dialect: "openai", base_url: "https://x", ...more });
+  const of = (vendor: string, more: object = {}) => x({ vendor, api_key: "k", ...more });
   const keys = (...keys: readonly object[]) => ({ keys });
   const k = { account: "a", key: "k" };
-  for (const [what, over, path, words] of [
-    ["an unknown provider", nest("models.n.provider", "nobody"), "models.n.provider", /"nobody"/],
-    ["an unknown model", nest("aliases.a.models", ["m", "ghost"]), "aliases.a.models[1]", /ghost/],
-    ["a model twice", nest("aliases.a.models", ["m", "m"]), "aliases.a.models[1]", /twice/],
+  const a = (alias: object) => ({ aliases: { a: alias, b: { policy: "value" } } });
+  const store = (url: string) => nest("limits.store", url);
+  const REDIS = /"memory" or the address of a Redis or Valkey server \(redis:\/\/\.\.\.\)/;
+  const command = { type: "command", run: ["x"], ttl_s: 60 };
+  for (const [path, words, over] of [
+    ["models.n.provider", /"nobody"/, nest("models.n.provider", "nobody")],
+    ["aliases.a.models[1]", /ghost/, a({ models: ["m", "ghost"] })],
+    ["aliases.a.models[1]", /twice/, a({ models: ["m", "m"] })],
+    ["aliases.a.models[0]", /no model named "b"/, a({ models: ["b"] })],
+    ["aliases.m", /same name/, nest("aliases.m.policy", "value")],
+    ["aliases.a", /exactly one of policy and models/, a({ policy: "value", models: ["m"] })],
+    ["aliases.a", /exactly one of policy and models/, a({})],
+    ["keys[0].models[0]", /no model or alias named "ghost"/, keys({ ...k, models: ["ghost"] })],
+    ["keys[0]", /exactly one of key and sha256/, keys({ ...k, sha256: HEX })],
+    ["keys[0]", /exactly one of key and sha256/, keys({ account: "a" })],
+    ["keys[1]", /twice/, keys(k, { ...k, account: "b" })],
+    ["keys[1]", /twice/, keys(k, { account: "b", sha256: sha256("k") })],
+    ["providers.x.base_url", /required/, x({ dialect: "openai" })],
+    ["providers.x.base_url", /required/, x({ vendor: "llama.cpp" })],
+    ["providers.x.dialect", /required where no vendor/, x({ base_url: "https://x" })],
+    ["providers.x.dialect", /this vendor's is "gemini"/, of("gemini", { dialect: "openai" })],
+    ["providers.x.dialect", /expected one of/, openai({ dialect: "morse" })],
+    ["providers.x.vendor", /expected one of/, of("acme", { base_url: "https://x" })],
+    ["providers.x.vendor", /required for the dialect "converse"/, openai({ dialect: "converse" })],
     [
-      "an alias of an alias",
-      { aliases: { a: { policy: "value" }, b: { models: ["a"] } } },
-      "aliases.b.models[0]",
-      /no model named "a"/,
-    ],
-    ["a model's name", nest("aliases.m.policy", "value"), "aliases.m", /same name/],
-    [
-      "a policy beside models",
-      nest("aliases.a", { policy: "value", models: ["m"] }),
-      "aliases.a",
-      /exactly one of policy and models/,
-    ],
-    ["neither of them", nest("aliases.a", {}), "aliases.a", /exactly one of policy and models/],
-    [
-      "a key for an unknown model",
-      keys({ ...k, models: ["ghost"] }),
-      "keys[0].models[0]",
-      /no model or alias named "ghost"/,
-    ],
-    [
-      "a text and a digest",
-      keys({ ...k, sha256: HEX }),
-      "keys[0]",
-      /exactly one of key and sha256/,
-    ],
-    ["a key with neither", keys({ account: "a" }), "keys[0]", /exactly one of key and sha256/],
-    ["a key twice", keys(k, { ...k, account: "b" }), "keys[1]", /twice/],
-    ["its digest too", keys(k, { account: "b", sha256: sha256("k") }), "keys[1]", /twice/],
-    ["no address", x({ dialect: "openai" }), "providers.x.base_url", /required/],
-    ["no dialect", x({ base_url: "https://x" }), "providers.x.dialect", /required where no vendor/],
-    ["no usual address", x({ vendor: "llama.cpp" }), "providers.x.base_url", /required/],
-    [
-      "an unknown vendor",
-      x({ vendor: "acme", base_url: "https://x" }),
-      "providers.x.vendor",
-      /expected one of/,
-    ],
-    [
-      "a vendor of another dialect",
-      x({ vendor: "gemini", dialect: "openai", api_key: "k" }),
-      "providers.x.dialect",
-      /this vendor's is "gemini"/,
-    ],
-    [
-      "a switch of another dialect",
-      x({ vendor: "anthropic", thinking: "level", api_key: "k" }),
       "providers.x.thinking",
       /the anthropic dialect knows adaptive, budget, none/,
+      of("anthropic", { thinking: "level" }),
     ],
     [
-      "a model's switch of another dialect",
-      nest("models.n", { provider: "lab", thinking: "adaptive" }),
       "models.n.thinking",
       /the openai dialect knows/,
+      nest("models.n", { provider: "lab", thinking: "adaptive" }),
     ],
     [
-      "what a dialect has no words for",
-      x({ vendor: "anthropic", supports: ["tools", "logprobs"], api_key: "k" }),
       "providers.x.supports[1]",
       /the anthropic dialect does not know it/,
+      of("anthropic", { supports: ["tools", "logprobs"] }),
     ],
+    // The dialect is that of a model with one of its own.
     [
-      "an unknown dialect",
-      x({ dialect: "morse", base_url: "https://x" }),
-      "providers.x.dialect",
-      /expected one of/,
-    ],
-    [
-      "a dialect that only some vendors speak, without a vendor",
-      x({ dialect: "converse", base_url: "https://x" }),
-      "providers.x.vendor",
-      /is required for the dialect "converse"/,
-    ],
-    [
-      "a switch of another dialect than that of a model with one of its own",
-      {
-        ...x({ vendor: "vertex", thinking: "level", project: "p", location: "l", api_key: "k" }),
-        models: { m: { provider: "x", upstream_model: "claude-opus-4-5" } },
-      },
       "providers.x.thinking",
       /the anthropic dialect knows adaptive, budget, none/,
+      {
+        ...of("vertex", { thinking: "level", project: "p", location: "l" }),
+        models: { m: { provider: "x", upstream_model: "claude-opus-4-5" } },
+      },
     ],
+    ["providers.x.auth", /no request would carry the key/, openai({ auth: "none", api_key: "k" })],
     [
-      "a key that no request carries",
-      x({ dialect: "openai", base_url: "https://x", auth: "none", api_key: "k" }),
-      "providers.x.auth",
-      /no request would carry the key/,
-    ],
-    [
-      "a header for the key beside credentials",
-      x({
-        ...{ dialect: "openai", base_url: "https://x", auth: "bearer" },
-        credentials: { type: "command", run: ["x"], ttl_s: 60 },
-      }),
       "providers.x.auth",
       /cannot stand beside credentials/,
+      openai({ auth: "bearer", credentials: command }),
     ],
     [
-      "one of several keys twice",
-      x({ dialect: "openai", base_url: "https://x", api_keys: [{ key: "a" }, { key: "a" }] }),
       "providers.x.api_keys[1].key",
       /stands in the list twice/,
+      openai({ api_keys: [{ key: "a" }, { key: "a" }] }),
     ],
     [
-      "two new names that are the same",
-      x({ dialect: "openai", base_url: "https://x", rename: { seed: "n", stop: "n" } }),
       "providers.x.rename.stop",
       /is the name of another field/,
+      openai({ rename: { seed: "n", stop: "n" } }),
     ],
-    [
-      "a header in two spellings",
-      x({ dialect: "openai", base_url: "https://x", headers: { a: "x", A: "y" } }),
-      "providers.x.headers.A",
-      /stands there twice/,
-    ],
-    [
-      "limits in what is no Redis",
-      nest("limits.store", "http://127.0.0.1"),
-      "limits.store",
-      /expected "memory" or the address of a Redis or Valkey server \(redis:\/\/\.\.\.\)/,
-    ],
-    ["Redis without an address", nest("limits.store", "redis://"), "limits.store", /"memory" or/],
-    [
-      "a % in its password",
-      nest("limits.store", "redis://:a%zz@h:1"),
-      "limits.store",
-      /"memory" or/,
-    ],
-    ["a database by name", nest("limits.store", "redis://h:1/db"), "limits.store", /"memory" or/],
-    [
-      "a database in a query",
-      nest("limits.store", "redis://h?db=3"),
-      "limits.store",
-      /"memory" or/,
-    ],
-    [
-      "a % in the password of a proxy",
-      nest("upstream.proxy", "http://u:p%zz@h:1"),
-      "upstream.proxy",
-      /has a % that encodes nothing/,
-    ],
-    [
-      "an unknown on_error",
-      nest("limits.on_error", "ignore"),
-      "limits.on_error",
-      /"local".*"refuse"/,
-    ],
-    [
-      "usage in another database",
-      nest("usage.store", "mysql://127.0.0.1"),
-      "usage.store",
-      /expected "file" or the address of a PostgreSQL database/,
-    ],
-  ] as const) {
-    it(`${what} is a fault`, () => {
+    ["providers.x.headers.A", /stands there twice/, openai({ headers: { a: "x", A: "y" } })],
+    ["limits.store", REDIS, store("http://127.0.0.1")],
+    ["limits.store", REDIS, store("redis://")],
+    ["limits.store", REDIS, store("redis://:a%zz@h:1")],
+    ["limits.store", REDIS, store("redis://h:1/db")],
+    ["limits.store", REDIS, store("redis://h?db=3")],
+    ["upstream.proxy", /a % that encodes nothing/, nest("upstream.proxy", "http://u:p%zz@h:1")],
+    ["limits.on_error", /"local".*"refuse"/, nest("limits.on_error", "ignore")],
+    ["usage.store", /"file" or the address of a Post/, nest("usage.store", "mysql://127.0.0.1")],
+  ] as readonly (readonly [string, RegExp, object])[]) {
+    it(`${path}: ${words.source}, in ${JSON.stringify(over)}`, () => {
       const [fault, ...others] = refusedConfig(over);
       assert.deepEqual([fault?.path, others], [path, []]);
       assert.match(fault?.message ?? "", words);
@@ -880,61 +740,49 @@ it("the JSON Schema of the file has every field, and is closed", () => {
 });
 
 describe("where it comes from", () => {
-  /** A new directory, which is the current one until the test ends. */
+  /** A new folder, which is the current one until the test ends. */
   function directory(t: TestContext): string {
-    const path = mkdtempSync(join(tmpdir(), "gateway-config-"));
+    const path = folder();
     const before = process.cwd();
     process.chdir(path);
-    t.after(() => {
-      process.chdir(before);
-      rmSync(path, { recursive: true });
-    });
+    t.after(() => process.chdir(before));
     return path;
   }
 
-  function written(t: TestContext, text: string | Buffer, name = "some.json"): string {
+  function written(t: TestContext, text: string, name = "some.json"): string {
     const file = join(directory(t), name);
     writeFileSync(file, text);
     return file;
   }
 
-  /** The issues with which loading is rejected. */
-  async function rejectedWith(work: () => Promise<unknown>) {
-    try {
-      await work();
-      return [];
-    } catch (error) {
-      return faultsOf(() => {
-        throw error;
-      });
-    }
-  }
-
   const load = (options: Partial<LoadOptions> = {}) => loadConfig({ env: {}, ...options });
+  /** The issues with which loading is rejected. */
+  const rejectedWith = (options: Partial<LoadOptions> = {}) =>
+    load(options).then(
+      () => [],
+      (error) =>
+        faultsOf(() => {
+          throw error;
+        }),
+    );
 
-  it("nothing there: the demo", async (t) => {
+  it("the named file, or else ./gateway.json, or else the demo", async (t) => {
     directory(t);
-    const { config, source } = await load();
-    assert.equal(source, undefined);
-    assert.deepEqual([...config.models.keys()], Object.keys(demoConfig.models));
-  });
-
-  it("./gateway.json is found", async (t) => {
-    written(t, JSON.stringify(LAB), "gateway.json");
+    const nothing = await load();
+    assert.equal(nothing.source, undefined);
+    assert.deepEqual([...nothing.config.models.keys()], Object.keys(demoConfig.models));
+    writeFileSync("gateway.json", JSON.stringify(LAB));
     const { config, source } = await load();
     assert.equal(source, "gateway.json");
     assert.deepEqual([...config.models.keys()], ["m"]);
-  });
-
-  it("a named file goes before ./gateway.json", async (t) => {
-    written(t, "{", "gateway.json");
+    writeFileSync("gateway.json", "{");
     writeFileSync("other.json", JSON.stringify(LAB));
     assert.equal((await load({ file: "other.json" })).source, "other.json");
   });
 
   it("one that is broken, missing or a folder is an error, not the demo", async (t) => {
     const messageOf = async (options: Partial<LoadOptions> = {}) =>
-      (await rejectedWith(() => load(options)))[0]?.message ?? "";
+      (await rejectedWith(options))[0]?.message ?? "";
     written(t, "{", "gateway.json");
     assert.match(await messageOf(), /^gateway\.json is not JSON/);
     assert.equal(await messageOf({ file: "nowhere.json" }), "cannot read nowhere.json: ENOENT");
@@ -955,16 +803,10 @@ describe("where it comes from", () => {
       for (const place of by_model.length > 0 ? ["model"] : ["provider", "model"])
         it(`${vendor} in the format ${format} of the ${place}, with the extensions that it needs`, async (t) => {
           const own = { dialect: format };
-          const address = { base_url: "http://127.0.0.1:1", api_key: "k" };
+          const provider = { vendor, base_url: "http://127.0.0.1:1", api_key: "k" };
           const json = {
-            ...LAB,
             providers: {
-              p: {
-                vendor,
-                ...address,
-                ...PLACES[vendor],
-                ...(place === "provider" && own),
-              },
+              p: { ...provider, ...PLACES[vendor], ...(place === "provider" && own) },
             },
             models: { m: { provider: "p", ...(place === "model" && own) } },
           };
@@ -978,11 +820,9 @@ describe("where it comes from", () => {
         });
   }
 
-  it("a BOM does not matter", async (t) => {
-    assert.deepEqual(
-      [...(await load({ file: written(t, `\ufeff${JSON.stringify(LAB)}`) })).config.models.keys()],
-      ["m"],
-    );
+  it("a BOM does not matter at its beginning, and stays elsewhere", async (t) => {
+    const file = written(t, `\ufeff${JSON.stringify(LAB).replace('"m"', '"\ufeff"')}`);
+    assert.deepEqual([...(await load({ file })).config.models.keys()], ["\ufeff"]);
   });
 
   for (const [what, text, line, column] of [
@@ -999,7 +839,7 @@ describe("where it comes from", () => {
     it(`${what} is told with its line and column`, async (t) => {
       const file = written(t, text);
       const place = `the fault is at line ${line}, column ${column}`;
-      assert.deepEqual(await rejectedWith(() => load({ file })), [
+      assert.deepEqual(await rejectedWith({ file }), [
         { path: "", code: "invalid_value", message: `${file} is not JSON: ${place}` },
       ]);
     });
@@ -1007,32 +847,23 @@ describe("where it comes from", () => {
 
   it("of a bare word V8 states no place: its first character is told", async (t) => {
     const file = written(t, '{\n  "a": xyz\n}\n');
-    assert.equal(
-      (await rejectedWith(() => load({ file })))[0]?.message,
-      `${file} is not JSON: Unexpected token 'x'`,
-    );
+    const message = `${file} is not JSON: Unexpected token 'x'`;
+    assert.equal((await rejectedWith({ file }))[0]?.message, message);
   });
 
-  it("a syntax error repeats nothing of the file", async (t) => {
-    const file = written(t, "");
-    for (const text of [
-      '{"api_key": "CANARY" "x": 1}',
-      '{"api_key": CANARY}',
-      "CANARY",
-      '{"api_key": "CANARY\n"}',
-      '{"api_key":"CANARY"',
-      "['CANARY']",
-    ]) {
-      writeFileSync(file, text);
-      await assert.rejects(
-        () => load({ file }),
-        (error) =>
-          error instanceof ValidationError &&
-          !/CANARY/.test(JSON.stringify(error.issues) + error.stack),
-        text,
-      );
-    }
-  });
+  for (const text of [
+    '{"api_key": "CANARY" "x": 1}',
+    '{"api_key": CANARY}',
+    "CANARY",
+    '{"api_key": "CANARY\n"}',
+    '{"api_key":"CANARY"',
+    "['CANARY']",
+  ])
+    it(`a syntax error repeats nothing of the file: ${JSON.stringify(text)}`, async (t) => {
+      const error: unknown = await load({ file: written(t, text) }).catch((reason) => reason);
+      assert.ok(error instanceof ValidationError);
+      assert.doesNotMatch(JSON.stringify(error.issues) + error.stack, /CANARY/);
+    });
 
   it("host and port given beside it go before its own", async (t) => {
     const file = written(t, "");
@@ -1054,37 +885,28 @@ describe("where it comes from", () => {
       ["x", "server"],
       [[1], "server"],
       [{ prot: 1 }, "server.prot"],
-      [5, "server"],
     ] as const) {
       writeFileSync(file, JSON.stringify({ ...LAB, server }));
+      const faults = await rejectedWith({ file, port: 3 });
       assert.deepEqual(
-        (await rejectedWith(() => load({ file, port: 3 }))).map((fault) => fault.path),
+        faults.map((fault) => fault.path),
         [path],
-        JSON.stringify(server),
       );
     }
     writeFileSync(file, "[]");
-    assert.deepEqual(
-      (await rejectedWith(() => load({ file, port: 3 }))).map((fault) => fault.message),
-      [`expected an object in ${file}`],
-    );
+    const [fault] = await rejectedWith({ file, port: 3 });
+    assert.equal(fault?.message, `expected an object in ${file}`);
   });
 
   it("the demo stays on loopback whatever host is given", async (t) => {
     directory(t);
-    assert.deepEqual(
-      (await rejectedWith(() => load({ host: "0.0.0.0" }))).map(({ path }) => path),
-      ["server.host"],
-    );
+    assert.equal((await rejectedWith({ host: "0.0.0.0" }))[0]?.path, "server.host");
     assert.equal((await load({ host: "::1", port: 9 })).config.server.host, "::1");
   });
 
   it("the environment reaches the file", async (t) => {
     const file = written(t, JSON.stringify({ ...LAB, keys: [{ account: "a", key: "$K" }] }));
     assert.equal((await load({ file, env: { K: "sk-1" } })).config.keys[0]?.digest, sha256("sk-1"));
-    assert.deepEqual(
-      (await rejectedWith(() => load({ file }))).map(({ path }) => path),
-      ["keys[0].key"],
-    );
+    assert.equal((await rejectedWith({ file }))[0]?.path, "keys[0].key");
   });
 });
