@@ -47,13 +47,9 @@ async function keyOf(api_key: string, secrets: Readonly<Record<string, string>>)
 }
 
 describe("a secret in a file", () => {
-  for (const [what, content] of [
-    ["without a line end", "sk-1"],
-    ["with a line end", "sk-1\n"],
-    ["with a line end of Windows", "sk-1\r\n"],
-  ] as const)
-    it(`${what} is its content`, async () =>
-      assert.equal(await keyOf("$file:key", { key: content }), "sk-1"));
+  for (const end of ["", "\n", "\r\n"])
+    it(`is its content without one line end: ${JSON.stringify(end)}`, async () =>
+      assert.equal(await keyOf("$file:key", { key: `sk-1${end}` }), "sk-1"));
 
   it("is found relative to the folder of the configuration file, and by its absolute path", async () => {
     assert.equal(await keyOf("$file:./key", { key: "sk-here" }), "sk-here");
@@ -177,24 +173,21 @@ describe("a file without a secret", () => {
       { client: "two words", password: "", store: "mysql://u:CANARY@x" },
     );
     const { code, stdout } = await runHere(["check", "--json", "--config", file]);
-    const { ok, faults } = JSON.parse(stdout) as { ok: boolean; faults: unknown[] };
+    const { ok, faults } = JSON.parse(stdout) as {
+      ok: boolean;
+      faults: { path: string; message: string }[];
+    };
     assert.deepEqual([code, ok], [1, false]);
     const none = (name: string, why: string) => `no secret in the file ${at(name)}: ${why}`;
-    assert.deepEqual(
-      new Set(faults.map((fault) => JSON.stringify(fault))),
-      new Set(
-        [
-          { path: "providers.lab.api_key", message: "expected the path of a file after $file:" },
-          { path: "keys[0].key", message: none("client", expected) },
-          { path: "admin.password", message: none("password", "it is empty") },
-          {
-            path: "limits.store",
-            message: 'expected "memory" or the address of a Redis or Valkey server (redis://...)',
-          },
-          { path: "limits.rpm", message: "expected an integer, got a string" },
-        ].map((fault) => JSON.stringify(fault)),
-      ),
-    );
+    const store = 'expected "memory" or the address of a Redis or Valkey server (redis://...)';
+    assert.deepEqual(Object.fromEntries(faults.map(({ path, message }) => [path, message])), {
+      "providers.lab.api_key": "expected the path of a file after $file:",
+      "keys[0].key": none("client", expected),
+      "admin.password": none("password", "it is empty"),
+      "limits.store": store,
+      "limits.rpm": "expected an integer, got a string",
+    });
+    assert.equal(faults.length, 5);
   });
 });
 
@@ -204,7 +197,7 @@ const eventsIn = (gw: Running): Record<string, unknown>[] =>
 const count = (gw: Running, name: string): number =>
   eventsIn(gw).filter((line) => line["event"] === name).length;
 
-describe("the rotation of a secret", () => {
+describe("the rotation of a secret", { concurrency: 2 }, () => {
   const OLD = "sk-CANARY-old-1f0a";
   const NEW = "sk-CANARY-new-93bd";
 
@@ -213,7 +206,7 @@ describe("the rotation of a secret", () => {
     const provider = await startProvider(t, behaviours);
     const base = { providers: { lab: { api_key: "$file:secrets/key" } } };
     const config = { ...configFor(provider.url, ["m"], base), ...over };
-    const { dir, file } = place({ ...config, data_dir: "data" }, { password: "CANARY-open" });
+    const { dir, file } = place({ ...config, data_dir: "data" });
     mkdirSync(join(dir, "secrets"));
     const key = join(dir, "secrets", "key");
     writeFileSync(key, `${OLD}\n`);
@@ -325,32 +318,5 @@ describe("the rotation of a secret", () => {
     await chat();
     assert.deepEqual(sent(), [`Bearer ${NEW}-2`]);
     assert.deepEqual([count(gw, "reloaded"), count(gw, "reload_failed")], [2, 1]);
-  });
-
-  it("what a provider says is redacted of the key in force", async (t) => {
-    const told: Behaviour = (asked) => {
-      const said = String(asked.headers.authorization).replace("Bearer sk-", "you sent ");
-      return status(400, { error: { message: said } })(asked);
-    };
-    const { key, gw, chat } = await started(t, told);
-    replace(key, "CANARY-plain");
-    await waitFor(() => count(gw, "reloaded") === 1, "the new secret");
-    await chat();
-    const line = await waitFor(
-      () => eventsIn(gw).find((each) => each["event"] === "attempt_failed"),
-      "the failed attempt",
-    );
-    assert.match(String(line["provider_message"]), /\[redacted\]/);
-    assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
-  });
-
-  it("of a setting that is read at start only: the restart that it needs is told", async (t) => {
-    const admin = { port: 0, password: "$file:password" };
-    const { dir, gw } = await started(t, speak("Fine."), { admin });
-    replace(join(dir, "password"), "CANARY-other");
-    await waitFor(() => count(gw, "reloaded") === 1, "the reload");
-    const line = eventsIn(gw).find((each) => each["event"] === "restart_needed");
-    assert.equal(line?.["detail"], "read at start only: admin");
-    assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
   });
 });
