@@ -3,15 +3,24 @@
 // clients move their marks for the cache. And where these marks go.
 
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { before, describe, it } from "node:test";
 import { configFor, KEY, startGateway } from "./support/gateway.ts";
-import { completion, startProvider, status, type Asked } from "./support/provider.ts";
+import {
+  completion,
+  startProvider,
+  status,
+  type Asked,
+  type Provider,
+} from "./support/provider.ts";
+import { suiteScope, type Scope } from "./support/scope.ts";
 
 type Json = Record<string, any>;
 
-const TURNS = 10;
+const TURNS = 6;
 const MARK = { type: "ephemeral" };
 const PARAMETERS = { type: "object", properties: { z: { type: "string" }, a: { type: "number" } } };
+const IMAGE = { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" } };
+const PDF = "data:application/pdf;base64,JVBE";
 
 /** What a provider of each dialect answers: how is all the same here. */
 const REPLIES: Readonly<Record<string, object>> = {
@@ -37,31 +46,6 @@ const REPLIES: Readonly<Record<string, object>> = {
   },
 };
 
-/** What the models of a dialect can do here. */
-const files = (dialect: string) => ["tools", "images", ...(dialect === "ollama" ? [] : ["files"])];
-
-async function start(t: TestContext, dialect: string, settings: object = {}) {
-  const provider = await startProvider(t, status(200, REPLIES[dialect]));
-  const config = configFor(provider.url, [], {
-    apis: ["messages", "responses"],
-    providers: { behind: { dialect, base_url: provider.url, api_key: "k", ...settings } },
-    models: {
-      m: { provider: "behind", upstream_model: "amazon.m", supports: files(dialect) },
-    },
-  });
-  const { url } = await startGateway(t, config);
-  async function ask(path: string, body: object): Promise<Asked> {
-    const response = await fetch(url + path, {
-      method: "POST",
-      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    assert.equal(response.status, 200, await response.text());
-    return provider.asked.at(-1)!;
-  }
-  return ask;
-}
-
 /** The providers that are tried, each with its dialect and its further settings. */
 const PROVIDERS: Readonly<Record<string, readonly [dialect: string, settings?: object]>> = {
   openai: ["openai"],
@@ -70,10 +54,37 @@ const PROVIDERS: Readonly<Record<string, readonly [dialect: string, settings?: o
   bedrock: ["converse", { vendor: "bedrock", dialect: undefined, region: "r" }],
   ollama: ["ollama"],
   openrouter: ["openai", { vendor: "openrouter", dialect: undefined }],
-  "a server that takes marks": ["openai", { cache_control: true }],
+  marked: ["openai", { cache_control: true }],
 };
 
-const marked = (isMarked: boolean) => (isMarked ? { cache_control: MARK } : {});
+/** Asks the model of a provider, through one gateway for all of them. */
+let ask: (provider: string, path: string, body: object) => Promise<Asked["body"]>;
+async function start(scope: Scope): Promise<void> {
+  const behind: Record<string, Provider> = {};
+  const [providers, models]: Record<string, object>[] = [{}, {}];
+  for (const [name, [dialect, settings]] of Object.entries(PROVIDERS)) {
+    behind[name] = await startProvider(scope, status(200, REPLIES[dialect]));
+    providers![name] = { dialect, base_url: behind[name].url, api_key: "k", ...settings };
+    const supports = ["tools", "images", ...(dialect === "ollama" ? [] : ["files"])];
+    models![name] = { provider: name, upstream_model: "amazon.m", supports };
+  }
+  const apis = ["messages", "responses"];
+  const { url } = await startGateway(
+    scope,
+    configFor("http://127.0.0.1:1", [], { apis, providers, models }),
+  );
+  ask = async (provider, path, body) => {
+    const response = await fetch(url + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: provider, ...body }),
+    });
+    assert.equal(response.status, 200, await response.text());
+    return behind[provider]!.asked.at(-1)!.body;
+  };
+}
+
+const marked = (isMarked = true) => (isMarked ? { cache_control: MARK } : {});
 const text = (words: string, isMarked = false) => ({
   type: "text",
   text: words,
@@ -84,6 +95,7 @@ const text = (words: string, isMarked = false) => ({
 type Asks = (turn: number, turns: number) => unknown;
 const isOfLastTwo = (turn: number, turns: number): boolean => turn >= turns - 2;
 
+const LISTED_IF_MARKED = "texts that are lists while they have marks";
 /** Where clients have their marks. */
 const MARKINGS: Readonly<Record<string, Asks>> = {
   "the last text": (turn, turns) => [
@@ -104,97 +116,90 @@ const MARKINGS: Readonly<Record<string, Asks>> = {
     text("what is it?"),
     text("\n"),
   ],
-};
-/** Claude Code makes a list of a text only while it has a mark. */
-const LISTED_IF_MARKED: Asks = (turn, turns) => {
-  const words = `Question ${turn}?`;
-  return turn === turns - 1 ? [text(words, true)] : words;
+  // As Claude Code has it.
+  [LISTED_IF_MARKED]: (turn, turns) => {
+    const words = `Question ${turn}?`;
+    return turn === turns - 1 ? [text(words, true)] : words;
+  },
 };
 
-/** A conversation of so many turns as a client of chat completions has it. */
-function chatBody(turns: number, asked: Asks = MARKINGS["the last text"]!): Json {
-  const messages: Json[] = [
-    { role: "system", content: [{ type: "text", text: "You help.", cache_control: MARK }] },
-  ];
-  for (let turn = 0; turn < turns; turn += 1) {
-    const isLast = turn === turns - 1;
-    const id = `call_of_turn_${turn}`;
-    messages.push(
-      {
-        role: "user",
-        content: asked(turn, turns),
-      },
+const callOf = (turn: number) => `call_of_turn_${turn}`;
+const toolsOf = (more: object = {}) =>
+  ["g", "f"].map((name) => ({
+    type: "function",
+    function: { name, parameters: PARAMETERS },
+    ...more,
+  }));
+const SYSTEM = [text("You help.", true)];
+
+/** A conversation of so many turns; `turn` is what one of them holds. */
+const conversation = (turns: number, turn: (at: number, isLast: boolean) => Json[]): Json[] =>
+  Array.from({ length: turns }, (_, at) => turn(at, at === turns - 1)).flat();
+
+/** As a client of chat completions has it. */
+const chatBody = (turns: number, asked = MARKINGS["the last text"]!): Json => ({
+  messages: [
+    { role: "system", content: SYSTEM },
+    ...conversation(turns, (at, isLast) => [
+      { role: "user", content: asked(at, turns) },
       {
         role: "assistant",
         content: "Let me see.",
         tool_calls: [
-          { id, type: "function", function: { name: "f", arguments: '{"z":"1","a":2}' } },
+          {
+            id: callOf(at),
+            type: "function",
+            function: { name: "f", arguments: '{"z":"1","a":2}' },
+          },
         ],
       },
-      {
-        role: "tool",
-        tool_call_id: id,
-        content: [{ type: "text", text: `Result ${turn}`, ...marked(isLast) }],
-      },
-    );
-    if (!isLast) messages.push({ role: "assistant", content: `Answer ${turn}` });
-  }
-  const tools = ["g", "f"].map((name) => ({
-    type: "function",
-    function: { name, parameters: PARAMETERS },
-  }));
-  return { model: "m", messages, tools, tool_choice: "auto" };
-}
+      { role: "tool", tool_call_id: callOf(at), content: [text(`Result ${at}`, isLast)] },
+      ...(isLast ? [] : [{ role: "assistant", content: `Answer ${at}` }]),
+    ]),
+  ],
+  tools: toolsOf(),
+  tool_choice: "auto",
+});
 
-/** The same as a client of the Messages API has it. */
-function messagesBody(turns: number, asked: Asks = MARKINGS["the last text"]!): Json {
-  const messages: Json[] = [];
-  for (let turn = 0; turn < turns; turn += 1) {
-    const isLast = turn === turns - 1;
-    const id = `call_of_turn_${turn}`;
-    messages.push(
-      {
-        role: "user",
-        content: asked(turn, turns),
-      },
-      {
-        role: "assistant",
-        content: [
-          { type: "text", text: "Let me see." },
-          { type: "tool_use", id, name: "f", input: { z: "1", a: 2 } },
-        ],
-      },
-      {
-        role: "user",
-        content: [
-          { type: "tool_result", tool_use_id: id, content: `Result ${turn}`, ...marked(isLast) },
-        ],
-      },
-    );
-    if (!isLast)
-      messages.push({ role: "assistant", content: [{ type: "text", text: `Answer ${turn}` }] });
-  }
-  return {
-    model: "m",
-    max_tokens: 100,
-    system: [{ type: "text", text: "You help.", cache_control: MARK }],
-    messages,
-    tools: ["g", "f"].map((name) => ({ name, input_schema: PARAMETERS })),
-  };
-}
+/** As a client of the Messages API has it. */
+const messagesBody = (turns: number, asked = MARKINGS["the last text"]!): Json => ({
+  max_tokens: 100,
+  system: SYSTEM,
+  messages: conversation(turns, (at, isLast) => [
+    { role: "user", content: asked(at, turns) },
+    {
+      role: "assistant",
+      content: [
+        text("Let me see."),
+        { type: "tool_use", id: callOf(at), name: "f", input: { z: "1", a: 2 } },
+      ],
+    },
+    {
+      role: "user",
+      content: [
+        {
+          type: "tool_result",
+          tool_use_id: callOf(at),
+          content: `Result ${at}`,
+          ...marked(isLast),
+        },
+      ],
+    },
+    ...(isLast ? [] : [{ role: "assistant", content: [text(`Answer ${at}`)] }]),
+  ]),
+  tools: ["g", "f"].map((name) => ({ name, input_schema: PARAMETERS })),
+});
 
-/** A conversation of so many turns in which instructions come up. */
+/** A conversation in which instructions come up. */
 const instructed = (turns: number): Json[] =>
-  Array.from({ length: turns }, (_, turn) => [
+  conversation(turns, (turn) => [
     ...(turn === 0 ? [] : [{ role: "assistant", content: `Answer ${turn - 1}` }]),
     ...(turn % 3 === 2 ? [{ role: "system", content: `Rule ${turn}.` }] : []),
     { role: "user", content: `Question ${turn}?` },
-  ]).flat();
+  ]);
 
-const APIS = [
-  ["/v1/chat/completions", chatBody],
-  ["/v1/messages", messagesBody],
-] as const;
+const CHAT = "/v1/chat/completions";
+const MESSAGES = "/v1/messages";
 
 /** Marks move: they are no part of what is cached. Those of Amazon are blocks of their own. */
 const withoutMarks = (json: unknown): string =>
@@ -203,234 +208,166 @@ const withoutMarks = (json: unknown): string =>
     return Array.isArray(value) ? value.filter((each) => !each?.cachePoint) : value;
   });
 
-/** The conversation apart, and all else. */
-function split(body: Json): { readonly turns: string; readonly rest: string } {
-  const { messages, contents, ...rest } = body;
-  return { turns: withoutMarks(messages ?? contents), rest: withoutMarks(rest) };
-}
-
 /** Fails if a turn does not begin with what was sent in the turn before. */
 async function assertSame(
-  ask: Awaited<ReturnType<typeof start>>,
+  provider: string,
   path: string,
   bodyOf: (turns: number) => Json,
 ): Promise<void> {
-  let before: ReturnType<typeof split> | undefined;
+  let before: { readonly beginning: string; readonly rest: string } | undefined;
   for (let turns = 1; turns <= TURNS; turns += 1) {
-    const { body } = await ask(path, bodyOf(turns));
-    const now = split(body);
+    const { messages, contents, ...others } = await ask(provider, path, bodyOf(turns));
+    const rest = withoutMarks(others);
+    const beginning = withoutMarks(messages ?? contents).slice(0, -1); // without the list's end
     if (before) {
-      assert.equal(now.rest, before.rest);
-      const beginning = before.turns.slice(0, -1); // without the end of the list
-      assert.equal(now.turns.slice(0, beginning.length), beginning);
+      assert.equal(rest, before.rest);
+      assert.equal(beginning.slice(0, before.beginning.length), before.beginning);
     }
-    before = now;
+    before = { beginning, rest };
   }
 }
 
 describe("the beginning of a conversation", () => {
-  for (const [path, bodyOf] of APIS)
-    for (const [provider, [dialect, settings]] of Object.entries(PROVIDERS)) {
-      for (const [place, asked] of Object.entries(MARKINGS))
-        it(`is the same over ten turns: ${path} to ${provider}, marks at ${place}`, async (t) => {
-          await assertSame(await start(t, dialect, settings), path, (turns) =>
-            bodyOf(turns, asked),
-          );
-        });
+  const scope = suiteScope();
+  before(() => start(scope));
+
+  for (const provider of Object.keys(PROVIDERS)) {
+    for (const [place, asked] of Object.entries(MARKINGS)) {
+      it(`is the same over six turns: chat completions to ${provider}, marks at ${place}`, () =>
+        assertSame(provider, CHAT, (turns) => chatBody(turns, asked)));
       // A request in the provider's own format goes as its client wrote it.
-      if (path === "/v1/messages" && provider === "anthropic") continue;
-      it(`is the same where texts are lists while marked: ${path} to ${provider}`, async (t) => {
-        await assertSame(await start(t, dialect, settings), path, (turns) =>
-          bodyOf(turns, LISTED_IF_MARKED),
-        );
-      });
+      if (place === LISTED_IF_MARKED && provider === "anthropic") continue;
+      it(`is the same over six turns: the Messages API to ${provider}, marks at ${place}`, () =>
+        assertSame(provider, MESSAGES, (turns) => messagesBody(turns, asked)));
     }
 
-  for (const [provider, [dialect, settings]] of Object.entries(PROVIDERS)) {
-    it(`is the same where instructions come up: /v1/messages to ${provider}`, async (t) => {
-      await assertSame(await start(t, dialect, settings), "/v1/messages", (turns) => ({
-        model: "m",
+    it(`is the same where instructions come up: the Messages API to ${provider}`, () =>
+      assertSame(provider, MESSAGES, (turns) => ({
         max_tokens: 100,
         system: "You help.",
         messages: instructed(turns),
-      }));
-    });
-    it(`is the same where instructions come up: /v1/responses to ${provider}`, async (t) => {
-      await assertSame(await start(t, dialect, settings), "/v1/responses", (turns) => ({
-        model: "m",
+      })));
+    it(`is the same where instructions come up: the Responses API to ${provider}`, () =>
+      assertSame(provider, "/v1/responses", (turns) => ({
         store: false,
         instructions: "You help.",
         input: instructed(turns),
-      }));
-    });
+      })));
   }
 
-  it("has no texts of blanks alone, and their marks at the part before", async (t) => {
+  it("has no texts of blanks alone, and their marks at the part before", async () => {
     const content = [
       text("", true),
       text("b"),
       text("\n", true),
-      { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" } },
+      IMAGE,
       text(" ", true),
       text("c", true),
       text(""),
     ];
-    const image = { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" } };
-    const ask = await start(t, ...PROVIDERS["openrouter"]!);
-    const messages = [
-      { role: "system", content: "" },
-      { role: "user", content },
-    ];
-    const { body } = await ask("/v1/chat/completions", { model: "m", messages });
+    const system = { role: "system", content: "" };
+    const messages = [system, { role: "user", content }];
+    const body = await ask("openrouter", CHAT, { messages });
     assert.deepEqual(body["messages"], [
-      { role: "system", content: "" },
-      {
-        role: "user",
-        content: [text("b\n", true), { ...image, ...marked(true) }, text("c", true)],
-      },
+      system,
+      { role: "user", content: [text("b\n", true), { ...IMAGE, ...marked() }, text("c", true)] },
     ]);
   });
 
-  it("has marks for the cache only where the provider takes them", async (t) => {
-    for (const [path, bodyOf] of APIS) {
-      const marksAt = async (dialect: string, settings: object = {}) => {
-        const ask = await start(t, dialect, settings);
-        const { body } = await ask(path, bodyOf(2));
-        return (
-          JSON.stringify(body).split(JSON.stringify({ cache_control: MARK }).slice(1, -1)).length -
-          1
-        );
-      };
-      assert.equal(await marksAt("openai"), 0);
-      assert.equal(await marksAt("gemini"), 0);
-      assert.equal(await marksAt("openai", { cache_control: true }), 3);
-      assert.equal(await marksAt("openai", { vendor: "openrouter", dialect: undefined }), 3);
-      assert.equal(await marksAt("anthropic"), 3);
-    }
+  it("has marks for the cache only where the provider takes them", async () => {
+    for (const [path, body] of [
+      [CHAT, chatBody(2)],
+      [MESSAGES, messagesBody(2)],
+    ] as const)
+      for (const [provider, marks] of [
+        ["openai", 0],
+        ["gemini", 0],
+        ["marked", 3],
+        ["openrouter", 3],
+        ["anthropic", 3],
+      ] as const) {
+        const sent = JSON.stringify(await ask(provider, path, body));
+        assert.equal(sent.split('"cache_control":{"type":"ephemeral"}').length - 1, marks);
+      }
   });
 
-  it("has them at tools, media and texts in results of tools", async (t) => {
+  it("has them at tools, media and texts in results of tools", async () => {
     const image = { type: "base64", media_type: "image/png", data: "QQ==" };
     const pdf = { type: "base64", media_type: "application/pdf", data: "JVBE" };
+    const use = { type: "tool_use", id: "call_1", name: "f", input: {} };
+    const result = { type: "tool_result", tool_use_id: "call_1" };
+    const media = [
+      { type: "image", source: image, ...marked() },
+      { type: "document", source: pdf, title: "a.pdf", context: "A.", ...marked() },
+      text("See."),
+    ];
     const request = {
-      model: "m",
       max_tokens: 100,
       messages: [
-        {
-          role: "user",
-          content: [
-            { type: "image", source: image, cache_control: MARK },
-            { type: "document", source: pdf, title: "a.pdf", context: "A.", cache_control: MARK },
-            text("See."),
-          ],
-        },
-        { role: "assistant", content: [{ type: "tool_use", id: "call_1", name: "f", input: {} }] },
-        {
-          role: "user",
-          content: [
-            { type: "tool_result", tool_use_id: "call_1", content: [text("a", true), text("b")] },
-          ],
-        },
+        { role: "user", content: media },
+        { role: "assistant", content: [use] },
+        { role: "user", content: [{ ...result, content: [text("a", true), text("b")] }] },
       ],
       tools: [
         { name: "g", input_schema: PARAMETERS },
-        { name: "f", input_schema: PARAMETERS, cache_control: MARK },
+        { name: "f", input_schema: PARAMETERS, ...marked() },
       ],
     };
-    const plain = await (await start(t, "openai"))("/v1/messages", request);
-    assert.ok(!JSON.stringify(plain.body).includes("cache_control"));
-    const { body } = await (await start(t, ...PROVIDERS["openrouter"]!))("/v1/messages", request);
-    const [g, f] = ["g", "f"].map((name) => ({
-      type: "function",
-      function: { name, parameters: PARAMETERS },
-    }));
-    assert.deepEqual(body["tools"], [g, { ...f, ...marked(true) }]);
-    const { messages } = body;
+    const plain = await ask("openai", MESSAGES, request);
+    assert.ok(!JSON.stringify(plain).includes("cache_control"));
+    const { tools, messages } = await ask("openrouter", MESSAGES, request);
+    const [g, f] = toolsOf();
+    assert.deepEqual(tools, [g, { ...f, ...marked() }]);
     assert.deepEqual(messages[0].content, [
-      { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" }, cache_control: MARK },
+      { ...IMAGE, ...marked() },
       text("A."),
-      {
-        type: "file",
-        file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBE" },
-        cache_control: MARK,
-      },
+      { type: "file", file: { filename: "a.pdf", file_data: PDF }, ...marked() },
       text("See."),
     ]);
     assert.deepEqual(messages[2].content, [text("a\nb", true)]);
   });
 
-  it("has them at tools of chat completions, and keeps parts for a mark there too", async (t) => {
-    const tools = chatBody(1)["tools"].map((tool: Json) => ({ ...tool, cache_control: MARK }));
+  it("has them at tools of chat completions, and keeps parts for a mark there too", async () => {
+    const tools = toolsOf(marked());
     const messages = [{ role: "user", content: [text("a"), text("b")] }];
-    const asked = async (provider: string) => {
-      const ask = await start(t, ...PROVIDERS[provider]!);
-      return (await ask("/v1/chat/completions", { model: "m", messages, tools })).body;
-    };
+    const asked = (provider: string) => ask(provider, CHAT, { messages, tools });
     const openrouter = await asked("openrouter");
-    assert.deepEqual(openrouter["tools"], tools);
-    assert.deepEqual(openrouter["messages"], messages);
+    assert.deepEqual([openrouter["tools"], openrouter["messages"]], [tools, messages]);
     const anthropic = await asked("anthropic");
-    assert.deepEqual(
-      anthropic["tools"],
-      ["g", "f"].map((name) => ({ name, input_schema: PARAMETERS, cache_control: MARK })),
-    );
-    assert.deepEqual(anthropic["messages"], messages);
+    const own = ["g", "f"].map((name) => ({ name, input_schema: PARAMETERS, ...marked() }));
+    assert.deepEqual([anthropic["tools"], anthropic["messages"]], [own, messages]);
     for (const provider of ["openai", "gemini"])
       assert.ok(!JSON.stringify(await asked(provider)).includes("cache_control"));
   });
 
-  it("has them at the parts that the client marked", async (t) => {
-    const ask = await start(t, "anthropic");
-    const { body } = await ask("/v1/chat/completions", {
+  it("has them at the parts that the client marked", async () => {
+    const content = [
+      text("a"),
+      text("b", true),
+      { ...IMAGE, ...marked() },
+      { type: "file", file: { file_data: PDF }, ...marked() },
+      text("c"),
+      { ...text("d"), cache_control: "wrong" },
+    ];
+    const body = await ask("anthropic", CHAT, {
       ...chatBody(1),
       messages: [
         { role: "system", content: "First." },
-        { role: "system", content: [{ type: "text", text: "Second.", cache_control: MARK }] },
-        {
-          role: "user",
-          content: [
-            { type: "text", text: "a" },
-            { type: "text", text: "b", cache_control: MARK },
-            {
-              type: "image_url",
-              image_url: { url: "data:image/png;base64,QQ==" },
-              cache_control: MARK,
-            },
-            {
-              type: "file",
-              file: { file_data: "data:application/pdf;base64,JVBE" },
-              cache_control: MARK,
-            },
-            { type: "text", text: "c" },
-            { type: "text", text: "d", cache_control: "wrong" },
-          ],
-        },
+        { role: "system", content: [text("Second.", true)] },
+        { role: "user", content },
       ],
     });
+    const source = (media_type: string, data: string) => ({ type: "base64", media_type, data });
     assert.deepEqual(body["system"], [text("First."), text("\n\nSecond.", true)]);
     assert.deepEqual(body["messages"][0].content, [
       text("a"),
       text("b", true),
-      {
-        type: "image",
-        source: { type: "base64", media_type: "image/png", data: "QQ==" },
-        cache_control: MARK,
-      },
-      {
-        type: "document",
-        source: { type: "base64", media_type: "application/pdf", data: "JVBE" },
-        cache_control: MARK,
-      },
+      { type: "image", source: source("image/png", "QQ=="), ...marked() },
+      { type: "document", source: source("application/pdf", "JVBE"), ...marked() },
       text("c"),
       text("d"),
     ]);
-  });
-});
-
-describe("the body of the Messages API", () => {
-  it("begins with what stays the same in a conversation", async (t) => {
-    const ask = await start(t, "anthropic");
-    const { body } = await ask("/v1/chat/completions", chatBody(2));
+    // What stays the same in a conversation stands first.
     assert.deepEqual(Object.keys(body).slice(0, 4), ["model", "tools", "system", "messages"]);
   });
 });
