@@ -28,28 +28,20 @@ export function linesOf(path: string): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
+/** The names of the files of lines in a folder of the data_dir. */
+const jsonlIn = (dir: string, inner: "spend" | "usage"): string[] =>
+  (existsSync(join(dir, inner)) ? readdirSync(join(dir, inner)) : [])
+    .filter((name) => name.endsWith(".jsonl"))
+    .sort();
+
 /** The spend log's segments, oldest first. */
-export const segments = (dir: string): string[] =>
-  existsSync(join(dir, "spend"))
-    ? readdirSync(join(dir, "spend"))
-        .filter((name) => name.endsWith(".jsonl"))
-        .sort()
-    : [];
+export const segments = (dir: string): string[] => jsonlIn(dir, "spend");
 export const segmentPath = (dir: string, name = segments(dir)[0] ?? "no segment"): string =>
   join(dir, "spend", name);
 export const spendLines = (dir: string): Line[] =>
   segments(dir).flatMap((name) => linesOf(segmentPath(dir, name)));
 export const settles = (dir: string): Line[] =>
   spendLines(dir).filter(({ type }) => type === "settle");
-/**
- * How many requests are settled so far in a spend log that another process writes: a line may be
- * there by half.
- */
-export const settledSoFar = (dir: string): number =>
-  segments(dir)
-    .map((name) => readFileSync(segmentPath(dir, name), "utf8"))
-    .reduce((sum, text) => sum + text.split('{"type":"settle"').length - 1, 0);
-
 /**
  * Every request in the spend log: each must have been opened once and, after that, settled once, in
  * the same segment.
@@ -95,21 +87,12 @@ export const settled = (dir: string, count = 1): Promise<Line[]> =>
 export const usageFile = (dir: string, day = today()): string => join(dir, "usage", `${day}.jsonl`);
 /** The usage records in the file store. */
 export const usageRecords = (dir: string): Line[] =>
-  existsSync(join(dir, "usage"))
-    ? readdirSync(join(dir, "usage"))
-        .filter((name) => name.endsWith(".jsonl"))
-        .sort()
-        .flatMap((name) => linesOf(join(dir, "usage", name)))
-    : [];
+  jsonlIn(dir, "usage").flatMap((name) => linesOf(join(dir, "usage", name)));
 /** How many of them there are, be it that the next is just being written. */
 export const usageCount = (dir: string): number =>
-  (existsSync(join(dir, "usage")) ? readdirSync(join(dir, "usage")) : [])
-    .filter((name) => name.endsWith(".jsonl"))
-    .reduce(
-      (count, name) =>
-        count + readFileSync(join(dir, "usage", name), "utf8").split("\n").length - 1,
-      0,
-    );
+  jsonlIn(dir, "usage")
+    .map((name) => readFileSync(join(dir, "usage", name), "utf8").split("\n").length - 1)
+    .reduce((sum, lines) => sum + lines, 0);
 
 // ---- lines that no gateway of this process wrote
 
@@ -255,14 +238,7 @@ export const COUNTED = {
   prompt_cache_miss_tokens: 12,
   reasoning_tokens: 3,
 };
-export const NO_USAGE = {
-  prompt_tokens: 0,
-  completion_tokens: 0,
-  total_tokens: 0,
-  prompt_cache_hit_tokens: 0,
-  prompt_cache_miss_tokens: 0,
-  reasoning_tokens: 0,
-};
+export const NO_USAGE = Object.fromEntries(Object.keys(COUNTED).map((name) => [name, 0]));
 
 /**
  * A provider with these behaviours, each a model at PRICE, and a gateway in front of it whose
@@ -308,22 +284,3 @@ export function configFile(config: object): string {
   writeFileSync(file, JSON.stringify(config));
   return file;
 }
-
-/** What a usage record keeps of a settle line for receipts, after JSON. */
-export const detailsOf = (settle: Line): Line =>
-  JSON.parse(
-    JSON.stringify({
-      model_requested: settle["model_requested"],
-      error_code: settle["error_code"] ?? undefined,
-      finish_reason: settle["finish_reason"] ?? undefined,
-      first_token_ms: settle["first_token_ms"] ?? undefined,
-      usage_source: settle["usage_source"],
-      cache_write_1h_tokens: settle["usage"].cache_write_1h_tokens,
-      attempts: settle["attempts"].map(({ model, outcome, duration_ms }: Line) => [
-        model,
-        outcome,
-        duration_ms,
-      ]),
-      prices: settle["prices"] ?? undefined,
-    }),
-  );

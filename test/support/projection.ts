@@ -1,6 +1,6 @@
 // Books whose spend log is written by hand, line by line, under a clock that the test moves.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, appendFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../src/core/config.ts";
 import { install } from "../../src/core/extension/install.ts";
@@ -12,7 +12,7 @@ import {
   type BooksFiles,
   type SyncResult,
 } from "../../src/extensions/money/usage/index.ts";
-import { openLine, settleLine, spendId, textOf, type Line } from "./books.ts";
+import { linesOf, openLine, settleLine, spendId, textOf, type Line } from "./books.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
 import { folder } from "./folder.ts";
 
@@ -91,20 +91,11 @@ export function createScene(options: SceneOptions = {}): Scene {
       }
     },
     write(name, ...lines) {
-      const path = segment(name);
-      const before = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
-      writeFileSync(path, Buffer.concat([before, Buffer.from(textOf(lines))]));
+      appendFileSync(segment(name), textOf(lines));
     },
     segment,
     dayFile: (day) => readFileSync(join(dir, "usage", `${day}.jsonl`), "utf8"),
-    closed() {
-      const path = join(dir, "days.jsonl");
-      const text = existsSync(path) ? readFileSync(path, "utf8") : "";
-      return text
-        .split("\n")
-        .slice(0, -1)
-        .map((line) => JSON.parse(line) as Line);
-    },
+    closed: () => (existsSync(join(dir, "days.jsonl")) ? linesOf(join(dir, "days.jsonl")) : []),
     async records() {
       const found: UsageRecord[] = [];
       for await (const batch of books.store.records({})) found.push(...batch);

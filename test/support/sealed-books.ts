@@ -1,13 +1,13 @@
 // Books of three days, two of them closed and signed, and ways to spoil them.
 
-import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSigner } from "../../src/extensions/money/seals/sign.ts";
 import type { Extension } from "../../src/core/extension/installer.ts";
 import { signerSlot } from "../../src/extensions/money/usage/index.ts";
 import type { BooksToProve } from "../../src/extensions/money/proof/index.ts";
 import { verifyBooks } from "../../src/extensions/money/seals/verify.ts";
-import { configFile, openLine } from "./books.ts";
+import { configFile, openLine, textOf } from "./books.ts";
 import { folder } from "./folder.ts";
 import { demo } from "./gateway.ts";
 import { createScene, request, type Scene } from "./projection.ts";
@@ -32,7 +32,7 @@ const at = (day: string, second: number): string =>
 const ACCOUNTS = ["acme", "beta"];
 
 /** Six requests that overlap: three are open at once. */
-export function overlapping(day: string, first: number): object[] {
+function overlapping(day: string, first: number): object[] {
   const pairs = Array.from({ length: 6 }, (_, index) => {
     const n = first + index;
     const over = { account: ACCOUNTS[n % 2]! };
@@ -96,12 +96,7 @@ export const textOfFile = (dir: string, file: string): string =>
 /** Changes the lines of a file. */
 export function edit(dir: string, file: string, change: (lines: string[]) => string[]): void {
   const lines = textOfFile(dir, file).split("\n").slice(0, -1);
-  writeFileSync(
-    join(dir, file),
-    change(lines)
-      .map((line) => `${line}\n`)
-      .join(""),
-  );
+  writeFileSync(join(dir, file), textOf(change(lines)));
 }
 
 /** Deletes segments as the projection does it after keep_days. */
@@ -121,5 +116,3 @@ export async function command(dir: string, args: readonly string[], over: object
   const config = configFile(demo({ data_dir: dir, ...settings, ...over }));
   return await runHere([...args, "--config", config]);
 }
-
-export const isThere = (dir: string, file: string): boolean => existsSync(join(dir, file));
