@@ -31,13 +31,27 @@ import { checkConfig } from "./support/config.ts";
 import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { fromModules, runToEnd } from "./support/program.ts";
-import { FAULTS } from "./support/faults/all.ts";
+import { messagesFaults, responsesFaults } from "./support/faults/apis.ts";
+import { compatibleFaults } from "./support/faults/compatible.ts";
 import { MARK } from "./support/faults/kit.ts";
+import { robustFaults } from "./support/faults/robust.ts";
+import { specFaults } from "./support/faults/spec.ts";
 import { todays } from "./support/todays.ts";
 import { startWrongGateway, type Fault, type WrongGateway } from "./support/wrong-gateway.ts";
 import { waitFor } from "./support/wait.ts";
 import { startWire, type Change } from "./support/wrong-wire.ts";
 
+/**
+ * By the id of the check that must notice; where a check has several, a slash and what is wrong
+ * follow the id.
+ */
+const FAULTS: ReadonlyMap<string, Fault> = new Map([
+  ...specFaults,
+  ...compatibleFaults,
+  ...robustFaults,
+  ...messagesFaults,
+  ...responsesFaults,
+]);
 const RPM = 3;
 /**
  * Where nothing is to fail: a reply in single bytes takes its time while others use the machine.
