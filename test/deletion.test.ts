@@ -100,7 +100,7 @@ describe("an extension that is deleted", () => {
   });
 
   // Each takes seconds, so the suite tries some of them, and other ones each day.
-  for (const name of todays(names, 24)) {
+  for (const name of todays(names, 48)) {
     const others = [...withDependents(name)].filter((other) => other !== name);
     const together = others.length > 0 ? `, together with ${others.join(", ")} that import it` : "";
     it(`leaves a program that builds and serves: ${name}${together}`, async (t) => {
