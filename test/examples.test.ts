@@ -1,20 +1,19 @@
-// The example configurations of scripts/examples: `check` takes each of them as it stands, in a
-// folder that has the files and the optional packages that it names, with its secrets in the
-// environment.
+// The configurations of scripts/examples and scripts/deploy: `check` takes each of them as it stands,
+// in a folder that has the files and the optional packages that it names, with its secrets in the
+// environment or in files. The schemas of the other deploy files are checked in test/clients.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { certificate } from "./support/certificate.ts";
 import { ended } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
 
-const EXAMPLES = resolve("scripts/examples");
 /** Addresses of stores stand for secrets too; any other secret may be any text. */
 const STORES: Readonly<Record<string, string>> = {
-  REDIS_URL: "redis://127.0.0.1:6379",
-  POSTGRES_URL: "postgres://127.0.0.1/usage",
+  redis_url: "redis://127.0.0.1:6379",
+  postgres_url: "postgres://127.0.0.1/usage",
 };
 /**
  * What `check` needs of the optional packages: that they are installed, and a pool that has not
@@ -25,43 +24,66 @@ const PACKAGES: Readonly<Record<string, string>> = {
   pg: "module.exports = { Pool: class { on() {} async end() {} } };",
 };
 
-/** A value for each `"$NAME"`. */
-function secretsOf(text: string): Record<string, string> {
-  const names = [...text.matchAll(/"\$([A-Z_]+)"/g)].map(([, name]) => name!);
-  return Object.fromEntries(names.map((name) => [name, STORES[name] ?? `sk-for-${name}`]));
-}
+/** The names that these secrets have: what is in the pattern's group. */
+const namesIn = (text: string, pattern: RegExp): string[] =>
+  [...text.matchAll(pattern)].map(([, name]) => name!);
+const secretOf = (name: string): string => STORES[name.toLowerCase()] ?? `sk-for-${name}`;
 
-/** A folder as a gateway would be started in. */
-function preparedFolder(): string {
+/** A folder as a gateway would be started in, with this configuration and its secrets in files. */
+function prepared(text: string, secrets: string): string {
   const cwd = folder();
   const { cert_file, key_file } = certificate();
   copyFileSync(cert_file, join(cwd, "cert.pem"));
   copyFileSync(key_file, join(cwd, "key.pem"));
+  mkdirSync(join(cwd, "secrets"));
+  for (const name of namesIn(text, new RegExp(`"\\$file:${secrets}/([^"]+)"`, "g")))
+    writeFileSync(join(cwd, "secrets", name), secretOf(name));
   for (const [name, source] of Object.entries(PACKAGES)) {
     mkdirSync(join(cwd, "node_modules", name), { recursive: true });
     writeFileSync(join(cwd, "node_modules", name, "index.js"), source);
   }
+  const config = JSON.parse(text.replaceAll(secrets, join(cwd, "secrets"))) as object;
+  writeFileSync(join(cwd, "gateway.json"), JSON.stringify({ ...config, data_dir: "data" }));
   return cwd;
 }
 
-describe("example configurations", () => {
-  const examples = readdirSync(EXAMPLES).filter((name) => name.endsWith(".json"));
+const EXAMPLES = readdirSync("scripts/examples").filter((name) => name.endsWith(".json"));
+const COMPOSE = "scripts/deploy/compose";
+const KUBERNETES = "scripts/deploy/kubernetes";
 
-  it("there are some", () => {
-    assert.ok(examples.length >= 4, examples.join());
-  });
+describe("configurations beside the program", () => {
+  it("has examples", () => assert.ok(EXAMPLES.length >= 4, EXAMPLES.join()));
 
-  for (const example of examples) {
-    it(`check takes ${example}, and warns of nothing`, async (t) => {
-      const file = join(EXAMPLES, example);
-      const env = secretsOf(readFileSync(file, "utf8"));
-      const { code, stdout, stderr } = await ended(t, ["check", "--config", file], {
-        cwd: preparedFolder(),
-        env,
-      });
-      assert.equal(stderr, "");
+  for (const [file, secrets, warnings] of [
+    ...EXAMPLES.map((name) => [join("scripts/examples", name), "/run/secrets", /^$/] as const),
+    [`${COMPOSE}/gateway/gateway.json`, "/run/secrets", /^[^\n]*warning: admin.plain [^\n]+\n$/],
+    [`${KUBERNETES}/gateway.json`, "/run/secrets/chat-gateway", /^$/],
+  ] as const)
+    it(`check takes ${file}`, async (t) => {
+      const text = readFileSync(file, "utf8");
+      const names = namesIn(text, /"\$([A-Z_]+)"/g);
+      const env = Object.fromEntries(names.map((name) => [name, secretOf(name)]));
+      const here = { cwd: prepared(text, secrets), env };
+      const { code, stdout, stderr } = await ended(t, ["check", "--config", "gateway.json"], here);
+      assert.match(stderr, warnings);
       assert.equal(code, 0);
       assert.match(stdout, /is valid/);
     });
-  }
+
+  for (const [place, file, words, made] of [
+    [COMPOSE, "gateway/gateway.json", "compose.yaml", "> secrets/gateway/"],
+    [KUBERNETES, "gateway.json", "kustomization.yaml", "--from-literal="],
+  ] as const)
+    it(`the words in ${place}/${words} say how each secret is made`, () => {
+      const config = readFileSync(join(place, file), "utf8");
+      const names = namesIn(config, /"\$file:\/run\/secrets\/(?:chat-gateway\/)?([^"]+)"/g);
+      assert.ok(names.length >= 2);
+      const text = readFileSync(join(place, words), "utf8");
+      for (const name of names) assert.ok(text.includes(`${made}${name}`), name);
+    });
+
+  it("what keeps files of secrets out of the repository lets the configurations in", () => {
+    assert.match(readFileSync("scripts/deploy/.gitignore", "utf8"), /^secrets\/$/m);
+    assert.match(readFileSync(".gitignore", "utf8"), /^!scripts\/deploy\/\*\*\/gateway\.json$/m);
+  });
 });
