@@ -2,7 +2,7 @@
 // provider of the test's own. Only addresses, the program's name, and what the test says differ.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
@@ -19,32 +19,23 @@ import {
   type Behaviours,
   type Provider,
 } from "./support/provider.ts";
-import { allBlocks, pages } from "./support/readme.ts";
+import { blocksIn, pages, runShell } from "./support/readme.ts";
 import { noRedis, REDIS_FOLDER, startRedis } from "./support/redis.ts";
 import { threeDays } from "./support/sealed-books.ts";
-import { until, within } from "./support/wait.ts";
+import { until } from "./support/wait.ts";
 
 const PAGE = pages().find(({ name }) => name === "howto")!.text;
 const CUSTOMER = "sk-of-the-customer";
 const ENV = { DEEPSEEK_API_KEY: "sk-deepseek", ACME_KEY: CUSTOMER };
 const program = [process.execPath, ...quickest(folder()).args].join(" ");
 
-/** The blocks below a heading, in one language. */
-function blocksBelow(heading: string, language: string): string[] {
+/** The one block below a heading in a language. */
+function block(heading: string, language = "bash"): string {
   const [, after = ""] = PAGE.split(`\n## ${heading}\n`);
-  assert.ok(after !== "", `there is no task ${heading}`);
-  const section = after.split("\n## ")[0]!;
-  return allBlocks()
-    .filter((block) => block.page === "howto" && block.language === language)
-    .map(({ text }) => text)
-    .filter((text) => section.includes(`\`\`\`${language}\n${text}\n\`\`\``));
+  const blocks = blocksIn(after.split("\n## ")[0]!).filter((each) => each.language === language);
+  assert.equal(blocks.length, 1, `${heading} has one ${language} block`);
+  return blocks[0]!.text;
 }
-
-const block = (heading: string, language = "bash"): string => {
-  const [first, ...others] = blocksBelow(heading, language);
-  assert.ok(first !== undefined && others.length === 0, `${heading} has one ${language} block`);
-  return first;
-};
 
 /** The task's configuration, with its provider at `url`; on any ports, with books of its own. */
 function configOf(heading: string, url: string, over: object = {}): any {
@@ -67,23 +58,11 @@ function placeOf(config: object): string {
 }
 
 /** Runs lines of the page to their end, in this folder. Fails if they do. */
-async function shell(place: string, lines: string, env: object = ENV): Promise<string> {
-  const script = lines.replaceAll("npm start --silent --", program);
-  const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
-    cwd: place,
+const shell = (cwd: string, lines: string, env: object = ENV): Promise<string> =>
+  runShell(lines.replaceAll("npm start --silent --", program), {
+    cwd,
     env: { PATH: process.env["PATH"], ...env },
-    stdio: ["ignore", "pipe", "pipe"],
   });
-  let output = "";
-  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
-  child.stderr.on("data", (data: Buffer) => (output += data.toString()));
-  const code = await within(
-    new Promise((resolve) => child.once("close", resolve)),
-    `the end of: ${lines}`,
-  );
-  assert.equal(code, 0, output);
-  return output;
-}
 
 interface Scene {
   readonly place: string;

@@ -6,20 +6,20 @@
 // test/extensions/money; those of "How do I ...?" in test/howto.test.ts.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, describe, it, type TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { levelOf, LEVELS } from "../scripts/conformance/suite.ts";
 import { checkConfig } from "./support/config.ts";
 import { parseMoney } from "../src/extensions/money/records/index.ts";
+import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { LONG } from "./support/long.ts";
 import { quickest } from "./support/program.ts";
-import { allBlocks, blocksOf, pages } from "./support/readme.ts";
-import { waitFor, within } from "./support/wait.ts";
+import { allBlocks, blocksOf, pages, runShell, startShell } from "./support/readme.ts";
+import { waitFor } from "./support/wait.ts";
 
 /** The beginning of each shell block, by page: a new block needs a test below. */
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
@@ -59,55 +59,33 @@ const thinkingCall = shellBlock("api", "curl", 1);
 const noJq = spawnSync("jq", ["--version"]).status === 0 ? false : "there is no jq here";
 const ci = readFileSync(".ci/run", "utf8");
 
-const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-after(() => rmSync(folder, { recursive: true }));
-const program = [process.execPath, ...quickest(folder).args].join(" ");
+const place = folder();
+const program = [process.execPath, ...quickest(place).args].join(" ");
 
 /** The same script; the program takes the place of npm, but where the tests may take long. */
 const quick = (script: string): string =>
   LONG ? script : script.replace(/npm start (--silent )?--(?= [a-z])/g, program);
 
-/** Runs a script to its end; fails if it does. */
-async function run(script: string): Promise<string> {
-  const child = spawn("bash", ["-euo", "pipefail", "-c", quick(script)], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let output = "";
-  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
-  child.stderr.on("data", (data: Buffer) => (output += data.toString()));
-  const code = await within(
-    new Promise((resolve) => child.once("close", resolve)),
-    `the end of: ${script}`,
-  );
-  assert.equal(code, 0, `${script}\n${output}`);
-  return output;
-}
+const run = (script: string): Promise<string> => runShell(quick(script));
 
 /** Runs a script that serves, until it says where; then ends it, with all that it started. */
 async function serve(t: TestContext, script: string): Promise<string> {
-  const child = spawn("bash", ["-euo", "pipefail", "-c", quick(script)], {
-    stdio: ["ignore", "pipe", "pipe"],
-    detached: true,
-  });
-  let output = "";
-  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
-  child.stderr.on("data", (data: Buffer) => (output += data.toString()));
-  const closed = new Promise((resolve) => child.once("close", resolve));
+  const { child, output, ended } = startShell(quick(script), { detached: true });
   t.after(async () => {
     if (child.exitCode === null) process.kill(-child.pid!, "SIGTERM");
-    await within(closed, `the end of: ${script}`);
+    await ended();
   });
   return waitFor(
     () =>
-      /chat-gateway listens on (http:\S+)/.exec(output)?.[1] ??
-      (child.exitCode !== null && assert.fail(output)),
+      /chat-gateway listens on (http:\S+)/.exec(output())?.[1] ??
+      (child.exitCode !== null && assert.fail(output())),
     `the address of: ${script}`,
   );
 }
 
 // A developer's own ./gateway.json is theirs: where there is one, the demo is run by its name.
-writeFileSync(join(folder, "demo.json"), JSON.stringify(demo()));
-const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}` : "";
+writeFileSync(join(place, "demo.json"), JSON.stringify(demo()));
+const own = existsSync("gateway.json") ? ` --config ${join(place, "demo.json")}` : "";
 
 describe("README and manual", () => {
   it("have the shell blocks that this test knows how to run", () => {
@@ -126,7 +104,7 @@ describe("README and manual", () => {
   });
 
   it("a first configuration is written, and is valid", async () => {
-    const file = `--config ${join(folder, "first.json")}`;
+    const file = `--config ${join(place, "first.json")}`;
     const written = await run(`${shellBlock("commands", "npm start --silent -- init")} ${file}`);
     assert.match(written, /is written: .* of DeepSeek/);
     const keys = "DEEPSEEK_API_KEY=sk-1 GATEWAY_KEY=sk-2";
@@ -167,8 +145,7 @@ describe("README and manual", () => {
   it("the books: trace, statement, audit, keys, and the same sum by jq", {
     skip: noJq,
   }, async (t) => {
-    const data_dir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-    t.after(() => rmSync(data_dir, { recursive: true }));
+    const data_dir = folder();
     const config = join(data_dir, "gateway.json");
     writeFileSync(config, JSON.stringify(demo({ data_dir })));
     const gateway = await startGateway(t, demo({ data_dir }));
@@ -203,10 +180,8 @@ describe("README and manual", () => {
    * The lines of a page's block that uses the configuration before it, which is in a folder of its
    * own.
    */
-  function configured(t: TestContext, page: string): readonly string[] {
-    const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-    t.after(() => rmSync(folder, { recursive: true }));
-    const file = join(folder, "gateway.json");
+  function configured(page: string): readonly string[] {
+    const file = join(folder(), "gateway.json");
     writeFileSync(file, blocksOf("json", page)[0]!);
     return shellBlock(page, "export DEEPSEEK_API_KEY=")
       .replaceAll("gateway.json", file)
@@ -222,7 +197,7 @@ describe("README and manual", () => {
   }
 
   it("README's configuration: check it, serve it", async (t) => {
-    const [environment, check, server] = configured(t, "README");
+    const [environment, check, server] = configured("README");
     const printed = await run(`${environment}\n${check} 2>&1`);
     assert.match(printed, /is valid: 1 model, 1 alias, 1 key$/m);
     assert.doesNotMatch(printed, /warning/);
@@ -230,7 +205,7 @@ describe("README and manual", () => {
   });
 
   it("the manual's configuration: check it, explain it, serve it", async (t) => {
-    const [environment, check, explain, server] = configured(t, "configuration");
+    const [environment, check, explain, server] = configured("configuration");
     assert.match(await run(`${environment}\n${check}`), /is valid: 3 models, 3 aliases, 1 key$/m);
     assert.match(
       await run(`${environment}\n${explain}`),

@@ -1,48 +1,49 @@
-// The code blocks of README.md and of the manual's pages.
+// The code blocks of README.md and of the manual's pages, and the shell that runs them.
 
+import assert from "node:assert/strict";
+import { spawn, type SpawnOptions } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { within } from "./wait.ts";
 
-/** `name` is "README", or a topic of the manual. */
-export interface Page {
-  readonly name: string;
-  readonly path: string;
-  readonly text: string;
-}
+/** README.md first, then the manual ordered by name. `name` is "README", or a topic of the manual. */
+export const pages = () =>
+  ["README.md", ...readdirSync("src/manual").map((file) => `src/manual/${file}`)].map((path) => ({
+    name: path.replace(/^src\/manual\/|\.md$/g, ""),
+    path,
+    text: readFileSync(path, "utf8"),
+  }));
 
-export interface Block {
-  readonly page: string;
-  readonly language: string;
-  readonly text: string;
-}
-
-const pageAt = (name: string, path: string): Page => ({
-  name,
-  path,
-  text: readFileSync(path, "utf8"),
-});
-
-/** README.md first, then the manual ordered by name. */
-export function pages(): Page[] {
-  const topics = readdirSync("src/manual").sort();
-  return [
-    pageAt("README", "README.md"),
-    ...topics.map((file) => pageAt(file.replace(/\.md$/, ""), join("src/manual", file))),
-  ];
-}
+/** The code blocks of a text, in order. */
+export const blocksIn = (text: string) =>
+  [...text.matchAll(/^```(\w*)\n([\s\S]*?)\n```$/gm)].map(([, language, body]) => ({
+    language: language!,
+    text: body!,
+  }));
 
 /** All code blocks of README.md and the manual, in order. */
-export const allBlocks = (): Block[] =>
-  pages().flatMap(({ name, text }) =>
-    [...text.matchAll(/^```(\w*)\n([\s\S]*?)\n```$/gm)].map(([, language, body]) => ({
-      page: name,
-      language: language!,
-      text: body!,
-    })),
-  );
+export const allBlocks = () =>
+  pages().flatMap(({ name, text }) => blocksIn(text).map((block) => ({ page: name, ...block })));
 
 /** The contents of a page's blocks in one language, in order. Without `page`: of README.md. */
 export const blocksOf = (language: string, page = "README"): string[] =>
   allBlocks()
     .filter((block) => block.page === page && block.language === language)
     .map(({ text }) => text);
+
+/** Starts a script, which ends where one of its lines fails. */
+export function startShell(script: string, options: SpawnOptions = {}) {
+  const args = ["-euo", "pipefail", "-c", script];
+  const child = spawn("bash", args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+  const code = new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { child, output: () => output, ended: () => within(code, `the end of: ${script}`) };
+}
+
+/** Runs a script to its end; fails if it does. */
+export async function runShell(script: string, options: SpawnOptions = {}): Promise<string> {
+  const { output, ended } = startShell(script, options);
+  assert.equal(await ended(), 0, `${script}\n${output()}`);
+  return output();
+}
