@@ -1,5 +1,5 @@
-// The package that npm makes: it holds the built file and the manual and nothing else, and it runs
-// in an empty folder with nothing but Node, or npx without a registry to ask.
+// The package that npm makes: it holds the built file and the manual and nothing else. That npx runs
+// it in an empty folder, without a registry to ask, is for scripts/smoke.mjs.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -10,8 +10,6 @@ import { promisify } from "node:util";
 import { VERSION } from "../src/core/version.ts";
 import { manual } from "../src/extensions/operations/manual/index.ts";
 import { folder } from "./support/folder.ts";
-import { launch } from "./support/program.ts";
-import { within } from "./support/wait.ts";
 
 const PACKAGE = `chat-gateway-${VERSION}.tgz`;
 /** How far the sizes that the manual states may be from the files. */
@@ -93,36 +91,5 @@ describe("the package", () => {
     );
     const names = Object.keys(packed).filter((name) => /dependencies|scripts/i.test(name));
     assert.deepEqual(names, []);
-  });
-
-  it("unpacked in an empty folder answers with only Node", async (t) => {
-    const cwd = folder();
-    const program = { args: [join(await unpacked(), "dist/chat-gateway.mjs")], cwd };
-    const gateway = launch(program, ["--port", "0"], { env: { NODE_V8_COVERAGE: "", PATH: "" } });
-    t.after(() => gateway.child.kill("SIGKILL"));
-    const address = await within(gateway.address, "the gateway to listen");
-    const response = await fetch(`${address}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: "Bearer sk-demo", "content-type": "application/json" },
-      body: JSON.stringify({
-        model: "demo-chat",
-        messages: [{ role: "user", content: "Say hello" }],
-      }),
-    });
-    assert.equal(response.status, 200);
-    assert.match(await response.text(), /Say hello/);
-    gateway.child.kill("SIGTERM");
-    const { code, stderr } = await within(gateway.ended, "the end of the gateway");
-    assert.equal(code, 0, stderr);
-  });
-
-  it("is run by npx in an empty folder without a registry", async () => {
-    const place = folder();
-    copyFileSync(file, join(place, PACKAGE));
-    const { stdout } = await run("npx", ["--yes", `./${PACKAGE}`, "--version"], {
-      cwd: place,
-      env: { ...OFFLINE, HOME: place },
-    });
-    assert.ok(stdout.startsWith(`chat-gateway ${VERSION} (Node `), stdout);
   });
 });

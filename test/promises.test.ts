@@ -109,21 +109,6 @@ describe("promises", () => {
       assert.doesNotMatch(readFileSync(join("test", name), "utf8"), /^(?!.*=>)\S.*\bawait /m, name);
   });
 
-  it("sources import node: modules, each other and data beside them, nothing else", () => {
-    for (const { name, lines } of sources) {
-      for (const line of lines) {
-        const from =
-          /^(?:(?:import|export) .*?|\} )from "([^"]+)"( with \{ type: "json" \})?;|^import "([^"]+)";/.exec(
-            line,
-          );
-        const module = from?.[1] ?? from?.[3];
-        const own = from?.[2] ? /^\.\.?\/.*\.json$/ : /^\.\.?\/.*\.ts$/;
-        if (module !== undefined)
-          assert.ok(module.startsWith("node:") || own.test(module), `${name}: ${module}`);
-      }
-    }
-  });
-
   it("only main.ts touches the process; every file opens by saying what it is for; no `any`", () => {
     for (const { name, lines } of sources) {
       const text = lines.filter(isCode).join("\n");
