@@ -3,7 +3,7 @@
 // So each check is known to be able to fail.
 //
 // The short form leaves out the checks that keep a machine busy for seconds. It tries one fault of
-// every sixth check, others each day, and a fault meets its own check, or all of those about every
+// every twelfth check, others each day, and a fault meets its own check, or all of those about every
 // answer. With CONFORMANCE_MATRIX=1, as in .ci/run, nothing is left out, and a fault meets the whole
 // suite; with CONFORMANCE_MATRIX=all a fault of the level robust meets all checks of that level too,
 // which takes many minutes. CONFORMANCE_PART=1/2 and 2/2 divide the faults between two processes.
@@ -139,7 +139,7 @@ for (const [name, fault] of FAULTS) {
   ROUNDS[round] ??= [];
   ROUNDS[round].push([name, fault]);
 }
-const TRIED_ROUNDS = matrix === undefined ? [todays(ROUNDS[0]!, 6)] : ROUNDS;
+const TRIED_ROUNDS = matrix === undefined ? [todays(ROUNDS[0]!, 12)] : ROUNDS;
 /** Those of a list that this process tries. */
 const inPart = <T>(cases: readonly T[]): T[] => cases.filter((_, at) => at % PARTS === PART - 1);
 

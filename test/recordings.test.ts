@@ -8,7 +8,6 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { LONG } from "./support/long.ts";
-import { createEventReader } from "../src/core/http/event-reader.ts";
 import { completionShape } from "./support/shapes.ts";
 import {
   assemble,
@@ -278,22 +277,6 @@ const recordings = folders.flatMap((folder) =>
 describe("recordings", { skip }, () => {
   it("are there", () =>
     assert.ok(recordings.length > 0, `there is nothing to replay in ${RECORDINGS}`));
-
-  for (const [folder, name] of recordings.filter(([, file]) => file.endsWith(".chunks.txt")))
-    it(`${folder}/${name}: the same events in pieces of any size`, () => {
-      const lines = linesOf(readFileSync(join(RECORDINGS, folder, name), "utf8"));
-      const bytes = Buffer.from(framed(folder, lines));
-      for (const size of [1_000, 7, 1]) {
-        const reader = createEventReader();
-        const events: string[] = [];
-        for (let at = 0; at < bytes.length; at += size)
-          events.push(...reader.push(bytes.subarray(at, at + size)));
-        assert.deepEqual(
-          [...events, ...reader.end()].filter((each) => each !== "[DONE]"),
-          lines,
-        );
-      }
-    });
 
   for (const [folder, name] of recordings) {
     for (const size of PIECES) {
