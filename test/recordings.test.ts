@@ -22,7 +22,7 @@ import { inPieces, startProvider } from "./support/provider.ts";
 import { RECORDINGS } from "./support/recorded.ts";
 import { readRefusal, readReply, type Call, type Reply } from "./support/recording.ts";
 
-const PIECES = LONG ? [Infinity, 1_000, 7, 1] : [Infinity, 7];
+const PIECES = LONG ? [Infinity, 1_000, 7, 1] : [7];
 
 /** Folders of other names are read as OpenAI-compatible traffic. */
 const VENDORS = [
