@@ -1,7 +1,7 @@
 // A PostgreSQL server of the tests' own, in a temporary folder, on a port of its own on loopback,
 // with a password; it can be killed, started again on the same data, and stopped in its tracks.
 
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
   chownSync,
@@ -98,24 +98,12 @@ export async function startPostgres(): Promise<Postgres> {
   const user = process.getuid?.() === 0 ? { uid: idOf("-u"), gid: idOf("-g") } : {};
   if (user.uid !== undefined)
     for (const path of [dir, passwordFile]) chownSync(path, user.uid, user.gid!);
-  const made = spawnSync(
-    join(folder, "initdb"),
-    [
-      "-D",
-      data,
-      "-U",
-      "gateway",
-      "-A",
-      "scram-sha-256",
-      "--pwfile",
-      passwordFile,
-      "-E",
-      "UTF8",
-      "--no-locale",
-      "-N",
-    ],
-    { ...user, cwd: dir, encoding: "utf8" },
-  );
+  const words = "-U gateway -A scram-sha-256 -E UTF8 --no-locale -N".split(" ");
+  const made = spawnSync(join(folder, "initdb"), [...words, "-D", data, "--pwfile", passwordFile], {
+    ...user,
+    cwd: dir,
+    encoding: "utf8",
+  });
   if (made.status !== 0) throw new Error(`initdb: ${made.error?.message ?? made.stderr}`);
   const port = await freePort();
   const url = (name: string) => `postgres://gateway:${PASSWORD}@127.0.0.1:${port}/${name}`;
@@ -164,13 +152,8 @@ export async function startPostgres(): Promise<Postgres> {
           .on("data", (text: string) => (said = (said + text).slice(-2_000)));
         child.once("exit", () => (server = server === child ? undefined : server));
       }
-      if (
-        await query(url("postgres"), "SELECT 1").then(
-          () => true,
-          () => false,
-        )
-      )
-        return;
+      const answer = await query(url("postgres"), "SELECT 1").catch(() => undefined);
+      if (answer) return;
       if (performance.now() > end) throw new Error(`waited ${START_MS} ms for PostgreSQL: ${said}`);
     }
   }
@@ -204,19 +187,11 @@ export async function startPostgres(): Promise<Postgres> {
     kill: () => end("SIGKILL"),
     start,
     async pause() {
-      const client = new Client({ connectionString: url("postgres") });
-      client.on("error", () => undefined);
-      await client.connect();
-      standing = [server!.pid!];
-      signalIfThere(server!.pid!, "SIGSTOP"); // first, so that no more of them are made
-      const { rows } = await client.query(
-        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
-      );
-      for (const { pid } of rows) {
-        standing.push(pid);
-        signalIfThere(pid, "SIGSTOP");
-      }
-      client.end().catch(() => undefined);
+      const { pid } = server!;
+      signalIfThere(pid!, "SIGSTOP"); // first, so that no more of them are made
+      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+      for (const child of children) signalIfThere(Number(child), "SIGSTOP");
+      standing = [pid!, ...children.map(Number)];
     },
     resume,
     async close() {
@@ -225,18 +200,10 @@ export async function startPostgres(): Promise<Postgres> {
       rmSync(dir, { recursive: true, force: true });
     },
   };
-
-  function idOf(flag: "-u" | "-g"): number {
-    const id = Number(
-      readFileSync("/etc/passwd", "utf8")
-        .split("\n")
-        .find((line) => line.startsWith("postgres:"))
-        ?.split(":")[flag === "-u" ? 2 : 3],
-    );
-    if (!Number.isInteger(id)) throw new Error("there is no user postgres to run PostgreSQL as");
-    return id;
-  }
 }
+
+const idOf = (flag: "-u" | "-g"): number =>
+  Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
 
 function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
