@@ -72,11 +72,6 @@ describe("vendor presets", () => {
     assert.equal(vendorPreset({ vendor: "nobody" }), undefined);
     assert.equal(vendorPreset({}), undefined);
   });
-
-  it("have other traits for models that think", () => {
-    const { traits, reasoningTraits } = VENDORS.get("openai")!;
-    assert.ok(!traits.omit.includes("temperature") && reasoningTraits.omit.includes("temperature"));
-  });
 });
 
 it("traits are the vendor's, overridden by the provider's, overridden by the model's", () => {
@@ -93,7 +88,6 @@ it("traits are the vendor's, overridden by the provider's, overridden by the mod
 it("overrides are those fields that are stated, and that the general object has", () => {
   const general: { a: number; b: number } = { a: 1, b: 2 };
   assert.deepEqual(withOverrides(general, { a: 3, b: undefined, c: 4 }), { a: 3, b: 2 });
-  assert.deepEqual(withOverrides(general), general);
 });
 
 it("a path that is stated without one of streams is that of streams, too", () => {
