@@ -171,18 +171,6 @@ describe("ranges", () => {
     assert.equal(providers.get("lab")?.base_url, "http://x/v1");
   });
 
-  it("supports: known capabilities only", () => {
-    const all = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"];
-    for (const supports of [all, []])
-      assert.deepEqual(
-        accepted(nest("models.m.supports", supports)).models.get("m")?.traits.supports,
-        supports,
-      );
-    assert.deepEqual(pathsOf(nest("models.m.supports", ["tools", "vision"])), [
-      "models.m.supports[1]",
-    ]);
-  });
-
   it("tls: both files or neither", () => {
     const tls = { cert_file: "c", key_file: "k" };
     assert.deepEqual(accepted({ server: { tls } }).server, { ...DEFAULTS.server, tls });
