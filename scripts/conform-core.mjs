@@ -1,14 +1,16 @@
-// The level spec of the conformance suite against the reference edition: `node scripts/conform-core.mjs dist/chat-gateway-core.mjs
-// dist/conformance.mjs dist/chat-gateway.mjs`. The edition has no demo model, so a whole gateway with one stands behind it as its
-// provider. Exit 1 if a check fails. test/reference.test.ts proves its keys, books and bills.
+// The level spec of the conformance suite against the reference edition, with a key that `keys create` has made; then its bill, which
+// must have a line of each model that the suite asks: `node scripts/conform-core.mjs dist/chat-gateway-core.mjs dist/conformance.mjs
+// dist/chat-gateway.mjs`. The edition has no demo model, so a whole gateway with one stands behind it as its provider. Exit 1 if a check
+// fails.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as pause } from "node:timers/promises";
 
 const [coreFile, suiteFile, gatewayFile] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
@@ -27,6 +29,22 @@ async function start(name, file, config) {
   const address = /http:[^\s)]+/.exec(line)?.[0];
   assert.ok(address, `the first line names the address: ${line}`);
   return { child, address };
+}
+
+/** Runs a command of the edition with the configuration of its gateway: what it prints. */
+const command = (...words) =>
+  execFileSync(process.execPath, [coreFile, ...words, "--config", join(folder, "core.json")], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+
+/** Asks every 50 ms, for 10 seconds, whether something is so. */
+async function until(isSo) {
+  for (let asked = 0; asked < 200; asked += 1) {
+    if (await isSo()) return;
+    await pause(50);
+  }
+  assert.fail("the gateway does not know the created key");
 }
 
 const running = [];
@@ -71,19 +89,32 @@ try {
       },
     },
     aliases: { "auto/reasoning": { policy: "reasoning" }, "auto/chat": { policy: "value" } },
-    keys: [
-      { account: "demo", key: KEY },
-      { account: "limited", ...LIMITED },
-    ],
+    keys: [{ account: "limited", ...LIMITED }],
     limits: { rpm: null },
   });
   running.push(core.child);
-  const args = ["--base-url", core.address, "--key", KEY, "--model", "demo-chat"];
+  const key = command("keys", "create", "--account", "demo").trim();
+  await until(async () => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const init = { method: "POST", headers, body: "{}" };
+    return (await fetch(`${core.address}/v1/chat/completions`, init)).status !== 401;
+  });
+  const args = ["--base-url", core.address, "--key", key, "--model", "demo-chat"];
   args.push("--limited-key", LIMITED.key, "--limited-rpm", String(LIMITED.rpm));
   args.push("--level", "spec");
   const suite = spawn(process.execPath, [suiteFile, ...args], { stdio: "inherit" });
   const [code] = await once(suite, "close");
   assert.equal(code, 0, "a check failed");
+  command("usage", "sync", "--once");
+  const month = new Date().toISOString().slice(0, 7);
+  const bill = command("billing", "statement", "--account", "demo", "--month", month, "--json");
+  const { lines } = JSON.parse(bill);
+  assert.ok(
+    lines.some(
+      ({ model, requests, cost }) => model === "demo-chat" && requests > 50 && Number(cost) > 0,
+    ),
+    bill,
+  );
 } finally {
   for (const child of running) child.kill("SIGKILL");
   rmSync(folder, { recursive: true, force: true });
