@@ -7,33 +7,43 @@ import {
   hasMap,
 } from "../../../../src/extensions/providers/anthropic/closed-schema.ts";
 
-it("objects are closed at every level", () =>
+it("objects are closed at every level, and bounds are described in words", () =>
   assert.deepEqual(
     closedSchema({
       type: "object",
-      properties: { a: { type: ["object", "null"], properties: {} } },
-      $defs: { b: { type: "object" } },
+      additionalProperties: true,
+      properties: {
+        a: { type: ["object", "null"], properties: {} },
+        n: { type: "number", description: "How warm", exclusiveMaximum: 60, multipleOf: 0.5 },
+        // The names of properties are no keywords.
+        minimum: { type: "string", minLength: 1, pattern: "^a" },
+        days: {
+          type: "array",
+          minItems: 1,
+          uniqueItems: true,
+          items: { anyOf: [{ type: "object" }, { $ref: "#/$defs/d" }] },
+        },
+      },
+      $defs: { d: { type: "integer", maximum: 3 } },
     }),
     {
       type: "object",
+      additionalProperties: false,
       properties: {
         a: { type: ["object", "null"], properties: {}, additionalProperties: false },
+        n: { type: "number", description: "How warm; exclusiveMaximum: 60; multipleOf: 0.5" },
+        minimum: { type: "string", description: "minLength: 1; pattern: ^a" },
+        days: {
+          type: "array",
+          description: "minItems: 1; uniqueItems: true",
+          items: {
+            anyOf: [{ type: "object", additionalProperties: false }, { $ref: "#/$defs/d" }],
+          },
+        },
       },
-      $defs: { b: { type: "object", additionalProperties: false } },
-      additionalProperties: false,
+      $defs: { d: { type: "integer", description: "maximum: 3" } },
     },
   ));
-
-it("bounds are described in words, after the description that is there", () =>
-  assert.deepEqual(
-    closedSchema({ type: "string", minLength: 1, description: "A name", pattern: "^a" }),
-    { type: "string", description: "A name; minLength: 1; pattern: ^a" },
-  ));
-
-it("a property may have the name of a keyword", () =>
-  assert.deepEqual(closedSchema({ properties: { pattern: { type: "string" }, minimum: {} } }), {
-    properties: { pattern: { type: "string" }, minimum: {} },
-  }));
 
 it("data stay as they are, whatever they look like", () => {
   const schema = { const: { type: "object" }, enum: [{ minimum: 1 }], default: { type: "object" } };

@@ -1,0 +1,270 @@
+// How Anthropic is told a conversation: bodies written down by hand from wire.md "Anthropic requests",
+// and held to the provider's rules by the fake.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ApiError } from "../../../../src/core/openai/errors.ts";
+import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
+import {
+  createSignatureStore,
+  hashedId,
+} from "../../../../src/extensions/providers/turns/index.ts";
+import { anthropic } from "../../../support/fake-anthropic.ts";
+import { user } from "../../../support/gateway.ts";
+import { askedBy, targetOf } from "../dialect-bench.ts";
+
+type Json = Record<string, any>;
+
+const TARGET = targetOf({ vendor: "anthropic" }, { upstream_model: "claude-4-5-m" });
+
+/** What the provider is asked, which must break none of its rules. */
+function ask(messages: readonly Json[]): Json {
+  const asked = askedBy(createAnthropicDialect(createSignatureStore()), { messages }, TARGET);
+  anthropic.understand(asked);
+  return asked.body;
+}
+
+describe("a conversation", () => {
+  const text = (said: string) => ({ type: "text", text: said });
+  const u = (...content: object[]) => ({ role: "user", content });
+  const a = (...content: object[]) => ({ role: "assistant", content });
+  const use = (id: string, input: Json = {}, name = "f") => ({ type: "tool_use", id, name, input });
+  const answer = (tool_use_id: string, content: string) => ({
+    type: "tool_result",
+    tool_use_id,
+    content,
+  });
+  const F = { name: "f", input_schema: { type: "object" } };
+  const said = (role: string, content: unknown) => ({ role, content });
+  const called = (...ids: string[]) => ({
+    role: "assistant",
+    content: null,
+    tool_calls: ids.map((id) => call(id)),
+  });
+  const call = (id: string, args = "{}", name = "f") => ({
+    id,
+    type: "function",
+    function: { name, arguments: args },
+  });
+  const result = (tool_call_id: string, content: unknown) => ({
+    role: "tool",
+    tool_call_id,
+    content,
+  });
+  const image = (url: string) => ({ type: "image_url", image_url: { url } });
+  const file = (file_data: string) => ({ type: "file", file: { filename: "a", file_data } });
+  const source = (type: string, form: string, media_type: string, data: string) => ({
+    type,
+    source: { type: form, media_type, data },
+  });
+  const base64 = (words: string): string => Buffer.from(words).toString("base64");
+  const CONVERSATIONS: [name: string, messages: Json[], out: Json[], system?: string][] = [
+    [
+      "system texts, wherever they stood",
+      [
+        said("system", "A"),
+        said("user", "hi"),
+        said("developer", [text("B"), text("C")]),
+        said("assistant", "yes"),
+        said("system", " \n"),
+        said("user", "so"),
+      ],
+      [u(text("hi")), a(text("yes")), u(text("so"))],
+      "A\n\nBC",
+    ],
+    [
+      "no user at the beginning",
+      [said("assistant", "Welcome."), said("user", "hi")],
+      [u(text("(The conversation begins.)")), a(text("Welcome.")), u(text("hi"))],
+    ],
+    [
+      "empty texts",
+      [
+        said("user", [text(" "), image("data:image/png;base64,AA=="), text("")]),
+        said("assistant", "\n"),
+        said("user", "hi"),
+        { ...called("c"), content: "" },
+        result("c", ""),
+      ],
+      [
+        u(source("image", "base64", "image/png", "AA=="), text("hi")),
+        a(use("c")),
+        u(answer("c", "")),
+      ],
+    ],
+    [
+      "images and files among texts",
+      [
+        said("user", [
+          text("x"),
+          image("data:image/jpeg;base64,/9j/"),
+          image("https://pictures.invalid/a.png"),
+          text("y"),
+          file(`data:Text/Plain;charset=utf-8;base64,${base64("\u{feff}Gr\u00fc\u00dfe\n")}`),
+          file("data:Application/PDF;base64,JVBE"),
+        ]),
+      ],
+      [
+        u(
+          text("x"),
+          source("image", "base64", "image/jpeg", "/9j/"),
+          { type: "image", source: { type: "url", url: "https://pictures.invalid/a.png" } },
+          text("y"),
+          source("document", "text", "text/plain", "Gr\u00fc\u00dfe\n"),
+          source("document", "base64", "application/pdf", "JVBE"),
+        ),
+      ],
+    ],
+    [
+      "the end of what the assistant has begun",
+      [
+        said("user", "hi"),
+        said("assistant", "Well, \n"),
+        said("user", "go on"),
+        said("assistant", "a \n"),
+        said("assistant", "b \n"),
+      ],
+      [u(text("hi")), a(text("Well, \n")), u(text("go on")), a(text("a \n"), text("b"))],
+    ],
+    [
+      "results beside their calls, before any text",
+      [
+        said("user", "hi"),
+        { ...called("x", "y"), content: "I look." },
+        result("x", "1"),
+        result("y", [text("2"), text("3")]),
+        said("user", "well?"),
+      ],
+      [
+        u(text("hi")),
+        a(text("I look."), use("x"), use("y")),
+        u(answer("x", "1"), answer("y", "23"), text("well?")),
+      ],
+    ],
+    [
+      "results out of order and late",
+      [
+        said("user", "hi"),
+        called("x", "y"),
+        result("y", "2"),
+        said("user", "wait"),
+        said("assistant", "Yes."),
+        result("x", "1"),
+        said("user", "well?"),
+      ],
+      [
+        u(text("hi")),
+        a(use("x"), use("y")),
+        u(answer("x", "1"), answer("y", "2"), text("wait")),
+        a(text("Yes.")),
+        u(text("well?")),
+      ],
+    ],
+    [
+      "ids that begin anew in each turn",
+      [
+        said("user", "hi"),
+        called("0", "1"),
+        result("0", "a"),
+        result("1", "b"),
+        called("0"),
+        result("0", "c"),
+      ],
+      [
+        u(text("hi")),
+        a(use("0"), use("1")),
+        u(answer("0", "a"), answer("1", "b")),
+        a(use(hashedId("2 0"))),
+        u(answer(hashedId("2 0"), "c")),
+      ],
+    ],
+    [
+      "an id that comes again after a call that nobody answered",
+      [said("user", "hi"), called("0"), said("user", "again"), called("0"), result("0", "new")],
+      [
+        u(text("hi")),
+        a(use("0")),
+        u(answer("0", ""), text("again")),
+        a(use(hashedId("1 0"))),
+        u(answer(hashedId("1 0"), "new")),
+      ],
+    ],
+    [
+      "two calls with one id, whose results come in their order, and one more for the last",
+      [said("user", "hi"), called("0", "0"), ...["a", "b", "c"].map((it) => result("0", it))],
+      [
+        u(text("hi")),
+        a(use("0"), use(hashedId("1 0"))),
+        u(answer("0", "a"), answer(hashedId("1 0"), "b\nc")),
+      ],
+    ],
+    [
+      "arguments that are no object",
+      [
+        said("user", "hi"),
+        {
+          ...called(),
+          tool_calls: ['{"a":[1]}', "", '{"a":', "[1]", "null", '"x"'].map((args, at) =>
+            call(`c${at}`, args),
+          ),
+        },
+      ],
+      [
+        u(text("hi")),
+        a(
+          use("c0", { a: [1] }),
+          use("c1"),
+          ...['{"a":', "[1]", "null", '"x"'].map((_raw, at) => use(`c${at + 2}`, { _raw })),
+        ),
+        u(...[0, 1, 2, 3, 4, 5].map((at) => answer(`c${at}`, ""))),
+      ],
+    ],
+  ];
+  for (const [name, messages, out, system] of CONVERSATIONS)
+    it(name, () => {
+      const calls = messages.some((message) => "tool_calls" in message);
+      // Tools that were called must be declared, although nobody may call them now.
+      assert.deepEqual(ask(messages), {
+        model: "claude-4-5-m",
+        max_tokens: 8_192,
+        messages: out,
+        ...(system && { system }),
+        ...(calls && { tools: [F], tool_choice: { type: "none" } }),
+      });
+    });
+
+  it("files of any other type are refused before Anthropic is asked", () => {
+    for (const type of ["text/csv", "image/png", `a/${"b".repeat(1_000)}`]) {
+      const messages = [said("user", [file(`data:${type};base64,QQ==`)])];
+      assert.throws(
+        () => ask(messages),
+        (error) =>
+          error instanceof ApiError &&
+          error.code === "unsupported_value" &&
+          error.message.includes(`text/plain, got ${type.slice(0, 60)}`) &&
+          error.message.length < 200,
+      );
+    }
+  });
+
+  it("ids with characters that are refused there: others, the same in call and result", () => {
+    const ids = ["functions.f:0", "functions.f:1", "ü", "ok_-1"];
+    const { messages } = ask([...user("hi"), called(...ids), ...ids.map((id) => result(id, id))]);
+    const sent: string[] = messages[1].content.map(({ id }: Json) => id);
+    for (const id of sent) assert.match(id, /^[A-Za-z0-9_-]+$/);
+    assert.deepEqual([new Set(sent).size, sent[3]], [4, "ok_-1"]);
+    assert.deepEqual(
+      messages[2].content,
+      ids.map((id, at) => answer(sent[at]!, id)),
+    );
+  });
+
+  it("several tools that were called, and none that may be: each is declared once", () => {
+    const messages = [
+      ...user("hi"),
+      { ...called(), tool_calls: [call("a"), call("b", "{}", "g"), call("c")] },
+    ];
+    const { tools, tool_choice } = ask(messages);
+    assert.deepEqual([tools, tool_choice], [[F, { ...F, name: "g" }], { type: "none" }]);
+  });
+});

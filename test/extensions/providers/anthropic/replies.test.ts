@@ -1,0 +1,237 @@
+// How Anthropic's replies are read, whole and streamed: content, token counts, failures.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
+import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
+import { errorOf, replyTo, targetOf } from "../dialect-bench.ts";
+import {
+  block,
+  ended,
+  input,
+  message,
+  say,
+  start,
+  STOP,
+  streamOf,
+  textBlock,
+  thought,
+  toolUse,
+  USAGE,
+} from "./events.ts";
+
+type Json = Record<string, any>;
+
+const DECODED = targetOf({ dialect: "anthropic" }, { reasoning: true });
+const newDialect = () => createAnthropicDialect(createSignatureStore());
+const answers = (reply: object, events: readonly object[]) =>
+  replyTo(newDialect, reply, events, DECODED);
+
+describe("content, whole and streamed", () => {
+  const REDACTED = { type: "redacted_thinking", data: "cmVkYWN0ZWQ=" };
+  const F = toolUse("toolu_1", "f", { a: 1 });
+  const G = toolUse("toolu_2", "g", {});
+  const calledF = ["toolu_1", "f", '{"a":1}'];
+  const calledG = ["toolu_2", "g", "{}"];
+  const said = (text: string, reasoning: string, ...calls: string[][]) => ({
+    text,
+    reasoning,
+    calls,
+  });
+  const SEARCH = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} };
+  const FOUND = { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] };
+  const NEWS = { type: "news", at: 1 };
+  const HI = textBlock("Hi.");
+  /** `events`: the same in a stream; absent: each block from nothing, in deltas. */
+  const CASES: [name: string, content: object[], expected: object, events?: object[]][] = [
+    ["nothing", [], said("", "")],
+    ["thinking that is not shown", [thought("", "c2ln"), HI], said("Hi.", "")],
+    [
+      "redacted thinking",
+      [REDACTED, thought("a", "x"), REDACTED, thought("b", "y"), HI],
+      said("Hi.", "ab"),
+    ],
+    [
+      "parallel tools after text",
+      [textBlock("I look."), F, G],
+      said("I look.", "", calledF, calledG),
+    ],
+    [
+      "several texts, one of which begins with its first letter, and has citations",
+      [textBlock("One, "), { ...textBlock("two."), citations: [{ cited_text: "x" }] }],
+      said("One, two.", ""),
+      [
+        ...block(0, textBlock(""), say("One, ")),
+        ...block(1, textBlock("t"), { type: "citations_delta", citation: {} }, say("wo.")),
+      ],
+    ],
+    ["input in the block's beginning", [F], said("", "", calledF), block(0, F)],
+    [
+      "input in the block's beginning, which deltas repeat",
+      [F],
+      said("", "", calledF),
+      block(0, F, input('{"a"'), input(":1}")),
+    ],
+    ["input as a text in the whole reply", [{ ...F, input: '{"a":1}' }], said("", "", calledF)],
+    [
+      "content in the message's beginning",
+      [F, thought("Hm.", "s"), textBlock("So: "), G],
+      said("So: ", "Hm.", calledF, calledG),
+      [start([F, thought("Hm.", "s"), textBlock("So: ")]), ...block(0, G)],
+    ],
+    [
+      "the provider's own tools, pings, and unknown events and deltas are left out",
+      [SEARCH, FOUND, HI, F],
+      said("Hi.", "", calledF),
+      [
+        { type: "ping" },
+        ...block(0, SEARCH, input('{"query":"x"}')),
+        ...block(1, FOUND),
+        ...block(2, textBlock(""), say("H"), { type: "news_delta", text: "no" }, say("i.")),
+        { type: "news", text: "no", delta: { type: "text_delta", text: "no" } },
+        ...block(3, { ...F, input: {} }, input('{"a":1}')),
+      ],
+    ],
+    ["a block that nobody knows is text", [HI, NEWS], said('Hi.{"type":"news","at":1}', "")],
+    [
+      "a whole message at the end of a stream, which repeats it",
+      [HI, F],
+      said("Hi.", "", calledF),
+      [...streamOf([HI, F]), message([HI, F], "tool_use")],
+    ],
+  ];
+  for (const [name, content, expected, events = streamOf(content)] of CASES)
+    it(name, () => {
+      const stop = content.some((each) => each !== SEARCH && "input" in each)
+        ? "tool_use"
+        : "end_turn";
+      const streamed = events.some((each) => (each as Json)["type"] === "message_start")
+        ? events
+        : [start(), ...events];
+      const { text, reasoning, calls, finish } = answers(message(content, stop), [
+        ...streamed,
+        ended(stop),
+        STOP,
+      ]);
+      assert.deepEqual({ text, reasoning, calls }, expected);
+      assert.equal(finish, stop === "tool_use" ? "tool_calls" : "stop");
+    });
+});
+
+describe("token counts", () => {
+  /** `writes`: what was written to the cache. */
+  const counts = (
+    prompt: number,
+    hit: number,
+    completion: number,
+    { reasoning = 0, ...writes }: Json = {},
+  ) => ({
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_cache_hit_tokens: hit,
+    prompt_cache_miss_tokens: prompt - hit,
+    prompt_tokens_details: { cached_tokens: hit, ...writes },
+    completion_tokens_details: { reasoning_tokens: reasoning },
+  });
+  const WRITTEN = { cache_write_tokens: 2 };
+  const CACHED = counts(20, 8, 7, WRITTEN);
+  const BEGUN = { ...USAGE, output_tokens: 1 };
+  const NULLS = {
+    input_tokens: null,
+    cache_creation_input_tokens: null,
+    cache_read_input_tokens: null,
+    output_tokens_details: null,
+  };
+  const TWO_SPANS = { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 };
+  const NINE = { ...USAGE, cache_creation_input_tokens: 9, cache_creation: TWO_SPANS };
+  const PARTS = { cache_creation: TWO_SPANS, output_tokens: 7 };
+  const HOUR = { cache_creation: { ephemeral_1h_input_tokens: 90 } };
+  const THOUGHT = { output_tokens_details: { thinking_tokens: 3 } };
+  // Of a stream: what its beginning says, then what its end says.
+  const COUNTS: [name: string, whole: Json, first: Json, last: Json, expected: object][] = [
+    ["a cache stands beside the input", USAGE, BEGUN, { output_tokens: 7 }, CACHED],
+    ["nulls are no figures", USAGE, BEGUN, { ...NULLS, output_tokens: 7 }, CACHED],
+    [
+      "thinking is a part of the output",
+      { ...USAGE, ...THOUGHT },
+      BEGUN,
+      { output_tokens: 7, ...THOUGHT },
+      counts(20, 8, 7, { ...WRITTEN, reasoning: 3 }),
+    ],
+    [
+      "a later figure takes the place of an earlier",
+      { ...USAGE, input_tokens: 90 },
+      USAGE,
+      { input_tokens: 90, cache_read_input_tokens: 8, output_tokens: 7 },
+      counts(100, 8, 7, WRITTEN),
+    ],
+    ["all of it at the end", USAGE, {}, USAGE, CACHED],
+    [
+      "an hour's share that is more than all that was written",
+      { ...USAGE, ...HOUR },
+      BEGUN,
+      { output_tokens: 7, ...HOUR },
+      counts(20, 8, 7, { ...WRITTEN, cache_write_1h_tokens: 2 }),
+    ],
+    [
+      "written for an hour and for five minutes",
+      NINE,
+      NINE,
+      { output_tokens: 7, cache_creation: null },
+      counts(27, 8, 7, { cache_write_tokens: 9, cache_write_1h_tokens: 6 }),
+    ],
+    [
+      "written, of which only the parts are stated",
+      { input_tokens: 10, ...PARTS },
+      { input_tokens: 10, output_tokens: 1 },
+      PARTS,
+      counts(19, 0, 7, { cache_write_tokens: 9, cache_write_1h_tokens: 6 }),
+    ],
+    [
+      "of the reply alone: the prompt is estimated",
+      { output_tokens: 7 },
+      { output_tokens: 1 },
+      { output_tokens: 7 },
+      counts(1, 0, 7),
+    ],
+  ];
+  for (const [name, usage, first, last, expected] of COUNTS)
+    it(name, () => {
+      const reply = answers(message([textBlock("Hi.")], "end_turn", usage), [
+        start([], first),
+        ...streamOf([textBlock("Hi.")]),
+        ended(null, { output_tokens: 3 }),
+        ended("end_turn", last),
+        STOP,
+      ]);
+      assert.deepEqual(reply.usage, expected);
+      assert.equal(reply.finish, "stop");
+    });
+});
+
+describe("failures", () => {
+  for (const [httpStatus, type, code, words = "no"] of [
+    [400, "invalid_request_error", "upstream_rejected"],
+    [400, "invalid_request_error", "context_length_exceeded", "prompt is too long: 9 tokens"],
+    [401, "authentication_error", "model_unavailable"],
+    [402, "billing_error", "model_unavailable"],
+    [403, "permission_error", "model_unavailable"],
+    [404, "not_found_error", "model_unavailable"],
+    [413, "request_too_large", "upstream_rejected"],
+    [429, "rate_limit_error", "model_overloaded"],
+    [500, "api_error", "upstream_error"],
+    [504, "timeout_error", "upstream_error"],
+    [529, "overloaded_error", "model_overloaded"],
+  ] as const)
+    it(`${type} is ${code}, as a status and as an event`, () => {
+      const error = { type: "error", error: { type, message: words } };
+      assert.equal(newDialect().refusal(httpStatus, { get: () => null }, error).code, code);
+      assert.equal(errorOf(() => newDialect().decoder(DECODED).push(error)).code, code);
+    });
+
+  it("another type of object is no reply", () => {
+    const other = { type: "completion", completion: "Hi." };
+    assert.equal(errorOf(() => answers(other, [])).code, "upstream_error");
+  });
+});
