@@ -50,7 +50,7 @@ export function replyOf(parts: readonly Part[]) {
   const chat = { ...chatRequest({ model: "x", messages: user("hi") }) };
   const meter = new Meter(chat, () => 0);
   for (const part of parts) meter.observe(part);
-  const joined = (type: "text" | "reasoning") =>
+  const joined = (type: "text" | "reasoning" | "refusal") =>
     parts.map((part) => (part.type === type ? part.text : "")).join("");
   const argumentsOf = (call: number) =>
     parts.map((part) => (part.type === "tool_arguments" && part.call === call ? part.text : ""));
@@ -61,7 +61,15 @@ export function replyOf(parts: readonly Part[]) {
   });
   const { usage } = meter.usage();
   const finish = meter.finishReason();
-  return { text: joined("text"), reasoning: joined("reasoning"), calls, finish, usage };
+  const refusal = joined("refusal");
+  return {
+    text: joined("text"),
+    reasoning: joined("reasoning"),
+    ...(refusal && { refusal }),
+    calls,
+    finish,
+    usage,
+  };
 }
 
 /** The reply of a provider, which must be the same whole and as these events. */

@@ -634,6 +634,17 @@ describe("what Gemini answers", () => {
     assert.deepEqual(read([]), [expected]);
     assert.deepEqual(read([thought]), []);
   });
+
+  it("the bytes of a token of a megabyte are not listed", () => {
+    const decoder = createGeminiDialect(createSignatureStore()).decoder(target("plain"));
+    const bytesOf = (token: string) => {
+      const logprobsResult = { chosenCandidates: [{ token, logProbability: -1 }] };
+      const parts = decoder.push(said([{ text: "x" }], undefined, { logprobsResult }));
+      return parts.flatMap((part) => (part.type === "text" ? (part.logprobs ?? []) : []))[0]?.bytes;
+    };
+    assert.deepEqual(bytesOf("hi"), [104, 105]);
+    assert.equal(bytesOf("x".repeat(1024 * 1024)), null);
+  });
 });
 
 describe("Gemini's errors", () => {

@@ -2,82 +2,58 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import {
   finishPart,
   finishReasonOf,
 } from "../../../../src/extensions/providers/provider-words/index.ts";
-import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
+
+const WORDS: Readonly<Record<string, readonly unknown[]>> = {
+  stop: [
+    ...["stop", "eos", "end_turn", "stop_sequence", "pause_turn", "STOP", "OTHER"],
+    ...["a word that nobody knows", ":length", "constructor"],
+  ],
+  length: [
+    ...["length", "max_tokens", "model_length", "model_context_window_exceeded", "MAX_TOKENS"],
+  ],
+  tool_calls: ["tool_calls", "function_call", "tool_use"],
+  content_filter: [
+    ...["content_filter", "sensitive", "refusal", "SAFETY", "RECITATION", "BLOCKLIST", "SPII"],
+    ...["LANGUAGE", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"],
+    ...["IMAGE_RECITATION", "MODEL_ARMOR", "content_filter: X"],
+  ],
+  failed: ["insufficient_system_resource", "network_error"],
+  failed_on_content: [
+    ...["abort", "error", "function_call_filter", "MALFORMED_FUNCTION_CALL"],
+    ...["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"],
+    ...["MISSING_THOUGHT_SIGNATURE", "function_call_filter: MALFORMED_FUNCTION_CALL"],
+  ],
+  unfinished: ["FINISH_REASON_UNSPECIFIED", "", null, 7],
+};
 
 describe("a finish reason", () => {
-  for (const [word, outcome] of [
-    ["stop", "stop"],
-    ["eos", "stop"],
-    ["end_turn", "stop"],
-    ["stop_sequence", "stop"],
-    ["pause_turn", "stop"],
-    ["STOP", "stop"],
-    ["OTHER", "stop"],
-    ["a word that nobody knows", "stop"],
-    ["length", "length"],
-    ["max_tokens", "length"],
-    ["model_length", "length"],
-    ["model_context_window_exceeded", "length"],
-    ["MAX_TOKENS", "length"],
-    ["tool_calls", "tool_calls"],
-    ["function_call", "tool_calls"],
-    ["tool_use", "tool_calls"],
-    ["content_filter", "content_filter"],
-    ["sensitive", "content_filter"],
-    ["refusal", "content_filter"],
-    ["SAFETY", "content_filter"],
-    ["RECITATION", "content_filter"],
-    ["BLOCKLIST", "content_filter"],
-    ["SPII", "content_filter"],
-    ["LANGUAGE", "content_filter"],
-    ["PROHIBITED_CONTENT", "content_filter"],
-    ["IMAGE_SAFETY", "content_filter"],
-    ["IMAGE_PROHIBITED_CONTENT", "content_filter"],
-    ["IMAGE_RECITATION", "content_filter"],
-    ["MODEL_ARMOR", "content_filter"],
-    ["insufficient_system_resource", "failed"],
-    ["network_error", "failed"],
-    ["abort", "failed_on_content"],
-    ["error", "failed_on_content"],
-    ["function_call_filter", "failed_on_content"],
-    ["MALFORMED_FUNCTION_CALL", "failed_on_content"],
-    ["UNEXPECTED_TOOL_CALL", "failed_on_content"],
-    ["TOO_MANY_TOOL_CALLS", "failed_on_content"],
-    ["MALFORMED_RESPONSE", "failed_on_content"],
-    ["MISSING_THOUGHT_SIGNATURE", "failed_on_content"],
-    ["FINISH_REASON_UNSPECIFIED", "unfinished"],
-    ["", "unfinished"],
-    [null, "unfinished"],
-    [7, "unfinished"],
-    ["function_call_filter: MALFORMED_FUNCTION_CALL", "failed_on_content"],
-    ["content_filter: X", "content_filter"],
-    [":length", "stop"],
-    ["constructor", "stop"],
-  ] as const)
-    it(`of ${JSON.stringify(word)} means ${outcome}`, () =>
-      assert.equal(finishReasonOf(word), outcome));
+  for (const [outcome, words] of Object.entries(WORDS))
+    for (const word of words)
+      it(`of ${JSON.stringify(word)} means ${outcome}`, () =>
+        assert.equal(finishReasonOf(word), outcome));
 });
 
 describe("the finish part", () => {
-  it("is missing while the reply goes on", () => assert.deepEqual(finishPart(null), []));
+  it("is missing while the reply goes on, and has the reason once it ends", () => {
+    assert.deepEqual(finishPart(null), []);
+    assert.deepEqual(finishPart("length"), [{ type: "finish", reason: "length" }]);
+  });
 
-  it("has the reason once the reply ends", () =>
-    assert.deepEqual(finishPart("length"), [{ type: "finish", reason: "length" }]));
-
-  for (const [word, fromContent] of [
-    ["insufficient_system_resource", false],
-    ["error", true],
+  for (const [word, countsForBreaker] of [
+    ["insufficient_system_resource", true],
+    ["error", false],
   ] as const)
-    it(`is a ProviderError for ${word}, ${fromContent ? "not " : ""}counted by the breaker`, () =>
+    it(`is a ProviderError for ${word}, ${countsForBreaker ? "" : "not "}counted by the breaker`, () =>
       assert.throws(
         () => finishPart(word),
         (error) =>
           error instanceof ProviderError &&
           error.code === "upstream_error" &&
-          error.countsForBreaker === !fromContent,
+          error.countsForBreaker === countsForBreaker,
       ));
 });

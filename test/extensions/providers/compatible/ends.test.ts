@@ -1,0 +1,193 @@
+// Where replies of servers that speak OpenAI's format end: streams without a finish_reason, filters,
+// and whole replies that are put together from a stream (the trait stream_only).
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
+import {
+  chunk,
+  completion,
+  speak,
+  status,
+  stream,
+  usageChunk,
+  USAGE,
+  type Behaviour,
+} from "../../../support/provider.ts";
+import { errorOf } from "../dialect-bench.ts";
+import { call, choice, decoderWith, delta, streamed } from "./events.ts";
+
+/** A gateway before the model "m" with these traits, and "both": an alias for it and then "ok". */
+function before(t: TestContext, m: Behaviour, traits: object = {}) {
+  const { url } = memoryProvider(t, { m, ok: speak("Fine.") });
+  const over = { models: { m: traits }, aliases: { both: { models: ["m", "ok"] } } };
+  return createMemoryGateway(configFor(url, ["m", "ok"], over));
+}
+
+describe("a stream that ends with [DONE] and states no finish_reason", () => {
+  const usage = { prompt_tokens: 3, completion_tokens: 2 };
+  const SAID = [delta({ content: "Hi" }), delta({ content: "." })];
+  const FIGURES = { choices: [], usage };
+  const CALLS = [delta({ tool_calls: [{ index: 0, ...call("call_12345", "f") }] })];
+  const NAMELESS = delta({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] });
+  const DONE = "[DONE]";
+  const CUT = "upstream_error";
+  /** `expected`: the finish that a client sees, or the code of its error. */
+  const CASES: [name: string, events: unknown[], expected: string, traits?: object][] = [
+    ["with usage is complete", [...SAID, FIGURES, DONE], "stop"],
+    ["with usage in its last chunk is complete", [...SAID, { ...SAID[0], usage }, DONE], "stop"],
+    ["with usage and calls ends in them", [...CALLS, FIGURES, DONE], "tool_calls"],
+    ["without usage is cut off", [...SAID, DONE], CUT],
+    ["without [DONE] is cut off", [...SAID, FIGURES], CUT],
+    ["and says nothing is no reply", [FIGURES, DONE], CUT],
+    ["with a call that has no name is a failure", [NAMELESS, ...SAID, FIGURES, DONE], CUT],
+    [
+      "without usage is complete if the trait says so",
+      [...SAID, DONE],
+      "stop",
+      { done_without_finish: true },
+    ],
+    ["without [DONE] is cut off whatever the trait says", SAID, CUT, { done_without_finish: true }],
+    [
+      "with usage is cut off if the trait says so",
+      [...SAID, FIGURES, DONE],
+      CUT,
+      { done_without_finish: false },
+    ],
+  ];
+  for (const [name, events, expected, traits] of CASES)
+    it(name, async (t) => {
+      const gateway = before(t, stream(events, "eof"), traits);
+      const response = await gateway.chat({ model: "m", stream: true, messages: user("hi") });
+      if (response.status !== 200) {
+        assert.equal((await json(response)).error.code, expected);
+        return;
+      }
+      const { chunks, done, error } = await readStream(response);
+      assert.equal(done ? assemble(chunks).finish_reason : error?.code, expected);
+    });
+
+  it("is a failure where a choice states an error", () => {
+    const failing = choice({ delta: {}, error: { code: 503, message: "overloaded" } }, "error");
+    assert.equal(errorOf(() => decoderWith().push(failing)).code, "model_overloaded");
+  });
+
+  it("keeps the reason that came", () => {
+    const finished = decoderWith();
+    finished.push({ ...delta({ content: "Hi." }, "length"), usage });
+    assert.deepEqual(finished.done?.(), []);
+  });
+});
+
+describe("a stream of Azure OpenAI", () => {
+  const filter = { content_filter_results: { hate: { filtered: false, severity: "safe" } } };
+  const first = { id: "", choices: [], prompt_filter_results: [{ prompt_index: 0, ...filter }] };
+  /** What an asynchronous filter says of text that has come: no id, and no delta. */
+  const later = { id: "", ...choice({ ...filter, content_filter_offsets: { check_offset: 44 } }) };
+
+  for (const [finish, last] of [
+    ["stop", [later]],
+    ["content_filter", []],
+  ] as const)
+    it(`ends with the finish ${finish}; what the filter says is nothing of the reply`, () => {
+      assert.deepEqual(decoderWith().push(first), []);
+      const words = [delta({ role: "assistant", content: "" }), delta({ content: "Hi." }), later];
+      const reply = streamed([first, ...words, delta({}, finish), ...last]);
+      assert.deepEqual([reply.text, reply.finish], ["Hi.", finish]);
+    });
+});
+
+describe("models that only stream", () => {
+  const ONLY = { stream_only: true };
+  const whole = { model: "m", messages: user("hi") };
+
+  for (const [vendor, stream_options] of [
+    ["qwen", { include_usage: true }],
+    ["zhipu", undefined],
+  ] as const)
+    it(`${vendor}: a whole reply is what the stream says; what goes out is a request for a stream, with its usage`, async (t) => {
+      const tokens = [{ token: "lo.", logprob: -1, bytes: null, top_logprobs: [] }];
+      const logprobs = { content: tokens, refusal: null };
+      const fragment = (id: string | undefined, args: string) =>
+        chunk({ tool_calls: [{ index: 0, ...call(id, id && "f", args) }] });
+      const provider = memoryProvider(
+        t,
+        stream([
+          chunk({ reasoning_content: "Let me." }),
+          chunk({ content: "Hel" }),
+          choice({ delta: { content: "lo." }, logprobs }),
+          fragment("a", '{"x"'),
+          fragment(undefined, ":1}"),
+          chunk({}, "tool_calls"),
+          usageChunk(),
+        ]),
+      );
+      const gateway = createMemoryGateway(
+        configFor(provider.url, [], {
+          providers: { shop: { vendor, base_url: provider.url } },
+          models: { m: { provider: "shop", reasoning: true, ...ONLY } },
+        }),
+      );
+      const request = {
+        ...whole,
+        thinking: { type: "enabled" },
+        tools: [{ type: "function", function: { name: "f" } }],
+        tool_choice: "auto",
+        ...(vendor === "qwen" && { logprobs: true }),
+      };
+      const response = await gateway.chat(request);
+      assert.equal(response.headers.get("content-type"), "application/json");
+      const { choices, usage } = await json(response);
+      const [asked] = provider.asked;
+      assert.equal(asked!.headers.accept, "text/event-stream");
+      assert.deepEqual(
+        [asked!.body["stream"], asked!.body["stream_options"]],
+        [true, stream_options],
+      );
+      const streaming = { ...request, stream: true, stream_options: { include_usage: true } };
+      const { chunks } = await readStream(await gateway.chat(streaming));
+      assert.deepEqual(provider.asked[1]!.body, asked!.body);
+      const { message, finish_reason, logprobs: listed } = assemble(chunks);
+      assert.deepEqual(message, {
+        role: "assistant",
+        content: "Hello.",
+        reasoning_content: "Let me.",
+        tool_calls: [call("a", "f", '{"x":1}')],
+      });
+      const [given] = choices;
+      assert.deepEqual([given.message, given.finish_reason], [message, finish_reason]);
+      assert.deepEqual(given.logprobs?.content ?? [], listed);
+      assert.equal(listed.length, vendor === "qwen" ? 1 : 0);
+      assert.deepEqual(usage, chunks.at(-1)!.usage);
+      assert.equal(usage.completion_tokens, USAGE.completion_tokens);
+    });
+
+  const half = [chunk({ content: "Hel" }), chunk({ content: "lo." })];
+  const BUSY = { error: { code: 429 } };
+  const FAILURES: [name: string, behaviour: Behaviour, code: number, error: string][] = [
+    ["a reset in its middle", stream(half, "cut"), 503, "upstream_error"],
+    ["an end without a finish", stream(half, "eof"), 503, "upstream_error"],
+    ["an error event", stream([...half, BUSY]), 503, "model_overloaded"],
+    ["a finish that is a failure", stream([...half, chunk({}, "abort")]), 503, "upstream_error"],
+    ["a refusal", status(400, { error: { message: "no" } }), 400, "upstream_rejected"],
+  ];
+  for (const [name, behaviour, code, error] of FAILURES)
+    it(`${name}: nobody has seen any of it, so an alias asks the next one`, async (t) => {
+      const gateway = before(t, behaviour, ONLY);
+      const named = await gateway.chat(whole);
+      assert.deepEqual([named.status, (await json(named)).error.code], [code, error]);
+      const both = await gateway.chat({ ...whole, model: "both" });
+      assert.equal((await json(both)).model, code === 503 ? "ok" : undefined);
+    });
+
+  for (const [name, behaviour] of [
+    ["what breaks after the finish", stream([...half, chunk({}, "stop")], "cut")],
+    ["a whole answer all the same", status(200, completion({ content: "Hello." }))],
+  ] as const)
+    it(`${name}: the reply is complete`, async (t) => {
+      const { choices } = await json(await before(t, behaviour, ONLY).chat(whole));
+      const [{ message, finish_reason }] = choices;
+      assert.deepEqual([message.content, finish_reason], ["Hello.", "stop"]);
+    });
+});
