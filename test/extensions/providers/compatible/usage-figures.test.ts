@@ -1,14 +1,12 @@
-// Which of a provider's figures are billed, through a running gateway, in all three formats: early
-// ones, empty ones, absurd ones, ones in strings, and ones that come in the same event as an error.
+// Which of a provider's figures are billed, through a gateway, in all three formats: early ones, empty
+// ones, absurd ones, ones in strings, and ones that come in the same event as an error.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
-import { describe, it, type TestContext } from "node:test";
 import { join } from "node:path";
-import { costOf, only, PRICE } from "../../../support/books.ts";
-import { folder } from "../../../support/folder.ts";
-import { configFor, json, readStream, startGateway, user } from "../../../support/gateway.ts";
-import { CASES as CASE_FILES } from "../../../support/recorded.ts";
+import { describe, it, type TestContext } from "node:test";
+import { costOf, PRICE } from "../../../support/books.ts";
+import { configFor, json, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import {
   chunk,
@@ -16,41 +14,40 @@ import {
   event,
   rawStream,
   speak,
-  startProvider,
   status,
   stream,
   usageChunk,
   type Behaviour,
 } from "../../../support/provider.ts";
+import { CASES as CASE_FILES } from "../../../support/recorded.ts";
 
-type Dialect = "openai" | "anthropic" | "gemini";
 const THINKING = { openai: "thinking", anthropic: "adaptive", gemini: "level" } as const;
+type Dialect = keyof typeof THINKING;
+/** What is settled: the outcome, where the figures are from, and the tokens of prompt and reply. */
+type Bill = [outcome: string, source: string, prompt: number, completion: number];
 
-/**
- * What is settled of one request, whole or streamed, to a provider of this format that answers
- * so.
- */
-async function billed(t: TestContext, dialect: Dialect, behaviour: Behaviour, streaming = true) {
+/** What is settled of one request to a provider of this format that answers so. */
+async function billed(
+  t: TestContext,
+  dialect: Dialect,
+  behaviour: Behaviour,
+  request: object = { stream: true },
+): Promise<Bill> {
   const provider = memoryProvider(t, behaviour);
   const gw = createMemoryGateway(
     configFor(provider.url, ["m"], {
       providers: { lab: { dialect, thinking: THINKING[dialect] } },
-      models: { m: { price: PRICE, reasoning: false } },
+      models: { m: { price: PRICE, reasoning: false, supports: ["images"] } },
     }),
   );
-  const response = await gw.chat({
-    model: "m",
-    stream: streaming,
-    messages: user("Say something."),
-  });
-  await response.text();
+  await (await gw.chat({ model: "m", messages: user("Say something."), ...request })).text();
   assert.equal(gw.settled.length, 1);
   const { status: outcome, usageSource, usage, cost } = gw.settled[0]!;
   assert.equal(cost, costOf(usage, PRICE));
   return [outcome, usageSource, usage.prompt_tokens, usage.completion_tokens];
 }
 
-// ---- what each format says, in the same words
+// What each format says, in the same words.
 
 const TEXT = "x".repeat(400);
 /** The figures as each format names them. */
@@ -68,166 +65,134 @@ const named = {
     candidatesTokenCount: output,
   }),
 };
-const said = (text: string, usage?: object, finishReason?: string) => ({
+const said = (text: string, usageMetadata?: object, finishReason?: string) => ({
   candidates: [{ content: { role: "model", parts: [{ text }] }, finishReason }],
-  usageMetadata: usage,
+  usageMetadata,
 });
-const block = (text: string) => ({
-  type: "content_block_delta",
-  index: 0,
-  delta: { type: "text_delta", text },
+const BLOCK = { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: TEXT } };
+const message = (content: readonly object[], usage: object) => ({
+  type: "message",
+  id: "1",
+  content,
+  usage,
 });
-const start = (usage: object) => ({
+const start = (prompt?: number) => ({
   type: "message_start",
-  message: { type: "message", id: "1", content: [], usage },
+  message: message([], prompt === undefined ? {} : named.anthropic(prompt, 1)),
 });
-const delta = (usage: object | undefined, stop_reason: string | null = "end_turn") => ({
+const end = (usage: object | undefined, stop_reason: string | null = "end_turn") => ({
   type: "message_delta",
   delta: { stop_reason },
   usage,
 });
+const STOP = { type: "message_stop" };
 const sse = (...events: object[]): Behaviour => rawStream(events.map(event).join(""));
 
-/** A whole reply with this usage, and a stream of which this is the last. */
-const whole: { readonly [dialect in Dialect]: (usage: object) => Behaviour } = {
-  openai: (usage) => status(200, completion({ content: TEXT }, "stop", { usage })),
-  anthropic: (usage) =>
-    status(200, {
-      type: "message",
-      role: "assistant",
-      content: [{ type: "text", text: TEXT }],
-      stop_reason: "end_turn",
-      usage,
-    }),
-  gemini: (usage) => status(200, said(TEXT, usage, "STOP")),
+/** A reply whose last figures are these, whole and streamed. */
+const REPLIES: { readonly [dialect in Dialect]: (usage: object) => readonly Behaviour[] } = {
+  openai: (usage) => [
+    status(200, completion({ content: TEXT }, "stop", { usage })),
+    stream([chunk({ content: TEXT }), chunk({}, "stop"), usageChunk(usage)]),
+  ],
+  anthropic: (usage) => [
+    status(200, message([{ type: "text", text: TEXT }], usage)),
+    sse(start(9), BLOCK, end(usage), STOP),
+  ],
+  gemini: (usage) => [
+    status(200, said(TEXT, usage, "STOP")),
+    sse(said(TEXT), said("", usage, "STOP")),
+  ],
 };
-const streamed: { readonly [dialect in Dialect]: (usage: object) => Behaviour } = {
-  openai: (usage) => stream([chunk({ content: TEXT }), chunk({}, "stop"), usageChunk(usage)]),
-  anthropic: (usage) =>
-    sse(start({ input_tokens: 9, output_tokens: 1 }), block(TEXT), delta(usage), {
-      type: "message_stop",
-    }),
-  gemini: (usage) => sse(said(TEXT), said("", usage, "STOP")),
-};
-/** A stream whose only figures come before most of its text. */
-const early = (output: number): Behaviour =>
-  stream([
-    chunk({ content: "x" }, null, { usage: named.openai(9, output) }),
-    chunk({ content: TEXT }, "stop"),
-  ]);
-const DIALECTS: Dialect[] = ["openai", "anthropic", "gemini"];
 
-describe("figures of a complete reply", { concurrency: 4 }, () => {
-  for (const dialect of DIALECTS)
-    for (const streaming of [false, true]) {
-      const answer = (streaming ? streamed : whole)[dialect];
-      const how = `${dialect}, ${streaming ? "streamed" : "whole"}`;
-      /** Anthropic's message_start has said 9 for the prompt already. */
-      const prompt = streaming && dialect === "anthropic" ? 9 : 4;
+describe("figures of a complete reply", () => {
+  const ABSURD: [unknown, unknown][] = [
+    [Number.MAX_SAFE_INTEGER, 10],
+    [10, 1e15],
+    [1e9, 1],
+    ["99999999999999999999", 10],
+  ];
+  for (const dialect of ["openai", "anthropic", "gemini"] as const)
+    for (const [at, how] of ["whole", "streamed"].entries()) {
+      const bill = (prompt: unknown, output: unknown) => async (t: TestContext) => {
+        const behaviour = REPLIES[dialect](named[dialect](prompt, output))[at]!;
+        return await billed(t, dialect, behaviour, { stream: at === 1 });
+      };
 
-      it(`${how}: strings of digits are read`, async (t) =>
-        assert.deepEqual(await billed(t, dialect, answer(named[dialect]("35", "7")), streaming), [
-          "completed",
-          "provider",
-          35,
-          7,
-        ]));
+      it(`${dialect}, ${how}: strings of digits are read`, async (t) =>
+        assert.deepEqual(await bill("35", "7")(t), ["completed", "provider", 35, 7]));
 
-      it(`${how}: figures or sums beyond 10^9 are none, and the bill is an estimate`, async (t) => {
-        for (const [input, output] of [
-          [Number.MAX_SAFE_INTEGER, 10],
-          [10, 1e15],
-          [1e9, 1],
-          ["99999999999999999999", 10],
-        ])
-          assert.deepEqual(
-            await billed(t, dialect, answer(named[dialect](input, output)), streaming),
-            ["completed", "estimated", prompt, 100],
-          );
+      it(`${dialect}, ${how}: figures or sums beyond 10^9 are none, and the bill is an estimate`, async (t) => {
+        // Anthropic's message_start has said 9 for the prompt already.
+        const prompt = at === 1 && dialect === "anthropic" ? 9 : 4;
+        for (const figures of ABSURD)
+          assert.deepEqual(await bill(...figures)(t), ["completed", "estimated", prompt, 100]);
       });
 
-      it(`${how}: a prompt count without a completion count is kept`, async (t) =>
-        assert.deepEqual(
-          await billed(t, dialect, answer(named[dialect](35, undefined)), streaming),
-          ["completed", "estimated", 35, 100],
-        ));
+      it(`${dialect}, ${how}: a prompt count without a completion count is kept`, async (t) =>
+        assert.deepEqual(await bill(35, undefined)(t), ["completed", "estimated", 35, 100]));
     }
 
   it("Anthropic's cache figures make a sum, too", async (t) => {
     const usage = { input_tokens: 6e8, cache_read_input_tokens: 6e8, output_tokens: 5 };
-    assert.deepEqual(await billed(t, "anthropic", whole.anthropic(usage), false), [
-      "completed",
-      "estimated",
-      4,
-      100,
-    ]);
+    const bill = await billed(t, "anthropic", REPLIES.anthropic(usage)[0]!, {});
+    assert.deepEqual(bill, ["completed", "estimated", 4, 100]);
   });
 });
 
-describe("figures that came before the last text", { concurrency: 4 }, () => {
-  const CASES: [
-    name: string,
-    dialect: Dialect,
-    behaviour: Behaviour,
-    expected: (string | number)[],
-  ][] = [
+type Case = [name: string, dialect: Dialect, behaviour: Behaviour, expected: Bill];
+
+function bills(cases: readonly Case[]): void {
+  for (const [name, dialect, behaviour, expected] of cases)
+    it(`${dialect}, ${name}: ${expected.join(", ")}`, async (t) =>
+      assert.deepEqual(await billed(t, dialect, behaviour), expected));
+}
+
+describe("figures that came before the last text", () => {
+  const early = (output: number) =>
+    chunk({ content: "x" }, null, { usage: named.openai(9, output) });
+  const ON_DEMAND = { trafficType: "ON_DEMAND" };
+  const SPOKEN = chunk({ content: TEXT });
+  bills([
     [
-      "an early figure, then 400 characters, then a cut",
+      "early, then a cut",
       "openai",
-      stream(
-        [chunk({ content: "x" }, null, { usage: named.openai(9, 3) }), chunk({ content: TEXT })],
-        "cut",
-      ),
+      stream([early(3), SPOKEN], "cut"),
       ["failed", "estimated", 9, 101],
-    ],
-    [
-      "an early figure, then 400 characters, then a finish",
-      "openai",
-      early(3),
-      ["completed", "estimated", 9, 101],
-    ],
-    [
-      "an early figure that is higher than the estimate",
-      "openai",
-      early(300),
-      ["completed", "estimated", 9, 300],
     ],
     [
       "message_start's, then a cut",
       "anthropic",
-      sse(start(named.anthropic(20, 1)), block(TEXT)),
+      sse(start(20), BLOCK),
       ["failed", "estimated", 20, 100],
     ],
     [
       "message_start's, and a message_delta without usage",
       "anthropic",
-      sse(start(named.anthropic(20, 1)), block(TEXT), delta(undefined), { type: "message_stop" }),
+      sse(start(20), BLOCK, end(undefined), STOP),
       ["completed", "estimated", 20, 100],
     ],
     [
       "message_start's, and message_delta's",
       "anthropic",
-      sse(start(named.anthropic(20, 1)), block(TEXT), delta({ output_tokens: 77 }), {
-        type: "message_stop",
-      }),
+      sse(start(20), BLOCK, end({ output_tokens: 77 }), STOP),
       ["completed", "provider", 20, 77],
     ],
     [
       "text after message_delta's",
       "anthropic",
-      sse(start(named.anthropic(20, 1)), delta({ output_tokens: 7 }, null), block(TEXT)),
+      sse(start(20), end({ output_tokens: 7 }, null), BLOCK),
       ["failed", "estimated", 20, 100],
     ],
     [
       "a usage that says nothing, with the text, then a cut",
       "gemini",
-      sse(said(TEXT, { trafficType: "ON_DEMAND" })),
+      sse(said(TEXT, ON_DEMAND)),
       ["failed", "estimated", 4, 100],
     ],
     [
       "a prompt count with the text, then a cut",
       "gemini",
-      sse(said(TEXT, { promptTokenCount: 20, totalTokenCount: 20, trafficType: "ON_DEMAND" })),
+      sse(said(TEXT, { promptTokenCount: 20, totalTokenCount: 20, ...ON_DEMAND })),
       ["failed", "estimated", 20, 100],
     ],
     [
@@ -237,148 +202,96 @@ describe("figures that came before the last text", { concurrency: 4 }, () => {
       ["failed", "estimated", 20, 130],
     ],
     [
-      "a full count with the text, then a cut",
-      "gemini",
-      sse(said(TEXT, named.gemini(20, 90))),
-      ["failed", "provider", 20, 90],
-    ],
-    [
       "a full count, then a usage that says nothing",
       "gemini",
-      sse(said(TEXT, named.gemini(20, 90)), said("", { trafficType: "ON_DEMAND" }, "STOP")),
+      sse(said(TEXT, named.gemini(20, 90)), said("", ON_DEMAND, "STOP")),
       ["completed", "provider", 20, 90],
     ],
-  ];
-  for (const [name, dialect, behaviour, expected] of CASES)
-    it(`${dialect}, ${name}: ${expected.join(", ")}`, async (t) =>
-      assert.deepEqual(await billed(t, dialect, behaviour), expected));
+  ]);
 });
 
-describe("an event that is an error and has usage", { concurrency: 4 }, () => {
-  const error = { error: { code: 500, message: "it broke" } };
-  const CASES: [
-    name: string,
-    dialect: Dialect,
-    behaviour: Behaviour,
-    expected: (string | number)[],
-  ][] = [
+describe("an event that is an error and has usage", () => {
+  const FIGURES = usageChunk(named.openai(43, 10));
+  const ERROR = { error: { code: 500, message: "it broke" } };
+  const BOTH = { ...ERROR, ...FIGURES };
+  const SPOKEN = chunk({ content: TEXT });
+  const OVERLOADED = { type: "error", error: { type: "overloaded_error", message: "no" } };
+  const UNAVAILABLE = { error: { code: 503, status: "UNAVAILABLE", message: "no" } };
+  bills([
+    ["after text", "openai", stream([SPOKEN, BOTH]), ["failed", "provider", 43, 10]],
     [
-      "after text",
+      "after text, with the usage behind it",
       "openai",
-      stream([chunk({ content: TEXT }), { ...error, ...usageChunk(named.openai(43, 10)) }]),
-      ["failed", "provider", 43, 10],
-    ],
-    [
-      "after text, with the usage in an event of its own behind it",
-      "openai",
-      stream([chunk({ content: TEXT }), error, usageChunk(named.openai(43, 10))]),
+      stream([SPOKEN, ERROR, FIGURES]),
       ["failed", "provider", 43, 10],
     ],
     [
       "after text, as a finish_reason",
       "openai",
-      stream([chunk({ content: TEXT }), chunk({}, "error", { usage: named.openai(43, 10) })]),
+      stream([SPOKEN, chunk({}, "error", { usage: named.openai(43, 10) })]),
       ["failed", "provider", 43, 10],
     ],
-    [
-      "before any text, which costs nothing",
-      "openai",
-      stream([{ ...error, ...usageChunk(named.openai(43, 10)) }]),
-      ["failed", "none", 0, 0],
-    ],
+    ["before any text, which costs nothing", "openai", stream([BOTH]), ["failed", "none", 0, 0]],
     [
       "after a finish, with more usage behind it",
       "openai",
-      stream([
-        chunk({ content: TEXT }, "stop"),
-        { ...error, ...usageChunk(named.openai(43, 10)) },
-        usageChunk(named.openai(43, 12)),
-      ]),
+      stream([chunk({ content: TEXT }, "stop"), BOTH, usageChunk(named.openai(43, 12))]),
       ["completed", "provider", 43, 12],
     ],
     [
       "after text",
       "anthropic",
-      sse(start(named.anthropic(20, 1)), block(TEXT), {
-        type: "error",
-        error: { type: "overloaded_error", message: "no" },
-        usage: named.anthropic(20, 8),
-      }),
+      sse(start(20), BLOCK, { ...OVERLOADED, usage: named.anthropic(20, 8) }),
       ["failed", "provider", 20, 8],
     ],
     [
       "after text",
       "gemini",
-      sse(said(TEXT), {
-        error: { code: 503, status: "UNAVAILABLE", message: "no" },
-        usageMetadata: named.gemini(20, 8),
-      }),
+      sse(said(TEXT), { ...UNAVAILABLE, usageMetadata: named.gemini(20, 8) }),
       ["failed", "provider", 20, 8],
     ],
-  ];
-  for (const [name, dialect, behaviour, expected] of CASES)
-    it(`${dialect}, ${name}: ${expected.join(", ")}`, async (t) =>
-      assert.deepEqual(await billed(t, dialect, behaviour), expected));
+  ]);
 
   const recorded = join(CASE_FILES, "openrouter-error-with-usage.sse");
   const absent = !existsSync(recorded) && "the recorded cases are not beside the project";
   it("OpenRouter's, as it was recorded, however the bytes are cut", { skip: absent }, async (t) => {
-    for (const size of [Infinity, 100, 1])
-      assert.deepEqual(await billed(t, "openai", rawStream(readFileSync(recorded), size)), [
-        "completed",
-        "provider",
-        43,
-        10,
-      ]);
+    for (const size of [Infinity, 100, 1]) {
+      const behaviour = rawStream(readFileSync(recorded), size);
+      assert.deepEqual(await billed(t, "openai", behaviour), ["completed", "provider", 43, 10]);
+    }
   });
 });
 
 describe("media in an estimate", () => {
-  it("24 images are billed to a client whose provider gave no figures, by the provider's own rule", async (t) => {
-    const url = `data:image/png;base64,${Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\0\0\0\x02\0", "latin1").toString("base64")}`;
-    const content = [
-      { type: "text", text: "1234" },
-      ...Array(24).fill({ type: "image_url", image_url: { url } }),
-    ];
-    for (const [dialect, behaviour, each] of [
-      ["openai", stream([chunk({ content: TEXT })], "cut"), 255],
-      ["anthropic", sse(start({}), block(TEXT)), 350],
-      ["gemini", sse(said(TEXT)), 258],
-    ] as const) {
-      const dir = folder();
-      const provider = await startProvider(t, behaviour);
-      const models = { m: { price: PRICE, supports: ["images"], reasoning: false } };
-      const providers = { lab: { dialect, thinking: THINKING[dialect] } };
-      const gw = await startGateway(
-        t,
-        configFor(provider.url, ["m"], { data_dir: dir, providers, models }),
-      );
-      const { error } = await readStream(
-        await gw.chat({ model: "m", stream: true, messages: [{ role: "user", content }] }),
-      );
-      assert.equal(error?.code, "upstream_error");
-      const { usage, usage_source } = only(dir).settle;
-      assert.deepEqual(
-        [usage_source, usage.prompt_tokens, usage.completion_tokens],
-        ["estimated", 1 + 24 * each, 100],
-      );
-    }
-  });
+  const image = (url: string) => ({ type: "image_url", image_url: { url } });
+
+  for (const [dialect, behaviour, each] of [
+    ["openai", stream([chunk({ content: TEXT })], "cut"), 255],
+    ["anthropic", sse(start(), BLOCK), 350],
+    ["gemini", sse(said(TEXT)), 258],
+  ] as const)
+    it(`24 images are billed by the rule of ${dialect} where the provider gives no figures`, async (t) => {
+      const head = Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\0\0\0\x02\0", "latin1");
+      const images = Array(24).fill(image(`data:image/png;base64,${head.toString("base64")}`));
+      const messages = [{ role: "user", content: [{ type: "text", text: "1234" }, ...images] }];
+      const bill = await billed(t, dialect, behaviour, { stream: true, messages });
+      assert.deepEqual(bill, ["failed", "estimated", 1 + 24 * each, 100]);
+    });
 
   it("a candidate without room for the images is passed over", async (t) => {
-    const provider = await startProvider(t, speak("Fine."));
+    const provider = memoryProvider(t, speak("Fine."));
     const model = { supports: ["images"], reasoning: false };
     const over = {
       models: { m: { ...model, context_tokens: 2_000 }, n: { ...model, context_tokens: 200_000 } },
       aliases: { team: { models: ["m", "n"] } },
     };
-    const gw = await startGateway(t, configFor(provider.url, ["m", "n"], over));
-    const image = { type: "image_url", image_url: { url: "https://example.com/some.png" } };
+    const gw = createMemoryGateway(configFor(provider.url, ["m", "n"], over));
     for (const [images, served] of [
       [1, "m"],
       [24, "n"],
     ] as const) {
-      const messages = [{ role: "user", content: Array(images).fill(image) }];
+      const content = Array(images).fill(image("https://example.com/some.png"));
+      const messages = [{ role: "user", content }];
       assert.equal((await json(await gw.chat({ model: "team", messages }))).model, served);
     }
   });

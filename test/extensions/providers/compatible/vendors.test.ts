@@ -109,6 +109,13 @@ const TEMPLATE = {
   efforts: ["low", "medium", "xhigh"],
 } as const;
 
+/** The settings of Kimi K3. */
+const K3 = {
+  thinking: "reasoning_effort",
+  efforts: ["low", "high", "max"],
+  thinking_off: false,
+};
+
 const ROWS: Record<string, Row> = {
   generic: { off: {}, on: {} },
   openai: {
@@ -373,52 +380,49 @@ describe("what a vendor is asked", () => {
   }
 
   it("moonshot: models that are switched otherwise, or not at all, get their thinking back all the same", () => {
-    const k3 = {
-      reasoning: true,
-      thinking: "reasoning_effort",
-      efforts: ["low", "high", "max"],
-      thinking_off: false,
-    };
     const [hm, so] = [{ reasoning_content: "hm" }, { reasoning_content: "so" }];
     const messages = turns(hm, so, so);
-    for (const model of [k3, { reasoning: true, thinking: "always" }])
+    for (const model of [K3, { thinking: "always" }])
       for (const fields of [ON, {}])
         assert.deepEqual(
-          sent({ vendor: "moonshot" }, model, { messages, ...fields })["messages"],
+          sent({ vendor: "moonshot" }, { reasoning: true, ...model }, { messages, ...fields })[
+            "messages"
+          ],
           messages,
         );
   });
 });
 
+/** A message of the assistant with these calls, and their results. */
+const called = (...ids: string[]): Json[] => [
+  {
+    role: "assistant",
+    content: null,
+    tool_calls: ids.map((id) => ({
+      id,
+      type: "function",
+      function: { name: "f", arguments: "{}" },
+    })),
+  },
+  ...ids.map((id) => ({ role: "tool", tool_call_id: id, content: "1" })),
+];
+
 /** A conversation with two calls, and these fields in its three messages of the assistant. */
-function turns(first: Json, second: Json, last: Json): Json[] {
-  const turn = (id: string, thought: Json) => [
-    {
-      role: "assistant",
-      content: null,
-      ...thought,
-      tool_calls: [{ id, type: "function", function: { name: "f", arguments: "{}" } }],
-    },
-    { role: "tool", tool_call_id: id, content: "1" },
+function turns(...fields: readonly [first: Json, second: Json, last: Json]): Json[] {
+  const said = [
+    ...called("aaaaaaaaa"),
+    ...called("bbbbbbbbb"),
+    { role: "assistant", content: "so" },
   ];
+  const own = [...fields];
   return [
     ...user("hi"),
-    ...turn("aaaaaaaaa", first),
-    ...turn("bbbbbbbbb", second),
-    { role: "assistant", content: "so", ...last },
+    ...said.map((each) => (each["role"] === "assistant" ? { ...each, ...own.shift() } : each)),
     ...user("go on"),
   ];
 }
 
-const CALLED = [
-  ...user("hi"),
-  {
-    role: "assistant",
-    content: null,
-    tool_calls: [{ id: "call_1", type: "function", function: { name: "f", arguments: "{}" } }],
-  },
-  { role: "tool", tool_call_id: "call_1", content: "1" },
-];
+const CALLED = [...user("hi"), ...called("call_1")];
 
 describe("tools", () => {
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
@@ -433,15 +437,8 @@ describe("tools", () => {
   });
 
   it("have the ids that the provider stated, but for one that it stated of several", () => {
-    const call = (id: string) => ({
-      id,
-      type: "function",
-      function: { name: "f", arguments: "{}" },
-    });
     const idsOf = (ids: readonly string[]) => {
-      const calls = { role: "assistant", content: null, tool_calls: ids.map(call) };
-      const results = ids.map((id) => ({ role: "tool", tool_call_id: id, content: "1" }));
-      const messages = [...user("hi"), calls, ...results];
+      const messages = [...user("hi"), ...called(...ids)];
       const [, turn, ...answers] = sent({ vendor: "moonshot" }, {}, { messages }).messages;
       const back = turn.tool_calls.map(({ id }: Json) => id);
       assert.deepEqual(
@@ -459,9 +456,7 @@ describe("tools", () => {
     const { messages } = sent(
       { vendor: "mistral" },
       {},
-      {
-        messages: [...CALLED, ...user("and?")],
-      },
+      { messages: [...CALLED, ...user("and?")] },
     );
     assert.deepEqual(
       messages.map(({ role }: Json) => role),
@@ -488,12 +483,8 @@ describe("tools", () => {
       const isOn = thinking?.type === "enabled" || enable_thinking || reasoning_effort === "medium";
       assert.equal(Boolean(isOn), thinks, `${vendor} ${upstream_model}`);
     }
-    const { reasoning_effort } = sent(
-      { vendor: "openai" },
-      { ...thinker, upstream_model: "gpt-5.5" },
-      ON,
-    );
-    assert.equal(reasoning_effort, "medium", "without tools it thinks");
+    const alone = sent({ vendor: "openai" }, { ...thinker, upstream_model: "gpt-5.5" }, ON);
+    assert.equal(alone["reasoning_effort"], "medium", "without tools it thinks");
   });
 });
 
@@ -513,150 +504,91 @@ describe("the beginning of an answer", () => {
 });
 
 describe("settings", () => {
+  /** What goes out for these rows, beside what is in every request. */
+  const rest = (provider: object, model: object, request: Json): Json => {
+    const { model: _, messages, ...others } = sent(provider, model as never, request);
+    for (const name of Object.keys(FURTHER)) delete others[name];
+    return others;
+  };
+  /** Neither is sent where the client is silent. */
+  const QUIET = { defaults_to_one: ["temperature", "top_p"] };
+
   // Each: the field, what the vendor says, what the provider and what the model say otherwise, with
   // a request that shows it.
   const LAYERS: [
     field: string,
     vendor: string,
-    provider: unknown,
-    model: unknown,
+    layers: readonly [provider: unknown, model: unknown],
     request: Json,
     out: readonly [vendor: Json, provider: Json, model: Json],
   ][] = [
     [
-      "thinking",
-      "deepseek",
-      "enable_thinking",
-      "reasoning",
-      ON,
-      [ON, { enable_thinking: true }, { reasoning: { enabled: true } }],
-    ],
-    [
       "efforts",
       "xai",
-      ["minimal"],
-      ["max", "default"],
+      [["minimal"], ["max", "default"]],
       { ...ON, reasoning_effort: "medium" },
       [effort("medium"), effort("minimal"), effort("max")],
     ],
     [
       "omit",
       "moonshot",
-      [],
-      ["seed"],
+      [[], ["seed"]],
       { temperature: 1, seed: 1 },
       [{ seed: 1 }, { temperature: 1, seed: 1 }, { temperature: 1 }],
     ],
     [
-      "rename",
-      "mistral",
-      { max_tokens: "limit" },
-      {},
-      { seed: 1, max_tokens: 2 },
-      [
-        { random_seed: 1, max_tokens: 2 },
-        { seed: 1, limit: 2 },
-        { seed: 1, max_tokens: 2 },
-      ],
-    ],
-    [
       "extra",
       "sglang",
-      { top_k: 3 },
-      { separate_reasoning: false },
+      [{ top_k: 3 }, { separate_reasoning: false }],
       {},
       [{ separate_reasoning: true }, { top_k: 3 }, { separate_reasoning: false }],
     ],
-    [
-      "defaults_to_one",
-      "mistral",
-      ["temperature", "top_p"],
-      [],
-      {},
-      [{ temperature: 1 }, {}, { temperature: 1, top_p: 1 }],
-    ],
   ];
-  for (const [field, vendor, provider, model, request, out] of LAYERS)
+  for (const [field, vendor, [provider, model], request, out] of LAYERS)
     it(`${field} of ${vendor}: the provider's goes before the vendor's, the model's before both`, () => {
-      // For settings of something else: neither is sent where the client is silent.
-      const quiet =
-        field === "defaults_to_one" ? {} : { defaults_to_one: ["temperature", "top_p"] };
-      const isThinking = field.startsWith("thinking") || field === "efforts";
-      const common = { reasoning: true, ...(isThinking ? {} : { thinking: "none" }) };
+      const common = { reasoning: true, ...(field !== "efforts" && { thinking: "none" }) };
+      const plain = { vendor, ...QUIET };
       const own = { ...common, [field]: model };
-      for (const [providerRow, modelRow, expected] of [
-        [{ vendor, ...quiet }, common, out[0]],
-        [{ vendor, ...quiet, [field]: provider }, common, out[1]],
-        [{ vendor, ...quiet, [field]: provider }, own, out[2]],
-        [{ vendor, ...quiet }, own, out[2]],
-      ] as const) {
-        const { model: _, messages, ...rest } = sent(providerRow, modelRow as never, request);
-        for (const name of Object.keys(FURTHER)) delete rest[name];
-        assert.deepEqual(rest, expected);
-      }
+      assert.deepEqual(rest(plain, common, request), out[0]);
+      assert.deepEqual(rest({ ...plain, [field]: provider }, common, request), out[1]);
+      assert.deepEqual(rest({ ...plain, [field]: provider }, own, request), out[2]);
+      assert.deepEqual(rest(plain, own, request), out[2]);
     });
 
   it("a vendor's address is where nothing else is said; its dialect need not be said", () => {
-    const { providers } = checkConfig(
-      configFor("http://127.0.0.1:1", [], {
-        providers: {
-          usual: { vendor: "groq", api_key: "sk-g" },
-          same: { vendor: "xai", dialect: "openai", api_key: "sk-x" },
-        },
-      }),
-      {},
-    );
+    const usual = { vendor: "groq", api_key: "sk-g" };
+    const same = { vendor: "xai", dialect: "openai", api_key: "sk-x" };
+    const config = configFor("http://127.0.0.1:1", [], { providers: { usual, same } });
+    const { providers } = checkConfig(config, {});
     assert.deepEqual(
+      ["usual", "same"].map((name) => [
+        providers.get(name)!.base_url,
+        providers.get(name)!.dialect,
+      ]),
       [
-        providers.get("usual")!.base_url,
-        providers.get("usual")!.dialect,
-        providers.get("same")!.base_url,
+        ["https://api.groq.com/openai/v1", "openai"],
+        ["https://api.x.ai/v1", "openai"],
       ],
-      ["https://api.groq.com/openai/v1", "openai", "https://api.x.ai/v1"],
     );
   });
 
-  // What the table of vendors advises for some of their models.
-  const ADVISED: [
-    model: string,
-    vendor: string,
-    settings: Json,
-    off: Json,
-    on: Json,
-    deep: Json,
-  ][] = [
+  // What the table of vendors advises for some of their models: thinking off, on, and deep.
+  const ADVISED: [model: string, vendor: string, settings: Json, out: [Json, Json, Json]][] = [
     [
       "Qwen at Groq",
       "groq",
       { efforts: ["default"] },
-      effort("none"),
-      effort("default"),
-      effort("default"),
+      [effort("none"), effort("default"), effort("default")],
     ],
-    ["Magistral", "mistral", { thinking: "always" }, {}, {}, effort("high")],
-    [
-      "Kimi K3",
-      "moonshot",
-      { thinking: "reasoning_effort", efforts: ["low", "high", "max"], thinking_off: false },
-      {},
-      effort("high"),
-      effort("max"),
-    ],
-    ["GLM-5.2", "zhipu", { efforts: ["high", "max"] }, TYPE.off, ON, { ...ON, ...effort("max") }],
+    ["Magistral", "mistral", { thinking: "always" }, [{}, {}, effort("high")]],
+    ["Kimi K3", "moonshot", K3, [{}, effort("high"), effort("max")]],
+    ["GLM-5.2", "zhipu", { efforts: ["high", "max"] }, [TYPE.off, ON, { ...ON, ...effort("max") }]],
   ];
-  for (const [model, vendor, settings, off, on, deep] of ADVISED)
+  for (const [model, vendor, settings, out] of ADVISED)
     it(`for ${model}: thinking off, on, and deep`, () => {
-      const quiet = { extra: {}, defaults_to_one: ["temperature", "top_p"] };
-      for (const [fields, out] of [
-        [{}, off],
-        [ON, on],
-        [{ ...ON, reasoning_effort: "max" }, deep],
-      ] as const) {
-        const row = { reasoning: true, ...quiet, ...settings };
-        const { model: _, messages, ...rest } = sent({ vendor }, row, fields);
-        for (const name of Object.keys(FURTHER)) delete rest[name];
-        assert.deepEqual(rest, out);
-      }
+      const row = { reasoning: true, extra: {}, ...QUIET, ...settings };
+      for (const [at, fields] of [{}, ON, { ...ON, reasoning_effort: "max" }].entries())
+        assert.deepEqual(rest({ vendor }, row, fields), out[at]);
     });
 
   const FAULTS: [section: "providers" | "models", row: Json, field: string][] = [
