@@ -1,39 +1,14 @@
-// The pooled client: connections that are used again, bounded, replaced, or never made.
+// The deadlines of a request and the pooled client: a wait for a connection, and one that is never made.
 
 import assert from "node:assert/strict";
 import net from "node:net";
 import type { AddressInfo } from "node:net";
-import { describe, it, type TestContext } from "node:test";
+import { describe, it } from "node:test";
 import { POOLED_ONLY, configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { silent, speak, startProvider, type Behaviour } from "../../../support/provider.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 
-async function answered(
-  t: TestContext,
-  behaviour: Behaviour,
-  over: object = {},
-  request: object = {},
-) {
-  const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
-  const gateway = await startGateway(t, configFor(provider.url, ["m", "ok"], over));
-  const response = await within(
-    gateway.chat({ model: "m", messages: user("hi"), ...request }),
-    "the answer",
-  );
-  return { provider, gateway, response };
-}
-
-describe("connections to a provider", () => {
-  it("are used again, also after a stream", async (t) => {
-    const { gateway, provider } = await answered(t, speak("Hello there."), {}, {});
-    for (const streaming of [true, false, true, false]) {
-      const response = await gateway.chat({ model: "m", stream: streaming, messages: user("hi") });
-      await response.text();
-      await gateway.accessOf(response.headers.get("x-request-id")!);
-    }
-    assert.equal(provider.connections(), 1);
-  });
-
+describe("the deadlines of a request", () => {
   it(
     "to wait for one of them is not the provider's silence: first_token_ms begins when the request goes out",
     POOLED_ONLY,

@@ -134,8 +134,9 @@ describe("the parser of responses, beside Node's", () => {
       compare(text, await readByNode(text), readByClient([bytesOf(text)]));
   });
 
-  it("reads each of them the same, cut in two at every byte, and byte by byte", () => {
-    for (const text of RESPONSES) {
+  const cutAnywhere = RESPONSES.filter((_, at) => LONG || at % 4 === 0);
+  it(`reads ${cutAnywhere.length} of them the same, cut in two at every byte, and byte by byte`, () => {
+    for (const text of cutAnywhere) {
       const expected = summary(readByClient([bytesOf(text)]), NAMES);
       for (let cut = 1; cut < text.length; cut += 1) {
         const read = summary(readByClient(inTwo(text, cut)), NAMES);

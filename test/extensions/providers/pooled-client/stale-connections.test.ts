@@ -39,12 +39,8 @@ describe(
         assert.deepEqual(outcomes(second!), [["m", "lab", "upstream_error"], completed]);
         assert.deepEqual(outcomes(third!), [completed]);
         const { settle } = second!;
-        const spent = settle["attempts"].map((attempt: Line) => attempt["duration_ms"]);
-        for (const duration of spent) assert.ok(Number.isInteger(duration) && duration >= 0);
-        assert.ok(
-          spent[0] + spent[1] <= settle["duration_ms"] + 2,
-          "each has a duration of its own",
-        );
+        const [failed, served] = settle["attempts"].map((attempt: Line) => attempt["duration_ms"]);
+        assert.ok(failed + served <= settle["duration_ms"] + 2, "each has a duration of its own");
         assert.deepEqual(
           [settle["status"], settle["usage_source"], settle["cost"]],
           ["completed", "provider", first!.settle["cost"]],
