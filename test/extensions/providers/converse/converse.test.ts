@@ -5,15 +5,10 @@ import { describe, it, type TestContext } from "node:test";
 import { createConverseDecoder } from "../../../../src/extensions/providers/converse/decoder.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import { errorFrame, eventFrame, exceptionFrame } from "../../../support/event-stream.ts";
-import {
-  assemble,
-  configFor,
-  json,
-  readStream,
-  startGateway,
-  user,
-} from "../../../support/gateway.ts";
-import { startProvider, status, type Asked, type Behaviour } from "../../../support/provider.ts";
+import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
+import { status, type Behaviour } from "../../../support/provider.ts";
+import { errorOf } from "../dialect-bench.ts";
 
 const USAGE = {
   inputTokens: 5,
@@ -35,25 +30,21 @@ const REPLY = {
   stopReason: "tool_use",
   usage: USAGE,
 };
+const block = (contentBlockIndex: number, delta: object) =>
+  eventFrame("contentBlockDelta", { contentBlockIndex, delta });
 const STREAM = [
   eventFrame("messageStart", { role: "assistant" }),
-  eventFrame("contentBlockDelta", {
-    contentBlockIndex: 0,
-    delta: { reasoningContent: { text: "Hm." } },
-  }),
-  eventFrame("contentBlockDelta", {
-    contentBlockIndex: 0,
-    delta: { reasoningContent: { signature: "s" } },
-  }),
+  block(0, { reasoningContent: { text: "Hm." } }),
+  block(0, { reasoningContent: { signature: "s" } }),
   eventFrame("contentBlockStop", { contentBlockIndex: 0 }),
-  eventFrame("contentBlockDelta", { contentBlockIndex: 1, delta: { text: "Hel" } }),
-  eventFrame("contentBlockDelta", { contentBlockIndex: 1, delta: { text: "lo." } }),
+  block(1, { text: "Hel" }),
+  block(1, { text: "lo." }),
   eventFrame("contentBlockStart", {
     contentBlockIndex: 2,
     start: { toolUse: { toolUseId: "t1", name: "look" } },
   }),
-  eventFrame("contentBlockDelta", { contentBlockIndex: 2, delta: { toolUse: { input: '{"at"' } } }),
-  eventFrame("contentBlockDelta", { contentBlockIndex: 2, delta: { toolUse: { input: ":1}" } } }),
+  block(2, { toolUse: { input: '{"at"' } }),
+  block(2, { toolUse: { input: ":1}" } }),
   eventFrame("messageStop", { stopReason: "tool_use" }),
   eventFrame("metadata", { usage: USAGE }),
 ];
@@ -65,17 +56,11 @@ const streamed =
     res.end(Buffer.concat(frames));
   };
 
-async function start(t: TestContext, behaviour: Behaviour) {
-  const provider = await startProvider(t, behaviour);
-  const config = configFor("http://lab.invalid", [], {
-    providers: {
-      aws: {
-        vendor: "bedrock",
-        base_url: provider.url,
-        region: "us-east-1",
-        api_key: "bedrock-key",
-      },
-    },
+function start(t: TestContext, behaviour: Behaviour = status(200, REPLY)) {
+  const provider = memoryProvider(t, behaviour);
+  const aws = { vendor: "bedrock", base_url: provider.url, region: "us-east-1", api_key: "k" };
+  const config = configFor(provider.url, [], {
+    providers: { aws },
     models: {
       nova: { provider: "aws", upstream_model: "amazon.nova-pro-v1:0", reasoning: true },
       claude: { provider: "aws", upstream_model: "anthropic.claude-x" },
@@ -84,14 +69,36 @@ async function start(t: TestContext, behaviour: Behaviour) {
       profile: { provider: "aws", upstream_model: "arn:aws:bedrock:eu-1:1:inference-profile/p" },
     },
   });
-  return { provider, ...(await startGateway(t, config)) };
+  return { provider, ...createMemoryGateway(config) };
 }
 
-const bodyOf = (asked: Asked | undefined): Record<string, any> => asked?.body ?? assert.fail();
+/** What Converse is asked for these fields. */
+async function bodyFor(t: TestContext, fields: object): Promise<Record<string, any>> {
+  const { provider, chat } = start(t);
+  const answer = await chat({ model: "nova", messages: user("hi"), ...fields });
+  assert.equal(answer.status, 200);
+  return provider.asked[0]!.body;
+}
+
+const called = (id: string): object[] => [
+  {
+    role: "assistant",
+    content: null,
+    tool_calls: [{ id, type: "function", function: { name: "look", arguments: '{"at":1}' } }],
+  },
+];
+const PDF = {
+  type: "file",
+  file: { file_data: "data:application/pdf;base64,aGk=", filename: "a.pdf" },
+};
+const document = (name: string) => ({
+  document: { format: "pdf", name, source: { bytes: "aGk=" } },
+});
+const lookTool = (more: object = {}) => [{ type: "function", function: { name: "look", ...more } }];
 
 describe("Amazon Bedrock", () => {
   it("is called by the API of each model", async (t) => {
-    const { provider, chat } = await start(t, status(404));
+    const { provider, chat } = start(t, status(404));
     for (const model of ["nova", "claude", "oss", "profile"])
       for (const stream of [false, true]) await chat({ model, messages: user("hi"), stream });
     assert.deepEqual(
@@ -107,69 +114,52 @@ describe("Amazon Bedrock", () => {
         "/model/arn%3Aaws%3Abedrock%3Aeu-1%3A1%3Ainference-profile%2Fp/converse-stream",
       ],
     );
-    for (const { headers } of provider.asked)
-      assert.equal(headers.authorization, "Bearer bedrock-key");
-    const [nova, , claude] = provider.asked;
-    assert.equal("model" in bodyOf(nova), false);
-    assert.equal(bodyOf(claude)["model"], "anthropic.claude-x");
-    assert.equal(provider.asked[1]!.headers.accept, "application/vnd.amazon.eventstream");
+    for (const { headers } of provider.asked) assert.equal(headers.authorization, "Bearer k");
+    const [nova, streaming, claude] = provider.asked;
+    assert.equal("model" in nova!.body, false);
+    assert.equal(claude!.body["model"], "anthropic.claude-x");
+    assert.equal(streaming!.headers.accept, "application/vnd.amazon.eventstream");
   });
 });
 
 describe("a request to Converse", () => {
   it("has the conversation, the parameters and the tools in its own words", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY));
-    const png = "data:image/png;base64,aGk=";
-    const pdf = { file_data: "data:application/pdf;base64,aGk=", filename: "a.pdf" };
-    const call = {
-      id: "id with spaces",
-      type: "function",
-      function: { name: "look", arguments: '{"at":1}' },
-    };
     const parameters = { properties: { at: { type: "integer" } } };
-    await chat({
-      model: "nova",
+    const { messages, ...others } = await bodyFor(t, {
       messages: [
         { role: "system", content: "Be brief." },
         {
           role: "user",
           content: [
             { type: "text", text: "What is it?", cache_control: { type: "ephemeral" } },
-            { type: "image_url", image_url: { url: png } },
-            { type: "file", file: pdf },
+            { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } },
+            PDF,
           ],
         },
-        { role: "assistant", content: null, tool_calls: [call] },
-        { role: "tool", tool_call_id: call.id, content: "" },
+        ...called("id with spaces"),
+        { role: "tool", tool_call_id: "id with spaces", content: "" },
       ],
       max_tokens: 50,
       temperature: 1.5,
       stop: "END",
-      tools: [{ type: "function", function: { name: "look", description: "Looks.", parameters } }],
+      tools: lookTool({ description: "Looks.", parameters }),
       tool_choice: "required",
     });
-    const { messages, ...others } = bodyOf(provider.asked[0]);
-    const id = messages[1].content[0].toolUse.toolUseId;
-    assert.match(id, /^[\w-]{1,64}$/);
-    assert.deepEqual(messages, [
-      {
-        role: "user",
-        content: [
+    const toolUseId = messages[1].content[0].toolUse.toolUseId;
+    assert.match(toolUseId, /^[\w-]{1,64}$/);
+    assert.deepEqual(
+      messages.map(({ content }: any) => content),
+      [
+        [
           { text: "What is it?" },
           { cachePoint: { type: "default" } },
           { image: { format: "png", source: { bytes: "aGk=" } } },
-          { document: { format: "pdf", name: "file-1", source: { bytes: "aGk=" } } },
+          document("file-1"),
         ],
-      },
-      {
-        role: "assistant",
-        content: [{ toolUse: { toolUseId: id, name: "look", input: { at: 1 } } }],
-      },
-      {
-        role: "user",
-        content: [{ toolResult: { toolUseId: id, content: [{ text: "(nothing)" }] } }],
-      },
-    ]);
+        [{ toolUse: { toolUseId, name: "look", input: { at: 1 } } }],
+        [{ toolResult: { toolUseId, content: [{ text: "(nothing)" }] } }],
+      ],
+    );
     const json = { ...parameters, type: "object" };
     assert.deepEqual(others, {
       system: [{ text: "Be brief." }],
@@ -182,52 +172,31 @@ describe("a request to Converse", () => {
   });
 
   it("has no tools where none may be called: earlier calls and their results are texts", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY));
-    const call = { id: "1", type: "function", function: { name: "look", arguments: '{"at":1}' } };
-    await chat({
-      model: "nova",
-      messages: [
-        ...user("What is it?"),
-        { role: "assistant", content: null, tool_calls: [call] },
-        { role: "tool", tool_call_id: "1", content: "A cat." },
-      ],
-      tools: [{ type: "function", function: { name: "look" } }],
+    const result = { role: "tool", tool_call_id: "1", content: "A cat." };
+    const { messages, toolConfig, inferenceConfig } = await bodyFor(t, {
+      messages: [...user("What is it?"), ...called("1"), result],
+      tools: lookTool(),
     });
-    const { messages, toolConfig, inferenceConfig } = bodyOf(provider.asked[0]);
     assert.deepEqual(messages, [
       { role: "user", content: [{ text: "What is it?" }] },
       { role: "assistant", content: [{ text: '(Called look with {"at":1}.)' }] },
       { role: "user", content: [{ text: "(look returned: A cat.)" }] },
     ]);
-    assert.equal(toolConfig, undefined);
-    assert.deepEqual(inferenceConfig, { temperature: 1 });
+    assert.deepEqual([toolConfig, inferenceConfig], [undefined, { temperature: 1 }]);
   });
 
   it("names every document once, with a text beside it, and ends an answer's beginning without blanks", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY));
-    const file = { file_data: "data:application/pdf;base64,aGk=", filename: "a.pdf" };
-    const document = (name: string) => ({
-      document: { format: "pdf", name, source: { bytes: "aGk=" } },
-    });
-    await chat({
-      model: "nova",
+    const { messages, inferenceConfig, toolConfig } = await bodyFor(t, {
       messages: [
-        { role: "user", content: [{ type: "file", file }] },
+        { role: "user", content: [PDF] },
         { role: "assistant", content: "Read." },
-        {
-          role: "user",
-          content: [
-            { type: "file", file },
-            { type: "text", text: "And this?" },
-          ],
-        },
+        { role: "user", content: [PDF, { type: "text", text: "And this?" }] },
         { role: "assistant", content: "It is " },
       ],
       stop: [" ", "END"],
-      tools: [{ type: "function", function: { name: "look", description: "" } }],
+      tools: lookTool({ description: "" }),
       tool_choice: "auto",
     });
-    const { messages, inferenceConfig, toolConfig } = bodyOf(provider.asked[0]);
     assert.deepEqual(
       messages.map(({ content }: any) => content),
       [
@@ -244,13 +213,13 @@ describe("a request to Converse", () => {
   });
 
   it("has a temperature or a top_p for Claude, and both for others", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY));
-    for (const model of ["profiled", "nova"])
-      await chat({ model, messages: user("hi"), temperature: 0.5, top_p: 0.9 });
-    assert.deepEqual(
-      provider.asked.map((asked) => bodyOf(asked)["inferenceConfig"]),
-      [{ temperature: 0.5 }, { temperature: 0.5, topP: 0.9 }],
-    );
+    for (const [model, sent] of [
+      ["profiled", { temperature: 0.5 }],
+      ["nova", { temperature: 0.5, topP: 0.9 }],
+    ] as const) {
+      const { inferenceConfig } = await bodyFor(t, { model, temperature: 0.5, top_p: 0.9 });
+      assert.deepEqual(inferenceConfig, sent);
+    }
   });
 
   it("has the client's marks only for a model with a cache; one that refuses them stays open to others", async (t) => {
@@ -259,30 +228,25 @@ describe("a request to Converse", () => {
         "You invoked an unsupported model or your request did not allow prompt caching. " +
         "See the documentation for more information.",
     };
-    const { provider, chat } = await start(t, (asked) =>
+    const { provider, chat } = start(t, (asked) =>
       JSON.stringify(asked.body).includes("cachePoint")
         ? status(403, refusal, { "x-amzn-errortype": "AccessDeniedException" })(asked)
         : status(200, REPLY)(asked),
     );
     const text = { type: "text", text: "hi", cache_control: { type: "ephemeral" } };
     const messages = [{ role: "user", content: [text] }];
-    const { status: marked } = await chat({ model: "profile", messages });
-    assert.deepEqual([marked, bodyOf(provider.asked[0])["messages"][0].content.length], [200, 1]);
-    const refused = await chat({ model: "nova", messages });
-    assert.deepEqual(
-      [refused.status, (await json(refused)).error.code],
-      [400, "upstream_rejected"],
-    );
+    assert.equal((await chat({ model: "profile", messages })).status, 200);
+    assert.equal(provider.asked[0]!.body["messages"][0].content.length, 1);
+    const { error } = await json(await chat({ model: "nova", messages }));
+    assert.equal(error.code, "upstream_rejected");
     assert.equal((await chat({ model: "nova", messages: user("hi") })).status, 200);
   });
 
   it("is refused where Converse has no form for it", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY));
+    const { provider, chat } = start(t);
     const image = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
     const answer = await chat({ model: "nova", messages: [{ role: "user", content: [image] }] });
-    assert.equal(answer.status, 400);
-    const { error } = await json(answer);
-    assert.equal(error.code, "unsupported_value");
+    assert.equal((await json(answer)).error.code, "unsupported_value");
     assert.equal(provider.asked.length, 0);
   });
 });
@@ -291,32 +255,30 @@ describe("a reply of Converse", () => {
   const ASKED = { model: "nova", messages: user("hi"), thinking: { type: "enabled" } };
 
   it("is the same whole and streamed", async (t) => {
-    const { chat } = await start(t, (asked) =>
+    const { chat } = start(t, (asked) =>
       asked.path.endsWith("-stream") ? streamed(...STREAM)(asked) : status(200, REPLY)(asked),
     );
     const whole = await json(await chat(ASKED));
     const { chunks, done } = await readStream(
       await chat({ ...ASKED, stream: true, stream_options: { include_usage: true } }),
     );
+    const both = [
+      [whole.choices[0].message, whole.choices[0].finish_reason, whole.usage],
+      [assemble(chunks).message, assemble(chunks).finish_reason, chunks.at(-1)!.usage],
+    ] as const;
     assert.equal(done, true);
-    const calls = [
-      { id: "t1", type: "function", function: { name: "look", arguments: '{"at":1}' } },
-    ];
-    const message = {
-      role: "assistant",
-      content: "Hello.",
-      reasoning_content: "Hm.",
-      tool_calls: calls,
-    };
-    assert.deepEqual(whole.choices[0].message, message);
-    assert.deepEqual(assemble(chunks).message, message);
-    for (const [finish, usage] of [
-      [whole.choices[0].finish_reason, whole.usage],
-      [assemble(chunks).finish_reason, chunks.at(-1)!.usage],
-    ]) {
-      assert.equal(finish, "tool_calls");
-      assert.deepEqual([usage.prompt_tokens, usage.completion_tokens], [10, 7]);
-      assert.equal(usage.prompt_tokens_details.cached_tokens, 3);
+    for (const [message, finish, usage] of both) {
+      assert.deepEqual(message, {
+        role: "assistant",
+        content: "Hello.",
+        reasoning_content: "Hm.",
+        tool_calls: [
+          { id: "t1", type: "function", function: { name: "look", arguments: '{"at":1}' } },
+        ],
+      });
+      const { prompt_tokens, completion_tokens, prompt_tokens_details } = usage;
+      assert.deepEqual([finish, prompt_tokens, completion_tokens], ["tool_calls", 10, 7]);
+      assert.equal(prompt_tokens_details.cached_tokens, 3);
     }
   });
 
@@ -328,7 +290,7 @@ describe("a reply of Converse", () => {
       STREAM.slice(0, 6),
       [...STREAM.slice(0, 6), STREAM[6]!.subarray(0, 20)],
     ]) {
-      const { chat } = await start(t, streamed(...frames));
+      const { chat } = start(t, streamed(...frames));
       const { done, error } = await readStream(await chat({ ...ASKED, stream: true }));
       assert.deepEqual([done, error?.code], [false, "upstream_error"]);
     }
@@ -347,51 +309,43 @@ describe("a reply of Converse", () => {
     assert.equal(texts(parts), 'Green.{"newThing":1}');
   });
 
-  it("that is an exception has the code of its kind", () => {
-    const codeOf = (type: string): unknown => {
-      try {
-        createConverseDecoder().push({ [type]: { message: "no" } });
-      } catch (error) {
-        return (error as { code: unknown }).code;
-      }
-      return assert.fail("nothing was thrown");
-    };
-    assert.deepEqual(
-      ["throttling", "validation", "serviceUnavailable", "modelStreamError", "internalServer"].map(
-        (kind) => codeOf(`${kind}Exception`),
-      ),
-      [
-        "model_overloaded",
-        "upstream_rejected",
-        "model_overloaded",
-        "upstream_error",
-        "upstream_error",
-      ],
-    );
-  });
+  for (const [kind, code] of [
+    ["throttling", "model_overloaded"],
+    ["validation", "upstream_rejected"],
+    ["serviceUnavailable", "model_overloaded"],
+    ["modelStreamError", "upstream_error"],
+    ["internalServer", "upstream_error"],
+  ] as const)
+    it(`that is a ${kind}Exception is ${code}`, () => {
+      const { push } = createConverseDecoder();
+      assert.equal(errorOf(() => push({ [`${kind}Exception`]: { message: "no" } })).code, code);
+    });
 
-  it("is refused by its status and Amazon's type", async (t) => {
-    const { chat } = await start(t, (asked) =>
-      status(
-        400,
-        { message: "The model returned: input is too long" },
-        {
-          "content-type": "application/json",
-          "x-amzn-errortype": "ValidationException:http://internal.amazon.com/",
-        },
-      )(asked),
-    );
-    const answer = await chat({ model: "nova", messages: user("hi") });
-    assert.deepEqual([answer.status, (await json(answer)).error.code], [400, "upstream_rejected"]);
-    const exception = await start(t, streamed(exceptionFrame("throttlingException", "slow")));
-    const overloaded = await exception.chat({ model: "nova", messages: user("hi"), stream: true });
-    assert.equal(overloaded.status, 503);
-    const unmodelled = errorFrame("ThrottlingException", "Too many requests");
-    const error = await start(t, streamed(unmodelled));
-    const told = await error.chat({ model: "nova", messages: user("hi"), stream: true });
-    assert.deepEqual([told.status, (await json(told)).error.code], [503, "model_overloaded"]);
-    const long = await start(t, status(400, { message: "Input is too long for requested model." }));
-    const { error: tooLong } = await json(await long.chat({ model: "nova", messages: user("hi") }));
-    assert.equal(tooLong.code, "context_length_exceeded");
-  });
+  const VALIDATION = { "x-amzn-errortype": "ValidationException:http://internal.amazon.com/" };
+  for (const [name, behaviour, stream, code] of [
+    [
+      "Amazon's type",
+      status(400, { message: "input is too long" }, VALIDATION),
+      false,
+      "upstream_rejected",
+    ],
+    [
+      "an exception",
+      streamed(exceptionFrame("throttlingException", "x")),
+      true,
+      "model_overloaded",
+    ],
+    ["an error frame", streamed(errorFrame("ThrottlingException", "x")), true, "model_overloaded"],
+    [
+      "its message",
+      status(400, { message: "Input is too long for requested model." }),
+      false,
+      "context_length_exceeded",
+    ],
+  ] as const)
+    it(`that is a refusal by ${name} is ${code}`, async (t) => {
+      const { chat } = start(t, behaviour);
+      const answer = await chat({ model: "nova", messages: user("hi"), stream });
+      assert.equal((await json(answer)).error.code, code);
+    });
 });

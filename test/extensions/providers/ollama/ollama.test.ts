@@ -4,15 +4,9 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { jsonLines } from "../../../../src/extensions/providers/ollama/json-lines.ts";
 import { checkConfig } from "../../../support/config.ts";
-import {
-  assemble,
-  configFor,
-  json,
-  readStream,
-  startGateway,
-  user,
-} from "../../../support/gateway.ts";
-import { startProvider, status, type Behaviour } from "../../../support/provider.ts";
+import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
+import { status, type Behaviour } from "../../../support/provider.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
 const CALL = { function: { name: "look", arguments: { at: 1 } } };
@@ -36,22 +30,28 @@ const lines =
     res.end(texts.join(""));
   };
 
-async function start(t: TestContext, behaviour: Behaviour, model: object = {}) {
-  const provider = await startProvider(t, behaviour);
-  const config = configFor("http://lab.invalid", [], {
+function start(t: TestContext, behaviour: Behaviour = status(200, REPLY), model: object = {}) {
+  const provider = memoryProvider(t, behaviour);
+  const config = configFor(provider.url, [], {
     providers: { local: { vendor: "ollama", base_url: provider.url } },
     models: { m: { provider: "local", reasoning: true, context_tokens: 32_768, ...model } },
   });
-  return { provider, ...(await startGateway(t, config)) };
+  return { provider, ...createMemoryGateway(config) };
 }
+
+const call = (id: string, args = "{}") => ({
+  id,
+  type: "function",
+  function: { name: "look", arguments: args },
+});
+const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content });
 
 describe("a request to Ollama", () => {
   it("has the window, the parameters, images, and calls without ids", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY), {
+    const { provider, chat } = start(t, status(200, REPLY), {
       supports: ["tools", "images", "json_schema"],
     });
     const image_url = { url: "data:image/png;base64,aGk=" };
-    const call = { id: "c1", type: "function", function: { name: "look", arguments: '{"at":1}' } };
     const tools = [
       { type: "function", function: { name: "look", parameters: { type: "object" } } },
     ];
@@ -67,8 +67,8 @@ describe("a request to Ollama", () => {
             { type: "text", text: "One word." },
           ],
         },
-        { role: "assistant", content: null, tool_calls: [call] },
-        { role: "tool", tool_call_id: "c1", content: "A cat." },
+        { role: "assistant", content: null, tool_calls: [call("c1", '{"at":1}')] },
+        result("c1", "A cat."),
       ],
       tools,
       tool_choice: "auto",
@@ -100,22 +100,11 @@ describe("a request to Ollama", () => {
   });
 
   it("sends results where their calls stand: it knows them by nothing else", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY));
-    const called = (id: string) => ({
-      ...{ id, type: "function" },
-      function: { name: "look", arguments: "{}" },
-    });
-    const result = (id: string) => ({ role: "tool", tool_call_id: id, content: `of ${id}` });
-    await chat({
-      model: "m",
-      messages: [
-        ...user("hi"),
-        { role: "assistant", content: null, tool_calls: [called("c1"), called("c2")] },
-        result("c2"),
-        result("c1"),
-        ...user("So?"),
-      ],
-    });
+    const { provider, chat } = start(t);
+    const tool_calls = [call("c1"), call("c2")];
+    const turn = { role: "assistant", content: null, tool_calls };
+    const results = [result("c2", "of c2"), result("c1", "of c1")];
+    await chat({ model: "m", messages: [...user("hi"), turn, ...results, ...user("So?")] });
     const { messages } = provider.asked[0]!.body;
     assert.deepEqual(
       messages.map(({ content }: { content: string }) => content),
@@ -124,23 +113,20 @@ describe("a request to Ollama", () => {
   });
 
   it("switches thinking off unless it was asked for, and knows depths where a model has some", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY));
-    await chat({ model: "m", messages: user("hi") });
-    const gpt = await start(t, status(200, REPLY), {
-      efforts: ["low", "medium", "high"],
-      thinking_off: false,
-    });
-    await gpt.chat({ model: "m", messages: user("hi"), reasoning_effort: "high" });
-    await gpt.chat({ model: "m", messages: user("hi") });
-    const [off] = provider.asked;
-    assert.deepEqual(
-      [off, ...gpt.provider.asked].map((asked) => asked!.body["think"]),
-      [false, "high", undefined],
-    );
+    const gpt = { efforts: ["low", "medium", "high"], thinking_off: false };
+    for (const [model, fields, think] of [
+      [{}, {}, false],
+      [gpt, { reasoning_effort: "high" }, "high"],
+      [gpt, {}, undefined],
+    ] as const) {
+      const { provider, chat } = start(t, undefined, model);
+      await chat({ model: "m", messages: user("hi"), ...fields });
+      assert.equal(provider.asked[0]!.body["think"], think);
+    }
   });
 
   it("asks for JSON, or for JSON of a schema", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY));
+    const { provider, chat } = start(t);
     const schema = { type: "object", properties: {} };
     const named = { type: "json_schema", json_schema: { name: "x", schema } };
     for (const response_format of [{ type: "json_object" }, named])
@@ -156,7 +142,7 @@ describe("a reply of Ollama", () => {
   const ASKED = { model: "m", messages: user("hi"), thinking: { type: "enabled" } };
 
   it("is the same whole and streamed, but for the ids of calls", async (t) => {
-    const { chat } = await start(t, (asked) =>
+    const { chat } = start(t, (asked) =>
       (asked.body["stream"] ? lines(...LINES) : status(200, REPLY))(asked),
     );
     const whole = (await json(await chat(ASKED))) as Record<string, any>;
@@ -185,7 +171,7 @@ describe("a reply of Ollama", () => {
       LINES.slice(0, 3),
       [...LINES.slice(0, 3), '{"error":"out of memory"}\n'],
     ]) {
-      const { chat } = await start(t, lines(...texts));
+      const { chat } = start(t, lines(...texts));
       const { done, error } = await readStream(await chat({ ...ASKED, stream: true }));
       assert.deepEqual([done, error?.code], [false, "upstream_error"]);
     }
