@@ -79,13 +79,16 @@ const bedrockAt = (base_url: string, credentials: object) =>
     },
   });
 
+/** The statuses of a request at each of its services, and what the operator is told. */
 async function ask(t: TestContext, config: object, env: Record<string, string> = {}) {
   const { chat, diagnostics } = await startGateway(t, config, {}, env);
   const statusOf = async (model: string) => (await chat({ model, messages: user("hi") })).status;
-  return { statuses: [await statusOf("nova"), await statusOf("oss")], diagnostics, statusOf };
+  const again = () => Promise.all([statusOf("nova"), statusOf("oss")]);
+  return { statuses: [await statusOf("nova"), await statusOf("oss")], again, diagnostics };
 }
 
-const FIXED = { type: "aws", access_key_id: "AKID", secret_access_key: "s3cret/Key" };
+const AWS = { type: "aws" };
+const FIXED = { ...AWS, access_key_id: "AKID", secret_access_key: "s3cret/Key" };
 
 describe("Amazon's signature", () => {
   it("is that of the published example", () => {
@@ -118,17 +121,14 @@ describe("Amazon's signature", () => {
       AWS_SECRET_ACCESS_KEY: "env",
       AWS_SESSION_TOKEN: "session",
     };
-    assert.deepEqual((await ask(t, bedrockAt(url, { type: "aws" }), env)).statuses, [200, 200]);
+    assert.deepEqual((await ask(t, bedrockAt(url, AWS), env)).statuses, [200, 200]);
     const wrong = { ...FIXED, secret_access_key: "other" };
     assert.deepEqual((await ask(t, bedrockAt(url, wrong))).statuses, [503, 503]);
   });
 
   it("is right although this machine's clock is wrong, and the operator is told once", async (t) => {
-    const { url, asked } = await startBedrock(
-      t,
-      new Map([["AKID", { secret: "s3cret/Key" }]]),
-      -3_600_000,
-    );
+    const known: Known = new Map([["AKID", { secret: "s3cret/Key" }]]);
+    const { url, asked } = await startBedrock(t, known, -3_600_000);
     const { statuses, diagnostics } = await ask(t, bedrockAt(url, FIXED));
     assert.deepEqual(statuses, [200, 200]);
     assert.equal(asked.length, 3, "one request was signed twice");
@@ -205,16 +205,16 @@ describe("keys of the machine", () => {
       AWS_ROLE_ARN: "arn:role",
       AWS_ENDPOINT_URL_STS: sts.url,
     };
-    const { statuses, statusOf } = await ask(t, bedrockAt(url, { type: "aws" }), env);
+    const { statuses, again } = await ask(t, bedrockAt(url, AWS), env);
     assert.deepEqual(statuses, [200, 200]);
     assert.deepEqual(sts.asked, ["POST /"]);
     // The keys are revoked: they are renewed once, with the token that is in the file now.
     known.clear();
     writeFileSync(tokenFile, "jwt-2");
-    assert.deepEqual(await Promise.all([statusOf("nova"), statusOf("oss")]), [200, 200]);
+    assert.deepEqual(await again(), [200, 200]);
     assert.equal(sts.asked.length, 2);
     const refused = { ...env, AWS_ROLE_ARN: "arn:other" };
-    const { diagnostics } = await ask(t, bedrockAt(url, { type: "aws" }), refused);
+    const { diagnostics } = await ask(t, bedrockAt(url, AWS), refused);
     assert.match(
       JSON.stringify(diagnostics),
       /STS answered without keys, with status 400 \(InvalidIdentityToken\)/,
@@ -236,10 +236,10 @@ describe("keys of the machine", () => {
       { AWS_CONTAINER_AUTHORIZATION_TOKEN: "container-token" },
     ]) {
       const env = { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${endpoint.url}/creds`, ...token };
-      assert.deepEqual((await ask(t, bedrockAt(url, { type: "aws" }), env)).statuses, [200, 200]);
+      assert.deepEqual((await ask(t, bedrockAt(url, AWS), env)).statuses, [200, 200]);
     }
     const far = { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://example.com/creds" };
-    const { statuses, diagnostics } = await ask(t, bedrockAt(url, { type: "aws" }), far);
+    const { statuses, diagnostics } = await ask(t, bedrockAt(url, AWS), far);
     assert.deepEqual(statuses, [503, 503]);
     assert.match(JSON.stringify(diagnostics), /must be reached by https, or at a loopback/);
   });
@@ -263,14 +263,11 @@ describe("keys of the machine", () => {
     });
     const { url } = await startBedrock(t, known);
     const byEnv = { AWS_EC2_METADATA_SERVICE_ENDPOINT: `${metadata.url}/` };
-    assert.deepEqual((await ask(t, bedrockAt(url, { type: "aws" }), byEnv)).statuses, [200, 200]);
+    assert.deepEqual((await ask(t, bedrockAt(url, AWS), byEnv)).statuses, [200, 200]);
     const stated = { type: "aws", endpoint: metadata.url };
     assert.deepEqual((await ask(t, bedrockAt(url, stated))).statuses, [200, 200]);
     const disabled = { ...byEnv, AWS_EC2_METADATA_DISABLED: "true" };
-    assert.deepEqual(
-      (await ask(t, bedrockAt(url, { type: "aws" }), disabled)).statuses,
-      [503, 503],
-    );
+    assert.deepEqual((await ask(t, bedrockAt(url, AWS), disabled)).statuses, [503, 503]);
   });
 });
 

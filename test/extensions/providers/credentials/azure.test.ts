@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { checkConfig } from "../../../support/config.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { completion, startProvider, status } from "../../../support/provider.ts";
@@ -12,6 +12,7 @@ import {
   issueLines,
   startTokenService,
   withToken,
+  type TokenService,
 } from "../../../support/token-service.ts";
 
 const TENANT = "11111111-aaaa";
@@ -39,6 +40,22 @@ const isApplication = (req: IncomingMessage, form: URLSearchParams): boolean =>
   form.get("client_id") === "app" &&
   form.get("client_secret") === SECRET &&
   form.get("scope") === "https://cognitiveservices.azure.com/.default";
+
+/** A gateway before an Azure that takes the tokens of this service. */
+async function gatewayWith(
+  t: TestContext,
+  service: TokenService,
+  credentials: object,
+  env: Record<string, string> = {},
+) {
+  const provider = await startProvider(t, withToken(service));
+  const gateway = await startGateway(t, azureAt(provider.url, { credentials }), {}, env);
+  const ask = () => gateway.chat({ model: "gpt", messages: user("hello") });
+  /** The statuses of so many requests at once. */
+  const statuses = async (count: number) =>
+    (await Promise.all(Array.from({ length: count }, ask))).map(({ status }) => status);
+  return { ask, statuses, provider, diagnostics: gateway.diagnostics };
+}
 
 describe("Azure OpenAI", () => {
   for (const [api_version, path] of [
@@ -69,49 +86,21 @@ describe("Azure OpenAI", () => {
 });
 
 describe("tokens of Entra", () => {
-  it("are fetched once for all requests, and kept", async (t) => {
+  it("are fetched once for all requests, and renewed once when they are refused, for all who wait", async (t) => {
     const entra = await startTokenService(t, isApplication);
-    const provider = await startProvider(t, withToken(entra));
-    const { chat } = await startGateway(
-      t,
-      azureAt(provider.url, { credentials: application(entra.url) }),
-    );
-    const ask = () => chat({ model: "gpt", messages: user("hello") });
-    const answers = await Promise.all([ask(), ask(), ask()]);
-    answers.push(await ask());
-    assert.deepEqual(
-      answers.map((answer) => answer.status),
-      [200, 200, 200, 200],
-    );
+    const { statuses } = await gatewayWith(t, entra, application(entra.url));
+    assert.deepEqual(await statuses(3), [200, 200, 200]);
+    assert.deepEqual(await statuses(1), [200]);
     assert.equal(entra.asked.length, 1);
-  });
-
-  it("are renewed once when they are refused, for all who wait", async (t) => {
-    const entra = await startTokenService(t, isApplication);
-    const provider = await startProvider(t, withToken(entra));
-    const { chat } = await startGateway(
-      t,
-      azureAt(provider.url, { credentials: application(entra.url) }),
-    );
-    const ask = () => chat({ model: "gpt", messages: user("hello") });
-    assert.equal((await ask()).status, 200);
     entra.valid.clear();
-    const answers = await Promise.all([ask(), ask(), ask()]);
-    assert.deepEqual(
-      answers.map((answer) => answer.status),
-      [200, 200, 200],
-    );
+    assert.deepEqual(await statuses(3), [200, 200, 200]);
     assert.equal(entra.asked.length, 2);
   });
 
   it("that cannot be had are a refused key to the operator, and nothing to the client", async (t) => {
     const entra = await startTokenService(t, () => false);
-    const provider = await startProvider(t, withToken(entra));
-    const { chat, diagnostics } = await startGateway(
-      t,
-      azureAt(provider.url, { credentials: application(entra.url) }),
-    );
-    const answer = await chat({ model: "gpt", messages: user("hello") });
+    const { ask, provider, diagnostics } = await gatewayWith(t, entra, application(entra.url));
+    const answer = await ask();
     const { error } = await json(answer);
     assert.deepEqual([answer.status, error.code], [503, "model_unavailable"]);
     const lines = JSON.stringify(diagnostics);
@@ -121,15 +110,12 @@ describe("tokens of Entra", () => {
     );
     assert.ok(!(lines + JSON.stringify(error)).includes(SECRET));
     assert.equal(provider.asked.length, 0);
-    const again = await chat({ model: "gpt", messages: user("hello") });
-    assert.equal(again.status, 503);
+    assert.equal((await ask()).status, 503);
     assert.equal(entra.asked.length, 1, "the breaker is open, as after a refused key");
   });
 });
 
 describe("tokens of the machine's identity", () => {
-  const identity = (settings: object) => ({ credentials: { type: "azure", ...settings } });
-
   for (const [which, client] of [
     ["its only one", {}],
     ["one of several", { client_id: "an app" }],
@@ -142,10 +128,9 @@ describe("tokens of the machine's identity", () => {
         t,
         (req) => asksFor(req, path, query) && req.headers["metadata"] === "true",
       );
-      const provider = await startProvider(t, withToken(service));
-      const settings = identity({ endpoint: service.url, ...client });
-      const { chat } = await startGateway(t, azureAt(provider.url, settings));
-      assert.equal((await chat({ model: "gpt", messages: user("hello") })).status, 200);
+      const credentials = { type: "azure", endpoint: service.url, ...client };
+      const { ask } = await gatewayWith(t, service, credentials);
+      assert.equal((await ask()).status, 200);
     });
 
   it("come from App Service where it states its address", async (t) => {
@@ -155,10 +140,9 @@ describe("tokens of the machine's identity", () => {
       (req) => asksFor(req, "/msi", query) && req.headers["x-identity-header"] === "header-secret",
     );
     const env = { IDENTITY_ENDPOINT: `${service.url}/msi`, IDENTITY_HEADER: "header-secret" };
-    const provider = await startProvider(t, withToken(service));
-    const settings = identity({ scope: "https://ai.azure.com/.default" });
-    const { chat } = await startGateway(t, azureAt(provider.url, settings), {}, env);
-    assert.equal((await chat({ model: "gpt", messages: user("hello") })).status, 200);
+    const credentials = { type: "azure", scope: "https://ai.azure.com/.default" };
+    const { ask } = await gatewayWith(t, service, credentials, env);
+    assert.equal((await ask()).status, 200);
   });
 });
 

@@ -31,12 +31,8 @@ describe("a command that prints a token", () => {
   it("is run without a shell, once for many requests", async (t) => {
     const { chat, provider } = await startWith(t, PRINTS);
     const ask = () => chat({ model: "m", messages: user("hello") });
-    const answers = await Promise.all([ask(), ask()]);
-    answers.push(await ask());
-    assert.deepEqual(
-      answers.map((answer) => answer.status),
-      [200, 200, 200],
-    );
+    for (const { status } of [...(await Promise.all([ask(), ask()])), await ask()])
+      assert.equal(status, 200);
     const keys = new Set(provider.asked.map(({ headers }) => headers.authorization));
     assert.deepEqual([...keys], ["Bearer token-of-a-b"]);
   });
@@ -48,12 +44,10 @@ describe("a command that prints a token", () => {
   ] as const) {
     it(`that ${name} is a refused key, and another candidate serves`, async (t) => {
       const { chat, diagnostics } = await startWith(t, program);
-      const answer = await chat({ model: "any", messages: user("hello") });
-      assert.equal(answer.status, 200);
+      assert.equal((await chat({ model: "any", messages: user("hello") })).status, 200);
       const failed = diagnostics.find(({ event }) => event === "credentials_failed");
       assert.match(String(failed?.["detail"]), detail);
-      assert.ok(!JSON.stringify(diagnostics).includes("secret"));
-      assert.ok(!JSON.stringify(diagnostics).includes("log in"));
+      assert.doesNotMatch(JSON.stringify(diagnostics), /secret|log in/);
     });
   }
 });

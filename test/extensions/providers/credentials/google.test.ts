@@ -6,13 +6,17 @@ import { generateKeyPairSync, verify } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { startProvider, status } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
-import { issueLines, startTokenService } from "../../../support/token-service.ts";
+import {
+  issueLines,
+  startTokenService,
+  type TokenService,
+} from "../../../support/token-service.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const EMAIL = "gateway@p.iam.gserviceaccount.com";
@@ -66,7 +70,6 @@ const REPLIES = {
   openai: { choices: [{ message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }] },
 };
 
-/** A gateway with a model of each API at this Vertex. */
 const vertexAt = (base_url: string, credentials: object) =>
   configFor("http://lab.invalid", [], {
     providers: {
@@ -80,6 +83,25 @@ const vertexAt = (base_url: string, credentials: object) =>
     },
   });
 
+/** A Vertex with a model of each API, which takes the tokens of this service, and a gateway before it. */
+async function gatewayWith(
+  t: TestContext,
+  { valid }: TokenService,
+  credentials: object,
+  env: Record<string, string> = {},
+) {
+  const provider = await startProvider(t, (asked) => {
+    const isLet = valid.has(String(asked.headers.authorization).replace("Bearer ", ""));
+    const maker = /publishers\/(\w+)/.exec(asked.path)?.[1] ?? "";
+    const { gemini, claude, openai } = REPLIES;
+    const reply = { google: gemini, anthropic: claude }[maker] ?? openai;
+    status(isLet ? 200 : 401, isLet ? reply : {})(asked);
+  });
+  const { chat } = await startGateway(t, vertexAt(provider.url, credentials), {}, env);
+  const ask = (model: string, stream = false) => chat({ model, messages: user("hello"), stream });
+  return { ask, provider };
+}
+
 const AT = "/v1/projects/p-1/locations/global";
 const PATHS = {
   "gemini-3": `${AT}/publishers/google/models/gemini-3:generateContent`,
@@ -88,23 +110,21 @@ const PATHS = {
   named: `${AT}/publishers/google/models/my-gemini:generateContent`,
 };
 
+const STREAM_PATHS = {
+  "gemini-3": `${AT}/publishers/google/models/gemini-3:streamGenerateContent?alt=sse`,
+  sonnet: `${AT}/publishers/anthropic/models/claude-sonnet@20260101:streamRawPredict`,
+};
+
 describe("Vertex AI", () => {
   it("is called at the path of each model's API, with tokens of a service account", async (t) => {
     const tokens = await startTokenService(
       t,
       (req, form) => req.url === "/token" && isAssertion(form, `${tokens.url}/token`),
     );
-    const provider = await startProvider(t, (asked) => {
-      const isLet = tokens.valid.has(String(asked.headers.authorization).replace("Bearer ", ""));
-      const { gemini, claude, openai } = REPLIES;
-      const maker = /publishers\/(\w+)/.exec(asked.path)?.[1] ?? "";
-      const reply = { google: gemini, anthropic: claude }[maker] ?? openai;
-      status(isLet ? 200 : 401, isLet ? reply : {})(asked);
-    });
-    const credentials = { type: "google", key_file: keyFile(`${tokens.url}/token`) };
-    const { chat } = await startGateway(t, vertexAt(provider.url, credentials));
+    const key_file = keyFile(`${tokens.url}/token`);
+    const { ask, provider } = await gatewayWith(t, tokens, { type: "google", key_file });
     for (const [model, path] of Object.entries(PATHS)) {
-      const answer = await chat({ model, messages: user("hello") });
+      const answer = await ask(model);
       assert.equal(answer.status, 200, model);
       assert.equal((await json(answer)).choices[0].message.content, "Hi.");
       assert.equal(provider.asked.at(-1)!.path, path);
@@ -117,22 +137,10 @@ describe("Vertex AI", () => {
     assert.equal(claude.body["anthropic_version"], "vertex-2023-10-16");
     assert.equal(claude.headers["anthropic-version"], undefined);
     assert.equal(provider.asked[2]!.body["model"], "meta/llama-4");
-  });
-
-  it("streams at other paths", async (t) => {
-    const tokens = await startTokenService(t, () => true);
-    const provider = await startProvider(t, status(404));
-    const credentials = { type: "google", key_file: keyFile(`${tokens.url}/token`) };
-    const { chat } = await startGateway(t, vertexAt(provider.url, credentials));
-    for (const model of ["gemini-3", "sonnet"])
-      await chat({ model, messages: user("hello"), stream: true });
-    assert.deepEqual(
-      provider.asked.map(({ path, body }) => [path, body["stream"]]),
-      [
-        [`${AT}/publishers/google/models/gemini-3:streamGenerateContent?alt=sse`, undefined],
-        [`${AT}/publishers/anthropic/models/claude-sonnet@20260101:streamRawPredict`, true],
-      ],
-    );
+    for (const [model, path] of Object.entries(STREAM_PATHS)) {
+      await (await ask(model, true)).text();
+      assert.equal(provider.asked.at(-1)!.path, path);
+    }
   });
 
   it("takes tokens of the metadata service", async (t) => {
@@ -140,17 +148,14 @@ describe("Vertex AI", () => {
       req.url === "/computeMetadata/v1/instance/service-accounts/default/token" &&
       req.headers["metadata-flavor"] === "Google";
     const tokens = await startTokenService(t, isMetadata);
-    const provider = await startProvider(t, (asked) => {
-      const isLet = tokens.valid.has(String(asked.headers.authorization).replace("Bearer ", ""));
-      status(isLet ? 200 : 401, REPLIES.gemini)(asked);
-    });
-    const ask = async (credentials: object, env: Record<string, string>) => {
-      const { chat } = await startGateway(t, vertexAt(provider.url, credentials), {}, env);
-      return (await chat({ model: "gemini-3", messages: user("hello") })).status;
-    };
-    assert.equal(await ask({ type: "google", endpoint: tokens.url }, {}), 200);
     const host = tokens.url.replace("http://", "");
-    assert.equal(await ask({ type: "google" }, { GCE_METADATA_HOST: host }), 200);
+    for (const [credentials, env] of [
+      [{ type: "google", endpoint: tokens.url }, {}],
+      [{ type: "google" }, { GCE_METADATA_HOST: host }],
+    ] as const) {
+      const { ask } = await gatewayWith(t, tokens, credentials, env);
+      assert.equal((await ask("gemini-3")).status, 200);
+    }
   });
 });
 

@@ -92,17 +92,11 @@ it("details that are encrypted one by one, though they have the same index", () 
 it("the signature of a call whose id is another one for the client", () => {
   const [first, second] = ["S1", "S2"].map((sig) => ({ google: { thought_signature: sig } }));
   const dialect = keepingDetails(compatibleDialect, createSignatureStore());
-  const parts = dialect.decoder(TARGET).push(
-    delta(
-      {
-        tool_calls: [
-          { index: 0, ...call("a", { extra_content: first }) },
-          { index: 1, ...call("a", { extra_content: second }) },
-        ],
-      },
-      "tool_calls",
-    ),
-  );
+  const tool_calls = [first, second].map((extra_content, index) => ({
+    index,
+    ...call("a", { extra_content }),
+  }));
+  const parts = dialect.decoder(TARGET).push(delta({ tool_calls }, "tool_calls"));
   const ids = parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
   const asked = (target = TARGET, times = 1) => {
     const turn = [

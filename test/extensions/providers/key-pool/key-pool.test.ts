@@ -47,6 +47,13 @@ async function taken(
   return ends;
 }
 
+/** The key that the next request takes: there is one. */
+async function takenKey(pool: KeyPool) {
+  const key = await pool.take("m", new Set());
+  assert.ok(typeof key !== "number");
+  return key;
+}
+
 /** A pool by a clock that the test moves. `random`: draws the keys. */
 function poolOf(keys: readonly PoolKey[], random: () => number) {
   const clock = createFakeClock();
@@ -73,9 +80,7 @@ describe("a pool of keys", () => {
     ];
     const { clock, pool } = poolOf(keys, () => 0);
     assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
-    const last = await pool.take("m", new Set());
-    assert.ok(typeof last !== "number");
-    last.used(100);
+    (await takenKey(pool)).used(100);
     assert.deepEqual(await taken(pool, 1), [60_000]);
     clock.advance(59_999);
     assert.deepEqual(await taken(pool, 1), [1]);
@@ -86,8 +91,7 @@ describe("a pool of keys", () => {
   it("leaves out those that rest, or that a request has tried", async () => {
     const keys = ["aaaa", "bbbb"].map((key) => ({ key, weight: 1 }));
     const { clock, pool } = poolOf(keys, () => 0);
-    const first = await pool.take("m", new Set());
-    assert.ok(typeof first !== "number");
+    const first = await takenKey(pool);
     first.exhausted(5_000);
     assert.deepEqual(await taken(pool, 1), ["bbbb"]);
     assert.deepEqual(await taken(pool, 1, new Set(["bbbb"])), [5_000]);
@@ -101,22 +105,18 @@ describe("a pool of keys", () => {
 
   it("says when all that were tried can be used again at once", async () => {
     const { pool } = poolOf([{ key: "key-aaaa", weight: 1 }], () => 0);
-    const only = await pool.take("m", new Set());
-    assert.ok(typeof only !== "number");
-    only.exhausted(0);
+    (await takenKey(pool)).exhausted(0);
     assert.deepEqual(await taken(pool, 1, new Set(["key-aaaa"])), [0]);
   });
 
   it("gives back a request for which no provider was asked", async () => {
     const { pool } = poolOf([{ key: "key-aaaa", weight: 1, rpm: 1 }], () => 0);
-    const only = await pool.take("m", new Set());
-    assert.ok(typeof only !== "number");
-    only.unused();
+    (await takenKey(pool)).unused();
     assert.deepEqual(await taken(pool, 2), ["aaaa", 60_000]);
   });
 });
 
-const KEYS = ["sk-secret-good", "sk-secret-evil"];
+const KEYS = ["sk-secret-good", "sk-secret-evil"] as const;
 
 async function start(
   t: TestContext,
@@ -140,7 +140,18 @@ async function start(
     },
     breaker: { failures: 1, cooldown_ms: 600_000 },
   });
-  return { provider, data, ...(await startGateway(t, merge(base, over) as object)) };
+  const running = await startGateway(t, merge(base, over) as object);
+  const ask = (model = "m", more: object = {}) =>
+    running.chat({ model, messages: user("hi"), ...more });
+  /** The keys that the provider was asked with, and for which models. */
+  const asked = () =>
+    provider.asked.map(({ headers, body }) => [
+      String(headers.authorization).replace("Bearer ", ""),
+      body["model"],
+    ]);
+  const status = async (): Promise<Record<string, any>> =>
+    await json(await fetch(`${running.gateway.adminAddress()}/status`));
+  return { provider, asked, data, ask, status, diagnostics: running.diagnostics };
 }
 
 const refusing =
@@ -152,32 +163,19 @@ const refusing =
   };
 
 describe("a provider with several keys", () => {
-  const bothOf = (first: string, second: string) => [{ key: first }, { key: second }];
+  const [GOOD, EVIL] = KEYS;
+  const BOTH = [{ key: EVIL }, { key: GOOD }];
 
-  it("is asked with another key when one is refused, which rests from then on", async (t) => {
-    const { chat, provider, diagnostics, gateway } = await start(
-      t,
-      refusing(401),
-      bothOf(KEYS[1]!, KEYS[0]!),
-    );
-    for (let i = 0; i < 2; i += 1)
-      assert.equal((await chat({ model: "m", messages: user("hi") })).status, 200);
+  it("is asked with another key when one is refused, which rests from then on; keys are named by their ends", async (t) => {
+    const { ask, asked, data, status, diagnostics } = await start(t, refusing(401), BOTH);
+    for (let i = 0; i < 2; i += 1) assert.equal((await ask()).status, 200);
     assert.deepEqual(
-      provider.asked.map(({ headers }) => headers.authorization),
-      [KEYS[1], KEYS[0], KEYS[0]].map((key) => `Bearer ${key}`),
+      asked().map(([key]) => key),
+      [EVIL, GOOD, GOOD],
     );
-    const answer = await fetch(`${gateway.adminAddress()}/status`);
-    const state = (await answer.json()) as Record<string, any>;
+    const state = await status();
     assert.ok(state["provider_keys"].pool.evil > 50_000);
     assert.equal(state["provider_keys"].pool.good, 0);
-    const told = JSON.stringify([diagnostics, state]);
-    for (const key of KEYS) assert.ok(!told.includes(key));
-    assert.match(told, /attempt_failed/);
-  });
-
-  it("names each key by its end in the attempts of the spend log", async (t) => {
-    const { chat, data } = await start(t, refusing(401), bothOf(KEYS[1]!, KEYS[0]!));
-    assert.equal((await chat({ model: "m", messages: user("hi") })).status, 200);
     const [line] = await settled(data);
     assert.deepEqual(
       line!["attempts"].map(({ outcome, key }: Record<string, string>) => [outcome, key]),
@@ -186,39 +184,29 @@ describe("a provider with several keys", () => {
         ["completed", "good"],
       ],
     );
+    const told = JSON.stringify([diagnostics, state, line]);
+    for (const key of KEYS) assert.ok(!told.includes(key));
+    assert.match(told, /attempt_failed/);
   });
 
   it("rests a key that is exhausted until the provider says", async (t) => {
-    const { chat, provider } = await start(
-      t,
-      refusing(429, { "retry-after": "30" }),
-      bothOf(KEYS[1]!, KEYS[0]!),
-    );
-    for (const model of ["m", "m", "n"])
-      assert.equal((await chat({ model, messages: user("hi") })).status, 200);
-    assert.deepEqual(
-      provider.asked.map(({ headers, body }) => [headers.authorization, body["model"]]),
-      [
-        [`Bearer ${KEYS[1]}`, "m"],
-        [`Bearer ${KEYS[0]}`, "m"],
-        [`Bearer ${KEYS[0]}`, "m"],
-        [`Bearer ${KEYS[1]}`, "n"],
-        [`Bearer ${KEYS[0]}`, "n"],
-      ],
-    );
+    const { ask, asked } = await start(t, refusing(429, { "retry-after": "30" }), BOTH);
+    for (const model of ["m", "m", "n"]) assert.equal((await ask(model)).status, 200);
+    assert.deepEqual(asked(), [
+      [EVIL, "m"],
+      [GOOD, "m"],
+      [GOOD, "m"],
+      [EVIL, "n"],
+      [GOOD, "n"],
+    ]);
   });
 
   it("says when the first key can be used again where all are exhausted", async (t) => {
-    const { chat } = await start(
-      t,
-      (asked) => {
-        const wait = String(asked.headers.authorization).endsWith("-1") ? "20" : "40";
-        status(429, { error: {} }, { "retry-after": wait })(asked);
-      },
-      [{ key: "sk-1" }, { key: "sk-2" }],
-    );
+    const answer = (asked: Asked, key: string) =>
+      status(429, { error: {} }, { "retry-after": key === EVIL ? "40" : "20" })(asked);
+    const { ask } = await start(t, answer, BOTH);
     for (let i = 0; i < 2; i += 1) {
-      const answer = await chat({ model: "m", messages: user("hi") });
+      const answer = await ask();
       assert.equal((await json(answer)).error.code, "model_overloaded");
       const seconds = Number(answer.headers.get("retry-after"));
       assert.ok(seconds > 10 && seconds <= 20, `${seconds}`);
@@ -226,11 +214,9 @@ describe("a provider with several keys", () => {
   });
 
   it("opens the breaker as a refused key only if all of them are", async (t) => {
-    const { chat, provider } = await start(t, refusing(401), [{ key: "sk-a" }, { key: "sk-b" }]);
-    const answer = await chat({ model: "m", messages: user("hi") });
-    assert.equal((await json(answer)).error.code, "model_unavailable");
-    assert.equal(provider.asked.length, 2);
-    assert.equal((await chat({ model: "m", messages: user("hi") })).status, 503);
+    const { ask, provider } = await start(t, refusing(401), [{ key: "sk-a" }, { key: "sk-b" }]);
+    for (let i = 0; i < 2; i += 1)
+      assert.equal((await json(await ask())).error.code, "model_unavailable");
     assert.equal(provider.asked.length, 2);
   });
 
@@ -246,10 +232,9 @@ describe("a provider with several keys", () => {
         const body = isLarge ? { error: { message } } : completion({ content: "Hi." });
         status(isLarge ? code : 200, body)(asked);
       };
-      const { chat, provider } = await start(t, answer, bothOf(KEYS[0]!, KEYS[1]!));
-      const large = { model: "m", max_tokens: 64_000, messages: user("hi") };
-      assert.notEqual((await chat(large)).status, 200);
-      assert.equal((await chat({ model: "m", messages: user("hi") })).status, 200);
+      const { ask, provider } = await start(t, answer, BOTH);
+      assert.notEqual((await ask("m", { max_tokens: 64_000 })).status, 200);
+      assert.equal((await ask()).status, 200);
       assert.equal(provider.asked.length, 2);
     });
 
@@ -258,48 +243,42 @@ describe("a provider with several keys", () => {
     const answer = (asked: Asked, key: string): void => {
       const failing = [chunk({ tool_calls: [call] }), { error: { message: "slow", code: 429 } }];
       const good = [chunk({ content: "Hi." }), chunk({}, "stop")];
-      stream(key === KEYS[1] ? failing : good)(asked);
+      stream(key === EVIL ? failing : good)(asked);
     };
-    const { chat, provider, gateway } = await start(t, answer, bothOf(KEYS[1]!, KEYS[0]!), {
+    const { ask, provider, status } = await start(t, answer, BOTH, {
       models: { m: { recovery: "hold" } },
       retry: { max_retries: 1, backoff_ms: 1 },
     });
     const tools = [{ type: "function", function: { name: "f" } }];
-    const asked = { model: "m", messages: user("hi"), tools, stream: true };
-    const reply = assemble((await readStream(await chat(asked))).chunks);
+    const reply = assemble((await readStream(await ask("m", { tools, stream: true }))).chunks);
     assert.deepEqual([reply.message["content"], reply.finish_reason], ["Hi.", "stop"]);
     assert.equal(provider.asked.length, 2);
-    const look = await fetch(`${gateway.adminAddress()}/status`);
-    const { models } = (await look.json()) as { models: { breaker: { failures: number } }[] };
-    assert.equal(models[0]!.breaker.failures, 0, "it has another key");
+    const { models } = await status();
+    assert.equal(models[0].breaker.failures, 0, "it has another key");
   });
 
   it("shows what became of its only key when that fails in the middle of such a reply", async (t) => {
     const failing = [chunk({ reasoning: "Hm." }), { error: { message: "no", code: 401 } }];
-    const { chat, gateway } = await start(t, stream(failing), [{ key: "sk-a" }], {
+    const { ask, status } = await start(t, stream(failing), [{ key: "sk-a" }], {
       models: { m: { reasoning: true, stream_only: true } },
     });
-    const answer = await chat({ model: "m", messages: user("hi") });
-    assert.equal((await json(answer)).error.code, "model_unavailable");
-    const state = (await (await fetch(`${gateway.adminAddress()}/status`)).json()) as any;
-    assert.equal(state.models[0].breaker.state, "open");
+    assert.equal((await json(await ask())).error.code, "model_unavailable");
+    assert.equal((await status())["models"][0].breaker.state, "open");
   });
 
   it("is asked with another key although the head of an answer says that one is spent", async (t) => {
     const spent = { "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "50s" };
-    const { chat } = await start(t, refusing(429, spent), bothOf(KEYS[1]!, KEYS[0]!), {
+    const { ask } = await start(t, refusing(429, spent), BOTH, {
       providers: { pool: { limits: { adaptive: true } } },
     });
-    for (let i = 0; i < 2; i += 1)
-      assert.equal((await chat({ model: "m", messages: user("hi") })).status, 200);
+    for (let i = 0; i < 2; i += 1) assert.equal((await ask()).status, 200);
   });
 
   it("has no room when the keys' own limits are used up, and says when", async (t) => {
-    const { chat } = await start(t, refusing(401), [{ key: KEYS[0]!, rpm: 1 }]);
-    assert.equal((await chat({ model: "m", messages: user("hi") })).status, 200);
-    const answer = await chat({ model: "n", messages: user("hi") });
-    const { error } = await json(answer);
-    assert.deepEqual([answer.status, error.code], [503, "model_overloaded"]);
+    const { ask } = await start(t, refusing(401), [{ key: GOOD, rpm: 1 }]);
+    assert.equal((await ask()).status, 200);
+    const answer = await ask("n");
+    assert.equal((await json(answer)).error.code, "model_overloaded");
     assert.ok(Number(answer.headers.get("retry-after")) > 50);
   });
 });

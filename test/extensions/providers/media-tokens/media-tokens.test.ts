@@ -70,22 +70,16 @@ const counted = (...parts: object[]) =>
   RULES.map((rules) => mediaTokens(chatOf([{ type: "text", text: "x" }, ...parts]), rules));
 
 describe("media in an estimate", () => {
-  const SIZES: [
-    width: number,
-    height: number,
-    openai: number,
-    anthropic: number,
-    gemini: number,
-  ][] = [
+  // Width and height, then the tokens by the rules of OpenAI, Anthropic and Gemini.
+  for (const [width, height, ...expected] of [
     [512, 512, 255, 350, 258],
     [300, 384, 255, 154, 258],
     [1_024, 1_024, 765, 1_399, 1_032],
     [2_048, 4_096, 1_105, 1_600, 258 * 18],
     [1_568, 100, 765, 210, 258 * 3],
     [1, 1, 255, 1, 258],
-  ];
-  for (const [width, height, ...expected] of SIZES)
-    it(`an image of ${width} x ${height}: ${expected.join(", ")} tokens by OpenAI's, Anthropic's and Gemini's rules`, () =>
+  ] as const)
+    it(`an image of ${width} x ${height}: ${expected.join(", ")} tokens`, () =>
       assert.deepEqual(counted(image(png(width, height))), expected));
 
   for (const [name, make] of [
@@ -156,25 +150,16 @@ describe("media in an estimate", () => {
     assert.deepEqual(counted(address), [7_650, 31_000, 2_580]);
   });
 
-  it("counts each candidate of an alias by its own rules, and unknown rules as OpenAI's", () => {
+  it("are counted by OpenAI's rules where no other rules are known", () => {
     const chat = chatOf([image(png(512, 512))]);
-    assert.deepEqual(
-      ["gemini", "openai", "gemini", "another"].map((rules) => mediaTokens(chat, rules)),
-      [258, 255, 258, 255],
-    );
+    assert.equal(mediaTokens(chat, "another"), mediaTokens(chat, "openai"));
   });
 
   it("ten megabytes of images made of the smallest segments cost little to look at", () => {
     // 10 MiB: each image is segments without content, none of which states a size.
-    const segments = Buffer.concat([
-      Buffer.from([0xff, 0xd8]),
-      ...Array(300).fill(Buffer.from([0xff, 0xfe, 0, 2])),
-    ]);
-    const one = Buffer.concat([
-      Buffer.from([0xff, 0xd8]),
-      ...Array(2_000_000).fill(Buffer.from([0xff, 0xfe, 0, 2])),
-    ]);
-    for (const parts of [Array(6_000).fill(image(segments)), [image(one)]]) {
+    const ofSegments = (count: number) =>
+      image(Buffer.from(`ffd8${"fffe0002".repeat(count)}`, "hex"));
+    for (const parts of [Array(6_000).fill(ofSegments(300)), [ofSegments(2_000_000)]]) {
       const chat = chatOf(parts);
       const effort = startEffort();
       mediaTokens(chat, "openai");

@@ -19,13 +19,12 @@ interface TestProxy {
   readonly url: string;
   /** What it was asked to connect to, with the authorization. */
   readonly asked: string[];
-  readonly port: number;
 }
 
 /** A proxy that connects to wherever it is asked, or answers by `answer`. */
 async function startProxy(
   t: TestContext,
-  answer: (socket: net.Socket) => boolean = () => false,
+  answer?: (socket: net.Socket) => unknown,
 ): Promise<TestProxy> {
   const asked: string[] = [];
   const server = http.createServer((_req, res) => res.writeHead(405).end());
@@ -34,7 +33,10 @@ async function startProxy(
     sockets.add(socket);
     asked.push(`${req.url} ${req.headers["proxy-authorization"] ?? "none"}`);
     socket.on("error", () => undefined);
-    if (answer(socket)) return;
+    if (answer) {
+      answer(socket);
+      return;
+    }
     const { hostname, port } = new URL(`http://${req.url}`);
     const outward = net.connect(Number(port), hostname, () => {
       socket.write("HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n");
@@ -49,7 +51,7 @@ async function startProxy(
     return new Promise((resolve) => server.close(resolve).closeAllConnections());
   });
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, asked, port };
+  return { url: `http://127.0.0.1:${port}`, asked };
 }
 
 const reach = (base_url: string, network: object, upstream: object = {}) =>
@@ -91,28 +93,26 @@ describe("a provider behind a proxy", () => {
   for (const [name, answer, detail] of [
     [
       "refuses the connection",
-      (socket: net.Socket) => Boolean(socket.end("HTTP/1.1 407 Who are you\r\n\r\n")),
+      "HTTP/1.1 407 Who are you\r\n\r\n",
       /the proxy 127\.0\.0\.1:\d+ answered with status 407/,
     ],
     [
       "cuts the connection",
-      (socket: net.Socket) => Boolean(socket.end()),
+      "",
       /the proxy 127\.0\.0\.1:\d+ closed the connection without an answer/,
     ],
-    [
-      "speaks something else",
-      (socket: net.Socket) => Boolean(socket.write("SSH-2.0-x\r\n\r\n")),
-      /did not answer by HTTP/,
-    ],
+    ["speaks something else", "SSH-2.0-x\r\n\r\n", /did not answer by HTTP/],
     [
       "never ends its answer",
-      (socket: net.Socket) => Boolean(socket.write(`HTTP/1.1 200 OK\r\nX: ${"x".repeat(17_000)}`)),
+      `HTTP/1.1 200 OK\r\nX: ${"x".repeat(17_000)}`,
       /did not answer by HTTP/,
     ],
   ] as const) {
     it(`is unavailable if the proxy ${name}`, async (t) => {
       const provider = await startProvider(t, speak("Hi."));
-      const proxy = await startProxy(t, (socket) => answer(socket) || true);
+      const proxy = await startProxy(t, (socket) =>
+        answer === "" ? socket.end() : socket.write(answer),
+      );
       const withUser = proxy.url.replace("//", "//user:pass-word@");
       const { chat, diagnostics } = await startGateway(t, reach(provider.url, { proxy: withUser }));
       const answered = await chat(ask);

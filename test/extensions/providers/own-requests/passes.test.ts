@@ -92,6 +92,7 @@ const CLOUD = { passes: [], omit: ["vendor_betas"] } as const;
 
 describe("a request", () => {
   it("passes with what neither raises the price nor works or is stored at the provider", () => {
+    const use = { type: "tool_use", name: "f", input: { type: "web_search", source: file } };
     const body = {
       model: "m",
       max_tokens: 1,
@@ -107,40 +108,26 @@ describe("a request", () => {
       system: [{ type: "text", text: "x" }],
       tools: [
         { name: "f", input_schema: {} },
-        { type: "custom", name: "g" },
-        ...["bash_20250124", "text_editor_20250728", "computer_20251124", "memory_20250818"].map(
-          (type) => ({ type, name: type }),
-        ),
+        ...["custom", "bash_20250124", "text_editor_20250728", "computer_20251124"].map((type) => ({
+          type,
+        })),
+        { type: "memory_20250818", name: "memory" },
       ],
       tool_choice: { type: "auto" },
       messages: [
         { role: "user", content: "Hi" },
-        {
-          role: "assistant",
-          content: [
-            { type: "thinking", thinking: "Hm.", signature: "x" },
-            { type: "redacted_thinking", data: "x" },
-            { type: "text", text: "So.", citations: [{ type: "char_location" }] },
-            { type: "tool_use", id: "a", name: "f", input: { type: "web_search", source: file } },
-          ],
-        },
-        {
-          role: "user",
-          content: [
-            {
-              type: "tool_result",
-              tool_use_id: "a",
-              content: [{ type: "tool_reference", tool_name: "g" }],
-            },
-            { type: "image", source: { type: "url", url: "https://x.example/i.png" } },
-            {
-              type: "document",
-              source: { type: "base64", data: "" },
-              citations: { enabled: true },
-            },
-            { type: "search_result", source: "https://x.example", content: [{ type: "text" }] },
-          ],
-        },
+        ...inAssistant(
+          { type: "thinking", thinking: "Hm.", signature: "x" },
+          { type: "redacted_thinking", data: "x" },
+          { type: "text", text: "So.", citations: [{ type: "char_location" }] },
+          use,
+        )["messages"],
+        ...inUser(
+          { type: "tool_result", content: [{ type: "tool_reference", tool_name: "g" }] },
+          { type: "image", source: { type: "url", url: "https://x.example/i.png" } },
+          { type: "document", source: { type: "base64" }, citations: { enabled: true } },
+          { type: "search_result", source: "https://x.example", content: [{ type: "text" }] },
+        )["messages"],
       ],
     };
     assert.equal(refused(body), undefined);
@@ -187,31 +174,14 @@ describe("a request", () => {
   });
 });
 
-describe("marks for the cache", () => {
-  it("lose their scope where the provider does not take the vendor's betas", () => {
-    const mark = { type: "ephemeral", ttl: "1h" };
-    const marked = (cache_control: object) => ({
-      system: [{ type: "text", text: "s", cache_control }],
-      tools: [{ name: "f", cache_control }],
-      messages: [{ role: "user", content: "hi" }],
-    });
-    const native = {
-      dialect: "anthropic",
-      headers: {},
-      body: marked({ ...mark, scope: "global" }),
-    };
-    assert.deepEqual(withoutUnlisted(native, OWN).body, native.body);
-    assert.deepEqual(withoutUnlisted(native, CLOUD).body, marked(mark));
-  });
-});
-
 describe("what belongs to a beta that clouds do not know", () => {
-  it("goes with it, in tools, messages and settings", () => {
-    const scoped = { cache_control: { type: "ephemeral", scope: "global" } };
-    const plain = { cache_control: { type: "ephemeral" } };
+  it("goes with it, in system texts, tools, messages and settings", () => {
+    const plain = { cache_control: { type: "ephemeral", ttl: "1h" } };
+    const scoped = { cache_control: { ...plain.cache_control, scope: "global" } };
     const bodyOf = (marks: object, extras: object, budget: object) => ({
       ...marks,
       output_config: { effort: "high", ...budget },
+      system: [{ type: "text", text: "s", ...marks }],
       tools: [{ name: "f", ...marks, ...extras }],
       messages: [
         { role: "user", content: [{ type: "text", text: "hi", ...marks }] },

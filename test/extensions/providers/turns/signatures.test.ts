@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
   createSignatureStore,
-  scopedStore,
   type SignatureStore,
 } from "../../../../src/extensions/providers/turns/index.ts";
 
@@ -49,17 +48,5 @@ describe("the signature store", () => {
     assert.equal(store.get("call_0"), undefined);
     store.set("call_0", "of Bob");
     assert.equal(store.get("call_0"), undefined);
-  });
-
-  it("keeps providers and accounts apart", () => {
-    const store = createSignatureStore();
-    const scope = { baseUrl: "https://a.test", account: "one" };
-    scopedStore(store, scope).set("call", "signed");
-    assert.equal(scopedStore(store, scope).get("call"), "signed");
-    assert.equal(scopedStore(store, { ...scope, account: "two" }).get("call"), undefined);
-    assert.equal(
-      scopedStore(store, { ...scope, baseUrl: "https://b.test" }).get("call"),
-      undefined,
-    );
   });
 });
