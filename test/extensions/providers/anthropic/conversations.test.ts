@@ -1,5 +1,5 @@
-// How Anthropic is told a conversation: bodies written down by hand from wire.md "Anthropic requests",
-// and held to the provider's rules by the fake.
+// How Anthropic is told a conversation: messages written down by hand from wire.md "Anthropic
+// requests". Random ones are in compatible/conversations.test.ts.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -10,7 +10,6 @@ import {
   hashedId,
 } from "../../../../src/extensions/providers/turns/index.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
-import { user } from "../../../support/gateway.ts";
 import { askedBy, targetOf } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
@@ -78,21 +77,6 @@ describe("a conversation", () => {
       [u(text("(The conversation begins.)")), a(text("Welcome.")), u(text("hi"))],
     ],
     [
-      "empty texts",
-      [
-        said("user", [text(" "), image("data:image/png;base64,AA=="), text("")]),
-        said("assistant", "\n"),
-        said("user", "hi"),
-        { ...called("c"), content: "" },
-        result("c", ""),
-      ],
-      [
-        u(source("image", "base64", "image/png", "AA=="), text("hi")),
-        a(use("c")),
-        u(answer("c", "")),
-      ],
-    ],
-    [
       "images and files among texts",
       [
         said("user", [
@@ -116,32 +100,6 @@ describe("a conversation", () => {
       ],
     ],
     [
-      "the end of what the assistant has begun",
-      [
-        said("user", "hi"),
-        said("assistant", "Well, \n"),
-        said("user", "go on"),
-        said("assistant", "a \n"),
-        said("assistant", "b \n"),
-      ],
-      [u(text("hi")), a(text("Well, \n")), u(text("go on")), a(text("a \n"), text("b"))],
-    ],
-    [
-      "results beside their calls, before any text",
-      [
-        said("user", "hi"),
-        { ...called("x", "y"), content: "I look." },
-        result("x", "1"),
-        result("y", [text("2"), text("3")]),
-        said("user", "well?"),
-      ],
-      [
-        u(text("hi")),
-        a(text("I look."), use("x"), use("y")),
-        u(answer("x", "1"), answer("y", "23"), text("well?")),
-      ],
-    ],
-    [
       "results out of order and late",
       [
         said("user", "hi"),
@@ -158,35 +116,6 @@ describe("a conversation", () => {
         u(answer("x", "1"), answer("y", "2"), text("wait")),
         a(text("Yes.")),
         u(text("well?")),
-      ],
-    ],
-    [
-      "ids that begin anew in each turn",
-      [
-        said("user", "hi"),
-        called("0", "1"),
-        result("0", "a"),
-        result("1", "b"),
-        called("0"),
-        result("0", "c"),
-      ],
-      [
-        u(text("hi")),
-        a(use("0"), use("1")),
-        u(answer("0", "a"), answer("1", "b")),
-        a(use(hashedId("2 0"))),
-        u(answer(hashedId("2 0"), "c")),
-      ],
-    ],
-    [
-      "an id that comes again after a call that nobody answered",
-      [said("user", "hi"), called("0"), said("user", "again"), called("0"), result("0", "new")],
-      [
-        u(text("hi")),
-        a(use("0")),
-        u(answer("0", ""), text("again")),
-        a(use(hashedId("1 0"))),
-        u(answer(hashedId("1 0"), "new")),
       ],
     ],
     [
@@ -245,26 +174,5 @@ describe("a conversation", () => {
           error.message.length < 200,
       );
     }
-  });
-
-  it("ids with characters that are refused there: others, the same in call and result", () => {
-    const ids = ["functions.f:0", "functions.f:1", "ü", "ok_-1"];
-    const { messages } = ask([...user("hi"), called(...ids), ...ids.map((id) => result(id, id))]);
-    const sent: string[] = messages[1].content.map(({ id }: Json) => id);
-    for (const id of sent) assert.match(id, /^[A-Za-z0-9_-]+$/);
-    assert.deepEqual([new Set(sent).size, sent[3]], [4, "ok_-1"]);
-    assert.deepEqual(
-      messages[2].content,
-      ids.map((id, at) => answer(sent[at]!, id)),
-    );
-  });
-
-  it("several tools that were called, and none that may be: each is declared once", () => {
-    const messages = [
-      ...user("hi"),
-      { ...called(), tool_calls: [call("a"), call("b", "{}", "g"), call("c")] },
-    ];
-    const { tools, tool_choice } = ask(messages);
-    assert.deepEqual([tools, tool_choice], [[F, { ...F, name: "g" }], { type: "none" }]);
   });
 });

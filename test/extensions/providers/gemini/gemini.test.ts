@@ -4,9 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createGeminiDialect } from "../../../../src/extensions/providers/gemini/index.ts";
-import {
-  createSignatureStore,
-} from "../../../../src/extensions/providers/turns/index.ts";
+import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { tokenLogprob } from "../../../../src/core/openai/parts.ts";
 import { wholeReply } from "../../../../src/core/providers/decoding.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
