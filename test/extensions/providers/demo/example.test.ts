@@ -67,7 +67,6 @@ describe("a hostile schema", () => {
   const list = (items: object) => ({ type: "array", minItems: 1e15, items });
   const next = (index: number) => ({ $ref: `#/$defs/p${index + 1}` });
   for (const [name, schema] of [
-    ["itself", self],
     ["ten required properties of itself", all(named(10, () => self))],
     ["ten lists of itself", all(named(10, () => list(self)))],
     [
@@ -87,16 +86,11 @@ describe("a hostile schema", () => {
       "names that every object has",
       { ...all({ constructor: self }), $ref: "#/__proto__/toString" },
     ],
-    ["a long string", { type: "string", minLength: 1e15 }],
-    ["a pattern that backtracks on nothing", { type: "string", pattern: "(?:a?|a?|a?){40}z" }],
-    ["an empty enum", { enum: [] }],
-    ["numbers out of this world", all({ a: { type: "integer", minimum: 1e308 } })],
     [
       "bounds that contradict",
       all({
         a: { type: "integer", minimum: 5, maximum: 3 },
-        b: { type: "string", minLength: 5, maxLength: 1 },
-        c: { type: "array", minItems: 2, maxItems: 1 },
+        b: { type: "array", minItems: 2, maxItems: 1 },
       }),
     ],
     [
@@ -107,7 +101,6 @@ describe("a hostile schema", () => {
         properties: { a: { type: "string", format: { toString: 1, valueOf: 1 } } },
       },
     ],
-    ["a format that cannot become text", { type: "string", format: { toString: 1, valueOf: 1 } }],
     [
       "references to nowhere",
       all({
