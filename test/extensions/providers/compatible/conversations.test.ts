@@ -10,15 +10,14 @@ import { createGeminiDialect } from "../../../../src/extensions/providers/gemini
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { VENDORS } from "../../../support/config.ts";
-import { keyHeaders } from "../../../../src/core/routing/model.ts";
 import { traitsOf } from "../../../../src/config/vendors.ts";
-import { chatRequest } from "../../../../src/core/openai/request.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { gemini } from "../../../support/fake-gemini.ts";
-import { PROVIDER_KEY, rule, sign, type Understood } from "../../../support/fake-provider.ts";
+import { rule, sign, type Understood } from "../../../support/fake-provider.ts";
 import type { Asked } from "../../../support/provider.ts";
 import { LONG } from "../../../support/long.ts";
 import { createRandom } from "../../../support/random.ts";
+import { askedBy } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 type Random = ReturnType<typeof createRandom>;
@@ -61,17 +60,8 @@ interface Told {
 const NAMES = ["f", "g", "get_time-2", "old"];
 /** From all providers, and from clients that count. */
 const IDS = [
-  "call_0",
-  "call_1",
-  "call_1_2",
-  "call_0_1",
-  "call_0_2",
-  "functions.f:0",
-  "a b",
-  "\u00fc/\u4f60",
-  "__proto__",
-  "0",
-  "x".repeat(90),
+  ...["call_0", "call_1", "call_1_2", "call_0_1", "call_0_2", "functions.f:0", "0"],
+  ...["a b", "\u00fc/\u4f60", "__proto__", "x".repeat(90)],
 ];
 
 function conversation(
@@ -79,14 +69,9 @@ function conversation(
   size: number,
   media: readonly string[],
 ): Told {
-  const told: Told = {
-    messages: [],
-    words: { system: [], user: [], assistant: [] },
-    calls: [],
-    media: [],
-    signed: [],
-  };
-  const { messages, words, calls } = told;
+  const words: Told["words"] = { system: [], user: [], assistant: [] };
+  const told: Told = { messages: [], words, calls: [], media: [], signed: [] };
+  const { messages, calls } = told;
   let count = 0;
   const word = () => {
     count += 1;
@@ -101,10 +86,10 @@ function conversation(
     words[role].push(own);
     return pick([own, ` ${own}\n`, `Say "${own}" \u{1f600}.\n\n`]);
   }
+  const asPart = (part: string | object) =>
+    typeof part === "string" ? { type: "text", text: part } : part;
   const texts = (role: keyof Told["words"]) =>
-    random() < 0.3
-      ? Array.from({ length: between(0, 3) }, () => ({ type: "text", text: text(role) }))
-      : text(role);
+    random() < 0.3 ? Array.from({ length: between(0, 3) }, () => asPart(text(role))) : text(role);
 
   function medium(): object {
     const own = word();
@@ -124,17 +109,8 @@ function conversation(
   function answer(call: Called): void {
     const own = random() < 0.9 ? word() : undefined;
     if (own) call.result = own;
-    const content =
-      own === undefined
-        ? pick(["", " ", "\n"])
-        : pick([
-            own,
-            `{"a":"${own}"}`,
-            `["${own}",1]`,
-            `"${own}"`,
-            `{"a":`.concat(own),
-            ` ${own} `,
-          ]);
+    const words = [own, `{"a":"${own}"}`, `["${own}",1]`, `"${own}"`, `{"a":${own}`, ` ${own} `];
+    const content = pick(own === undefined ? ["", " ", "\n"] : words) ?? "";
     messages.push({
       role: "tool",
       tool_call_id: call.id,
@@ -176,15 +152,11 @@ function conversation(
     const kind = random();
     if (kind < 0.15)
       messages.push({ role: pick(["system", "developer"]), content: texts("system") });
-    else if (kind < 0.45)
-      messages.push({
-        role: "user",
-        content:
-          media.length > 0 && random() < 0.3
-            ? [{ type: "text", text: text("user") }, medium(), { type: "text", text: text("user") }]
-            : texts("user"),
-      });
-    else if (kind < 0.65)
+    else if (kind < 0.45) {
+      const hasMedium = media.length > 0 && random() < 0.3;
+      const parts = () => [text("user"), medium(), text("user")].map(asPart);
+      messages.push({ role: "user", content: hasMedium ? parts() : texts("user") });
+    } else if (kind < 0.65)
       messages.push({ role: "assistant", content: texts("assistant"), reasoning_content: "Hm." });
     else if (kind < 0.95) call();
     else late.splice(0).forEach(answer);
@@ -208,6 +180,14 @@ const fn = (name: string) => ({
   function: { name, parameters: { type: "object", properties: {} } },
 });
 
+const SCHEMA = {
+  type: "json_schema",
+  json_schema: {
+    name: "x",
+    schema: { type: "object", properties: { n: { type: "integer", minimum: 1 } } },
+  },
+};
+
 /** Everything else that a request may say. */
 function settings({ random, pick }: Random): Json {
   const maybe = (fields: Json, chance = 0.3): Json => (random() < chance ? fields : {});
@@ -229,19 +209,7 @@ function settings({ random, pick }: Random): Json {
       ...maybe({ tool_choice: pick(["none", "auto", "required", fn("g")]) }, 0.8),
       ...maybe({ parallel_tool_calls: false }),
     }),
-    ...(!tools &&
-      maybe({
-        response_format: pick([
-          { type: "json_object" },
-          {
-            type: "json_schema",
-            json_schema: {
-              name: "x",
-              schema: { type: "object", properties: { n: { type: "integer", minimum: 1 } } },
-            },
-          },
-        ]),
-      })),
+    ...(!tools && maybe({ response_format: pick([{ type: "json_object" }, SCHEMA]) })),
   };
 }
 
@@ -345,29 +313,23 @@ function tell(dialect: Dialect, name: string, calls: readonly Called[], target: 
     wholeReply(dialect, { candidates: [{ content: { parts }, finishReason: "STOP" }] }, target);
 }
 
-/** A conversation in a format: what was told, what was asked for it, and what went out. */
+/** A conversation in a format: what was told, and what was asked for it. */
 interface Exchange {
-  readonly format: (typeof FORMATS)[number];
-  readonly told: ReturnType<typeof conversation>;
+  readonly format: Format;
+  readonly told: Told;
   readonly request: Json;
   readonly traits: Target["traits"];
   readonly reasoning: boolean;
 }
 
-/** Whether thinking was asked for, and whether it was declined. */
-function thinkingAsked({ thinking, reasoning_effort }: Json): { on: boolean; off: boolean } {
-  const isOn = ["enabled", "adaptive"].includes(thinking?.type);
-  return {
-    on: isOn && reasoning_effort !== "minimal", // which may be none
-    off: thinking ? thinking.type === "disabled" : (reasoning_effort ?? "none") === "none",
-  };
-}
-
+/** The model thinks where it is asked to, and does not where that is declined. */
 function assertThinking({ format, told, request, traits, reasoning }: Exchange, thinking: any) {
   if (!format.native || !reasoning) return;
-  const { on, off } = thinkingAsked(request);
-  if (on && told.calls.every(({ known }) => known)) assert.equal(thinking.type, "enabled");
-  if (off && traits.thinking_off) assert.equal(thinking.type, "disabled");
+  const { thinking: asked, reasoning_effort: effort = "none" } = request;
+  const isOn = ["enabled", "adaptive"].includes(asked?.type) && effort !== "minimal"; // may be none
+  const isOff = asked ? asked.type === "disabled" : effort === "none";
+  if (isOn && told.calls.every(({ known }) => known)) assert.equal(thinking.type, "enabled");
+  if (isOff && traits.thinking_off) assert.equal(thinking.type, "disabled");
 }
 
 /** The format's own rules are kept, and what was told arrives. */
@@ -387,7 +349,7 @@ function assertFaithful(exchange: Exchange, asked: Asked): void {
   );
 }
 
-function converse(format: (typeof FORMATS)[number], random: Random, size: number): void {
+function converse(format: Format, random: Random, size: number): void {
   const { upstream, ...own } = random.pick(format.models);
   const reasoning = random.random() < 0.8;
   const traits = traitsOf(format.provider, {
@@ -402,19 +364,12 @@ function converse(format: (typeof FORMATS)[number], random: Random, size: number
   if (told.messages.length === 0) told.messages.push({ role: "user", content: "" });
   const request: Json = { model: "m", messages: told.messages, ...settings(random) };
   for (const calls of told.signed) tell(dialect, format.name, calls, target);
-  const { path, headers, body } = dialect.request(chatRequest(request), target);
-  const lower = Object.entries({
-    ...traits.headers,
-    ...headers,
-    ...keyHeaders(traits.auth, PROVIDER_KEY),
-  }).map(([name, value]) => [name.toLowerCase(), value]);
-  const sent = JSON.parse(JSON.stringify(body));
-  const asked = { path, headers: Object.fromEntries(lower), body: sent } as Asked;
+  const asked = askedBy(dialect, request, target);
   try {
     assertFaithful({ format, told, request, traits, reasoning }, asked);
   } catch (error) {
     const { message } = error as Error;
-    throw new Error(`${message}\n${JSON.stringify(request)}\n${JSON.stringify(body)}`);
+    throw new Error(`${message}\n${JSON.stringify(request)}\n${JSON.stringify(asked.body)}`);
   }
 }
 
@@ -428,16 +383,12 @@ describe(`conversations in every format (seed ${SEED})`, () => {
 
 /** The calls that were made, each with the answer that it got. */
 function callsIn(messages: readonly Json[]): object[] {
-  const made: { id: string; name: string; word: string | undefined; result: string | undefined }[] =
-    [];
+  const made: { id: string; name: string; word?: string; result?: string }[] = [];
   for (const { tool_calls = [], role, tool_call_id, content } of messages) {
-    for (const {
-      id,
-      function: { name, arguments: args },
-    } of tool_calls)
-      made.push({ id, name, word: wordsIn(args)[0], result: undefined });
-    const asked = role === "tool" ? made.findLast(({ id }) => id === tool_call_id) : undefined;
-    if (asked) asked.result = wordsIn(content)[0];
+    for (const { id, function: called } of tool_calls)
+      made.push({ id, name: called.name, word: wordsIn(called.arguments)[0]! });
+    const answered = role === "tool" ? made.findLast(({ id }) => id === tool_call_id) : undefined;
+    if (answered) answered.result = wordsIn(content)[0]!;
   }
   return made.map(({ name, word, result }) => ({ name, word, result }));
 }
