@@ -14,6 +14,29 @@ import { PROVIDER_KEY } from "../../support/fake-provider.ts";
 import { user } from "../../support/gateway.ts";
 import type { Asked } from "../../support/provider.ts";
 
+/** A call in a message of the assistant. */
+export const callOf = (id: string, name = "f", args = "{}") => ({
+  id,
+  type: "function",
+  function: { name, arguments: args },
+});
+export const resultOf = (tool_call_id: string, content: unknown = "1") => ({
+  role: "tool",
+  tool_call_id,
+  content,
+});
+/** A message of the assistant with these calls. */
+export const calling = (...tool_calls: readonly object[]): Record<string, any> => ({
+  role: "assistant",
+  content: null,
+  tool_calls,
+});
+/** A message of the assistant with calls that have these ids, and their results. */
+export const calledOf = (...ids: readonly string[]): Record<string, any>[] => [
+  calling(...ids.map((id) => callOf(id))),
+  ...ids.map((id) => resultOf(id)),
+];
+
 /** A model with these settings, at a provider of this row. */
 export function targetOf(
   provider: object,

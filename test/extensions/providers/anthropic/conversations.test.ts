@@ -10,7 +10,7 @@ import {
   hashedId,
 } from "../../../../src/extensions/providers/turns/index.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
-import { askedBy, targetOf } from "../dialect-bench.ts";
+import { askedBy, calling, callOf, resultOf, targetOf } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 
@@ -35,21 +35,6 @@ describe("a conversation", () => {
   });
   const F = { name: "f", input_schema: { type: "object" } };
   const said = (role: string, content: unknown) => ({ role, content });
-  const called = (...ids: string[]) => ({
-    role: "assistant",
-    content: null,
-    tool_calls: ids.map((id) => call(id)),
-  });
-  const call = (id: string, args = "{}", name = "f") => ({
-    id,
-    type: "function",
-    function: { name, arguments: args },
-  });
-  const result = (tool_call_id: string, content: unknown) => ({
-    role: "tool",
-    tool_call_id,
-    content,
-  });
   const image = (url: string) => ({ type: "image_url", image_url: { url } });
   const file = (file_data: string) => ({ type: "file", file: { filename: "a", file_data } });
   const source = (type: string, form: string, media_type: string, data: string) => ({
@@ -103,11 +88,11 @@ describe("a conversation", () => {
       "results out of order and late",
       [
         said("user", "hi"),
-        called("x", "y"),
-        result("y", "2"),
+        calling(callOf("x"), callOf("y")),
+        resultOf("y", "2"),
         said("user", "wait"),
         said("assistant", "Yes."),
-        result("x", "1"),
+        resultOf("x", "1"),
         said("user", "well?"),
       ],
       [
@@ -120,7 +105,11 @@ describe("a conversation", () => {
     ],
     [
       "two calls with one id, whose results come in their order, and one more for the last",
-      [said("user", "hi"), called("0", "0"), ...["a", "b", "c"].map((it) => result("0", it))],
+      [
+        said("user", "hi"),
+        calling(callOf("0"), callOf("0")),
+        ...["a", "b", "c"].map((it) => resultOf("0", it)),
+      ],
       [
         u(text("hi")),
         a(use("0"), use(hashedId("1 0"))),
@@ -131,12 +120,11 @@ describe("a conversation", () => {
       "arguments that are no object",
       [
         said("user", "hi"),
-        {
-          ...called(),
-          tool_calls: ['{"a":[1]}', "", '{"a":', "[1]", "null", '"x"'].map((args, at) =>
-            call(`c${at}`, args),
+        calling(
+          ...['{"a":[1]}', "", '{"a":', "[1]", "null", '"x"'].map((args, at) =>
+            callOf(`c${at}`, "f", args),
           ),
-        },
+        ),
       ],
       [
         u(text("hi")),

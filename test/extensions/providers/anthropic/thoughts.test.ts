@@ -12,7 +12,7 @@ import { formats } from "../../../support/config.ts";
 import { configFor, json, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { status } from "../../../support/provider.ts";
-import { askedBy, targetOf } from "../dialect-bench.ts";
+import { askedBy, calledOf, resultOf, targetOf } from "../dialect-bench.ts";
 import {
   block,
   ended,
@@ -34,20 +34,6 @@ const TOOLS = { tools: [{ type: "function", function: { name: "f" } }], tool_cho
 const ADAPTIVE = { type: "adaptive", display: "summarized" };
 const OFF = { type: "disabled" };
 
-/** A message of the assistant with these calls, and their results. */
-const called = (...ids: string[]): Json[] => [
-  {
-    role: "assistant",
-    content: null,
-    tool_calls: ids.map((id) => ({
-      id,
-      type: "function",
-      function: { name: "f", arguments: "{}" },
-    })),
-  },
-  ...ids.map((tool_call_id) => ({ role: "tool", tool_call_id, content: "1" })),
-];
-
 describe("thoughts that come back", () => {
   const REDACTED = { type: "redacted_thinking", data: "cmVkYWN0ZWQ=" };
   const THOUGHTS = [thought("The weather, ", "c2lnMQ=="), REDACTED, thought("then.", "c2lnMg==")];
@@ -56,7 +42,7 @@ describe("thoughts that come back", () => {
   const CALLED = [...THOUGHTS, LOOKING, ...USES];
   /** What is asked when the client has answered both calls; it does not send thoughts back. */
   function askedAfter(dialect: Dialect, later: readonly Json[] = []) {
-    const [calls, ...results] = called("toolu_1", "toolu_2");
+    const [calls, ...results] = calledOf("toolu_1", "toolu_2");
     const messages = [...user("hi"), { ...calls, content: "I look." }, ...results, ...later];
     const { thinking, messages: sent } = askedBy(dialect, { ...ON, messages }, TARGET).body;
     return { thinking, content: sent[1].content };
@@ -168,11 +154,7 @@ describe("thinking within a turn of several calls", () => {
       const messages: Json[] = user("hi");
       for (let step = 0; step <= steps.length; step += 1) {
         const said = await ask(messages);
-        const results = (said["tool_calls"] ?? []).map(({ id }: Json) => ({
-          role: "tool",
-          tool_call_id: id,
-          content: "1",
-        }));
+        const results = (said["tool_calls"] ?? []).map(({ id }: Json) => resultOf(id));
         messages.push(said, ...results, ...(results.length > 0 ? beside : []));
       }
       return messages;
@@ -229,10 +211,10 @@ describe("thinking within a turn of several calls", () => {
   it("stays off where another model began, whatever is known of later calls", async (t) => {
     const served = bench(t, STEPS);
     await served.loop();
-    await served.ask([...user("hi"), ...called("call_x"), ...called("toolu_1")]);
+    await served.ask([...user("hi"), ...calledOf("call_x"), ...calledOf("toolu_1")]);
     assert.deepEqual(served.thinking().at(-1), OFF);
     assert.deepEqual(served.said(), [[use("call_x")], [use("toolu_1")]]);
-    await served.ask([...user("hi"), ...called("toolu_1"), ...called("call_x")]);
+    await served.ask([...user("hi"), ...calledOf("toolu_1"), ...calledOf("call_x")]);
     assert.deepEqual(served.thinking().at(-1), ADAPTIVE);
     assert.deepEqual(served.said(), [STEPS[0], [use("call_x")]]);
   });

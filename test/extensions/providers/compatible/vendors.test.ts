@@ -13,7 +13,7 @@ import { requirementsOf } from "../../../../src/extensions/routing/capabilities/
 import { checkConfig } from "../../../support/config.ts";
 import { configFor, user } from "../../../support/gateway.ts";
 import { issueLines } from "../../../support/token-service.ts";
-import { targetOf } from "../dialect-bench.ts";
+import { calledOf, targetOf } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 
@@ -393,25 +393,11 @@ describe("what a vendor is asked", () => {
   });
 });
 
-/** A message of the assistant with these calls, and their results. */
-const called = (...ids: string[]): Json[] => [
-  {
-    role: "assistant",
-    content: null,
-    tool_calls: ids.map((id) => ({
-      id,
-      type: "function",
-      function: { name: "f", arguments: "{}" },
-    })),
-  },
-  ...ids.map((id) => ({ role: "tool", tool_call_id: id, content: "1" })),
-];
-
 /** A conversation with two calls, and these fields in its three messages of the assistant. */
 function turns(...fields: readonly [first: Json, second: Json, last: Json]): Json[] {
   const said = [
-    ...called("aaaaaaaaa"),
-    ...called("bbbbbbbbb"),
+    ...calledOf("aaaaaaaaa"),
+    ...calledOf("bbbbbbbbb"),
     { role: "assistant", content: "so" },
   ];
   const own = [...fields];
@@ -422,7 +408,7 @@ function turns(...fields: readonly [first: Json, second: Json, last: Json]): Jso
   ];
 }
 
-const CALLED = [...user("hi"), ...called("call_1")];
+const CALLED = [...user("hi"), ...calledOf("call_1")];
 
 describe("tools", () => {
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
@@ -438,7 +424,7 @@ describe("tools", () => {
 
   it("have the ids that the provider stated, but for one that it stated of several", () => {
     const idsOf = (ids: readonly string[]) => {
-      const messages = [...user("hi"), ...called(...ids)];
+      const messages = [...user("hi"), ...calledOf(...ids)];
       const [, turn, ...answers] = sent({ vendor: "moonshot" }, {}, { messages }).messages;
       const back = turn.tool_calls.map(({ id }: Json) => id);
       assert.deepEqual(

@@ -8,7 +8,7 @@ import { errorFrame, eventFrame, exceptionFrame } from "../../../support/event-s
 import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { status, type Behaviour } from "../../../support/provider.ts";
-import { errorOf } from "../dialect-bench.ts";
+import { calling, callOf, errorOf, resultOf } from "../dialect-bench.ts";
 
 const USAGE = {
   inputTokens: 5,
@@ -80,13 +80,7 @@ async function bodyFor(t: TestContext, fields: object): Promise<Record<string, a
   return provider.asked[0]!.body;
 }
 
-const called = (id: string): object[] => [
-  {
-    role: "assistant",
-    content: null,
-    tool_calls: [{ id, type: "function", function: { name: "look", arguments: '{"at":1}' } }],
-  },
-];
+const called = (id: string) => calling(callOf(id, "look", '{"at":1}'));
 const PDF = {
   type: "file",
   file: { file_data: "data:application/pdf;base64,aGk=", filename: "a.pdf" },
@@ -136,8 +130,8 @@ describe("a request to Converse", () => {
             PDF,
           ],
         },
-        ...called("id with spaces"),
-        { role: "tool", tool_call_id: "id with spaces", content: "" },
+        called("id with spaces"),
+        resultOf("id with spaces", ""),
       ],
       max_tokens: 50,
       temperature: 1.5,
@@ -172,9 +166,8 @@ describe("a request to Converse", () => {
   });
 
   it("has no tools where none may be called: earlier calls and their results are texts", async (t) => {
-    const result = { role: "tool", tool_call_id: "1", content: "A cat." };
     const { messages, toolConfig, inferenceConfig } = await bodyFor(t, {
-      messages: [...user("What is it?"), ...called("1"), result],
+      messages: [...user("What is it?"), called("1"), resultOf("1", "A cat.")],
       tools: lookTool(),
     });
     assert.deepEqual(messages, [

@@ -9,7 +9,15 @@ import { tokenLogprob } from "../../../../src/core/openai/parts.ts";
 import { wholeReply } from "../../../../src/core/providers/decoding.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
 import { user } from "../../../support/gateway.ts";
-import { askedBy, errorOf, replyTo, targetOf } from "../dialect-bench.ts";
+import {
+  askedBy,
+  calling,
+  callOf,
+  errorOf,
+  replyTo,
+  resultOf,
+  targetOf,
+} from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 
@@ -68,13 +76,6 @@ const answersIn = (parts: readonly object[], finishReason = "STOP") =>
   ]);
 
 const fn = (name: string, more: object = {}) => ({ type: "function", function: { name, ...more } });
-const call = (id: string, name = "f", args = "{}") => ({
-  id,
-  type: "function",
-  function: { name, arguments: args },
-});
-const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content });
-const calls = (...tool_calls: object[]) => ({ role: "assistant", content: null, tool_calls });
 const called = (id: string, name = "f", args: object = {}, thoughtSignature?: string) => ({
   functionCall: { id, name, args },
   ...(thoughtSignature && { thoughtSignature }),
@@ -143,17 +144,17 @@ describe("what Gemini is asked", () => {
       [
         ...user("hi"),
         {
-          ...calls(
-            call("a", "f", '{"x":1}'),
-            call("b", "g", ""),
-            call("c", "g", "oops"),
-            call("d", "f", "[1]"),
+          ...calling(
+            callOf("a", "f", '{"x":1}'),
+            callOf("b", "g", ""),
+            callOf("c", "g", "oops"),
+            callOf("d", "f", "[1]"),
           ),
           content: "See:",
         },
-        result("b", "[1]"),
-        result("a", '{"y":2}'),
-        result("d", "14:05"),
+        resultOf("b", "[1]"),
+        resultOf("a", '{"y":2}'),
+        resultOf("d", "14:05"),
         ...user("so"),
       ],
       [
@@ -189,12 +190,12 @@ describe("what Gemini is asked", () => {
   it("signatures come back with their calls; those never seen are stood in for where they must be", () => {
     const messages = [
       ...user("hi"),
-      calls(call("a"), call("b", "g")),
-      result("a", "1"),
-      result("b", "2"),
-      calls(call("c"), call("d")),
-      result("c", "3"),
-      result("d", "4"),
+      calling(callOf("a"), callOf("b", "g")),
+      resultOf("a", "1"),
+      resultOf("b", "2"),
+      calling(callOf("c"), callOf("d")),
+      resultOf("c", "3"),
+      resultOf("d", "4"),
     ];
     const contents = (first?: string, second?: string) => [
       HI,
@@ -222,7 +223,7 @@ describe("what Gemini is asked", () => {
   it("calls and results have no ids where they are refused", () => {
     const { contents } = askedBy(
       createGeminiDialect(createSignatureStore()),
-      { messages: [...user("hi"), calls(call("a")), result("a", "1")] },
+      { messages: [...user("hi"), calling(callOf("a")), resultOf("a", "1")] },
       targetOf({ vendor: "vertex", dialect: "gemini" }, {}),
     ).body;
     assert.deepEqual(contents.slice(1), [
@@ -236,7 +237,7 @@ describe("what Gemini is asked", () => {
     const part = { functionCall: { name: "f" }, thoughtSignature: "c2ln" };
     const [given] = wholeReply(dialect, said([part], "STOP"), target("level"));
     assert.ok(given?.type === "tool_call");
-    const messages = [...user("hi"), calls(call(given.id)), result(given.id, "1")];
+    const messages = [...user("hi"), calling(callOf(given.id)), resultOf(given.id, "1")];
     const { contents } = ask({ model: "level", messages }, dialect);
     assert.deepEqual(contents[1], says("model", called(given.id, "f", {}, "c2ln")));
   });

@@ -6,7 +6,7 @@ import type { Dialect } from "../../../../src/core/providers/dialect.ts";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { keepingDetails } from "../../../../src/extensions/providers/kept-details/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
-import { askedBy, targetOf } from "../dialect-bench.ts";
+import { askedBy, calledOf, callOf, targetOf } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 
@@ -14,12 +14,7 @@ const TARGET = targetOf({ vendor: "openrouter" }, { reasoning: true });
 const delta = (fields: object, finish_reason: string | null = null) => ({
   choices: [{ index: 0, delta: fields, finish_reason }],
 });
-const call = (id: string, more: object = {}) => ({
-  id,
-  type: "function",
-  function: { name: "f", arguments: "{}" },
-  ...more,
-});
+const call = (id: string, more: object = {}) => ({ ...callOf(id), ...more });
 const detail = (fields: object) => ({ reasoning_details: [{ format: "x", index: 0, ...fields }] });
 
 /** What the provider gets of the calls of a reply that it streamed so. */
@@ -27,11 +22,7 @@ function back(events: readonly object[], ids = ["a", "b"]): Json {
   const dialect: Dialect = keepingDetails(compatibleDialect, createSignatureStore());
   const decoder = dialect.decoder(TARGET);
   for (const event of events) decoder.push(event);
-  const messages = [
-    { role: "user", content: "hi" },
-    { role: "assistant", content: null, tool_calls: ids.map((id) => call(id)) },
-    ...ids.map((id) => ({ role: "tool", tool_call_id: id, content: "1" })),
-  ];
+  const messages = [{ role: "user", content: "hi" }, ...calledOf(...ids)];
   return askedBy(dialect, { messages }, TARGET).body["messages"][1];
 }
 
@@ -99,10 +90,7 @@ it("the signature of a call whose id is another one for the client", () => {
   const parts = dialect.decoder(TARGET).push(delta({ tool_calls }, "tool_calls"));
   const ids = parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
   const asked = (target = TARGET, times = 1) => {
-    const turn = [
-      { role: "assistant", content: null, tool_calls: ids.map((id) => call(id)) },
-      ...ids.map((id) => ({ role: "tool", tool_call_id: id, content: "1" })),
-    ];
+    const turn = calledOf(...ids);
     const messages = Array.from({ length: times }, () => turn).flat();
     return askedBy(dialect, { messages }, target)
       .body["messages"].filter(({ role }: Json) => role === "assistant")

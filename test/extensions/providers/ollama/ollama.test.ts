@@ -8,6 +8,7 @@ import { assemble, configFor, json, readStream, user } from "../../../support/ga
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { status, type Behaviour } from "../../../support/provider.ts";
 import { issueLines } from "../../../support/token-service.ts";
+import { calling, callOf, resultOf } from "../dialect-bench.ts";
 
 const CALL = { function: { name: "look", arguments: { at: 1 } } };
 const FIGURES = { done: true, done_reason: "stop", prompt_eval_count: 9, eval_count: 4 };
@@ -39,13 +40,6 @@ function start(t: TestContext, behaviour: Behaviour = status(200, REPLY), model:
   return { provider, ...createMemoryGateway(config) };
 }
 
-const call = (id: string, args = "{}") => ({
-  id,
-  type: "function",
-  function: { name: "look", arguments: args },
-});
-const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content });
-
 describe("a request to Ollama", () => {
   it("has the window, the parameters, images, and calls without ids", async (t) => {
     const { provider, chat } = start(t, status(200, REPLY), {
@@ -67,8 +61,8 @@ describe("a request to Ollama", () => {
             { type: "text", text: "One word." },
           ],
         },
-        { role: "assistant", content: null, tool_calls: [call("c1", '{"at":1}')] },
-        result("c1", "A cat."),
+        calling(callOf("c1", "look", '{"at":1}')),
+        resultOf("c1", "A cat."),
       ],
       tools,
       tool_choice: "auto",
@@ -101,9 +95,8 @@ describe("a request to Ollama", () => {
 
   it("sends results where their calls stand: it knows them by nothing else", async (t) => {
     const { provider, chat } = start(t);
-    const tool_calls = [call("c1"), call("c2")];
-    const turn = { role: "assistant", content: null, tool_calls };
-    const results = [result("c2", "of c2"), result("c1", "of c1")];
+    const turn = calling(callOf("c1"), callOf("c2"));
+    const results = [resultOf("c2", "of c2"), resultOf("c1", "of c1")];
     await chat({ model: "m", messages: [...user("hi"), turn, ...results, ...user("So?")] });
     const { messages } = provider.asked[0]!.body;
     assert.deepEqual(
