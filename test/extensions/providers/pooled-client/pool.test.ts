@@ -75,6 +75,7 @@ describe("the choice of a connection", () => {
   });
 });
 
+// That the request is sent once more, on a new one, is in stale-connections.test.ts.
 describe("a pooled connection that the provider closes", () => {
   /** A request on the connection of another one, after whose answer `then` happens. */
   async function afterFirst(t: TestContext, then: (socket: Socket, n: number) => void) {
@@ -90,18 +91,6 @@ describe("a pooled connection that the provider closes", () => {
     });
     return { provider, again, resent };
   }
-
-  it("at the next request, without a byte: the request is sent again once, on a new one", async (t) => {
-    const { provider, again, resent } = await afterFirst(t, (socket, n) =>
-      n === 1 ? socket.destroy() : socket.write(reply()),
-    );
-    assert.equal(await again.text, "ok");
-    assert.deepEqual(
-      provider.requests.map(({ connection }) => connection),
-      [0, 0, 1],
-    );
-    assert.equal(resent.length, 1);
-  });
 
   it("and the new one too: the request fails", async (t) => {
     const { provider, again, resent } = await afterFirst(t, (socket) => socket.destroy());
