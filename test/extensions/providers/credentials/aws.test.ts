@@ -9,12 +9,10 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { signedHeaders } from "../../../../src/extensions/providers/credentials/aws/signature.ts";
-import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway, user } from "../../../support/gateway.ts";
 import { startProvider, status, type Asked, type Provider } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
-import { issueLines } from "../../../support/token-service.ts";
 
 /** Secrets by the ids of keys, with the token that must come with them. */
 type Known = Map<string, { readonly secret: string; readonly token?: string }>;
@@ -268,51 +266,5 @@ describe("keys of the machine", () => {
     assert.deepEqual((await ask(t, bedrockAt(url, stated))).statuses, [200, 200]);
     const disabled = { ...byEnv, AWS_EC2_METADATA_DISABLED: "true" };
     assert.deepEqual((await ask(t, bedrockAt(url, AWS), disabled)).statuses, [503, 503]);
-  });
-});
-
-describe("the settings of Bedrock", () => {
-  const issues = (provider: object) =>
-    issueLines(() =>
-      checkConfig({ providers: { b: { vendor: "bedrock", ...provider } }, models: {} }),
-    );
-
-  it("need a region, and keys that belong together", () => {
-    assert.deepEqual(issues({ credentials: { type: "aws" } }), [
-      "providers.b.region: is required by this vendor",
-    ]);
-    assert.deepEqual(issues({ credentials: { type: "aws" }, base_url: "http://127.0.0.1:1" }), [
-      "providers.b.region: is required for credentials of Amazon",
-    ]);
-    assert.deepEqual(issues({ region: "us-east-1", credentials: FIXED }), []);
-    assert.deepEqual(
-      issues({ region: "us-east-1", credentials: { type: "aws", access_key_id: "A" } }),
-      ["providers.b.credentials: access_key_id and secret_access_key belong together"],
-    );
-    assert.match(issues({ region: "us-east-1" }).join(), /^providers\.b\.api_key: is required: /);
-  });
-
-  it("decide the hosts", () => {
-    const provider = { vendor: "bedrock", region: "eu-west-1", credentials: { type: "aws" } };
-    const models = Object.fromEntries(
-      [
-        "amazon.nova-pro-v1:0",
-        "anthropic.claude-x",
-        "openai.gpt-oss-20b",
-        "us.anthropic.claude-x",
-      ].map((name) => [name, { provider: "b" }]),
-    );
-    const config = checkConfig({ providers: { b: provider }, models });
-    assert.deepEqual(
-      [...config.models.values()].map(({ dialect, base_url }) => [dialect, base_url]),
-      [
-        ["converse", undefined],
-        ["anthropic", "https://bedrock-mantle.eu-west-1.api.aws"],
-        ["openai", "https://bedrock-mantle.eu-west-1.api.aws"],
-        ["converse", undefined],
-      ],
-    );
-    const { base_url } = config.providers.get("b")!;
-    assert.equal(base_url, "https://bedrock-runtime.eu-west-1.amazonaws.com");
   });
 });

@@ -4,12 +4,10 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { describe, it, type TestContext } from "node:test";
-import { checkConfig } from "../../../support/config.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { completion, startProvider, status } from "../../../support/provider.ts";
 import {
   asksFor,
-  issueLines,
   startTokenService,
   withToken,
   type TokenService,
@@ -74,15 +72,6 @@ describe("Azure OpenAI", () => {
       assert.deepEqual([body["model"], body["max_completion_tokens"]], ["my gpt/5", 5]);
     });
   }
-
-  it("has a bare host as its address", () => {
-    const at = (base_url: string) =>
-      issueLines(() => checkConfig(azureAt(base_url, { api_key: "k" })));
-    assert.deepEqual(at("https://x.openai.azure.com"), []);
-    assert.deepEqual(at("https://x.openai.azure.com/openai/v1/"), [
-      "providers.azure.base_url: must not end in /openai/v1: /openai/v1/chat/completions is appended to it",
-    ]);
-  });
 });
 
 describe("tokens of Entra", () => {
@@ -143,24 +132,5 @@ describe("tokens of the machine's identity", () => {
     const credentials = { type: "azure", scope: "https://ai.azure.com/.default" };
     const { ask } = await gatewayWith(t, service, credentials, env);
     assert.equal((await ask()).status, 200);
-  });
-});
-
-describe("settings of credentials", () => {
-  const issues = (credentials: object, more: object = {}) =>
-    issueLines(() => checkConfig(azureAt("https://x.openai.azure.com", { credentials, ...more })));
-
-  it("are refused with their place", () => {
-    assert.deepEqual(issues(application("https://login.example")), []);
-    assert.deepEqual(issues({ type: "azure", client_id: "app", client_secret: "s" }), [
-      "providers.azure.credentials.tenant_id: is required beside the others of an application",
-    ]);
-    assert.deepEqual(issues(application("http://login.example")), [
-      "providers.azure.credentials.endpoint: expected https://, or http:// to a loopback or link-local address",
-    ]);
-    assert.deepEqual(issues({ type: "azure" }, { api_key: "k" }), [
-      "providers.azure.credentials: cannot stand beside api_key",
-    ]);
-    assert.equal(issues({ type: "kerberos" }).length, 1);
   });
 });

@@ -2,39 +2,16 @@
 // the metadata service, from servers that check what they are asked.
 
 import assert from "node:assert/strict";
-import { generateKeyPairSync, verify } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { verify } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { checkConfig } from "../../../support/config.ts";
-import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { startProvider, status } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
-import {
-  issueLines,
-  startTokenService,
-  type TokenService,
-} from "../../../support/token-service.ts";
+import { startTokenService, type TokenService } from "../../../support/token-service.ts";
+import { EMAIL, keyFile, publicKey } from "./key-file.ts";
 
-const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-const EMAIL = "gateway@p.iam.gserviceaccount.com";
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
-
-/** Writes the key file of a service account. */
-function keyFile(token_uri: string, more: object = {}): string {
-  const file = join(folder(), "sa.json");
-  const private_key = privateKey.export({ type: "pkcs8", format: "pem" });
-  const account = {
-    type: "service_account",
-    client_email: EMAIL,
-    private_key_id: "k1",
-    private_key,
-  };
-  writeFileSync(file, JSON.stringify({ ...account, token_uri, ...more }, null, 2));
-  return file;
-}
 
 /** Whether a form has an assertion that the account has signed for this audience, just now. */
 function isAssertion(form: URLSearchParams, audience: string): boolean {
@@ -156,64 +133,5 @@ describe("Vertex AI", () => {
       const { ask } = await gatewayWith(t, tokens, credentials, env);
       assert.equal((await ask("gemini-3")).status, 200);
     }
-  });
-});
-
-describe("the settings of Vertex", () => {
-  const issues = (provider: object, models: object = {}) =>
-    issueLines(() => checkConfig({ providers: { v: { vendor: "vertex", ...provider } }, models }));
-  const place = { project: "p", location: "us-east5" };
-
-  it("need a project and a location, and a key or credentials", () => {
-    assert.deepEqual(issues({ credentials: { type: "google" } }), [
-      "providers.v.project: is required by this vendor",
-      "providers.v.location: is required by this vendor",
-    ]);
-    assert.match(issues(place).join(), /^providers\.v\.api_key: is required: /);
-    assert.deepEqual(issues({ ...place, credentials: { type: "google" } }), []);
-  });
-
-  it("decide the host", () => {
-    for (const [location, host] of [
-      ["global", "aiplatform.googleapis.com"],
-      ["eu", "aiplatform.eu.rep.googleapis.com"],
-      ["us-east5", "us-east5-aiplatform.googleapis.com"],
-    ] as const) {
-      const credentials = { type: "google" };
-      const provider = { vendor: "vertex", project: "p", location, credentials };
-      const { providers } = checkConfig({ providers: { v: provider }, models: {} });
-      assert.equal(providers.get("v")?.base_url, `https://${host}`);
-    }
-  });
-
-  it("name a format that Vertex has", () => {
-    const v = { ...place, credentials: { type: "google" } };
-    assert.deepEqual(issues(v, { m: { provider: "v", dialect: "demo" } }), [
-      "models.m.dialect: its provider's vendor has no API of the format demo",
-    ]);
-    assert.deepEqual(issues({ ...v, dialect: "gemini" }), [
-      "providers.v.dialect: each model of this vendor has its own: state it there",
-    ]);
-  });
-
-  it("have a key file of a service account", () => {
-    const withFile = (key_file: string) =>
-      issues({ ...place, credentials: { type: "google", key_file } });
-    assert.deepEqual(withFile(keyFile("https://oauth2.example/token")), []);
-    assert.match(
-      withFile("/nowhere/sa.json").join(),
-      /cannot read the file \/nowhere\/sa.json: ENOENT/,
-    );
-    for (const more of [
-      { type: "authorized_user" },
-      { private_key: "x" },
-      { token_uri: undefined },
-    ])
-      assert.deepEqual(withFile(keyFile("https://oauth2.example/token", more)), [
-        "providers.v.credentials.key_file: expected the key file of a service account",
-      ]);
-    assert.deepEqual(withFile(keyFile("http://oauth2.example/token")), [
-      "providers.v.credentials.key_file: the key file's token_uri must be https://",
-    ]);
   });
 });

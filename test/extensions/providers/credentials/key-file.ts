@@ -1,0 +1,22 @@
+// The key file of a service account of Google's.
+
+import { generateKeyPairSync } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { folder } from "../../../support/folder.ts";
+
+export const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+export const EMAIL = "gateway@p.iam.gserviceaccount.com";
+
+/** Writes the file, with these fields in place of its own. */
+export function keyFile(token_uri: string, more: object = {}): string {
+  const file = join(folder(), "sa.json");
+  const account = {
+    type: "service_account",
+    client_email: EMAIL,
+    private_key_id: "k1",
+    private_key: privateKey.export({ type: "pkcs8", format: "pem" }),
+  };
+  writeFileSync(file, JSON.stringify({ ...account, token_uri, ...more }, null, 2));
+  return file;
+}

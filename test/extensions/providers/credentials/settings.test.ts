@@ -1,0 +1,135 @@
+// The settings of clouds and of their credentials: faults with their place, and the hosts that they
+// decide.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { checkConfig } from "../../../support/config.ts";
+import { issueLines } from "../../../support/token-service.ts";
+import { keyFile } from "./key-file.ts";
+
+const azure = (credentials: object, more: object = {}) => ({
+  vendor: "azure",
+  base_url: "https://x.openai.azure.com",
+  credentials: { type: "azure", ...credentials },
+  ...more,
+});
+const application = (endpoint: string) => ({
+  tenant_id: "11111111-aaaa",
+  client_id: "app",
+  client_secret: "s",
+  endpoint,
+});
+const vertex = (more: object = {}) => ({
+  vendor: "vertex",
+  project: "p",
+  location: "us-east5",
+  credentials: { type: "google" },
+  ...more,
+});
+const withFile = (key_file: string) => vertex({ credentials: { type: "google", key_file } });
+const TOKEN_URI = "https://oauth2.example/token";
+const NO_KEY_FILE = "credentials.key_file: expected the key file of a service account";
+const bedrock = (credentials: object, more: object = { region: "us-east-1" }) => ({
+  vendor: "bedrock",
+  credentials: { type: "aws", ...credentials },
+  ...more,
+});
+const NO_CREDENTIALS = { credentials: undefined };
+
+describe("the settings of a cloud", () => {
+  // Each row with its faults, beside the name of the provider. None: it is right.
+  const CASES: [row: object, ...faults: (string | RegExp)[]][] = [
+    [azure(application("https://login.example"))],
+    [azure({}, { ...NO_CREDENTIALS, api_key: "k" })],
+    [
+      azure({}, { ...NO_CREDENTIALS, api_key: "k", base_url: "https://x.azure.com/openai/v1/" }),
+      "base_url: must not end in /openai/v1: /openai/v1/chat/completions is appended to it",
+    ],
+    [
+      azure({ client_id: "app", client_secret: "s" }),
+      "credentials.tenant_id: is required beside the others of an application",
+    ],
+    [
+      azure(application("http://login.example")),
+      "credentials.endpoint: expected https://, or http:// to a loopback or link-local address",
+    ],
+    [azure({}, { api_key: "k" }), "credentials: cannot stand beside api_key"],
+    [azure({ type: "kerberos" }), /^credentials/],
+    [vertex()],
+    [
+      vertex({ project: undefined, location: undefined }),
+      "project: is required by this vendor",
+      "location: is required by this vendor",
+    ],
+    [vertex(NO_CREDENTIALS), /^api_key: is required: /],
+    [
+      vertex({ dialect: "gemini" }),
+      "dialect: each model of this vendor has its own: state it there",
+    ],
+    [withFile(keyFile(TOKEN_URI))],
+    [withFile("/nowhere/sa.json"), /cannot read the file \/nowhere\/sa.json: ENOENT/],
+    [withFile(keyFile(TOKEN_URI, { type: "authorized_user" })), NO_KEY_FILE],
+    [withFile(keyFile(TOKEN_URI, { private_key: "x" })), NO_KEY_FILE],
+    [withFile(keyFile(TOKEN_URI, { token_uri: undefined })), NO_KEY_FILE],
+    [
+      withFile(keyFile("http://oauth2.example/token")),
+      "credentials.key_file: the key file's token_uri must be https://",
+    ],
+    [bedrock({ access_key_id: "A", secret_access_key: "s" })],
+    [bedrock({}, {}), "region: is required by this vendor"],
+    [
+      bedrock({}, { base_url: "http://127.0.0.1:1" }),
+      "region: is required for credentials of Amazon",
+    ],
+    [
+      bedrock({ access_key_id: "A" }),
+      "credentials: access_key_id and secret_access_key belong together",
+    ],
+    [bedrock({}, { region: "us-east-1", ...NO_CREDENTIALS }), /^api_key: is required: /],
+  ];
+  for (const [row, ...faults] of CASES)
+    it(`${JSON.stringify(row)}: ${faults.length === 0 ? "right" : faults.join(" and ")}`, () => {
+      const found = issueLines(() => checkConfig({ providers: { c: row }, models: {} }));
+      assert.equal(found.length, faults.length, found.join("\n"));
+      for (const [at, fault] of faults.entries()) {
+        const issue = found[at]!.replace("providers.c.", "");
+        if (typeof fault === "string") assert.equal(issue, fault);
+        else assert.match(issue, fault);
+      }
+    });
+
+  it("name for a model a format that Vertex has", () =>
+    assert.deepEqual(
+      issueLines(() =>
+        checkConfig({
+          providers: { v: vertex() },
+          models: { m: { provider: "v", dialect: "demo" } },
+        }),
+      ),
+      ["models.m.dialect: its provider's vendor has no API of the format demo"],
+    ));
+
+  for (const [row, host] of [
+    [vertex({ location: "global" }), "aiplatform.googleapis.com"],
+    [vertex({ location: "eu" }), "aiplatform.eu.rep.googleapis.com"],
+    [vertex(), "us-east5-aiplatform.googleapis.com"],
+    [bedrock({}, { region: "eu-west-1" }), "bedrock-runtime.eu-west-1.amazonaws.com"],
+  ] as const)
+    it(`decide that the host is ${host}`, () => {
+      const { providers } = checkConfig({ providers: { c: row }, models: {} });
+      assert.equal(providers.get("c")!.base_url, `https://${host}`);
+    });
+
+  for (const [model, dialect, base_url] of [
+    ["amazon.nova-pro-v1:0", "converse", undefined],
+    ["anthropic.claude-x", "anthropic", "https://bedrock-mantle.us-east-1.api.aws"],
+    ["openai.gpt-oss-20b", "openai", "https://bedrock-mantle.us-east-1.api.aws"],
+    ["us.anthropic.claude-x", "converse", undefined],
+  ] as const)
+    it(`decide how Bedrock's model ${model} is called: ${dialect}`, () => {
+      const models = { [model]: { provider: "c" } };
+      const config = checkConfig({ providers: { c: bedrock({}) }, models });
+      const found = config.models.get(model)!;
+      assert.deepEqual([found.dialect, found.base_url], [dialect, base_url]);
+    });
+});
