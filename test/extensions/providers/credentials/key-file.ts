@@ -5,7 +5,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { folder } from "../../../support/folder.ts";
 
-export const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+export { publicKey };
 export const EMAIL = "gateway@p.iam.gserviceaccount.com";
 
 /** Writes the file, with these fields in place of its own. */
