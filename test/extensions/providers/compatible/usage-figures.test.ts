@@ -20,6 +20,7 @@ import {
   type Behaviour,
 } from "../../../support/provider.ts";
 import { CASES as CASE_FILES } from "../../../support/recorded.ts";
+import { ended, message, say, start, STOP, textBlock } from "../anthropic/events.ts";
 
 const THINKING = { openai: "thinking", anthropic: "adaptive", gemini: "level" } as const;
 type Dialect = keyof typeof THINKING;
@@ -69,23 +70,8 @@ const said = (text: string, usageMetadata?: object, finishReason?: string) => ({
   candidates: [{ content: { role: "model", parts: [{ text }] }, finishReason }],
   usageMetadata,
 });
-const BLOCK = { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: TEXT } };
-const message = (content: readonly object[], usage: object) => ({
-  type: "message",
-  id: "1",
-  content,
-  usage,
-});
-const start = (prompt?: number) => ({
-  type: "message_start",
-  message: message([], prompt === undefined ? {} : named.anthropic(prompt, 1)),
-});
-const end = (usage: object | undefined, stop_reason: string | null = "end_turn") => ({
-  type: "message_delta",
-  delta: { stop_reason },
-  usage,
-});
-const STOP = { type: "message_stop" };
+const BLOCK = { type: "content_block_delta", index: 0, delta: say(TEXT) };
+const begun = (prompt: number) => start([], named.anthropic(prompt, 1));
 const sse = (...events: object[]): Behaviour => rawStream(events.map(event).join(""));
 
 /** A reply whose last figures are these, whole and streamed. */
@@ -95,8 +81,8 @@ const REPLIES: { readonly [dialect in Dialect]: (usage: object) => readonly Beha
     stream([chunk({ content: TEXT }), chunk({}, "stop"), usageChunk(usage)]),
   ],
   anthropic: (usage) => [
-    status(200, message([{ type: "text", text: TEXT }], usage)),
-    sse(start(9), BLOCK, end(usage), STOP),
+    status(200, message([textBlock(TEXT)], "end_turn", usage)),
+    sse(begun(9), BLOCK, ended("end_turn", usage), STOP),
   ],
   gemini: (usage) => [
     status(200, said(TEXT, usage, "STOP")),
@@ -153,20 +139,20 @@ describe("figures that came before the last text", () => {
     ["early, then a cut", stream([early, SPOKEN], "cut"), "failed, estimated: 9 + 101"],
   ]);
   bills("anthropic", [
-    ["message_start's, then a cut", sse(start(20), BLOCK), "failed, estimated: 20 + 100"],
+    ["message_start's, then a cut", sse(begun(20), BLOCK), "failed, estimated: 20 + 100"],
     [
       "message_start's, and a message_delta without usage",
-      sse(start(20), BLOCK, end(undefined), STOP),
+      sse(begun(20), BLOCK, { type: "message_delta", delta: { stop_reason: "end_turn" } }, STOP),
       "completed, estimated: 20 + 100",
     ],
     [
       "message_start's, and message_delta's",
-      sse(start(20), BLOCK, end({ output_tokens: 77 }), STOP),
+      sse(begun(20), BLOCK, ended("end_turn", { output_tokens: 77 }), STOP),
       "completed, provider: 20 + 77",
     ],
     [
       "text after message_delta's",
-      sse(start(20), end({ output_tokens: 7 }, null), BLOCK),
+      sse(begun(20), ended(null), BLOCK),
       "failed, estimated: 20 + 100",
     ],
   ]);
@@ -213,7 +199,7 @@ describe("an event that is an error and has usage", () => {
     ],
   ]);
   bills("anthropic", [
-    ["after text", sse(start(20), BLOCK, OVERLOADED), "failed, provider: 20 + 8"],
+    ["after text", sse(begun(20), BLOCK, OVERLOADED), "failed, provider: 20 + 8"],
   ]);
   bills("gemini", [["after text", sse(said(TEXT), UNAVAILABLE), "failed, provider: 20 + 8"]]);
 
@@ -232,7 +218,7 @@ describe("media in an estimate", () => {
 
   for (const [dialect, behaviour, each] of [
     ["openai", stream([chunk({ content: TEXT })], "cut"), 255],
-    ["anthropic", sse(start(), BLOCK), 350],
+    ["anthropic", sse(start([], {}), BLOCK), 350],
     ["gemini", sse(said(TEXT)), 258],
   ] as const)
     it(`24 images are billed by the rule of ${dialect} where the provider gives no figures`, async (t) => {

@@ -401,11 +401,6 @@ describe("what Gemini answers", () => {
       assert.deepEqual(reply, { text: "", reasoning: "", calls: [], ...expected, finish });
     });
 
-  it("a failed generation is an error, not counted by the breaker", () => {
-    for (const reason of ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
-      assert.equal(errorOf(() => answersIn([], reason)).countsForBreaker, false);
-  });
-
   it("a prompt that is blocked", () => {
     const blocked = {
       promptFeedback: { blockReason: "PROHIBITED_CONTENT", safetyRatings: [] },
