@@ -68,10 +68,11 @@ export function askedBy(dialect: Dialect, fields: object, target: Target): Asked
   return { path, headers: lower, body: sent } as Asked;
 }
 
+const CHAT = chatRequest({ model: "x", messages: user("hi") });
+
 /** What the parts of a reply come to. Ids that were made up are "generated". */
 export function replyOf(parts: readonly Part[]) {
-  const chat = { ...chatRequest({ model: "x", messages: user("hi") }) };
-  const meter = new Meter(chat, () => 0);
+  const meter = new Meter(CHAT, () => 0);
   for (const part of parts) meter.observe(part);
   const joined = (type: "text" | "reasoning" | "refusal") =>
     parts.map((part) => (part.type === type ? part.text : "")).join("");
