@@ -75,7 +75,7 @@ describe("the choice of a connection", () => {
   });
 });
 
-// That the request is sent once more, on a new one, is in stale-connections.test.ts.
+// That the request is sent once more, on a new one, is in pooled-client.test.ts.
 describe("a pooled connection that the provider closes", () => {
   /** A request on the connection of another one, after whose answer `then` happens. */
   async function afterFirst(t: TestContext, then: (socket: Socket, n: number) => void) {
