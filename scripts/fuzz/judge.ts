@@ -33,8 +33,8 @@ const demand: (holds: unknown, what: string) => asserts holds = (holds, what) =>
 };
 
 /**
- * The only errors that bytes of a client alone can cause, with the type that belongs to each. A 429
- * and every 5xx are faults.
+ * The type of an error, by its status: those that bytes of a client alone can cause, and the 503 of
+ * a gateway that is busy or whose provider failed. A 429 and every other 5xx are faults.
  */
 const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
   ...[400, 404, 405, 408, 413, 415, 417, 426, 431].map(
@@ -42,6 +42,7 @@ const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
   ),
   [401, "authentication_error"],
   [403, "permission_error"],
+  [503, "service_unavailable_error"],
 ]);
 
 export interface Heard {
@@ -49,10 +50,12 @@ export interface Heard {
   readonly received: Buffer;
   /** The client did not wait for the end, or was reset: the last answer may be a beginning. */
   readonly mayBeCut: boolean;
+  /** Whether 503 is an answer. */
+  readonly mayBeBusy: boolean;
 }
 
 /** The statuses of the answers, interim ones (100) left out. Throws a Fault. */
-export function judge({ sent, received, mayBeCut }: Heard): number[] {
+export function judge({ sent, received, mayBeCut, mayBeBusy }: Heard): number[] {
   const asked = sent.toString("latin1");
   const statuses: number[] = [];
   let rest = received;
@@ -68,6 +71,8 @@ export function judge({ sent, received, mayBeCut }: Heard): number[] {
         demand(/100-continue/i.test(asked), "100 Continue, but nobody expected it");
         continue;
       }
+      const isKnown = status === 503 ? mayBeBusy : status === 200 || ERROR_TYPES.has(status);
+      demand(isKnown, `status ${status}: ${body?.toString("utf8", 0, 500)}`);
       checkAnswer(status, headers, body);
       last = isLast(headers);
       statuses.push(status);
@@ -163,8 +168,6 @@ function readChunks(bytes: Buffer, from: number): [body: Buffer, end: number] {
 function checkAnswer(status: number, headers: Answer["headers"], body: Buffer | undefined): void {
   const id = headers.get("x-request-id");
   demand(id !== undefined && /^[\x20-\x7e]{1,512}$/.test(id), `${status} with X-Request-Id ${id}`);
-  const isKnown = status === 200 || ERROR_TYPES.has(status);
-  demand(isKnown, `status ${status}: ${body?.toString("utf8", 0, 500)}`);
   if (body === undefined) return;
   const said = decoded(body);
   const [type] = (headers.get("content-type") ?? "").split(";");

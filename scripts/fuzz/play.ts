@@ -1,5 +1,6 @@
 // One case of scripts/fuzz.ts: a connection, the bytes in their packets, and what the judge says of
 // what came back.
+
 import net from "node:net";
 import type { Case } from "./cases.ts";
 import { judge } from "./judge.ts";
@@ -13,11 +14,13 @@ const IDLE_MS = 4_000;
 const PATIENCE_MS = 100;
 /** No connection may last longer. */
 const DEADLINE_MS = 60_000;
-/** A bound: the corpus has no answer of a tenth of it. */
+/** A bound: no answer has a tenth of it. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 export interface Played {
   readonly statuses: readonly number[];
+  /** What came back; as much of it as came before a fault. */
+  readonly text: string;
   readonly fault?: string;
   readonly end:
     | "answered"
@@ -25,6 +28,16 @@ export interface Played {
     | "left by the client"
     | "reset"
     | "kept open";
+}
+
+/** What happened on a connection. */
+interface Seen {
+  received: Buffer;
+  /** We ended it, since it was kept open. */
+  idle: boolean;
+  reset: boolean;
+  /** Empty: none. */
+  fault: string;
 }
 
 export function play(
@@ -35,53 +48,53 @@ export function play(
 ): Promise<Played> {
   const { pieces, ending, patience } = sent;
   return new Promise((resolve) => {
+    const seen: Seen = { received: Buffer.alloc(0), idle: false, reset: false, fault: "" };
     const received: Buffer[] = [];
-    let [size, idle, reset, fault] = [0, false, false, ""];
+    let size = 0;
+    let late = false;
     const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
     const leave = () => ending === "leave" && size >= patience && socket.resetAndDestroy();
-    let late = false;
     const finish = () => {
       late = true;
-      if (size === 0) return;
-      idle = true;
+      if (size === 0 || seen.idle) return;
+      seen.idle = true;
       socket.end();
+    };
+    const fail = (fault: string) => {
+      seen.fault ||= fault;
+      socket.destroy();
     };
     const idleTimer =
       ending === "leave"
         ? setTimeout(() => socket.resetAndDestroy(), PATIENCE_MS)
         : setTimeout(finish, idleMs);
     const deadline = setTimeout(() => {
-      fault =
-        size === 0
-          ? `no answer within ${deadlineMs} ms`
-          : `the connection is open after ${deadlineMs} ms`;
-      socket.destroy();
+      const what = size === 0 ? "no answer within" : "the connection is open after";
+      fail(`${what} ${deadlineMs} ms`);
     }, deadlineMs);
     socket.on("data", (data: Buffer) => {
       received.push(data);
       size += data.length;
-      if (late && !idle) finish();
-      if (size > MAX_BYTES) {
-        fault = `more than ${MAX_BYTES} bytes of answer`;
-        socket.destroy();
-      }
+      if (late) finish();
+      if (size > MAX_BYTES) fail(`more than ${MAX_BYTES} bytes of answer`);
       leave();
     });
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      reset = true;
-      if (error.code !== "ECONNRESET" && error.code !== "EPIPE") fault ||= `${error.code}`;
+      seen.reset = true;
+      if (error.code !== "ECONNRESET" && error.code !== "EPIPE") fail(`${error.code}`);
     });
     socket.on("close", () => {
       clearTimeout(idleTimer);
       clearTimeout(deadline);
-      resolve(verdictOf(sent, { received, size, idle, reset, fault }, idleMs));
+      seen.received = Buffer.concat(received);
+      resolve(verdictOf(sent, seen, idleMs));
     });
     send(0);
 
     /** A turn of the event loop between two packets. */
     function send(index: number): void {
       const [piece] = pieces.slice(index);
-      if (piece !== undefined) {
+      if (piece !== undefined && !seen.idle) {
         socket.write(piece);
         setImmediate(send, index + 1);
       } else if (ending === "half") socket.end();
@@ -90,46 +103,36 @@ export function play(
   });
 }
 
-/** What happened on a connection. */
-interface Seen {
-  readonly received: readonly Buffer[];
-  readonly size: number;
-  readonly idle: boolean;
-  readonly reset: boolean;
-  /** Empty: none. */
-  readonly fault: string;
-}
-
 function verdictOf(sent: Case, seen: Seen, idleMs: number): Played {
-  const end = endOf(sent, seen);
-  if (seen.fault !== "") return { statuses: [], end, fault: seen.fault };
+  const { received, reset, idle, fault } = seen;
+  const played = { statuses: [], text: received.toString("latin1"), end: endOf(sent, seen) };
+  if (fault !== "") return { ...played, fault };
   try {
     const statuses = judge({
       sent: Buffer.concat(sent.pieces),
-      received: Buffer.concat(seen.received),
+      received,
       // A reset can take with it what was under way: what the server closes on while more is
       // coming.
-      mayBeCut: sent.ending !== "server" || seen.reset,
+      mayBeCut: sent.ending !== "server" || reset,
+      mayBeBusy: sent.expected?.includes(503) ?? false,
     });
-    if (!(seen.reset && statuses.length === 0)) checkFirst(statuses, sent.expected);
-    if (seen.idle && statuses.length === 0) throw new Error(`no answer within ${idleMs} ms`);
-    if (end === "closed without an answer" && sent.ending === "server") throw new Error(end);
-    return { statuses, end };
+    const [first = 0] = statuses;
+    const isExpected = sent.expected?.includes(first) ?? true;
+    if (!isExpected && !(reset && first === 0))
+      throw new Error(`the first answer is ${first}, not ${sent.expected?.join(" or ")}`);
+    if (idle && first === 0) throw new Error(`no answer within ${idleMs} ms`);
+    if (played.end === "closed without an answer" && sent.ending === "server")
+      throw new Error(played.end);
+    return { ...played, statuses };
   } catch (error) {
-    return { statuses: [], end, fault: (error as Error).message };
+    return { ...played, fault: (error as Error).message };
   }
 }
 
 /** How a connection has ended. */
-function endOf({ ending }: Case, { reset, idle, size }: Seen): Played["end"] {
+function endOf({ ending }: Case, { reset, idle, received }: Seen): Played["end"] {
   if (ending === "leave") return "left by the client";
   if (reset) return "reset";
   if (idle) return "kept open";
-  return size === 0 ? "closed without an answer" : "answered";
-}
-
-function checkFirst(statuses: readonly number[], expected: Case["expected"]): void {
-  const first = statuses[0] ?? 0;
-  if (expected && !expected.includes(first))
-    throw new Error(`the first answer is ${statuses[0]}, not ${expected.join(" or ")}`);
+  return received.length === 0 ? "closed without an answer" : "answered";
 }

@@ -1,6 +1,6 @@
 // How long one request, or one reply of a provider, keeps others waiting: a built gateway in a
 // process of its own, a provider of all dialects that says what it is told
-// (scripts/hostile-json.ts), and a process that asks for GET /healthz meanwhile
+// (scripts/fuzz/costly.ts), and a process that asks for GET /healthz meanwhile
 // (scripts/bench/probe.ts).
 
 import { fork } from "node:child_process";
@@ -10,7 +10,7 @@ import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Probed } from "../../scripts/bench/probe.ts";
-import { FORMATS, startCostly, type Reply } from "../../scripts/hostile-json.ts";
+import { FORMATS, startCostly, type Reply } from "../../scripts/fuzz/costly.ts";
 import { fromModules, launch, quickest } from "./program.ts";
 import { within } from "./wait.ts";
 

@@ -22,7 +22,7 @@ import {
   USER,
   type CostlyReply,
   type Reply,
-} from "../../../scripts/hostile-json.ts";
+} from "../../../scripts/fuzz/costly.ts";
 import { LONG } from "../../support/long.ts";
 import { startScene, type Scene } from "../../support/stall.ts";
 

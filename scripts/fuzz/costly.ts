@@ -1,11 +1,10 @@
-// JSON that costs more than it is long, for scripts/hostile.ts and the tests of stalls: requests of
-// up to 10 MB, replies of up to 62 MB, and the provider, of all three formats, that gives the
-// replies.
+// JSON that costs more than it is long, for scripts/fuzz.ts and the tests of stalls: requests of up
+// to 10 MB, replies of up to 62 MB, and the provider, of all three formats, that gives the replies.
 
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { hashedId } from "../src/extensions/providers/turns/index.ts";
+import { hashedId } from "../../src/extensions/providers/turns/index.ts";
 
 const MB = 1e6;
 
@@ -88,12 +87,6 @@ export function chatRequests(size: number): CostlyRequest[] {
   ];
 }
 
-/** A request of 4.5 MB to one of the APIs, by the model that it is for. */
-interface LargeRequest {
-  readonly path: string;
-  readonly body: (model: string) => string;
-}
-
 const LARGE_SIZE = 4.5 * MB;
 const shortTurns = filled(LARGE_SIZE, (at) => turn(at, "x".repeat(20)));
 const messagesOf =
@@ -113,91 +106,77 @@ const calledFunctions = filled(
     `{"type":"function_call_output","call_id":"c${at}","output":"${"y".repeat(60)}"}`,
 );
 
-export const LARGE: readonly LargeRequest[] = [
+/** Requests of 4.5 MB to each of the APIs, by the model that each is for. */
+export const LARGE: readonly Required<Pick<CostlyRequest, "path" | "body">>[] = [
   { path: "/v1/chat/completions", body: messagesOf(shortTurns) },
-  { path: "/v1/messages", body: messagesOf(shortTurns) },
   { path: "/v1/messages", body: messagesOf(usedTools) },
-  {
-    path: "/v1/responses",
-    body: (model) => `{"model":"${model}","input":[${calledFunctions}]}`,
-  },
+  { path: "/v1/responses", body: (model) => `{"model":"${model}","input":[${calledFunctions}]}` },
   { path: "/v1/messages/count_tokens", body: messagesOf(shortTurns) },
 ];
 
+/** Requests to chat completions of 10 MB, the most that the gateway reads. */
+export function largestRequests(): CostlyRequest[] {
+  const SIZE = 10 * MB;
+  const parts = listOf(95_000, () => '{"type":"text","text":"x"}');
+  const members = `${'{"aaaaaaaaaaaaaaaa":'.repeat(450_000)}1${"}".repeat(450_000)}`;
+  const saying = (content: string) => request("", `{"role":"user","content":${content}}`);
+  return [
+    { name: "10 MB of brackets", body: () => "[".repeat(SIZE), status: 400 },
+    { name: "10 MB of text", body: saying(`"${"x".repeat(SIZE - 200)}"`), status: 200 },
+    { name: "95,000 parts", body: saying(`[${parts}]`), status: 200 },
+    { name: "a schema nested 450,000 deep", body: request(tool(members)), status: 400 },
+  ];
+}
+
 /** What a client of the Responses API can send. */
 export function responsesRequests(): CostlyRequest[] {
-  const asked = '{"role":"user","content":"hi"}';
-  const functions = (count: number): string =>
-    listOf(count, (at) => `{"type":"function","name":"f${at}"}`);
-  const namespace = (name: string, tools: string): string =>
-    `{"type":"namespace","name":"${name}","tools":[${tools}]}`;
-  const found = `{"type":"additional_tools","tools":[${namespace("n".repeat(256), functions(127))}]}`;
-  const kinds: readonly [name: string, status: number, tools: string, input: string][] = [
-    ["a long namespace", 400, namespace("n".repeat(200_000), functions(20_000)), asked],
-    ["a namespace of megabytes", 400, namespace("n".repeat(FULL_SIZE), functions(2)), asked],
-    ["a namespace of many functions", 400, namespace("n", functions(70_000)), asked],
-    ["many functions", 400, functions(70_000), asked],
-    [
-      "many free-form tools",
-      400,
-      listOf(70_000, (at) => `{"type":"custom","name":"f${at}","format":1}`),
-      asked,
-    ],
-    ["tools that are found again and again", 200, "", `${asked},${listOf(700, () => found)}`],
-    [
-      "many tools, one in each item",
-      400,
-      "",
-      listOf(
-        20_000,
-        (at) => `{"type":"additional_tools","tools":[{"type":"function","name":"f${at}"}]}`,
-      ),
-    ],
-    [
-      "summaries that are wrong",
-      400,
-      "",
-      `${asked},${listOf(50_000, () => '{"type":"reasoning","summary":[1]}')}`,
-    ],
-    [
-      "many sealed texts",
-      400,
-      "",
-      `${asked},${listOf(70_000, () => `{"type":"reasoning","encrypted_content":"sealed1.${"A".repeat(40)}"}`)}`,
-    ],
-    [
-      "calls of a namespace",
-      200,
-      "",
-      `${asked},${listOf(40_000, () => `{"type":"function_call","call_id":"a","namespace":"${"n".repeat(70)}","name":"f","arguments":""}`)}`,
-    ],
-  ];
-  return kinds.map(([name, status, tools, input]) => ({
+  const row = (name: string, status: number, { tools = "", input = "" }): CostlyRequest => ({
     name,
     path: "/v1/responses",
-    body: (model) => `{"model":"${model}","tools":[${tools}],"input":[${input}]}`,
+    body: (model) => `{"model":"${model}","tools":[${tools}],"input":[${USER},${input || USER}]}`,
     status,
-  }));
+  });
+  const namedFunction = (at: number): string => `{"type":"function","name":"f${at}"}`;
+  const functions = (count: number): string => listOf(count, namedFunction);
+  const namespace = (name: string, count: number): string =>
+    `{"type":"namespace","name":"${name}","tools":[${functions(count)}]}`;
+  const added = (tools: string): string => `{"type":"additional_tools","tools":[${tools}]}`;
+  const found = added(namespace("n".repeat(256), 127));
+  const custom = (at: number): string => `{"type":"custom","name":"f${at}","format":1}`;
+  const sealed = `{"type":"reasoning","encrypted_content":"sealed1.${"A".repeat(40)}"}`;
+  const called = `{"type":"function_call","call_id":"a","namespace":"${"n".repeat(70)}","name":"f","arguments":""}`;
+  return [
+    row("a long namespace", 400, { tools: namespace("n".repeat(200_000), 20_000) }),
+    row("a namespace of megabytes", 400, { tools: namespace("n".repeat(FULL_SIZE), 2) }),
+    row("a namespace of many functions", 400, { tools: namespace("n", 70_000) }),
+    row("many functions", 400, { tools: functions(70_000) }),
+    row("many free-form tools", 400, { tools: listOf(70_000, custom) }),
+    row("tools that are found again and again", 200, { input: listOf(700, () => found) }),
+    row("many tools, one in each item", 400, {
+      input: listOf(20_000, (at) => added(namedFunction(at))),
+    }),
+    row("summaries that are wrong", 400, {
+      input: listOf(50_000, () => '{"type":"reasoning","summary":[1]}'),
+    }),
+    row("many sealed texts", 400, { input: listOf(70_000, () => sealed) }),
+    row("calls of a namespace", 200, { input: listOf(40_000, () => called) }),
+  ];
 }
 
 /** What a client of the Messages API can send. */
 export function messagesRequests(): CostlyRequest[] {
-  const kinds: readonly [name: string, status: number, tools: string, content: string][] = [
-    ["many tools", 400, listOf(70_000, (at) => `{"name":"f${at}","input_schema":{}}`), '"hi"'],
-    [
-      "marks that are wrong",
-      200,
-      "",
-      `[${listOf(60_000, () => '{"type":"text","text":"x","cache_control":1}')}]`,
-    ],
-  ];
-  return kinds.map(([name, status, tools, content]) => ({
+  const row = (name: string, status: number, fields: string): CostlyRequest => ({
     name,
     path: "/v1/messages",
-    body: (model) =>
-      `{"model":"${model}","max_tokens":9,"tools":[${tools}],"messages":[{"role":"user","content":${content}}]}`,
+    body: (model) => `{"model":"${model}","max_tokens":9,${fields}}`,
     status,
-  }));
+  });
+  const tools = listOf(70_000, (at) => `{"name":"f${at}","input_schema":{}}`);
+  const marked = listOf(60_000, () => '{"type":"text","text":"x","cache_control":1}');
+  return [
+    row("many tools", 400, `"tools":[${tools}],"messages":[${USER}]`),
+    row("marks that are wrong", 200, `"messages":[{"role":"user","content":[${marked}]}]`),
+  ];
 }
 
 /**
@@ -214,8 +193,8 @@ export const FORMATS = ["openai", "anthropic", "gemini"] as const;
 type Format = (typeof FORMATS)[number];
 export const message = (fields: string): string =>
   `{"choices":[{"message":{"role":"assistant",${fields}},"finish_reason":"stop"}]}`;
-export const anthropic = (content: string): string =>
-  `{"type":"message","content":[${content}],"stop_reason":"end_turn","usage":{}}`;
+const anthropic = (content: string): string =>
+  `{"type":"message","role":"assistant","content":[${content}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":9}}`;
 export const gemini = (parts: string): string =>
   `{"candidates":[{"content":{"parts":[${parts}]},"finishReason":"STOP"}]}`;
 /** What is answered to requests for which no other reply is set. */
@@ -232,31 +211,21 @@ export const LARGEST_REPLIES: readonly CostlyReply[] = [
 ];
 
 /** Replies of about so many bytes, or of many parts. */
-export const costlyReplies = (size: number): readonly CostlyReply[] => [
-  { name: "megabytes of names", model: "openai", body: () => message(`"x":${newNames(size)}`) },
-  { name: "megabytes of objects", model: "openai", body: () => message(`"x":${newObjects(size)}`) },
-  {
-    name: "megabytes of brackets",
-    model: "openai",
-    body: () => message(`"x":${nested(size / 2)}`),
-  },
-  {
-    name: "an input nested 200,000 deep",
-    model: "anthropic",
-    body: () =>
-      anthropic(`{"type":"tool_use","id":"a","name":"f","input":{"a":${nested(200_000)}}}`),
-  },
-  {
-    name: "100,000 blocks",
-    model: "anthropic",
-    body: () => anthropic(listOf(100_000, () => '{"type":"text","text":"x"}')),
-  },
-  {
-    name: "200,000 parts",
-    model: "gemini",
-    body: () => gemini(listOf(200_000, () => '{"text":"x"}')),
-  },
-];
+export function costlyReplies(size: number): readonly CostlyReply[] {
+  const input = (): string =>
+    `{"type":"tool_use","id":"a","name":"f","input":{"a":${nested(200_000)}}}`;
+  const blocks = (): string => listOf(100_000, () => '{"type":"text","text":"x"}');
+  const parts = (): string => listOf(200_000, () => '{"text":"x"}');
+  const row = (name: string, model: Format, body: () => string) => ({ name, model, body });
+  return [
+    row("megabytes of names", "openai", () => message(`"x":${newNames(size)}`)),
+    row("megabytes of objects", "openai", () => message(`"x":${newObjects(size)}`)),
+    row("megabytes of brackets", "openai", () => message(`"x":${nested(size / 2)}`)),
+    row("an input nested 200,000 deep", "anthropic", () => anthropic(input())),
+    row("100,000 blocks", "anthropic", () => anthropic(blocks())),
+    row("200,000 parts", "gemini", () => gemini(parts())),
+  ];
+}
 
 export interface Reply {
   readonly body: string;

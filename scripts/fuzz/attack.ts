@@ -1,0 +1,207 @@
+// One attack of scripts/fuzz.ts on a gateway of its own, from its start to its end. What clients do
+// is the attack's own matter. What must hold is the same for all: /healthz answers throughout
+// (bench/probe.ts), memory has a bound and comes back, as descriptors do, no request stays in hand,
+// nothing is written that should not be, SIGTERM ends the process, and the books are right.
+
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { COLLECTS } from "../../test/support/collecting.ts";
+import { launch, runToEnd } from "../../test/support/program.ts";
+import { within } from "../../test/support/wait.ts";
+import { memoryOf, percentile } from "../bench/load.ts";
+import type { Probed } from "../bench/probe.ts";
+import { pinned } from "../bench/target.ts";
+
+export const MB = 1e6;
+export const mb = (bytes: number): string => (bytes / MB).toFixed(0);
+const AUDIT_MS = 600_000;
+
+/** The gateway that an attack has before it. */
+export interface Stage {
+  readonly pid: number;
+  readonly port: number;
+  readonly adminPort: number;
+  /** Resident bytes of the gateway now, and before the clients came. */
+  readonly memory: () => number;
+  readonly before: number;
+  /** Makes the gateway's processes collect their garbage. */
+  readonly collect: () => void;
+  /** Open descriptors of the gateway. */
+  readonly descriptors: () => number;
+  readonly hasEnded: () => boolean;
+  readonly expect: (holds: boolean, reason: string) => void;
+}
+
+export interface Attack {
+  readonly name: string;
+  /** The gateway's configuration; `folder` is for its data. */
+  readonly config: (folder: string) => object;
+  /** Whether the gateway may answer 503. */
+  readonly mayBeBusy: boolean;
+  /** Options of Node for the gateway's process; absent: none. */
+  readonly flags?: readonly string[];
+  /**
+   * Bounds of the memory in MB, above what it was before: at its height, and when the clients have
+   * left.
+   */
+  readonly heightMb: number;
+  readonly afterMb: number;
+  /** Descriptors that may stay: pooled connections to the provider. Absent: 0. */
+  readonly pooled?: number;
+  /** Bounds of /healthz in ms; absent: 1,000 and 3,000. */
+  readonly p99Ms?: number;
+  readonly worstMs?: number;
+  /** Ends when the clients have left; tells what they did, and what they were answered. */
+  readonly run: (stage: Stage) => Promise<readonly [did: string, answered: string]>;
+}
+
+/** Waits for what no event tells: the state of another process. False when the time is over. */
+export async function until(check: () => boolean, ms: number): Promise<boolean> {
+  for (const late = performance.now() + ms; !check(); await pause(20))
+    if (performance.now() > late) return false;
+  return true;
+}
+
+/** A process and its children; none if it has ended. */
+function familyOf(pid: number): number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+    return [pid, ...children.split(" ").filter(Boolean).map(Number)];
+  } catch {
+    return [];
+  }
+}
+
+/** Asks for /healthz until `stop`. */
+async function startProbe(port: number) {
+  const probe = fork(fileURLToPath(new URL("../bench/probe.ts", import.meta.url)));
+  const tell = async (message: number | "stop") => {
+    probe.send(message);
+    const [said] = await within(once(probe, "message"), "the probe of /healthz", 40_000);
+    return said as Probed;
+  };
+  await tell(port);
+  return { stop: () => tell("stop"), end: () => probe.disconnect() };
+}
+
+/** A line of the access log for every answer, and none that tells of another 5xx than is allowed. */
+const isAccessLine = (line: string, mayBeBusy: boolean): boolean =>
+  /^\{"time":"[^"]+","request_id":"[^"].*"status":([124]\d\d|503),.*\}$/.test(line) &&
+  (mayBeBusy || !line.includes('"status":503,'));
+const isDiagnostic = (line: string): boolean =>
+  line.startsWith("{") && !/unhandled|internal_error|"level":"error"/i.test(line);
+
+/** Starts the gateway of an attack. */
+async function start({ config, flags = [], mayBeBusy }: Attack, file: string) {
+  const folder = mkdtempSync(join(tmpdir(), "fuzz-"));
+  const settings = ["--config", join(folder, "gateway.json")];
+  writeFileSync(settings[1]!, JSON.stringify(config(folder)));
+  const options = ["--unhandled-rejections=strict", ...COLLECTS, ...flags];
+  const args = [...options, ...(file.endsWith(".ts") ? ["--import", "tsx"] : []), file];
+  const core = pinned ? ["taskset", "-c", "0"] : [];
+  const program = { args, cwd: process.cwd(), command: [...core, process.execPath] };
+  const complaints: string[] = [];
+  let isFirst = true; // the line that says where it listens
+  const running = launch(program, ["serve", ...settings], {
+    env: { NODE_NO_WARNINGS: "0" },
+    heard(line, from) {
+      const isDue =
+        from === "stdout" ? isFirst || isAccessLine(line, mayBeBusy) : isDiagnostic(line);
+      if (from === "stdout") isFirst = false;
+      if (!isDue) complaints.push(line);
+    },
+  });
+  process.once("exit", () => running.child.kill("SIGKILL"));
+  const portOf = (url: string) => Number(new URL(url).port);
+  const port = portOf(await within(running.address, "the gateway to listen", 20_000));
+  const audit = () => runToEnd(program, ["audit", ...settings], AUDIT_MS);
+  return { ...running, folder, complaints, port, adminPort: portOf(running.admin()), audit };
+}
+type Started = Awaited<ReturnType<typeof start>>;
+
+/** Whether no request is in hand, now or soon. */
+async function isIdleSoon({ adminPort }: Started): Promise<boolean> {
+  for (const late = performance.now() + 10_000; performance.now() < late; await pause(20)) {
+    const options = { headers: { connection: "close" } };
+    const res = await fetch(`http://127.0.0.1:${adminPort}/status`, options).catch(() => undefined);
+    if (((await res?.json()) as { in_flight?: number } | undefined)?.in_flight === 0) return true;
+  }
+  return false;
+}
+
+/** Ends the gateway, and asks for its books. */
+async function end(started: Started, expect: Stage["expect"]): Promise<void> {
+  const { child, ended, complaints, folder } = started;
+  child.kill("SIGTERM");
+  const { code, signal } = await within(ended, "the end after SIGTERM", 60_000);
+  expect(code === 0, `the gateway ended with ${code ?? signal}`);
+  const { code: wrong, stdout, stderr } = await started.audit();
+  expect(wrong === 0, `the books are wrong; they are in ${folder}\n${stdout}${stderr}`);
+  expect(complaints.length === 0, `in its logs: ${complaints.slice(0, 5).join("\n")}`);
+  if (wrong === 0) rmSync(folder, { recursive: true });
+}
+
+/** What came of an attack, in words, and what is wrong. */
+export interface Outcome {
+  readonly told: string;
+  readonly faults: readonly string[];
+}
+
+export async function play(attack: Attack, file: string): Promise<Outcome> {
+  const { name, heightMb, afterMb, pooled = 0, p99Ms = 1_000, worstMs = 3_000 } = attack;
+  const faults: string[] = [];
+  const expect: Stage["expect"] = (holds, reason) => {
+    if (!holds) faults.push(`${name}: ${reason}`);
+  };
+  const started = await start(attack, file);
+  const { child, port, adminPort } = started;
+  const pid = child.pid!;
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+  const memory = () => memoryOf(pid);
+  const descriptors = () => readdirSync(`/proc/${pid}/fd`).length;
+  const collect = () => {
+    for (const each of familyOf(pid)) process.kill(each, "SIGUSR2");
+  };
+  const probe = await startProbe(port);
+  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // its height is counted from here
+  const [before, openBefore] = [memory(), descriptors()];
+  const stage = { pid, port, adminPort, memory, before, collect, descriptors, hasEnded, expect };
+  const [did, answered] = await attack.run(stage);
+  if (hasEnded()) {
+    probe.end();
+    expect(false, `the gateway ended with ${child.exitCode ?? child.signalCode}`);
+    return { told: `${did}: ${answered}`, faults };
+  }
+
+  const open = `${openBefore} descriptors before, ${pooled} may be pooled`;
+  const isLeft = await until(() => descriptors() <= openBefore + pooled, 10_000);
+  expect(isLeft, `${descriptors()} descriptors when the clients have left: ${open}`);
+  const { times, lost } = await probe.stop();
+  probe.end();
+  const [p50, p99, worst] = [percentile(times, 0.5), percentile(times, 0.99), Math.max(...times)];
+  expect(lost === 0 && times.length > 0, `${lost} questions for /healthz were not answered`);
+  const bounds = `expected ${p99Ms} and ${worstMs}`;
+  const isAlive = p99 <= p99Ms && worst <= worstMs;
+  expect(isAlive, `/healthz: p99 ${p99.toFixed(0)} ms, worst ${worst.toFixed(0)} ms, ${bounds}`);
+  const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
+  const height = Number(peak![1]) * 1024;
+  const grown = mb(height - before);
+  expect(height - before <= heightMb * MB, `memory grew by ${grown} MB, expected ${heightMb}`);
+  expect(await isIdleSoon(started), "requests are still in hand");
+  const isBack = () => memory() <= before + afterMb * MB;
+  for (let times = 0; times < 5 && !isBack(); times += 1) {
+    collect();
+    await until(isBack, 1_000);
+  }
+  const after = memory();
+  expect(isBack(), `${mb(after - before)} MB of memory are still held, expected ${afterMb}`);
+  await end(started, expect);
+  const megabytes = `MB before, at their height, after: ${mb(before)}, ${mb(height)}, ${mb(after)}`;
+  const healthz = `/healthz: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(0)}, worst ${worst.toFixed(0)}`;
+  return { told: `${did}: ${answered}\n    ${megabytes}; ${healthz}`, faults };
+}

@@ -1,0 +1,130 @@
+// The attack of scripts/fuzz.ts with mutated requests over raw sockets, many at a time, until all
+// are through or one shows a fault. It knows which cases were under way, or just over, when the
+// gateway crashed: a crash takes all of them along.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { MB, until, type Attack, type Stage } from "./attack.ts";
+import { makeCase, type Case } from "./cases.ts";
+import { play } from "./play.ts";
+
+const CONCURRENCY = 192;
+const MAX_MS = 900_000;
+/** So many of the cases that are over are among those that may have made the gateway crash. */
+const LAST = 20;
+/** Before memory is measured for the first time: the heap takes so many to find its size. */
+const WARM_UP = 10_000;
+/** How much the resident memory may grow from then on. */
+const MAX_GROWTH = 24 * MB;
+
+export interface MutatedOptions {
+  readonly seed: number;
+  /** How many cases. */
+  readonly cases: number;
+  /** Only these cases, one after the other. Absent: 0, 1, 2 and so on. */
+  readonly only?: readonly number[] | undefined;
+  readonly workers: number;
+}
+
+/** The demo configuration, with bounds that a small request can reach. */
+function configIn(folder: string, workers: number): object {
+  const demo = new URL("../../src/extensions/providers/demo/demo.json", import.meta.url);
+  return {
+    ...JSON.parse(readFileSync(demo, "utf8")),
+    server: { port: 0, workers, max_body_bytes: 65_536, receive_ms: 3_000 },
+    admin: { port: 0 },
+    data_dir: join(folder, "data"),
+    limits: { rpm: null },
+    providers: { demo: { dialect: "demo", pace_ms: 0 } },
+  };
+}
+
+/** The least resident memory of some looks, with all garbage collected. */
+async function leastMemory({ memory, collect }: Stage): Promise<number> {
+  let least = Infinity;
+  for (let looks = 0; looks < 10; looks += 1) {
+    collect();
+    await pause(200);
+    least = Math.min(least, memory());
+  }
+  return least;
+}
+
+async function run(stage: Stage, options: MutatedOptions) {
+  const { seed, only, cases = only!.length } = options;
+  const counts = new Map<string, number>();
+  const count = (what: string | number) => counts.set(`${what}`, (counts.get(`${what}`) ?? 0) + 1);
+  const startedAt = performance.now();
+  const underWay = new Set<number>();
+  const over: number[] = [];
+  const faults: string[] = [];
+  let next = 0;
+
+  async function send(number: number): Promise<void> {
+    underWay.add(number);
+    const sent = makeCase(seed, number);
+    const { statuses, end, fault } = await play(sent.admin ? stage.adminPort : stage.port, sent);
+    for (const status of statuses) count(status);
+    if (end !== "answered") count(end);
+    if (fault !== undefined) faults.push(told(options, number, sent, fault));
+    underWay.delete(number);
+    over.push(number);
+    if (over.length > 1_000) over.splice(0, over.length - LAST);
+  }
+  const isDue = (last: number) => next < last && faults.length === 0;
+  async function sendUpTo(last: number): Promise<void> {
+    const work = async () => {
+      for (; isDue(last) && performance.now() - startedAt < MAX_MS; ) {
+        next += 1;
+        await send(only?.[next - 1] ?? next - 1);
+      }
+    };
+    await Promise.all(Array.from({ length: only ? 1 : CONCURRENCY }, work));
+  }
+
+  const warm = Math.max(WARM_UP, 0.1 * cases);
+  const isMeasured = cases >= 2 * WARM_UP;
+  if (isMeasured) await sendUpTo(warm);
+  const before = isMeasured ? await leastMemory(stage) : 0;
+  await sendUpTo(cases);
+  // If the gateway has crashed, the faults are of the connections that it broke off.
+  const hasCrashed = faults.length > 0 && (await until(stage.hasEnded, 2_000));
+  const suspects = [...over.slice(-LAST), ...underWay].join();
+  stage.expect(!hasCrashed, `one of these made it crash: --seed ${seed} --case ${suspects}`);
+  for (const fault of hasCrashed ? [] : faults) stage.expect(false, fault);
+  const growth = isMeasured && !hasCrashed ? (await leastMemory(stage)) - before : 0;
+  const words = `memory grew by ${(growth / MB).toFixed(1)} MB`;
+  stage.expect(growth <= MAX_GROWTH, `${words}, ${MAX_GROWTH / MB} are allowed`);
+  stage.expect(faults.length > 0 || next === cases, `not through after ${MAX_MS} ms`);
+  const seen = [...counts].sort().map(([what, times]) => `${times} x ${what}`);
+  return [`${next} mutated requests, seed ${seed}`, `${seen.join(", ")}; ${words}`] as const;
+}
+
+const NAMED: Readonly<Record<string, string>> = { "\r": "\\r", "\n": "\\n" };
+/** As it can be pasted into a string of most languages. */
+const escaped = (bytes: Buffer): string =>
+  bytes
+    .toString("latin1")
+    .replace(
+      /[^\x20-\x7e]|[\\"]/g,
+      (char) => NAMED[char] ?? `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
+    );
+
+/** A fault with the case that showed it. */
+function told({ seed }: MutatedOptions, number: number, sent: Case, fault: string): string {
+  const listener = sent.admin ? "admin" : "public";
+  const packets = sent.pieces.map((piece) => `  "${escaped(piece)}"`).join("\n");
+  return `${fault}\n  --seed ${seed} --case ${number} (${sent.told}), to the ${listener} listener, in packets:\n${packets}`;
+}
+
+export const mutatedRequests = (options: MutatedOptions): Attack => ({
+  name: "mutated requests",
+  config: (folder) => configIn(folder, options.workers),
+  mayBeBusy: false,
+  // Its nursery is kept small: where V8 sizes that by itself, a leak would not show beside it.
+  flags: ["--max-semi-space-size=4"],
+  heightMb: 400,
+  afterMb: 150,
+  run: (stage) => run(stage, options),
+});

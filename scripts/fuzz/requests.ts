@@ -1,0 +1,218 @@
+// The valid requests that the mutated ones of scripts/fuzz.ts are made of, and what is done to their
+// JSON.
+
+import type { createRandom } from "../../test/support/random.ts";
+import { TOOLS } from "../conformance/suite.ts";
+import { filled, listOf, newNames } from "./costly.ts";
+
+export type Random = ReturnType<typeof createRandom>;
+
+const user = (content: unknown) => ({ role: "user", content });
+const part = (type: string, text: string) => ({ type, text });
+const {
+  tools: [tool],
+} = TOOLS;
+const schema = tool!.function.parameters;
+const hello = { model: "demo-chat", messages: [user("Say hello")] };
+const call = { id: "c", type: "function", function: { name: "get_time", arguments: "{}" } };
+const use = { type: "tool_use", id: "t", name: "get_time", input: { city: "Oslo" } };
+const thinking = { type: "enabled", budget_tokens: 1_024 };
+const bounded = { max_tokens: 20, temperature: 0.5, stop: ["\n\n"] };
+const counted = { stream: true, stream_options: { include_usage: true } };
+const weighed = { logprobs: true, top_logprobs: 2 };
+const streamed = { model: "demo-reasoner", stream: true };
+
+type Valid = readonly [target: string, body: object];
+
+/** Valid chat requests, as clients send them. */
+const CHATS: readonly object[] = [
+  hello,
+  {
+    model: "auto/chat",
+    messages: [{ role: "system", content: "Be brief." }, user("Grüße, 你好, 👋")],
+    ...bounded,
+  },
+  {
+    model: "auto/reasoning",
+    messages: [user([part("text", "6 times "), part("text", "7?")])],
+    ...counted,
+    ...weighed,
+    thinking,
+    max_tokens: 10,
+  },
+  {
+    model: "demo-chat",
+    messages: [
+      user("Time?"),
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c", content: "14:05" },
+    ],
+    tools: [tool],
+    tool_choice: "auto",
+    stream: true,
+  },
+  {
+    ...hello,
+    seed: 7,
+    user: "u",
+    response_format: { type: "json_schema", json_schema: { name: "x", schema } },
+  },
+];
+
+/** Requests of the other APIs. */
+const OTHERS: readonly Valid[] = [
+  ["/v1/messages/count_tokens", hello],
+  [
+    "/v1/messages",
+    {
+      ...streamed,
+      max_tokens: 2_000,
+      thinking,
+      system: [{ ...part("text", "Be brief."), cache_control: { type: "ephemeral" } }],
+      tools: [{ name: "get_time", input_schema: schema }],
+      tool_choice: { type: "auto", disable_parallel_tool_use: true },
+      messages: [
+        user([part("text", "What time is it?")]),
+        { role: "assistant", content: [use] },
+        user([{ type: "tool_result", tool_use_id: "t", content: "14:05" }]),
+      ],
+      metadata: { user_id: "u" },
+      stop_sequences: ["never"],
+    },
+  ],
+  [
+    "/v1/responses",
+    {
+      ...streamed,
+      instructions: "Be brief.",
+      reasoning: { effort: "low", summary: "auto" },
+      include: ["reasoning.encrypted_content"],
+      tools: [
+        { type: "function", name: "get_time", parameters: schema },
+        { type: "namespace", name: "n", tools: [{ type: "function", name: "f" }] },
+        { type: "custom", name: "patch" },
+        { type: "web_search" },
+      ],
+      input: [
+        user([part("input_text", "What time is it?")]),
+        { type: "function_call", call_id: "c", name: "get_time", arguments: "{}" },
+        { type: "function_call_output", call_id: "c", output: "14:05" },
+      ],
+      text: { format: { type: "text" }, verbosity: "low" },
+      tool_choice: "auto",
+      max_output_tokens: 100,
+    },
+  ],
+];
+
+/** A request that is answered with 200; those that can be streams are so half of the time. */
+export function validRequest({ pick, random: chance }: Random): Valid {
+  const [target, body] =
+    chance() < 0.3 ? pick(OTHERS) : (["/v1/chat/completions", pick(CHATS)] as const);
+  const { stream_options: _, ...whole } = body as Record<string, unknown>;
+  return [target, chance() < 0.5 && whole["stream"] ? { ...whole, stream: false } : body];
+}
+
+const VALUES: readonly unknown[] = [
+  ...[null, true, false, 0, -0, -1, 1, 0.5, 2.000001, 1e308, -1e308, 2 ** 53],
+  ...[12345678901234567890n, 4294967296, "", "x", "null", "\u0000", "\ud800", "\udfff\ud800"],
+  ...["\ufeff", "auto/chat", "x".repeat(5_000), "🧨".repeat(600), [], {}, [[]], [null]],
+  ...[{ toString: 1 }, { length: -1 }, [1, "2", {}], { type: "text" }, { type: "enabled" }],
+  ...[{ type: "function", function: null }],
+];
+const RAW_VALUES = [
+  ...["1e400", "-1e400", "-", "01", "NaN", "undefined", ".5", "0x1f", "'x'", "1".repeat(4_000)],
+  ...['"\\u12"', '"\\x"', '"\n"', "{,}", "[1,]", '{"a":1,"a":2}', "/**/", "tru"],
+];
+const KEYS = [
+  ...["__proto__", "constructor", "toString", "hasOwnProperty", "", "stream", "n", "stop"],
+  ...["tools", "model", "messages", "unknown_field", "max_completion_tokens"],
+  ...["reasoning_effort"],
+];
+const NO_UTF8 = ["\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe4\xbd", "\x80", "\0"];
+
+const WAYS = [
+  ...(["value", "value", "value", "raw value", "key", "less", "more", "deep"] as const),
+  ...(["deep value", "costly value", "bytes", "mark", "cut", "tail", "whole"] as const),
+];
+type Way = (typeof WAYS)[number];
+
+const deep = ({ between }: Random, depth: number): string =>
+  between(0, 1)
+    ? `${"[".repeat(depth)}${"]".repeat(depth)}`
+    : `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
+
+/** JSON that costs more than it is long (costly.ts), of up to 60 KB. */
+function costly({ between, pick }: Random): string {
+  const size = between(100, 60_000);
+  const element = pick(["1", '""', "{}", "[]", "1e9", "null", '{"a":1}']);
+  const calls = () => filled(size, (at) => `{"id":"a_${at % 9}","function":{"name":"f"}}`);
+  const repeated = () => `{${listOf(40, () => `"a${between(0, 40)}":1`)}}`;
+  const url = `data:x${";a".repeat(size / 3)}`;
+  return pick([
+    () => newNames(size),
+    () => `[${filled(size, repeated)}]`,
+    () => `[${filled(size, () => element)}]`,
+    () => `{"role":"assistant","content":null,"tool_calls":[${calls()}]}`,
+    () => `{"role":"user","content":[{"type":"image_url","image_url":{"url":"${url}"}}]}`,
+    () => `{"type":"function","function":{"name":"f","parameters":${newNames(size)}}}`,
+  ])();
+}
+
+/** All fields and elements below a value. */
+function nodesOf(holder: any): [holder: any, key: string][] {
+  return Object.keys(holder).flatMap((key) => {
+    const value = holder[key];
+    const below = typeof value === "object" && value !== null ? nodesOf(value) : [];
+    return [[holder, key] as [any, string], ...below];
+  });
+}
+
+/** A text that JSON.stringify cannot write, or would not, to be put in afterwards. */
+function rawText(how: Way, random: Random): string | undefined {
+  if (how === "raw value") return random.pick(RAW_VALUES);
+  if (how === "deep value") return deep(random, random.between(1, 4_000));
+  return how === "costly value" ? costly(random) : undefined;
+}
+
+/** Changes one place of the tree, if that is what is to be done. */
+function mutateTree(tree: unknown, how: Way, { pick, between }: Random): void {
+  const [holder, key] = pick(nodesOf(tree));
+  if (how === "value") holder[key] = pick(VALUES);
+  else if (how.endsWith(" value")) holder[key] = "<raw>";
+  else if (how === "key")
+    Object.defineProperty(holder, pick(KEYS), { value: pick(VALUES), enumerable: true });
+  else if (how === "less" && Array.isArray(holder)) holder.splice(Number(key), 1);
+  else if (how === "less") delete holder[key];
+  else if (how === "more") holder[key] = Array.from({ length: between(2, 200) }, () => holder[key]);
+}
+
+const jsonOf = (value: unknown): string =>
+  JSON.stringify(value, (_, each) => (typeof each === "bigint" ? Number(each) : each)) ?? "";
+
+/** What is done to the bytes of a body. */
+const BYTES: Partial<Record<Way, (text: Buffer, random: Random) => Buffer | string>> = {
+  bytes(text, { pick, between }) {
+    const at = between(0, text.length);
+    const bad = Buffer.from(pick(NO_UTF8), "latin1");
+    return Buffer.concat([text.subarray(0, at), bad, text.subarray(at)]);
+  },
+  mark: (text, { pick }) =>
+    pick([`\ufeff${text}`, `\ufeff\ufeff${text}`, Buffer.from(`\ufeff${text}`, "utf16le")]),
+  cut: (text, { between }) => text.subarray(0, between(0, text.length)),
+  tail: (text, { pick }) => `${text}${pick(["x", "{}", ",", "\0", " \n\t", "]", `${text}`])}`,
+  deep: (_, random) => deep(random, random.between(1, 8_000)),
+  whole: (_, { pick }) => pick([...RAW_VALUES, ...VALUES.map(jsonOf), " ", ""]),
+};
+
+/** The text of a body with something done to it. */
+export function mutateJson(body: object, random: Random): Buffer {
+  const how = random.pick(WAYS);
+  const tree: unknown = structuredClone(body);
+  mutateTree(tree, how, random);
+  const raw = rawText(how, random);
+  const text = Buffer.from(
+    raw === undefined ? jsonOf(tree) : jsonOf(tree).replace('"<raw>"', () => raw),
+  );
+  return Buffer.from((BYTES[how]?.(text, random) ?? text) as string);
+}
