@@ -7,7 +7,6 @@ import {
   clock,
   collect,
   DIALECTS,
-  GENERATED_ID,
   KEY,
   modelName,
   notInstalled,
@@ -171,13 +170,4 @@ describe("AI SDK", { skip: notInstalled() }, async () => {
       assert.equal(steps[1]?.text, "The tool says: 14:05");
     });
   }
-
-  it("knows the request's id: the one it sent, else a generated one", async (t) => {
-    const lab = await startLab(t);
-    const call = callOf(lab, { model: "demo-chat", requestId: "order 66/a" });
-    const { response } = await generateText({ ...base, ...call });
-    assert.equal(response.headers?.["x-request-id"], "order 66/a");
-    const streamed = streamText({ ...streaming, ...callOf(lab, { model: "demo-chat" }) });
-    assert.match((await streamed.response).headers?.["x-request-id"] ?? "", GENERATED_ID);
-  });
 });
