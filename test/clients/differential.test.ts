@@ -125,165 +125,132 @@ const wide = (size: number): Json => ({ a: Array.from({ length: size - 2 }, () =
 const biases = (size: number): Json =>
   Object.fromEntries(Array.from({ length: size }, (_, id) => [String(id), 1]));
 
+const TEXT = { type: "text", text: '{["' };
+const URL = "https://example.com/a.png";
+const OBJECTS: readonly Json[] = [
+  {},
+  { type: "object", properties: { city: { type: "string" } } },
+  nested(99),
+  nested(100),
+];
+const mediaOf = (given: Json): readonly Json[] => [
+  { type: "image_url", image_url: { url: URL } },
+  { type: "image_url", image_url: { url: URL, detail: "low" } },
+  { type: "image_url", image_url: { url: URL, detail: null } },
+  { type: "input_audio", input_audio: given },
+  { type: "file", file: given },
+];
+
+/** What each field of a request may have, beside null, but for those that hang together. */
+const FIELDS: Readonly<Record<string, readonly Json[]>> = {
+  temperature: [0, 1.3, 2],
+  top_p: [0, 0.3, 1],
+  frequency_penalty: [-2, 0.3, 2],
+  presence_penalty: [-2, 0.3, 2],
+  max_tokens: [1, 100, 2 ** 53 - 1],
+  max_completion_tokens: [1],
+  n: [1],
+  stop: ["end", [], ["end", "end", "end", "end"]],
+  response_format: [
+    { type: "text" },
+    { type: "json_object" },
+    { type: "json_schema", json_schema: { name: "x" } },
+    ...OBJECTS.map((schema) => ({
+      type: "json_schema",
+      json_schema: { name: "x", description: "", schema, strict: false },
+    })),
+  ],
+  thinking: ["enabled", "disabled", "adaptive"].map((type) => ({ type, budget_tokens: "ignored" })),
+  logprobs: [true, false],
+  top_logprobs: [0, 7, 20],
+  seed: [1, -1, 2 ** 53 - 1],
+  user: ["u", "", {}],
+  parallel_tool_calls: [true, false],
+  reasoning_effort: ["none", "high", "max"],
+  logit_bias: [{}, { "50256": -100 }, { "0": 100 }],
+  verbosity: ["low", "medium", "high"],
+  prompt_cache_key: ["", "x".repeat(64), "\u{1F600}".repeat(64)],
+  prompt_cache_retention: ["in_memory", "24h"],
+  safety_identifier: ["", "u"],
+  modalities: [[], ["text"]],
+  web_search_options: [null],
+  moderation: [null],
+};
+
 function createRequests(seed: number) {
   const { random, between, pick } = createRandom(seed);
   const chance = (share: number) => random() < share;
-  const list = <T>(from: number, to: number, make: (index: number) => T): T[] =>
-    Array.from({ length: between(from, to) }, (_, index) => make(index));
   /** A field that may be left out. */
-  const some = <T>(make: () => T): T | null | undefined => {
+  const some = (values: readonly Json[]): Json | undefined => {
     if (chance(0.5)) return undefined;
-    return chance(0.25) ? null : make();
+    return chance(0.25) ? null : pick(values);
   };
-  const object = (): Json =>
-    chance(0.1)
-      ? nested(pick([99, 100]))
-      : pick<Json>([{}, { type: "object", properties: { city: { type: "string" } } }]);
-  const number = (from: number, to: number): number =>
-    pick([from, to, from + random() * (to - from)]);
 
   // ---- valid requests
 
-  const text = () => ({ type: "text", text: pick(["", "Hello.", '{["', "\ud83d\ude00"]) });
-  const media = () =>
-    pick([
-      () => ({
-        type: "image_url",
-        image_url: { url: "https://example.com/a.png", detail: some(() => "low") },
-      }),
-      () => ({ type: "input_audio", input_audio: object() }),
-      () => ({ type: "file", file: object() }),
-    ])();
-  const content = (part: () => object = text) =>
-    pick<() => unknown>([() => "", () => "Hello.", () => list(0, 3, part)])();
-  const refusal = () => ({ type: "refusal", refusal: "No." });
+  const contentOf = (...parts: readonly Json[]): Json =>
+    pick<Json>(["", "Hello.", [], [pick(parts)], [TEXT, pick(parts)]]);
 
+  /** A message, or calls with their results. */
   function turn(index: number): object[] {
-    const calls = list(1, 2, (n) => ({
-      id: `call_${index}_${n}`,
-      type: some(() => "function"),
-      function: {
-        name: pick(["get_time", "any name"]),
-        arguments: some(() => pick(["", "{}", "not JSON"])),
-      },
+    const calls = [`call_${index}_0`, `call_${index}_1`].map((id) => ({
+      id,
+      type: some(["function"]),
+      function: { name: pick(["get_time", "any name"]), arguments: some(["", "{}", "not JSON"]) },
     }));
-    const results = calls.map(({ id }) => ({ role: "tool", tool_call_id: id, content: content() }));
-    const more = () => ({
-      reasoning_content: some(() => pick([1, "Let me think."])),
-      tool_calls: some(() => []),
-    });
-    return pick<() => object[]>([
-      () => [{ role: pick(["system", "developer"]), content: content() }],
-      () => [
+    const assistant = { role: "assistant", reasoning_content: some([1, "Let me think."]) };
+    const refusal = { type: "refusal", refusal: "No." };
+    return pick<object[]>([
+      [{ role: pick(["system", "developer"]), content: contentOf(TEXT) }],
+      [{ role: "user", content: contentOf(...mediaOf(pick(OBJECTS))), name: some([5]) }],
+      [
         {
-          role: "user",
-          content: content(() => (chance(0.5) ? media() : text())),
-          name: some(() => 5),
+          ...assistant,
+          content: contentOf(TEXT, refusal),
+          refusal: some([1, "No."]),
+          tool_calls: some([[]]),
+          function_call: some([null]),
         },
       ],
-      () => [
-        {
-          ...more(),
-          role: "assistant",
-          content: content(() => (chance(0.3) ? refusal() : text())),
-          refusal: some(() => pick([1, "No."])),
-          function_call: some(() => null),
-        },
+      [{ ...assistant, refusal: "No.", content: some([""]), tool_calls: some([[]]) }],
+      [
+        { ...assistant, content: some([contentOf(TEXT)]), tool_calls: calls },
+        ...calls.map(({ id }) => ({ role: "tool", tool_call_id: id, content: contentOf(TEXT) })),
       ],
-      () => [{ ...more(), role: "assistant", refusal: "No.", content: some(() => "") }],
-      () => [
-        { ...more(), role: "assistant", content: some(() => content()), tool_calls: calls },
-        ...results,
-      ],
-    ])();
+    ]);
   }
 
-  const tool = (index: number) => ({
-    type: "function",
-    function: {
-      name: pick(["get_time", `A-z_${index}`, "x".repeat(64)]),
-      description: some(() => ""),
-      parameters: some(object),
-      strict: some(() => true),
-    },
+  const declared = (index: number) => ({
+    name: pick(["get_time", `A-z_${index}`, "x".repeat(64)]),
+    description: some([""]),
+    parameters: some(OBJECTS),
+    strict: some([true]),
   });
 
-  const format = () =>
-    pick([
-      () => ({ type: "text" }),
-      () => ({ type: "json_object" }),
-      () => ({
-        type: "json_schema",
-        json_schema: {
-          name: "x",
-          description: some(() => ""),
-          schema: some(object),
-          strict: some(() => false),
-        },
-      }),
-    ])();
-
-  const declare = () => list(1, 3, tool);
-
-  /** What clients sent before there were tools. */
-  function functions(): object {
-    const declared = declare().map((each) => each.function);
-    const { name } = declared[0]!;
-    return {
-      functions: declared,
-      function_call: some(() => pick<unknown>(["none", "auto", { name }])),
-      tools: some(() => []),
-    };
+  /** Tools, or the functions that clients sent before there were tools, or none of both. */
+  function callables(): object {
+    const functions = [declared(0), declared(1), declared(2)].slice(0, between(1, 3));
+    const { name } = functions[0]!;
+    const tools = functions.map((each) => ({ type: "function", function: each }));
+    if (chance(0.05)) tools.push(...Array.from({ length: 128 - tools.length }, () => tools[0]!));
+    const chosen = { type: "function", function: { name } };
+    return pick<object>([
+      { tools, tool_choice: some(["none", "auto", "required", chosen]), functions: some([[]]) },
+      { functions, function_call: some(["none", "auto", { name }]), tools: some([[]]) },
+      { tools: some([[]]), tool_choice: some(["none"]), functions: some([[]]) },
+    ]);
   }
 
   function valid(): object {
-    const tools = chance(0.5) ? declare() : undefined;
-    if (tools && chance(0.05))
-      tools.push(...Array.from({ length: 128 - tools.length }, () => tools[0]!));
-    const named = () => ({ type: "function", function: { name: pick(tools!).function.name } });
-    const legacy = tools || chance(0.7) ? undefined : functions();
-    const stream = some(() => chance(0.8));
+    const stream = some([true, false]);
+    const options = stream ? [{ include_usage: true }, { include_usage: null }, {}] : [null];
     return {
       model: "m",
-      messages: [...turn(0), ...list(0, 3, (index) => turn(index + 1)).flat()],
-      ...(legacy ?? {
-        tools: tools ?? some(() => []),
-        tool_choice: some(() =>
-          tools ? pick([() => "none", () => "auto", () => "required", named])() : "none",
-        ),
-        functions: some(() => []),
-      }),
+      messages: [0, 1, 2, 3].slice(0, between(1, 4)).flatMap(turn),
+      ...callables(),
       stream,
-      stream_options: stream
-        ? some(() => ({ include_usage: some(() => chance(0.5)) }))
-        : some(() => null),
-      temperature: some(() => number(0, 2)),
-      top_p: some(() => number(0, 1)),
-      frequency_penalty: some(() => number(-2, 2)),
-      presence_penalty: some(() => number(-2, 2)),
-      max_tokens: some(() => pick([1, 100, 2 ** 53 - 1])),
-      max_completion_tokens: some(() => 1),
-      n: some(() => 1),
-      stop: some(() => pick<() => unknown>([() => "end", () => list(0, 4, () => "end")])()),
-      response_format: some(format),
-      thinking: some(() => ({
-        type: pick(["enabled", "disabled", "adaptive"]),
-        budget_tokens: "ignored",
-      })),
-      logprobs: some(() => chance(0.5)),
-      top_logprobs: some(() => between(0, 20)),
-      seed: some(() => pick([1, -1, 2 ** 53 - 1])),
-      user: some(() => pick<unknown>(["u", "", {}])),
-      parallel_tool_calls: some(() => chance(0.5)),
-      reasoning_effort: some(() => pick(["none", "high", "max"])),
-      logit_bias: some(() => pick([{}, { "50256": -100 }, { "0": number(-100, 100) }])),
-      verbosity: some(() => pick(["low", "medium", "high"])),
-      prompt_cache_key: some(() => pick(["", "k", "x".repeat(64), "\u{1F600}".repeat(64)])),
-      prompt_cache_retention: some(() => pick(["in_memory", "24h"])),
-      safety_identifier: some(() => pick(["", "u"])),
-      modalities: some(() => pick([[], ["text"]])),
-      web_search_options: some(() => null),
-      moderation: some(() => null),
+      stream_options: some(options),
+      ...Object.fromEntries(Object.entries(FIELDS).map(([name, values]) => [name, some(values)])),
     };
   }
 

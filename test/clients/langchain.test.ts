@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { AIMessage, BaseMessage } from "@langchain/core/messages";
+import type { AIMessage, BaseMessage, UsageMetadata } from "@langchain/core/messages";
 import {
   AFTER_CALLS,
   BAD_ENDINGS,
@@ -60,7 +60,7 @@ describe("LangChain", { skip: notInstalled() }, async () => {
         const { model_name, finish_reason } = reply.response_metadata;
         assert.deepEqual([reply.text, model_name, finish_reason], [TEXT, named("exact"), "stop"]);
         assert.equal(reply.additional_kwargs["reasoning_content"], REASONING);
-        const usage = reply.usage_metadata;
+        const usage = reply.usage_metadata as UsageMetadata | undefined;
         assert.deepEqual(
           [usage?.input_tokens, usage?.output_tokens, usage?.total_tokens],
           [20, 7, 27],
