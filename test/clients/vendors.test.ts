@@ -25,126 +25,77 @@ const PARAMETERS = {
   required: ["city"],
 };
 const TOOL = { name: "get_time", description: "The time in a city" };
-const INPUTS = CALLS.map(({ id, name, arguments: args }) => ({
-  id,
-  name,
-  input: JSON.parse(args),
-}));
-
 describe("Anthropic's SDK and its fake", { skip: notInstalled() }, async () => {
   const { default: Anthropic } = await import("@anthropic-ai/sdk");
-  type Params = Parameters<InstanceType<typeof Anthropic>["messages"]["create"]>[0];
-
-  const start = async (t: Parameters<typeof startAnthropic>[0], options: object = {}) => {
-    const provider = await startAnthropic(t, MODELS);
-    return {
-      provider,
-      client: new Anthropic({
-        baseURL: provider.url,
-        apiKey: PROVIDER_KEY,
-        maxRetries: 0,
-        ...options,
-      }),
-    };
-  };
-
   const messages = [{ role: "user" as const, content: QUESTION }];
-  const asking = (model: string) => ({ model, messages, max_tokens: 4_096 });
   const adaptive = { thinking: { type: "adaptive" as const, display: "summarized" as const } };
   const budgeted = { thinking: { type: "enabled" as const, budget_tokens: 1_024 } };
   const tools = [{ ...TOOL, input_schema: PARAMETERS }];
-  /**
-   * Each breaks one rule of a request that is otherwise good. The turns are after a call, whose
-   * thoughts are signed.
-   */
+  /** Each breaks one rule of a request that is otherwise good. */
   it("refuses what the published rules forbid", async (t) => {
-    const { client, provider } = await start(t);
-    const { content } = await client.messages.create({
-      ...asking("claude-5-parallel"),
-      ...adaptive,
-      tools,
-    });
+    const provider = await startAnthropic(t, MODELS);
+    const baseURL = provider.url;
+    const client = new Anthropic({ baseURL, apiKey: PROVIDER_KEY, maxRetries: 0 });
+    const ask = (request: object, version?: string) =>
+      client.messages.create(
+        { model: "claude-5-exact", messages, max_tokens: 4_096, tools, ...request },
+        version === undefined ? {} : { headers: { "anthropic-version": version } },
+      );
+    const { content } = await ask({ model: "claude-5-parallel", ...adaptive });
     const [thought, first, second] = content;
-    const result = (at: number) => ({
-      type: "tool_result" as const,
-      tool_use_id: CALLS[at]!.id,
+    const result = (tool_use_id: string) => ({
+      type: "tool_result",
+      tool_use_id,
       content: "14:05",
     });
-    const answer = [result(0), result(1)];
-    const turns = (assistant: unknown, user: unknown) => [
-      ...messages,
-      { role: "assistant", content: assistant },
-      { role: "user", content: user },
-    ];
-    const strict = { ...PARAMETERS, additionalProperties: false };
+    const [one, two] = [result(CALLS[0].id), result(CALLS[1].id)];
+    const said = (content: unknown, role = "user") => [{ role, content }];
+    const text = (text: string, more: object = {}) => [{ type: "text", text, ...more }];
+    /** After a call, whose thoughts are signed. */
+    const turns = (assistant: unknown, user: unknown) => ({
+      messages: [...messages, ...said(assistant, "assistant"), ...said(user)],
+    });
+    const resigned = (more: object) =>
+      turns([{ ...thought, ...more }, first, second], [one, two]).messages;
+    const choosing = (type: string, more: object = {}) => ({ tool_choice: { type, ...more } });
+    const hours = { type: "object", properties: { hours: { type: "integer", minimum: 7 } } };
+    const schema = { ...hours, required: ["hours"], additionalProperties: false };
     const old = { model: "claude-4-5-exact" };
-    const broken: readonly (readonly [RegExp, object])[] = [
+    const earlier = "2023-06-01";
+    const broken: readonly (readonly [rule: RegExp, request: object, version?: string])[] = [
       [/max_tokens/, { max_tokens: undefined }],
       [/logprobs: Extra inputs/, { logprobs: true }],
       [/roles must alternate/, { messages: [...messages, ...messages] }],
-      [/roles must alternate/, { messages: [{ role: "assistant", content: "Hi." }, ...messages] }],
+      [/roles must alternate/, { messages: [...said("Hi.", "assistant"), ...messages] }],
       [/at least one message/, { messages: [] }],
-      [/must be non-empty/, { messages: [{ role: "user", content: "" }] }],
-      [
-        /non-whitespace text/,
-        { messages: [{ role: "user", content: [{ type: "text", text: " \n" }] }] },
-      ],
-      [/trailing whitespace/, { messages: [...messages, { role: "assistant", content: "So " }] }],
-      [
-        /name: Extra inputs/,
-        { messages: [{ role: "user", content: [{ type: "text", text: "Hi.", name: "me" }] }] },
-      ],
-      [/must define tools/, { tools: undefined, messages: turns(content, answer) }],
-      [/without `tool_result` blocks/, { messages: turns(content, [result(0)]) }],
-      [
-        /without `tool_result` blocks/,
-        { messages: turns(content, [{ type: "text", text: "Well." }, ...answer]) },
-      ],
-      [/without `tool_result` blocks/, { messages: turns(content, answer).slice(0, 2) }],
-      [/unexpected `tool_use_id`/, { messages: turns("Hi.", answer) }],
-      [
-        /String should match pattern/,
-        {
-          messages: turns([{ ...first, id: "call.1" }], [{ ...result(0), tool_use_id: "call.1" }]),
-        },
-      ],
-      [/ids must be unique/, { messages: turns([first, first], [result(0), result(0)]) }],
-      [/Expected `thinking`/, { ...old, ...budgeted, messages: turns([first, second], answer) }],
-      [
-        /Invalid `signature`/,
-        {
-          ...adaptive,
-          messages: turns([{ ...thought, signature: "mine" }, first, second], answer),
-        },
-      ],
-      [
-        /Invalid `signature`/,
-        {
-          ...adaptive,
-          messages: turns([{ ...thought, thinking: "Other." }, first, second], answer),
-        },
-      ],
-      [/Invalid `signature`/, { ...adaptive, messages: turns([thought, first], [result(0)]) }],
-      [/forces tool use/, { ...adaptive, tool_choice: { type: "any" } }],
-      [/only be specified while providing tools/, { tools: [], tool_choice: { type: "auto" } }],
-      [/not found in provided tools/, { tool_choice: { type: "tool", name: "other" } }],
+      [/must be non-empty/, { messages: said("") }],
+      [/non-whitespace text/, { messages: said(text(" \n")) }],
+      [/trailing whitespace/, { messages: [...messages, ...said("So ", "assistant")] }],
+      [/name: Extra inputs/, { messages: said(text("Hi.", { name: "me" })) }],
+      [/must define tools/, { tools: undefined, ...turns(content, [one, two]) }],
+      [/without `tool_result` blocks/, turns(content, [one])],
+      [/without `tool_result` blocks/, turns(content, [...text("Well."), one, two])],
+      [/without `tool_result` blocks/, { messages: [...messages, ...said(content, "assistant")] }],
+      [/unexpected `tool_use_id`/, turns("Hi.", [one, two])],
+      [/String should match pattern/, turns([{ ...first, id: "call.1" }], [result("call.1")])],
+      [/ids must be unique/, turns([first, first], [one, one])],
+      [/Expected `thinking`/, { ...old, ...budgeted, ...turns([first, second], [one, two]) }],
+      [/Invalid `signature`/, { ...adaptive, messages: resigned({ signature: "mine" }) }],
+      [/Invalid `signature`/, { ...adaptive, messages: resigned({ thinking: "Other." }) }],
+      [/Invalid `signature`/, { ...adaptive, ...turns([thought, first], [one]) }],
+      [/forces tool use/, { ...adaptive, ...choosing("any") }],
+      [/only be specified while providing tools/, { tools: [], ...choosing("auto") }],
+      [/not found in provided tools/, choosing("tool", { name: "other" })],
       [
         /disable_parallel_tool_use: Extra inputs/,
-        { tool_choice: { type: "none", disable_parallel_tool_use: true } },
+        choosing("none", { disable_parallel_tool_use: true }),
       ],
       [/names must be unique/, { tools: [...tools, ...tools] }],
       [/input_schema.type/, { tools: [{ ...TOOL, input_schema: {} }] }],
       [/additionalProperties/, { tools: [{ ...TOOL, input_schema: PARAMETERS, strict: true }] }],
       [
         /'minimum' is not supported/,
-        {
-          output_config: {
-            format: {
-              type: "json_schema",
-              schema: { ...strict, properties: { hours: { type: "integer", minimum: 7 } } },
-            },
-          },
-        },
+        { output_config: { format: { type: "json_schema", schema } } },
       ],
       [/temperature: Extra inputs/, { temperature: 0.5 }],
       [/adaptive thinking is not supported/, { ...old, ...adaptive }],
@@ -156,38 +107,18 @@ describe("Anthropic's SDK and its fake", { skip: notInstalled() }, async () => {
       ],
       [/`max_tokens` must be greater/, { ...old, max_tokens: 1_024, ...budgeted }],
       [/non-whitespace/, { stop_sequences: ["\n"] }],
+      [/temperature: range: 0..1/, { ...old, temperature: 1.5 }, earlier],
+      [/cannot both be specified/, { ...old, temperature: 0.5, top_p: 0.5 }, earlier],
+      [/set to 1 when thinking/, { ...old, ...budgeted, temperature: 0.5 }, earlier],
+      [/deprecated for this model/, { temperature: 0.5 }, earlier],
     ];
-    const earlier = { headers: { "anthropic-version": "2023-06-01" } };
-    const brokenEarlier: readonly (readonly [RegExp, object])[] = [
-      [/temperature: range: 0..1/, { ...old, temperature: 1.5 }],
-      [/cannot both be specified/, { ...old, temperature: 0.5, top_p: 0.5 }],
-      [/set to 1 when thinking/, { ...old, ...budgeted, temperature: 0.5 }],
-      [/deprecated for this model/, { temperature: 0.5 }],
-    ];
-    const refused = async (request: object, options: object) =>
-      client.messages
-        .create({ ...asking("claude-5-exact"), tools, ...request } as Params, options)
-        .then(
-          () => assert.fail(JSON.stringify(request)),
-          (error: InstanceType<typeof Anthropic.APIError>) => [error.status, error.type],
-        );
-    for (const [list, options] of [
-      [broken, {}],
-      [brokenEarlier, earlier],
-    ] as const) {
-      for (const [message, request] of list) {
-        assert.deepEqual(await refused(request, options), [400, "invalid_request_error"]);
-        assert.match(provider.broken.at(-1)!, message);
-      }
+    const refused = { status: 400, type: "invalid_request_error" };
+    for (const [rule, request, version] of broken) {
+      await assert.rejects(ask(request, version), refused, String(rule));
+      assert.match(provider.broken.at(-1)!, rule);
     }
-    assert.deepEqual(await refused({}, { headers: { "anthropic-version": "2020-01-01" } }), [
-      400,
-      "invalid_request_error",
-    ]);
-    const good = await client.messages.create(
-      { ...asking("claude-4-5-exact"), ...{ temperature: 0.5 } },
-      earlier,
-    );
+    await assert.rejects(ask({}, "2020-01-01"), refused);
+    const good = await ask({ ...old, temperature: 0.5 }, earlier);
     assert.equal(good.stop_reason, "end_turn");
   });
 });
@@ -201,9 +132,9 @@ describe("Google's SDK and its fake", { skip: notInstalled() }, async () => {
     const { models, chats } = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: provider.url } });
     return { provider, models, chats };
   };
-  type Response = Awaited<
-    ReturnType<Awaited<ReturnType<typeof start>>["models"]["generateContent"]>
-  >;
+  type Started = Awaited<ReturnType<typeof start>>;
+  type Response = Awaited<ReturnType<Started["models"]["generateContent"]>>;
+  type Asked = Parameters<Started["models"]["generateContent"]>[0];
 
   const asking = (model: string, config: object = {}) => ({ model, contents: QUESTION, config });
   const thinking = { thinkingConfig: { includeThoughts: true, thinkingLevel: ThinkingLevel.LOW } };
@@ -217,50 +148,35 @@ describe("Google's SDK and its fake", { skip: notInstalled() }, async () => {
       .join("");
   const finishOf = ({ candidates }: Response) => candidates?.[0]?.finishReason;
 
-  it("text, whole and streamed", async (t) => {
-    const { models } = await start(t);
-    for (const model of ["gemini-3-exact", "gemini-2.5-exact"]) {
-      const whole = await models.generateContent(asking(model));
-      assert.deepEqual(
-        [whole.text, finishOf(whole), whole.modelVersion],
-        [TEXT, FinishReason.STOP, model],
-      );
-      const usage = {
-        promptTokenCount: 20,
-        cachedContentTokenCount: 8,
-        candidatesTokenCount: 4,
-        thoughtsTokenCount: 3,
-        totalTokenCount: 27,
-      };
-      assert.deepEqual(whole.usageMetadata, usage);
-      const streamed = await collect(await models.generateContentStream(asking(model)));
-      assert.ok(streamed.length > 5);
-      assert.equal(streamed.map(({ text = "" }) => text).join(""), TEXT);
-      assert.deepEqual(
-        streamed.flatMap((reply) => finishOf(reply) ?? []),
-        [FinishReason.STOP],
-      );
-      assert.deepEqual(
-        [finishOf(streamed.at(-1)!), streamed.at(-1)?.usageMetadata],
-        [FinishReason.STOP, usage],
-      );
-    }
-  });
+  /** The replies to a request, whole and streamed. */
+  const both = async ({ models }: Pick<Started, "models">, request: Asked) => [
+    [await models.generateContent(request)],
+    await collect(await models.generateContentStream(request)),
+  ];
+  const finishes = (replies: readonly Response[]) =>
+    replies.flatMap((reply) => finishOf(reply) ?? []);
 
-  for (const [model, config] of [
-    ["gemini-3-exact", thinking],
-    ["gemini-2.5-exact", { thinkingConfig: { includeThoughts: true, thinkingBudget: -1 } }],
-  ] as const) {
-    it(`${model} thinks, whole and streamed`, async (t) => {
+  for (const [model, thinkingConfig] of [
+    ["gemini-3-exact", thinking.thinkingConfig],
+    ["gemini-2.5-exact", { includeThoughts: true, thinkingBudget: -1 }],
+  ] as const)
+    it(`${model}: text and thoughts, whole and streamed`, async (t) => {
       const { models } = await start(t);
-      for (const replies of [
-        [await models.generateContent(asking(model, config))],
-        await collect(await models.generateContentStream(asking(model, config))),
-      ]) {
-        assert.deepEqual([textOf(replies, true), textOf(replies, false)], [REASONING, TEXT]);
+      for (const replies of await both({ models }, asking(model))) {
+        assert.deepEqual([textOf(replies, true), textOf(replies, false)], ["", TEXT]);
+        assert.deepEqual(finishes(replies), [FinishReason.STOP]);
+        assert.deepEqual([finishOf(replies.at(-1)!), replies[0]?.modelVersion], ["STOP", model]);
+        assert.deepEqual(replies.at(-1)?.usageMetadata, {
+          promptTokenCount: 20,
+          cachedContentTokenCount: 8,
+          candidatesTokenCount: 4,
+          thoughtsTokenCount: 3,
+          totalTokenCount: 27,
+        });
       }
+      for (const replies of await both({ models }, asking(model, { thinkingConfig })))
+        assert.deepEqual([textOf(replies, true), textOf(replies, false)], [REASONING, TEXT]);
     });
-  }
 
   for (const [model, ids] of [
     ["gemini-3-parallel", true],
@@ -268,34 +184,24 @@ describe("Google's SDK and its fake", { skip: notInstalled() }, async () => {
   ] as const) {
     it(`${model} calls in parallel, and their results`, async (t) => {
       const { models, chats, provider } = await start(t);
-      const expected = INPUTS.map(({ id, name, input }) => ({
+      const expected = CALLS.map(({ id, name, arguments: args }) => ({
         ...(ids && { id }),
         name,
-        args: input,
+        args: JSON.parse(args),
       }));
-      const whole = await models.generateContent(asking(model, tools));
-      const streamed = await collect(await models.generateContentStream(asking(model, tools)));
-      assert.deepEqual([whole.functionCalls, finishOf(whole)], [expected, FinishReason.STOP]);
-      assert.deepEqual(
-        streamed.flatMap(({ functionCalls = [] }) => functionCalls),
-        expected,
-      );
+      for (const replies of await both({ models }, asking(model, tools))) {
+        const calls = replies.flatMap(({ functionCalls = [] }) => functionCalls);
+        assert.deepEqual([calls, finishOf(replies.at(-1)!)], [expected, FinishReason.STOP]);
+      }
       const chat = chats.create({ model, config: tools });
       for await (const _ of await chat.sendMessageStream({ message: QUESTION }));
       const results = expected.map(({ args, ...call }) => ({
         functionResponse: { ...call, response: { result: clock(args.city) } },
       }));
       assert.equal((await chat.sendMessage({ message: results })).text, AFTER_CALLS);
-      assert.deepEqual(
-        provider.heard
-          .at(-1)
-          ?.messages.slice(2)
-          .map(({ role, content }) => [role, content]),
-        [
-          ["tool", "14:05"],
-          ["tool", "08:05"],
-        ],
-      );
+      const heard = provider.heard.at(-1)!.messages.slice(2);
+      const given = heard.map(({ role, content }) => `${role} ${content}`);
+      assert.deepEqual(given, ["tool 14:05", "tool 08:05"]);
       assert.deepEqual(provider.broken, []);
     });
   }
@@ -309,80 +215,47 @@ describe("Google's SDK and its fake", { skip: notInstalled() }, async () => {
       calls.map(({ args, ...call }) => ({
         functionResponse: { ...call, response: { result: clock(String(args?.["city"])) } },
       }));
-    const reply = await models.generateContent(
-      asking("gemini-3-demo-reasoner", { ...thinking, tools: [{ tool, callTool }] }),
-    );
-    assert.equal(reply.text, "The tool says: 14:05");
-    assert.equal(provider.heard.length, 2);
+    const config = { ...thinking, tools: [{ tool, callTool }] };
+    const reply = await models.generateContent(asking("gemini-3-demo-reasoner", config));
+    assert.deepEqual([reply.text, provider.heard.length], ["The tool says: 14:05", 2]);
   });
 
-  it("JSON, by a schema and without", async (t) => {
+  it("JSON, log probabilities, and a limit, whole and streamed", async (t) => {
     const { models } = await start(t);
-    const json = { responseMimeType: "application/json" };
+    const replies = (config: object) => both({ models }, asking("gemini-3-demo-chat", config));
+    const responseMimeType = "application/json";
     const properties = { city: { type: "string" }, hours: { type: "integer", minimum: 7 } };
     const responseJsonSchema = { type: "object", properties, required: ["city", "hours"] };
-    const strict = await models.generateContent(
-      asking("gemini-3-demo-chat", { ...json, responseJsonSchema }),
-    );
-    assert.deepEqual(JSON.parse(strict.text!), { city: "Oslo", hours: 7 });
-    assert.equal(
-      JSON.parse((await models.generateContent(asking("gemini-3-demo-chat", json))).text!).question,
-      QUESTION,
-    );
-  });
-
-  it("log probabilities, whole and streamed", async (t) => {
-    const { models } = await start(t);
-    const asked = asking("gemini-3-demo-chat", { responseLogprobs: true, logprobs: 2 });
-    const whole = await models.generateContent(asked);
-    const streamed = await collect(await models.generateContentStream(asked));
-    for (const replies of [[whole], streamed]) {
-      const results = replies.flatMap(({ candidates }) => candidates?.[0]?.logprobsResult ?? []);
-      assert.equal(
-        results
-          .flatMap(({ chosenCandidates = [] }) => chosenCandidates)
-          .map(({ token }) => token)
-          .join(""),
-        whole.text,
-      );
-      assert.ok(
-        results
-          .flatMap(({ topCandidates = [] }) => topCandidates)
-          .every(({ candidates }) => candidates?.length === 2),
-      );
+    for (const each of await replies({ responseMimeType, responseJsonSchema }))
+      assert.deepEqual(JSON.parse(textOf(each, false)), { city: "Oslo", hours: 7 });
+    for (const each of await replies({ responseMimeType }))
+      assert.equal(JSON.parse(textOf(each, false)).question, QUESTION);
+    for (const each of await replies({ responseLogprobs: true, logprobs: 2 })) {
+      const results = each.flatMap(({ candidates }) => candidates?.[0]?.logprobsResult ?? []);
+      const chosen = results.flatMap(({ chosenCandidates = [] }) => chosenCandidates);
+      assert.equal(chosen.map(({ token }) => token).join(""), textOf(each, false));
+      const top = results.flatMap(({ topCandidates = [] }) => topCandidates);
+      assert.ok(top.every(({ candidates }) => candidates?.length === 2));
     }
+    for (const each of await replies({ maxOutputTokens: 3 }))
+      assert.deepEqual(finishes(each), [FinishReason.MAX_TOKENS]);
   });
 
-  it("stops where the limit is", async (t) => {
-    const { models } = await start(t);
-    const asked = asking("gemini-3-demo-chat", { maxOutputTokens: 3 });
-    assert.equal(finishOf(await models.generateContent(asked)), FinishReason.MAX_TOKENS);
-    assert.equal(
-      finishOf((await collect(await models.generateContentStream(asked))).at(-1)!),
-      FinishReason.MAX_TOKENS,
-    );
-  });
-
-  const statuses = [
-    { status: 400, name: "INVALID_ARGUMENT", key: "sk-nobody", model: "gemini-3-exact" },
-    { status: 404, name: "NOT_FOUND", model: "gemini-3-none" },
-    { status: 500, name: "INTERNAL", model: "gemini-3-broken" },
-  ] as const;
-  for (const expected of statuses) {
-    it(expected.name, async (t) => {
-      const { models } = await start(t, "key" in expected ? expected.key : undefined);
-      for (const call of [models.generateContent, models.generateContentStream]) {
-        await assert.rejects(call(asking(expected.model)), (error) => {
+  for (const [status, name, model, key] of [
+    [400, "INVALID_ARGUMENT", "gemini-3-exact", "sk-nobody"],
+    [404, "NOT_FOUND", "gemini-3-none", undefined],
+    [500, "INTERNAL", "gemini-3-broken", undefined],
+  ] as const)
+    it(name, async (t) => {
+      const { models } = await start(t, key);
+      for (const call of [models.generateContent, models.generateContentStream])
+        await assert.rejects(call(asking(model)), (error) => {
           assert.ok(error instanceof ApiError);
-          assert.deepEqual(
-            [error.status, JSON.parse(error.message).error.status],
-            [expected.status, expected.name],
-          );
+          const { error: body } = JSON.parse(error.message);
+          assert.deepEqual([error.status, body.status], [status, name]);
           return true;
         });
-      }
     });
-  }
 
   it("streams that break off", async (t) => {
     const { models } = await start(t);
@@ -425,53 +298,42 @@ describe("Google's SDK and its fake", { skip: notInstalled() }, async () => {
     const turns = (model: object[], user: object[]) => ({
       contents: [asked, { role: "model", parts: model }, { role: "user", parts: user }],
     });
-    const both = [first!, second!];
+    const calls = [first!, second!];
     const { thoughtSignature: _, ...unsigned } = first!;
-    const mode = (mode: string, more: object = {}) => ({
-      config: { ...tools, toolConfig: { functionCallingConfig: { mode, ...more } } },
+    const mode = (mode: string, ...allowedFunctionNames: string[]) => ({
+      config: { ...tools, toolConfig: { functionCallingConfig: { mode, allowedFunctionNames } } },
     });
     const declared = (more: object) => ({
       config: { tools: [{ functionDeclarations: [{ ...TOOL, ...more }] }] },
     });
     const old = { model: "gemini-2.5-exact" };
+    const saying = (...parts: object[]) => ({ contents: [{ role: "user", parts }] });
+    const hi = (role: string) => ({ role, parts: [{ text: "Hi." }] });
+    const signed = (thoughtSignature: unknown) => ({ ...first, thoughtSignature });
+    const copied = { ...second, thoughtSignature: first!.thoughtSignature };
+    const results = [result(0), result(1)];
+    const thinks = (config: object) => ({ config: { thinkingConfig: config } });
+    const auto = { functionCallingConfig: { mode: FunctionCallingConfigMode.AUTO } };
+    const json = { responseMimeType: "application/json" };
     const broken: readonly (readonly [RegExp, object])[] = [
       [/Unknown name/, { config: { httpOptions: { extraBody: { model: "gemini-3-exact" } } } }],
-      [/at least one part/, { contents: [{ role: "user", parts: [] }] }],
-      [/text parameter must not be empty/, { contents: [{ role: "user", parts: [{ text: "" }] }] }],
-      [/valid role/, { contents: [{ role: "assistant", parts: [{ text: "Hi." }] }] }],
+      [/at least one part/, saying()],
+      [/text parameter must not be empty/, saying({ text: "" })],
+      [/valid role/, { contents: [hi("assistant")] }],
       [/alternate/, { contents: [asked, asked] }],
-      [/alternate/, { contents: [{ role: "model", parts: [{ text: "Hi." }] }, asked] }],
-      [/number of function response parts/, turns(both, [result(0)])],
+      [/alternate/, { contents: [hi("model"), asked] }],
+      [/number of function response parts/, turns(calls, [result(0)])],
       [/number of function response parts/, turns([{ text: "Hi." }], [result(0)])],
-      [/comes immediately after/, turns(both, [{ text: "Well." }, result(0), result(1)])],
-      [/match the function call parts/, turns(both, [result(0), result(1, { name: "other" })])],
-      [/match the function call parts/, turns(both, [result(0), result(0)])],
-      [/function_response.response/, turns(both, [result(0), result(1, { response: "14:05" })])],
-      [/missing a thought_signature/, turns([unsigned, second!], [result(0), result(1)])],
-      [
-        /Corrupted thought signature/,
-        turns([{ ...first, thoughtSignature: "bWluZQ==" }, second!], [result(0), result(1)]),
-      ],
-      [
-        /Corrupted thought signature/,
-        turns(
-          [first!, { ...second, thoughtSignature: first!.thoughtSignature }],
-          [result(0), result(1)],
-        ),
-      ],
-      [
-        /without function_declarations/,
-        {
-          config: {
-            toolConfig: { functionCallingConfig: { mode: FunctionCallingConfigMode.AUTO } },
-          },
-        },
-      ],
-      [
-        /only when function calling mode is ANY/,
-        mode("AUTO", { allowedFunctionNames: ["get_time"] }),
-      ],
-      [/not declared/, mode("ANY", { allowedFunctionNames: ["other"] })],
+      [/comes immediately after/, turns(calls, [{ text: "Well." }, ...results])],
+      [/match the function call parts/, turns(calls, [result(0), result(1, { name: "other" })])],
+      [/match the function call parts/, turns(calls, [result(0), result(0)])],
+      [/function_response.response/, turns(calls, [result(0), result(1, { response: "14:05" })])],
+      [/missing a thought_signature/, turns([unsigned, second!], results)],
+      [/Corrupted thought signature/, turns([signed("bWluZQ=="), second!], results)],
+      [/Corrupted thought signature/, turns([first!, copied], results)],
+      [/without function_declarations/, { config: { toolConfig: auto } }],
+      [/only when function calling mode is ANY/, mode("AUTO", "get_time")],
+      [/not declared/, mode("ANY", "other")],
       [/must start with a letter/, declared({ name: "1st" })],
       [/must be an object/, declared({ parametersJsonSchema: "{}" })],
       [
@@ -482,17 +344,11 @@ describe("Google's SDK and its fake", { skip: notInstalled() }, async () => {
       [/at most 5/, { config: { stopSequences: ["a", "b", "c", "d", "e", "f"] } }],
       [/response_mime_type/, { config: { responseJsonSchema: PARAMETERS } }],
       [/response_logprobs/, { config: { logprobs: 2 } }],
-      [
-        /only one of thinking budget/,
-        { config: { thinkingConfig: { thinkingBudget: 0, thinkingLevel: "LOW" } } },
-      ],
-      [/level is not supported/, { ...old, config: { thinkingConfig: { thinkingLevel: "LOW" } } }],
-      [/budget is not supported/, { config: { thinkingConfig: { thinkingBudget: 0 } } }],
-      [/is invalid/, { ...old, config: { thinkingConfig: { thinkingBudget: 100_000 } } }],
-      [
-        /mime type: 'application\/json' is unsupported/,
-        { ...old, config: { ...tools, responseMimeType: "application/json" } },
-      ],
+      [/only one of thinking budget/, thinks({ thinkingBudget: 0, thinkingLevel: "LOW" })],
+      [/level is not supported/, { ...old, ...thinks({ thinkingLevel: "LOW" }) }],
+      [/budget is not supported/, thinks({ thinkingBudget: 0 })],
+      [/is invalid/, { ...old, ...thinks({ thinkingBudget: 100_000 }) }],
+      [/mime type: 'application\/json' is unsupported/, { ...old, config: { ...tools, ...json } }],
     ];
     for (const [message, request] of broken) {
       await assert.rejects(
