@@ -3,7 +3,6 @@
 // but the gateway: a proxy counts what else it would call.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,11 +14,17 @@ import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, merge, startGateway } from "../support/gateway.ts";
-import { startProvider, stream, type Asked, type Provider } from "../support/provider.ts";
+import {
+  startProvider,
+  stream,
+  type Asked,
+  type Behaviour,
+  type Provider,
+} from "../support/provider.ts";
 import { blocksOf } from "../support/readme.ts";
-import { within } from "../support/wait.ts";
 import { notInstalled } from "./lab.ts";
 import { ADDRESS, clientProgram, KEY_VARIABLE, linesFor } from "./manual.ts";
+import { runLines } from "./shell.ts";
 
 const PROGRAM = fileURLToPath(
   new URL("node_modules/@anthropic-ai/claude-code/cli-wrapper.cjs", import.meta.url),
@@ -52,39 +57,29 @@ const scripted =
 
 /** The same model in Anthropic's format, which takes all that Claude Code sends. */
 const scriptedClaude =
-  (place: string) =>
-  (asked: Asked): void | Promise<void> => {
+  (place: string): Behaviour =>
+  (asked) => {
     const { messages, tools } = asked.body;
     const blocks = messages.flatMap(({ content }: { content: unknown }) => content);
     const results = blocks.filter(({ type }: { type?: string }) => type === "tool_result").length;
     const { text, calls = [] } = tools ? nextStep(results, place) : { text: "A short title" };
     const [call] = calls;
-    const block = call
+    const content_block = call
       ? { type: "tool_use", id: call.id, name: call.name, input: {} }
       : { type: "text", text: "" };
     const delta = call
       ? { type: "input_json_delta", partial_json: call.arguments }
       : { type: "text_delta", text };
-    const stop_reason = call ? "tool_use" : "end_turn";
-    const message = {
-      id: "msg_1",
-      type: "message",
-      role: "assistant",
-      model: "claude",
-      content: [],
-    };
     const usage = { input_tokens: 20, output_tokens: 1 };
+    const message = { id: "msg_1", type: "message", role: "assistant", content: [], usage };
+    const ended = { stop_reason: call ? "tool_use" : "end_turn", stop_sequence: null };
     return stream(
       [
-        { type: "message_start", message: { ...message, stop_reason: null, usage } },
-        { type: "content_block_start", index: 0, content_block: block },
+        { type: "message_start", message: { ...message, model: "claude", stop_reason: null } },
+        { type: "content_block_start", index: 0, content_block },
         { type: "content_block_delta", index: 0, delta },
         { type: "content_block_stop", index: 0 },
-        {
-          type: "message_delta",
-          delta: { stop_reason, stop_sequence: null },
-          usage: { output_tokens: 7 },
-        },
+        { type: "message_delta", delta: ended, usage: { output_tokens: 7 } },
         { type: "message_stop" },
       ],
       "eof",
@@ -110,7 +105,6 @@ async function startProxy(t: TestContext) {
 interface Surroundings {
   /** The folder that it works in. */
   readonly place: string;
-  readonly address: string;
   readonly proxy: string;
   readonly key?: string;
 }
@@ -120,85 +114,67 @@ const PRINTING = `claude() {
   exec "${process.execPath}" "${PROGRAM}" -p "Say goodbye in note.txt." --allowedTools Read,Edit,Bash "$@"
 }`;
 
-/** Runs Claude Code by the manual's lines, and returns how it ended and what it printed. */
-async function run(
-  t: TestContext,
-  { place, address, proxy, key = KEY }: Surroundings,
-  lines = linesFor(clientProgram("Claude Code").blocks[0]!, address, "m"),
-) {
-  const { PATH } = process.env;
-  const child = spawn("bash", ["-c", `${PRINTING}\n${lines}`], {
-    cwd: place,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: {
-      PATH,
-      HOME: folder(),
-      HTTPS_PROXY: proxy,
-      HTTP_PROXY: proxy,
-      NO_PROXY: "127.0.0.1",
-      [KEY_VARIABLE]: key,
-    },
-  });
-  t.after(() => child.kill("SIGKILL"));
-  let output = "";
-  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
-  child.stderr.on("data", (data: Buffer) => (output += data.toString()));
-  const code = await within(
-    new Promise((resolve) => child.once("close", resolve)),
-    "the end of Claude Code",
-    120_000,
-  );
-  return { code, output: output.trim() };
+/** Runs Claude Code by these lines, and returns how it ended and what it printed. */
+function run(t: TestContext, lines: string, { place, proxy, key = KEY }: Surroundings) {
+  const env = { HTTPS_PROXY: proxy, HTTP_PROXY: proxy, NO_PROXY: "127.0.0.1" };
+  return runLines(t, `${PRINTING}\n${lines}`, place, { ...env, [KEY_VARIABLE]: key });
 }
 
-/** A provider of each format with the scripted model `m`, and its row of the configuration. */
+/** A provider of each format with the scripted model `m`. */
 const PROVIDERS: Readonly<
-  Record<string, (t: TestContext, model: Model, place: string) => Promise<Provider>>
+  Record<string, (t: TestContext, place: string) => Promise<Provider & { broken?: unknown }>>
 > = {
-  openai: (t, model) => startOpenai(t, { m: model }),
-  gemini: (t, model) => startGemini(t, { m: model }),
-  anthropic: (t, _, place) => startProvider(t, scriptedClaude(place)),
+  openai: (t, place) => startOpenai(t, { m: scripted(place) }),
+  gemini: (t, place) => startGemini(t, { m: scripted(place) }),
+  anthropic: (t, place) => startProvider(t, scriptedClaude(place)),
 };
+
+/** A folder with the note that is to be changed. */
+function startPlace(): string {
+  const place = folder();
+  writeFileSync(join(place, "note.txt"), "hello\nworld\n");
+  return place;
+}
+
+/** Claude Code carries out the task by these lines, and reaches nothing but the gateway. */
+async function assertDone(t: TestContext, place: string, lines: string): Promise<void> {
+  const proxy = await startProxy(t);
+  const ended = await run(t, lines, { place, proxy: proxy.url });
+  assert.deepEqual(ended, { code: 0, output: LAST_WORDS });
+  assert.equal(readFileSync(join(place, "note.txt"), "utf8"), "goodbye\nworld\n");
+  assert.equal(readFileSync(join(place, "lines.txt"), "utf8").trim(), "2");
+  assert.deepEqual(proxy.reached, []);
+}
+
+const manualLines = (url: string) => linesFor(clientProgram("Claude Code").blocks[0]!, url, "m");
 
 describe("Claude Code", { skip: notInstalled() }, () => {
   for (const [dialect, startScripted] of Object.entries(PROVIDERS))
     it(`carries out a task, with ${dialect} behind the gateway`, async (t) => {
-      const place = folder();
-      writeFileSync(join(place, "note.txt"), "hello\nworld\n");
-      const provider = await startScripted(t, scripted(place), place);
+      const place = startPlace();
+      const provider = await startScripted(t, place);
       const upstream_model = dialect === "gemini" ? "gemini-3-m" : "m";
-      const gateway = await startGateway(
-        t,
-        configFor(provider.url, [], {
-          apis: ["messages"],
-          providers: {
-            behind: { dialect, base_url: provider.url, api_key: PROVIDER_KEY },
-          },
-          models: { m: { provider: "behind", upstream_model, reasoning: true } },
-          timeouts: { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 },
-        }),
-      );
-      const proxy = await startProxy(t);
-      const ended = await run(t, { place, address: gateway.url, proxy: proxy.url });
-      assert.deepEqual(ended, { code: 0, output: LAST_WORDS });
-      assert.equal(readFileSync(join(place, "note.txt"), "utf8"), "goodbye\nworld\n");
-      assert.equal(readFileSync(join(place, "lines.txt"), "utf8").trim(), "2");
-      assert.deepEqual(proxy.reached, []);
+      const behind = { dialect, base_url: provider.url, api_key: PROVIDER_KEY };
+      const config = configFor(provider.url, [], {
+        apis: ["messages"],
+        providers: { behind },
+        models: { m: { provider: "behind", upstream_model, reasoning: true } },
+        timeouts: { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 },
+      });
+      const gateway = await startGateway(t, config);
+      await assertDone(t, place, manualLines(gateway.url));
       const lines = gateway.access.filter(({ path }) => path === "/v1/messages");
       assert.ok(lines.length >= 4);
       for (const line of lines) assert.deepEqual([line["status"], line["account"]], [200, "acme"]);
-      if ("broken" in provider) assert.deepEqual(provider.broken, []);
+      assert.deepEqual(provider.broken ?? [], []);
       if (dialect === "anthropic") assertNative(provider.asked);
     });
 
   it("works on DeepSeek as the manual has it for a team", async (t) => {
-    const place = folder();
-    writeFileSync(join(place, "note.txt"), "hello\nworld\n");
+    const place = startPlace();
     const served = scripted(place);
-    const provider = await startOpenai(t, {
-      "deepseek-v4-pro": served,
-      "deepseek-v4-flash": served,
-    });
+    const models = { "deepseek-v4-pro": served, "deepseek-v4-flash": served };
+    const provider = await startOpenai(t, models);
     const written = blocksOf("json", "howto").find((text) => text.includes('"coder"'));
     const lines = blocksOf("text", "howto").find((text) => text.includes("claude --model coder"));
     assert.ok(written && lines);
@@ -209,34 +185,21 @@ describe("Claude Code", { skip: notInstalled() }, () => {
       providers: { deepseek: { base_url: provider.url } },
     }) as object;
     const gateway = await startGateway(t, config, {}, { DEEPSEEK_API_KEY: PROVIDER_KEY });
-    const proxy = await startProxy(t);
-    const surroundings = { place, address: gateway.url, proxy: proxy.url };
-    const ended = await run(t, surroundings, lines.replace(ADDRESS, gateway.url));
-    assert.deepEqual(ended, { code: 0, output: LAST_WORDS });
-    assert.equal(readFileSync(join(place, "note.txt"), "utf8"), "goodbye\nworld\n");
-    assert.deepEqual(proxy.reached, []);
+    await assertDone(t, place, lines.replace(ADDRESS, gateway.url));
     assert.deepEqual(provider.broken, []);
   });
 
   it("says at once that its key is wrong, and asks no second time", async (t) => {
-    const gateway = await startGateway(
-      t,
-      configFor("http://127.0.0.1:9", ["m"], { apis: ["messages"] }),
-    );
-    const proxy = await startProxy(t);
-    const { code, output } = await run(t, {
-      place: folder(),
-      address: gateway.url,
-      proxy: proxy.url,
-      key: "sk-wrong",
-    });
+    const config = configFor("http://127.0.0.1:9", ["m"], { apis: ["messages"] });
+    const gateway = await startGateway(t, config);
+    const { url: proxy } = await startProxy(t);
+    const surroundings = { place: folder(), proxy, key: "sk-wrong" };
+    const { code, output } = await run(t, manualLines(gateway.url), surroundings);
     assert.notEqual(code, 0);
     assert.match(output, /401|API key/i);
     const answers = gateway.access.filter(({ path }) => path === "/v1/messages");
-    assert.deepEqual(
-      answers.map(({ status }) => status),
-      [401],
-    );
+    const statuses = answers.map(({ status }) => status);
+    assert.deepEqual(statuses, [401]);
   });
 });
 

@@ -3,7 +3,6 @@
 // the README's configuration with a provider of the tests.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,33 +12,25 @@ import { PROVIDER_KEY } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { demo, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
-import { within } from "../support/wait.ts";
 import { notInstalled, noPython, PYTHON } from "./lab.ts";
+import { runLines } from "./shell.ts";
 
-/** Runs the README's one block in `language`, with the address replaced; its standard output. */
-async function run(
-  t: TestContext,
-  language: string,
-  command: string,
-  ending: string,
-): Promise<string> {
+const inModules = (path: string) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
+const ADDRESS = "http://127.0.0.1:8080";
+/** Nothing but this machine is reached. */
+const NO_NETWORK = { HTTPS_PROXY: "http://127.0.0.1:9", NO_PROXY: "127.0.0.1" };
+
+/** Runs the README's one block in `language`, with the address replaced; what it prints. */
+async function run(t: TestContext, language: string, command: string, ending: string) {
   const [block, ...others] = blocksOf(language);
   assert.equal(others.length, 0);
-  assert.ok(block!.includes("http://127.0.0.1:8080"));
+  assert.ok(block!.includes(ADDRESS));
   const gateway = await startGateway(t, demo());
   const file = fileURLToPath(new URL(`.readme-${process.pid}${ending}`, import.meta.url));
-  writeFileSync(file, block!.replace("http://127.0.0.1:8080", gateway.url));
+  writeFileSync(file, block!.replace(ADDRESS, gateway.url));
   t.after(() => rmSync(file));
-  const child = spawn(command, [file], { stdio: ["ignore", "pipe", "pipe"] });
-  let output = "";
-  let errors = "";
-  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
-  child.stderr.on("data", (data: Buffer) => (errors += data.toString()));
-  const code = await within(
-    new Promise((resolve) => child.once("close", resolve)),
-    `the end of the ${language} program`,
-  );
-  assert.equal(code, 0, errors);
+  const { code, output } = await runLines(t, `"${command}" "${file}"`, ".", {});
+  assert.equal(code, 0, output);
   return output;
 }
 
@@ -54,7 +45,7 @@ describe("README's programs", () => {
   it("Python", { skip: noPython() }, async (t) => {
     assert.match(
       await run(t, "python", PYTHON, ".py"),
-      /^You said: “Say hello”\.\n\nThis is the demo model[\s\S]* req_[0-9a-f]{32}\n$/,
+      /^You said: “Say hello”\.\n\nThis is the demo model[\s\S]* req_[0-9a-f]{32}$/,
     );
   });
 });
@@ -73,27 +64,6 @@ async function startConfigured(t: TestContext) {
   return { provider, gateway: await startGateway(t, config, {}, env) };
 }
 
-const inModules = (path: string) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
-const ADDRESS = "http://127.0.0.1:8080";
-/** Nothing but this machine is reached. */
-const NO_NETWORK = { HTTPS_PROXY: "http://127.0.0.1:9", NO_PROXY: "127.0.0.1" };
-
-/** Runs a script of bash in a folder of its own, to its end. */
-async function script(t: TestContext, text: string, home: string, env: object) {
-  const { PATH } = process.env;
-  const child = spawn("bash", ["-euo", "pipefail", "-c", text], {
-    cwd: home,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { PATH, HOME: home, ACME_KEY, ...NO_NETWORK, ...env },
-  });
-  t.after(() => child.kill("SIGKILL"));
-  let output = "";
-  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
-  child.stderr.on("data", (data: Buffer) => (output += data.toString()));
-  const closed = new Promise((resolve) => child.once("close", resolve));
-  return { code: await within(closed, `the end of: ${text}`, 120_000), output };
-}
-
 describe("README's lines for coding agents", { skip: notInstalled() }, () => {
   it("Claude Code answers with the model behind the gateway", async (t) => {
     const { provider, gateway } = await startConfigured(t);
@@ -102,8 +72,8 @@ describe("README's lines for coding agents", { skip: notInstalled() }, () => {
     const program = inModules("@anthropic-ai/claude-code/cli-wrapper.cjs");
     const claude = `claude() { "${process.execPath}" "${program}" -p "How are you?" "$@"; }`;
     const text = `${claude}\n${block.replace(ADDRESS, gateway.url)}`;
-    const { code, output } = await script(t, text, folder(), {});
-    assert.deepEqual([code, output.trim()], [0, LAST_WORDS]);
+    const { code, output } = await runLines(t, text, folder(), { ACME_KEY, ...NO_NETWORK });
+    assert.deepEqual([code, output], [0, LAST_WORDS]);
     assert.deepEqual(provider.broken, []);
   });
 
@@ -118,7 +88,8 @@ describe("README's lines for coding agents", { skip: notInstalled() }, () => {
     writeFileSync(join(home, "config.toml"), settings);
     const flags = "--strict-config --skip-git-repo-check --ephemeral";
     const text = `"${inModules(".bin/codex")}" exec ${flags} "How are you?"`;
-    const { code, output } = await script(t, text, home, { CODEX_HOME: home });
+    const env = { ACME_KEY, ...NO_NETWORK, CODEX_HOME: home };
+    const { code, output } = await runLines(t, text, home, env);
     assert.equal(code, 0, output);
     assert.ok(output.includes(LAST_WORDS), output);
     assert.deepEqual(provider.broken, []);
