@@ -29,7 +29,8 @@ def check(function):
 
 
 def named(model):
-    return FACTS["PREFIX"] + model
+    """The model of that name behind which is the provider that the checks are about just now."""
+    return prefix + model
 
 
 def joined(message, kind):
@@ -85,12 +86,13 @@ def count_and_models():
 
 
 failed = False
-for function in checks:
-    try:
-        function()
-        print(f"ok - {function.__name__}")
-    except Exception:
-        failed = True
-        print(f"not ok - {function.__name__}")
-        traceback.print_exc()
+for prefix in FACTS["PREFIXES"]:
+    for function in checks:
+        try:
+            function()
+            print(f"ok - {function.__name__} {prefix}")
+        except Exception:
+            failed = True
+            print(f"not ok - {function.__name__} {prefix}")
+            traceback.print_exc()
 sys.exit(1 if failed else 0)

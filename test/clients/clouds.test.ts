@@ -7,7 +7,6 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, verify } from "
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { fileURLToPath } from "node:url";
 import { signedHeaders } from "../../src/extensions/providers/credentials/aws/signature.ts";
 import { eventStream } from "../../src/extensions/providers/converse/event-stream.ts";
 import { eventFrame } from "../support/event-stream.ts";
@@ -15,19 +14,14 @@ import { folder } from "../support/folder.ts";
 import { certificate } from "../support/certificate.ts";
 import { asksFor, startTokenService } from "../support/token-service.ts";
 import { noPython } from "./lab.ts";
-import { runPython } from "./python-script.ts";
+import { runPython, scriptAt } from "./python-script.ts";
 
 /** google-auth states Google's own address as the audience, whatever the key file says. */
 const AUDIENCE = "https://oauth2.googleapis.com/token";
 
-const SCRIPT = fileURLToPath(new URL("clouds.py", import.meta.url));
-
 async function ask(what: string, given: object): Promise<unknown> {
-  const { code, output } = await runPython(`the cloud's own ${what}`, [
-    SCRIPT,
-    what,
-    JSON.stringify(given),
-  ]);
+  const args = [scriptAt("clouds.py"), what, JSON.stringify(given)];
+  const { code, output } = await runPython(`the cloud's own ${what}`, args);
   assert.equal(code, 0, output);
   return JSON.parse(output);
 }

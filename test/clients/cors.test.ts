@@ -68,10 +68,9 @@ describe("a page of another origin", { skip: notInstalled() || noBrowser() }, as
     await new Promise((resolve) => site.close(resolve));
   });
 
-  /** The page, beside a gateway that allows these origins; undefined: none. */
-  async function opened(t: TestContext, origins: unknown, over: object = {}) {
-    const server = origins === undefined ? {} : { server: { cors: { origins } } };
-    const gw = await startGateway(t, demo({ ...server, ...over }));
+  /** The page, beside a gateway that allows these origins. */
+  async function opened(t: TestContext, origins: readonly string[], over: object = {}) {
+    const gw = await startGateway(t, demo({ server: { cors: { origins } }, ...over }));
     const page = await browser.newPage();
     page.setDefaultTimeout(15_000);
     t.after(() => page.close());
@@ -120,10 +119,6 @@ describe("a page of another origin", { skip: notInstalled() || noBrowser() }, as
       for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
       return { text };`);
     assert.equal(streamed.text, whole.text);
-    const models = await run(`${client}
-      const list = await client.models.list();
-      return { text: list.data.map(({ id }) => id).join() };`);
-    assert.match(models.text ?? "", /demo-chat/);
   });
 
   it("reads errors, with their id and when to try again", async (t) => {
@@ -140,19 +135,10 @@ describe("a page of another origin", { skip: notInstalled() || noBrowser() }, as
     assert.equal(bySdk.status, 429);
   });
 
-  it('is allowed by "*" too', async (t) => {
-    const { ask } = await opened(t, "*");
-    assert.equal((await ask({ model: "demo-chat" })).status, 200);
+  it("cannot call if it is not allowed, and its browser says why", async (t) => {
+    const { gw, ask, told } = await opened(t, ["https://app.example.com"]);
+    assert.equal((await ask({ model: "demo-chat" })).error, "TypeError");
+    assert.match(told.join("\n"), /blocked by CORS policy/);
+    assert.deepEqual(methods(gw), ["OPTIONS 405"], "the request itself was never sent");
   });
-
-  for (const [what, origins] of [
-    ["that is not allowed", ["https://app.example.com"]],
-    ["while no origin is", undefined],
-  ] as const)
-    it(`${what} cannot call, and its browser says why`, async (t) => {
-      const { gw, ask, told } = await opened(t, origins);
-      assert.equal((await ask({ model: "demo-chat" })).error, "TypeError");
-      assert.match(told.join("\n"), /blocked by CORS policy/);
-      assert.deepEqual(methods(gw), ["OPTIONS 405"], "the request itself was never sent");
-    });
 });

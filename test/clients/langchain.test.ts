@@ -122,9 +122,12 @@ describe("LangChain", { skip: notInstalled() }, async () => {
       [{}, 0],
       [{ tool_choice_default: "auto" }, 1],
     ] as const) {
-      const model = modelOf(await startLab(t, { compat }), "demo-chat");
-      const { tool_calls } = await model.bindTools([get_time]).invoke([question]);
-      assert.equal(tool_calls?.length, called);
+      const lab = await startLab(t, { compat });
+      for (const behind of DIALECTS) {
+        const bound = modelOf(lab, modelName(behind, "demo-chat")).bindTools([get_time]);
+        const { tool_calls } = await bound.invoke([question]);
+        assert.equal(tool_calls?.length, called, behind);
+      }
     }
   });
 

@@ -1,6 +1,7 @@
 // Runs a Python script with the Python that has the client libraries.
 
 import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { within } from "../support/wait.ts";
 import { PYTHON } from "./lab.ts";
 
@@ -9,6 +10,8 @@ export interface PythonRun {
   readonly code: number | string | null | undefined;
   readonly output: string;
 }
+
+export const scriptAt = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
 /** Runs Python to its end, with these arguments; `what` names the run if it takes too long. */
 export function runPython(what: string, args: readonly string[]): Promise<PythonRun> {
