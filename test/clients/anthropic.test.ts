@@ -63,34 +63,34 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
     describe(`${behind} behind the gateway`, () => {
       const named = (name: string): string => modelName(behind, name);
 
-      for (const name of TALKERS)
-        it(`${name}: a streamed reply is the whole reply in pieces`, async (t) => {
-          const { client } = await start(t);
-          const whole = await client.messages.create({ ...base, model: named(name) });
-          assert.deepEqual([whole.stop_reason, whole.model], ["end_turn", named(name)]);
-          if (name === "exact") assert.equal(textOf(whole), TEXT);
-          const stream = client.messages.stream({ ...base, model: named(name) });
+      it("a streamed reply is the whole reply in pieces", async (t) => {
+        const { client } = await start(t);
+        for (const name of TALKERS) {
+          const request = { ...base, model: named(name) };
+          const whole = await client.messages.create(request);
+          const stream = client.messages.stream(request);
           const pieces: string[] = [];
           stream.on("text", (text) => pieces.push(text));
           const streamed = await stream.finalMessage();
           assert.ok(pieces.length > 5);
           assert.equal(pieces.join(""), textOf(whole));
           assert.equal(textOf(streamed), textOf(whole));
-          assert.equal(streamed.stop_reason, whole.stop_reason);
-          assert.deepEqual(
-            [streamed.usage.output_tokens, streamed.usage.cache_read_input_tokens],
-            [whole.usage.output_tokens, whole.usage.cache_read_input_tokens],
-          );
-        });
+          for (const message of [whole, streamed])
+            assert.deepEqual([message.stop_reason, message.model], ["end_turn", named(name)]);
+          for (const count of ["output_tokens", "cache_read_input_tokens"] as const)
+            assert.equal(streamed.usage[count], whole.usage[count]);
+        }
+      });
 
       it("thoughts are blocks of their own, and only shown if asked for", async (t) => {
         const { client } = await start(t);
-        const model = named("exact");
-        const silent = await client.messages.create({ ...base, model });
+        const request = { ...base, model: named("exact") };
+        const silent = await client.messages.create(request);
         assert.deepEqual([thoughtsOf(silent), textOf(silent)], ["", TEXT]);
-        const whole = await client.messages.create({ ...base, model, thinking });
-        const streamed = await client.messages.stream({ ...base, model, thinking }).finalMessage();
-        for (const message of [whole, streamed]) {
+        for (const message of [
+          await client.messages.create({ ...request, thinking }),
+          await client.messages.stream({ ...request, thinking }).finalMessage(),
+        ]) {
           assert.deepEqual([thoughtsOf(message), textOf(message)], [REASONING, TEXT]);
           const [first] = message.content;
           assert.ok(first?.type === "thinking" && first.signature !== "");
@@ -130,19 +130,13 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
         const { lab, client } = await start(t);
         for (const stream of [false, true]) {
           const thoughts: Anthropic.Beta.BetaThinkingConfigParam = thinking;
-          const runner = client.beta.messages.toolRunner({
-            ...base,
-            model: named("parallel"),
-            thinking: thoughts,
-            stream,
-            tools: [
-              {
-                ...tools[0]!,
-                run: ({ city }: { city: string }) => clock(city),
-                parse: (value: unknown) => value as { city: string },
-              },
-            ],
-          });
+          const runnable = {
+            ...tools[0]!,
+            run: ({ city }: { city: string }) => clock(city),
+            parse: (value: unknown) => value as { city: string },
+          };
+          const request = { ...base, model: named("parallel"), thinking: thoughts, stream };
+          const runner = client.beta.messages.toolRunner({ ...request, tools: [runnable] });
           const last = await runner.runUntilDone();
           const text = last.content.map((block) => (block.type === "text" ? block.text : ""));
           assert.equal(text.join(""), AFTER_CALLS);
@@ -151,15 +145,16 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
         assert.deepEqual(await statuses(lab, 6), [400, 200, 200, 400, 200, 200]);
       });
 
-      for (const name of BAD_ENDINGS)
-        it(`${name}: a reply that breaks off throws, with what had come before it`, async (t) => {
-          const { client } = await start(t);
+      it("a reply that breaks off throws, with what had come before it", async (t) => {
+        const { client } = await start(t);
+        for (const name of BAD_ENDINGS) {
           const stream = client.messages.stream({ ...base, model: named(name) });
           let text = "";
           stream.on("text", (piece) => (text += piece));
-          await assert.rejects(stream.finalMessage(), Client.APIError);
+          await assert.rejects(stream.finalMessage(), Client.APIError, name);
           assert.equal(text, BEFORE_BAD_ENDING);
-        });
+        }
+      });
 
       it("a client that leaves ends the provider's work", async (t) => {
         const { lab, client } = await start(t, { timeouts: { leave_ms: 0 } });
@@ -179,12 +174,7 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
 
   it("a reply must satisfy a schema", async (t) => {
     const { lab, client } = await start(t);
-    const schema = {
-      type: "object",
-      properties: { city: { type: "string" } },
-      required: ["city"],
-      additionalProperties: false,
-    };
+    const schema = { ...tools[0]!.input_schema, additionalProperties: false };
     const output_config = { format: { type: "json_schema" as const, schema } };
     for (const behind of DIALECTS) {
       const model = modelName(behind, "demo-chat");
@@ -195,35 +185,21 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
   });
 
   it("errors are of the client's classes, with the request's id", async (t) => {
-    const { lab, client } = await start(t);
-    const fails = async (
-      promise: PromiseLike<unknown>,
-      expected: new (...args: never[]) => Error,
-    ): Promise<void> => {
-      const error: unknown = await Promise.resolve(promise).then(
-        () => undefined,
-        (thrown) => thrown,
-      );
-      assert.ok(error instanceof expected, String(error));
-      assert.match(
-        JSON.stringify((error as unknown as { error: unknown }).error),
-        /"request_id":"req_/,
-      );
-    };
-    const create = (over: object, from = client) =>
-      from.messages.create({
-        ...base,
-        model: "exact",
-        ...over,
-      } as Anthropic.MessageCreateParamsNonStreaming);
-    await fails(create({ max_tokens: 0 }), Client.BadRequestError);
-    await fails(create({ model: "none" }), Client.NotFoundError);
-    await fails(create({}, clientOf(lab, { apiKey: "sk-wrong" })), Client.AuthenticationError);
-    await fails(
-      create({}, clientOf(lab, { apiKey: RESTRICTED_KEY })),
-      Client.PermissionDeniedError,
-    );
-    await fails(create({ model: "broken" }), Client.InternalServerError);
+    const { lab } = await start(t);
+    for (const [expected, over, options] of [
+      [Client.BadRequestError, { max_tokens: 0 }, {}],
+      [Client.NotFoundError, { model: "none" }, {}],
+      [Client.AuthenticationError, {}, { apiKey: "sk-wrong" }],
+      [Client.PermissionDeniedError, {}, { apiKey: RESTRICTED_KEY }],
+      [Client.InternalServerError, { model: "broken" }, {}],
+    ] as const) {
+      const request = { ...base, model: "exact", ...over };
+      await assert.rejects(clientOf(lab, options).messages.create(request), (error) => {
+        assert.ok(error instanceof expected);
+        assert.match(JSON.stringify(error.error), /"request_id":"req_/);
+        return true;
+      });
+    }
   });
 
   it("comes back after a 429 when the gateway said", async (t) => {

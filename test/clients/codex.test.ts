@@ -3,7 +3,6 @@
 // depends on the name of the model: for a name that it does not know, plain functions and a
 // namespace; for others a free-form tool for patches, or tools among the input items.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
@@ -15,7 +14,8 @@ import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, startGateway } from "../support/gateway.ts";
 import { DIALECTS, notInstalled } from "./lab.ts";
-import { clientProgram, linesFor } from "./manual.ts";
+import { clientProgram, KEY_VARIABLE, linesFor } from "./manual.ts";
+import { runLines } from "./shell.ts";
 
 const PATCH = `*** Begin Patch
 *** Update File: notes.txt
@@ -93,43 +93,16 @@ function settings(name: string, url: string): string {
   return linesFor(block!, url, name);
 }
 
-/** Codex repeats what failed for minutes: a run ends here. */
-const RUN_MS = 60_000;
-
-interface Run {
-  readonly code: number | string | null | undefined;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function runCodex(home: string, work: string, task: string): Promise<Run> {
-  const flags = ["--strict-config", "--skip-git-repo-check", "--ephemeral", "--json"];
-  const args = ["exec", ...flags, "--sandbox", "danger-full-access", "-C", work, task];
-  const { PATH } = process.env;
-  const env = { PATH, HOME: home, CODEX_HOME: home, GATEWAY_KEY: KEY };
-  return new Promise((resolve) => {
-    const child = execFile(
-      CODEX,
-      args,
-      { env, timeout: RUN_MS, killSignal: "SIGKILL" },
-      (error, stdout, stderr) => {
-        resolve({ code: error ? error.code : 0, stdout, stderr });
-      },
-    );
-    child.stdin!.end();
-  });
-}
-
 describe("Codex", { skip: notInstalled() }, () => {
   for (const dialect of DIALECTS)
     for (const name of Object.keys(NAMES) as (keyof typeof NAMES)[])
       it(`carries out a task with ${name} behind a provider of ${dialect}`, async (t) => {
         const way = NAMES[name];
         const { provider, gateway } = await start(t, dialect, name, way);
-        const { work, stdout } = await task(name, gateway.url);
+        const { work, output } = await task(t, name, gateway.url);
         assert.equal(readFileSync(join(work, "notes.txt"), "utf8"), "goodbye world\n");
         assert.equal(readFileSync(join(work, "copied.txt"), "utf8"), "goodbye world\n");
-        assert.match(stdout, /goodbye world/);
+        assert.match(output, /goodbye world/);
         assert.deepEqual(provider.broken, []);
         const results = resultsOf(provider.heard, way);
         assert.match(results[0]!, /hello world/);
@@ -146,7 +119,7 @@ describe("Codex", { skip: notInstalled() }, () => {
 
   it("finds tools by its own search, and runs them", async (t) => {
     const { provider, gateway } = await start(t, "openai", "gpt-5.5", "search");
-    await task("gpt-5.5", gateway.url);
+    await task(t, "gpt-5.5", gateway.url);
     const [found, waited] = resultsOf(provider.heard, "search");
     assert.match(found!, /multi_agent_v1__wait_agent/);
     assert.match(waited!, /invalid agent id/);
@@ -154,19 +127,19 @@ describe("Codex", { skip: notInstalled() }, () => {
 });
 
 /** Lets Codex work in a scratch folder, which must end well. */
-async function task(name: string, url: string) {
+async function task(t: TestContext, name: string, url: string) {
   const home = folder();
   const work = join(home, "work");
   mkdirSync(work);
   writeFileSync(join(home, "config.toml"), settings(name, url));
   writeFileSync(join(work, "notes.txt"), "hello world\n");
-  const { code, stdout, stderr } = await runCodex(
-    home,
-    work,
-    "Change hello to goodbye in notes.txt",
-  );
-  assert.equal(code, 0, stderr + stdout);
-  return { work, stdout };
+  const flags = "--strict-config --skip-git-repo-check --ephemeral --json";
+  const sandbox = `--sandbox danger-full-access -C "${work}"`;
+  const lines = `"${CODEX}" exec ${flags} ${sandbox} "Change hello to goodbye in notes.txt" </dev/null`;
+  const env = { HOME: home, CODEX_HOME: home, [KEY_VARIABLE]: KEY };
+  const { code, output } = await runLines(t, lines, home, env);
+  assert.equal(code, 0, output);
+  return { work, output };
 }
 
 /** What the model saw of each of its steps. */

@@ -107,19 +107,13 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
 
   it("throws the SDK's own errors", async (t) => {
     const { lab, client } = await start(t);
-    await assert.rejects(
-      client.responses.create({ model: "demo-chat", input, store: true }),
-      (error) => {
-        assert.ok(error instanceof BadRequestError);
-        assert.deepEqual([error.code, error.param], ["unsupported_value", "store"]);
-        assert.match(error.requestID!, /^req_/);
-        return true;
-      },
-    );
-    await assert.rejects(
-      client.responses.create({ model: "demo-chat", input, previous_response_id: "resp_1" }),
-      BadRequestError,
-    );
+    const stored = client.responses.create({ model: "demo-chat", input, store: true });
+    await assert.rejects(stored, (error) => {
+      assert.ok(error instanceof BadRequestError);
+      assert.deepEqual([error.code, error.param], ["unsupported_value", "store"]);
+      assert.match(error.requestID!, /^req_/);
+      return true;
+    });
     for (const name of BAD_ENDINGS) {
       const stream = await client.responses.create({ model: name, input, stream: true });
       await assert.rejects(collect(stream), APIError);
@@ -137,7 +131,7 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
 });
 
 describe("AI SDK, default provider", { skip: notInstalled() }, async () => {
-  const { APICallError, generateText, isStepCount, Output, streamText, tool } = await import("ai");
+  const { generateText, isStepCount, Output, streamText, tool } = await import("ai");
   const { createOpenAI } = await import("@ai-sdk/openai");
   const { z } = await import("zod");
 
@@ -186,17 +180,10 @@ describe("AI SDK, default provider", { skip: notInstalled() }, async () => {
     const { output: reply } = await generateText({ ...base, model, output });
     assert.equal(typeof reply.answer, "string");
     const first = await generateText({ ...base, model });
-    const messages = [
-      { role: "user" as const, content: input },
-      ...first.response.messages,
-      { role: "user" as const, content: "And in Lima?" },
-    ];
+    const asked = (content: string) => ({ role: "user" as const, content });
+    const messages = [asked(input), ...first.response.messages, asked("And in Lima?")];
     const again = { model, messages, maxRetries: 0 };
-    await assert.rejects(generateText(again), (error) => {
-      assert.ok(APICallError.isInstance(error));
-      assert.match(error.message, /nothing is stored here/);
-      return true;
-    });
+    await assert.rejects(generateText(again), { message: /nothing is stored here/ });
     const whole = await generateText({ ...again, providerOptions: { openai: { store: false } } });
     assert.notEqual(whole.text, "");
   });
