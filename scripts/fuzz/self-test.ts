@@ -2,6 +2,7 @@
 // way that it must notice.
 import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
+import { chunk, completion, event } from "../../test/support/provider.ts";
 import { makeCase, type Case } from "./cases.ts";
 import { play } from "./play.ts";
 
@@ -22,11 +23,7 @@ const answer = (
 const failed = (error: object, status = "404 Not Found") =>
   answer(status, JSON.stringify({ error }));
 const OK = '{"status":"ok"}';
-const CHUNK = {
-  id: "a",
-  object: "chat.completion.chunk",
-  choices: [{ index: 0, delta: { role: "assistant" }, finish_reason: null }],
-};
+const CHUNK: object = chunk({ role: "assistant" });
 const USAGE = {
   prompt_tokens: 1,
   completion_tokens: 1,
@@ -34,35 +31,27 @@ const USAGE = {
   prompt_cache_hit_tokens: 0,
   prompt_cache_miss_tokens: 1,
 };
-const CHOICE = {
-  index: 0,
-  message: { role: "assistant", content: "Hi." },
-  finish_reason: "stop",
-};
-const REPLY = {
-  id: "a",
-  object: "chat.completion",
+const CHOICE = { index: 0, message: { role: "assistant", content: "Hi." }, finish_reason: "stop" };
+const REPLY = completion({}, "stop", {
   created: 1_700_000_000,
-  model: "m",
   system_fingerprint: "f",
   choices: [CHOICE],
   usage: USAGE,
-};
+});
 const RESPONSE = { object: "response", status: "completed", usage: { total_tokens: 2 } };
 const json = (value: object) => answer("200 OK", JSON.stringify(value));
-const FINISH = { ...CHUNK, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
+const FINISH = chunk({}, "stop");
 const streamed = (...events: string[]) => {
   const chunks = events.map((event) => `${event.length.toString(16)}\r\n${event}\r\n`).join("");
   return `HTTP/1.1 200 OK\r\n${ID}Content-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n${chunks}0\r\n\r\n`;
 };
-const DONE = "data: [DONE]\n\n";
-const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
+const DONE = event("[DONE]");
 
 /** Noticed must be what the pattern says; undefined: nothing is wrong. */
 const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK), undefined],
   [failed(ERROR), undefined],
-  [streamed(data(CHUNK), data(FINISH), DONE), undefined],
+  [streamed(event(CHUNK), event(FINISH), DONE), undefined],
   [answer("200 OK", OK, { close: false }) + failed(ERROR), undefined],
   [json(REPLY), undefined],
   [json(RESPONSE), undefined],
@@ -87,14 +76,14 @@ const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [failed({ ...ERROR, stack: "at" }), /404 with/],
   [failed({ ...ERROR, type: "server_error" }), /404 with/],
   [answer("404 Not Found", "<html>", { headers: `${ID}Content-Type: text/html\r\n` }), /404 with/],
-  [streamed(data(CHUNK), data(FINISH)), /without \[DONE\]/],
-  [streamed(data(CHUNK), DONE), /not one finish_reason/],
-  [streamed(data(CHUNK), data(CHUNK), data(FINISH), DONE), /the role is not/],
-  [streamed(data(CHUNK), "event: x\n\n", data(FINISH), DONE), /not an event/],
-  [streamed(data(CHUNK), data({ error: ERROR })), /without \[DONE\]/],
-  [streamed(`${data(CHUNK)}${data(FINISH)}${DONE}`.replaceAll("\n", "\r\n")), /LF alone/],
-  [streamed(data(CHUNK), data({ ...CHUNK, choices: undefined }), data(FINISH), DONE), /choices/],
-  [streamed(data(CHUNK)).slice(0, -5), /chunks that do not end/],
+  [streamed(event(CHUNK), event(FINISH)), /without \[DONE\]/],
+  [streamed(event(CHUNK), DONE), /not one finish_reason/],
+  [streamed(event(CHUNK), event(CHUNK), event(FINISH), DONE), /the role is not/],
+  [streamed(event(CHUNK), "event: x\n\n", event(FINISH), DONE), /not an event/],
+  [streamed(event(CHUNK), event({ error: ERROR })), /without \[DONE\]/],
+  [streamed(`${event(CHUNK)}${event(FINISH)}${DONE}`.replaceAll("\n", "\r\n")), /LF alone/],
+  [streamed(event(CHUNK), event({ ...CHUNK, choices: undefined }), event(FINISH), DONE), /choices/],
+  [streamed(event(CHUNK)).slice(0, -5), /chunks that do not end/],
   ["HTTP/1.1 200 OK\r\nno header\r\n\r\n", /not a header/],
   [`HTTP/1.1 404 Not Found\r\n${ID}X: a\nb\r\n\r\n`, /not a header/],
   ["HTTP/1.1 200 OK\r\nX-Req", /a head that does not end/],

@@ -1,7 +1,10 @@
 // Debian's Chromium, for suites that need a real browser: where it is, how it is started, and the
 // words to skip with where there is none.
 
+import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
+import type { TestContext } from "node:test";
+import type { Browser, BrowserContextOptions } from "playwright-core";
 import { notInstalled, skipUnless } from "./lab.ts";
 
 const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
@@ -24,3 +27,26 @@ export const BROWSER = {
 export const noBrowser = () =>
   notInstalled() ||
   skipUnless(existsSync(executablePath), `there is no ${executablePath}: apt-get install chromium`);
+
+/**
+ * A page as an English operator has it, closed after the test. It must have no error: what else is
+ * wrong can be added to `wrong`.
+ */
+export async function openPage(
+  t: TestContext,
+  browser: Browser,
+  options: BrowserContextOptions = {},
+) {
+  const viewport = { width: 1280, height: 900 };
+  const given = { viewport, locale: "en-GB", timezoneId: "UTC", ...options };
+  const context = await browser.newContext(given);
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  const wrong: string[] = [];
+  page.on("pageerror", ({ message }) => wrong.push(message));
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(wrong, []);
+  });
+  return { page, wrong };
+}

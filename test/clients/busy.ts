@@ -2,18 +2,13 @@
 // requests, so that the history and the books have what a day of traffic leaves. For the console's
 // questions (morning.test.ts) and for its pictures (pictures.ts).
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createGateway } from "../../src/core/app.ts";
-import { systemClock, type Clock } from "../../src/core/clock.ts";
-import { allExtensions, checkConfig } from "../support/config.ts";
+import { startGateway, user, type RunningGateway } from "../support/gateway.ts";
 import {
   chunk,
   completion,
-  event,
   startProvider,
   status,
+  stream,
   usageChunk,
   type Behaviour,
 } from "../support/provider.ts";
@@ -46,10 +41,9 @@ const priced = (provider: string, input: number, output: number, scores: object)
   ...scores,
 });
 
-const configOf = (url: string, broken: string, dataDir: string): object => ({
+const configOf = (url: string, broken: string): object => ({
   server: { port: 0 },
   admin: { port: 0 },
-  data_dir: dataDir,
   usage: { sync_ms: 100 },
   providers: {
     lab: { dialect: "openai", base_url: url, api_key: "sk-lab-provider-key-000000" },
@@ -73,18 +67,10 @@ const configOf = (url: string, broken: string, dataDir: string): object => ({
   breaker: { failures: 3, cooldown_ms: 45_000 },
 });
 
-export interface Busy {
-  readonly url: string;
+export interface Busy extends Pick<RunningGateway, "url" | "diagnostics"> {
   readonly admin: string;
-  readonly dataDir: string;
-  readonly keys: typeof KEYS;
-  readonly diagnostics: Record<string, unknown>[];
   /** Yesterday, in UTC: YYYY-MM-DD. */
   readonly yesterday: string;
-  /** A request of a key; resolves with its status. */
-  ask(key: KeyName, model: string, more?: object): Promise<number>;
-  /** Moves the clock on while requests come. */
-  pass(steps: number): Promise<void>;
 }
 
 /** Replies that take a little time, of a length that depends on the model. */
@@ -99,79 +85,38 @@ function replies(): Behaviour {
       total_tokens: prompt + words * 2,
       prompt_tokens_details: { cached_tokens: Math.floor(prompt / between(2, 6)) },
     };
-    const text = Array.from({ length: words }, (_, n) => `word ${n} `);
-    const rest = [
-      ...text.slice(1).map((content) => chunk({ content })),
-      chunk({}, "stop"),
-      usageChunk(usage),
-      "[DONE]",
-    ];
-    const isLarge = asked.body["model"] === "lab-large";
-    setTimeout(
-      () => {
-        if (!asked.body["stream"]) {
-          status(200, completion({ content: text.join("") }, "stop", { usage }))(asked);
-          return;
-        }
-        asked.res.writeHead(200, { "content-type": "text/event-stream" });
-        asked.res.write(event(chunk({ content: text[0] })));
-        setTimeout(() => asked.res.end(rest.map(event).join("")), words);
-      },
-      between(4, isLarge ? 60 : 30),
-    );
+    const said = Array.from({ length: words }, (_, n) => `word ${n} `);
+    const chunks = [...said.map((content) => chunk({ content })), chunk({}, "stop")];
+    const reply = asked.body["stream"]
+      ? stream([...chunks, usageChunk(usage)])
+      : status(200, completion({ content: said.join("") }, "stop", { usage }));
+    const slowest = asked.body["model"] === "lab-large" ? 60 : 30;
+    setTimeout(() => reply(asked), between(4, slowest));
   };
 }
 
 export async function startBusy(t: Scope): Promise<Busy> {
   const lab = await startProvider(t, replies());
   const forge = await startProvider(t, status(500, { error: { message: WORDS } }));
-  const dataDir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
   const sinceMidnight = Date.now() % (24 * 60 * MINUTE);
   // Ten in the evening of yesterday.
   let behind = sinceMidnight + 2 * 60 * MINUTE;
-  const clock: Clock = {
-    ...systemClock,
-    now: () => Date.now() - behind,
-    monotonic: () => performance.now() - behind,
-  };
-  const diagnostics: Record<string, unknown>[] = [];
-  const gateway = createGateway(checkConfig(configOf(lab.url, forge.url, dataDir)), {
-    extensions: allExtensions,
-    clock,
-    diagnostics: (lines) => {
-      for (const line of lines.trim().split("\n")) diagnostics.push(JSON.parse(line));
-    },
-  });
-  const url = await gateway.listen();
-  t.after(async () => {
-    await gateway.close(0);
-    rmSync(dataDir, { recursive: true, force: true });
-  });
-  const [announcement = ""] = gateway.announcements();
-  const admin = announcement.replace("console and admin on ", "");
+  const now = (): number => Date.now() - behind;
+  const monotonic = (): number => performance.now() - behind;
+  const running = await startGateway(t, configOf(lab.url, forge.url), { now, monotonic });
+  const { url, diagnostics } = running;
+  const admin = running.gateway.adminAddress()!;
   const { between, pick } = createRandom(11);
 
-  async function ask(key: KeyName, model: string, more: object = {}): Promise<number> {
-    const response = await fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${KEYS[key]}` },
-      body: JSON.stringify({
-        model,
-        messages: [{ role: "user", content: "Tell me something." }],
-        stream: true,
-        ...more,
-      }),
-    });
+  /** A streamed request of a key. */
+  async function ask(key: KeyName, model: string, more: object = {}): Promise<void> {
+    const body = { model, messages: user("Tell me something."), stream: true, ...more };
+    const response = await running.chat(body, { authorization: `Bearer ${KEYS[key]}` });
     await response.text();
-    return response.status;
   }
 
   async function strangers(): Promise<void> {
-    const response = await fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: "Bearer sk-nobody" },
-    });
-    await response.text();
+    await (await running.chat({}, { authorization: "Bearer sk-nobody" })).text();
   }
 
   /** One burst: the busier, the nearer to the middle of the quarter of an hour. */
@@ -199,6 +144,7 @@ export async function startBusy(t: Scope): Promise<Busy> {
     await (await fetch(`${admin}/status`)).text();
   };
 
+  /** Moves the clock on while requests come. */
   async function pass(steps: number): Promise<void> {
     for (let step = 0; step < steps; step += 1) {
       await Promise.all(burst(step, steps));
@@ -207,7 +153,7 @@ export async function startBusy(t: Scope): Promise<Busy> {
     }
   }
 
-  const yesterday = new Date(clock.now()).toISOString().slice(0, 10);
+  const yesterday = new Date(now()).toISOString().slice(0, 10);
   for (let n = 0; n < 12; n += 1) await ask("acme", n % 3 === 0 ? "lab-large" : "lab-small");
   for (let n = 0; n < 5; n += 1) await ask("globex", "lab-mini");
   await look();
@@ -218,5 +164,5 @@ export async function startBusy(t: Scope): Promise<Busy> {
     const { usage } = (await (await fetch(`${admin}/status`)).json()) as any;
     return usage.lag_seconds !== null && usage.lag_seconds < 1;
   }, "the usage records");
-  return { url, admin, dataDir, keys: KEYS, diagnostics, yesterday, ask, pass };
+  return { url, admin, diagnostics, yesterday };
 }

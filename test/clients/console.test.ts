@@ -24,7 +24,7 @@ import {
   type Behaviour,
 } from "../support/provider.ts";
 import { until, waitFor, within } from "../support/wait.ts";
-import { BROWSER, noBrowser } from "./browser.ts";
+import { BROWSER, noBrowser, openPage } from "./browser.ts";
 
 const pictures = process.env["CONSOLE_PICTURES"];
 const month = () => new Date().toISOString().slice(0, 7);
@@ -74,16 +74,7 @@ describe("the console in a browser", {
     options: Parameters<Browser["newContext"]>[0] = {},
     { part = "", expected = /net::ERR_|status of 4/ } = {},
   ) {
-    const context = await browser.newContext({
-      viewport: { width: 1200, height: 860 },
-      locale: "en-GB",
-      timezoneId: "UTC",
-      ...options,
-    });
-    const page = await context.newPage();
-    page.setDefaultTimeout(15_000);
-    const wrong: string[] = [];
-    page.on("pageerror", ({ message }) => wrong.push(message));
+    const { page, wrong } = await openPage(t, browser, options);
     page.on(
       "console",
       (message) =>
@@ -96,10 +87,6 @@ describe("the console in a browser", {
         !request.url().startsWith("data:") &&
         wrong.push(`asked ${request.url()}`),
     );
-    t.after(async () => {
-      await context.close();
-      assert.deepEqual(wrong, []);
-    });
     await page.goto(`${admin}/${part}`);
     await page.locator("#state", { hasText: /^serving/ }).waitFor();
     return page;
@@ -425,9 +412,7 @@ describe("the console in a browser", {
   it("a browser whose clock is ahead shows what has happened in the last minute, and when", async (t) => {
     const { admin, url } = await serve(t);
     await chat(url);
-    const context = await browser.newContext({ locale: "en-GB" });
-    t.after(() => context.close());
-    const ahead = await context.newPage();
+    const { page: ahead } = await openPage(t, browser);
     await ahead.addInitScript(() => {
       const real = Date.now;
       Date.now = () => real() + 20 * 60_000;

@@ -74,27 +74,16 @@ const mediaIn = ({ messages }: any): unknown[] =>
       part.type === "input_audio" || part.type === "file" ? part[part.type] : undefined,
     );
 
+const membersOf = (value: unknown): unknown[] =>
+  typeof value === "object" && value !== null ? Object.values(value) : [];
 /** How many values it has, itself among them. */
-function values(value: unknown): number {
-  let count = 0;
-  JSON.stringify(value, (_, each) => {
-    count += 1;
-    return each;
-  });
-  return count;
-}
-
-/** How deep it is, by the brackets of its text. */
-function levels(value: unknown): number {
-  const brackets =
-    (JSON.stringify(value) ?? "").replace(/"(?:[^"\\]|\\.)*"/g, "").match(/[[\]{}]/g) ?? [];
-  let [depth, deepest] = [0, 0];
-  for (const bracket of brackets) {
-    depth += bracket === "[" || bracket === "{" ? 1 : -1;
-    deepest = Math.max(deepest, depth);
-  }
-  return deepest;
-}
+const values = (value: unknown): number =>
+  membersOf(value).reduce<number>((sum, member) => sum + values(member), 1);
+/** How deep it is: objects and lists in each other. */
+const levels = (value: unknown): number =>
+  typeof value === "object" && value !== null
+    ? 1 + Math.max(0, ...membersOf(value).map(levels))
+    : 0;
 
 const WORDS = [
   ..."x null text refusal image_url input_audio file function custom system user assistant".split(

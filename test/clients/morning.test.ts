@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from "node:test";
 import { suiteScope } from "../support/scope.ts";
 import { until } from "../support/wait.ts";
 import { startBusy } from "./busy.ts";
-import { BROWSER, noBrowser } from "./browser.ts";
+import { BROWSER, noBrowser, openPage } from "./browser.ts";
 
 const VIEWS = ["now", "requests", "costs", "keys", "try", "manual/routing"];
 /** From an old phone to a large screen. */
@@ -21,15 +21,8 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
 
   /** The console as an operator finds it, who says yes to every question. */
   async function open(t: TestContext, address = "now") {
-    const options = { viewport: { width: 1280, height: 900 }, locale: "en-GB", timezoneId: "UTC" };
-    const context = await browser.newContext(options);
-    t.after(() => context.close());
-    const page = await context.newPage();
-    page.setDefaultTimeout(15_000);
+    const { page } = await openPage(t, browser);
     page.on("dialog", (dialog) => dialog.accept());
-    const wrong: string[] = [];
-    page.on("pageerror", ({ message }) => wrong.push(message));
-    t.after(() => assert.deepEqual(wrong, []));
     await page.goto(`${busy.admin}/#${address}`);
     const click = (name: string | RegExp, within = "body") =>
       page.locator(within).getByRole("link", { name }).first().click();

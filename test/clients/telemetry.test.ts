@@ -3,13 +3,10 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { once } from "node:events";
-import http from "node:http";
-import type { AddressInfo } from "node:net";
-import { text as textOf } from "node:stream/consumers";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { demo, startGateway, user } from "../support/gateway.ts";
+import { startProvider, status } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
 import { PYTHON } from "./lab.ts";
 
@@ -19,18 +16,8 @@ const skip = !isThere && `${PYTHON} has no opentelemetry-proto: see test/clients
 
 describe("spans for a collector", { skip }, () => {
   it("are what the definitions of the protocol say, after requests of every kind", async (t) => {
-    const bodies: string[] = [];
-    const collector = http.createServer(async (req, res) => {
-      bodies.push(await textOf(req));
-      res.writeHead(200, { "content-type": "application/json" }).end("{}");
-    });
-    await once(collector.listen(0, "127.0.0.1"), "listening");
-    t.after(() => {
-      collector.close();
-      collector.closeAllConnections();
-    });
-    const { port } = collector.address() as AddressInfo;
-    const telemetry = { otlp: { endpoint: `http://127.0.0.1:${port}` } };
+    const collector = await startProvider(t, status(200));
+    const telemetry = { otlp: { endpoint: collector.url } };
     const gateway = await startGateway(t, demo({ telemetry }));
     const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
     const headers = {
@@ -47,10 +34,10 @@ describe("spans for a collector", { skip }, () => {
     await waitFor(() => gateway.access.length === 3, "the end of all requests");
     await gateway.gateway.close();
 
-    assert.equal(bodies.length, 1);
-    const options = { input: bodies[0]!, encoding: "utf8" } as const;
-    const { status, stdout, stderr } = spawnSync(PYTHON, [SCRIPT], options);
-    assert.equal(status, 0, stderr);
+    assert.equal(collector.asked.length, 1);
+    const options = { input: JSON.stringify(collector.asked[0]!.body), encoding: "utf8" } as const;
+    const { status: code, stdout, stderr } = spawnSync(PYTHON, [SCRIPT], options);
+    assert.equal(code, 0, stderr);
     const spans = JSON.parse(stdout) as readonly Record<string, any>[];
     assert.deepEqual(
       spans.map(({ name, kind, events }) => [name, kind, events]),
