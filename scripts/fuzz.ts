@@ -15,7 +15,7 @@ import { existsSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { pinned } from "./bench/target.ts";
-import { play } from "./fuzz/attack.ts";
+import { createProbe, play } from "./fuzz/attack.ts";
 import { startCrowds } from "./fuzz/crowds.ts";
 import { mutatedRequests } from "./fuzz/mutated.ts";
 import { selfTest } from "./fuzz/self-test.ts";
@@ -35,6 +35,7 @@ const { values } = parseArgs({
 
 async function attackAll(): Promise<string[]> {
   if (!existsSync(values.gateway)) throw new Error(`there is no ${values.gateway}: npm run build`);
+  const probe = createProbe(); // before the load has a core of its own
   // As in the benchmark: the gateway has a core, the load another.
   if (pinned) spawnSync("taskset", ["-cp", "1", String(process.pid)]);
   const only = values.case?.split(",").map(Number);
@@ -50,7 +51,7 @@ async function attackAll(): Promise<string[]> {
     for (const attack of only ? [mutated] : [mutated, ...crowds.attacks]) {
       if (!attack.name.startsWith(values.only)) continue;
       const began = performance.now();
-      const { told, faults: found } = await play(attack, values.gateway).catch(
+      const { told, faults: found } = await play(attack, values.gateway, probe).catch(
         ({ stack }: Error) => ({ told: "broken off", faults: [`${attack.name}: ${stack}`] }),
       );
       faults.push(...found);
@@ -59,6 +60,7 @@ async function attackAll(): Promise<string[]> {
       console.log(`  ${attack.name}: ${verdict}\n    ${told}`);
     }
   } finally {
+    probe.end();
     await crowds.end();
   }
   return faults;

@@ -77,16 +77,20 @@ function familyOf(pid: number): number[] {
   }
 }
 
-/** Asks for /healthz until `stop`. */
-async function startProbe(port: number) {
-  const probe = fork(fileURLToPath(new URL("../bench/probe.ts", import.meta.url)));
+/** Asks one gateway after the other for /healthz. */
+export interface Probe {
+  start(port: number): Promise<unknown>;
+  stop(): Promise<Probed>;
+  end(): void;
+}
+export function createProbe(): Probe {
+  const child = fork(fileURLToPath(new URL("../bench/probe.ts", import.meta.url)));
   const tell = async (message: number | "stop") => {
-    probe.send(message);
-    const [said] = await within(once(probe, "message"), "the probe of /healthz", 40_000);
+    child.send(message);
+    const [said] = await within(once(child, "message"), "the probe of /healthz", 40_000);
     return said as Probed;
   };
-  await tell(port);
-  return { stop: () => tell("stop"), end: () => probe.disconnect() };
+  return { start: tell, stop: () => tell("stop"), end: () => child.disconnect() };
 }
 
 /** A line of the access log for every answer, and none that tells of another 5xx than is allowed. */
@@ -152,7 +156,7 @@ export interface Outcome {
   readonly faults: readonly string[];
 }
 
-export async function play(attack: Attack, file: string): Promise<Outcome> {
+export async function play(attack: Attack, file: string, probe: Probe): Promise<Outcome> {
   const { name, heightMb, afterMb, pooled = 0, p99Ms = 1_000, worstMs = 3_000 } = attack;
   const faults: string[] = [];
   const expect: Stage["expect"] = (holds, reason) => {
@@ -167,13 +171,13 @@ export async function play(attack: Attack, file: string): Promise<Outcome> {
   const collect = () => {
     for (const each of familyOf(pid)) process.kill(each, "SIGUSR2");
   };
-  const probe = await startProbe(port);
+  await probe.start(port);
   writeFileSync(`/proc/${pid}/clear_refs`, "5"); // its height is counted from here
   const [before, openBefore] = [memory(), descriptors()];
   const stage = { pid, port, adminPort, memory, before, collect, descriptors, hasEnded, expect };
   const [did, answered] = await attack.run(stage);
   if (hasEnded()) {
-    probe.end();
+    await probe.stop();
     expect(false, `the gateway ended with ${child.exitCode ?? child.signalCode}`);
     return { told: `${did}: ${answered}`, faults };
   }
@@ -182,7 +186,6 @@ export async function play(attack: Attack, file: string): Promise<Outcome> {
   const isLeft = await until(() => descriptors() <= openBefore + pooled, 10_000);
   expect(isLeft, `${descriptors()} descriptors when the clients have left: ${open}`);
   const { times, lost } = await probe.stop();
-  probe.end();
   const [p50, p99, worst] = [percentile(times, 0.5), percentile(times, 0.99), Math.max(...times)];
   expect(lost === 0 && times.length > 0, `${lost} questions for /healthz were not answered`);
   const bounds = `expected ${p99Ms} and ${worstMs}`;
