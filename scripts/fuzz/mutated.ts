@@ -75,7 +75,7 @@ async function run(stage: Stage, options: MutatedOptions) {
   const isDue = (last: number) => next < last && faults.length === 0;
   async function sendUpTo(last: number): Promise<void> {
     const work = async () => {
-      for (; isDue(last) && performance.now() - startedAt < MAX_MS; ) {
+      while (isDue(last) && performance.now() - startedAt < MAX_MS) {
         next += 1;
         await send(only?.[next - 1] ?? next - 1);
       }
