@@ -1,0 +1,187 @@
+// A gateway of several processes, really started, and clients whose every request comes on a
+// connection of its own, which the workers get in turn.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import type { Line } from "../../../support/books.ts";
+import { ended, lines } from "../../../support/command.ts";
+import { folder, replace } from "../../../support/folder.ts";
+import { configFor, KEY, merge, user } from "../../../support/gateway.ts";
+import { launch, quickest, type Running } from "../../../support/program.ts";
+import {
+  chunk,
+  event,
+  speak,
+  startProvider,
+  type Asked,
+  type Behaviour,
+  type Provider,
+} from "../../../support/provider.ts";
+import type { Scope } from "../../../support/scope.ts";
+import { until, waitFor, within } from "../../../support/wait.ts";
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  text(): string;
+  /** All of it, or broken off. */
+  readonly over: Promise<"whole" | "cut">;
+  leave(): void;
+}
+
+/** Resolves with the headers. */
+export async function send(
+  url: string,
+  body?: object,
+  { key = KEY, id }: { readonly key?: string; readonly id?: string } = {},
+): Promise<Reply> {
+  const headers = {
+    authorization: `Bearer ${key}`,
+    "content-type": "application/json",
+    ...(id !== undefined && { "x-request-id": id }),
+  };
+  const req = http.request(url, { method: body ? "POST" : "GET", headers, agent: false });
+  req.end(body && JSON.stringify(body));
+  const [res] = await within(once(req, "response"), `the headers of an answer from ${url}`);
+  let text = "";
+  res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+  res.on("error", () => undefined);
+  const over = new Promise<"whole" | "cut">((resolve) =>
+    res.on("close", () => resolve(res.complete ? "whole" : "cut")),
+  );
+  const leave = () => res.socket.destroy();
+  return { status: res.statusCode, headers: res.headers, text: () => text, over, leave };
+}
+
+export const ask = (address: string, body: object = {}, key = KEY): Promise<Reply> =>
+  send(
+    `${address}/v1/chat/completions`,
+    { model: "m", messages: user("Hello."), ...body },
+    { key },
+  );
+
+export async function whole(reply: Reply | Promise<Reply>): Promise<Reply> {
+  assert.equal(await within((await reply).over, "the end of an answer"), "whole");
+  return reply;
+}
+export const status = async (reply: Promise<Reply>): Promise<number> => (await whole(reply)).status;
+
+/** A stream that has begun, and goes on when the provider is told to. */
+const held: Behaviour = ({ res }) => {
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  res.write(event(chunk({ content: "Fi" })));
+};
+export const finish = ({ res }: Asked): void => {
+  res.end(event(chunk({ content: "ne." }, "stop")));
+};
+/** Opens such a stream, of which the first text has come. */
+export async function openStream(address: string, key?: string): Promise<Reply> {
+  const reply = await ask(address, { model: "held", stream: true }, key);
+  assert.equal(reply.status, 200, reply.text());
+  await waitFor(() => reply.text().includes("Fi"), "the first text");
+  return reply;
+}
+
+export async function assertNoPlace(asked: Promise<Reply>): Promise<void> {
+  const reply = await whole(asked);
+  assert.equal(reply.status, 429, reply.text());
+  assert.equal(JSON.parse(reply.text()).error.code, "concurrency_limit_exceeded");
+  assert.equal(reply.headers["retry-after"], "1");
+}
+
+export interface Bench {
+  readonly gw: Running;
+  readonly address: string;
+  readonly provider: Provider;
+  readonly dir: string;
+  readonly file: string;
+  /** Puts what the file said first, with this over it, in the file. */
+  write(over: object): void;
+  workers(): number[];
+  /** The diagnostics of this kind. */
+  told(name: string): Line[];
+  readStatus(): Promise<Line>;
+  /** The value of a sample without, or with these, labels. */
+  readMetric(sample: string): Promise<number>;
+}
+
+/** The processes that one has started. */
+function childrenOf(pid: number): number[] {
+  try {
+    const list = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    return list.trim().split(/\s+/).filter(Boolean).map(Number);
+  } catch {
+    const table = execFileSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" });
+    const rows = lines(table).map((row) => row.trim().split(/\s+/).map(Number));
+    return rows.flatMap(([child, parent]) => (parent === pid ? [child!] : []));
+  }
+}
+
+const program = quickest(folder());
+
+/** The head of a process group of its own, as a terminal starts it. */
+export async function bench(
+  t: Scope,
+  over: object = {},
+  behaviours: Readonly<Record<string, Behaviour>> = {},
+): Promise<Bench> {
+  const provider = await startProvider(t, { m: speak("Fine."), held, ...behaviours });
+  const [dir, cwd] = [folder(), folder()];
+  const file = join(cwd, "gateway.json");
+  const base = { data_dir: dir, server: { workers: 2, drain_ms: 600_000 }, usage: { sync_ms: 50 } };
+  const config = configFor(provider.url, ["m", "held"], merge(base, over) as object);
+  const write = (more: object) => replace(file, JSON.stringify(merge(config, more)));
+  write({});
+  const gw = launch({ ...program, cwd }, [], { detached: true });
+  t.after(async () => {
+    gw.child.kill("SIGKILL");
+    await gw.ended;
+  });
+  const address = await within(gw.address, "the gateway to listen");
+  const get = async (path: string) => (await whole(send(gw.admin() + path))).text();
+  const diagnostics = () =>
+    lines(gw.stderr()).flatMap((line) => (line.startsWith("{") ? [JSON.parse(line) as Line] : []));
+  return {
+    ...{ gw, address, provider, dir, file, write },
+    workers: () => childrenOf(gw.child.pid!),
+    told: (name) => diagnostics().filter((line) => line["event"] === name),
+    readStatus: async () => JSON.parse(await get("/status")) as Line,
+    async readMetric(sample) {
+      const line = lines(await get("/metrics")).find((each) => each.startsWith(`${sample} `));
+      return Number(line?.split(" ").at(-1) ?? NaN);
+    },
+  };
+}
+
+/** As many as there should be, all of them serving. */
+export const complete = ({ readStatus }: Bench, count = 2): Promise<unknown> =>
+  until(async () => (await readStatus())["workers"] === count, `${count} workers that serve`);
+
+/**
+ * As many requests as to reach all workers, however connections are given to them; the statuses
+ * that came of it.
+ */
+export async function everywhere(address: string, body: object): Promise<number[]> {
+  const codes = new Set<number>();
+  for (let round = 0; round < 5; round += 1) {
+    const replies = await Promise.all(Array.from({ length: 12 }, () => status(ask(address, body))));
+    for (const code of replies) codes.add(code);
+  }
+  return [...codes];
+}
+
+/** Waits until the gateway has ended by itself. */
+export async function assertEnds(gw: Running): Promise<void> {
+  const { code, stderr } = await within(gw.ended, "the end of all who hold its output");
+  assert.equal(code, 0, stderr);
+}
+
+export async function audit(t: TestContext, file: string): Promise<void> {
+  const { code, stdout, stderr } = await ended(t, ["audit", "--config", file]);
+  assert.equal(code, 0, stdout + stderr);
+}

@@ -1,0 +1,170 @@
+// Workers that die are replaced, with the configuration that is in force, and leave nothing behind.
+// These are real processes, which are really killed.
+
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { describe, it } from "node:test";
+import { entries, segments, settles } from "../../../support/books.ts";
+import { ended } from "../../../support/command.ts";
+import { folder } from "../../../support/folder.ts";
+import { speak } from "../../../support/provider.ts";
+import { until, waitFor, within } from "../../../support/wait.ts";
+import {
+  ask,
+  assertEnds,
+  assertNoPlace,
+  audit,
+  bench,
+  complete,
+  everywhere,
+  finish,
+  openStream,
+  send,
+  status,
+  whole,
+  type Bench,
+  type Reply,
+} from "./bench.ts";
+
+const ENDED = "it ended with SIGKILL, and is replaced";
+
+/** Kills a worker; resolves when it is told, and another one serves. */
+async function kill(it: Bench, worker: number): Promise<void> {
+  const before = it.told("worker_died").length;
+  process.kill(worker, "SIGKILL");
+  await waitFor(() => it.told("worker_died").length > before, "the line that tells");
+  await complete(it);
+}
+
+describe("a worker that dies", { concurrency: 2 }, () => {
+  it("is replaced: told once, its places are free again, its requests are settled by the others, the others' go on; what it counted stays", async (t) => {
+    const it = await bench(t, { accounts: { acme: { max_in_flight: 16 } } });
+    const { gw, address, workers, provider, dir, file, told, readStatus, readMetric } = it;
+    assert.deepEqual(await everywhere(address, {}), [200]);
+    const counted = () =>
+      readMetric('chat_gateway_requests_total{path="/v1/chat/completions",status="200",model="m"}');
+    await until(async () => (await counted()) === 60, "all requests to be counted");
+    const streams = await Promise.all(Array.from({ length: 16 }, () => openStream(address)));
+    const cut: Reply[] = [];
+    for (const reply of streams) reply.over.then((how) => how === "cut" && cut.push(reply));
+    await assertNoPlace(ask(address));
+    const before = workers();
+    await kill(it, before[1]!);
+    await until(
+      async () => cut.length > 0 && cut.length + (await readStatus())["in_flight"] === 16,
+      "the requests of the dead one to be gone",
+    );
+    assert.equal(await counted(), 60);
+    assert.equal(workers().filter((pid) => !before.includes(pid)).length, 1);
+    const interrupted = () => settles(dir).filter((line) => line["status"] === "interrupted");
+    await waitFor(() => interrupted().length === cut.length, "its requests to be settled");
+    // Its places, and no more.
+    const more: Reply[] = [];
+    for (const _ of cut) more.push(await openStream(address));
+    for (let at = 0; at < 3; at += 1) await assertNoPlace(ask(address));
+    provider.asked.filter(({ body, closed }) => body["stream"] && !closed()).forEach(finish);
+    for (const reply of [...streams.filter((each) => !cut.includes(each)), ...more])
+      assert.ok((await whole(reply)).text().includes("[DONE]"));
+    gw.child.kill("SIGTERM");
+    await assertEnds(gw);
+    assert.deepEqual(
+      told("worker_died").map(({ detail }) => detail),
+      [ENDED],
+    );
+    const statuses = entries(dir).map(({ settle }) => settle["status"]);
+    const completed = Array<string>(60 + 16).fill("completed");
+    assert.deepEqual(statuses.sort(), [...completed, ...cut.map(() => "interrupted")]);
+    await audit(t, file);
+  });
+
+  it("leaves no client waiting: the connection that it was handed and had not taken is closed", async (t) => {
+    const it = await bench(t);
+    await complete(it);
+    const [still] = it.workers();
+    process.kill(still!, "SIGSTOP");
+    // Of four connections at once, the worker that stands still is handed one.
+    const outcomes: string[] = [];
+    const clients = Array.from({ length: 4 }, () =>
+      send(`${it.address}/healthz`)
+        .then((reply) => String(reply.status))
+        .catch((error: NodeJS.ErrnoException) => error.code ?? error.message)
+        .then((outcome) => outcomes.push(outcome)),
+    );
+    await waitFor(() => outcomes.length === 3, "the answers of the other worker");
+    process.kill(still!, "SIGKILL");
+    await within(Promise.all(clients), "the end of the connection that nobody took");
+    assert.deepEqual(outcomes, ["200", "200", "200", "ECONNRESET"]);
+    await complete(it);
+    assert.equal(await status(ask(it.address)), 200);
+  });
+
+  it("is replaced with the configuration that is in force, while the file is gone, on the address and in the data_dir of the start", async (t) => {
+    const it = await bench(t, {}, { late: speak("Late.") });
+    const { gw, address, workers, told, dir, file, write } = it;
+    const late = () => everywhere(address, { model: "late" });
+    assert.deepEqual(await late(), [404]);
+    const elsewhere = folder();
+    const changed = { models: { late: { provider: "lab" } }, data_dir: elsewhere };
+    write({ ...changed, server: { host: "127.0.0.2" } });
+    await until(async () => String(await late()) === "200", "all workers to serve another model");
+    write({ limits: { rpm: -1 } });
+    await waitFor(() => told("reload_failed").length > 0, "the fault to be told");
+    rmSync(file);
+    for (const worker of workers()) await kill(it, worker);
+    assert.deepEqual(await late(), [200]);
+    await waitFor(() => told("reload_failed").length > 1, "the missing file to be told");
+    gw.child.kill("SIGTERM");
+    await assertEnds(gw);
+    const faults = told("reload_failed").map((line) => line["faults"][0]);
+    assert.deepEqual(
+      faults.map(({ path }) => path),
+      ["limits.rpm", ""],
+      "once each, and not by each worker",
+    );
+    assert.match(faults[1].message, /ENOENT/);
+    assert.equal(segments(dir).length, 4);
+    assert.deepEqual(segments(elsewhere), []);
+    assert.deepEqual(
+      told("worker_died").map(({ detail }) => detail),
+      [ENDED, ENDED],
+    );
+  });
+
+  it("the one that replaces it has the configuration that came while it was starting, and stops though it was only just starting", async (t) => {
+    const it = await bench(t, {}, { later: speak("Later.") });
+    const { gw, address, workers, dir, told, write } = it;
+    const theirs = segments(dir);
+    async function replacement(isThere: (young: number) => boolean): Promise<number> {
+      const before = workers();
+      process.kill(before[0]!, "SIGKILL");
+      const find = () => workers().find((pid) => !before.includes(pid) && isThere(pid));
+      return waitFor(find, "the process that replaces it");
+    }
+    // It has its configuration when it begins to write its books; it does not yet listen then.
+    const young = await replacement(() => segments(dir).some((name) => !theirs.includes(name)));
+    process.kill(young, "SIGSTOP");
+    const old = told("reloaded").length;
+    write({ models: { later: { provider: "lab" } } });
+    gw.child.kill("SIGHUP");
+    await waitFor(() => told("reloaded").length > old, "the other to have it");
+    process.kill(young, "SIGCONT");
+    await complete(it);
+    const later = async () => String(await everywhere(address, { model: "later" }));
+    await until(async () => (await later()) === "200", "the new model to be served by all");
+    await replacement(() => true);
+    gw.child.kill("SIGTERM");
+    await assertEnds(gw);
+  });
+
+  it("the first one: the workers end too", async (t) => {
+    const { gw, address, file } = await bench(t);
+    const stream = await openStream(address);
+    gw.child.kill("SIGKILL");
+    const { signal } = await within(gw.ended, "the end of all who hold its output");
+    assert.equal(signal, "SIGKILL");
+    assert.equal(await stream.over, "cut");
+    await assert.rejects(ask(address), /ECONNREFUSED/);
+    assert.equal((await ended(t, ["usage", "sync", "--once", "--config", file])).code, 0);
+    await audit(t, file);
+  });
+});
