@@ -1,0 +1,275 @@
+// Gateways, each a process, that share their limits through one Redis, which may be killed, stopped
+// or not there; their clients; and the windows as they stand in Redis.
+
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { writeFileSync } from "node:fs";
+import http from "node:http";
+import { join } from "node:path";
+import { after, type TestContext } from "node:test";
+import { folder } from "../../../support/folder.ts";
+import { launch, quickest, type Running } from "../../../support/program.ts";
+import { REDIS_FOLDER, type Redis } from "../../../support/redis.ts";
+import type { Scope } from "../../../support/scope.ts";
+import { until, within } from "../../../support/wait.ts";
+
+const program = quickest(folder(), REDIS_FOLDER);
+export const WINDOW_MS = 60_000;
+
+/** Connections of the clients: so many requests are in hand at each gateway at once. */
+const agent = new http.Agent({ keepAlive: true, maxSockets: 128 });
+after(() => agent.destroy());
+
+// ---- clients
+
+export interface Told {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly error:
+    | { readonly code: string; readonly type: string; readonly message: string }
+    | undefined;
+}
+
+export const keyOf = (account: string): string => `sk-${account}`;
+
+/** One request to its end. */
+export async function post(url: string, key: string): Promise<Told> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const req = http.request(`${url}/v1/chat/completions`, { method: "POST", agent, headers });
+  const answer = new Promise<Told>((resolve, reject) => {
+    req.on("error", reject).on("response", async (res) => {
+      let text = "";
+      for await (const piece of res.setEncoding("utf8")) text += piece;
+      const { statusCode: status = 0 } = res;
+      resolve({ status, headers: res.headers, error: JSON.parse(text).error });
+    });
+  });
+  req.end(JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }));
+  return await within(answer, "an answer");
+}
+
+export const ofStatus = (told: readonly Told[], status: number): readonly Told[] =>
+  told.filter((each) => each.status === status);
+
+/** How many of each status. */
+export function countAll(told: readonly Told[]): Record<number, number> {
+  const statuses = [...new Set(told.map(({ status }) => status))].sort();
+  return Object.fromEntries(statuses.map((status) => [status, ofStatus(told, status).length]));
+}
+
+/** Requests of an account, all at once, the same number to each. */
+export const flood = (
+  requests: number,
+  gateways: readonly Gateway[],
+  account = "acme",
+): Promise<Told[]> =>
+  Promise.all(
+    Array.from({ length: requests }, (_, serial) =>
+      post(gateways[serial % gateways.length]!.url, keyOf(account)),
+    ),
+  );
+
+/** Clients that ask again and again until they are stopped. */
+export function createCrowd(t: TestContext, { url }: Gateway) {
+  const told: Told[] = [];
+  const answered = new EventEmitter().setMaxListeners(0);
+  let going = true;
+  const clients = Array.from({ length: 8 }, async () => {
+    while (going) {
+      told.push(await post(url, keyOf("acme")));
+      answered.emit("one");
+    }
+  });
+  const ended = Promise.all(clients).then(() => undefined);
+  ended.catch(() => undefined); // whoever waits is told
+  const admitted = () => ofStatus(told, 200).length;
+  /** Resolves at the answer from which on it is so. */
+  async function waitUntil(isSo: () => boolean, what: string): Promise<void> {
+    let look = () => {};
+    const so = new Promise<void>((resolve) => {
+      look = () => isSo() && resolve();
+      look();
+      answered.on("one", look);
+    });
+    await within(Promise.race([so, ended]), what).finally(() => answered.off("one", look));
+  }
+  const stop = async () => {
+    going = false;
+    await ended;
+  };
+  t.after(stop);
+  return {
+    told,
+    admitted,
+    stop,
+    begun: () => waitUntil(() => admitted() >= 30, "some to be admitted"),
+    /** So many more answers. */
+    more(answers: number): Promise<void> {
+      const wanted = told.length + answers;
+      return waitUntil(() => told.length >= wanted, `${answers} more answers`);
+    },
+    /** Its last answer is of this status. */
+    hears: (status: number) =>
+      waitUntil(() => told.at(-1)?.status === status, `an answer with ${status}`),
+  };
+}
+
+// ---- gateways
+
+/** What an account may. It has a key of its own: see keyOf. */
+interface Terms {
+  readonly rpm: number | null;
+  readonly max_in_flight?: number;
+  readonly tokens_per_minute?: number;
+}
+
+export interface Options {
+  readonly store: string;
+  /** Absent: refuse. */
+  readonly onError?: "local" | "refuse";
+  readonly workers?: number;
+  readonly accounts: Readonly<Record<string, Terms>>;
+  readonly keys?: readonly object[];
+  /** Absent: the demo provider. */
+  readonly provider?: string;
+}
+
+export interface Gateway {
+  readonly running: Running;
+  readonly url: string;
+  /** Puts another configuration in force. */
+  reload(options: Options): Promise<void>;
+  status(): Promise<any>;
+  /** Why the store cannot be asked; null: it can. */
+  fault(): Promise<string | null>;
+  /** What was said of that, one after the other. */
+  outages(): { readonly event: string; readonly detail: string }[];
+  /** Resolves when Redis is known not to be there, for this reason. */
+  down(reason?: RegExp): Promise<void>;
+  /** Resolves when it is known to be there again. */
+  up(): Promise<void>;
+}
+
+/** A configuration in a file, with a data_dir of its own. */
+export function place(options: Options) {
+  const file = join(folder(), "gateway.json");
+  const data_dir = folder();
+  const write = ({ store, onError, workers = 1, accounts, keys = [], provider }: Options) => {
+    const lab = { dialect: "openai", base_url: provider };
+    const config = {
+      server: { port: 0, workers },
+      admin: { port: 0 },
+      data_dir,
+      providers: { lab: provider === undefined ? { dialect: "demo", pace_ms: 0 } : lab },
+      models: { m: { provider: "lab" } },
+      aliases: {},
+      accounts,
+      keys: [
+        ...Object.keys(accounts).map((account) => ({ account, key: keyOf(account) })),
+        ...keys,
+      ],
+      limits: { store, on_error: onError ?? "refuse" },
+    };
+    writeFileSync(file, JSON.stringify(config));
+  };
+  write(options);
+  return { file, write };
+}
+
+/** What is said of a Redis that is there. */
+export const SLOW = /no answer within \d+ ms$/;
+
+/** Starts a gateway that ends well at the end, and never says a password. */
+export async function serve(t: Scope, options: Options): Promise<Gateway> {
+  const { file, write } = place(options);
+  const running = launch(program, ["serve", "--config", file]);
+  t.after(async () => {
+    running.child.kill("SIGTERM");
+    const end = within(running.ended, "the end after SIGTERM");
+    const { code, stdout, stderr } = await end.finally(() => running.child.kill("SIGKILL"));
+    assert.doesNotMatch(stdout + stderr, /CANARY/);
+    assert.doesNotMatch(stderr, /internal_error|worker_died/);
+    assert.equal(code, 0, stderr);
+  });
+  const url = await within(running.address, "the gateway to listen");
+  const get = (path: string) => within(fetch(running.admin() + path), `the admin's ${path}`);
+  const status = async (): Promise<any> => (await get("/status")).json();
+  const fault = async () => (await status()).limits.fault as string | null;
+  const isUp = async () => {
+    const metrics = await (await get("/metrics")).text();
+    return /^chat_gateway_limits_store_up (\d)$/m.exec(metrics)?.[1] === "1";
+  };
+  return {
+    ...{ running, url, status, fault },
+    async reload(options) {
+      write(options);
+      running.child.kill("SIGHUP");
+      const fits = ({ account, rpm }: any) => options.accounts[account]?.rpm === rpm;
+      const isInForce = async () => (await status()).limits.accounts.every(fits);
+      await until(isInForce, "the configuration to be in force");
+    },
+    outages() {
+      const lines = running.stderr().split("\n").slice(0, -1);
+      const ofStore = lines.filter((line) => line.includes('"limits_store_'));
+      return ofStore.map((line) => JSON.parse(line));
+    },
+    async down(reason = /^(?!no answer)/) {
+      const isDown = async () => reason.test((await fault()) ?? "no answer");
+      await until(isDown, "Redis to be known not to be there");
+      assert.equal(await isUp(), false);
+    },
+    async up() {
+      const isBack = async () => (await fault()) === null && (await isUp());
+      await until(isBack, "Redis to be asked again");
+    },
+  };
+}
+
+/**
+ * It fails and recovers in turns, and says each once; of its failures one at most is not that of a
+ * server on a machine that is busy.
+ */
+export function assertTurns(gateway: Gateway): void {
+  const outages = gateway.outages();
+  const told = JSON.stringify(outages);
+  assert.ok(outages.length >= 2, told);
+  for (const [at, { event }] of outages.entries())
+    assert.equal(event, at % 2 === 0 ? "limits_store_failed" : "limits_store_recovered", told);
+  const failures = outages.filter(({ event }) => event === "limits_store_failed");
+  assert.ok(failures.filter(({ detail }) => !SLOW.test(detail)).length <= 1, told);
+}
+
+// ---- windows
+
+export const windowKey = (account: string, name = `account ${account}`): string =>
+  `chat-gateway:{account ${account}}:${name}`;
+
+/** The times of a window's admissions. */
+export const timesOf = async (redis: Redis, key: string): Promise<number[]> =>
+  (await redis.command("LRANGE", key, 0, -1)).map(Number);
+
+/** A 429 in every particular. The seconds that it names. */
+export function assertLimited({ status, headers, error }: Told, limit: number): number {
+  const { "retry-after": retryAfter = "" } = headers;
+  assert.deepEqual(
+    [status, error?.type, error?.code, error?.message],
+    [
+      429,
+      "rate_limit_error",
+      "rate_limit_exceeded",
+      `Requests-per-minute limit exceeded. Retry after ${retryAfter} seconds.`,
+    ],
+  );
+  const rates = ["limit", "remaining", "reset"].map(
+    (name) => headers[`x-ratelimit-${name}-requests`],
+  );
+  assert.deepEqual(rates, [String(limit), "0", `${retryAfter}s`]);
+  assert.match(retryAfter, /^([1-9]|[1-5]\d|60)$/);
+  return Number(retryAfter);
+}
+
+export const assertOverloaded = ({ status, headers, error }: Told): void =>
+  assert.deepEqual(
+    [status, error?.type, error?.code, headers["retry-after"]],
+    [503, "service_unavailable_error", "server_overloaded", "1"],
+  );

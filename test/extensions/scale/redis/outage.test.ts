@@ -1,0 +1,227 @@
+// Gateways that share their limits through a real Redis that is killed, stopped, spoilt and not
+// there. Skipped as window.test.ts is.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it, type TestContext } from "node:test";
+import { quickest, runToEnd } from "../../../support/program.ts";
+import { completion, silent, startProvider, status } from "../../../support/provider.ts";
+import { noRedis, startRedis, type Redis } from "../../../support/redis.ts";
+import { until } from "../../../support/wait.ts";
+import {
+  assertLimited,
+  assertOverloaded,
+  assertTurns,
+  countAll,
+  createCrowd,
+  flood,
+  keyOf,
+  ofStatus,
+  place,
+  post,
+  serve,
+  SLOW,
+  timesOf,
+  windowKey,
+  type Options,
+} from "./bench.ts";
+
+let redis: Redis;
+const acme = (rpm: number) => ({ acme: { rpm } });
+const admitted = async (account = "acme") => (await timesOf(redis, windowKey(account))).length;
+/** A gateway of the Redis of all tests. */
+const serveHere = (t: TestContext, options: Omit<Options, "store">) =>
+  serve(t, { store: redis.url, ...options });
+
+async function kill(t: TestContext): Promise<void> {
+  await redis.kill();
+  t.after(async () => {
+    await redis.kill();
+    return redis.start();
+  });
+}
+
+describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
+  before(async () => {
+    redis = await startRedis();
+  });
+  after(() => redis?.close());
+
+  it("two of two workers each: of 2,000 requests in parallel exactly 600 are admitted", async (t) => {
+    await redis.command("FLUSHALL");
+    const options = { workers: 2, accounts: acme(600) };
+    const gateways = await Promise.all([serveHere(t, options), serveHere(t, options)]);
+    const told = await flood(2_000, gateways);
+    const [served, overloaded] = [ofStatus(told, 200).length, ofStatus(told, 503)];
+    assert.equal(served + ofStatus(told, 429).length + overloaded.length, 2_000);
+    for (const each of ofStatus(told, 429)) assertLimited(each, 600);
+    for (const each of overloaded) assertOverloaded(each);
+    // What Redis admitted too late for the gateway, which had given up and refused, was nobody's:
+    // it counts all the same.
+    assert.equal(await admitted(), 600);
+    assert.ok(served <= 600 && served >= 600 - overloaded.length, `${served} were served`);
+    await until(async () => {
+      const all = await Promise.all(gateways.map((gateway) => gateway.status()));
+      for (const { workers, limits } of all)
+        assert.deepEqual([workers, limits.store], [2, "redis"]);
+      const used: number[] = all.map(({ limits }) => limits.accounts[0].used);
+      return used.every((each) => each > 0) && used[0]! + used[1]! === served;
+    }, "the gateways to have counted what they admitted");
+  });
+
+  it("killed under load: with on_error local each gateway goes on with what it has admitted before, with refuse it is 503, until Redis is back", async (t) => {
+    await redis.command("FLUSHALL");
+    const gateways = await Promise.all(
+      (["local", "local", "refuse"] as const).map((onError) =>
+        serveHere(t, { onError, accounts: acme(200) }),
+      ),
+    );
+    const crowds = gateways.map((gateway) => createCrowd(t, gateway));
+    await Promise.all(crowds.map((crowd) => crowd.begun()));
+    await kill(t);
+    await Promise.all(gateways.map((gateway) => gateway.down()));
+    const said = gateways.map((gateway) => gateway.outages().length);
+    const alone = crowds.slice(0, 2);
+    const refusing = crowds[2]!;
+    await Promise.all(alone.map((crowd) => crowd.hears(429)));
+    await refusing.more(20);
+    const from = refusing.told.length;
+    await Promise.all(crowds.map((crowd) => crowd.more(100)));
+    assert.deepEqual(
+      alone.map((crowd) => crowd.admitted()),
+      [200, 200],
+    );
+    refusing.told.slice(from).forEach(assertOverloaded);
+    const saidSince = gateways.map((gateway) => gateway.outages().length);
+    assert.deepEqual(saidSince, said, "it is said once");
+    const before = refusing.admitted();
+    await redis.start();
+    await Promise.all(gateways.map((gateway) => gateway.up()));
+    // Redis remembers nothing: all share a window that has begun anew.
+    await until(async () => (await admitted()) === 200, "the shared window to be full");
+    await Promise.all(crowds.map((crowd) => crowd.more(100)));
+    await Promise.all(crowds.map((crowd) => crowd.stop()));
+    gateways.forEach(assertTurns);
+    const more = crowds.reduce((sum, crowd) => sum + crowd.admitted(), 0) - 400 - before;
+    assert.ok(more > 0 && more <= 200, `${more} more were admitted`);
+    for (const { told } of alone) assert.equal(ofStatus(told, 503).length, 0);
+  });
+
+  it("standing still: requests are answered by the gateway's own window, and shared again when it goes on", async (t) => {
+    await redis.command("FLUSHALL");
+    const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
+    const crowd = createCrowd(t, gateway);
+    await crowd.begun();
+    redis.pause();
+    t.after(redis.resume);
+    await gateway.down(SLOW);
+    await crowd.more(200);
+    assert.equal(crowd.admitted(), 100);
+    redis.resume();
+    await gateway.up();
+    await crowd.stop();
+    assertTurns(gateway);
+  });
+
+  it("not there at the start: the gateway limits by itself, and finds it when it comes", async (t) => {
+    await kill(t);
+    const gateway = await serveHere(t, { onError: "local", accounts: acme(20) });
+    await gateway.down(/ECONNREFUSED/);
+    assert.deepEqual(countAll(await flood(50, [gateway])), { 200: 20, 429: 30 });
+    assert.equal(gateway.outages().length, 1, "it is said once");
+    await redis.start();
+    await gateway.up(); // without any request
+    await flood(1, [gateway]);
+    assert.equal(await admitted(), 1);
+    assertTurns(gateway);
+  });
+
+  it("with a password: the right one opens, a wrong one is a fault, and neither is ever said", async (t) => {
+    const locked = await startRedis({ password: "CANARY-of-redis" });
+    t.after(locked.close);
+    await Promise.all(
+      [
+        [locked.url, 5, /^$/],
+        [locked.url.replace("CANARY-of-redis", "CANARY-but-wrong"), 0, /WRONGPASS/],
+        [locked.url.replace(":CANARY-of-redis@", ""), 0, /NOAUTH/],
+      ].map(async ([store, window, fault]) => {
+        const gateway = await serve(t, {
+          store: String(store),
+          onError: "local",
+          accounts: acme(5),
+        });
+        const told = await flood(10, [gateway]);
+        assert.deepEqual(countAll(told), { 200: 5, 429: 5 });
+        assert.match(gateway.outages()[0]?.detail ?? "", fault as RegExp);
+        assert.equal((await gateway.fault()) === null, window === 5);
+        assert.doesNotMatch(JSON.stringify([await gateway.status(), told]), /CANARY/);
+      }),
+    );
+    assert.equal((await timesOf(locked, windowKey("acme"))).length, 5);
+  });
+
+  it("a key of one account that another program has spoilt: the others are answered, and it is told", async (t) => {
+    await redis.command("FLUSHALL");
+    const gateway = await serveHere(t, { accounts: { spoilt: { rpm: 3 }, whole: { rpm: 3 } } });
+    await redis.command("SET", windowKey("spoilt"), "x");
+    for (const [account, answers] of [
+      ["spoilt", { 503: 4 }],
+      ["whole", { 200: 3, 429: 1 }],
+    ] as const)
+      assert.deepEqual(countAll(await flood(4, [gateway], account)), answers);
+    assert.equal(await gateway.fault(), null);
+    assert.equal(gateway.running.stderr().split('"limits_key_unusable"').length, 2, "once");
+  });
+
+  it("demoted to a replica: the gateway connects anew, for the address may lead elsewhere", async (t) => {
+    await redis.command("FLUSHALL");
+    const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
+    assert.deepEqual(countAll(await flood(2, [gateway])), { 200: 2 });
+    const connections = async (): Promise<(string | undefined)[]> => {
+      const list = String(await redis.command("CLIENT", "LIST"));
+      return [...list.matchAll(/^id=(\d+).*cmd=eval/gm)].map(([, id]) => id);
+    };
+    const [before] = await connections();
+    t.after(() => redis.command("REPLICAOF", "NO", "ONE"));
+    await redis.command("REPLICAOF", "127.0.0.1", 1);
+    await flood(1, [gateway]);
+    assert.match((await gateway.fault())!, /READONLY/);
+    await redis.command("REPLICAOF", "NO", "ONE");
+    const isBack = async () => {
+      await flood(1, [gateway]);
+      return (await gateway.fault()) === null;
+    };
+    await until(isBack, "Redis to be asked again");
+    assert.ok(!(await connections()).includes(before));
+  });
+
+  it("without the package redis: an error that says what to install", async (t) => {
+    const { file } = place({ store: "redis://:CANARY@127.0.0.1:1", accounts: acme(5) });
+    const elsewhere = mkdtempSync(join(tmpdir(), "elsewhere-"));
+    t.after(() => rmSync(elsewhere, { recursive: true }));
+    for (const command of ["serve", "check"]) {
+      const args = [command, "--config", file];
+      const { code, stdout, stderr } = await runToEnd(quickest(elsewhere), args);
+      assert.deepEqual([code, stdout], [1, ""], command);
+      const told = /^chat-gateway: limits\.store: [^\n]*npm install --save-optional redis[^\n]*\n$/;
+      assert.match(stderr, told);
+      assert.doesNotMatch(stderr, /CANARY/);
+    }
+  });
+
+  it("an account's places in flight: who finds none costs nothing in Redis", async (t) => {
+    await redis.command("FLUSHALL");
+    const provider = await startProvider(t, { m: silent });
+    const accounts = { acme: { rpm: 100, max_in_flight: 2 } };
+    const gateway = await serveHere(t, { accounts, provider: provider.url, onError: "local" });
+    const asked = [1, 2].map(() => post(gateway.url, keyOf("acme")));
+    await provider.nth(1);
+    for (const { headers, error } of await flood(10, [gateway]))
+      assert.deepEqual([error?.code, headers["retry-after"]], ["concurrency_limit_exceeded", "1"]);
+    assert.deepEqual([await admitted(), provider.asked.length], [2, 2]);
+    provider.asked.forEach(status(200, completion({ content: "Fine." })));
+    assert.deepEqual(countAll(await Promise.all(asked)), { 200: 2 });
+  });
+});
