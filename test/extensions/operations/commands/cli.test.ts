@@ -12,7 +12,6 @@ import { assertOneLine, ended, lines, run } from "../../../support/command.ts";
 import { folder, replace } from "../../../support/folder.ts";
 import { demo, user } from "../../../support/gateway.ts";
 import { fromSources } from "../../../support/program.ts";
-import { runHere } from "../../../support/run-here.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 
 /** The demo's configuration in a file of its own, with these fields over it. */
@@ -21,13 +20,12 @@ const configFile = (over: object = {}): string => written(demo(over));
 /** A key beside the demo's. */
 const OWN = { account: "own", key: "sk-own" };
 
-interface AskOptions {
-  readonly agent?: http.Agent;
-  readonly key?: string;
-}
-
 /** Asks the demo model; resolves with the headers. */
-async function ask(address: string, body: object, { agent, key = "sk-demo" }: AskOptions = {}) {
+async function ask(
+  address: string,
+  body: object,
+  { agent, key = "sk-demo" }: { agent?: http.Agent; key?: string } = {},
+) {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const options = { method: "POST", headers, agent: agent ?? false };
   const req = http.request(`${address}/v1/chat/completions`, options);
@@ -84,59 +82,6 @@ describe("a process", () => {
   });
 });
 
-describe("check", () => {
-  const report = { models: 2, aliases: 2, keys: 1, warnings: [] };
-
-  it("a good file: one line that counts, exit 0, also for programs", async () => {
-    const file = configFile();
-    const people = await runHere(["check", "--config", file]);
-    const valid = `${file} is valid: 2 models, 2 aliases, 1 key\n`;
-    assert.deepEqual([people.code, people.stdout, people.stderr], [0, valid, ""]);
-    const programs = await runHere(["check", "--json", "--config", file]);
-    assert.deepEqual([programs.code, programs.stderr], [0, ""]);
-    assert.deepEqual(JSON.parse(programs.stdout), { ok: true, source: file, ...report });
-    const ofDemo = await runHere(["check", "--json"]);
-    assert.deepEqual(JSON.parse(ofDemo.stdout), { ok: true, source: null, ...report });
-  });
-
-  it("faults: each with its path, on a line of its own, or on stdout for programs; exit 1", async () => {
-    const file = configFile({
-      server: { port: "x", prot: 1 },
-      limits: { rpm: -1 },
-      keys: [{ account: "a", sha256: "CANARY" }],
-    });
-    const paths = ["server.port", "server.prot", "keys[0].sha256", "limits.rpm"];
-    const { code, stdout, stderr } = await runHere(["check", "--config", file]);
-    assert.deepEqual([code, stdout], [1, ""]);
-    const found = lines(stderr).map((line) => /^chat-gateway: (\S+): \S/.exec(line)?.[1]);
-    assert.deepEqual(found, paths);
-    const programs = await runHere(["check", "--json", "--config", file]);
-    assert.deepEqual([programs.code, programs.stderr], [1, ""]);
-    const { ok, faults } = JSON.parse(programs.stdout) as {
-      ok: boolean;
-      faults: { path: string; message: string }[];
-    };
-    assert.deepEqual([ok, faults.map(({ path }) => path)], [false, paths]);
-    assert.ok(faults.every(({ message }) => message !== ""));
-    assert.doesNotMatch(stderr + programs.stdout, /CANARY/);
-  });
-
-  it("a file that is missing, or no JSON: exit 1", async () => {
-    const file = join(folder(), "broken.json");
-    writeFileSync(file, '{\n  "api_key": "CANARY"\n  "x": 1\n}');
-    const broken = `${file} is not JSON: the fault is at line 3, column 3`;
-    const faults = [{ path: "", message: broken }];
-    for (const [args, stdout, stderr] of [
-      [["--config", "nowhere.json"], "", "chat-gateway: cannot read nowhere.json: ENOENT\n"],
-      [["--config", file], "", `chat-gateway: ${broken}\n`],
-      [["--config", file, "--json"], `${JSON.stringify({ ok: false, faults })}\n`, ""],
-    ] as const) {
-      const end = await runHere(["check", ...args]);
-      assert.deepEqual([end.code, end.stdout, end.stderr], [1, stdout, stderr]);
-    }
-  });
-});
-
 describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 }, () => {
   const tls = { cert_file: "nowhere.pem", key_file: "nowhere.pem" };
   const foreign = { server: { host: "192.0.2.1" }, keys: [{ account: "a", key: "k" }] };
@@ -162,7 +107,7 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
     await once(holder, "listening");
     t.after(() => holder.close());
     const { port } = holder.address() as AddressInfo;
-    const end = await ended(t, ["serve", "--port", String(port)]);
+    const end = await ended(t, ["serve", `--port=${port}`]);
     assertOneLine(end, new RegExp(`EADDRINUSE.*${port}; choose another port: --port`));
     assert.equal(end.code, 1);
   });
@@ -254,82 +199,6 @@ describe("serve", { concurrency: 4 }, () => {
     assert.equal((await ask(address, {})).status, 401);
     await change(config(30), "reloaded", 30);
   });
-});
-
-describe("explain", () => {
-  const price = (input_cache_miss: number, output: number) => ({ input_cache_miss, output });
-  const lab = { provider: "lab", quality_score: 50, price: price(0.4, 0.8) };
-  const config = written({
-    providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:1" } },
-    models: {
-      cheap: { ...lab, context_tokens: 8_000 },
-      good: { ...lab, reasoning: true, reasoning_score: 80, quality_score: 90, price: price(1, 1) },
-      odd: { provider: "lab", reasoning: true, supports: [] },
-    },
-    aliases: {
-      think: { policy: "reasoning" },
-      value: { policy: "value" },
-      mine: { models: ["odd", "cheap"], enabled: false },
-    },
-  });
-
-  it("prints the candidates in order, why, and why the others are out", async () => {
-    const { code, stdout, stderr } = await runHere(["explain", "value", "--config", config]);
-    assert.deepEqual([code, stderr], [0, ""]);
-    assert.deepEqual(lines(stdout), [
-      "value: models by quality_score per blended price (3 parts input, 1 part output), highest first",
-      "  rank  model  provider  why",
-      "     1  cheap  lab       quality_score 50 / blended price 0.5 USD = 100.00",
-      "     2  good   lab       quality_score 90 / blended price 1 USD = 90.00",
-      "     -  odd    lab       out: no quality_score",
-      "A request goes to the first model that supports what it needs, that its key may use and whose provider is healthy. GET /status on the admin listener shows which are.",
-      "Wrapped around each request, outermost first: budgets, cache-hints, context-room, provider-limits, left-streams, key-pool, capacity.",
-    ]);
-  });
-
-  for (const [alias, ...expected] of [
-    [
-      "think",
-      ["reasoning", true],
-      [1, "good", "reasoning_score 80"],
-      [2, "odd", "thinks, but has no reasoning_score"],
-      [null, "cheap", "out: not a reasoning model (reasoning is not true)"],
-    ],
-    [
-      "mine",
-      ["list", false],
-      [1, "odd", "number 1 in the alias's list"],
-      [2, "cheap", "number 2 in the alias's list"],
-    ],
-  ] as const)
-    it(`${alias} --json, for programs`, async () => {
-      const { stdout } = await runHere(["explain", alias, "--json", "--config", config]);
-      const { policy, enabled, candidates } = JSON.parse(stdout);
-      const rows = candidates.map(({ rank, model, why }: any) => [rank, model, why]);
-      assert.deepEqual([[policy, enabled], ...rows], expected);
-    });
-
-  it("an alias without a candidate: explain says what becomes of it, check warns", async () => {
-    const none = written({
-      providers: { demo: { dialect: "demo" } },
-      models: { m: { provider: "demo" } },
-      aliases: { empty: { policy: "value" } },
-    });
-    const { stdout } = await runHere(["explain", "empty", "--config", none]);
-    assert.match(stdout, /There is no candidate: every request gets 503/);
-    const { code, stderr } = await runHere(["check", "--config", none]);
-    assert.deepEqual([code, lines(stderr).length], [0, 1]);
-    assert.match(stderr, /warning: aliases\.empty has no candidate: every request/);
-  });
-
-  for (const [name, words] of [
-    ["good", "is a model, not an alias, and has no fallback; aliases: think, value, mine"],
-    ["ghost", "is not an alias here; aliases: think, value, mine"],
-  ] as const)
-    it(`${name}, which is no alias: one line, exit 1`, async () => {
-      const { code, stderr } = await runHere(["explain", name, "--config", config]);
-      assert.deepEqual([code, stderr], [1, `chat-gateway: '${name}' ${words}\n`]);
-    });
 });
 
 /**
