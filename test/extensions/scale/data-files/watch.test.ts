@@ -58,16 +58,6 @@ function watched(t: TestContext, file: string) {
 }
 
 describe("a watched file", () => {
-  it("is read when it has changed, and not at every look", NO_PROC, async (t) => {
-    const { file, keys } = place();
-    writeManyKeys(keys, MANY);
-    const { size } = statSync(keys);
-    const gw = run(t, ["--config", file]);
-    await gw.address();
-    const wholeReads = () => Math.floor(bytesRead(gw.child.pid) / (size / 8));
-    await settled(wholeReads, "the reading of an unchanged file to stop", 2_000);
-  });
-
   it("of the same size and modification time with other content is a change", async (t) => {
     const { file } = place();
     writeFileSync(file, "one");
@@ -123,21 +113,6 @@ describe("a file that is gone", () => {
     await waitFor(() => told.length > 1, "the file that is back");
     assert.deepEqual([told.slice(1), never], [["one"], []]);
   });
-
-  it("leaves the configuration and the keys in force, and says so", async (t) => {
-    const { file, text, keys } = place();
-    writeManyKeys(keys, 1);
-    const gw = run(t, ["--config", file]);
-    const url = await gw.address();
-    rmSync(file);
-    rmSync(keys);
-    for (const words of ["reload_failed", "keys_unreadable"])
-      await waitFor(() => gw.stderr().includes(words), words);
-    assert.match(gw.stderr(), /"keys_unreadable".*keys\.json.*ENOENT/);
-    assert.equal((await fetch(`${url}/healthz`)).status, 200);
-    writeFileSync(file, text);
-    await waitFor(() => gw.stderr().includes('"reloaded"'), "the file that is back");
-  });
 });
 
 describe("something else in a file's place", () => {
@@ -145,13 +120,16 @@ describe("something else in a file's place", () => {
     rmSync(path, { force: true });
     execFileSync("mkfifo", [path]);
   };
+  const makeLarge = (path: string) => {
+    writeFileSync(path, "");
+    truncateSync(path, 600 * 1024 ** 2);
+  };
 
   it("a configuration that is a FIFO, a device or too large: check says so at once, exit 1", async () => {
     const { dir } = place();
     const [pipe, large] = [join(dir, "pipe"), join(dir, "large")];
     fifo(pipe);
-    writeFileSync(large, "");
-    truncateSync(large, 600 * 1024 ** 2);
+    makeLarge(large);
     for (const [file, why] of [
       [pipe, "it is a FIFO, not a regular file"],
       ["/dev/zero", "it is a device, not a regular file"],
@@ -180,48 +158,42 @@ describe("something else in a file's place", () => {
     assert.deepEqual([keys.code, /keys\.json: it is a FIFO/.test(keys.stderr)], [1, true]);
   });
 
-  for (const workers of [1, 2]) {
-    it(`while it runs (${workers === 1 ? "one process" : "two workers"}): told, served on, and the file that is back is in force`, async (t) => {
-      const { file, text, data, keys } = place({ server: { port: 0, workers } });
-      const gw = run(t, ["--config", file]);
-      const url = await gw.address();
-      const told = (event: string) =>
-        lines(gw.stderr())
-          .filter((line) => line.startsWith("{"))
-          .map((line) => JSON.parse(line))
-          .filter((line) => line.event === event);
-      const alive = async () => assert.equal((await fetch(`${url}/healthz`)).status, 200);
-      renameSync(file, `${file}.old`);
-      fifo(file);
-      await waitFor(() => told("reload_failed").length === 1, "the FIFO to be told");
-      await alive();
-      rmSync(file);
-      writeFileSync(`${file}.large`, "");
-      truncateSync(`${file}.large`, 600 * 1024 ** 2);
-      renameSync(`${file}.large`, file);
-      await waitFor(() => told("reload_failed").length === 2, "the large file to be told");
-      await alive();
-      gw.child.kill("SIGHUP");
-      await waitFor(() => told("reload_failed").length === 3, "the answer to SIGHUP");
-      assert.deepEqual(
-        told("reload_failed").map(({ faults }) => faults[0].message.replace(/.*?json: /, "")),
-        [
-          "it is a FIFO, not a regular file",
-          "it has more than 16777216 bytes",
-          "it has more than 16777216 bytes",
-        ],
-      );
-      fifo(keys);
-      await waitFor(() => told("keys_unreadable").length === workers, "keys.json");
-      await alive();
-      assert.ok(existsSync(data));
-      replace(file, text.replace('"rpm":null', '"rpm":7'));
-      await waitFor(() => told("reloaded").length === workers, "the new file");
-    });
-  }
+  it("while it runs, or nothing: told, served on, and the file that is back is in force", async (t) => {
+    const { file, text, keys } = place();
+    writeManyKeys(keys, 1);
+    const gw = run(t, ["--config", file]);
+    const url = await gw.address();
+    const told = (event: string) =>
+      lines(gw.stderr())
+        .map((line) => JSON.parse(line))
+        .filter((line) => line.event === event);
+    async function assertTold(times: number, reason: RegExp): Promise<void> {
+      await waitFor(() => told("reload_failed").length === times, String(reason));
+      assert.match(told("reload_failed").at(-1).faults[0].message, reason);
+      assert.equal((await fetch(`${url}/healthz`)).status, 200);
+    }
+    fifo(file);
+    await assertTold(1, /gateway\.json: it is a FIFO, not a regular file$/);
+    rmSync(file);
+    await assertTold(2, /gateway\.json: ENOENT$/);
+    makeLarge(`${file}.large`);
+    renameSync(`${file}.large`, file);
+    await assertTold(3, /gateway\.json: it has more than 16777216 bytes$/);
+    gw.child.kill("SIGHUP");
+    await assertTold(4, /it has more than 16777216 bytes$/);
+    fifo(keys);
+    const ofKeys = await waitFor(() => told("keys_unreadable")[0], "keys.json");
+    assert.match(ofKeys.detail, /keys\.json: it is a FIFO/);
+    replace(file, text.replace('"rpm":null', '"rpm":7'));
+    await waitFor(() => told("reloaded").length === 1, "the new file");
+    const headers = { authorization: "Bearer sk-0" };
+    assert.equal((await fetch(`${url}/v1/models`, { headers })).status, 200);
+  });
 });
 
 describe(`${MANY} created keys`, () => {
+  const SILENT = { changed: () => undefined, diagnose: () => undefined };
+
   /** The most work between two turns of the event loop until `done`, in milliseconds. */
   async function longestTurn(done: () => boolean): Promise<number> {
     let longest = 0;
@@ -271,29 +243,18 @@ describe(`${MANY} created keys`, () => {
     const { data, keys } = place();
     writeManyKeys(keys, MANY);
     const began = busyMs();
-    const store = watchKeys({
-      dataDir: data,
-      changed: () => undefined,
-      diagnose: () => undefined,
-    });
+    const store = watchKeys({ dataDir: data, ...SILENT });
     const reading = busyMs() - began;
     t.after(() => store.close());
-    const config = checkConfig(
-      demo({ accounts: { "account-7": { rpm: null, max_in_flight: 3 } }, limits: { rpm: 5 } }),
-      {},
-    );
+    const accounts = { "account-7": { rpm: null, max_in_flight: 3 } };
+    const config = checkConfig(demo({ accounts, limits: { rpm: 5 } }));
     const start = busyMs();
-    const rings = Array.from({ length: 50 }, () =>
-      createKeyring(config, store.current(), Date.now),
-    );
+    const build = () => createKeyring(config, store.current(), Date.now);
+    const ring = Array.from({ length: 50 }, build).at(-1)!;
     const building = busyMs() - start;
     assert.ok(building < reading, `50 keyrings take ${building} ms, reading the keys ${reading}`);
-    const ring = rings.at(-1)!;
-    const seven = ring.authenticate("Bearer sk-7");
-    assert.deepEqual(
-      [seven.account, seven.maxInFlight, seven.limits.map(({ rpm }) => rpm)],
-      ["account-7", 3, [null, null]],
-    );
+    const { account, maxInFlight, limits } = ring.authenticate("Bearer sk-7");
+    assert.deepEqual([account, maxInFlight, limits[0]?.rpm], ["account-7", 3, null]);
     assert.equal(ring.authenticate(`Bearer sk-${MANY - 1}`).limits[0]?.rpm, 5);
     assert.equal(ring.authenticate("Bearer sk-demo").account, "demo");
     assert.throws(() => ring.authenticate(`Bearer sk-${MANY}`), /not valid/);
@@ -308,28 +269,32 @@ describe(`${MANY} created keys`, () => {
     list[4_321].rpm = -1;
     writeFileSync(keys, JSON.stringify(list));
     assert.throws(
-      () => watchKeys({ dataDir: data, changed: () => undefined, diagnose: () => undefined }),
+      () => watchKeys({ dataDir: data, ...SILENT }),
       /^Error: \[10\]\.account: .*\n\[4321\]\.rpm: [^\n]*$/,
     );
   });
 
-  it("are not read again for each /status of several workers", NO_PROC, async (t) => {
-    const { file, keys } = place({ server: { port: 0, workers: 2 } });
-    writeManyKeys(keys, MANY);
-    const { size } = statSync(keys);
-    const gw = run(t, ["--config", file]);
-    await gw.address();
-    const admin = /admin on (http:[^\s;)]+)/.exec(gw.stdout())?.[1];
-    const wholeReads = () => Math.floor(bytesRead(gw.child.pid) / (size / 8));
-    await settled(wholeReads, "the reading after the start to stop", 2_000);
-    // A look at a file that is still young may come in between, if the process stood still.
-    await until(async () => {
-      const before = bytesRead(gw.child.pid);
-      for (let count = 0; count < 5; count += 1) {
-        const status = (await (await fetch(`${admin}/status`)).json()) as any;
-        assert.equal(status.limits.accounts.length, 1_001);
-      }
-      return bytesRead(gw.child.pid) - before < size;
-    }, `five answers for which less is read than the ${size} bytes of the file`);
-  });
+  it(
+    "are read when they have changed, and neither at every look nor for each /status of several workers",
+    NO_PROC,
+    async (t) => {
+      const { file, keys } = place({ server: { port: 0, workers: 2 } });
+      writeManyKeys(keys, MANY);
+      const { size } = statSync(keys);
+      const gw = run(t, ["--config", file]);
+      await gw.address();
+      const admin = /admin on (http:[^\s;)]+)/.exec(gw.stdout())?.[1];
+      const wholeReads = () => Math.floor(bytesRead(gw.child.pid) / (size / 8));
+      await settled(wholeReads, "the reading of an unchanged file to stop", 2_000);
+      // A look at a file that is still young may come in between, if the process stood still.
+      await until(async () => {
+        const before = bytesRead(gw.child.pid);
+        for (let count = 0; count < 5; count += 1) {
+          const status = (await (await fetch(`${admin}/status`)).json()) as any;
+          assert.equal(status.limits.accounts.length, 1_001);
+        }
+        return bytesRead(gw.child.pid) - before < size;
+      }, `five answers for which less is read than the ${size} bytes of the file`);
+    },
+  );
 });
