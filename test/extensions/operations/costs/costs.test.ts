@@ -28,7 +28,7 @@ import {
 import { checkConfig, installed } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway } from "../../../support/gateway.ts";
-import { silent, status } from "../../../support/provider.ts";
+import { silent, speak, status } from "../../../support/provider.ts";
 import { thisMonth } from "../../../support/today.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 import { writeSpend } from "./spend.ts";
@@ -48,23 +48,9 @@ async function withSpend(t: TestContext, write: (dir: string) => void, over: obj
 const groupOf = (record: Line, names: readonly string[]): string =>
   JSON.stringify(names.map((name) => record[name]));
 
-/** The records that agree in these members, by their values of these. */
-function groupBy(records: readonly Line[], names: readonly string[]): Map<string, Line[]> {
-  const groups = new Map<string, Line[]>();
-  for (const record of records) {
-    const group = groupOf(record, names);
-    const members = groups.get(group) ?? [];
-    members.push(record);
-    groups.set(group, members);
-  }
-  return groups;
-}
-
 const SUMMED = [
-  "prompt_cache_hit_tokens",
-  "prompt_cache_miss_tokens",
-  "completion_tokens",
-  "reasoning_tokens",
+  ...["prompt_cache_hit_tokens", "prompt_cache_miss_tokens"],
+  ...["completion_tokens", "reasoning_tokens"],
 ];
 
 /** A row of sums is that of these records. */
@@ -79,7 +65,7 @@ function assertSums(row: Line, records: readonly Line[]): void {
 describe("what it cost", () => {
   const FEBRUARY: [string, string] = ["2026-02-01", "2026-02-27"];
   const spendOf = (t: TestContext) =>
-    withSpend(t, (dir) => writeSpend(dir, 2_000, ["2026-01-20", "2026-03-10"]));
+    withSpend(t, (dir) => writeSpend(dir, 1_200, ["2026-01-25", "2026-03-03"]));
 
   it("sums of a month and of a span of days are those of the records, to the last digit, the dearest first", async (t) => {
     const { dir, get } = await spendOf(t);
@@ -96,8 +82,8 @@ describe("what it cost", () => {
     const [from, to] = ["2026-01-30", "2026-02-02"];
     const isAsked = (query: Line, { day: each }: Line) =>
       query["month"] ? each.startsWith(query["month"]) : each >= from && each <= to;
-    const filters: Line[] = [{}, { account }, { model }, { day }, { key }, { account, model, day }];
-    const groupings = ["model", "account", "day", "provider", "key", "day,account,model"];
+    const filters: Line[] = [{}, { account }, { key }, { account, model, day }];
+    const groupings = ["provider", "key", "day,account,model"];
     const queries = [{ month: "2026-02" }, { from, to }].flatMap((days) =>
       filters.flatMap((filter) => groupings.map((by) => ({ days, filter, by }))),
     );
@@ -106,17 +92,23 @@ describe("what it cost", () => {
         .filter((record) => isAsked(days, record))
         .filter((record) => Object.keys(filter).every((name) => record[name] === filter[name]));
       const names = [...by.replaceAll("key", "key_id").split(","), "currency"];
-      const groups = groupBy(fit, names);
+      const groups = new Set(fit.map((record) => groupOf(record, names)));
       const query = new URLSearchParams({ ...days, ...filter, by });
       const { rows, count } = (await get(`/costs?${query}`)).body;
       assert.deepEqual([count, rows.length], [groups.size, Math.min(500, count)]);
-      for (const row of rows) assertSums(row, groups.get(groupOf(row, names))!);
+      for (const row of rows.slice(0, 50))
+        assertSums(
+          row,
+          fit.filter((record) => groupOf(record, names) === groupOf(row, names)),
+        );
       const amounts = rows.map(({ cost }: Line) => Number(cost));
-      const descending = amounts.toSorted((one: number, other: number) => other - one);
-      assert.deepEqual(amounts, descending);
-      const next = (await get(`/costs?${query}&skip=1`)).body;
-      assert.deepEqual(next.rows[0], rows[1]);
+      assert.deepEqual(
+        amounts,
+        amounts.toSorted((one: number, other: number) => other - one),
+      );
     }
+    const [, second] = (await get("/costs?month=2026-02&by=day")).body.rows;
+    assert.deepEqual((await get("/costs?month=2026-02&by=day&skip=1")).body.rows[0], second);
     const store = createFileStore(join(dir, "usage"), createDays(join(dir, "days.jsonl")));
     const owed = await statement(store, { account, month: "2026-02", currency: "USD" });
     for (const by of ["account", "currency"]) {
@@ -150,34 +142,24 @@ describe("what it cost", () => {
       const name = `attachment; filename="usage-${filter["day"] ?? "2026-02"}.csv"`;
       assert.equal(csv.headers["content-disposition"], name);
     }
-    const span = await get("/usage.csv?from=2026-01-30&to=2026-02-02");
-    assert.match(span.headers["content-disposition"]!, /"usage-2026-01-30-to-2026-02-02\.csv"$/);
+    const span = "from=2026-01-30&to=2026-02-02";
+    const csv = await get(`/usage.csv?${span}`);
+    assert.match(csv.headers["content-disposition"]!, /"usage-2026-01-30-to-2026-02-02\.csv"$/);
     const records = usageRecords(dir).filter(({ ended_at }) => {
       const ended = ended_at.slice(0, 10);
       return ended >= "2026-01-30" && ended <= "2026-02-02";
     });
-    assert.ok(records.length > 100);
-    assert.equal(span.text.split("\r\n").length, records.length + 2);
-    const key = records[0]!["key_id"];
-    const first = (await get(`/usage?from=2026-01-30&to=2026-02-02&key=${key}`)).body.records;
-    const expected = records.filter((record) => record["key_id"] === key);
-    assert.deepEqual(
-      first.map(({ usage_id }: Line) => usage_id),
-      expected.map(({ usage_id }) => usage_id),
-    );
+    assert.equal(csv.text.split("\r\n").length, records.length + 2);
+    const [{ key_id, usage_id }] = records as [Line];
+    const [first] = (await get(`/usage?${span}&key=${key_id}`)).body.records;
+    assert.equal(first.usage_id, usage_id);
   });
 
   it("a request id tells its whole story, while it runs and when it has just ended, and no other's", async (t) => {
-    const fine = status(200, { choices: [{ message: { content: "hi" }, finish_reason: "stop" }] });
-    const {
-      gw,
-      ask: send,
-      ...lab
-    } = await priced(
-      t,
-      { bad: status(500), fine, mute: silent },
-      { usage: { sync_ms: 86_400_000 }, aliases: { "auto/x": { models: ["bad", "fine"] } } },
-    );
+    const behaviours = { bad: status(500), fine: speak("Hi."), mute: silent };
+    const aliases = { "auto/x": { models: ["bad", "fine"] } };
+    const site = await priced(t, behaviours, { usage: { sync_ms: 86_400_000 }, aliases });
+    const { gw, ask: send } = site;
     const trace = async (id: string) =>
       (await ask(adminOf(gw), `/trace?request_id=${encodeURIComponent(id)}`)).body;
     const id = 'the "first" one: {"gateway_request_id":"x"}';
@@ -186,7 +168,7 @@ describe("what it cost", () => {
     assert.deepEqual([gateway_request_id, records.length], [id, 1]);
     assert.deepEqual(
       spend,
-      spendLines(lab.dir).filter((line) => line["type"] === "settle"),
+      spendLines(site.dir).filter((line) => line["type"] === "settle"),
     );
     assert.deepEqual(
       spend[0]!["attempts"].map(({ model, outcome }: Line) => [model, outcome]),
@@ -196,7 +178,7 @@ describe("what it cost", () => {
       ],
     );
     send({ model: "mute" }, { "x-request-id": "on its way" }).catch(() => undefined);
-    await lab.provider.nth(2);
+    await site.provider.nth(2);
     assert.deepEqual(
       (await trace("on its way")).spend.map(({ type }: Line) => type),
       ["open"],
@@ -211,21 +193,17 @@ describe("what it cost", () => {
   });
 
   it("sums follow what comes later, whoever asks meanwhile", async (t) => {
-    const reply = {
-      choices: [{ message: { content: "hi" }, finish_reason: "stop" }],
-      usage: { prompt_tokens: 3, completion_tokens: 5 },
-    };
-    const fine = status(200, reply);
-    const { dir, gw, ask: send } = await priced(t, { fine }, { usage: { sync_ms: 20 } });
+    const { dir, gw, ask: send } = await priced(t, { m: speak("Hi.") }, { usage: { sync_ms: 20 } });
     const path = `/costs?month=${thisMonth()}&by=model`;
-    const requestsAsked = async () => (await ask(adminOf(gw), path)).body.rows[0]?.requests ?? 0;
-    const requests = async () => await Promise.all([1, 2, 3].map(requestsAsked));
-    for (let n = 1; n <= 5; n += 1) {
+    const requests = async () => (await ask(adminOf(gw), path)).body.rows[0]?.requests ?? 0;
+    for (let n = 1; n <= 3; n += 1) {
       await send();
       await waitFor(() => usageCount(dir) === n, `record ${n}`);
-      await until(async () => (await requests()).every((each) => each === n), `the sum of ${n}`);
+      await until(async () => {
+        const seen = await Promise.all([requests(), requests(), requests()]);
+        return seen.every((each) => each === n);
+      }, `the sum of ${n}`);
     }
-    assert.deepEqual(await requests(), [5, 5, 5]);
   });
 
   it("an old request's attempts are found by the day of its record, over midnight and over a month", async (t) => {
@@ -314,7 +292,7 @@ describe("what it cost", () => {
   });
 
   it("whoever leaves while a file is being sent is no fault of ours", async (t) => {
-    const { gw, get } = await withSpend(t, (dir) => writeSpend(dir, 12_000, FEBRUARY));
+    const { gw, get } = await withSpend(t, (dir) => writeSpend(dir, 6_000, FEBRUARY));
     const req = http.get(`${adminOf(gw)}/usage.csv?month=2026-02`, { agent: false });
     const [res] = await within(once(req, "response"), "the file to begin");
     await within(once(res, "data"), "its first bytes");

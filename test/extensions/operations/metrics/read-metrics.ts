@@ -1,0 +1,113 @@
+// GET /metrics, read strictly: https://prometheus.io/docs/instrumenting/exposition_formats/
+
+import assert from "node:assert/strict";
+import type { RunningGateway } from "../../../support/gateway.ts";
+
+interface Sample {
+  readonly name: string;
+  readonly labels: ReadonlyMap<string, string>;
+  readonly value: number;
+}
+interface Family {
+  readonly type: string;
+  readonly samples: readonly Sample[];
+}
+
+const LABEL = String.raw`[a-zA-Z_]\w*="(?:[^"\\]|\\[\\"n])*"`;
+const SAMPLE = new RegExp(
+  String.raw`^([a-zA-Z_:][\w:]*)(?:\{(${LABEL}(?:,${LABEL})*)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$`,
+);
+
+/** One sample; nothing but \\, \" and \n is escaped in a label. */
+function parseSample(line: string): Sample {
+  const [, name = "", all = "", value] = SAMPLE.exec(line) ?? assert.fail(`no sample: ${line}`);
+  const unescaped = (text: string) =>
+    text.replace(/\\(.)/g, (_, it: string) => (it === "n" ? "\n" : it));
+  const pairs = [...all.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(
+    ([, label = "", text = ""]) => [label, unescaped(text)] as const,
+  );
+  const labels = new Map(pairs);
+  assert.equal(labels.size, pairs.length, `a label stands twice in ${line}`);
+  return { name, labels, value: Number(value) };
+}
+
+/** The name and the labels of a sample. */
+export const identity = ({ name, labels }: Sample): string =>
+  JSON.stringify([name, [...labels].sort()]);
+
+/**
+ * All families by name. Each has its HELP, then its TYPE, then its samples, and nothing of it comes
+ * later.
+ */
+function parse(text: string): Map<string, Family> {
+  assert.ok(text.startsWith("# HELP ") && text.endsWith("\n"));
+  const families = new Map<string, Family>();
+  for (const part of text.split(/^# HELP /m).slice(1)) {
+    const [help = "", head = "", ...lines] = part.slice(0, -1).split("\n");
+    const [, name = "", type = ""] =
+      /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(head) ?? assert.fail(head);
+    const isHelp = help.startsWith(`${name} `) && help.length > name.length + 1;
+    assert.ok(isHelp && !/\\(?![\\n])/.test(help), help);
+    assert.ok(!families.has(name), `${name} stands twice`);
+    assert.equal(type === "counter", name.endsWith("_total"), `${name}: counters end with _total`);
+    const samples = lines.map(parseSample);
+    const endings = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
+    const names = new Set(endings.map((ending) => name + ending));
+    assert.ok(
+      samples.every((sample) => names.has(sample.name)),
+      name,
+    );
+    assert.equal(new Set(samples.map(identity)).size, samples.length, `twice in ${name}`);
+    if (type !== "gauge")
+      assert.ok(
+        samples.every(({ value }) => value >= 0),
+        name,
+      );
+    if (type === "histogram") assertHistogram(name, samples);
+    families.set(name, { type, samples });
+  }
+  return families;
+}
+
+/** Per set of labels: buckets that rise to +Inf, whose counts only grow to the count of all. */
+function assertHistogram(name: string, samples: readonly Sample[]): void {
+  const rowOf = ({ labels }: Sample): string =>
+    JSON.stringify([...labels].filter(([label]) => label !== "le").sort());
+  for (const row of new Set(samples.map(rowOf))) {
+    const valuesOf = (ending: string) =>
+      samples
+        .filter((sample) => rowOf(sample) === row && sample.name === name + ending)
+        .map(({ labels, value }) => [Number(labels.get("le")?.replace("+Inf", "Infinity")), value]);
+    const buckets = valuesOf("_bucket");
+    for (const [at, [bound = NaN, count = NaN]] of buckets.entries()) {
+      const [before = -1, below = 0] = buckets[at - 1] ?? [];
+      assert.ok(bound > before && count >= below && Number.isInteger(count), `${name}${row}`);
+    }
+    const [bound, all] = buckets.at(-1)!;
+    assert.equal(bound, Infinity);
+    assert.deepEqual(valuesOf("_count"), [[NaN, all]]);
+    assert.equal(valuesOf("_sum").length, 1);
+  }
+}
+
+export async function scrape({ gateway }: RunningGateway) {
+  const response = await fetch(`${gateway.adminAddress()}/metrics`);
+  assert.deepEqual(
+    [response.status, response.headers.get("content-type")],
+    [200, "text/plain; version=0.0.4; charset=utf-8"],
+  );
+  const text = await response.text();
+  const families = parse(text);
+  const all = [...families.values()].flatMap(({ samples }) => samples);
+  return {
+    text,
+    families,
+    samples: all,
+    /** The values of one family's samples of this name, by the values of these labels. */
+    read(name: string, ...of: readonly string[]): Record<string, number> {
+      const samples = all.filter((sample) => sample.name === name);
+      const keyOf = (labels: Sample["labels"]) => of.map((label) => labels.get(label)).join(" | ");
+      return Object.fromEntries(samples.map(({ labels, value }) => [keyOf(labels), value]));
+    },
+  };
+}
