@@ -14,7 +14,7 @@ import { systemClock } from "../../../../src/core/clock.ts";
 import * as telemetry from "../../../../src/extensions/operations/telemetry/index.ts";
 import { createSend } from "../../../../src/extensions/operations/telemetry/post.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
-import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, demo, merge, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
 import { speak, startProvider } from "../../../support/provider.ts";
 import { waitFor } from "../../../support/wait.ts";
@@ -49,76 +49,63 @@ async function startCollector(t: TestContext, answer: Answer = accept) {
 
 const KEYS = { OTLP_TOKEN: "token-0123456789" };
 
+/** A gateway, of whose provider and collector the test knows what they are told. */
+async function site(t: TestContext, answer?: Answer, over: object = {}) {
+  const { posted, endpoint } = await startCollector(t, answer);
+  const provider = await startProvider(t, speak("Fine."));
+  const headers = { Authorization: "Bearer $OTLP_TOKEN" };
+  const telemetry = { otlp: { endpoint: `${endpoint}/base/`, headers, service_name: "gate" } };
+  const config = merge(configFor(provider.url, ["m"], { telemetry }), over) as object;
+  const gw = await startGateway(t, config, {}, KEYS);
+  const ask = async (body: object = {}) =>
+    (await gw.chat({ model: "m", messages: user("hi"), ...body })).text();
+  return { ...gw, posted, provider, ask };
+}
+
 describe("a gateway with a collector", () => {
   it("sends what it holds when it closes, with its headers, and says how much that was", async (t) => {
-    const { posted, endpoint } = await startCollector(t);
-    const provider = await startProvider(t, speak("Fine."));
-    const headers = { Authorization: "Bearer $OTLP_TOKEN" };
-    const telemetry = { otlp: { endpoint: `${endpoint}/base/`, headers, service_name: "gate" } };
-    const config = configFor(provider.url, ["m"], { telemetry });
-    const { gateway, chat, access } = await startGateway(t, config, {}, KEYS);
-    for (const stream of [true, false])
-      await (await chat({ model: "m", stream, messages: user("hi") })).text();
+    const { posted, provider, ask, gateway, access } = await site(t);
+    for (const stream of [true, false]) await ask({ stream });
     await waitFor(() => access.length === 2, "the end of both requests");
     await gateway.close();
+    const [{ path, headers, body }, ...others] = posted as [Posted];
     assert.deepEqual(
-      posted.map(({ path }) => path),
-      ["/base/v1/traces"],
+      [path, headers.authorization, headers["content-type"], others],
+      ["/base/v1/traces", "Bearer token-0123456789", "application/json", []],
     );
-    const [{ headers: sent, body }] = posted as [Posted];
-    assert.equal(sent.authorization, "Bearer token-0123456789");
-    assert.equal(sent["content-type"], "application/json");
     const spans = readSpans(body);
-    assert.deepEqual(spans.map(({ name }) => name).sort(), [
-      "POST /v1/chat/completions",
-      "POST /v1/chat/completions",
-      "chat m",
-      "chat m",
-    ]);
+    const chat = "POST /v1/chat/completions";
+    assert.deepEqual(spans.map(({ name }) => name).sort(), [chat, chat, "chat m", "chat m"]);
     assert.equal(spans[0]!.resource["service.name"], "gate");
     const clients = spans.filter(({ name }) => name === "chat m");
     assert.equal(clients[0]!.attributes["server.address"], "127.0.0.1");
-    const told = provider.asked.map(({ headers: head }) => head["traceparent"]).sort();
     assert.deepEqual(
-      told,
+      provider.asked.map((asked) => asked.headers["traceparent"]).sort(),
       clients.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`).sort(),
     );
-    const counted = gateway.report().extensions["telemetry"] as any;
-    assert.deepEqual([counted.sent, counted.dropped], [4, 0]);
+    const { sent, dropped } = gateway.report().extensions["telemetry"] as any;
+    assert.deepEqual([sent, dropped], [4, 0]);
   });
 
   it("answers its clients as ever while the collector is away, and shows what it drops", async (t) => {
-    const { endpoint } = await startCollector(t, (res) => res.writeHead(400).end("no"));
-    const telemetry = { otlp: { endpoint } };
-    const gateway = await startGateway(t, demo({ telemetry }));
-    const key = { authorization: "Bearer sk-demo" };
-    const answer = await gateway.chat({ model: "demo-chat", messages: user("hi") }, key);
-    assert.equal(answer.status, 200);
-    await answer.text();
-    const admin = gateway.gateway.adminAddress();
-    const status = async () => (await fetch(`${admin}/status`)).json() as Promise<any>;
-    assert.deepEqual((await status()).telemetry, { spans_sent: 0, spans_dropped: 0 });
+    const refuse: Answer = (res) => res.writeHead(400).end("no");
+    const { ask, gateway, diagnostics } = await site(t, refuse);
+    assert.match(await ask(), /Fine\./);
+    const admin = gateway.adminAddress();
+    const status = (await (await fetch(`${admin}/status`)).json()) as any;
+    assert.deepEqual(status.telemetry, { spans_sent: 0, spans_dropped: 0 });
     const metrics = await (await fetch(`${admin}/metrics`)).text();
     assert.match(metrics, /^chat_gateway_telemetry_spans_total\{result="dropped"\} 0$/m);
-    await gateway.gateway.close();
-    const told = await waitFor(
-      () => gateway.diagnostics.find(({ event }) => event === "telemetry_dropped"),
-      "the line in the log",
-    );
-    assert.deepEqual(
-      [told["spans"], told["detail"]],
-      [2, "the collector answered with status 400"],
-    );
+    await gateway.close();
+    const told = diagnostics.find(({ event }) => event === "telemetry_dropped");
+    const detail = "the collector answered with status 400";
+    assert.deepEqual([told?.["spans"], told?.["detail"]], [2, detail]);
   });
 
   it("leaves the host of a provider out in which a secret stands", async (t) => {
-    const { posted, endpoint } = await startCollector(t);
-    const over = {
-      telemetry: { otlp: { endpoint } },
-      providers: { lab: { api_key: "hidden", base_url: "http://hidden.localhost:1" } },
-    };
-    const { gateway, chat, access } = await startGateway(t, configFor("", ["m"], over));
-    await (await chat({ model: "m", messages: user("hi") })).text();
+    const lab = { api_key: "hidden", base_url: "http://hidden.localhost:1" };
+    const { posted, ask, gateway, access } = await site(t, accept, { providers: { lab } });
+    await ask();
     await waitFor(() => access.length === 1, "the end of the request");
     await gateway.close();
     assert.equal(readSpans(posted[0]!.body).length, 2);
@@ -224,33 +211,19 @@ describe("the settings of the collector", () => {
     }
   }
 
+  const withHeaders = (headers: object) => ({ endpoint, headers });
+
   for (const [situation, otlp, expected] of [
     ["no endpoint", {}, /^telemetry\.otlp\.endpoint: /],
     ["another protocol", { endpoint: "grpc://h:4317" }, /endpoint: expected an http:\/\//],
-    [
-      "a password in the address",
-      { endpoint: "http://u:p@h" },
-      /endpoint: must not hold a user name/,
-    ],
+    ["a password in the address", { endpoint: "http://u:p@h" }, /must not hold a user name/],
     ["a query", { endpoint: `${endpoint}?a=1` }, /endpoint: must not have a query/],
     ["the path of the signal", { endpoint: `${endpoint}/v1/traces` }, /to which \/v1\/traces/],
-    [
-      "a header of HTTP's own",
-      { endpoint, headers: { Host: "x" } },
-      /headers\.Host: is no name of a header that may be set/,
-    ],
-    [
-      "no header name",
-      { endpoint, headers: { "a b": "x" } },
-      /headers\["a b"\]: is no name of a header/,
-    ],
-    ["a header twice", { endpoint, headers: { a: "x", A: "y" } }, /headers\.A: stands there twice/],
-    [
-      "a line end in a header",
-      { endpoint, headers: { a: "secret\nx" } },
-      /headers\.a: expected printable/,
-    ],
-    ["an unset variable", { endpoint, headers: { a: "Bearer $NO_SUCH" } }, /NO_SUCH is not set$/],
+    ["a header of HTTP's own", withHeaders({ Host: "x" }), /headers\.Host: is no name of a header/],
+    ["no header name", withHeaders({ "a b": "x" }), /headers\["a b"\]: is no name of a header/],
+    ["a header twice", withHeaders({ a: "x", A: "y" }), /headers\.A: stands there twice/],
+    ["a line end", withHeaders({ a: "secret\nx" }), /headers\.a: expected printable/],
+    ["an unset variable", withHeaders({ a: "Bearer $NO_SUCH" }), /NO_SUCH is not set$/],
     ["an unknown field", { endpoint, header: {} }, /telemetry\.otlp/],
   ] as const)
     it(`are refused with ${situation}, and no secret is repeated`, () => {

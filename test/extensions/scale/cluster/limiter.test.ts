@@ -66,12 +66,13 @@ describe("places in flight of workers", () => {
   it("that were given back just before it died count once, and it gets none after its death", async (t) => {
     const [one, two] = bench(t);
     one.ask(2);
+    two.ask(1);
     await turn();
     one.die(() => {
       one.giveBack(2);
       one.ask(2);
     });
-    two.ask(4);
+    two.ask(3);
     await turn();
     assert.deepEqual(
       [one.answers, two.answers],
