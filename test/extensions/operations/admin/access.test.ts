@@ -5,24 +5,27 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import net from "node:net";
 import { join } from "node:path";
-import { describe, it } from "node:test";
-import type { ValidationError } from "../../../../src/core/schema/checker.ts";
+import { describe, it, type TestContext } from "node:test";
+import { configMoments } from "../../../../src/config/extension.ts";
+import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
 import { MAX_CONNECTIONS } from "../../../../src/extensions/operations/admin/index.ts";
 import { adminOf, ask, assertRefused, basic } from "../../../support/admin.ts";
 import { certificate } from "../../../support/certificate.ts";
-import { checkConfig } from "../../../support/config.ts";
+import { checkConfig, installed } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, startGateway, user } from "../../../support/gateway.ts";
 import { within } from "../../../support/wait.ts";
 
+const startAdmin = async (t: TestContext, admin: object = {}) =>
+  adminOf(await startGateway(t, demo({ admin: { port: 0, ...admin } })));
+
 describe("who may use the admin listener", () => {
   it("is asked for by an address, localhost or its own name: a name that is made to point here is another site's", async (t) => {
-    const admin = adminOf(await startGateway(t, demo({ admin: { host: "localhost", port: 0 } })));
+    const admin = await startAdmin(t, { host: "localhost" });
     const { port } = new URL(admin);
     const own = ["127.0.0.1", "localhost", "[::1]", "10.1.2.3"];
     for (const host of [...own.map((name) => `${name}:${port}`), "10.1.2.3", "localhost"])
-      for (const path of ["/", "/status", "/metrics"])
-        assert.equal((await ask(admin, path, { host })).status, 200, `${host} ${path}`);
+      assert.equal((await ask(admin, "/status", { host })).status, 200, host);
     const foreign = ["localhost.evil.example", "127.0.0.1.evil.example", "1.2.3"];
     for (const host of [`evil.example:${port}`, ...foreign])
       for (const path of ["/", "/status", "/metrics", "/events", "/costs", "/trace", "/nothing"])
@@ -30,161 +33,155 @@ describe("who may use the admin listener", () => {
   });
 
   it("has so many connections, and closes those that have been idle for longest", async (t) => {
-    const { gateway } = await startGateway(t, demo());
-    const { port } = new URL(gateway.adminAddress()!);
-    const first = net.connect(Number(port), "127.0.0.1").resume();
+    const admin = await startAdmin(t);
+    const port = Number(new URL(admin).port);
+    const first = net.connect(port, "127.0.0.1").resume();
     const others = await Promise.all(
       Array.from({ length: MAX_CONNECTIONS }, async () => {
-        const socket = net.connect(Number(port), "127.0.0.1");
+        const socket = net.connect(port, "127.0.0.1");
         await once(socket, "connect");
         return socket;
       }),
     );
     t.after(() => others.map((socket) => socket.destroy()));
     await within(once(first, "close"), "the first connection to be closed");
-    assert.equal((await fetch(`${gateway.adminAddress()}/status`)).status, 200);
+    assert.equal((await ask(admin, "/status")).status, 200);
   });
 
   it("what changes something, and what another site's page asks for, must come from its own page", async (t) => {
     const gw = await startGateway(t, demo());
     const admin = adminOf(gw);
-    const host = new URL(admin).host;
-    const request = {
-      method: "POST",
-      body: JSON.stringify({ model: "demo-chat", messages: user("hi") }),
-    };
-    const key = { "x-api-key": "sk-demo" };
-    assert.equal((await ask(admin, "/try", { ...key, origin: admin }, request)).status, 200);
-    for (const origin of [
-      undefined,
-      "null",
-      "http://evil.example",
-      `http://evil.example/${host}`,
-      admin.replace(/\d+$/, "1"),
-    ]) {
-      assertRefused(
-        await ask(admin, "/try", { ...key, ...(origin !== undefined && { origin }) }, request),
-        403,
-        "origin_not_allowed",
-      );
-    }
+    const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
+    const post = (origin: object) =>
+      ask(admin, "/try", { "x-api-key": "sk-demo", ...origin }, { method: "POST", body });
+    assert.equal((await post({ origin: admin })).status, 200);
+    const evil = `http://evil.example/${new URL(admin).host}`;
+    assertRefused(await post({}), 403, "origin_not_allowed");
+    for (const origin of ["null", "http://evil.example", evil, admin.replace(/\d+$/, "1")])
+      assertRefused(await post({ origin }), 403, "origin_not_allowed");
     assert.equal(gw.access.length, 1, "the others never reached the public listener");
-    const foreign = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" };
-    assertRefused(await ask(admin, "/usage.csv?month=2026-01", foreign), 403, "origin_not_allowed");
-    assert.equal(
-      (await ask(admin, "/", { ...foreign, "sec-fetch-mode": "navigate" })).status,
-      200,
-      "a link to it is no harm",
-    );
-    assertRefused(
-      await ask(admin, "/trace?request_id=x", { ...foreign, "sec-fetch-mode": "navigate" }),
-      403,
-      "origin_not_allowed",
-    );
+    for (const [path, mode, isAllowed] of [
+      ["/usage.csv?month=2026-01", "no-cors", false],
+      ["/trace?request_id=x", "navigate", false],
+      ["/", "navigate", true], // a link to it is no harm
+    ] as const) {
+      const headers = { "sec-fetch-site": "cross-site", "sec-fetch-mode": mode };
+      const answer = await ask(admin, path, headers);
+      if (isAllowed) assert.equal(answer.status, 200);
+      else assertRefused(answer, 403, "origin_not_allowed");
+    }
   });
 
   it("with a password it wants that, from everybody, and tells nobody what it is", async (t) => {
-    const gw = await startGateway(
-      t,
-      demo({ admin: { port: 0, password: "$ADMIN_PASSWORD" } }),
-      {},
-      { ADMIN_PASSWORD: "correct:horse" },
-    );
+    const config = demo({ admin: { port: 0, password: "$ADMIN_PASSWORD" } });
+    const gw = await startGateway(t, config, {}, { ADMIN_PASSWORD: "correct:horse" });
     const admin = adminOf(gw);
-    const read = [
-      "/",
-      "/status",
-      "/metrics",
-      "/events",
-      "/costs",
-      "/usage",
-      "/usage.csv",
-      "/trace",
-    ];
-    for (const path of [...read, "/nothing"]) {
+    const read = ["/", "/status", "/metrics", "/events", "/costs", "/usage", "/usage.csv"];
+    for (const path of [...read, "/trace", "/nothing"]) {
       const answer = await ask(admin, path);
       assertRefused(answer, 401, "invalid_password");
       assert.match(answer.headers["www-authenticate"]!, /^Basic realm=/);
     }
+    const right = basic("correct:horse");
     for (const [headers, status] of [
-      [basic("correct:horse"), 200],
+      [right, 200],
       [basic("correct"), 401],
       [basic(""), 401],
       [{ authorization: "Bearer correct:horse" }, 401],
-    ] as const) {
+      [{ ...right, host: "gateway.internal" }, 403],
+    ] as const)
       assert.equal((await ask(admin, "/status", headers)).status, status);
-    }
-    assertRefused(
-      await ask(admin, "/status", { ...basic("correct:horse"), host: "gateway.internal" }),
-      403,
-      "host_not_allowed",
-    );
     assert.equal((await fetch(`${gw.url}/healthz`)).status, 200, "it is the admin's only");
-    const told = JSON.stringify([
-      gw.access,
-      gw.diagnostics,
-      (await ask(admin, "/status", basic("correct:horse"))).text,
-    ]);
-    assert.doesNotMatch(told, /correct/);
+    const { text } = await ask(admin, "/status", right);
+    assert.doesNotMatch(JSON.stringify([gw.access, gw.diagnostics, text]), /correct/);
   });
 
   it("after ten wrong passwords an address has to wait, even with the right one", async (t) => {
-    const admin = adminOf(await startGateway(t, demo({ admin: { port: 0, password: "right" } })));
-    for (let n = 0; n < 5; n += 1)
-      assertRefused(await ask(admin, "/status"), 401, "invalid_password"); // a browser's first question has none
-    for (let n = 0; n < 10; n += 1)
-      assertRefused(await ask(admin, "/status", basic(`wrong ${n}`)), 401, "invalid_password");
+    const admin = await startAdmin(t, { password: "right" });
+    // A browser's first question has none.
+    for (const headers of [...Array(5).fill({}), ...Array(10).fill(basic("wrong"))])
+      assertRefused(await ask(admin, "/status", headers), 401, "invalid_password");
     for (const headers of [basic("right"), basic("wrong"), {}]) {
       const answer = await ask(admin, "/status", headers);
       assertRefused(answer, 429, "rate_limit_exceeded");
       assert.equal(answer.headers["retry-after"], "60");
     }
   });
+});
 
-  it("an address that others reach wants a password and a certificate, and has them", async (t) => {
-    const tls = certificate();
-    const faultsOf = (admin: object) => {
-      try {
-        checkConfig(demo({ admin }), {});
-        return [];
-      } catch (error) {
-        return (error as ValidationError).issues.map(
-          ({ path, message }) => `${path.join(".")}: ${message}`,
-        );
-      }
-    };
-    const fault = [
-      "admin.host: must be a loopback address, unless there are admin.password and admin.tls; admin.plain: true allows the password without TLS",
-    ];
+describe("an address that others reach", () => {
+  const tls = certificate();
+  const BEYOND = { host: "0.0.0.0", port: 0 };
+  const PLAIN = { ...BEYOND, password: "letmein", plain: true };
+
+  function faultsOf(admin: object): string[] {
+    try {
+      checkConfig(demo({ admin }), {});
+      return [];
+    } catch (error) {
+      assert.ok(error instanceof ValidationError);
+      return error.issues.map(({ path, message }) => `${pathText(path)}: ${message}`);
+    }
+  }
+
+  it("wants a password and a certificate, or the password and admin.plain: true", () => {
+    const fault =
+      "admin.host: must be a loopback address, unless there are admin.password and admin.tls; admin.plain: true allows the password without TLS";
     for (const admin of [
-      { host: "0.0.0.0" },
-      { host: "0.0.0.0", password: "secret" },
+      BEYOND,
+      { ...BEYOND, password: "secret" },
+      { ...BEYOND, password: "secret", plain: false },
+      { ...BEYOND, plain: true },
       { host: "::", tls },
       { host: "gateway.internal" },
     ])
-      assert.deepEqual(faultsOf(admin), fault);
-    assert.deepEqual(faultsOf({ host: "0.0.0.0", password: "secret", tls }), []);
-    assert.match(
-      faultsOf({ password: "$NOT_SET" }).join(),
-      /admin\.password: the environment variable NOT_SET is not set/,
-    );
-    const admin = adminOf(
-      await startGateway(t, demo({ admin: { host: "0.0.0.0", port: 0, password: "secret", tls } })),
-    );
+      assert.deepEqual(faultsOf(admin), [fault]);
+    for (const admin of [{ ...BEYOND, password: "secret", tls }, PLAIN])
+      assert.deepEqual(faultsOf(admin), []);
+    const unset = /admin\.password: the environment variable NOT_SET is not set/;
+    assert.match(faultsOf({ password: "$NOT_SET" }).join(), unset);
+  });
+
+  it("has the password and the certificate, by whatever name it is reached", async (t) => {
+    const admin = await startAdmin(t, { ...BEYOND, password: "secret", tls });
     assert.match(admin, /^https:/);
     const local = admin.replace("0.0.0.0", "127.0.0.1");
-    assert.deepEqual(
-      [(await ask(local, "/status")).status, (await ask(local, "/status", basic("secret"))).status],
-      [401, 200],
-    );
-    assert.equal(
-      (await ask(local, "/status", { ...basic("secret"), host: "gateway.internal" })).status,
-      200,
-      "by whatever name it is reached",
-    );
+    for (const [headers, status] of [
+      [{}, 401],
+      [basic("secret"), 200],
+      [{ ...basic("secret"), host: "gateway.internal" }, 200],
+    ] as const)
+      assert.equal((await ask(local, "/status", headers)).status, status);
+    const cert_file = join(folder(), "none.pem");
     await assert.rejects(
-      startGateway(t, demo({ admin: { tls: { ...tls, cert_file: join(folder(), "none.pem") } } })),
+      startAdmin(t, { tls: { ...tls, cert_file } }),
       /admin\.tls\.cert_file: .*none.pem cannot be read: ENOENT/,
     );
+  });
+
+  it("with admin.plain still has the password, and is told in the log and by `check`; on loopback nothing is", async (t) => {
+    for (const [settings, expected] of [
+      [PLAIN, ["admin_plain"]],
+      [{ port: 0, plain: true }, []],
+    ] as const) {
+      const gw = await startGateway(t, demo({ admin: settings }));
+      const local = adminOf(gw).replace("0.0.0.0", "127.0.0.1");
+      const { status } = await ask(local, "/status", basic("letmein"));
+      assert.equal(status, 200);
+      const told = gw.diagnostics.filter(({ event }) => event === "admin_plain");
+      const events = told.map(({ event }) => event);
+      assert.deepEqual(events, expected);
+      const config = checkConfig(demo({ admin: settings }));
+      const warnings = installed
+        .listeners(configMoments.warnings)
+        .flatMap(({ call }) => call(config))
+        .filter(({ path }) => pathText(path) === "admin.plain");
+      assert.equal(warnings.length, expected.length);
+      if (expected.length === 0) continue;
+      assert.equal(told[0]!["level"], "warn");
+      const detail = /admin\.plain allows admin\.password without TLS/;
+      assert.match(String(told[0]!["detail"]), detail);
+      assertRefused(await ask(local, "/status"), 401, "invalid_password");
+    }
   });
 });
