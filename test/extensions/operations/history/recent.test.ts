@@ -1,8 +1,8 @@
 // Single requests: what runs, what ended, what was refused, and how they are found.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { adminOf, ask } from "../../../support/admin.ts";
 import { startGateway, demo, user } from "../../../support/gateway.ts";
 import { attempt, bench } from "./requests.ts";
 
@@ -127,18 +127,16 @@ describe("a request of late", () => {
 describe("the paths of the admin listener", () => {
   it("GET /requests and GET /history have what a client has just done", async (t) => {
     const gw = await startGateway(t, demo(), { now: Date.now });
-    const admin = gw.gateway.adminAddress()!;
-    const get = async (path: string) => (await (await fetch(`${admin}${path}`)).json()) as any;
-    const body = { model: "demo-chat", messages: user("hi") };
+    const get = async (path: string) => (await ask(adminOf(gw), path)).body;
+    const chat = { model: "demo-chat", messages: user("hi") };
     for (const [id, key] of [
       ["asked once", "sk-demo"],
       ["unknown", "sk-wrong"],
-    ])
-      await (await gw.chat(body, { authorization: `Bearer ${key}`, "x-request-id": id! })).text();
+    ] as const)
+      await (await gw.chat(chat, { authorization: `Bearer ${key}`, "x-request-id": id })).text();
     await get("/status"); // which looks at all processes
-    const found = await get("/requests");
     assert.deepEqual(
-      found.requests.map(({ id, status, code }: any) => [id, status, code]),
+      (await get("/requests")).requests.map(({ id, status, code }: any) => [id, status, code]),
       [
         ["unknown", 401, "invalid_api_key"],
         ["asked once", 200, null],
@@ -151,29 +149,26 @@ describe("the paths of the admin listener", () => {
     assert.equal(range, "1h");
     assert.ok(Math.abs(Date.now() - to) < 60_000, `it ends now, not at ${to}`);
     assert.ok(from < to && from + bins.length * step > to, `it begins at ${from}`);
-    const openapi = "../../../../src/extensions/apis/openapi/openapi.json";
-    const described = JSON.parse(readFileSync(new URL(openapi, import.meta.url), "utf8"));
-    const { schema } = described.paths["/history"].get.responses["200"].content["application/json"];
+    const { paths } = (await ask(gw.url, "/openapi.json")).body;
+    const { schema } = paths["/history"].get.responses["200"].content["application/json"];
     for (const name of schema.required) assert.ok(name in history, `${name} is promised`);
     assert.deepEqual([total.ok, total["401"]], [1, 1]);
     assert.deepEqual(new Set(accounts.map(({ account }: any) => account)), new Set(["demo", null]));
   });
 
   it("what is asked for wrongly is told, with the name of what is wrong", async (t) => {
-    const gw = await startGateway(t, demo());
-    const cases: [path: string, param: string, message: RegExp][] = [
+    const admin = adminOf(await startGateway(t, demo()));
+    for (const [path, param, message] of [
       ["/history?range=2h", "range", /15m, 1h, 6h or 24h/],
       ["/history?what=1", "what", /not a known field/],
       ["/requests?status=abc", "status", /429, 4xx or running/],
       ["/requests?limit=101", "limit", /1 to 100/],
       ["/requests?slower=soon", "slower", /milliseconds/],
       ["/requests?skip=-1", "skip", /a number/],
-    ];
-    for (const [path, param, message] of cases) {
-      const response = await fetch(`${gw.gateway.adminAddress()}${path}`);
-      const { error } = (await response.json()) as any;
-      assert.deepEqual([response.status, error.param], [400, param], path);
-      assert.match(error.message, message, path);
+    ] as const) {
+      const { status, body } = await ask(admin, path);
+      assert.deepEqual([status, body.error.param], [400, param], path);
+      assert.match(body.error.message, message, path);
     }
   });
 });

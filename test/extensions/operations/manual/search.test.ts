@@ -36,34 +36,23 @@ const found = (words: string) =>
 const excerpts = (words: string) => searchPages(PAGES, words).map(({ excerpt }) => excerpt);
 
 describe("searchPages", () => {
-  it("finds the sections that have all words, whatever their case and order", () => {
-    assert.deepEqual(found("KEY day"), ["alpha: Budgets of a key"]);
-    assert.deepEqual(found("day key"), ["alpha: Budgets of a key"]);
-  });
+  const BUDGETS = "alpha: Budgets of a key";
+  const others = Array.from({ length: 20 }, (_, at) => `word-${at}`).join(" ");
 
-  it("finds the sections that have the most of the words, where none has all", () => {
-    assert.deepEqual(found("key month day"), ["alpha: Budgets of a key"]);
-    assert.deepEqual(found("month"), []);
-  });
-
-  it("looks for twenty words at most, each once", () => {
-    assert.deepEqual(found("key ".repeat(5_000)), ["alpha: Budgets of a key", "beta: Limits"]);
-    const others = Array.from({ length: 20 }, (_, at) => `word-${at}`);
-    assert.deepEqual(found([...others, "key"].join(" ")), []);
-  });
-
-  it("counts the heading and the title of the page as words of a section", () => {
-    assert.deepEqual(found("alpha spend"), ["alpha: Budgets of a key"]);
-  });
-
-  it("puts sections with more of the words in their headings first", () => {
-    assert.deepEqual(found("limits"), ["beta: Limits", "beta: Beta"]);
-    assert.deepEqual(found("budget"), ["alpha: Budgets of a key", "beta: Limits"]);
-  });
-
-  it("takes no comment in a block of code for a heading", () => {
-    assert.deepEqual(found("comment"), ["alpha: Budgets of a key"]);
-  });
+  for (const [situation, words, expected] of [
+    ["all words, whatever their case and order", "KEY day", [BUDGETS]],
+    ["all words, in another order", "day key", [BUDGETS]],
+    ["the most of the words, where none has all", "key month day", [BUDGETS]],
+    ["none of the words", "month", []],
+    ["no words", "  ", []],
+    ["one word many times", "key ".repeat(5_000), [BUDGETS, "beta: Limits"]],
+    ["a word after twenty others, which is not looked for", `${others} key`, []],
+    ["words of the title of the page too", "alpha spend", [BUDGETS]],
+    ["a word in the heading, first", "limits", ["beta: Limits", "beta: Beta"]],
+    ["a word in a longer one of the heading", "budget", [BUDGETS, "beta: Limits"]],
+    ["a comment in a block of code, which is no heading", "comment", [BUDGETS]],
+  ] as const)
+    it(`finds the sections with ${situation}`, () => assert.deepEqual(found(words), expected));
 
   it("shows the line that has most of the words, without the signs of Markdown", () => {
     assert.deepEqual(excerpts("spend day"), ["A key may spend 10 a day; see Beta."]);
@@ -77,8 +66,7 @@ describe("searchPages", () => {
     assert.ok(excerpt.length < 120, excerpt);
   });
 
-  it("returns nothing for no words, and a bounded number of sections", () => {
-    assert.deepEqual(found("  "), []);
+  it("returns a bounded number of sections", () => {
     const pages = Array.from({ length: 50 }, (_, at) => ({ name: `p${at}`, text: "# A\n\nword" }));
     assert.equal(searchPages(pages, "word").length, MAX_RESULTS);
   });
@@ -109,26 +97,17 @@ describe("help --search", () => {
 });
 
 describe("GET /manual?search=WORDS", () => {
-  it("answers with Markdown: a link to each section, and an excerpt", async (t) => {
+  it("answers with Markdown: a link to each section, and an excerpt; refuses unknown parameters", async (t) => {
     const { gateway } = await startGateway(t, demo());
-    const search = async (words: string) => {
-      const response = await fetch(
-        `${gateway.adminAddress()}/manual?search=${encodeURIComponent(words)}`,
-      );
-      assert.equal(response.headers.get("content-type"), "text/markdown; charset=utf-8");
-      return await response.text();
-    };
-    const text = await search("point of no return");
+    const ask = (query: string) => fetch(`${gateway.adminAddress()}/manual?${query}`);
+    const found = await ask("search=point%20of%20no%20return");
+    assert.equal(found.headers.get("content-type"), "text/markdown; charset=utf-8");
     assert.match(
-      text,
+      await found.text(),
       /^# Search\n\n- \[Routing: The point of no return\]\(routing\.md#the-point-of-no-return\): \S/,
     );
-    assert.match(await search("nosuchword"), /^# Search\n\nNo section [^\n]*\n$/);
-  });
-
-  it("refuses an empty search and unknown parameters", async (t) => {
-    const { gateway } = await startGateway(t, demo());
-    for (const query of ["search=", "find=key"])
-      assert.equal((await fetch(`${gateway.adminAddress()}/manual?${query}`)).status, 400);
+    const none = await (await ask("search=nosuchword")).text();
+    assert.match(none, /^# Search\n\nNo section [^\n]*\n$/);
+    for (const query of ["search=", "find=key"]) assert.equal((await ask(query)).status, 400);
   });
 });

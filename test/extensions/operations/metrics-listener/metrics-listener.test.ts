@@ -24,26 +24,14 @@ function addressOf({ gateway }: RunningGateway): string {
 const get = (url: string) => fetch(url, { headers: HOST });
 
 describe("the listener for metrics", () => {
-  it("answers /metrics without a password, while the admin listener demands one", async (t) => {
+  it("answers /metrics and the probes without a password, nothing else, and nothing but GET", async (t) => {
     const { gateway, address } = await start(t);
-    const response = await get(`${address}/metrics`);
-    assert.equal(response.status, 200);
-    assert.match(await response.text(), /^chat_gateway_workers 1$/m);
-    const refused = await fetch(`${gateway.gateway.adminAddress()}/metrics`);
-    assert.equal(refused.status, 401);
-    await refused.arrayBuffer();
-  });
-
-  it("shows the same figures as the admin listener", async (t) => {
-    const { gateway, address } = await start(t);
-    const key = { authorization: "Bearer sk-nobody" };
-    await (await gateway.chat({ model: "demo-chat", messages: user("hi") }, key)).text();
+    await (await gateway.chat({}, { authorization: "Bearer sk-nobody" })).text();
     const text = await (await get(`${address}/metrics`)).text();
+    assert.match(text, /^chat_gateway_workers 1$/m);
     assert.match(text, /^chat_gateway_refusals_total\{account="",code="invalid_api_key"\} 1$/m);
-  });
-
-  it("answers the probes", async (t) => {
-    const { address } = await start(t);
+    const refused = await fetch(`${gateway.gateway.adminAddress()}/metrics`);
+    assert.equal(refused.status, 401, "the admin listener demands one");
     for (const [path, status] of [
       ["/healthz", "ok"],
       ["/health", "ok"],
@@ -53,6 +41,11 @@ describe("the listener for metrics", () => {
       assert.deepEqual([response.status, await response.json()], [200, { status }]);
       assert.equal(response.headers.get("cache-control"), "no-store");
     }
+    const others = ["/status", "/costs", "/trace", "/events", "/openapi.json", "/v1/models"];
+    for (const path of ["/", ...others])
+      assert.equal((await get(address + path)).status, 404, path);
+    const posted = await fetch(`${address}/metrics`, { method: "POST", headers: HOST });
+    assert.equal(posted.status, 405);
   });
 
   it("is not ready while no model can be asked", async (t) => {
@@ -71,40 +64,17 @@ describe("the listener for metrics", () => {
     assert.equal((await get(`${address}/healthz`)).status, 200);
   });
 
-  it("has nothing else of the admin listener, and takes nothing but GET", async (t) => {
-    const { address } = await start(t);
-    for (const path of [
-      "/",
-      "/status",
-      "/costs",
-      "/trace",
-      "/events",
-      "/openapi.json",
-      "/v1/models",
-    ])
-      assert.equal((await get(address + path)).status, 404, path);
-    const response = await fetch(`${address}/metrics`, { method: "POST", headers: HOST });
-    assert.equal(response.status, 405);
-  });
-
-  it("may stand beyond loopback without a password", async (t) => {
+  it("may stand beyond loopback without a password, and fails the start if its port is taken", async (t) => {
     const { address } = await start(t, { admin: { metrics: { host: "0.0.0.0", port: 0 } } });
-    const { port } = new URL(address);
+    const port = Number(new URL(address).port);
     assert.equal((await get(`http://127.0.0.1:${port}/healthz`)).status, 200);
+    const admin = { metrics: { port } };
+    await assert.rejects(startGateway(t, demo({ admin })), { code: "EADDRINUSE" });
   });
 
   it("is not there without its setting", async (t) => {
-    const gateway = await startGateway(t, demo());
-    assert.equal(
-      gateway.gateway.announcements().some((text) => text.startsWith("metrics")),
-      false,
-    );
-  });
-
-  it("fails the start if its port is taken", async (t) => {
-    const { address } = await start(t);
-    const admin = { metrics: { port: Number(new URL(address).port) } };
-    await assert.rejects(startGateway(t, demo({ admin })), { code: "EADDRINUSE" });
+    const { gateway } = await startGateway(t, demo());
+    assert.ok(!gateway.announcements().some((text) => text.startsWith("metrics")));
   });
 });
 
@@ -121,8 +91,8 @@ describe("the port of the listener for metrics", () => {
     ["the admin listener's default", { admin: { metrics: { port: 8081 } } }, ["admin.port"]],
     ["the public one's default", { admin: { metrics: { port: 8080 } } }, ["server.port"]],
     [
-      "the public one's, on all addresses",
-      { server: { host: "0.0.0.0", port: 9464 }, admin: { metrics: {} } },
+      "the public one's",
+      { server: { host: "::", port: 9464 }, admin: { metrics: {} } },
       ["server.port"],
     ],
   ] as const)
