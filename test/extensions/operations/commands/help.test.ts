@@ -19,12 +19,8 @@ const COMMANDS = new Map<string, Command>([
 const TABLE = { names: [...COMMANDS.keys()], load: async () => COMMANDS };
 
 const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
-const VERSION = `chat-gateway ${version} (Node ${process.versions.node}, `;
-const USAGE = [
-  "serve [--config FILE] [--host H] [--port N]",
-  "check [--config FILE]",
-  "gateway.json",
-];
+const VERSION = new RegExp(`^chat-gateway ${version} \\(Node ${process.versions.node}, .*\\n$`);
+const USAGE = /serve \[--config FILE\] \[--host H\] \[--port N\].*check \[--config FILE\]/s;
 const KEYS_CREATE = [
   /^keys create: make a key, and show it this once\n\n {2}keys create \[--config FILE\] --acc/,
   /^ {2}--account A +the account that pays for the key \(required\)$/m,
@@ -34,35 +30,28 @@ const KEYS_CREATE = [
   /\nExample:\n\n {2}keys create --account acme .*\n$/,
 ];
 /** Its commands, and no others. */
-const KEYS = [
-  /^ {2}keys create .*\n {6}.*\n {2}keys list .*\n {6}.*\n {2}keys revoke .*\n {6}.*\n\n`help C/,
-];
+const KEYS =
+  /^ {2}keys create .*\n {6}.*\n {2}keys list .*\n {6}.*\n {2}keys revoke .*\n {6}.*\n\n`help C/;
 
 describe("what is printed on stdout, exit 0, by", () => {
-  for (const [args, expected] of [
-    [["--version"], [VERSION]],
-    [["check", "--version"], [VERSION]],
+  for (const [args, ...expected] of [
+    [["--version"], VERSION],
+    [["check", "--version"], VERSION],
     [["--help"], USAGE],
     [["help"], USAGE],
-    [["help", "keys", "create"], KEYS_CREATE],
-    [["keys", "create", "--help"], KEYS_CREATE],
-    [["keys", "create", "-h"], KEYS_CREATE],
-    [["--help", "keys", "create"], KEYS_CREATE],
+    [["help", "keys", "create"], ...KEYS_CREATE],
+    [["keys", "create", "--help"], ...KEYS_CREATE],
+    [["keys", "create", "-h"], ...KEYS_CREATE],
+    [["--help", "keys", "create"], ...KEYS_CREATE],
     [["help", "keys"], KEYS],
     [["keys", "--help"], KEYS],
-    [["help", "explain"], [/^ {2}ALIAS +an alias of the configuration \(required\)$/m]],
-  ] as readonly (readonly [readonly string[], readonly (string | RegExp)[]])[])
+    [["help", "explain"], /^ {2}ALIAS +an alias of the configuration \(required\)$/m],
+  ] as readonly (readonly [readonly string[], ...RegExp[]])[])
     it(args.join(" "), async () => {
       const { code, stdout, stderr } = await runHere(args);
       assert.deepEqual([code, stderr], [0, ""]);
-      for (const words of expected)
-        assert.ok(typeof words === "string" ? stdout.includes(words) : words.test(stdout), stdout);
+      for (const words of expected) assert.match(stdout, words);
     });
-});
-
-it("the version is one line", async () => {
-  const { stdout } = await runHere(["--version"]);
-  assert.equal(stdout.split("\n").length, 2);
 });
 
 describe("the help of each command", () => {

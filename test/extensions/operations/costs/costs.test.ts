@@ -18,7 +18,7 @@ import {
   openLine,
   priced,
   settleLine,
-  spendLines,
+  settles,
   sum,
   textOf,
   usageCount,
@@ -166,10 +166,7 @@ describe("what it cost", () => {
     await send({ model: "auto/x" }, { "x-request-id": id });
     const { gateway_request_id, records, spend } = await trace(id);
     assert.deepEqual([gateway_request_id, records.length], [id, 1]);
-    assert.deepEqual(
-      spend,
-      spendLines(site.dir).filter((line) => line["type"] === "settle"),
-    );
+    assert.deepEqual(spend, settles(site.dir));
     assert.deepEqual(
       spend[0]!["attempts"].map(({ model, outcome }: Line) => [model, outcome]),
       [
@@ -230,30 +227,29 @@ describe("what it cost", () => {
 
   it("what is asked for wrongly is told, with the name of what is wrong", async (t) => {
     const { get } = await withSpend(t, () => undefined);
-    const cases: [path: string, param: string | null, message: RegExp][] = [
+    const month = "month=2026-01";
+    for (const [path, param, message] of [
       ["/costs?by=day", "month", /is required/],
       ["/costs?month=2026-13&by=model", "month", /expected a month such as 2026-11/],
       ["/costs?month=2026-1&by=model", "month", /a month/],
-      ["/costs?month=2026-01&by=colour", "by", /a list of day, account, key, model and provider/],
-      ["/costs?month=2026-01&by=", "by", /a list/],
+      ["/costs?month=0000-01", "month", /a month/],
+      [`/costs?${month}&by=colour`, "by", /a list of day, account, key, model and provider/],
+      [`/costs?${month}&by=`, "by", /a list/],
       ["/costs?from=2026-01-01", "to", /is required with from/],
       ["/costs?from=2026-01-02&to=2026-01-01", "to", /is before from/],
       ["/costs?from=2020-01-01&to=2026-01-01", "to", /at most 800 days/],
-      ["/costs?from=2026-01-01&to=2026-01-02&month=2026-01", "month", /not both/],
-      ["/costs?month=2026-01&by=day&day=2026-02-30", "day", /a day such as/],
-      ["/costs?month=2026-01&by=day&skip=-1", "skip", /a number/],
-      ["/usage?month=2026-01&what=1", "what", /not a known field/],
+      [`/costs?from=2026-01-01&to=2026-01-02&${month}`, "month", /not both/],
+      [`/costs?${month}&by=day&day=2026-02-30`, "day", /a day such as/],
+      [`/costs?${month}&by=day&skip=-1`, "skip", /a number/],
+      [`/costs?${month}&account=%00`, "account", /a name/],
+      [`/usage?${month}&what=1`, "what", /not a known field/],
       ["/usage", "month", /is required/],
       ["/usage.csv", "month", /is required/],
       ["/trace", "request_id", /is required/],
       ["/trace?request_id=", "request_id", /not empty/],
-      ["/costs?month=2026-01&account=%00", "account", /a name/],
-      ["/costs?month=0000-01", "month", /a month/],
-    ];
-    for (const [path, param, message] of cases) {
-      const { status, body } = await get(path);
-      assert.equal(status, 400, path);
-      assert.equal(body.error.param, param, path);
+    ] as const) {
+      const { status: code, body } = await get(path);
+      assert.deepEqual([code, body.error.param], [400, param], path);
       assert.match(body.error.message, message, path);
     }
   });
@@ -300,9 +296,6 @@ describe("what it cost", () => {
     req.destroy();
     assert.equal((await get("/status")).status, 200);
     await within(gw.gateway.close(0), "the gateway to close");
-    assert.deepEqual(
-      gw.diagnostics.filter(({ level }) => level === "error"),
-      [],
-    );
+    assert.ok(!gw.diagnostics.some(({ level }) => level === "error"));
   });
 });

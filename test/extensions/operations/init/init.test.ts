@@ -73,14 +73,6 @@ describe("the file that init writes", () => {
       assert.equal(JSON.parse(readFileSync(file, "utf8")).providers[vendor!].base_url, base);
     });
 
-  it("has no secret: keys are names of environment variables", async () => {
-    const file = newFile();
-    await runHere(["init", "--vendor", "openai", "--config", file]);
-    const { providers, keys } = JSON.parse(readFileSync(file, "utf8"));
-    assert.equal(providers.openai.api_key, "$OPENAI_API_KEY");
-    assert.deepEqual(keys, [{ account: "main", key: "$GATEWAY_KEY" }]);
-  });
-
   it("has the models that --models names, with figures for those that are known", async () => {
     const file = newFile();
     const names = "deepseek-v4-pro,my-own";
@@ -98,7 +90,7 @@ describe("the file that init writes", () => {
 });
 
 describe("init", () => {
-  it("says when the prices were taken, where to compare them, and what to do next", async () => {
+  it("says when the prices were taken, where to compare them, and what to do next; writes no secret", async () => {
     const file = newFile();
     const { code, stdout } = await runHere(["init", "--vendor", "deepseek", "--config", file]);
     assert.equal(code, 0);
@@ -107,6 +99,9 @@ describe("init", () => {
       assert.ok(stdout.includes(text), text);
     for (const command of ["check", "check --live", "serve"])
       assert.ok(stdout.includes(`${command} --config`));
+    const { providers, keys } = JSON.parse(readFileSync(file, "utf8"));
+    assert.equal(providers.deepseek.api_key, "$DEEPSEEK_API_KEY");
+    assert.deepEqual(keys, [{ account: "main", key: "$GATEWAY_KEY" }]);
   });
 
   it("overwrites nothing: one line, exit 1, and the file as it was", async () => {

@@ -86,18 +86,6 @@ async function convert(value: unknown): Promise<Made> {
   return { config: JSON.parse(text), result, stdout };
 }
 
-async function refused(text: string, words: RegExp, options: readonly string[] = []) {
-  const cwd = folder();
-  writeFileSync(join(cwd, "config.yaml"), text);
-  const end = await runHere([
-    ...["init", "--from-litellm", join(cwd, "config.yaml")],
-    ...["--config", join(cwd, "gateway.json"), ...options],
-  ]);
-  assertOneLine(end, words);
-  assert.ok(!existsSync(join(cwd, "gateway.json")));
-  return end.code;
-}
-
 describe("a company's configuration of LiteLLM", () => {
   it("keeps names, deployments, fallbacks and further names", async () => {
     const { config, result } = await convert(COMPANY);
@@ -176,35 +164,25 @@ describe("single fields of LiteLLM's configuration", () => {
     model_list: [chat("m", litellm_params, { model_info })],
     ...more,
   });
+  const withKey = (vendor: string, api_key: string) => ({ vendor, api_key });
   const pathsOf = ({ result }: Made) => result.left_out.map(({ path }: { path: string }) => path);
 
+  const elsewhere = { vendor: "generic", base_url: "http://h/v1" };
   for (const [what, params, provider] of [
-    [
-      "a name without a prefix",
-      { model: "gpt-4.1" },
-      { vendor: "openai", api_key: "$OPENAI_API_KEY" },
-    ],
-    [
-      "a Claude without a prefix",
-      { model: "claude-x" },
-      { vendor: "anthropic", api_key: "$ANTHROPIC_API_KEY" },
-    ],
+    ["a name without a prefix", { model: "gpt-4.1" }, withKey("openai", "$OPENAI_API_KEY")],
+    ["a Claude", { model: "claude-x" }, withKey("anthropic", "$ANTHROPIC_API_KEY")],
     [
       "openai/ at another address",
       { model: "openai/m", api_base: "http://h/v1/chat/completions" },
-      { vendor: "generic", base_url: "http://h/v1" },
+      elsewhere,
     ],
     [
       "custom_llm_provider",
       { model: "org/m", custom_llm_provider: "openai", base_url: "http://h/v1" },
-      { vendor: "generic", base_url: "http://h/v1" },
+      elsewhere,
     ],
-    [
-      "a vendor of another name",
-      { model: "dashscope/q" },
-      { vendor: "qwen", api_key: "$DASHSCOPE_API_KEY" },
-    ],
-    ["Gemini", { model: "gemini/g", api_key: "os.environ/G" }, { vendor: "gemini", api_key: "$G" }],
+    ["another name", { model: "dashscope/q" }, withKey("qwen", "$DASHSCOPE_API_KEY")],
+    ["Gemini", { model: "gemini/g", api_key: "os.environ/G" }, withKey("gemini", "$G")],
   ] as const)
     it(`${what} finds its vendor`, async () => {
       const { config } = await convert(one(params));
@@ -213,19 +191,18 @@ describe("single fields of LiteLLM's configuration", () => {
 
   it("an address loses what the gateway appends, and Azure's version stays", async () => {
     const azure = { model: "azure/gpt", api_base: "https://x.azure.example/", api_key: SECRET };
-    const { config, result } = await convert({
+    const made = await convert({
       model_list: [
         chat("claude", { model: "anthropic/claude-sonnet-4-6", api_base: "https://p.example/v1/" }),
         chat("one", { ...azure, api_version: "2024-10-21" }),
         chat("two", { ...azure, api_version: "2025-01-01" }),
       ],
     });
-    assert.equal(config.providers.anthropic.base_url, "https://p.example");
-    assert.equal(config.providers.azure.base_url, "https://x.azure.example");
-    const versions = ["azure", "azure-2"].map((name) => config.providers[name].api_version);
-    assert.deepEqual(versions, ["2024-10-21", "2025-01-01"]);
-    const paths = result.left_out.map(({ path }: { path: string }) => path);
-    assert.ok(!paths.some((path: string) => path.includes("api_version")), paths.join());
+    const { anthropic, azure: one, "azure-2": two } = made.config.providers;
+    assert.equal(anthropic.base_url, "https://p.example");
+    assert.equal(one.base_url, "https://x.azure.example");
+    assert.deepEqual([one.api_version, two.api_version], ["2024-10-21", "2025-01-01"]);
+    assert.ok(!pathsOf(made).some((path: string) => path.includes("api_version")));
   });
 
   it("an entry that cannot be read, or an address in a variable, leaves the others", async () => {
@@ -301,12 +278,16 @@ describe("single fields of LiteLLM's configuration", () => {
 });
 
 describe("init --from-litellm", () => {
-  it("prints what was left out by its reasons, and what to do next", async () => {
+  const init = async (text: string, ...options: readonly string[]) => {
     const place = folder();
-    const source = join(place, "config.json");
-    writeFileSync(source, JSON.stringify(COMPANY));
-    const file = join(place, "gateway.json");
-    const { stdout } = await runHere(["init", "--from-litellm", source, "--config", file]);
+    const [source, file] = [join(place, "config.json"), join(place, "gateway.json")];
+    writeFileSync(source, text);
+    const end = await runHere(["init", "--from-litellm", source, "--config", file, ...options]);
+    return { end, isWritten: existsSync(file) };
+  };
+
+  it("prints what was left out by its reasons, and what to do next", async () => {
+    const { stdout } = (await init(JSON.stringify(COMPANY))).end;
     assert.match(
       stdout,
       /set models.M.limits of what the provider can take, [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/,
@@ -317,55 +298,43 @@ describe("init --from-litellm", () => {
   });
 
   it("says so where nothing was left out", async () => {
-    const place = folder();
-    const source = join(place, "config.json");
-    writeFileSync(
-      source,
-      JSON.stringify({ model_list: [chat("m", { model: "deepseek/deepseek-v4-pro" })] }),
-    );
-    const file = join(place, "gateway.json");
-    const { stdout } = await runHere(["init", "--from-litellm", source, "--config", file]);
+    const model_list = [chat("m", { model: "deepseek/deepseek-v4-pro" })];
+    const { stdout } = (await init(JSON.stringify({ model_list }))).end;
     assert.match(stdout, /^Every field of .*config\.json was carried over\.$/m);
     assert.doesNotMatch(stdout, /Without a price/);
   });
 
-  for (const [what, text, words] of [
-    ["a list", "[]", /expected an object with a model_list/],
-    ["no model_list", "{}", /model_list: expected a list/],
-    ["an empty model_list", '{"model_list": []}', /model_list: expected a model that/],
+  const listOf = (...model_list: readonly object[]) => ({ model_list });
+  const gpt = (api_key: unknown) => listOf(chat("m", { model: "gpt-4.1", api_key }));
+  const apiKey = String.raw`model_list\[0\]\.litellm_params\.api_key: expected`;
+  for (const [what, json, words] of [
+    ["a list", [], /expected an object with a model_list/],
+    ["no model_list", {}, /model_list: expected a list/],
+    ["an empty model_list", listOf(), /model_list: expected a model that/],
     [
       "no model that can be served",
-      '{"model_list": [{"model_name": "m", "litellm_params": {"model": "bedrock/x"}}]}',
+      listOf(chat("m", { model: "bedrock/x" })),
       /model_list: expected a model that this gateway can serve: model_list\[0\]: the manual's page "bedrock" has such a provider/,
     ],
-    [
-      "an entry without a name",
-      '{"model_list": [{}]}',
-      /model_list\[0\]\.model_name: expected a text/,
-    ],
+    ["an entry without a name", listOf({}), /model_list\[0\]\.model_name: expected a text/],
     [
       "an entry without a model",
-      '{"model_list": [{"model_name": "m"}]}',
+      listOf({ model_name: "m" }),
       /model_list\[0\]\.litellm_params\.model: expected a text/,
     ],
-    [
-      "a key that is no text",
-      '{"model_list": [{"model_name": "m", "litellm_params": {"model": "gpt-4.1", "api_key": 7}}]}',
-      /model_list\[0\]\.litellm_params\.api_key: expected a text/,
-    ],
-    [
-      "a variable without a name",
-      '{"model_list": [{"model_name": "m", "litellm_params": {"model": "gpt-4.1", "api_key": "os.environ/"}}]}',
-      /model_list\[0\]\.litellm_params\.api_key: expected os\.environ\/NAME/,
-    ],
+    ["a key that is no text", gpt(7), new RegExp(`${apiKey} a text`)],
+    ["a variable without a name", gpt("os.environ/"), new RegExp(`${apiKey} os\\.environ/NAME`)],
   ] as const)
     it(`with ${what}: one line, exit 1, and no file`, async () => {
-      assert.equal(await refused(text, words), 1);
+      const { end, isWritten } = await init(JSON.stringify(json));
+      assertOneLine(end, words);
+      assert.deepEqual([end.code, isWritten], [1, false]);
     });
 
   it("takes no other way at the same time: exit 2", async () => {
-    const words = /init takes either --from-litellm or --vendor/;
-    assert.equal(await refused("{}", words, ["--vendor", "openai"]), 2);
+    const { end } = await init("{}", "--vendor", "openai");
+    assertOneLine(end, /init takes either --from-litellm or --vendor/);
+    assert.equal(end.code, 2);
   });
 
   it("needs the package for YAML: exit 1, and what to install", async (t) => {

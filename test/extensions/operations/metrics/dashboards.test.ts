@@ -19,12 +19,17 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
 }
 
-const dashboard = JSON.parse(readFileSync("scripts/grafana-dashboard.json", "utf8")) as {
+const { panels } = JSON.parse(readFileSync("scripts/grafana-dashboard.json", "utf8")) as {
   readonly panels: readonly Panel[];
-  readonly templating: { readonly list: readonly { readonly name: string }[] };
 };
 const rules = readFileSync("scripts/prometheus-alerts.yml", "utf8");
 const isThere = spawnSync("promtool", ["--version"]).status === 0;
+const SKIP = { skip: !isThere && "there is no promtool here" };
+
+function assertChecked(file: string): void {
+  const checked = spawnSync("promtool", ["check", "rules", file], { encoding: "utf8" });
+  assert.equal(checked.status, 0, checked.stdout + checked.stderr);
+}
 
 /** The series of a family, with the labels that each has. */
 function seriesOf([name, family]: readonly [string, Family]): [string, readonly string[]][] {
@@ -77,7 +82,7 @@ function faultsOf(expr: string): string[] {
 const ruleExpressions = [...rules.matchAll(/^ {8}expr: (?:>-\n)?([\s\S]*?)(?=^ {8}\w+:)/gm)].map(
   ([, expr = ""]) => expr.replace(/\s+/g, " ").trim(),
 );
-const targets = dashboard.panels.flatMap(({ targets: all = [] }) => all);
+const targets = panels.flatMap(({ targets: all = [] }) => all);
 
 describe("what judges dashboards here", () => {
   for (const [fault, expr] of [
@@ -107,14 +112,7 @@ describe("the alert rules", () => {
     }
   });
 
-  it("pass promtool", { skip: !isThere && "there is no promtool here" }, () => {
-    const { status, stdout, stderr } = spawnSync(
-      "promtool",
-      ["check", "rules", "scripts/prometheus-alerts.yml"],
-      { encoding: "utf8" },
-    );
-    assert.equal(status, 0, stdout + stderr);
-  });
+  it("pass promtool", SKIP, () => assertChecked("scripts/prometheus-alerts.yml"));
 });
 
 describe("the Grafana dashboard", () => {
@@ -140,7 +138,6 @@ describe("the Grafana dashboard", () => {
   });
 
   it("has panels with ids of their own, side by side", () => {
-    const { panels } = dashboard;
     assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
     const places = panels.map(({ gridPos: { x, y } }) => `${x} ${y}`);
     assert.equal(new Set(places).size, panels.length);
@@ -150,9 +147,7 @@ describe("the Grafana dashboard", () => {
     }
   });
 
-  it("has expressions that promtool accepts", {
-    skip: !isThere && "there is no promtool here",
-  }, () => {
+  it("has expressions that promtool accepts", SKIP, () => {
     const recorded = targets.map(({ expr }, at) => ({
       record: `panel:${at}`,
       expr: expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*"),
@@ -160,8 +155,6 @@ describe("the Grafana dashboard", () => {
     // JSON is YAML too.
     const file = join(folder(), "panels.yml");
     writeFileSync(file, JSON.stringify({ groups: [{ name: "panels", rules: recorded }] }));
-    const checked = spawnSync("promtool", ["check", "rules", file], { encoding: "utf8" });
-    const { status, stdout, stderr } = checked;
-    assert.equal(status, 0, stdout + stderr);
+    assertChecked(file);
   });
 });

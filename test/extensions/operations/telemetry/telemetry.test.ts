@@ -59,12 +59,12 @@ async function site(t: TestContext, answer?: Answer, over: object = {}) {
   const gw = await startGateway(t, config, {}, KEYS);
   const ask = async (body: object = {}) =>
     (await gw.chat({ model: "m", messages: user("hi"), ...body })).text();
-  return { ...gw, posted, provider, ask };
+  return { ...gw, posted, ask };
 }
 
 describe("a gateway with a collector", () => {
   it("sends what it holds when it closes, with its headers, and says how much that was", async (t) => {
-    const { posted, provider, ask, gateway, access } = await site(t);
+    const { posted, ask, gateway, access } = await site(t);
     for (const stream of [true, false]) await ask({ stream });
     await waitFor(() => access.length === 2, "the end of both requests");
     await gateway.close();
@@ -79,10 +79,6 @@ describe("a gateway with a collector", () => {
     assert.equal(spans[0]!.resource["service.name"], "gate");
     const clients = spans.filter(({ name }) => name === "chat m");
     assert.equal(clients[0]!.attributes["server.address"], "127.0.0.1");
-    assert.deepEqual(
-      provider.asked.map((asked) => asked.headers["traceparent"]).sort(),
-      clients.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`).sort(),
-    );
     const { sent, dropped } = gateway.report().extensions["telemetry"] as any;
     assert.deepEqual([sent, dropped], [4, 0]);
   });

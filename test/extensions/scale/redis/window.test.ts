@@ -65,8 +65,10 @@ async function many(requests: number, account: string, key?: string): Promise<To
   return await Promise.all(asked);
 }
 
-/** A scenario from an empty Redis on, again if Redis was too slow in it. */
-const withoutDelay = (scenario: () => Promise<void>) => async (t: TestContext) => {
+/** A test from an empty Redis on, again if Redis was too slow in it. */
+const rule = (title: string, scenario: () => Promise<void>) => it(title, (t) => play(t, scenario));
+
+async function play(t: TestContext, scenario: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     const answers = () => ask("probe").then(Boolean, () => false);
     await until(answers, "Redis to be asked again");
@@ -78,7 +80,7 @@ const withoutDelay = (scenario: () => Promise<void>) => async (t: TestContext) =
       t.diagnostic("once more: Redis was too slow");
     }
   }
-};
+}
 
 describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
   const scope = suiteScope();
@@ -102,128 +104,110 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
   });
   after(() => redis?.close());
 
-  it(
-    "are admitted exactly, and say how things stand",
-    withoutDelay(async () => {
-      const told = await many(60, "twenty");
-      assert.deepEqual(countAll(told), { 200: 20, 429: 40 });
-      const left = ofStatus(told, 200).map(({ headers }) => [
-        headers["x-ratelimit-limit-requests"],
-        Number(headers["x-ratelimit-remaining-requests"]),
-      ]);
-      assert.deepEqual(
-        left.sort(([, a], [, b]) => Number(a) - Number(b)),
-        Array.from({ length: 20 }, (_, at) => ["20", at]),
-      );
-      for (const each of ofStatus(told, 429)) assertLimited(each, 20);
-      assert.equal((await admissions("twenty")).length, 20);
-    }),
-  );
+  rule("are admitted exactly, and say how things stand", async () => {
+    const told = await many(60, "twenty");
+    assert.deepEqual(countAll(told), { 200: 20, 429: 40 });
+    const left = ofStatus(told, 200).map(({ headers }) => [
+      headers["x-ratelimit-limit-requests"],
+      Number(headers["x-ratelimit-remaining-requests"]),
+    ]);
+    assert.deepEqual(
+      left.sort(([, a], [, b]) => Number(a) - Number(b)),
+      Array.from({ length: 20 }, (_, at) => ["20", at]),
+    );
+    for (const each of ofStatus(told, 429)) assertLimited(each, 20);
+    assert.equal((await admissions("twenty")).length, 20);
+  });
 
-  it(
-    "of 0 admit nothing, ever",
-    withoutDelay(async () => {
-      for (const told of await many(3, "none")) assert.equal(assertLimited(told, 0), 60);
-      assert.deepEqual(await redis.command("KEYS", "*"), []);
-    }),
-  );
+  rule("of 0 admit nothing, ever", async () => {
+    for (const told of await many(3, "none")) assert.equal(assertLimited(told, 0), 60);
+    assert.deepEqual(await redis.command("KEYS", "*"), []);
+  });
 
-  it(
+  rule(
     "that refuse a request say when there is room; it costs nothing, and holds no key alive",
-    withoutDelay(async () => {
+    async () => {
       const times = await seed("refused", [37_300, 20_000, 1_000]);
       const ttl = await ttlOf("refused");
       await assertRoomAt(times[0]! + WINDOW_MS, 3, () => many(40, "refused"));
       assert.deepEqual(await admissions("refused"), times);
       assert.ok((await ttlOf("refused")) <= ttl);
-    }),
+    },
   );
 
-  it(
-    "of an account and of a key hold both, or the request costs neither",
-    withoutDelay(async () => {
-      const limited = await many(10, "both", BOTH);
-      assert.deepEqual(countAll(limited), { 200: 4, 429: 6 });
-      for (const each of ofStatus(limited, 429)) assertLimited(each, 4);
-      const own = await admissions("both");
-      assert.equal(own.length, 4, "what its key refused costs the account nothing");
-      const other = await many(10, "both");
-      assert.deepEqual(countAll(other), { 200: 2, 429: 8 });
-      for (const each of ofStatus(other, 429)) assertLimited(each, 6);
-      assert.deepEqual(countAll(await many(5, "both", BOTH)), { 429: 5 });
-      const keys: string[] = (await redis.command("KEYS", "*")).sort();
-      const names = keys.map((key) => key.replace(/[0-9a-f]{16}$/, ""));
-      assert.deepEqual(names, [windowKey("both"), windowKey("both", "key key_")]);
-      const counts = keys.map(async (key) => (await timesOf(redis, key)).length);
-      assert.deepEqual(await Promise.all(counts), [6, 4]);
-    }),
-  );
+  rule("of an account and of a key hold both, or the request costs neither", async () => {
+    const limited = await many(10, "both", BOTH);
+    assert.deepEqual(countAll(limited), { 200: 4, 429: 6 });
+    for (const each of ofStatus(limited, 429)) assertLimited(each, 4);
+    const own = await admissions("both");
+    assert.equal(own.length, 4, "what its key refused costs the account nothing");
+    const other = await many(10, "both");
+    assert.deepEqual(countAll(other), { 200: 2, 429: 8 });
+    for (const each of ofStatus(other, 429)) assertLimited(each, 6);
+    assert.deepEqual(countAll(await many(5, "both", BOTH)), { 429: 5 });
+    const keys: string[] = (await redis.command("KEYS", "*")).sort();
+    const names = keys.map((key) => key.replace(/[0-9a-f]{16}$/, ""));
+    assert.deepEqual(names, [windowKey("both"), windowKey("both", "key key_")]);
+    const counts = keys.map(async (key) => (await timesOf(redis, key)).length);
+    assert.deepEqual(await Promise.all(counts), [6, 4]);
+  });
 
-  it(
+  rule(
     "of a key are counted in the same window, whether its account has a limit or not",
-    withoutDelay(async () => {
+    async () => {
       await gateway.reload({ ...options, accounts: { ...accounts, both: { rpm: null } } });
       assert.deepEqual(countAll(await many(5, "both", BOTH)), { 200: 4, 429: 1 });
       await gateway.reload(options);
       assert.deepEqual(countAll(await many(5, "both", BOTH)), { 429: 5 });
-    }),
+    },
   );
 
-  it(
-    "count a request no longer that is refused for its tokens, here and in Redis",
-    withoutDelay(async () => {
-      const seeded = await seed("wordy", [1_000]);
-      const codes = (await many(20, "wordy")).map(({ error }) => error?.code);
-      assert.deepEqual(codes, Array(20).fill("tokens_per_minute_exceeded"));
-      const isBack = async () => (await admissions("wordy")).length === 1;
-      await until(isBack, "only the other admission to count");
-      assert.deepEqual(await admissions("wordy"), seeded);
-      await until(async () => {
-        const { limits: now } = await gateway.status();
-        return now.accounts.find(({ account }: any) => account === "wordy").used === 0;
-      }, "nothing to count here");
-    }),
-  );
+  rule("count a request no longer that is refused for its tokens, here and in Redis", async () => {
+    const seeded = await seed("wordy", [1_000]);
+    const codes = (await many(20, "wordy")).map(({ error }) => error?.code);
+    assert.deepEqual(codes, Array(20).fill("tokens_per_minute_exceeded"));
+    const isBack = async () => (await admissions("wordy")).length === 1;
+    await until(isBack, "only the other admission to count");
+    assert.deepEqual(await admissions("wordy"), seeded);
+    await until(async () => {
+      const { limits: now } = await gateway.status();
+      return now.accounts.find(({ account }: any) => account === "wordy").used === 0;
+    }, "nothing to count here");
+  });
 
-  it(
-    "forget what is 60 seconds old, to the millisecond",
-    withoutDelay(async () => {
-      const eachMs = Array.from({ length: 10_001 }, (_, at) => 55_000 + at);
-      const seeded = await seed("exact", eachMs);
-      const admitted: number[] = [];
-      for (let round = 0; round < 5; round += 1) {
-        const { headers } = await ask("exact");
-        const times = await admissions("exact");
-        const time = times.at(-1)!;
-        const standing = [...seeded.filter((each) => each + WINDOW_MS > time), ...admitted, time];
-        assert.deepEqual(times, standing);
-        const isSome = standing.length > 10 && standing.length < 10_000;
-        assert.ok(isSome, `${standing.length} stand in it: some are old enough, some are not`);
-        assert.equal(headers["x-ratelimit-remaining-requests"], String(20_000 - standing.length));
-        admitted.push(time);
-      }
-    }),
-  );
+  rule("forget what is 60 seconds old, to the millisecond", async () => {
+    const eachMs = Array.from({ length: 10_001 }, (_, at) => 55_000 + at);
+    const seeded = await seed("exact", eachMs);
+    const admitted: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      const { headers } = await ask("exact");
+      const times = await admissions("exact");
+      const time = times.at(-1)!;
+      const standing = [...seeded.filter((each) => each + WINDOW_MS > time), ...admitted, time];
+      assert.deepEqual(times, standing);
+      const isSome = standing.length > 10 && standing.length < 10_000;
+      assert.ok(isSome, `${standing.length} stand in it: some are old enough, some are not`);
+      assert.equal(headers["x-ratelimit-remaining-requests"], String(20_000 - standing.length));
+      admitted.push(time);
+    }
+  });
 
-  it(
-    "expire with the last admission",
-    withoutDelay(async () => {
-      await ask("both", BOTH);
-      await seed("expiring", [59_000]);
-      await redis.command("PEXPIRE", windowKey("expiring"), 20_000);
-      await ask("expiring");
-      const keys: string[] = await redis.command("KEYS", "*");
-      assert.equal(keys.length, 3);
-      for (const key of keys) {
-        const ttl = await redis.command("PTTL", key);
-        assert.ok(ttl > 40_000 && ttl <= WINDOW_MS, `${key}: ${ttl}`);
-      }
-    }),
-  );
+  rule("expire with the last admission", async () => {
+    await ask("both", BOTH);
+    await seed("expiring", [59_000]);
+    await redis.command("PEXPIRE", windowKey("expiring"), 20_000);
+    await ask("expiring");
+    const keys: string[] = await redis.command("KEYS", "*");
+    assert.equal(keys.length, 3);
+    for (const key of keys) {
+      const ttl = await redis.command("PTTL", key);
+      assert.ok(ttl > 40_000 && ttl <= WINDOW_MS, `${key}: ${ttl}`);
+    }
+  });
 
-  it(
+  rule(
     "admit no more after a clock that was set back, and refuse nobody for longer than a minute",
-    withoutDelay(async () => {
+    async () => {
       const times = await seed("back", [20_000, -30_000]); // the second before the clock was set
       const expire = () => redis.command("PEXPIRE", windowKey("back"), WINDOW_MS + 30_000);
       await expire();
@@ -234,34 +218,28 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
       await expire();
       assert.deepEqual(countAll(await many(10, "back")), { 429: 10 });
       assert.ok((await ttlOf("back")) <= WINDOW_MS);
-    }),
+    },
   );
 
-  it(
-    "that are lowered hold at once, until enough of their admissions have gone",
-    withoutDelay(async () => {
-      await gateway.reload(options);
-      const times = await seed("lowered", [55_000, 50_000, 45_000, 40_000, 35_000, 30_000]);
-      assert.equal((await ask("lowered")).headers["x-ratelimit-remaining-requests"], "3");
-      await gateway.reload({ ...options, accounts: { ...accounts, lowered: { rpm: 4 } } });
-      // Of seven, four have to go.
-      await assertRoomAt(times[3]! + WINDOW_MS, 4, () => many(5, "lowered"));
-    }),
-  );
+  rule("that are lowered hold at once, until enough of their admissions have gone", async () => {
+    await gateway.reload(options);
+    const times = await seed("lowered", [55_000, 50_000, 45_000, 40_000, 35_000, 30_000]);
+    assert.equal((await ask("lowered")).headers["x-ratelimit-remaining-requests"], "3");
+    await gateway.reload({ ...options, accounts: { ...accounts, lowered: { rpm: 4 } } });
+    // Of seven, four have to go.
+    await assertRoomAt(times[3]! + WINDOW_MS, 4, () => many(5, "lowered"));
+  });
 
-  it(
-    "refuse without keeping the place in flight that the request had",
-    withoutDelay(async () => {
-      assert.equal((await ask("single")).status, 200);
-      for (let round = 0; round < 3; round += 1) assertLimited(await ask("single"), 1);
-      await redis.command("DEL", windowKey("single"));
-      assert.equal((await ask("single")).status, 200);
-    }),
-  );
+  rule("refuse without keeping the place in flight that the request had", async () => {
+    assert.equal((await ask("single")).status, 200);
+    for (let round = 0; round < 3; round += 1) assertLimited(await ask("single"), 1);
+    await redis.command("DEL", windowKey("single"));
+    assert.equal((await ask("single")).status, 200);
+  });
 
-  it(
+  rule(
     "are one script a request, loaded once; what is asked at once travels together",
-    withoutDelay(async () => {
+    async () => {
       const calls = async () => {
         const info: string = await redis.command("INFO", "commandstats");
         return ["evalsha", "eval"].map((command) =>
@@ -283,6 +261,6 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
       const packets = (await reads()) - before;
       assert.deepEqual(await calls(), [401, 1]);
       assert.ok(packets < 200, `400 requests came in ${packets} packets`);
-    }),
+    },
   );
 });
