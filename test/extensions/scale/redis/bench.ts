@@ -2,7 +2,6 @@
 // or not there; their clients; and the windows as they stand in Redis.
 
 import assert from "node:assert/strict";
-import { EventEmitter } from "node:events";
 import { writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
@@ -11,7 +10,7 @@ import { folder } from "../../../support/folder.ts";
 import { launch, quickest, type Running } from "../../../support/program.ts";
 import { REDIS_FOLDER, type Redis } from "../../../support/redis.ts";
 import type { Scope } from "../../../support/scope.ts";
-import { until, within } from "../../../support/wait.ts";
+import { until, waitFor, within } from "../../../support/wait.ts";
 
 const program = quickest(folder(), REDIS_FOLDER);
 export const WINDOW_MS = 60_000;
@@ -72,39 +71,25 @@ export const flood = (
 /** Clients that ask again and again until they are stopped. */
 export function createCrowd(t: TestContext, { url }: Gateway) {
   const told: Told[] = [];
-  const answered = new EventEmitter().setMaxListeners(0);
   let going = true;
   const clients = Array.from({ length: 8 }, async () => {
-    while (going) {
-      told.push(await post(url, keyOf("acme")));
-      answered.emit("one");
-    }
+    while (going) told.push(await post(url, keyOf("acme")));
   });
-  const ended = Promise.all(clients).then(() => undefined);
+  const ended = Promise.all(clients);
   ended.catch(() => undefined); // whoever waits is told
   const admitted = () => ofStatus(told, 200).length;
-  /** Resolves at the answer from which on it is so. */
-  async function waitUntil(isSo: () => boolean, what: string): Promise<void> {
-    let look = () => {};
-    const so = new Promise<void>((resolve) => {
-      look = () => isSo() && resolve();
-      look();
-      answered.on("one", look);
-    });
-    await within(Promise.race([so, ended]), what).finally(() => answered.off("one", look));
-  }
-  const stop = async () => {
+  const waitUntil = (isSo: () => boolean, what: string): Promise<unknown> =>
+    Promise.race([waitFor(isSo, what), ended]);
+  async function stop(): Promise<void> {
     going = false;
     await ended;
-  };
+  }
   t.after(stop);
   return {
-    told,
-    admitted,
-    stop,
+    ...{ told, admitted, stop },
     begun: () => waitUntil(() => admitted() >= 30, "some to be admitted"),
     /** So many more answers. */
-    more(answers: number): Promise<void> {
+    more(answers: number): Promise<unknown> {
       const wanted = told.length + answers;
       return waitUntil(() => told.length >= wanted, `${answers} more answers`);
     },
