@@ -7,7 +7,7 @@ import net from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configMoments } from "../../../../src/config/extension.ts";
-import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
+import { pathText } from "../../../../src/core/schema/checker.ts";
 import { MAX_CONNECTIONS } from "../../../../src/extensions/operations/admin/index.ts";
 import { adminOf, ask, assertRefused, basic } from "../../../support/admin.ts";
 import { certificate } from "../../../support/certificate.ts";
@@ -15,6 +15,7 @@ import { checkConfig, installed } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, startGateway, user } from "../../../support/gateway.ts";
 import { within } from "../../../support/wait.ts";
+import { faultsOf } from "../faults-of.ts";
 
 const startAdmin = async (t: TestContext, admin: object = {}) =>
   adminOf(await startGateway(t, demo({ admin: { port: 0, ...admin } })));
@@ -114,16 +115,6 @@ describe("an address that others reach", () => {
   const BEYOND = { host: "0.0.0.0", port: 0 };
   const PLAIN = { ...BEYOND, password: "letmein", plain: true };
 
-  function faultsOf(admin: object): string[] {
-    try {
-      checkConfig(demo({ admin }), {});
-      return [];
-    } catch (error) {
-      assert.ok(error instanceof ValidationError);
-      return error.issues.map(({ path, message }) => `${pathText(path)}: ${message}`);
-    }
-  }
-
   it("wants a password and a certificate, or the password and admin.plain: true", () => {
     const fault =
       "admin.host: must be a loopback address, unless there are admin.password and admin.tls; admin.plain: true allows the password without TLS";
@@ -135,11 +126,11 @@ describe("an address that others reach", () => {
       { host: "::", tls },
       { host: "gateway.internal" },
     ])
-      assert.deepEqual(faultsOf(admin), [fault]);
+      assert.deepEqual(faultsOf(demo({ admin })), [fault]);
     for (const admin of [{ ...BEYOND, password: "secret", tls }, PLAIN])
-      assert.deepEqual(faultsOf(admin), []);
+      assert.deepEqual(faultsOf(demo({ admin })), []);
     const unset = /admin\.password: the environment variable NOT_SET is not set/;
-    assert.match(faultsOf({ password: "$NOT_SET" }).join(), unset);
+    assert.match(faultsOf(demo({ admin: { password: "$NOT_SET" } })).join(), unset);
   });
 
   it("has the password and the certificate, by whatever name it is reached", async (t) => {

@@ -258,13 +258,18 @@ describe("a keys.json that cannot be read", () => {
     const good = { ...entry, sha256: createHash("sha256").update(key).digest("hex") };
     write([good]);
     await heard(gw, key, 401);
-    write([{ ...entry, sha256: `${digest}CANARY` }]);
-    const told = await waitFor(
-      () => gw.diagnostics.find(({ event }) => event === "keys_unreadable"),
-      "the fault to be told",
-    );
-    assert.equal(told["level"], "error");
-    assert.doesNotMatch(JSON.stringify(told), /CANARY/);
+    const faults = [
+      [{}, /expected an array/],
+      [[{ ...entry, sha256: `${digest}CANARY` }], /\[0\]\.sha256/],
+    ] as const;
+    for (const [at, [keys, words]] of faults.entries()) {
+      write(keys);
+      const find = () => gw.diagnostics.filter(({ event }) => event === "keys_unreadable")[at];
+      const { level, detail } = await waitFor(find, "the fault to be told");
+      assert.equal(level, "error");
+      assert.match(String(detail), words);
+      assert.doesNotMatch(String(detail), /CANARY/);
+    }
     assert.deepEqual([(await ask(key)).status, (await ask(KEY)).status], [200, 200]);
     await assert.rejects(startGateway(t, config), /\[0\]\.sha256/);
     write([{ ...good, revoked: "2026-01-01T00:00:00.000Z" }]);

@@ -21,7 +21,6 @@ import {
   settles,
   sum,
   textOf,
-  usageCount,
   usageRecords,
   type Line,
 } from "../../../support/books.ts";
@@ -29,8 +28,7 @@ import { checkConfig, installed } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway } from "../../../support/gateway.ts";
 import { silent, speak, status } from "../../../support/provider.ts";
-import { thisMonth } from "../../../support/today.ts";
-import { until, waitFor, within } from "../../../support/wait.ts";
+import { until, within } from "../../../support/wait.ts";
 import { writeSpend } from "./spend.ts";
 
 /** A gateway whose books hold this spend already. */
@@ -69,7 +67,6 @@ describe("what it cost", () => {
 
   it("sums of a month and of a span of days are those of the records, to the last digit, the dearest first", async (t) => {
     const { dir, get } = await spendOf(t);
-    // With the names that sums are told apart by.
     const records: Line[] = usageRecords(dir).map((record) => ({
       ...record,
       day: record["ended_at"].slice(0, 10),
@@ -186,20 +183,6 @@ describe("what it cost", () => {
     for (const none of ["nobody's", "x"]) {
       const nothing = { gateway_request_id: none, records: [], receipts: [], spend: [] };
       assert.deepEqual(await trace(none), nothing);
-    }
-  });
-
-  it("sums follow what comes later, whoever asks meanwhile", async (t) => {
-    const { dir, gw, ask: send } = await priced(t, { m: speak("Hi.") }, { usage: { sync_ms: 20 } });
-    const path = `/costs?month=${thisMonth()}&by=model`;
-    const requests = async () => (await ask(adminOf(gw), path)).body.rows[0]?.requests ?? 0;
-    for (let n = 1; n <= 3; n += 1) {
-      await send();
-      await waitFor(() => usageCount(dir) === n, `record ${n}`);
-      await until(async () => {
-        const seen = await Promise.all([requests(), requests(), requests()]);
-        return seen.every((each) => each === n);
-      }, `the sum of ${n}`);
     }
   });
 

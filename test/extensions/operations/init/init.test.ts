@@ -2,11 +2,11 @@
 // no file is ever overwritten.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { VENDOR_ROWS } from "../../../../src/extensions/operations/vendor-models/index.ts";
-import { assertOneLine } from "../../../support/command.ts";
+import { assertOneLine, ended } from "../../../support/command.ts";
 import { checkConfig, VENDORS } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -142,4 +142,81 @@ describe("init", () => {
       assert.ok(!existsSync(file));
     });
   }
+});
+
+describe("init --from-litellm", () => {
+  const entry = (litellm_params: object) => ({ model_name: "m", litellm_params });
+  const init = async (text: string, ...options: readonly string[]) => {
+    const place = folder();
+    const [source, file] = [join(place, "config.json"), join(place, "gateway.json")];
+    writeFileSync(source, text);
+    const end = await runHere(["init", "--from-litellm", source, "--config", file, ...options]);
+    return { end, isWritten: existsSync(file) };
+  };
+
+  it("says so where nothing was left out", async () => {
+    const model_list = [entry({ model: "deepseek/deepseek-v4-pro" })];
+    const { stdout } = (await init(JSON.stringify({ model_list }))).end;
+    assert.match(stdout, /^Every field of .*config\.json was carried over\.$/m);
+    assert.doesNotMatch(stdout, /Without a price/);
+  });
+
+  const listOf = (...model_list: readonly object[]) => ({ model_list });
+  const gpt = (api_key: unknown) => listOf(entry({ model: "gpt-4.1", api_key }));
+  const apiKey = String.raw`model_list\[0\]\.litellm_params\.api_key: expected`;
+  for (const [what, json, words] of [
+    ["a list", [], /expected an object with a model_list/],
+    ["no model_list", {}, /model_list: expected a list/],
+    ["an empty model_list", listOf(), /model_list: expected a model that/],
+    [
+      "no model that can be served",
+      listOf(entry({ model: "bedrock/x" })),
+      /model_list: expected a model that this gateway can serve: model_list\[0\]: the manual's page "bedrock" has such a provider/,
+    ],
+    ["an entry without a name", listOf({}), /model_list\[0\]\.model_name: expected a text/],
+    [
+      "an entry without a model",
+      listOf({ model_name: "m" }),
+      /model_list\[0\]\.litellm_params\.model: expected a text/,
+    ],
+    ["a key that is no text", gpt(7), new RegExp(`${apiKey} a text`)],
+    ["a variable without a name", gpt("os.environ/"), new RegExp(`${apiKey} os\\.environ/NAME`)],
+  ] as const)
+    it(`with ${what}: one line, exit 1, and no file`, async () => {
+      const { end, isWritten } = await init(JSON.stringify(json));
+      assertOneLine(end, words);
+      assert.deepEqual([end.code, isWritten], [1, false]);
+    });
+
+  it("takes no other way at the same time: exit 2", async () => {
+    const { end } = await init("{}", "--vendor", "openai");
+    assertOneLine(end, /init takes either --from-litellm or --vendor/);
+    assert.equal(end.code, 2);
+  });
+
+  it("says which package YAML needs; with it, where a file stops being YAML, and does not quote it", async (t) => {
+    const secret = "sk-ant-a-secret-in-plain-text";
+    const cwd = folder();
+    writeFileSync(join(cwd, "config.yaml"), `key: ${secret}\n`);
+    async function assertFault(words: RegExp): Promise<void> {
+      const end = await ended(t, ["init", "--from-litellm", "config.yaml"], { cwd });
+      assertOneLine(end, words);
+      assert.equal(end.code, 1);
+      assert.ok(!end.stderr.includes(secret));
+    }
+    await assertFault(/needs the package 'yaml': run 'npm install --save-optional yaml'/);
+    const fault = `Object.assign(new Error("${secret}"), { linePos: [{ line: 3, col: 7 }] })`;
+    mkdirSync(join(cwd, "node_modules/yaml"), { recursive: true });
+    const file = join(cwd, "node_modules/yaml/index.js");
+    writeFileSync(file, `exports.parse = () => { throw ${fault}; };`);
+    await assertFault(
+      /config\.yaml is not YAML that can be read: the fault is at line 3, column 7/,
+    );
+  });
+
+  it("says why a file cannot be read", async () => {
+    const end = await runHere(["init", "--from-litellm", join(folder(), "none.yaml")]);
+    assertOneLine(end, /cannot read .*none\.yaml: ENOENT/);
+    assert.equal(end.code, 1);
+  });
 });

@@ -2,10 +2,9 @@
 // that `check` takes, and each field that has no place is listed with a reason.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { assertOneLine, ended } from "../../../support/command.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -66,15 +65,19 @@ const COMPANY = {
 interface Made {
   readonly config: any;
   readonly result: any;
-  readonly stdout: string;
+}
+
+/** A file of LiteLLM, and where its conversion goes. */
+function written(value: unknown) {
+  const place = folder();
+  const [source, file] = [join(place, "config.json"), join(place, "gateway.json")];
+  writeFileSync(source, JSON.stringify(value));
+  return { source, file };
 }
 
 /** Converts, and has `check` look at the result: it must be valid, without a warning of its shape. */
 async function convert(value: unknown): Promise<Made> {
-  const place = folder();
-  const source = join(place, "config.json");
-  const file = join(place, "gateway.json");
-  writeFileSync(source, JSON.stringify(value));
+  const { source, file } = written(value);
   const args = ["init", "--from-litellm", source, "--config", file, "--json"];
   const { code, stdout, stderr } = await runHere(args);
   assert.deepEqual([code, stderr], [0, ""]);
@@ -82,8 +85,9 @@ async function convert(value: unknown): Promise<Made> {
   const text = readFileSync(file, "utf8");
   assert.ok(!text.includes(SECRET) && !stdout.includes(SECRET));
   const env = Object.fromEntries(result.variables.map((name: string) => [name, `sk-${name}`]));
-  checkConfig(JSON.parse(text), env);
-  return { config: JSON.parse(text), result, stdout };
+  const config = JSON.parse(text);
+  checkConfig(config, env);
+  return { config, result };
 }
 
 describe("a company's configuration of LiteLLM", () => {
@@ -156,6 +160,18 @@ describe("a company's configuration of LiteLLM", () => {
       "router_settings.routing_strategy",
     ]);
     for (const { reason } of result.left_out) assert.match(reason, /^[a-z].{15}/);
+  });
+
+  it("prints what was left out by its reasons, and what to do next", async () => {
+    const { source, file } = written(COMPANY);
+    const { stdout } = await runHere(["init", "--from-litellm", source, "--config", file]);
+    assert.match(
+      stdout,
+      /set models.M.limits of what the provider can take, [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/,
+    );
+    assert.match(stdout, /Without a price: local, small\. /);
+    assert.match(stdout, /export MASTER=\.\.\.\n/);
+    assert.ok(!stdout.includes(SECRET));
   });
 });
 
@@ -274,98 +290,5 @@ describe("single fields of LiteLLM's configuration", () => {
     const { config } = await convert({ model_list });
     assert.deepEqual(config.aliases.m.models, ["m/openai", "m/openai-2"]);
     assert.equal(config.models["m/openai-2"].upstream_model, "y");
-  });
-});
-
-describe("init --from-litellm", () => {
-  const init = async (text: string, ...options: readonly string[]) => {
-    const place = folder();
-    const [source, file] = [join(place, "config.json"), join(place, "gateway.json")];
-    writeFileSync(source, text);
-    const end = await runHere(["init", "--from-litellm", source, "--config", file, ...options]);
-    return { end, isWritten: existsSync(file) };
-  };
-
-  it("prints what was left out by its reasons, and what to do next", async () => {
-    const { stdout } = (await init(JSON.stringify(COMPANY))).end;
-    assert.match(
-      stdout,
-      /set models.M.limits of what the provider can take, [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/,
-    );
-    assert.match(stdout, /Without a price: local, small\. /);
-    assert.match(stdout, /export MASTER=\.\.\.\n/);
-    assert.ok(!stdout.includes(SECRET));
-  });
-
-  it("says so where nothing was left out", async () => {
-    const model_list = [chat("m", { model: "deepseek/deepseek-v4-pro" })];
-    const { stdout } = (await init(JSON.stringify({ model_list }))).end;
-    assert.match(stdout, /^Every field of .*config\.json was carried over\.$/m);
-    assert.doesNotMatch(stdout, /Without a price/);
-  });
-
-  const listOf = (...model_list: readonly object[]) => ({ model_list });
-  const gpt = (api_key: unknown) => listOf(chat("m", { model: "gpt-4.1", api_key }));
-  const apiKey = String.raw`model_list\[0\]\.litellm_params\.api_key: expected`;
-  for (const [what, json, words] of [
-    ["a list", [], /expected an object with a model_list/],
-    ["no model_list", {}, /model_list: expected a list/],
-    ["an empty model_list", listOf(), /model_list: expected a model that/],
-    [
-      "no model that can be served",
-      listOf(chat("m", { model: "bedrock/x" })),
-      /model_list: expected a model that this gateway can serve: model_list\[0\]: the manual's page "bedrock" has such a provider/,
-    ],
-    ["an entry without a name", listOf({}), /model_list\[0\]\.model_name: expected a text/],
-    [
-      "an entry without a model",
-      listOf({ model_name: "m" }),
-      /model_list\[0\]\.litellm_params\.model: expected a text/,
-    ],
-    ["a key that is no text", gpt(7), new RegExp(`${apiKey} a text`)],
-    ["a variable without a name", gpt("os.environ/"), new RegExp(`${apiKey} os\\.environ/NAME`)],
-  ] as const)
-    it(`with ${what}: one line, exit 1, and no file`, async () => {
-      const { end, isWritten } = await init(JSON.stringify(json));
-      assertOneLine(end, words);
-      assert.deepEqual([end.code, isWritten], [1, false]);
-    });
-
-  it("takes no other way at the same time: exit 2", async () => {
-    const { end } = await init("{}", "--vendor", "openai");
-    assertOneLine(end, /init takes either --from-litellm or --vendor/);
-    assert.equal(end.code, 2);
-  });
-
-  it("needs the package for YAML: exit 1, and what to install", async (t) => {
-    const cwd = folder();
-    writeFileSync(join(cwd, "config.yaml"), "model_list: []\n");
-    const end = await ended(t, ["init", "--from-litellm", "config.yaml"], { cwd });
-    assertOneLine(
-      end,
-      /--from-litellm.*needs the package 'yaml': run 'npm install --save-optional yaml'/,
-    );
-    assert.equal(end.code, 1);
-  });
-
-  it("says where a file stops being YAML, and does not quote it", async (t) => {
-    const cwd = folder();
-    mkdirSync(join(cwd, "node_modules/yaml"), { recursive: true });
-    const fault = `Object.assign(new Error("${SECRET}"), { linePos: [{ line: 3, col: 7 }] })`;
-    const source = `exports.parse = () => { throw ${fault}; };`;
-    writeFileSync(join(cwd, "node_modules/yaml/index.js"), source);
-    writeFileSync(join(cwd, "config.yaml"), `key: ${SECRET}\n`);
-    const end = await ended(t, ["init", "--from-litellm", "config.yaml"], { cwd });
-    assertOneLine(
-      end,
-      /config\.yaml is not YAML that can be read: the fault is at line 3, column 7/,
-    );
-    assert.ok(!end.stderr.includes(SECRET));
-  });
-
-  it("says why a file cannot be read", async () => {
-    const end = await runHere(["init", "--from-litellm", join(folder(), "none.yaml")]);
-    assertOneLine(end, /cannot read .*none\.yaml: ENOENT/);
-    assert.equal(end.code, 1);
   });
 });

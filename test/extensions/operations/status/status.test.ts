@@ -56,8 +56,8 @@ function fileFor(port: number, over: object = {}): string {
 }
 
 describe("status", () => {
-  it("of a healthy gateway: a sentence, figures, models and accounts, exit 0", async (t) => {
-    const { file, ask } = await running(t);
+  it("of a healthy gateway: a sentence, figures, models and accounts, exit 0; for programs all that the listener says", async (t) => {
+    const { file, ask, port } = await running(t);
     await ask("good");
     const { code, stdout, stderr } = await status(file);
     assert.deepEqual([code, stderr], [0, ""]);
@@ -79,11 +79,16 @@ describe("status", () => {
     const printed = stdout.trimEnd().split("\n");
     assert.equal(printed.length, expected.length, stdout);
     for (const [at, line] of expected.entries()) assert.match(printed[at]!, line);
+    const said = JSON.parse((await status(file, "--json")).stdout);
+    assert.deepEqual(
+      [said.healthy, said.address, said.status, said.version, said.models.length],
+      [true, `http://127.0.0.1:${port}`, "serving", VERSION, 2],
+    );
   });
 
   it("of one with a failing model: which, until when, in the provider's words, exit 1; healthy when it may be asked again", async (t) => {
     const clock = { now: 0 };
-    const { file, ask } = await running(t, {}, {}, { monotonic: () => clock.now });
+    const { file, ask, gateway } = await running(t, {}, {}, { monotonic: () => clock.now });
     await ask("bad");
     const failing = await status(file);
     assert.equal(failing.code, 1);
@@ -94,6 +99,8 @@ describe("status", () => {
     const { code, stdout } = await status(file);
     assert.equal(code, 0, stdout);
     assert.match(stdout, /^ {2}bad +lab +failed, and is tried again with the next request/m);
+    const metrics = await (await fetch(`${gateway.adminAddress()}/metrics`)).text();
+    assert.match(metrics, /^chat_gateway_breaker_state\{model="bad"\} 1$/m);
   });
 
   it("of one that refuses an account: whose requests, how many of all its keys, why", async (t) => {
@@ -110,17 +117,6 @@ describe("status", () => {
     assert.match((await runHere(["top", "--once", "--config", file])).stdout, line);
     const refusals = [{ account: "acme", code: "rate_limit_exceeded", count: 3 }];
     assert.deepEqual(JSON.parse((await status(file, "--json")).stdout).refusals, refusals);
-  });
-
-  it("for programs: one line of JSON with all that the listener says", async (t) => {
-    const { file, port } = await running(t);
-    const { code, stdout } = await status(file, "--json");
-    assert.equal(code, 0);
-    const said = JSON.parse(stdout);
-    assert.deepEqual(
-      [said.healthy, said.address, said.status, said.version, said.models.length],
-      [true, `http://127.0.0.1:${port}`, "serving", VERSION, 2],
-    );
   });
 
   it("where no gateway runs: says so, exit 1, also for programs", async () => {

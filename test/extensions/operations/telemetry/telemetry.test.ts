@@ -9,7 +9,6 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { text as textOf } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
-import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
 import * as telemetry from "../../../../src/extensions/operations/telemetry/index.ts";
 import { createSend } from "../../../../src/extensions/operations/telemetry/post.ts";
@@ -18,6 +17,7 @@ import { configFor, demo, merge, startGateway, user } from "../../../support/gat
 import { readSpans } from "../../../support/otlp-reader.ts";
 import { speak, startProvider } from "../../../support/provider.ts";
 import { waitFor } from "../../../support/wait.ts";
+import { faultsOf } from "../faults-of.ts";
 
 interface Posted {
   readonly path: string;
@@ -197,16 +197,6 @@ describe("the answer of a collector", () => {
 
 describe("the settings of the collector", () => {
   const endpoint = "http://127.0.0.1:4318";
-  function issues(otlp: object): string[] {
-    try {
-      checkConfig(demo({ telemetry: { otlp } }), KEYS);
-      return [];
-    } catch (error) {
-      assert.ok(error instanceof ValidationError);
-      return error.issues.map(({ path, message }) => `${pathText(path)}: ${message}`);
-    }
-  }
-
   const withHeaders = (headers: object) => ({ endpoint, headers });
 
   for (const [situation, otlp, expected] of [
@@ -223,7 +213,7 @@ describe("the settings of the collector", () => {
     ["an unknown field", { endpoint, header: {} }, /telemetry\.otlp/],
   ] as const)
     it(`are refused with ${situation}, and no secret is repeated`, () => {
-      const [issue = "", ...others] = issues(otlp);
+      const [issue = "", ...others] = faultsOf(demo({ telemetry: { otlp } }), KEYS);
       assert.match(issue, expected);
       assert.doesNotMatch(issue, /secret/);
       assert.deepEqual(others, []);

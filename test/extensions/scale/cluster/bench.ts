@@ -35,16 +35,8 @@ export interface Reply {
 }
 
 /** Resolves with the headers. */
-export async function send(
-  url: string,
-  body?: object,
-  { key = KEY, id }: { readonly key?: string; readonly id?: string } = {},
-): Promise<Reply> {
-  const headers = {
-    authorization: `Bearer ${key}`,
-    "content-type": "application/json",
-    ...(id !== undefined && { "x-request-id": id }),
-  };
+export async function send(url: string, body?: object, key = KEY): Promise<Reply> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const req = http.request(url, { method: body ? "POST" : "GET", headers, agent: false });
   req.end(body && JSON.stringify(body));
   const [res] = await within(once(req, "response"), `the headers of an answer from ${url}`);
@@ -59,11 +51,7 @@ export async function send(
 }
 
 export const ask = (address: string, body: object = {}, key = KEY): Promise<Reply> =>
-  send(
-    `${address}/v1/chat/completions`,
-    { model: "m", messages: user("Hello."), ...body },
-    { key },
-  );
+  send(`${address}/v1/chat/completions`, { model: "m", messages: user("Hello."), ...body }, key);
 
 export async function whole(reply: Reply | Promise<Reply>): Promise<Reply> {
   assert.equal(await within((await reply).over, "the end of an answer"), "whole");

@@ -1,6 +1,6 @@
 // A data_dir: its folders, and the ids and random values that it keeps for good. What check and
 // serve say of one that cannot be made is tried in
-// test/extensions/operations/commands/config-rules.test.ts.
+// test/extensions/operations/commands/check.test.ts.
 
 import assert from "node:assert/strict";
 import fs, { cpSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

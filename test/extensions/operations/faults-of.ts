@@ -1,0 +1,15 @@
+// What is wrong with a configuration.
+
+import { pathText, ValidationError } from "../../../src/core/schema/checker.ts";
+import { checkConfig } from "../../support/config.ts";
+
+/** Its faults, `path: message`. */
+export function faultsOf(config: object, env: Readonly<Record<string, string>> = {}): string[] {
+  try {
+    checkConfig(config, env);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    return error.issues.map(({ path, message }) => `${pathText(path)}: ${message}`);
+  }
+}
