@@ -14,6 +14,7 @@ import {
 import { replaceFile, watchFile, withLock, type Found } from "../../scale/data-files/index.ts";
 import type { KeySource, KeySourceOptions } from "../../../core/extension/places.ts";
 import { sha256 } from "../../../core/hash.ts";
+import { issueText, ValidationError } from "../../../core/schema/checker.ts";
 import { createdKeys, type CreatedKey, type NewKey } from "./schema.ts";
 
 export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
@@ -34,7 +35,20 @@ function loadKeys(file: string): { keys: CreatedKey[]; digest: string | null } {
     return failUnreadable(file, error);
   }
   const { bytes, digest } = content;
-  return { keys: createdKeys(parseJsonFile(file, textIn(bytes)), true), digest };
+  return { keys: keysOf(file, parseJsonFile(file, textIn(bytes))), digest };
+}
+
+/** Checks what a file holds. The message of each fault begins with the file. */
+function keysOf(file: string, json: unknown): CreatedKey[] {
+  try {
+    return createdKeys(json, true);
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    const { issues } = error;
+    throw new ValidationError(
+      issues.map((issue) => ({ ...issue, path: [], message: `${file}: ${issueText(issue)}` })),
+    );
+  }
 }
 
 /** All keys of the file; none if it is absent. Throws as loadKeys() does. */
@@ -61,7 +75,7 @@ async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
   const text = textIn(found.bytes);
   await nextTurn();
   const json = parseJsonFile(file, text);
-  if (!Array.isArray(json)) return indexed(createdKeys(json, true));
+  if (!Array.isArray(json)) return indexed(keysOf(file, json));
   const keys: CreatedKey[] = [];
   try {
     for (let from = 0; from < json.length; from += STEP_KEYS) {
@@ -69,7 +83,7 @@ async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
       keys.push(...createdKeys(json.slice(from, from + STEP_KEYS), true));
     }
   } catch {
-    createdKeys(json, true); // throws the same with indices of the whole file
+    keysOf(file, json); // throws the same with indices of the whole file
   }
   await nextTurn();
   return indexed(keys);

@@ -259,8 +259,8 @@ describe("a keys.json that cannot be read", () => {
     write([good]);
     await heard(gw, key, 401);
     const faults = [
-      [{}, /expected an array/],
-      [[{ ...entry, sha256: `${digest}CANARY` }], /\[0\]\.sha256/],
+      [{}, /keys\.json: expected an array/],
+      [[{ ...entry, sha256: `${digest}CANARY` }], /keys\.json: \[0\]\.sha256/],
     ] as const;
     for (const [at, [keys, words]] of faults.entries()) {
       write(keys);

@@ -270,7 +270,7 @@ describe(`${MANY} created keys`, () => {
     writeFileSync(keys, JSON.stringify(list));
     assert.throws(
       () => watchKeys({ dataDir: data, ...SILENT }),
-      /^Error: \[10\]\.account: .*\n\[4321\]\.rpm: [^\n]*$/,
+      /^Error: \S+keys\.json: \[10\]\.account: .*\n\S+keys\.json: \[4321\]\.rpm: [^\n]*$/,
     );
   });
 
