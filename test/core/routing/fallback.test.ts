@@ -1,5 +1,6 @@
 // Fallback without a network and without waiting, as far as fallback-gateway.test.ts cannot see it:
-// times, turns of the event loop, and whom the breaker blames.
+// times, turns of the event loop, whom the breaker blames, and what a client pays that leaves before
+// anything came, by what its provider had at that moment.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -14,6 +15,7 @@ import {
   type RequestProgress,
 } from "../../../src/core/routing/fallback.ts";
 import {
+  breakOff,
   chatOf,
   lab,
   refuse,
@@ -31,14 +33,14 @@ interface Run {
   readonly delivered: Part[];
 }
 
-function start({ models, clock }: Lab, hooks: Partial<RequestContext> = {}): Run {
+function start({ models, clock }: Lab, hooks: Partial<RequestContext> = {}, chat = chatOf()): Run {
   const cancel = new Cancel();
   const delivered: Part[] = [];
   const deliver = (parts: readonly Part[]) => {
     delivered.push(...parts);
     return undefined;
   };
-  const result = completeWithFallback(chatOf(), models, deliver, {
+  const result = completeWithFallback(chat, models, deliver, {
     config: {} as never, // only extensions look into it
     cancel,
     endsAt: clock.monotonic() + 900_000,
@@ -173,5 +175,68 @@ describe("a whole reply", () => {
     const { error } = await failure(run);
     assert.ok(error instanceof ApiError && error.code === "server_overloaded");
     assert.deepEqual([sizes.length, run.delivered], [2, []]);
+  });
+});
+
+const CHAT = chatOf({ model: "m", messages: [{ role: "user", content: "12345678" }] });
+const PROMPT = ["estimated", 2, 2_000_000n];
+const NOTHING = ["none", 0, 0n];
+
+/** A provider that never gets the request. */
+const unsent: Answer = ({ cancel }) =>
+  new Promise((_, reject) => cancel.onAbort(() => reject(cancel.reason as Error)));
+
+/** A head of this status, and a body that does not come. */
+const headOnly =
+  (status: number): Answer =>
+  async ({ sent, cancel }) => {
+    sent();
+    async function* body(): AsyncGenerator<Uint8Array> {
+      yield await new Promise<never>((_, reject) => {
+        cancel.onAbort(() => reject(cancel.reason as Error));
+      });
+    }
+    const get = (name: string) => (name === "content-type" ? "application/json" : null);
+    return { status, headers: { get }, body: body() };
+  };
+
+/** What is billed of these answers, during the last of which `reason` ends the request. */
+async function billed(answers: readonly Answer[], reason: Error = new ClientGone()) {
+  const retry = { max_retries: 5, backoff_ms: 1, max_wait_ms: 3_000 };
+  const world = lab(
+    { m: answers },
+    { retry },
+    { m: { price: { input_cache_miss: 1, output: 2 } } },
+  );
+  const run = start(world, {}, CHAT);
+  for (let count = 0; count < 50 && world.asked.length < answers.length; count += 1)
+    await pass(world, 1);
+  assert.equal(world.asked.length, answers.length);
+  await pass(world, 0);
+  run.cancel.abort(reason);
+  const { reading, cost } = (await failure(run)).progress;
+  return [reading.source, reading.usage.prompt_tokens, cost];
+}
+
+describe("a client that leaves before anything came", () => {
+  for (const [expected, answers] of [
+    [PROMPT, [[silence], [headOnly(200)], [breakOff("ECONNRESET"), silence]]],
+    [
+      NOTHING,
+      [
+        [unsent],
+        [headOnly(429)],
+        [refuse(500), unsent],
+        [refuse(500, null, { "retry-after": "2" })], // it leaves in the pause
+      ],
+    ],
+  ] as const)
+    it(`pays ${expected === PROMPT ? "the prompt that a provider has" : "nothing that no provider has, or that was refused"}`, async () => {
+      for (const [index, each] of answers.entries())
+        assert.deepEqual(await billed(each), expected, `row ${index}`);
+    });
+
+  it("that stays pays nothing for a request that fails", async () => {
+    assert.deepEqual(await billed([silence], new Error("the gateway closes")), NOTHING);
   });
 });

@@ -1,0 +1,109 @@
+// One fault of a provider, tried by the model's name and by an alias.
+
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { user } from "../../support/gateway.ts";
+import type { Behaviour } from "../../support/provider.ts";
+import { unhurriedClock } from "../../support/unhurried-clock.ts";
+import { PATIENCE_MS as ANSWER_MS } from "../../support/wait.ts";
+import { bench, outcome, wireBench, type Bench } from "./two-providers.ts";
+
+export interface Row {
+  readonly fault: string;
+  readonly behaviour: () => Behaviour;
+  readonly only?: "whole" | "streamed";
+  /** How often the faulty model's provider is asked. */
+  readonly tries: number;
+  /**
+   * What a client who named the model gets: "ok", an error's code, or the code of an error inside
+   * the stream.
+   */
+  readonly named: string;
+  /** What a client of the alias gets: the model that served, or an error as above. */
+  readonly alias: string;
+  /** The other candidate's provider is asked as well. */
+  readonly falls: boolean;
+  readonly retryAfter?: string;
+  /** The deadlines of an attempt, in ms; absent: long enough for a busy machine. */
+  readonly patience?: number;
+  /** What the provider does is not HTTP, so it is done on a socket. */
+  readonly wire?: true;
+}
+
+/** Rows of faults that end alike; each behaviour is made anew for each request's test. */
+export const rows = (
+  expected: readonly [tries: number, named: string, alias: string],
+  behaviours: Readonly<Record<string, () => Behaviour>>,
+  more: Partial<Row> = {},
+): Row[] =>
+  Object.entries(behaviours).map(([fault, behaviour]) => {
+    const [tries, named, alias] = expected;
+    return { fault, behaviour, tries, named, alias, falls: alias === "b", ...more };
+  });
+/**
+ * The deadlines of an attempt, where the fault is not silence: beyond what an answer is waited for,
+ * because an attempt that is let down otherwise must not wait for a deadline.
+ */
+const PATIENCE_MS = 10 * ANSWER_MS;
+/** What the operator is told of a fault: of each attempt, and of the reply that was cut. */
+function assertDiagnosed({ named, tries }: Row, { gateway }: Bench, requestId: string | null) {
+  const { diagnostics } = gateway;
+  assert.ok(!JSON.stringify(diagnostics).includes("sk-provider"));
+  if (named === "ok") return;
+  const isCut = named.startsWith("in-band");
+  const failed = diagnostics.filter(({ event }) => event === "attempt_failed");
+  assert.deepEqual(
+    failed.map((line) => [line["model"], line["provider"], line["code"]]),
+    isCut ? [] : Array.from({ length: tries }, () => ["a", "lab", named]),
+  );
+  const cut = diagnostics.find(({ event }) => event === "reply_cut");
+  assert.equal(cut?.["request_id"], isCut ? requestId : undefined);
+}
+
+/**
+ * Named, the faulty model has no fallback, and waits for no deadline but where one is the fault.
+ */
+async function assertByName(row: Row, streaming: boolean, made: Bench) {
+  const { named, retryAfter, tries } = row;
+  const from = performance.now();
+  const direct = await outcome(made.gateway, "a", streaming);
+  const took = performance.now() - from;
+  if (named.endsWith("upstream_timeout")) assert.ok(took >= 140, `${took} ms`);
+  assert.equal(direct.got, named);
+  if (retryAfter !== undefined) assert.equal(direct.retryAfter, retryAfter);
+  const { first, second } = made;
+  assert.deepEqual(
+    [first.asked.length, second.asked.length],
+    [tries, 0],
+    "a named model has no fallback",
+  );
+  assertDiagnosed(row, made, direct.requestId);
+}
+
+async function assertByAlias(row: Row, streaming: boolean, { gateway, first, second }: Bench) {
+  assert.equal((await outcome(gateway, "x", streaming)).got, row.alias);
+  assert.deepEqual([first.asked.length, second.asked.length], [row.tries, row.falls ? 1 : 0]);
+  for (const asked of first.asked) assert.equal(asked.body["model"], "a");
+  const after = await gateway.chat({ model: "b", messages: user("hi") });
+  assert.equal(after.status, 200, "the gateway serves on");
+}
+
+/** What takes a second of the machine takes 50 ms: the body of a refusal is waited for so long. */
+const brisk = {
+  after: (ms: number, listener: () => void) =>
+    unhurriedClock.after(ms === 1_000 ? 50 : ms, listener),
+};
+
+/** Tries it whole and streamed, where it can be. */
+export function tryFault(row: Row): void {
+  for (const streaming of [false, true]) {
+    if (row.only !== undefined && streaming !== (row.only === "streamed")) continue;
+    it(`${row.fault}${streaming ? ", streamed" : ""}`, async (t) => {
+      const { patience = PATIENCE_MS, behaviour, wire } = row;
+      const timeouts = { first_token_ms: patience, idle_ms: patience, closing_ms: patience };
+      const open = wire ? wireBench : bench;
+      await assertByName(row, streaming, await open(t, behaviour(), { timeouts }, brisk));
+      await assertByAlias(row, streaming, await open(t, behaviour(), { timeouts }, brisk));
+    });
+  }
+}

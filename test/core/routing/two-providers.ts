@@ -1,0 +1,170 @@
+// A gateway with two providers: the first one does what a test tells it, the second one is well.
+// What a client of it gets.
+
+import assert from "node:assert/strict";
+import type { Clock } from "../../../src/core/clock.ts";
+import {
+  assemble,
+  configFor,
+  json,
+  merge,
+  readStream,
+  startGateway,
+  user,
+  type ChatAnswer,
+} from "../../support/gateway.ts";
+import {
+  createMemoryGateway,
+  memoryProvider,
+  type MemoryGateway,
+  type MemoryProvider,
+} from "../../support/memory.ts";
+import { speak, startProvider, status, type Behaviour } from "../../support/provider.ts";
+import type { Scope } from "../../support/scope.ts";
+import { within } from "../../support/wait.ts";
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+/** An error as a provider says it. */
+export const failure = (message: string, more: object = {}) => ({ error: { message, ...more } });
+
+/** A refusal with Retry-After. */
+export const refusing = (code: number, retryAfter: string): Behaviour =>
+  status(code, {}, { ...JSON_TYPE, "retry-after": retryAfter });
+
+/** A behaviour for each request in turn; the last one goes on. */
+export function inTurn(...behaviours: Behaviour[]): Behaviour {
+  let count = 0;
+  return (asked) => behaviours[Math.min(count++, behaviours.length - 1)]!(asked);
+}
+
+/** Model a at the first URL, b and c at the second; x is [a, b]. */
+const settingsOf = (first: string, second: string, over: object): object =>
+  merge(
+    configFor(first, ["a"], {
+      providers: { other: { dialect: "openai", base_url: second } },
+      models: {
+        a: { context_tokens: 1_000 },
+        b: { provider: "other", context_tokens: 9_000 },
+        c: { provider: "other", context_tokens: 500 },
+      },
+      aliases: { x: { models: ["a", "b"] } },
+      retry: { max_retries: 1, backoff_ms: 1, max_wait_ms: 100 },
+      timeouts: { first_token_ms: 400, idle_ms: 400 },
+    }),
+    over,
+  ) as object;
+const WELL = { b: speak("Rescued."), c: speak("Also well.") };
+
+/** What a fault is tried at. */
+export interface Bench {
+  readonly gateway: Pick<MemoryGateway, "chat" | "diagnostics">;
+  readonly first: Pick<MemoryProvider, "asked">;
+  readonly second: Pick<MemoryProvider, "asked">;
+}
+
+/** In memory; model a is at a provider that does what it is told. */
+export function bench(
+  t: Scope,
+  behaviour: Behaviour,
+  over: object = {},
+  time: Partial<Clock> = {},
+) {
+  const first = memoryProvider(t, { a: behaviour });
+  const second = memoryProvider(t, WELL);
+  const settings = settingsOf(first.url, second.url, over);
+  return { gateway: createMemoryGateway(settings, time), first, second };
+}
+
+/** The same over sockets. */
+export async function wireBench(
+  t: Scope,
+  behaviour: Behaviour,
+  over: object = {},
+  time: Partial<Clock> = {},
+) {
+  const first = await startProvider(t, { a: behaviour });
+  const second = await startProvider(t, WELL);
+  const settings = settingsOf(first.url, second.url, over);
+  return { gateway: await startGateway(t, settings, time), first, second };
+}
+
+/** Of the codes that are not about the model. */
+const PARAMS: Readonly<Record<string, string | null>> = {
+  context_length_exceeded: "messages",
+  content_filter: "messages",
+  upstream_rejected: null,
+};
+
+/** What every error says, before a stream and in it: nothing of the provider. */
+function assertDiscreet(error: { request_id: string }, { headers }: ChatAnswer): void {
+  assert.equal(error.request_id, headers.get("x-request-id"));
+  assert.ok(!/sk-provider|127\.0\.0\.1|10\.0\.0\.1|\blab\b|\bother\b/.test(JSON.stringify(error)));
+}
+
+/** A refusal as it must be. Its code. */
+async function codeOf(response: ChatAnswer): Promise<string> {
+  const { error } = await json(response);
+  const isClients = error.code in PARAMS;
+  assert.deepEqual(
+    [response.status, error.type, error.param],
+    isClients
+      ? [400, "invalid_request_error", PARAMS[error.code]]
+      : [503, "service_unavailable_error", "model"],
+  );
+  assertDiscreet(error, response);
+  const retryAfter = response.headers.get("retry-after");
+  if (error.code === "model_overloaded")
+    assert.ok(error.message.includes(`Retry after ${retryAfter} seconds`), error.message);
+  return error.code;
+}
+
+export interface Outcome {
+  /**
+   * "ok", the model that served where the alias x was asked for, an error's code, or "in-band" and
+   * the code of an error inside a stream.
+   */
+  readonly got: string;
+  readonly retryAfter: string | null;
+  readonly requestId: string | null;
+}
+
+/** What a client gets. Checks on the way what holds for every answer. */
+export async function outcome(
+  gateway: Pick<MemoryGateway, "chat">,
+  model: string,
+  streaming = false,
+): Promise<Outcome> {
+  const response = await within(
+    gateway.chat({ model, stream: streaming, messages: user("hi") }),
+    "the answer",
+  );
+  const seen = {
+    retryAfter: response.headers.get("retry-after"),
+    requestId: response.headers.get("x-request-id"),
+  };
+  const served = (name: string) => (model === "x" ? name : "ok");
+  if (response.status !== 200) return { got: await codeOf(response), ...seen };
+  if (!streaming) {
+    const reply = await json(response);
+    if (model !== "x") assert.equal(reply.model, model);
+    assert.equal(reply.choices[0].message.content, reply.model === "b" ? "Rescued." : "Fine.");
+    return { got: served(reply.model), ...seen };
+  }
+  const { chunks, done, error } = await within(readStream(response), "the end of the stream");
+  const models = new Set(chunks.map((each) => each.model));
+  assert.equal(models.size, 1, "one model in every chunk");
+  if (model !== "x") assert.ok(models.has(model), "a named model answers under its name");
+  assert.equal(done, error === undefined, "[DONE] if and only if there was no error");
+  const { message, finish_reason } = assemble(chunks);
+  assert.equal(finish_reason === null, error !== undefined, "a finish unless there was an error");
+  const text = message["content"];
+  assert.ok(
+    models.has("b") ? text === "Rescued." : ["Fine.", "Once"].includes(text),
+    `never two answers in one: ${text}`,
+  );
+  if (!error) return { got: served(chunks[0]!.model), ...seen };
+  assert.equal(error.type, "service_unavailable_error");
+  assertDiscreet(error, response);
+  return { got: `in-band ${error.code}`, ...seen };
+}
