@@ -4,7 +4,9 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import http, { type IncomingMessage } from "node:http";
+import { once } from "node:events";
+import http from "node:http";
+import { text } from "node:stream/consumers";
 import { before, beforeEach, describe, it } from "node:test";
 import {
   configFor,
@@ -851,13 +853,6 @@ it("every field together reaches the provider, with the model's name there", asy
   assert.deepEqual(await accepted(fields), { ...PLAIN, ...fields, model: "m-large" });
 });
 
-interface Answer {
-  readonly status: number;
-  readonly headers: IncomingMessage["headers"];
-  readonly error: Json;
-  readonly text: string;
-}
-
 interface Post {
   readonly headers?: Record<string, string>;
   /** Without Content-Length. */
@@ -871,58 +866,26 @@ async function post(
   gw: RunningGateway,
   body: Buffer | string,
   { headers = {}, chunked = false, path = "/v1/chat/completions", method = "POST" }: Post = {},
-): Promise<Answer> {
+): Promise<ChatAnswer> {
   const bytes = Buffer.from(body as string);
-  const answer = new Promise<Answer>((resolve, reject) => {
-    const length = chunked
-      ? { "transfer-encoding": "chunked" }
-      : { "content-length": String(bytes.length) };
-    const given = {
-      authorization: `Bearer ${KEY}`,
-      "content-type": "application/json",
-      ...length,
-      ...headers,
-    };
-    const req = http.request(
-      `${gw.url}${path}`,
-      { method, headers: given, agent: false },
-      (res) => {
-        const pieces: Buffer[] = [];
-        res.on("data", (piece: Buffer) => pieces.push(piece));
-        res.on("error", reject);
-        res.on("end", () => {
-          const text = Buffer.concat(pieces).toString("utf8");
-          resolve({
-            status: res.statusCode ?? 0,
-            headers: res.headers,
-            error: text === "" ? {} : (JSON.parse(text).error ?? {}),
-            text,
-          });
-        });
-      },
-    );
-    req.on("error", reject);
-    if (chunked)
-      for (let at = 0; at < bytes.length; at += 16_384) req.write(bytes.subarray(at, at + 16_384));
-    req.end(chunked ? undefined : bytes);
-  });
-  return within(answer, `the answer to ${bytes.length} bytes`);
-}
-
-function assertError(
-  answer: Answer,
-  { code, param, status = 400, type = "invalid_request_error" }: Refusal,
-): void {
-  const { error } = answer;
-  assert.deepEqual(
-    [answer.status, error["type"], error["code"], error["param"]],
-    [status, type, code, param],
-    answer.text,
-  );
-  assert.equal(answer.headers["content-type"], "application/json");
-  assert.match(String(answer.headers["x-request-id"]), /^req_[0-9a-f]{32}$/);
-  assert.equal(error["request_id"], answer.headers["x-request-id"]);
-  assert.ok(typeof error["message"] === "string" && error["message"] !== "");
+  const length = chunked
+    ? { "transfer-encoding": "chunked" }
+    : { "content-length": String(bytes.length) };
+  const json = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
+  const options = { method, headers: { ...json, ...length, ...headers }, agent: false };
+  const req = http.request(`${gw.url}${path}`, options);
+  const answer = once(req, "response");
+  if (chunked)
+    for (let at = 0; at < bytes.length; at += 16_384) req.write(bytes.subarray(at, at + 16_384));
+  req.end(chunked ? undefined : bytes);
+  const [res] = await within(answer, `the answer to ${bytes.length} bytes`);
+  const given = await within(text(res), "the end of the answer");
+  return {
+    status: res.statusCode,
+    headers: { get: (name) => res.headers[name] ?? null },
+    text: async () => given,
+    json: async () => JSON.parse(given),
+  };
 }
 
 const badJson: Refusal = { code: "invalid_json", param: null };
@@ -955,78 +918,34 @@ describe("hostile bodies", () => {
       `${messages},"tools":[{"type":"function","function":{"name":"f","parameters":${parameters}}}]`,
     );
   const schema = `{"type":"json_schema","json_schema":{"name":"x","schema":${objects}}}`;
-  const parametersAt = wrongValue("tools[0].function.parameters");
-  const schemaAt = wrongValue("response_format.json_schema.schema");
-  for (const [where, text, refusal] of [
-    ["as the body, arrays", arrays, notAnObject],
-    ["as the body, objects", objects, missing("model")],
-    ["as messages", body(`"messages":${arrays}`), wrongType("messages[0]")],
-    ["as a message", body(`"messages":[${objects}]`), missing("messages[0].role")],
-    ["as content", withContent(arrays), wrongType("messages[0].content[0]")],
-    ["as audio", withContent(`[${audio}]`), wrongValue("messages[0].content[0].input_audio")],
-    ["as tool parameters", withParameters(objects), parametersAt],
-    ["inside tool parameters", withParameters(`{"a":${arrays}}`), parametersAt],
-    ["as a JSON schema", body(`${messages},"response_format":${schema}`), schemaAt],
-    ["as stop", body(`${messages},"stop":${arrays}`), wrongType("stop[0]")],
-    ["never closed", "[".repeat(DEEP), badJson],
-    ["closed too often", `${body(messages)}${"}".repeat(DEEP)}`, badJson],
-  ] as const) {
-    it(`100,000 levels ${where}`, async () => {
-      assertError(await post(gw, text), refusal);
-      assert.equal(asked.length, 0);
-      await accepted({}, "the gateway is well");
-    });
-  }
-
-  it("100,000 levels where nobody looks are ignored", async () => {
-    for (const deep of [arrays, objects])
-      assert.equal(
-        (await post(gw, body(`${messages},"metadata":${deep},"x":${deep}`))).status,
-        200,
-      );
-    assert.deepEqual(
-      asked.map((each) => each.body),
-      [PLAIN, PLAIN],
-    );
-  });
-
-  it("values are bounded in number: 300,000 are looked at, one more is refused", async () => {
-    const lists = (count: number) => `[${'"",'.repeat(count - 1)}""${" ".repeat(300_000)}]`;
-    assertError(await post(gw, lists(300_000)), notAnObject);
-    const answer = await post(gw, lists(300_001));
-    assertError(answer, badJson);
-    assert.match(String(answer.error["message"]), /holds more than 300000 values/);
-    assert.equal(asked.length, 0);
-  });
-
-  it("brackets, commas and colons in a text count for nothing", async () => {
-    const content = '"[{,:"a":\\'.repeat(500_000);
-    const request = { ...REQUEST, messages: user(content) };
-    assert.equal((await post(gw, JSON.stringify(request))).status, 200);
-    assert.equal(asked[0]?.body["messages"][0].content, content);
-  });
-
   for (const [name, text, refusal] of [
+    ["100,000 levels as the body", arrays, notAnObject],
+    ["100,000 levels as messages", body(`"messages":${arrays}`), wrongType("messages[0]")],
+    ["100,000 levels as content", withContent(arrays), wrongType("messages[0].content[0]")],
+    [
+      "100,000 levels as audio",
+      withContent(`[${audio}]`),
+      wrongValue("messages[0].content[0].input_audio"),
+    ],
+    [
+      "100,000 levels inside tool parameters",
+      withParameters(`{"a":${arrays}}`),
+      wrongValue("tools[0].function.parameters"),
+    ],
+    [
+      "100,000 levels as a JSON schema",
+      body(`${messages},"response_format":${schema}`),
+      wrongValue("response_format.json_schema.schema"),
+    ],
+    ["100,000 levels that are never closed", "[".repeat(DEEP), badJson],
     ["empty", "", badJson],
-    ["white space", " \n", badJson],
-    ["only a BOM", "\ufeff", badJson],
     ["cut off", '{"model":"m","messages":[{"role":"us', badJson],
     ["two documents", `${body(messages)}${body(messages)}`, badJson],
-    ["not JSON", "model=m", badJson],
-    ["single quotes", "{'model':'m'}", badJson],
-    ["a trailing comma", body(`${messages},`), badJson],
     ["NaN", body(`${messages},"temperature":NaN`), badJson],
-    [
-      "a control character in a string",
-      body('"messages":[{"role":"user","content":"a\nb"}]'),
-      badJson,
-    ],
     ["two BOMs", `\ufeff\ufeff${body(messages)}`, badJson],
     ["an array", "[]", notAnObject],
     ["a string", '"model"', notAnObject],
-    ["a number", "1", notAnObject],
     ["null", "null", notAnObject],
-    ["true", "true", notAnObject],
     ["an empty object", "{}", missing("model")],
     ["fields in __proto__ only", `{"__proto__":${body(messages)}}`, missing("model")],
     [
@@ -1035,43 +954,54 @@ describe("hostile bodies", () => {
       missing("messages[0].role"),
     ],
   ] as const) {
-    it(name, async () => {
-      for (const chunked of [false, true]) assertError(await post(gw, text, { chunked }), refusal);
+    it(`${name}: refused, and the gateway is well`, async () => {
+      for (const chunked of [false, true])
+        await assertRefusal(await post(gw, text, { chunked }), refusal);
       assert.equal(asked.length, 0);
+      await accepted({});
     });
   }
 
+  it("100,000 levels where nobody looks are ignored", async () => {
+    const answer = await post(gw, body(`${messages},"metadata":${arrays},"x":${objects}`));
+    assert.equal(answer.status, 200);
+    assert.deepEqual(asked[0]?.body, PLAIN);
+  });
+
+  it("values are bounded in number: 300,000 are looked at, one more is refused", async () => {
+    const lists = (count: number) => `[${'"",'.repeat(count - 1)}""${" ".repeat(300_000)}]`;
+    await assertRefusal(await post(gw, lists(300_000)), notAnObject);
+    const message = await assertRefusal(await post(gw, lists(300_001)), badJson);
+    assert.match(message, /holds more than 300000 values/);
+  });
+
   it("bad UTF-8 wherever it stands", async () => {
     const [before = "", after = ""] = withContent('"<>"').split("<>");
-    const overlong = [[0xff], [0xc3], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xe2, 0x82]];
-    for (const bytes of [...overlong, [0xf5, 0x80, 0x80, 0x80]]) {
+    const overlong = [[0xff], [0xc3], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf5, 0x80, 0x80, 0x80]];
+    for (const bytes of overlong) {
       const parts = [Buffer.from(before), Buffer.from(bytes), Buffer.from(after)];
-      assertError(await post(gw, Buffer.concat(parts)), badJson);
+      await assertRefusal(await post(gw, Buffer.concat(parts)), badJson);
     }
-    assertError(await post(gw, Buffer.from(body(messages), "utf16le")), badJson);
+    await assertRefusal(await post(gw, Buffer.from(body(messages), "utf16le")), badJson);
     assert.equal(asked.length, 0);
   });
 
   it("the message tells where, and nothing of the body", async () => {
-    for (const text of ['{"model":"CANARY" "messages":[]}', '{"model":CANARY}', "CANARY"]) {
-      const answer = await post(gw, text);
-      assertError(answer, badJson);
-      assert.doesNotMatch(answer.text, /CANARY/);
+    for (const text of ['{"model":"CANARY" "messages":[]}', '{"model":CANARY}', "CANARY"])
+      assert.doesNotMatch(await assertRefusal(await post(gw, text), badJson), /CANARY/);
+  });
+
+  it("text of every kind arrives at the provider as it was sent, after one BOM too", async () => {
+    // Of brackets, commas and colons in a text there may be any number.
+    for (const content of [
+      '\u0000\u001f\ufeff€𝄞👩‍👩‍👧\u2028\\"\ud800',
+      '"[{,:"a":\\'.repeat(500_000),
+    ]) {
+      asked.length = 0;
+      const request = JSON.stringify({ ...REQUEST, messages: user(content) });
+      assert.equal((await post(gw, `\ufeff${request}`)).status, 200);
+      assert.equal(asked[0]?.body["messages"][0].content, content);
     }
-  });
-
-  it("one BOM before the JSON is not a fault", async () => {
-    assert.equal((await post(gw, `\ufeff${body(messages)}`)).status, 200);
-    assert.deepEqual(asked[0]?.body, PLAIN);
-  });
-
-  it("text of every kind arrives at the provider as it was sent", async () => {
-    const content = '\u0000\u001f\ufeff€𝄞👩‍👩‍👧\u2028\\"\ud800';
-    assert.equal(
-      (await post(gw, JSON.stringify({ ...REQUEST, messages: user(content) }))).status,
-      200,
-    );
-    assert.equal(asked[0]?.body["messages"][0].content, content);
   });
 });
 
@@ -1087,66 +1017,43 @@ describe("the size of a body", () => {
       const { gw, asked, accepted } = await wireBench(t, { server: { max_body_bytes: 1_000 } });
       assert.equal((await post(gw, bodyOf(1_000), { chunked })).status, 200);
       for (const body of [bodyOf(1_001), Buffer.alloc(8 * 1024 * 1024, "x")]) {
-        const answer = await post(gw, body, { chunked });
-        assertError(answer, tooLarge);
-        assert.match(String(answer.error["message"]), /1000 bytes/);
+        const message = await assertRefusal(await post(gw, body, { chunked }), tooLarge);
+        assert.match(message, /1000 bytes/);
       }
       assert.equal(asked.length, 1);
       await accepted({}, "the gateway is well");
     });
   }
-
-  it("the default bound is 10 MiB", async (t) => {
-    const { gw, asked } = await wireBench(t);
-    assert.equal((await post(gw, bodyOf(10 * 1024 * 1024))).status, 200);
-    assertError(await post(gw, bodyOf(10 * 1024 * 1024 + 1)), tooLarge);
-    const bodies = asked.map((each) => each.body);
-    assert.deepEqual(bodies, [PLAIN]);
-  });
 });
 
-describe("the order of the checks", () => {
+it("the order of the checks: path, method, key, limit, media type, size, JSON, fields, model", async (t) => {
+  const { gw } = await wireBench(t, {
+    server: { max_body_bytes: 100 },
+    accounts: { full: { rpm: 0 } },
+    keys: [
+      { account: "acme", key: KEY },
+      { account: "full", key: "sk-full" },
+    ],
+  });
+  const large = "x".repeat(101);
+  const as = (authorization: string) => ({
+    headers: { "content-type": "text/plain", authorization },
+  });
+  const noKey = { status: 401, type: "authentication_error", param: null };
+  const rate = { status: 429, type: "rate_limit_error", param: null };
   const wrong = JSON.stringify({ model: "unknown", messages: [], temperature: 9 });
-  it("path, method, key, limit, media type, size, JSON, fields, model", async (t) => {
-    const { gw } = await wireBench(t, {
-      server: { max_body_bytes: 100 },
-      accounts: { full: { rpm: 0 } },
-      keys: [
-        { account: "acme", key: KEY },
-        { account: "full", key: "sk-full" },
-      ],
-    });
-    const large = "x".repeat(101);
-    const text = { "content-type": "text/plain" };
-    const as = (authorization: string) => ({ headers: { ...text, authorization } });
-    const noKey = { status: 401, type: "authentication_error", param: null };
-    const rate = { status: 429, type: "rate_limit_error", param: null };
-    const unknown = JSON.stringify({ model: "unknown", messages: user("hi") });
-    const rows: readonly (readonly [string, Post, Refusal])[] = [
-      [large, { ...as(""), path: "/v1/x" }, { status: 404, code: "unknown_url", param: null }],
-      [
-        large,
-        { ...as(""), method: "PUT" },
-        { status: 405, code: "method_not_allowed", param: null },
-      ],
-      [large, as("Basic x"), { ...noKey, code: "missing_api_key" }],
-      [large, as("Bearer sk-wrong"), { ...noKey, code: "invalid_api_key" }],
-      [large, as("Bearer sk-full"), { ...rate, code: "rate_limit_exceeded" }],
-      [large, { headers: text }, badMedia],
-      [large, {}, tooLarge],
-      ["x", {}, badJson],
-      [wrong, {}, wrongValue("messages")],
-      [unknown, {}, { status: 404, code: "model_not_found", param: "model" }],
-    ];
-    for (const [body, how, refusal] of rows) assertError(await post(gw, body, how), refusal);
-  });
-
-  it("a client's own X-Request-Id is in the header and in the error", async (t) => {
-    const { gw } = await wireBench(t);
-    const answer = await post(gw, wrong, { headers: { "x-request-id": "order 66 / ~!" } });
-    assert.deepEqual(
-      [answer.status, answer.headers["x-request-id"], answer.error["request_id"]],
-      [400, "order 66 / ~!", "order 66 / ~!"],
-    );
-  });
+  const unknown = JSON.stringify({ model: "unknown", messages: user("hi") });
+  const rows: readonly (readonly [string, Post, Refusal])[] = [
+    [large, { ...as(""), path: "/v1/x" }, { status: 404, code: "unknown_url", param: null }],
+    [large, { ...as(""), method: "PUT" }, { status: 405, code: "method_not_allowed", param: null }],
+    [large, as("Basic x"), { ...noKey, code: "missing_api_key" }],
+    [large, as("Bearer sk-wrong"), { ...noKey, code: "invalid_api_key" }],
+    [large, as("Bearer sk-full"), { ...rate, code: "rate_limit_exceeded" }],
+    [large, as(`Bearer ${KEY}`), badMedia],
+    [large, {}, tooLarge],
+    ["x", {}, badJson],
+    [wrong, {}, wrongValue("messages")],
+    [unknown, {}, { status: 404, code: "model_not_found", param: "model" }],
+  ];
+  for (const [body, how, refusal] of rows) await assertRefusal(await post(gw, body, how), refusal);
 });
