@@ -4,99 +4,92 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
-import net from "node:net";
-import { describe, it } from "node:test";
+import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/core/clock.ts";
 import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
 import type { Connection } from "../../../src/core/http/connection.ts";
-import type { Exchange } from "../../../src/core/http/exchange.ts";
-import { createServer } from "../../../src/core/http/server.ts";
-import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
+import type { Exchange, Handler } from "../../../src/core/http/exchange.ts";
+import { createServer, type ServerOptions } from "../../../src/core/http/server.ts";
+import {
+  configFor,
+  demo,
+  KEY,
+  startGateway,
+  user,
+  type RunningGateway,
+} from "../../support/gateway.ts";
 import { speak, startProvider } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
+import { suiteScope, type Scope } from "../../support/scope.ts";
 import { waitFor, within } from "../../support/wait.ts";
+import { bytesOf, chatBytes, connect } from "./wire.ts";
 
 const GENERATED = /^req_[0-9a-f]{32}$/;
 
-const close = "Connection: close\r\n";
+/** A server with one path, and the statuses in its access log. */
+async function serve(t: Scope, path: string, handler: Handler, over: Partial<ServerOptions> = {}) {
+  const statuses: number[] = [];
+  const server = createServer(
+    { [path]: { GET: handler } },
+    { host: "127.0.0.1", port: 0, receiveMs: 60_000, ...over },
+    {
+      clock: systemClock,
+      renderError,
+      access: ({ status }) => statuses.push(status),
+      failed: (_, error) => {
+        throw error;
+      },
+    },
+  );
+  t.after(() => server.close(0, shuttingDown()));
+  return { url: await server.listen(), statuses };
+}
 
 describe("answers that Node would give by itself", () => {
-  const cases: [name: string, bytes: string, status: number, code: string][] = [
-    ["no HTTP at all", "hello\r\n\r\n", 400, "malformed_request"],
-    [
-      "a bad header line",
-      "GET /healthz HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
-      400,
-      "malformed_request",
-    ],
-    [
-      "a control character in a header",
-      "GET /healthz HTTP/1.1\r\nHost: x\r\nA: b\u0001c\r\n\r\n",
-      400,
-      "malformed_request",
-    ],
-    ["HTTP/1.1 without Host", "GET /healthz HTTP/1.1\r\n\r\n", 400, "malformed_request"],
-    ["two hosts", "GET /healthz HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n", 400, "malformed_request"],
-    [
-      "both lengths",
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-      400,
-      "malformed_request",
-    ],
+  const scope = suiteScope();
+  let gateway: RunningGateway;
+  before(async () => {
+    gateway = await startGateway(scope, demo({ server: { receive_ms: 300 } }));
+  });
+  const malformed = [400, "malformed_request"] as const;
+  const tooLarge = [431, "headers_too_large"] as const;
+  const CASES: [name: string, bytes: string, status: number, code: string][] = [
+    ["no HTTP at all", "hello\r\n\r\n", ...malformed],
+    ["a bad header line", bytesOf("GET /healthz", ["bad header"]), ...malformed],
+    ["a control character in a header", bytesOf("GET /healthz", ["A: b\u0001c"]), ...malformed],
+    ["HTTP/1.1 without Host", "GET /healthz HTTP/1.1\r\n\r\n", ...malformed],
+    ["two hosts", bytesOf("GET /healthz", ["host: y"]), ...malformed],
     [
       "two lengths",
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
-      400,
-      "malformed_request",
+      chatBytes("x", "abcd", ["Content-Length: 3", "Content-Length: 4"]),
+      ...malformed,
     ],
-    [
-      "headers over 16 KiB",
-      `GET /healthz HTTP/1.1\r\nHost: x\r\nA: ${"a".repeat(20_000)}\r\n\r\n`,
-      431,
-      "headers_too_large",
-    ],
+    ["headers over 16 KiB", bytesOf("GET /healthz", [`A: ${"a".repeat(20_000)}`]), ...tooLarge],
     [
       "more headers than anybody needs",
-      `GET /healthz HTTP/1.1\r\nHost: x\r\n${"a:b\r\n".repeat(200)}\r\n`,
-      431,
-      "headers_too_large",
+      bytesOf("GET /healthz", Array<string>(200).fill("a:b")),
+      ...tooLarge,
     ],
-    [
-      "another transfer coding",
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-      400,
-      "malformed_request",
-    ],
-    [
-      "a URL over 16 KiB",
-      `GET /${"a".repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
-      431,
-      "headers_too_large",
-    ],
-    [
-      "CONNECT",
-      "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n",
-      405,
-      "method_not_allowed",
-    ],
+    ["a URL over 16 KiB", bytesOf(`GET /${"a".repeat(20_000)}`), ...tooLarge],
+    ["CONNECT", bytesOf("CONNECT example.com:443"), 405, "method_not_allowed"],
     [
       "an unknown expectation",
-      `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n${close}Content-Length: 0\r\n\r\n`,
+      chatBytes("x", "", ["Expect: tea", "Connection: close"]),
       417,
       "expectation_failed",
     ],
     [
       "an upgrade",
-      `GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
+      bytesOf("GET /nowhere", ["Connection: Upgrade, close", "Upgrade: websocket"]),
       404,
       "unknown_url",
     ],
-    ["the preface of HTTP/2, without a version", "PRI /2.0\r\n\r\n", 400, "malformed_request"],
-    ["OPTIONS *", `OPTIONS * HTTP/1.1\r\nHost: x\r\n${close}\r\n`, 404, "unknown_url"],
+    ["the preface of HTTP/2, without a version", "PRI /2.0\r\n\r\n", ...malformed],
+    ["OPTIONS *", bytesOf("OPTIONS *", ["Connection: close"]), 404, "unknown_url"],
+    ["a head that does not arrive in time", "GET /healthz HTTP/1.1\r\n", 408, "request_timeout"],
   ];
-  for (const [name, bytes, status, code] of cases) {
-    it(name, async (t) => {
-      const gateway = await startGateway(t, demo());
+  for (const [name, bytes, status, code] of CASES) {
+    it(name, async () => {
       const answer = await rawRequest(gateway.url, bytes);
       assertError(answer, status, code);
       assert.match(answer.headers["x-request-id"]!, GENERATED);
@@ -106,65 +99,54 @@ describe("answers that Node would give by itself", () => {
     });
   }
 
-  it("uses the client's id even where the request cannot be parsed", async (t) => {
-    const gateway = await startGateway(t, demo());
-    const answer = await rawRequest(
-      gateway.url,
-      "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine-7\r\nbad header\r\n\r\n",
-    );
-    assertError(answer, 400, "malformed_request");
-    assert.equal(answer.headers["x-request-id"], "mine-7");
-  });
-
-  it("a body that breaks off in bad chunks is answered once", async (t) => {
-    const gateway = await startGateway(t, demo());
-    const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: chunky\r\nTransfer-Encoding: chunked\r\n\r\n`;
-    const answer = await rawRequest(gateway.url, `${head}5\r\nabcde\r\nzz\r\n`);
-    assertError(answer, 400, "malformed_request");
-    assert.equal(answer.headers["x-request-id"], "chunky");
-    assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1);
-    const record = await gateway.accessOf("chunky");
-    assert.equal(record["status"], 400);
-    assert.equal(gateway.access.filter((line) => line["request_id"] === "chunky").length, 1);
-  });
-
-  it("a refusal waits for what came in the same packet: bad chunks are the answer, nonsense after it ends the connection", async (t) => {
-    const gateway = await startGateway(t, demo());
-    const chunks = await rawRequest(
-      gateway.url,
-      "POST /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: both-1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    );
-    assertError(chunks, 400, "malformed_request");
-    assert.equal((await gateway.accessOf("both-1"))["status"], 400);
-    const after = await rawRequest(
-      gateway.url,
-      "GET /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: both-2\r\n\r\nNONSENSE\r\n\r\n",
-    );
-    assertError(after, 404, "unknown_url");
-    assert.equal(after.headers["connection"], "close");
-    assert.equal((await gateway.accessOf("both-2"))["status"], 404);
-  });
-
-  it("a head, and a body, that does not arrive in time: 408", async (t) => {
-    const gateway = await startGateway(t, demo({ server: { receive_ms: 300 } }));
-    assertError(
-      await rawRequest(gateway.url, "GET /healthz HTTP/1.1\r\nHost: x\r\n"),
+  const chunked = ["X-Request-Id: mine", "Transfer-Encoding: chunked"];
+  const OWN_ID: [name: string, bytes: string, status: number, code: string][] = [
+    [
+      "a request that cannot be parsed",
+      bytesOf("GET /healthz", ["X-Request-Id: mine", "bad header"]),
+      ...malformed,
+    ],
+    [
+      "a body that breaks off in bad chunks",
+      chatBytes("sk-demo", "5\r\nabcde\r\nzz\r\n", chunked),
+      ...malformed,
+    ],
+    // A refusal waits for what came in the same packet.
+    [
+      "a refused request with bad chunks",
+      bytesOf("POST /nowhere", chunked, "zz\r\n"),
+      ...malformed,
+    ],
+    [
+      "a refused request with nonsense after it",
+      `${bytesOf("GET /nowhere", ["X-Request-Id: mine"])}NONSENSE\r\n\r\n`,
+      404,
+      "unknown_url",
+    ],
+    [
+      "a body that does not arrive in time",
+      chatBytes("sk-demo", '{"mod', ["X-Request-Id: mine", "Content-Length: 100"]),
       408,
       "request_timeout",
-    );
-    const slow = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nContent-Length: 100\r\nX-Request-Id: slow-1\r\n\r\n{"mod`;
-    const answer = await rawRequest(gateway.url, slow);
-    assertError(answer, 408, "request_timeout");
-    assert.equal(answer.headers["x-request-id"], "slow-1");
-    assert.equal((await gateway.accessOf("slow-1"))["status"], 408);
-  });
+    ],
+  ];
+  for (const [name, bytes, status, code] of OWN_ID)
+    it(`${name}: one answer and one line in the log, with the client's id`, async () => {
+      gateway.access.length = 0;
+      const answer = await rawRequest(gateway.url, bytes);
+      assertError(answer, status, code);
+      assert.equal(answer.headers["x-request-id"], "mine");
+      assert.equal(answer.headers["connection"], "close");
+      assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1);
+      assert.equal((await gateway.accessOf("mine"))["status"], status);
+      assert.equal(gateway.access.length, 1);
+    });
 
   it("nonsense after a whole request does not touch that request's answer", async (t) => {
     const provider = await startProvider(t, { m: speak("All is well.") });
-    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const { url } = await startGateway(t, configFor(provider.url, ["m"]));
     const body = JSON.stringify({ model: "m", messages: user("hi") });
-    const bytes = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}NONSENSE\r\n\r\n`;
-    const answer = await rawRequest(gateway.url, bytes);
+    const answer = await rawRequest(url, `${chatBytes(KEY, body)}NONSENSE\r\n\r\n`);
     assert.equal(answer.status, 200, answer.text);
     assert.match(answer.body, /All is well\./);
     assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1);
@@ -172,7 +154,7 @@ describe("answers that Node would give by itself", () => {
 
   for (const method of ["GET", "HEAD"]) {
     it(`an answer that began before its request's body came is given to its end, though that body is nonsense: ${method}`, async (t) => {
-      const request = `${method} /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`;
+      const request = bytesOf(`${method} /early`, ["Transfer-Encoding: chunked"]);
       let begun = (): void => undefined;
       const beginning = new Promise<void>((resolve) => (begun = resolve));
       const early = async ({ req, res }: Exchange) => {
@@ -182,61 +164,31 @@ describe("answers that Node would give by itself", () => {
         await waitFor(() => req.socket.bytesRead === request.length + 4, "the nonsense to be read");
         res.end("last");
       };
-      const records: { status: number }[] = [];
-      const server = createServer(
-        { "/early": { GET: early } },
-        { host: "127.0.0.1", port: 0, receiveMs: 60_000 },
-        {
-          clock: systemClock,
-          renderError,
-          access: (record) => records.push(record),
-          failed: (_, error) => {
-            throw error;
-          },
-        },
-      );
-      const socket = net.connect(Number(new URL(await server.listen()).port), "127.0.0.1");
-      t.after(() => server.close(0, shuttingDown()));
-      let text = "";
-      socket.on("data", (bytes) => (text += bytes)).write(request);
+      const { url, statuses } = await serve(t, "/early", early);
+      const { socket, text, closed } = connect(t, url, request);
       await within(beginning, "the answer to begin");
       socket.write("zz\r\n");
-      await within(once(socket, "close"), "the connection to end");
-      assert.match(text, /^HTTP\/1\.1 200 OK\r\n/);
-      assert.equal(
-        text.slice(text.indexOf("\r\n\r\n") + 4),
-        method === "HEAD" ? "" : "7\r\nfirst, \r\n4\r\nlast\r\n0\r\n\r\n",
-      );
-      await waitFor(() => records.length > 0, "the access log");
-      assert.deepEqual(
-        records.map(({ status }) => status),
-        [200],
-      );
+      await within(closed, "the connection to end");
+      assert.match(text(), /^HTTP\/1\.1 200 OK\r\n/);
+      const body = method === "HEAD" ? "" : "7\r\nfirst, \r\n4\r\nlast\r\n0\r\n\r\n";
+      assert.equal(text().slice(text().indexOf("\r\n\r\n") + 4), body);
+      await waitFor(() => statuses.length > 0, "the access log");
+      assert.deepEqual(statuses, [200]);
     });
   }
 
   it("an idle connection keeps nothing of the request that was answered", async (t) => {
     const connections: Connection[] = [];
-    const server = createServer(
-      {
-        "/": {
-          GET({ res }) {
-            res.end("ok");
-          },
-        },
+    const ok = ({ res }: Exchange) => {
+      res.end("ok");
+    };
+    const { url } = await serve(t, "/", ok, {
+      boundPipeline(connection) {
+        connections.push(connection);
+        return { advance: () => undefined, stop: () => undefined };
       },
-      {
-        ...{ host: "127.0.0.1", port: 0, receiveMs: 60_000 },
-        boundPipeline(connection) {
-          connections.push(connection);
-          return { advance: () => undefined, stop: () => undefined };
-        },
-      },
-      { clock: systemClock, renderError, access: () => undefined, failed: () => undefined },
-    );
+    });
     const agent = new http.Agent({ keepAlive: true });
-    const url = await server.listen();
-    t.after(() => server.close(0, shuttingDown()));
     t.after(() => agent.destroy());
     const [response] = await within(once(http.get(url, { agent }), "response"), "the answer");
     await within(once(response.resume(), "end"), "the end");
@@ -245,19 +197,17 @@ describe("answers that Node would give by itself", () => {
   });
 
   it("a client that resets in the middle of its request leaves no trace but a log line", async (t) => {
-    const gateway = await startGateway(t, demo());
-    const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
-    socket.write(
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: gone-1\r\nContent-Length: 100\r\n\r\n{",
-    );
-    await within(new Promise((resolve) => socket.once("connect", resolve)), "the connection");
+    const fields = ["X-Request-Id: gone", "Content-Length: 100"];
+    const { url, accessOf } = await startGateway(t, demo());
+    const { socket } = connect(t, url, chatBytes("sk-demo", "{", fields));
+    await within(once(socket, "connect"), "the connection");
     await waitFor(
       () => socket.bytesWritten > 0 && socket.writableLength === 0,
       "the bytes to leave",
     );
     // The gateway has the head when it answers another request on a connection made after it.
-    assert.equal((await fetch(`${gateway.url}/healthz`)).status, 200);
+    assert.equal((await fetch(`${url}/healthz`)).status, 200);
     socket.resetAndDestroy();
-    assert.equal((await gateway.accessOf("gone-1"))["status"], 499);
+    assert.equal((await accessOf("gone"))["status"], 499);
   });
 });
