@@ -33,9 +33,11 @@ function setUp(
   ledger: Partial<Ledger> = {},
 ) {
   const clock = createFakeClock();
+  clock.advance(1_000);
   const log: LogFields = {};
   const opened: Opening[] = [];
   const settled: Settlement[] = [];
+  const durations: number[] = [];
   let released = 0;
   const request = {
     exchange: { log, requestId: "req_1" },
@@ -43,7 +45,9 @@ function setUp(
     chat: chatOf(),
     config: { currency: "EUR" },
     startedAt: clock.monotonic(),
-    observers: [],
+    observers: [
+      { settled: (_opening: Opening, _settlement: Settlement, ms: number) => durations.push(ms) },
+    ],
     releaseSlot: () => {
       released += 1;
     },
@@ -63,7 +67,7 @@ function setUp(
     },
   } as unknown as ChatServices;
   const settlement = openInLedger(request, services);
-  return { log, opened, settled, settlement, released: () => released };
+  return { clock, log, opened, settled, durations, settlement, released: () => released };
 }
 
 describe("the settlement of a request", () => {
@@ -89,6 +93,13 @@ describe("the settlement of a request", () => {
     };
     assert.throws(() => setUp({}, { hold }, { open }), unavailable);
     assert.deepEqual(given, [undefined]);
+  });
+
+  it("tells the ledger when the reply began, and observers how long all took", async () => {
+    const { clock, settlement, settled, durations } = setUp();
+    clock.advance(500);
+    await settlement.settle(replied, COMPLETED);
+    assert.deepEqual([settled[0]!.firstTokenMs, durations], [250, [500]]);
   });
 
   it("happens once, and gives back the slot before the ledger has written", async () => {

@@ -3,7 +3,6 @@
 // looks at each of them a few times.
 
 import assert from "node:assert/strict";
-import net from "node:net";
 import { describe, it } from "node:test";
 import { createKeyring, NO_CREATED_KEYS } from "../../../src/core/accounts/keyring.ts";
 import { checkConfig } from "../../support/config.ts";
@@ -19,6 +18,7 @@ import { chatRequest } from "../../../src/core/openai/request.ts";
 import { demo, startGateway } from "../../support/gateway.ts";
 import { waitFor } from "../../support/wait.ts";
 import { startEffort } from "../../support/effort.ts";
+import { connect } from "./wire.ts";
 
 const LARGE = 80_000;
 /**
@@ -122,25 +122,15 @@ describe("hostile text", () => {
     });
   }
 
-  it("40,000 blanks in the header of a malformed request do not keep others waiting, and its id is not lost", async (t) => {
+  it("40,000 blanks in the header of a malformed request do not keep others waiting", async (t) => {
     const gateway = await startGateway(t, demo());
-    const answered = async (bytes: string) => {
-      const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
-      t.after(() => socket.destroy());
-      let text = "";
-      socket.on("error", () => undefined);
-      socket.on("data", (data) => (text += data));
-      socket.write(bytes);
-      await waitFor(() => text.includes("malformed_request"), "the refusal");
-      return text;
-    };
     const blanks = " ".repeat(40_000);
     const effort = startEffort();
-    await answered(`GARBAGE\r\nX-Request-Id:${blanks}\x01`);
-    await answered(`GARBAGE\r\nX-Request-Id:${blanks}\x01\r\n\r\n`);
+    for (const end of ["", "\r\n\r\n"]) {
+      const { text } = connect(t, gateway.url, `GARBAGE\r\nX-Request-Id:${blanks}\x01${end}`);
+      await waitFor(() => text().includes("malformed_request"), "the refusal");
+    }
     assert.equal((await fetch(`${gateway.url}/healthz`)).status, 200);
     assert.ok(effort() < 1_300, "within seconds: the old way took days");
-    const told = await answered(`GARBAGE\r\nX-Request-Id: \t mine 7 \t\r\n\r\n`);
-    assert.match(told, /\r\nX-Request-Id: mine 7\r\n/);
   });
 });

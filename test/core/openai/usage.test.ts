@@ -1,29 +1,24 @@
-// Token statistics from a provider's counts.
+// Token statistics from a provider's counts, and log probabilities from its JSON.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
+import { tokenLogprob } from "../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../src/core/openai/usage.ts";
 
-it("computes sums and shares from the four counts", () => {
-  assert.deepEqual(makeUsage({ prompt: 10, completion: 5, cacheHit: 4, reasoning: 3 }), {
-    prompt_tokens: 10,
-    completion_tokens: 5,
-    total_tokens: 15,
-    prompt_cache_hit_tokens: 4,
-    prompt_cache_miss_tokens: 6,
-    prompt_tokens_details: { cached_tokens: 4 },
-    completion_tokens_details: { reasoning_tokens: 3 },
-  });
-});
-
-it("bounds a share by its whole", () => {
-  const usage = makeUsage({ prompt: 1, completion: 2, cacheHit: 9, reasoning: 9 });
-  assert.deepEqual(
-    [usage.prompt_cache_hit_tokens, usage.prompt_cache_miss_tokens],
-    [1, 0],
-    "cache hits are at most the prompt",
-  );
-  assert.equal(usage.completion_tokens_details.reasoning_tokens, 2);
+it("computes sums and shares from the four counts; a share is at most its whole", () => {
+  for (const [cacheHit, reasoning, cached, thought] of [
+    [4, 3, 4, 3],
+    [11, 6, 10, 5],
+  ] as const)
+    assert.deepEqual(makeUsage({ prompt: 10, completion: 5, cacheHit, reasoning }), {
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      total_tokens: 15,
+      prompt_cache_hit_tokens: cached,
+      prompt_cache_miss_tokens: 10 - cached,
+      prompt_tokens_details: { cached_tokens: cached },
+      completion_tokens_details: { reasoning_tokens: thought },
+    });
 });
 
 it("states what was written to a cache as a part of the misses, and only if something was", () => {
@@ -41,4 +36,15 @@ it("states what was written to a cache as a part of the misses, and only if some
     { cached_tokens: 4, cache_write_tokens: 6, cache_write_1h_tokens: 6 },
     "at most the misses",
   );
+});
+
+it("keeps what a token of log probabilities states, and fills in what is missing or of the wrong type", () => {
+  const token = { token: "a", logprob: -0.5, bytes: [97] };
+  const stated = { ...token, top_logprobs: [token, { ...token, logprob: -2 }] };
+  assert.deepEqual(tokenLogprob(stated), stated);
+  const empty = { token: "", logprob: -9999, bytes: null };
+  for (const json of [undefined, null, 7, { token: 1, logprob: NaN, bytes: "x" }])
+    assert.deepEqual(tokenLogprob(json), { ...empty, top_logprobs: [] });
+  const { bytes } = tokenLogprob({ bytes: [1, -1, "x", 2] });
+  assert.deepEqual(bytes, [1, 0, 0, 2]);
 });

@@ -20,42 +20,33 @@ const delta = (fields: object, finish_reason: string | null = null) => ({
 });
 
 describe("the core's decoder", () => {
-  it("reads reasoning, text and the finish of a stream, in their order", () =>
+  it("reads reasoning, text, refusal, log probabilities and the finish of a stream, in their order", () => {
+    const token = { token: "Yes", logprob: -0.5, bytes: [89, 101, 115], top_logprobs: [] };
+    const logprobs = { content: [token], refusal: null };
     assert.deepEqual(
       partsOf(
         delta({ role: "assistant", content: "" }),
         delta({ reasoning_content: "Hm." }),
-        delta({ content: "Yes." }),
+        { choices: [{ delta: { content: "Yes", refusal: "No." }, logprobs }] },
         delta({}, "stop"),
       ),
       [
         { type: "reasoning", text: "Hm." },
-        { type: "text", text: "Yes." },
+        { type: "text", text: "Yes", logprobs: [token] },
+        { type: "refusal", text: "No." },
         { type: "finish", reason: "stop" },
       ],
-    ));
-
-  it("reads a refusal and the log probabilities of a text", () => {
-    const token = { token: "Yes", logprob: -0.5, bytes: [89, 101, 115], top_logprobs: [] };
-    const choice = {
-      delta: { content: "Yes", refusal: "No." },
-      logprobs: { content: [token], refusal: null },
-    };
-    assert.deepEqual(partsOf({ choices: [choice] }), [
-      { type: "text", text: "Yes", logprobs: [token] },
-      { type: "refusal", text: "No." },
-    ]);
+    );
   });
 
-  for (const [word, reason] of [
-    ["length", "length"],
-    ["tool_calls", "tool_calls"],
-    ["function_call", "tool_calls"],
-    ["content_filter", "content_filter"],
-    ["a new word", "stop"],
-  ] as const)
-    it(`reads the finish reason ${JSON.stringify(word)} as ${reason}`, () =>
-      assert.deepEqual(partsOf(delta({}, word)), [{ type: "finish", reason }]));
+  it("reads every finish reason, of which a new one is stop", () => {
+    const reasons = ["length", "tool_calls", "function_call", "content_filter", "a new word"];
+    const read = reasons.flatMap((word) => partsOf(delta({}, word)));
+    assert.deepEqual(
+      read.map((part) => part.type === "finish" && part.reason),
+      ["length", "tool_calls", "tool_calls", "content_filter", "stop"],
+    );
+  });
 
   it("numbers tool calls in the order of their beginning, whatever index the provider states", () => {
     const call = (index: number, fields: object) => delta({ tool_calls: [{ index, ...fields }] });
@@ -127,25 +118,21 @@ describe("the core's decoder", () => {
     );
   });
 
-  for (const json of [
-    null,
-    7,
-    "x",
-    [],
-    { choices: 7 },
-    { choices: [{ delta: { tool_calls: 7 } }] },
-  ])
-    it(`reads nothing in ${JSON.stringify(json)}`, () =>
-      assert.deepEqual(createOpenaiDecoder().push(json), []));
+  it("reads nothing in what is no event", () => {
+    const calls = { choices: [{ delta: { tool_calls: 7 } }] };
+    for (const json of [null, 7, "x", [], { choices: 7 }, calls])
+      assert.deepEqual(createOpenaiDecoder().push(json), [], JSON.stringify(json));
+  });
 });
 
-describe("the core's view of a whole reply", () => {
-  it("is that it has a message", () => {
-    assert.equal(openaiDialect.isReply({ choices: [{ message: { content: "Hi" } }] }), true);
-    assert.equal(openaiDialect.isReply({ choices: [{}] }), false);
-    assert.equal(openaiDialect.isReply({ choices: [{ message: null }] }), false);
-    assert.equal(openaiDialect.isReply({ object: "list" }), false);
-  });
+it("the core takes for a whole reply what has a message", () => {
+  for (const [json, isReply] of [
+    [{ choices: [{ message: { content: "Hi" } }] }, true],
+    [{ choices: [{}] }, false],
+    [{ choices: [{ message: null }] }, false],
+    [{ object: "list" }, false],
+  ] as const)
+    assert.equal(openaiDialect.isReply(json), isReply);
 });
 
 describe("the core's view of a refusal", () => {

@@ -59,41 +59,30 @@ const part = (type: string, value: object) => [
 ];
 
 describe("what a request needs", () => {
-  const cases: [name: string, capability: string, request: object, param: string][] = [
-    ["tools", "tools", { tools }, "tools"],
-    ["JSON mode", "json_object", { response_format: { type: "json_object" } }, "response_format"],
-    ["a JSON schema", "json_schema", { response_format: schema }, "response_format"],
-    ["log probabilities", "logprobs", { logprobs: true }, "logprobs"],
-    [
-      "images",
-      "images",
-      { messages: part("image_url", { url: "data:image/png;base64,AA==" }) },
-      "messages[0].content",
-    ],
-    [
-      "audio",
-      "audio",
-      { messages: part("input_audio", { data: "AA==", format: "wav" }) },
-      "messages[0].content",
-    ],
-    ["files", "files", { messages: part("file", { file_data: "AA==" }) }, "messages[0].content"],
-  ];
-  for (const [name, capability, request, param] of cases) {
-    it(`${name}: an alias goes to the first model that can; a named model that cannot refuses`, async (t) => {
+  const image = part("image_url", { url: "data:image/png;base64,AA==" });
+  const audio = part("input_audio", { data: "AA==", format: "wav" });
+  const file = part("file", { file_data: "AA==" });
+  for (const [capability, request, param] of [
+    ["tools", { tools }, "tools"],
+    ["json_object", { response_format: { type: "json_object" } }, "response_format"],
+    ["json_schema", { response_format: schema }, "response_format"],
+    ["logprobs", { logprobs: true }, "logprobs"],
+    ["images", { messages: image }, "messages[0].content"],
+    ["audio", { messages: audio }, "messages[0].content"],
+    ["files", { messages: file }, "messages[0].content"],
+  ] as const) {
+    it(`${capability}: an alias goes to the first model that can; a named model that cannot refuses`, async (t) => {
       const config = {
         models: { plain: { supports: [] }, able: { supports: [capability] } },
         aliases: { x: { models: ["plain", "able"] }, y: { models: ["plain"] } },
       };
-      assert.equal(await serving(t, config, { model: "x", ...request }), "able");
-      assert.equal(await serving(t, config, { model: "able", ...request }), "able");
-      assert.equal(
-        await serving(t, config, { model: "plain", ...request }),
-        `400 unsupported_value ${param}`,
-      );
-      assert.equal(
-        await serving(t, config, { model: "y", ...request }),
-        `400 unsupported_value ${param}`,
-      );
+      for (const model of ["x", "able"])
+        assert.equal(await serving(t, config, { model, ...request }), "able");
+      for (const model of ["plain", "y"])
+        assert.equal(
+          await serving(t, config, { model, ...request }),
+          `400 unsupported_value ${param}`,
+        );
     });
   }
 

@@ -24,6 +24,15 @@ async function* failing(): AsyncGenerator<Uint8Array> {
   throw new Error("broken off");
 }
 
+/** Keeps the event loop busy. */
+function busy(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
+const rejects = (promise: Promise<unknown>, message: string) =>
+  assert.rejects(within(promise, "the rejection"), { message });
+
 describe("consume", () => {
   it("hands over every piece in order, of a stream and of an iterable", async () => {
     for (const body of [Readable.from(bytesOf("a", "b", "c")), iterable("a", "b", "c")]) {
@@ -50,17 +59,12 @@ describe("consume", () => {
     assert.equal(taken, 2);
   });
 
-  it("rejects with what the body throws", async () => {
-    const done = consume(failing(), () => undefined);
-    await assert.rejects(within(done, "the rejection"), { message: "broken off" });
-  });
-
-  it("rejects with what the body throws after a piece that kept the reader busy for long", async () => {
-    const done = consume(failing(), () => {
-      const until = performance.now() + 20;
-      while (performance.now() < until);
-    });
-    await assert.rejects(within(done, "the rejection"), { message: "broken off" });
+  it("rejects with what the body throws, also after a piece that kept the reader busy for long", async () => {
+    for (const ms of [0, 20])
+      await rejects(
+        consume(failing(), () => busy(ms)),
+        "broken off",
+      );
   });
 
   it("gives the pieces of all bodies together a budget in a pass of the event loop", async () => {
@@ -68,8 +72,7 @@ describe("consume", () => {
     const reading = ["a", "b", "c"].map((name) =>
       consume(iterable("1", "2", "3"), () => {
         order.push(name);
-        const until = performance.now() + 12;
-        while (performance.now() < until);
+        busy(12);
       }),
     );
     let passes = 0;
@@ -97,21 +100,20 @@ describe("consume", () => {
       },
     };
     for (const body of [passed, failing()]) {
-      const busy = consume(iterable("1"), () => {
-        const until = performance.now() + 12;
-        while (performance.now() < until);
-      });
+      const before = consume(iterable("1"), () => busy(12));
       const taken: string[] = [];
       const take = (bytes: Uint8Array) => {
         taken.push(String(bytes));
       };
-      const reading = busy.then(() => consume(body, take));
-      await assert.rejects(within(reading, "the rejection"), { message: "broken off" });
+      await rejects(
+        before.then(() => consume(body, take)),
+        "broken off",
+      );
       assert.deepEqual(taken, ["a"]);
     }
   });
 
-  it("abandons the body if the reader throws", async () => {
+  it("rejects with what the reader throws, abandons the body, and hands over nothing more", async () => {
     let abandoned = false;
     async function* body(): AsyncGenerator<Uint8Array> {
       try {
@@ -120,46 +122,32 @@ describe("consume", () => {
         abandoned = true;
       }
     }
-    const done = consume(body(), () => {
-      throw new Error("refused");
-    });
-    await assert.rejects(within(done, "the rejection"), { message: "refused" });
-    assert.ok(abandoned);
-  });
-
-  it("rejects with what the reader throws, and hands over nothing more", async () => {
     let taken = 0;
-    const done = consume(Readable.from(bytesOf("a", "b")), () => {
+    const refuse = () => {
       taken += 1;
       throw new Error("refused");
-    });
-    await assert.rejects(within(done, "the rejection"), { message: "refused" });
+    };
+    await rejects(consume(body(), refuse), "refused");
+    assert.ok(abandoned);
+    await rejects(consume(Readable.from(bytesOf("a", "b")), refuse), "refused");
     await turnEnd();
-    assert.equal(taken, 1);
+    assert.equal(taken, 2);
   });
 
   it("rejects if there will never be room", async () => {
-    const done = consume(Readable.from(bytesOf("a", "b", "c")), () =>
-      Promise.reject(new Error("left")),
-    );
-    await assert.rejects(within(done, "the rejection"), { message: "left" });
+    const left = () => Promise.reject(new Error("left"));
+    await rejects(consume(Readable.from(bytesOf("a", "b", "c")), left), "left");
   });
 });
 
 describe("readAll", () => {
-  it("reads a body of exactly the bound", async () => {
-    const body = Readable.from(bytesOf("ab", "cd"));
-    assert.equal(await within(readAll(body, 4), "the body"), "abcd");
+  it("reads a body of exactly the bound, else to the piece that exceeds it", async () => {
+    for (const [pieces, text] of [
+      [["ab", "cd"], "abcd"],
+      [["ab", "cde", "f"], "abcde"],
+    ] as const)
+      assert.equal(await within(readAll(Readable.from(bytesOf(...pieces)), 4), "the body"), text);
   });
 
-  it("resolves with the piece that exceeds the bound, and throws the rest away", async () => {
-    const body = Readable.from(bytesOf("ab", "cde", "f"));
-    assert.equal(await within(readAll(body, 4), "the body"), "abcde");
-  });
-
-  it("rejects if the body breaks off", async () => {
-    await assert.rejects(within(readAll(failing(), 10), "the rejection"), {
-      message: "broken off",
-    });
-  });
+  it("rejects if the body breaks off", () => rejects(readAll(failing(), 10), "broken off"));
 });
