@@ -95,16 +95,13 @@ describe("the meter", () => {
   });
 });
 
-describe("the estimate of a prompt", () => {
-  it("adds the tokens of media to those of the texts", () =>
-    assert.equal(
-      estimatePrompt(chatOf("12345678"), () => 24),
-      2 + 24,
-    ));
-
-  it("stays within what can be a count of tokens, whatever the media are said to be", () =>
-    assert.equal(
-      estimatePrompt(chatOf("1"), () => 1e12),
-      500_000_000,
-    ));
+it("the estimate of a prompt has the tokens of media too, and stays what can be a count of tokens", () => {
+  assert.equal(
+    estimatePrompt(chatOf("12345678"), () => 24),
+    2 + 24,
+  );
+  assert.equal(
+    estimatePrompt(chatOf("1"), () => 1e12),
+    500_000_000,
+  );
 });

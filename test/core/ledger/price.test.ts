@@ -90,28 +90,13 @@ describe("costs", () => {
   it("of what was written to a cache are those of a miss where no price says otherwise", () => {
     const counts = { prompt: 100, completion: 7, cacheHit: 20, reasoning: 0 };
     const price = { input_cache_hit: 0.1, input_cache_miss: 1, output: 5 };
-    assert.equal(
-      costOf(makeUsage({ ...counts, cacheWrite: 50, cacheWrite1h: 30 }), price),
-      costOf(makeUsage(counts), price),
-    );
-    assert.equal(
-      formatMoney(
-        costOf(makeUsage({ ...counts, cacheWrite: 50, cacheWrite1h: 30 }), {
-          ...price,
-          input_cache_write: 1.25,
-          input_cache_write_1h: 2,
-        }),
-      ),
-      // 20 x 0.1 + 30 x 1 + 20 x 1.25 + 30 x 2 + 7 x 5, in millionths
-      "0.000152",
-    );
+    const written = makeUsage({ ...counts, cacheWrite: 50, cacheWrite1h: 30 });
+    assert.equal(costOf(written, price), costOf(makeUsage(counts), price));
+    const forWrites = { ...price, input_cache_write: 1.25, input_cache_write_1h: 2 };
+    // 20 x 0.1 + 30 x 1 + 20 x 1.25 + 30 x 2 + 7 x 5, in millionths
+    assert.equal(formatMoney(costOf(written, forWrites)), "0.000152");
+    assert.equal(costOf(written, undefined), 0n, "without a price they are nothing");
   });
-
-  it("without a price are nothing", () =>
-    assert.equal(
-      costOf(makeUsage({ prompt: 5, completion: 5, cacheHit: 1, reasoning: 0 }), undefined),
-      0n,
-    ));
 
   it("every price with six decimals around a whole number is taken as it is written", () => {
     const usage = makeUsage({ prompt: 0, completion: 1, cacheHit: 0, reasoning: 0 });

@@ -22,46 +22,42 @@ const dialectThatReads = (parts: Part[], isReply = true): Dialect => ({
 });
 
 describe("a whole reply", () => {
-  it("without a finish reason is finished", () =>
-    assert.deepEqual(wholeReply(dialectThatReads([TEXT]), {}, TARGET), [
-      TEXT,
-      { type: "finish", reason: "stop" },
-    ]));
-
-  it("keeps its own finish reason", () => {
-    const parts: Part[] = [TEXT, { type: "finish", reason: "length" }];
-    assert.deepEqual(wholeReply(dialectThatReads(parts), {}, TARGET), parts);
+  const finish = (reason: "stop" | "length"): Part => ({ type: "finish", reason });
+  it("without a finish reason is finished; else it keeps its own", () => {
+    for (const [parts, expected] of [
+      [[TEXT], [TEXT, finish("stop")]],
+      [
+        [TEXT, finish("length")],
+        [TEXT, finish("length")],
+      ],
+    ])
+      assert.deepEqual(wholeReply(dialectThatReads(parts!), {}, TARGET), expected);
   });
 
-  for (const [name, parts, counts] of [
-    ["counts for the breaker without usage", [], true],
-    ["does not count if the provider counted tokens", [{ type: "usage", usage: USAGE }], false],
-  ] as const)
-    it(`that is none is a ProviderError: it ${name}`, () =>
+  it("that is none counts for the breaker unless the provider counted tokens", () => {
+    for (const [parts, counts] of [
+      [[], true],
+      [[{ type: "usage", usage: USAGE }], false],
+    ] as const)
       assert.throws(
         () => wholeReply(dialectThatReads([...parts], false), {}, TARGET),
         (error) => error instanceof ProviderError && error.countsForBreaker === counts,
-      ));
+      );
+  });
 });
 
-describe("usage", () => {
-  it("is the last part of an event that states it", () => {
-    const { push } = withUsage(() => USAGE, { push: () => [TEXT] });
-    assert.deepEqual(push({}), [TEXT, { type: "usage", usage: USAGE }]);
-  });
-
-  it("is no part of an event that does not", () =>
-    assert.deepEqual(withUsage(() => undefined, { push: () => [TEXT] }).push({}), [TEXT]));
-
-  it("goes with the error of an event that is one", () => {
-    const push = () => {
-      throw new ProviderError("upstream_error", "no");
-    };
-    assert.throws(
-      () => withUsage(() => USAGE, { push }).push({}),
-      (error) => error instanceof ProviderError && error.usage === USAGE,
-    );
-  });
+it("usage is the last part of an event that states it, and goes with the error of one that is one", () => {
+  const push = () => [TEXT];
+  const usage = { type: "usage", usage: USAGE };
+  assert.deepEqual(withUsage(() => USAGE, { push }).push({}), [TEXT, usage]);
+  assert.deepEqual(withUsage(() => undefined, { push }).push({}), [TEXT]);
+  const failing = () => {
+    throw new ProviderError("upstream_error", "no");
+  };
+  assert.throws(
+    () => withUsage(() => USAGE, { push: failing }).push({}),
+    (error) => error instanceof ProviderError && error.usage === USAGE,
+  );
 });
 
 it("a text part is missing for an empty text only: what is no text is written as JSON", () => {
