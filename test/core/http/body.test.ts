@@ -1,4 +1,5 @@
-// A request's body as text: what is refused, and why.
+// A request's body as text: what its headers rule out, and what is counted of it. Sizes and bytes are
+// in ../chat/request-checks.test.ts.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -42,35 +43,11 @@ const refusal = (reason: ErrorCode) => (error: unknown) =>
   error instanceof ApiError && error.code === reason;
 
 describe("readBody", () => {
-  it("joins the pieces, also where a character is cut", async () => {
-    const bytes = Buffer.from("\u00e9\u20ac\u{1f600}");
-    const pieces = [...bytes].map((byte) => Buffer.from([byte]));
-    assert.equal(await read(pieces), "\u00e9\u20ac\u{1f600}");
-  });
-
-  it("drops one byte order mark at the start", async () => {
-    assert.equal(await read(["\ufeff{}"]), "{}");
-    assert.equal(await read(["\ufeff\ufeff{}"]), "\ufeff{}");
-  });
-
-  it("takes a body of exactly the bound, and refuses one more byte", async () => {
-    assert.equal(await read(["x".repeat(60), "y".repeat(40)]), "x".repeat(60) + "y".repeat(40));
-    await assert.rejects(read(["x".repeat(60), "y".repeat(41), null]), {
-      code: "request_too_large",
-      message: "The request body is larger than 100 bytes.",
-    });
-  });
-
   it("refuses a stated length over the bound before the body comes", async () => {
     const headers = { "content-length": "101", expect: "100-continue" };
     const exchange = exchangeOf([null], headers);
     await assert.rejects(textOf(exchange, 100), refusal("request_too_large"));
     assert.equal(exchange.continued(), 0);
-  });
-
-  it("refuses an empty body, and bytes that are not UTF-8", async () => {
-    await assert.rejects(read([]), refusal("invalid_json"));
-    await assert.rejects(read([Buffer.from([0x7b, 0xff])]), refusal("invalid_json"));
   });
 
   it("takes JSON of every name, not encoded, and refuses any other type and encoding", async () => {

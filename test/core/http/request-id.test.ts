@@ -7,15 +7,12 @@ import { requestId, requestIdFromBytes } from "../../../src/core/http/request-id
 const GENERATED = /^req_[0-9a-f]{32}$/;
 
 describe("requestId", () => {
-  for (const value of ["x", "a b c", "~".repeat(512), '"quoted" <tag> \\ %0d%0a'])
-    it(`uses ${JSON.stringify(value.slice(0, 20))}, of ${value.length} characters, as it is`, () => {
+  it("uses up to 512 printable characters as they are, and replaces anything else", () => {
+    for (const value of ["x", "a b c", "~".repeat(512), '"quoted" <tag> \\ %0d%0a'])
       assert.equal(requestId(["Host", "x", "X-Request-Id", value]), value);
-    });
-
-  for (const value of ["", "y".repeat(513), "caf\u00e9", "tab\there", "line\nbreak"])
-    it(`replaces ${JSON.stringify(value.slice(0, 20))}, of ${value.length} characters`, () => {
+    for (const value of ["", "y".repeat(513), "caf\u00e9", "tab\there", "line\nbreak"])
       assert.match(requestId(["X-Request-Id", value]), GENERATED);
-    });
+  });
 
   it("takes the first of several, whatever the case of its name, and no other header's value", () => {
     assert.equal(requestId(["x-request-ID", "one", "X-REQUEST-ID", "two"]), "one");
@@ -24,29 +21,10 @@ describe("requestId", () => {
   });
 });
 
-describe("requestIdFromBytes", () => {
-  it("finds the id in a head that is malformed", () => {
-    assert.equal(requestIdFromBytes(Buffer.from("G\r\nx-request-id:mine\r\n")), "mine");
-    const blanks = Buffer.from("G\r\nX-Request-Id: \t mine 7 \t\r\n");
-    assert.equal(requestIdFromBytes(blanks), "mine 7");
-  });
-
-  it("searches as much as one read brings, and no more", () => {
-    const after = (bytes: number) =>
-      requestIdFromBytes(Buffer.from(`G\r\nA: ${"b".repeat(bytes)}\r\nX-Request-Id: mine\r\n`));
-    assert.equal(after(65_000), "mine");
-    assert.match(after(66_000), GENERATED);
-  });
-
-  for (const text of [
-    "",
-    "X-Request-Id: mine\r\n",
-    "G\r\nX-Request-Id: mine",
-    "G\r\nX-Request-Id:\r\n",
-    undefined, // Node has kept no bytes
-  ])
-    it(`makes a new one for ${JSON.stringify(text)}`, () => {
-      const bytes = text === undefined ? undefined : Buffer.from(text);
-      assert.match(requestIdFromBytes(bytes), GENERATED);
-    });
+it("the id is found in a head that is malformed, as far as one read goes", () => {
+  const after = (bytes: number) => `G\r\nA: ${"b".repeat(bytes)}\r\nX-Request-Id: \t mine 7 \t\r\n`;
+  assert.equal(requestIdFromBytes(Buffer.from(after(65_000))), "mine 7");
+  const without = ["", "X-Request-Id: mine\r\n", "G\r\nX-Request-Id: mine", after(66_000)];
+  for (const text of without) assert.match(requestIdFromBytes(Buffer.from(text)), GENERATED);
+  assert.match(requestIdFromBytes(undefined), GENERATED);
 });

@@ -35,22 +35,6 @@ describe("response log", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("waits for the handler if the client left early, and logs what it learns", () => {
-    const { records, clock, log, exchange } = start();
-    const left = exchange();
-    clock.advance(5);
-    log.ended(left, 499);
-    assert.equal(records.length, 0);
-    clock.advance(100);
-    left.log.cost = "0.1";
-    left.onHandled?.();
-    left.onHandled?.();
-    assert.equal(records.length, 1);
-    const { status, duration_ms, cost } = records[0]!;
-    assert.deepEqual({ status, duration_ms, cost }, { status: 499, duration_ms: 5, cost: "0.1" });
-    assert.equal(clock.pending(), 0);
-  });
-
   it("settles when the last line is written, or when the time is over", async () => {
     const { records, clock, log, exchange } = start();
     await within(log.settle(1_000), "nothing to wait for");

@@ -28,41 +28,34 @@ function errorOf(method: string, path: string): ApiError {
   return assert.fail(`${method} ${path} has a handler`);
 }
 
-describe("pathOf", () => {
-  const cases: readonly (readonly [url: string, path: string])[] = [
-    ["/healthz", "/healthz"],
+it("the path of a URL has neither query nor origin", () => {
+  for (const [url, path] of [
     ["/healthz?x=1", "/healthz"],
     ["/healthz#part", "/healthz"],
     ["/a?b#c?d", "/a"],
-    ["http://gateway.test/healthz?x", "/healthz"],
-    ["HTTPS://gateway.test:8080/healthz", "/healthz"],
+    ["HTTPS://gateway.test:8080/healthz?x", "/healthz"],
     ["http://gateway.test", "/"],
     ["http://gateway.test?x", ""],
     ["*", "*"],
     ["", "/"],
-  ];
-  for (const [url, path] of cases)
-    it(`takes ${JSON.stringify(path)} from ${JSON.stringify(url)}`, () => {
-      assert.equal(pathOf(url), path);
-    });
+  ] as const)
+    assert.equal(pathOf(url), path, url);
 });
 
-describe("match", () => {
-  const cases: readonly (readonly [path: string, found: ReturnType<typeof match>])[] = [
-    ["/v1/models", { pattern: "/v1/models", parameter: "" }],
-    ["/v1/models/m", { pattern: "/v1/models/{id}", parameter: "m" }],
-    ["/v1/models/team/fast", { pattern: "/v1/models/{id}", parameter: "team/fast" }],
-    ["/v1/models/a%2Fb%20c", { pattern: "/v1/models/{id}", parameter: "a/b c" }],
-    ["/v1/models/100%", { pattern: "/v1/models/{id}", parameter: "100%" }],
-    ["/v1/models/{id}", { pattern: "/v1/models/{id}", parameter: "{id}" }],
-    ["/v1/models/", undefined],
-    ["/v1/Models", undefined],
-    ["/", undefined],
-    ["constructor", undefined],
-  ];
-  for (const [path, found] of cases)
-    it(`${found ? "finds" : "does not find"} ${path}`, () => {
-      assert.deepEqual(match(routes, path), found);
+it("a path is found as it is, or with a parameter in its place", () => {
+  for (const path of ["/v1/models/", "/v1/Models", "/", "constructor"])
+    assert.equal(match(routes, path), undefined, path);
+  assert.deepEqual(match(routes, "/v1/models"), { pattern: "/v1/models", parameter: "" });
+  for (const [given, parameter] of [
+    ["m", "m"],
+    ["team/fast", "team/fast"],
+    ["a%2Fb%20c", "a/b c"],
+    ["100%", "100%"],
+    ["{id}", "{id}"],
+  ] as const)
+    assert.deepEqual(match(routes, `/v1/models/${given}`), {
+      pattern: "/v1/models/{id}",
+      parameter,
     });
 });
 

@@ -1,10 +1,10 @@
-// The body of a provider's response: read piece by piece, and as a whole within a bound.
+// The body of a provider's response, read piece by piece.
 
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { describe, it } from "node:test";
 import { setImmediate as turnEnd } from "node:timers/promises";
-import { consume as consumeTo, readAll } from "../../../src/core/upstream/body.ts";
+import { consume as consumeTo } from "../../../src/core/upstream/body.ts";
 import type { TakePiece, UpstreamBody } from "../../../src/core/upstream/transport.ts";
 import { within } from "../../support/wait.ts";
 
@@ -57,14 +57,6 @@ describe("consume", () => {
     makeRoom();
     await within(done, "the end");
     assert.equal(taken, 2);
-  });
-
-  it("rejects with what the body throws, also after a piece that kept the reader busy for long", async () => {
-    for (const ms of [0, 20])
-      await rejects(
-        consume(failing(), () => busy(ms)),
-        "broken off",
-      );
   });
 
   it("gives the pieces of all bodies together a budget in a pass of the event loop", async () => {
@@ -133,21 +125,4 @@ describe("consume", () => {
     await turnEnd();
     assert.equal(taken, 2);
   });
-
-  it("rejects if there will never be room", async () => {
-    const left = () => Promise.reject(new Error("left"));
-    await rejects(consume(Readable.from(bytesOf("a", "b", "c")), left), "left");
-  });
-});
-
-describe("readAll", () => {
-  it("reads a body of exactly the bound, else to the piece that exceeds it", async () => {
-    for (const [pieces, text] of [
-      [["ab", "cd"], "abcd"],
-      [["ab", "cde", "f"], "abcde"],
-    ] as const)
-      assert.equal(await within(readAll(Readable.from(bytesOf(...pieces)), 4), "the body"), text);
-  });
-
-  it("rejects if the body breaks off", () => rejects(readAll(failing(), 10), "broken off"));
 });
