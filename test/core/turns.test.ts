@@ -6,23 +6,6 @@ import { Cancel } from "../../src/core/http/cancel.ts";
 import { atOnce, inTurns, ownTurn, type Steps } from "../../src/core/turns.ts";
 import { within } from "../support/wait.ts";
 
-/** The number of the pass of the event loop, counted from the call. */
-function countPasses(): { readonly now: () => number; readonly stop: () => void } {
-  let pass = 0;
-  let running = true;
-  const next = (): void => {
-    pass += 1;
-    if (running) setImmediate(next);
-  };
-  setImmediate(next);
-  return {
-    now: () => pass,
-    stop: () => {
-      running = false;
-    },
-  };
-}
-
 /** Keeps the event loop busy. */
 function busy(ms: number): void {
   const until = performance.now() + ms;
@@ -31,19 +14,25 @@ function busy(ms: number): void {
 
 describe("ownTurn", () => {
   it("lets one step run in a pass, in the order in which they were asked for", async () => {
-    const passes = countPasses();
+    let pass = 0;
+    let running = true;
+    const next = (): void => {
+      pass += 1;
+      if (running) setImmediate(next);
+    };
+    setImmediate(next);
     const seen: [name: number, pass: number][] = [];
     const steps = [1, 2, 3, 4, 5].map(async (name) => {
       await ownTurn();
-      seen.push([name, passes.now()]);
+      seen.push([name, pass]);
     });
     await within(Promise.all(steps), "all steps");
-    passes.stop();
+    running = false;
     assert.deepEqual(
       seen.map(([name]) => name),
       [1, 2, 3, 4, 5],
     );
-    assert.equal(new Set(seen.map(([, pass]) => pass)).size, 5);
+    assert.equal(new Set(seen.map(([, at]) => at)).size, 5);
   });
 
   it("goes on after a step that asks for another one", async () => {
@@ -60,19 +49,6 @@ describe("ownTurn", () => {
 });
 
 describe("inTurns", () => {
-  function* counting(until: number, ms = 0): Steps<number> {
-    for (let count = 0; count < until; count += 1) {
-      busy(ms);
-      yield;
-    }
-    return until;
-  }
-
-  it("does the same as atOnce", async () => {
-    assert.equal(atOnce(counting(1_000)), 1_000);
-    assert.equal(await within(inTurns(counting(1_000), new Cancel()), "the end"), 1_000);
-  });
-
   it("stops for others once a step has taken long, and never runs beside another one", async () => {
     const order: string[] = [];
     function* noting(name: string): Steps<void> {
@@ -87,12 +63,16 @@ describe("inTurns", () => {
     assert.deepEqual(order, ["a", "b", "a", "b", "a", "b"]);
   });
 
-  it("throws what the steps throw", async () => {
-    function* failing(): Steps<never> {
-      yield;
-      throw new Error("no");
+  it("gives and throws what the steps give and throw, as atOnce does", async () => {
+    function* counting(until: number): Steps<number> {
+      for (let count = 0; count < until; count += 1) yield;
+      if (until > 1_000) throw new Error("no");
+      return until;
     }
-    await assert.rejects(within(inTurns(failing(), new Cancel()), "the error"), { message: "no" });
+    assert.equal(atOnce(counting(1_000)), 1_000);
+    assert.equal(await within(inTurns(counting(1_000), new Cancel()), "the end"), 1_000);
+    const failing = inTurns(counting(1_001), new Cancel());
+    await assert.rejects(within(failing, "the error"), { message: "no" });
   });
 
   it("throws the reason of a cancellation, and does no further step", async () => {

@@ -160,81 +160,46 @@ describe("streamed and whole agree", () => {
   const thinking = { thinking: { type: "enabled" } };
   const sparse = { token: "q", logprob: -1 };
   type Logprobs = { readonly content: readonly object[] };
-  const replies: [
+  const callOf = (args: string) => ({
+    id: `c${args}`,
+    type: "function",
+    function: { name: "f", arguments: args },
+  });
+  const asked = { logprobs: true };
+  const thought = { content: "So.", reasoning_content: "Hm." };
+  const parts = [
+    { type: "thinking", thinking: [{ type: "text", text: "Hm." }] },
+    { type: "text", text: "So." },
+  ];
+  type Reply = readonly [
     name: string,
     message: Record<string, any>,
     finish: string,
     request: object,
     logprobs?: Logprobs,
-  ][] = [
+  ];
+  const replies: readonly Reply[] = [
     ["text", { content: "One two \u{1f600}." }, "stop", {}],
-    ["thinking", { content: "So.", reasoning_content: "Hm." }, "stop", thinking],
+    ["thinking", thought, "stop", thinking],
     ["thinking in the field `reasoning`", { content: "So.", reasoning: "Hm." }, "stop", thinking],
-    [
-      "thinking in typed parts",
-      {
-        content: [
-          { type: "thinking", thinking: [{ type: "text", text: "Hm." }] },
-          { type: "text", text: "So." },
-        ],
-      },
-      "stop",
-      thinking,
-    ],
-    [
-      "nothing but thinking",
-      { content: "", reasoning_content: "Hm." },
-      "length",
-      { thinking: { type: "enabled" } },
-    ],
+    ["thinking in typed parts", { content: parts }, "stop", thinking],
+    ["nothing but thinking", { content: "", reasoning_content: "Hm." }, "length", thinking],
     ["an end with calls of which there are none", { content: "So." }, "tool_calls", {}],
-    ["thinking that was not asked for", { content: "So.", reasoning_content: "Hm." }, "stop", {}],
+    ["thinking that was not asked for", thought, "stop", {}],
     ["a refusal", { content: null, refusal: "No." }, "stop", {}],
+    ["a call with text", { content: "Look:", tool_calls: [callOf("{}")] }, "tool_calls", {}],
     [
-      "tool calls with text",
-      {
-        content: "Look:",
-        tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
-      },
-      "tool_calls",
-      {},
-    ],
-    [
-      "tool calls without text, one of them without arguments",
-      {
-        content: null,
-        tool_calls: ["", '{"x":1}'].map((args) => {
-          return { id: `c${args}`, type: "function", function: { name: "f", arguments: args } };
-        }),
-      },
+      "calls without text, one of them without arguments",
+      { content: null, tool_calls: ["", '{"x":1}'].map(callOf) },
       "tool_calls",
       {},
     ],
     ["no thinking where it was asked for", { content: "So." }, "stop", thinking],
-    ["cut at its length", { content: "One tw" }, "length", {}],
     ["filtered", { content: "" }, "content_filter", {}],
-    [
-      "log probabilities",
-      { content: "Hi" },
-      "stop",
-      { logprobs: true },
-      { content: [lp("H"), lp("i"), sparse] },
-    ],
-    [
-      "log probabilities without text",
-      { content: "" },
-      "stop",
-      { logprobs: true },
-      { content: [lp("H")] },
-    ],
-    ["no log probabilities", { content: "Hi" }, "stop", { logprobs: true }, { content: [] }],
-    [
-      "log probabilities that were not asked for",
-      { content: "Hi" },
-      "stop",
-      {},
-      { content: [lp("Hi")] },
-    ],
+    ["logprobs", { content: "Hi" }, "stop", asked, { content: [lp("H"), lp("i"), sparse] }],
+    ["logprobs without text", { content: "" }, "stop", asked, { content: [lp("H")] }],
+    ["no logprobs", { content: "Hi" }, "stop", asked, { content: [] }],
+    ["logprobs that were not asked for", { content: "Hi" }, "stop", {}, { content: [lp("Hi")] }],
   ];
   const tokensOf = (tokens: readonly { readonly token: string }[]) =>
     tokens.map(({ token }) => token);

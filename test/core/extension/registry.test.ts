@@ -43,25 +43,18 @@ function wrappers() {
 }
 
 describe("installing extensions", () => {
-  it("refuses two that take the same place, and names both", () => {
+  it("refuses two that take the same place, and two that must each wrap the other, and names them", () => {
     const fills = (name: string) =>
       extension(name, (gateway) => gateway.fill(slots.transport, () => undefined));
     const serves = (name: string) =>
       extension(name, (gateway) => gateway.route("GET", "/news", () => () => undefined));
-    assert.throws(
-      () => install([fills("wires"), fills("pool")]),
-      /extensions wires and pool both take transport/,
-    );
-    assert.throws(
-      () => install([serves("one"), serves("two")]),
-      /extensions one and two both take GET \/news/,
-    );
-  });
-
-  it("refuses extensions that must each wrap another, and names them", () => {
     const { wrapper } = wrappers();
-    const extensions = [wrapper("free"), wrapper("one", "two"), wrapper("two", "one")];
-    assert.throws(() => install(extensions), /wrap another: one, two/);
+    for (const [extensions, message] of [
+      [[fills("wires"), fills("pool")], /extensions wires and pool both take transport/],
+      [[serves("one"), serves("two")], /extensions one and two both take GET \/news/],
+      [[wrapper("free"), wrapper("one", "two"), wrapper("two", "one")], /wrap another: one, two/],
+    ] as const)
+      assert.throws(() => install(extensions), message);
   });
 
   it("orders what wraps requests by what each demands, else as the extensions stand", () => {
@@ -94,7 +87,7 @@ describe("installing extensions", () => {
 });
 
 describe("the parts of a process", () => {
-  it("are created once, one extension after the other, and closed in the reverse", async () => {
+  it("are created once, one extension after the other, closed in the reverse, and report by name", async () => {
     const log: string[] = [];
     const made = createdSlot<object>("made");
     const steps = (name: string): Extension =>
@@ -112,10 +105,13 @@ describe("the parts of a process", () => {
           on("close", () => {
             log.push(`${name} closes`);
           });
+          on("report", () => `${name} is well`);
         });
       });
-    const parts = startProcess(install([steps("one"), steps("two")]), services);
+    const mute = extension("mute", () => undefined);
+    const parts = startProcess(install([steps("one"), steps("two"), mute]), services);
     await parts.open();
+    assert.deepEqual(parts.report(), { one: "one is well", two: "two is well" });
     await parts.close();
     assert.deepEqual(log, [
       ...["one's slot", "one starts", "two starts"],
@@ -150,13 +146,5 @@ describe("the parts of a process", () => {
     assert.deepEqual(log, ["last", "added", "last"]);
     parts.reload(config, install([last, added]))();
     assert.deepEqual(configs, [config]);
-  });
-
-  it("report by the names of their extensions", () => {
-    const reports = (name: string, data: unknown) =>
-      extension(name, (gateway) => gateway.on(start, ({ on }) => on("report", () => data)));
-    const extensions = [reports("one", 1), reports("two", { a: 2 }), extension("mute", () => {})];
-    const parts = startProcess(install(extensions), services);
-    assert.deepEqual(parts.report(), { one: 1, two: { a: 2 } });
   });
 });

@@ -10,6 +10,7 @@ import { installed } from "../../support/config.ts";
 const LARGE_CHARS = 32 * 1024;
 const jsonExcess = installed.filled(slots.jsonExcess);
 const retain = (): void => undefined;
+const listOf = (count: number): string => JSON.stringify(Array<number>(count).fill(1));
 const parse = (text: string, maxValues = 10): unknown =>
   atOnce(parseText(text, maxValues, { jsonExcess, retain }));
 
@@ -21,24 +22,15 @@ describe("parseText", () => {
   });
 
   it("does not count a text that is too short to hold much", () => {
-    const text = JSON.stringify(Array.from({ length: 10_000 }, () => 1));
-    const retained: number[] = [];
-    const bounds = { jsonExcess, retain: (bytes: number) => retained.push(bytes) };
-    assert.equal((atOnce(parseText(text, 10, bounds)) as unknown[]).length, 10_000);
-    assert.deepEqual(retained, []);
+    assert.equal((parse(listOf(10_000)) as unknown[]).length, 10_000);
   });
 
-  it("rejects a large text with more values than the bound", () => {
-    const text = JSON.stringify(Array.from({ length: LARGE_CHARS }, () => 1));
-    assert.throws(() => parse(text, 1_000), {
+  it("rejects a large text with more values than the bound, if something counts them", () => {
+    assert.throws(() => parse(listOf(LARGE_CHARS), 1_000), {
       name: "RangeError",
       message: "more than 1000 values",
     });
-  });
-
-  it("parses what a large text holds where nothing bounds it", () => {
-    const text = JSON.stringify(Array.from({ length: LARGE_CHARS }, () => 1));
-    const json = atOnce(parseText(text, 1_000, { jsonExcess: undefined, retain }));
+    const json = atOnce(parseText(listOf(LARGE_CHARS), 1_000, { jsonExcess: undefined, retain }));
     assert.equal((json as unknown[]).length, LARGE_CHARS);
   });
 
@@ -47,25 +39,16 @@ describe("parseText", () => {
     assert.throws(() => parse(`${" ".repeat(LARGE_CHARS)}{`), SyntaxError);
   });
 
-  it("can stop before and after the parse of a large text", () => {
-    const text = JSON.stringify("x".repeat(LARGE_CHARS));
+  it("can stop before and after the parse of a large text, whose values it has counted then", () => {
+    const text = listOf(LARGE_CHARS);
     assert.equal(isLarge(text), true);
-    const steps = parseText(text, 10, { jsonExcess, retain });
-    assert.deepEqual(steps.next(), { done: false, value: undefined });
-    assert.deepEqual(steps.next(), { done: false, value: undefined });
-    assert.equal(steps.next().value, JSON.parse(text));
-  });
-
-  it("counts the values of a large text before it stops after the parse", () => {
-    const text = JSON.stringify(Array.from({ length: LARGE_CHARS }, () => 1));
     const retained: number[] = [];
-    const steps = parseText(text, 100_000, {
-      jsonExcess,
-      retain: (bytes) => retained.push(bytes),
-    });
-    steps.next();
-    assert.deepEqual(retained, []);
-    steps.next();
-    assert.deepEqual(retained, [100 * (LARGE_CHARS + 1)]);
+    const bounds = { jsonExcess, retain: (bytes: number) => retained.push(bytes) };
+    const steps = parseText(text, 100_000, bounds);
+    for (const counted of [[], [100 * (LARGE_CHARS + 1)]]) {
+      assert.deepEqual(steps.next(), { done: false, value: undefined });
+      assert.deepEqual(retained, counted);
+    }
+    assert.deepEqual(steps.next().value, JSON.parse(text));
   });
 });

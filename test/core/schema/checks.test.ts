@@ -1,5 +1,5 @@
-// Checks of values with members, and of values of several kinds, as far as no request or
-// configuration of other tests shows them: words of refusals, bounds, the first issue or every one.
+// Checks of values, as far as no request, reply or configuration of other tests shows them: words of
+// refusals, bounds, the first issue or every one, paths, and JSON Schemas.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -8,14 +8,19 @@ import {
   array,
   boolean,
   byType,
+  fail,
+  issueText,
   jsonObject,
+  lenient,
   literal,
   number,
   object,
   optional,
+  pathText,
   record,
   refine,
   string,
+  ValidationError,
   variant,
   withDefault,
   type Check,
@@ -36,6 +41,14 @@ const tagged = variant("type", {
 });
 const parsed = (text: string): unknown => JSON.parse(text);
 
+const x = string({ pattern: /^x$/, expected: "x" });
+const whole = number({ integer: true });
+const bug = new TypeError("a bug");
+/** A check that has a bug. */
+const broken = refine(string(), () => {
+  throw bug;
+});
+
 it("a name that is __proto__ pollutes nothing", () => {
   const out = fields(parsed('{"a":"x","__proto__":{"b":5,"polluted":true}}'));
   assert.deepEqual(Object.keys(out), ["a", "b"]);
@@ -48,7 +61,7 @@ it("a name that is __proto__ pollutes nothing", () => {
 
 const wrongTag = (got: string) => `expected one of "text", "mark", got ${got}`;
 
-describe("a container is refused", () => {
+describe("a value is refused", () => {
   for (const [check, value, message, path] of [
     [array(string(), { min: 1 }), [], "expected at least 1 element, got 0"],
     [array(string(), { min: 2 }), ["a"], "expected at least 2 elements, got 1"],
@@ -60,12 +73,21 @@ describe("a container is refused", () => {
     ),
     [jsonObject({ maxValues: 2 }), { a: 1, b: 2 }, "expected at most 2 values"],
     [jsonObject({ maxChars: 6 }), { a: 12 }, "expected at most 6 characters of JSON"],
+    // A value of up to 60 characters is shown whole, a longer one cut, a secret not at all.
+    [x, "y".repeat(58), `expected x, got "${"y".repeat(58)}"`],
+    [x, "y".repeat(59), `expected x, got "${"y".repeat(56)}...`],
+    [string({ pattern: /^x$/, expected: "x", secret: true }), "CANARY", "expected x"],
+    [number({ min: -2, max: 2 }), NaN, "expected a number from -2 to 2, got NaN"],
+    [number(), JSON.parse("1e400"), "expected a number, got Infinity"],
+    [whole, 2 ** 53, "expected an integer below 2^53, got 9007199254740992"],
   ] as const)
-    it(`with the words: ${message} (${path ?? "the root"})`, () =>
+    it(`with the words: ${message.slice(0, 60)} (${path ?? "the root"})`, () =>
       refused(check, value, "invalid_value", message, path));
 
-  it("as of another type, whose words name all that it may be of", () =>
-    refused(union, 1, "invalid_type", "expected a string or an array or an object, got a number"));
+  it("as of another type, whose words name all that it may be of, or as absent", () => {
+    refused(union, 1, "invalid_type", "expected a string or an array or an object, got a number");
+    refused(nullable(number()), undefined, "invalid_type", "expected a number, got nothing");
+  });
 
   for (const [check, value, path] of [
     [fields, Object.create({ a: "inherited" }), "a"],
@@ -128,26 +150,26 @@ describe("issues", () => {
       assert.equal(issuesOf(each, { x: name === "variant" ? "k" : 1, y: 2 }, true).length, 2, name);
   });
 
-  it("are not made of an error that is no ValidationError", () => {
-    const bug = new TypeError("a bug");
-    const broken = object({
-      a: refine(string(), () => {
-        throw bug;
-      }),
-    });
-    for (const all of [false, true])
+  it("are not made of an error that is no ValidationError, nor does what drops a wrong value hide it", () => {
+    for (const [check, all] of [
+      [object({ a: broken }), false],
+      [object({ a: broken }), true],
+      [object({ a: lenient(broken) }), false],
+    ] as const)
       assert.throws(
-        () => broken({ a: "x" }, all),
+        () => check({ a: "x" }, all),
         (error) => error === bug,
       );
   });
 });
 
-it("containers carry their schemas", () => {
+it("checks carry their schemas", () => {
   const words = { type: "array", items: { type: "string" } };
+  const wordsOrNull = { ...words, type: ["array", "null"] };
   const text = { type: { enum: ["text"] }, text: { type: "string" } };
   const mark = { type: { enum: ["mark"] } };
   const b = { b: { type: ["string", "null"] } };
+  const one = refine(number(), (n) => n, { const: 1 });
   for (const [check, schema] of [
     [array(string()), words],
     [array(string(), { min: 1, max: 4 }), { ...words, minItems: 1, maxItems: 4 }],
@@ -164,6 +186,50 @@ it("containers carry their schemas", () => {
         ],
       },
     ],
+    [optional(string({ min: 1 })), { type: ["string", "null"], minLength: 1 }],
+    [optional(literal("a")), { anyOf: [{ enum: ["a"] }, { type: "null" }] }],
+    [nullable(one), { anyOf: [{ type: "number", const: 1 }, { type: "null" }] }],
+    [withDefault(number(), 1), { type: ["number", "null"], default: 1 }],
+    [withDefault(array(string()), ["a"]), wordsOrNull],
+    [lenient(string()), {}],
+    [whole, { type: "integer", maximum: 2 ** 53 - 1 }],
   ] as const)
     assert.deepEqual(check.schema, schema);
+});
+
+describe("paths and messages", () => {
+  for (const [path, text] of [
+    [[], ""],
+    [["messages", 2, "role"], "messages[2].role"],
+    [["a", "b"], "a.b"],
+    [[0, "x"], "[0].x"],
+    [["models", "deepseek-v3.1", "price"], "models.deepseek-v3.1.price"],
+    [["aliases", "auto/chat", "models", 0], "aliases.auto/chat.models[0]"],
+    [["models", "a b", "price"], 'models["a b"].price'],
+    [["models", "a..b"], 'models["a..b"]'],
+    [["models", 'a"]'], 'models["a\\"]"]'],
+    [["models", ""], 'models[""]'],
+    [["$defs", "x"], "$defs.x"],
+  ] as const)
+    it(`${JSON.stringify(path)} is ${text || "empty"}`, () => assert.equal(pathText(path), text));
+
+  it("a ValidationError's message is one line a fault, with the path if there is one", () => {
+    assert.throws(() => object({ a: string(), b: string() })({ a: 1 }, true), {
+      message: "a: expected a string, got a number\nb: is required",
+    });
+    const fault = { path: [], code: "invalid_value", message: "is wrong" } as const;
+    assert.equal(issueText(fault), "is wrong");
+  });
+
+  it("a ValidationError has no stack, and leaves that of other errors as it was", () => {
+    const error = new ValidationError([{ path: ["a"], code: "invalid_value", message: "no" }]);
+    assert.equal(error.stack, "Error: a: no");
+    assert.match(new Error("other").stack!, /\n {4}at /);
+  });
+
+  it("fail throws one fault, by default at the root", () => {
+    const atRoot = (error: unknown) =>
+      error instanceof ValidationError && error.issues.length === 1 && !error.issues[0]!.path[0];
+    assert.throws(() => fail("invalid_value", "no"), atRoot);
+  });
 });
