@@ -17,7 +17,6 @@ import {
   readStream,
   startGateway,
   user,
-  type Chunk,
 } from "../../support/gateway.ts";
 import { LONG } from "../../support/long.ts";
 import {
@@ -38,11 +37,6 @@ import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import type { Scope } from "../../support/scope.ts";
 import { settled, waitFor, within } from "../../support/wait.ts";
 import { timersOnCall } from "../../support/unhurried-clock.ts";
-
-const deltas = (chunks: readonly Chunk[]) =>
-  chunks.flatMap(({ choices }) =>
-    choices.map(({ delta, finish_reason }) => (finish_reason === null ? delta : finish_reason)),
-  );
 
 const asking = (request: object) => ({
   model: "m",
@@ -111,33 +105,28 @@ describe("a client that does not read while the last of a stream comes", () => {
 });
 
 describe("sequences", () => {
-  it("what follows a finish_reason is not lost, and the finish stays last", async (t) => {
-    const { response } = await ask(
-      t,
-      stream([chunk({ content: "a" }, "stop"), chunk({ content: "b" }, "stop"), usageChunk()]),
-    );
-    assert.deepEqual(deltas((await readStream(response)).chunks), [
-      { role: "assistant", content: "" },
-      { content: "a" },
-      { content: "b" },
-      "stop",
-    ]);
-  });
-
-  it("what the client is to see nothing of is no chunk", async (t) => {
-    const logprobs = { content: [{ token: "a", logprob: -1 }] };
-    const hidden = { choices: [{ index: 0, delta: { content: "" }, logprobs }] };
-    const thought = chunk({ reasoning_content: "Hm." });
-    const { response } = await ask(
-      t,
-      stream([thought, hidden, chunk({ content: "a" }), hidden, chunk({}, "stop"), usageChunk()]),
-    );
-    assert.deepEqual(deltas((await readStream(response)).chunks), [
-      { role: "assistant", content: "" },
-      { content: "a" },
-      "stop",
-    ]);
-  });
+  const [a, b] = ["a", "b"].map((content) => chunk({ content }, "stop"));
+  const logprobs = { content: [{ token: "a", logprob: -1 }] };
+  const hidden = { choices: [{ index: 0, delta: { content: "" }, logprobs }] };
+  const thought = chunk({ reasoning_content: "Hm." });
+  for (const [name, events, texts] of [
+    ["what follows a finish_reason is not lost, and the finish stays last", [a, b], ["a", "b"]],
+    ["what the client is to see nothing of is no chunk", [thought, hidden, a, hidden], ["a"]],
+  ] as const)
+    it(name, async (t) => {
+      const { response } = await ask(t, stream([...events, usageChunk()]));
+      const { chunks } = await readStream(response);
+      const seen = chunks.flatMap(({ choices }) => choices);
+      const expected = [
+        { role: "assistant", content: "" },
+        ...texts.map((content) => ({ content })),
+      ];
+      assert.deepEqual(
+        seen.map(({ delta }) => delta),
+        [...expected, {}],
+      );
+      assert.equal(seen.at(-1)!.finish_reason, "stop");
+    });
 });
 
 it("an empty piece of arguments is no chunk; a call without any ends with an empty object", () => {
@@ -201,8 +190,6 @@ describe("streamed and whole agree", () => {
     ["no logprobs", { content: "Hi" }, "stop", asked, { content: [] }],
     ["logprobs that were not asked for", { content: "Hi" }, "stop", {}, { content: [lp("Hi")] }],
   ];
-  const tokensOf = (tokens: readonly { readonly token: string }[]) =>
-    tokens.map(({ token }) => token);
   const saying =
     (message: Record<string, any>, finish: string, logprobs: object | undefined): Behaviour =>
     (asked) => {
@@ -226,35 +213,32 @@ describe("streamed and whole agree", () => {
     for (const call of choice["message"].tool_calls ?? [])
       assert.ok(JSON.parse(call.function.arguments), "empty arguments are an object");
   }
+
   it("log probabilities of a refusal, in a field of their own", async (t) => {
     const refusal = { content: null, refusal: "No." };
     const said = saying(refusal, "stop", { refusal: [lp("No.")] });
-    const provider = memoryProvider(t, { m: said });
-    const gateway = createMemoryGateway(configFor(provider.url, ["m"]));
-    const ask = (stream: boolean) =>
-      gateway.chat({ model: "m", messages: user("hi"), logprobs: true, stream });
-    const { logprobs } = (await json(await ask(false))).choices[0];
-    assert.deepEqual(tokensOf(logprobs.refusal), ["No."]);
-    assert.equal(logprobs.content, null);
-    const { chunks } = await readStream(await ask(true));
+    const { gateway, response } = await ask(t, said, { logprobs: true });
+    const { chunks } = await readStream(response);
     const shown = chunks.flatMap(({ choices }) => choices[0]?.logprobs ?? []);
-    assert.deepEqual(
-      shown.map(({ content, refusal }) => [content, tokensOf(refusal)]),
-      [[null, ["No."]]],
-    );
+    const whole = await json(await gateway.chat(asking({ stream: false, logprobs: true })));
+    for (const each of [whole.choices[0].logprobs, ...shown]) {
+      assert.equal(each.content, null);
+      assert.deepEqual(
+        each.refusal.map(({ token }: { token: string }) => token),
+        ["No."],
+      );
+    }
+    assert.equal(shown.length, 1);
   });
 
   for (const [name, message, finish, request, logprobs] of replies) {
     it(name, async (t) => {
-      const provider = memoryProvider(t, { m: saying(message, finish, logprobs) });
-      const gateway = createMemoryGateway(configFor(provider.url, ["m"]));
-      const ask = (more: object) =>
-        gateway.chat({ model: "m", messages: user("hi"), ...request, ...more });
-      const whole = await json(await ask({}));
+      const said = saying(message, finish, logprobs);
+      const withUsage = { ...request, stream_options: { include_usage: true } };
+      const { gateway, response } = await ask(t, said, withUsage);
+      const { chunks } = await readStream(response);
+      const whole = await json(await gateway.chat(asking({ ...request, stream: false })));
       completionShape(whole);
-      const { chunks } = await readStream(
-        await ask({ stream: true, stream_options: { include_usage: true } }),
-      );
       assertSound(chunks, "m");
       const assembled = assemble(chunks);
       assert.deepEqual(assembled.message, whole.choices[0].message);
@@ -486,8 +470,7 @@ describe("clients that stop reading", () => {
     const provider = await startProvider(t, {
       m: endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) }))),
     });
-    const over = { timeouts: { leave_ms: 0 } };
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
     const { req } = await unread(gateway.url, "left-2");
     const asked = await provider.nth(0);
     await waitFor(() => asked.res.writableNeedDrain, "the provider to be held back");

@@ -35,16 +35,16 @@ describe("temperature and top_p", () => {
     };
   }
 
+  const ones = { temperature: 1, top_p: 1 };
+  const halves = { temperature: 0.5, top_p: 0.5 };
+  const [hot, likely] = [{ temperature: 0.5 }, { top_p: 0.5 }];
   const CASES: [title: string, traits: object, asked: [fields: object, sent: object][]][] = [
     [
       "are sent as 1 where the client is silent or says null",
       {},
       [
-        [{}, { temperature: 1, top_p: 1 }],
-        [
-          { temperature: null, top_p: null },
-          { temperature: 1, top_p: 1 },
-        ],
+        [{}, ones],
+        [{ temperature: null, top_p: null }, ones],
         [{ temperature: 0 }, { temperature: 0, top_p: 1 }],
         [{ top_p: 0 }, { temperature: 1, top_p: 0 }],
       ],
@@ -54,11 +54,8 @@ describe("temperature and top_p", () => {
       { defaults_to_one: ["temperature", "top_p"] },
       [
         [{}, {}],
-        [
-          { temperature: 1, top_p: 1 },
-          { temperature: 1, top_p: 1 },
-        ],
-        [{ temperature: 0.5 }, { temperature: 0.5 }],
+        [ones, ones],
+        [hot, hot],
       ],
     ],
     [
@@ -66,7 +63,7 @@ describe("temperature and top_p", () => {
       { omit: ["temperature", "top_p"] },
       [
         [{}, {}],
-        [{ temperature: 0.5, top_p: 0.5 }, {}],
+        [halves, {}],
       ],
     ],
     [
@@ -74,15 +71,15 @@ describe("temperature and top_p", () => {
       { temperature_or_top_p: true },
       [
         [{}, { temperature: 1 }],
-        [{ top_p: 0.5 }, { top_p: 0.5 }],
-        [{ temperature: 0.5, top_p: 0.5 }, { temperature: 0.5 }],
+        [likely, likely],
+        [halves, hot],
       ],
     ],
     [
       "are not sent together where the provider also refuses temperature",
       { temperature_or_top_p: true, omit: ["temperature"] },
       [
-        [{ temperature: 0.5, top_p: 0.5 }, { top_p: 0.5 }],
+        [halves, likely],
         [{}, {}],
       ],
     ],
@@ -90,8 +87,8 @@ describe("temperature and top_p", () => {
       "go out as 1 where 1 is the highest temperature",
       { max_temperature: 1 },
       [
-        [{}, { temperature: 1, top_p: 1 }],
-        [{ temperature: 1.5 }, { temperature: 1, top_p: 1 }],
+        [{}, ones],
+        [{ temperature: 1.5 }, ones],
       ],
     ],
   ];
