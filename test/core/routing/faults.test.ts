@@ -37,6 +37,14 @@ const late: Behaviour = (asked) => {
     speak("Fine.")(asked);
   });
 };
+/** Each event is a chunk of its own, all of them in one packet: one is read right after the other. */
+const together =
+  (...events: unknown[]): Behaviour =>
+  ({ res }) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    for (const each of events) res.write(event(each));
+    res.end();
+  };
 const commentsAfterFinish: Behaviour = ({ res }) => {
   res.writeHead(200, { "content-type": "text/event-stream" });
   res.write(`${event(chunk({ content: "Fine." }))}${event(chunk({}, "stop"))}`);
@@ -242,6 +250,16 @@ const ROWS: Row[] = [
         stream([failure("overloaded", { code: 529 }), ...more]),
     },
     streamedOnly,
+  ),
+  ...rows(
+    [2, "model_overloaded", "b"],
+    { "the same in pieces": () => together(failure("overloaded", { code: 529 }), ...more) },
+    { ...streamedOnly, ...overSockets },
+  ),
+  ...rows(
+    inBand("upstream_error"),
+    { "an error after text, in pieces": () => together(...begun, failure("boom"), ...more) },
+    { ...streamedOnly, ...overSockets },
   ),
   ...rows(
     inBand("upstream_error"),
