@@ -1,5 +1,5 @@
 // The limiter by itself, on a clock that the test turns: an exact sliding window of 60 seconds, and
-// requests in flight. Over HTTP: limits-gateway.test.ts.
+// requests in flight. Over HTTP: in-flight.test.ts, rate-limit.test.ts.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -40,17 +40,6 @@ const told = (admitted: boolean, limit: number, remaining: number, resetMs = WIN
   resetMs,
 });
 const UNLIMITED = { admitted: true, limit: null, remaining: Infinity, resetMs: 0 };
-
-/** The most admissions in any half-open span of 60 seconds. */
-function busiest(times: readonly number[]): number {
-  let most = 0;
-  let from = 0;
-  times.forEach((time, index) => {
-    while (times[from]! + WINDOW_MS <= time) from += 1;
-    most = Math.max(most, index - from + 1);
-  });
-  return most;
-}
 
 /** The obvious limiter, slow and plain: what the real one must agree with. */
 function plainLimiter() {
@@ -193,8 +182,7 @@ function assertSchedule(seed: number): void {
   const keyRpms = [1 + Math.floor(next() * 40), null, Math.floor(next() * 10)];
   const { clock, admit } = clocked(next() * 1e6);
   const plain = plainLimiter();
-  const account: number[] = [];
-  const keys: number[][] = [[], [], []];
+  let count = 0;
   for (let step = 0; step < 3_000; step += 1) {
     clock.now += pauseOf(next);
     const which = Math.floor(next() * 3);
@@ -203,24 +191,12 @@ function assertSchedule(seed: number): void {
       { name: `key ${which}`, rpm: keyRpms[which]! },
     ];
     const { admitted, remaining, resetMs }: AdmissionDecision = admit(...limits);
-    assert.equal(admitted, plain(clock.now, limits), `seed ${seed}, step ${step}`);
-    assert.ok(
-      remaining >= 0 && resetMs > 0 && resetMs <= WINDOW_MS,
-      `seed ${seed}, step ${step}: ${remaining}, ${resetMs}`,
-    );
-    if (admitted) {
-      account.push(clock.now);
-      keys[which]!.push(clock.now);
-    }
+    const at = `seed ${seed}, step ${step}: ${remaining}, ${resetMs}`;
+    assert.equal(admitted, plain(clock.now, limits), at);
+    assert.ok(remaining >= 0 && resetMs > 0 && resetMs <= WINDOW_MS, at);
+    if (admitted) count += 1;
   }
-  assert.ok(busiest(account) <= accountRpm, `seed ${seed}: ${busiest(account)} of ${accountRpm}`);
-  keys.forEach((times, which) => {
-    assert.ok(busiest(times) <= (keyRpms[which] ?? Infinity), `seed ${seed}, key ${which}`);
-  });
-  assert.ok(
-    account.length > 0 && account.length < 3_000,
-    `seed ${seed}: the schedule met no limit, or nothing else`,
-  );
+  assert.ok(count > 0 && count < 3_000, `seed ${seed} met no limit, or nothing else`);
 }
 
 describe("random schedules", () => {

@@ -1,0 +1,164 @@
+// The limit of requests per minute, over HTTP. The limiter by itself is in limiter.test.ts.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import {
+  configFor,
+  demo,
+  KEY,
+  startGateway,
+  user,
+  type ChatAnswer,
+} from "../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
+import { speak } from "../../support/provider.ts";
+
+describe("requests per minute", () => {
+  interface Seen {
+    readonly status: number;
+    readonly headers: ChatAnswer["headers"];
+    readonly error: object | undefined;
+  }
+
+  /**
+   * A gateway on a clock that stands still until it is set, in front of a provider that always
+   * answers.
+   */
+  function limited(t: TestContext, over: object) {
+    const clock = { now: 1_000_000.25 };
+    const provider = memoryProvider(t, { m: speak("Hello.") });
+    const gw = createMemoryGateway(configFor(provider.url, ["m"], over), {
+      monotonic: () => clock.now,
+    });
+    const ask = async (
+      key = KEY,
+      body: unknown = { model: "m", messages: user("hi") },
+    ): Promise<Seen> => {
+      const res = await gw.chat(body, { authorization: `Bearer ${key}` });
+      const json = (await res.json()) as { error?: Seen["error"] };
+      return { status: res.status, headers: res.headers, error: json.error };
+    };
+    return { provider, clock, ask };
+  }
+
+  const rateHeaders = ({ headers }: Seen) =>
+    ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
+  const NONE = [null, null, null];
+
+  /** A 429 in every particular. The seconds that it names. */
+  function assertLimited(seen: Seen): number {
+    assert.equal(seen.status, 429);
+    const retryAfter = seen.headers.get("retry-after") ?? "";
+    assert.match(retryAfter, /^[1-9]\d*$/, "a whole number of seconds, at least 1");
+    assert.ok(Number(retryAfter) <= 60, retryAfter);
+    assert.deepEqual(seen.error, {
+      message: `Requests-per-minute limit exceeded. Retry after ${retryAfter} seconds.`,
+      type: "rate_limit_error",
+      code: "rate_limit_exceeded",
+      param: null,
+      request_id: seen.headers.get("x-request-id") ?? "",
+    });
+    return Number(retryAfter);
+  }
+
+  it("of 200 parallel requests at a limit of 60 exactly 60 are admitted; waiting it out admits again", async (t) => {
+    const { provider, clock, ask } = limited(t, { limits: { rpm: 60 } });
+    const seen = await Promise.all(Array.from({ length: 200 }, () => ask()));
+    const admitted = seen.filter(({ status }) => status === 200);
+    const refused = seen.filter(({ status }) => status !== 200);
+    assert.deepEqual([admitted.length, refused.length], [60, 140]);
+    assert.equal(provider.asked.length, 60, "a refused request does not reach the provider");
+    for (const each of refused) assert.equal(assertLimited(each), 60);
+    const left = admitted.map((each) => Number(rateHeaders(each)[1])).sort((a, b) => b - a);
+    const countdown = Array.from({ length: 60 }, (_, index) => 59 - index);
+    assert.deepEqual(left, countdown, "each admission counts one down");
+    assert.deepEqual(rateHeaders(refused[0]!), ["60", "0", "60s"]);
+
+    clock.now += 45_500;
+    const wait = assertLimited(await ask());
+    assert.equal(wait, 15, "14.5 s are left, told in whole seconds, rounded up");
+    clock.now += (wait - 1) * 1_000;
+    assert.equal(assertLimited(await ask()), 1);
+    clock.now += 1_000;
+    assert.deepEqual(rateHeaders(await ask()), ["60", "59", "60s"]);
+  });
+
+  it("every answer of an authenticated request carries the limit; so do refusals for other reasons, which count", async (t) => {
+    const { clock, ask } = limited(t, { limits: { rpm: 3 } });
+    for (let i = 0; i < 5; i += 1) assert.equal((await ask("sk-wrong")).status, 401);
+    assert.deepEqual(rateHeaders(await ask()), ["3", "2", "60s"], "strangers use up nothing");
+    clock.now += 20_000;
+    const bad = await ask(KEY, { model: "m", messages: [] });
+    assert.deepEqual([bad.status, ...rateHeaders(bad)], [400, "3", "1", "40s"]);
+    const unknown = await ask(KEY, { model: "x", messages: user("hi") });
+    assert.deepEqual([unknown.status, ...rateHeaders(unknown)], [404, "3", "0", "40s"]);
+    assertLimited(await ask());
+    assert.deepEqual(rateHeaders(await ask("sk-wrong")), NONE);
+  });
+
+  /** Of which account a key is; its own limit, where it has one. */
+  const keysOf = (owners: Readonly<Record<string, [account: string, rpm?: number]>>) =>
+    Object.entries(owners).map(([key, [account, rpm]]) => ({ key, account, ...(rpm && { rpm }) }));
+  /** What is asked with which key: "429", or the limit and what is left; null: no limit. */
+  type Asking = readonly (readonly [key: string, told: string | null])[];
+  const RULES: readonly (readonly [name: string, over: object, asked: Asking])[] = [
+    [
+      "keys of one account share its limit; another account has its own",
+      { limits: { rpm: 2 }, keys: keysOf({ one: ["acme"], two: ["acme"], other: ["beta"] }) },
+      [
+        ["one", "2 1"],
+        ["two", "2 0"],
+        ["one", "429"],
+        ["two", "429"],
+        ["other", "2 1"],
+      ],
+    ],
+    [
+      "a key's own limit is a second, narrower one",
+      { limits: { rpm: 3 }, keys: keysOf({ narrow: ["acme", 1], wide: ["acme"] }) },
+      [
+        ["narrow", "1 0"],
+        ["narrow", "429"],
+        ["wide", "3 1"],
+      ],
+    ],
+    [
+      "an account's own limit goes before the general one: 0 admits nothing, null everything",
+      {
+        limits: { rpm: 1 },
+        accounts: { none: { rpm: 0 }, all: { rpm: null }, five: { rpm: 5 } },
+        keys: keysOf({ none: ["none"], all: ["all"], five: ["five"], general: ["general"] }),
+      },
+      [
+        ["none", "429"],
+        ["all", null],
+        ["all", null],
+        ["five", "5 4"],
+        ["general", "1 0"],
+        ["general", "429"],
+      ],
+    ],
+  ];
+  for (const [name, over, asked] of RULES)
+    it(name, async (t) => {
+      const { ask } = limited(t, over);
+      for (const [index, [key, expected]] of asked.entries()) {
+        const seen = await ask(key);
+        if (expected === "429") assertLimited(seen);
+        else {
+          assert.equal(seen.status, 200, `request ${index}`);
+          const told = expected === null ? NONE : [...expected.split(" "), "60s"];
+          assert.deepEqual(rateHeaders(seen), told, `request ${index}`);
+        }
+      }
+    });
+
+  it("/v1/models and /healthz cost nothing", async (t) => {
+    const gw = await startGateway(t, demo({ limits: { rpm: 1 } }));
+    const headers = { authorization: "Bearer sk-demo" };
+    for (const path of ["/v1/models", "/healthz", "/v1/models", "/healthz"])
+      assert.equal((await fetch(`${gw.url}${path}`, { headers })).status, 200);
+    const request = { model: "demo-chat", messages: user("hi") };
+    for (const status of [200, 429]) assert.equal((await gw.chat(request, headers)).status, status);
+  });
+});
