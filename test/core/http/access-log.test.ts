@@ -1,13 +1,17 @@
-// The fields of the access log that are there where there are some: what went wrong, what was asked
-// for, who served it, what it cost.
+// The access log: the fields that are there where there are some (what went wrong, what was asked
+// for, who served it, what it cost), and when a line is written.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { LiveExchange } from "../../../src/core/http/connection.ts";
+import { createResponseLog } from "../../../src/core/http/access-log.ts";
+import type { AccessRecord } from "../../../src/core/http/exchange.ts";
 import { PRICE, settles, type Line } from "../../support/books.ts";
 import { configFor, demo, startGateway, user } from "../../support/gateway.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { folder } from "../../support/folder.ts";
 import { chunk, speak, startProvider, status, stream, usageChunk } from "../../support/provider.ts";
-import { waitFor } from "../../support/wait.ts";
+import { waitFor, within } from "../../support/wait.ts";
 
 const ALWAYS = [
   ...["time", "request_id", "method", "path", "status", "duration_ms"],
@@ -109,4 +113,37 @@ describe("a line of the access log", () => {
     await waitFor(() => gateway.gateway.report().inFlight === 0, "the request to be over");
     assert.equal(gateway.access.length, 1);
   });
+});
+
+it("the log writes a line at the end of a response, and is settled with the last, or when the time is over", async () => {
+  const records: AccessRecord[] = [];
+  const clock = createFakeClock(Date.UTC(2025, 0, 2, 3, 4, 5));
+  const log = createResponseLog((record) => records.push(record), clock);
+  /** An exchange that begins now, of a client that leaves unless it is delivered. */
+  const exchange = (delivered = false): LiveExchange => {
+    const req = { method: "POST", url: "/v1/chat/completions?x" };
+    const base = { requestId: "req_1", req, log: {}, startedAt: clock.monotonic() };
+    return { ...base, delivered, handled: false } as unknown as LiveExchange;
+  };
+  await within(log.settle(1_000), "nothing to wait for");
+  const whole = exchange(true);
+  clock.advance(12.3456);
+  log.ended(whole, 200);
+  const { time, path, duration_ms } = records[0]!;
+  assert.deepEqual(
+    [time, path, duration_ms],
+    ["2025-01-02T03:04:05.012Z", "/v1/chat/completions", 12.346],
+  );
+
+  const first = exchange();
+  log.ended(first, 499);
+  log.ended(exchange(), 499);
+  const settled = log.settle(1_000);
+  clock.advance(500);
+  first.onHandled?.();
+  assert.equal(records.length, 2);
+  clock.advance(500);
+  await within(settled, "the last line");
+  assert.equal(records.length, 3);
+  assert.equal(clock.pending(), 0);
 });

@@ -9,7 +9,6 @@ import type { TakePiece, UpstreamBody } from "../../../src/core/upstream/transpo
 import { within } from "../../support/wait.ts";
 
 const bytesOf = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text));
-const textOf = (pieces: readonly Uint8Array[]): string => Buffer.concat(pieces).toString();
 
 /** Resolves with "end" at the end of the body. */
 const consume = (body: UpstreamBody, take: TakePiece): Promise<string> =>
@@ -34,17 +33,6 @@ const rejects = (promise: Promise<unknown>, message: string) =>
   assert.rejects(within(promise, "the rejection"), { message });
 
 describe("consume", () => {
-  it("hands over every piece in order, of a stream and of an iterable", async () => {
-    for (const body of [Readable.from(bytesOf("a", "b", "c")), iterable("a", "b", "c")]) {
-      const pieces: Uint8Array[] = [];
-      const done = consume(body, (piece) => {
-        pieces.push(piece);
-      });
-      assert.equal(await within(done, "the end"), "end");
-      assert.equal(textOf(pieces), "abc");
-    }
-  });
-
   it("hands over nothing while there is no room", async () => {
     let makeRoom = (): void => undefined;
     let taken = 0;
