@@ -170,7 +170,7 @@ export function pump(
    * only content does.
    */
   function renew(hasContent: boolean): void {
-    if (decoding.ended || !decoding.begun) return;
+    if (cancel.aborted || decoding.ended || !decoding.begun) return;
     if (!decoding.finished) deadlines.streaming();
     else if (hasContent) deadlines.closing();
   }

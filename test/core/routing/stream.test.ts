@@ -8,7 +8,7 @@ import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import { Deadlines } from "../../../src/core/routing/deadlines.ts";
-import { EventDecoding, pump } from "../../../src/core/routing/stream.ts";
+import { EventDecoding, pump, type TakeParts } from "../../../src/core/routing/stream.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { chatOf, TIMEOUTS, turn } from "../../support/routing.ts";
 
@@ -89,34 +89,55 @@ describe("the decoding of a stream's events", () => {
 });
 
 describe("the pump", () => {
-  it("delivers nothing that comes once the attempt was ended", async () => {
-    const { decoding } = setUp();
+  const event = (words: string): Buffer =>
+    Buffer.from(`data: ${JSON.stringify([text(words)])}\n\n`);
+
+  /** Pumps what `body` yields, with deadlines on `clock`. */
+  function pumped(body: (cancel: Cancel) => AsyncGenerator<Uint8Array>, deliver: TakeParts) {
     const cancel = new Cancel();
-    const delivered: (readonly Part[])[] = [];
-    async function* body(): AsyncGenerator<Uint8Array> {
-      yield Buffer.from(`data: ${JSON.stringify([text("a")])}\n\n`);
-      cancel.abort(new ProviderError("upstream_timeout", "too late"));
-      yield Buffer.from(`data: ${JSON.stringify([text("b")])}\n\n`);
-    }
-    const pumped = pump(body(), decoding, {
+    const clock = createFakeClock();
+    const done = pump(body(cancel), setUp().decoding, {
       events: createEventReader(),
       cancel,
-      deadlines: new Deadlines(
-        createFakeClock(),
-        { timeouts: TIMEOUTS, attemptMs: undefined },
-        () => 0,
-      ),
-      clock: createFakeClock(),
-      deliver: (parts) => {
-        delivered.push(parts);
-        return undefined;
-      },
+      deadlines: new Deadlines(clock, { timeouts: TIMEOUTS, attemptMs: undefined }, () => 0),
+      clock,
+      deliver,
       maxBytes: 1_000,
       retain: () => undefined,
       closingMs: 1_000,
     });
-    await assert.rejects(pumped, { message: "too late" });
+    return { done, clock };
+  }
+
+  it("delivers nothing that comes once the attempt was ended", async () => {
+    const delivered: (readonly Part[])[] = [];
+    async function* body(cancel: Cancel): AsyncGenerator<Uint8Array> {
+      yield event("a");
+      cancel.abort(new ProviderError("upstream_timeout", "too late"));
+      yield event("b");
+    }
+    const { done } = pumped(body, (parts) => {
+      delivered.push(parts);
+      return undefined;
+    });
+    await assert.rejects(done, { message: "too late" });
     await turn();
     assert.deepEqual(delivered, [[text("a")]]);
+  });
+
+  it("starts no deadline when a client has room once the attempt was ended", async () => {
+    let makeRoom = (): void => undefined;
+    const room = new Promise<void>((resolve) => {
+      makeRoom = resolve;
+    });
+    async function* body(cancel: Cancel): AsyncGenerator<Uint8Array> {
+      setImmediate(() => cancel.abort(new Error("the client has left")));
+      yield event("a");
+    }
+    const { done, clock } = pumped(body, () => room);
+    await assert.rejects(done, { message: "the client has left" });
+    makeRoom();
+    await turn();
+    assert.equal(clock.pending(), 0);
   });
 });
