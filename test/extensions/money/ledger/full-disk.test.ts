@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { hasWriter } from "../../../../src/extensions/money/ledger/index.ts";
-import { entries, linesOf, segmentPath, segments } from "../../../support/books.ts";
+import { entries, segmentPath, segments } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { startSpendLog } from "../../../support/spend-log.ts";
 import { waitFor, within } from "../../../support/wait.ts";
@@ -44,12 +44,19 @@ async function onSmallDisk(t: TestContext) {
     unmount(dataDir);
   });
   const log = await startSpendLog(t, { dataDir });
-  return { ...log, path: segmentPath(dataDir) };
+  /** Lets the log look once a second until something is so. */
+  const lookUntil = (isSo: () => boolean, what: string) =>
+    waitFor(() => {
+      log.clock.advance(1_000);
+      return isSo();
+    }, what);
+  return { ...log, lookUntil, path: segmentPath(dataDir) };
 }
 
 describe("a full disk", { skip: cannotMount() }, () => {
   it("cuts a write short: requests are refused, replies wait, and nothing is lost", async (t) => {
-    const { dataDir, clock, log, told, open, settle, request, path } = await onSmallDisk(t);
+    const disk = await onSmallDisk(t);
+    const { dataDir, clock, log, told, open, settle, request, path, lookUntil } = disk;
     await request();
     const underWay = open("under way");
     await underWay.opened;
@@ -75,33 +82,15 @@ describe("a full disk", { skip: cannotMount() }, () => {
     assert.deepEqual(told(), ["spend_log_failed"], "it is told once");
 
     giveBack();
-    await waitFor(() => {
-      clock.advance(1_000);
-      return log.fault() === null;
-    }, "the log to recover");
+    await lookUntil(() => log.fault() === null, "the log to recover");
     await within(replies, "the replies");
     await request();
     assert.equal(entries(dataDir).length, 1 + 1 + 40 + 1);
     assert.deepEqual(told(), ["spend_log_failed", "spend_log_recovered"]);
   });
 
-  it("leaves no trace of looking for room", async (t) => {
-    const { dataDir, clock, log, open, path } = await onSmallDisk(t);
-    const giveBack = fill(dataDir);
-    await assert.rejects(open().opened);
-    clock.advance(1_000);
-    await turn();
-    assert.equal(readFileSync(path, "utf8"), "");
-    giveBack();
-    await waitFor(() => {
-      clock.advance(1_000);
-      return log.fault() === null;
-    }, "the log to recover");
-    assert.equal(linesOf(path).length, 1);
-  });
-
   it("is reported also after a broken file was", async (t) => {
-    const { dataDir, clock, log, told, open, settle } = await onSmallDisk(t);
+    const { dataDir, log, told, open, settle, lookUntil } = await onSmallDisk(t);
     const entry = open("x".repeat(5_000)); // Its settle line does not fit in the last page.
     await entry.opened;
     log.fail("usage/2026-01-30.jsonl was changed");
@@ -110,23 +99,17 @@ describe("a full disk", { skip: cannotMount() }, () => {
     await turn();
     assert.deepEqual(told(), ["spend_log_failed", "spend_log_failed"]);
     giveBack();
-    await waitFor(() => {
-      clock.advance(1_000);
-      return told().length === 3;
-    }, "the log to recover");
+    await lookUntil(() => told().length === 3, "the log to recover");
     await within(reply, "the reply");
     assert.deepEqual(told().at(-1), "spend_log_recovered");
     assert.equal(log.fault(), "usage/2026-01-30.jsonl was changed");
   });
 
   it("holds nothing up for longer because another segment was deleted", async (t) => {
-    const { dataDir, clock, told, open, settle, path } = await onSmallDisk(t);
+    const { dataDir, clock, told, open, settle, path, lookUntil } = await onSmallDisk(t);
     open("first");
     clock.advance(86_400_000);
-    await waitFor(() => {
-      clock.advance(1_000);
-      return segments(dataDir).length === 2;
-    }, "the second segment");
+    await lookUntil(() => segments(dataDir).length === 2, "the second segment");
     const second = open("x".repeat(5_000));
     await second.opened;
     const giveBack = fill(dataDir);
@@ -134,19 +117,10 @@ describe("a full disk", { skip: cannotMount() }, () => {
     await turn();
     assert.deepEqual(told(), ["spend_log_failed"]);
     unlinkSync(path);
-    await waitFor(() => {
-      clock.advance(1_000);
-      return told().includes("spend_segment_broken");
-    }, "the loss to be found");
+    await lookUntil(() => told().includes("spend_segment_broken"), "the loss to be found");
     giveBack();
-    let isSettled = false;
-    reply.then(() => {
-      isSettled = true;
-    });
-    await waitFor(() => {
-      clock.advance(1_000);
-      return isSettled;
-    }, "the reply of the other segment");
+    clock.advance(1_000);
+    await within(reply, "the reply of the other segment");
     assert.deepEqual(told(), ["spend_log_failed", "spend_segment_broken"]);
   });
 

@@ -5,12 +5,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
-import {
-  nextNumber,
-  segmentName,
-  segmentsIn,
-  socketOf,
-} from "../../../../src/extensions/money/ledger/segment-names.ts";
+import { segmentsIn } from "../../../../src/extensions/money/ledger/segment-names.ts";
 import { folder } from "../../../support/folder.ts";
 
 it("finds segments, oldest first", () => {
@@ -32,16 +27,4 @@ it("names what is no file, but has the name of a segment", () => {
     const refused = /2026-01-31\.0001\.jsonl is no file but has a segment's name: stop the gateway/;
     assert.throws(() => segmentsIn(dir), refused, `${index}`);
   }
-});
-
-it("names the next segment of a day after the highest number of any file of that day", () => {
-  const names = ["2026-01-30.0009.jsonl", "2026-01-31.0002.jsonl", "2026-01-31.0003.sock"];
-  assert.equal(nextNumber("2026-01-31", []), 1);
-  assert.equal(nextNumber("2026-01-31", [...names, "2026-01-31.jsonl", "2026-01-31.tgz"]), 4);
-  assert.equal(segmentName("2026-01-31", 4), "2026-01-31.0004.jsonl");
-  assert.equal(segmentName("2026-01-31", 12_345), "2026-01-31.12345.jsonl");
-});
-
-it("puts the socket beside the segment", () => {
-  assert.equal(socketOf("/a/2026-01-31.0001.jsonl"), "/a/2026-01-31.0001.sock");
 });

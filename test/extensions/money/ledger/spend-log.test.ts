@@ -54,6 +54,8 @@ describe("the spend log", () => {
       linesOf(path).map(({ type, time, gateway_request_id }) => [type, time, gateway_request_id]),
       ["a", "b"].map((id) => ["open", "2026-01-31T12:00:00.000Z", id]),
     );
+    const ids = linesOf(path).map(({ spend_id }) => spend_id);
+    assert.notEqual(ids[0], ids[1]);
     await Promise.all([settle(second), settle(first)]);
     assert.deepEqual(
       entries(dataDir).map((entry) => entry.settle["gateway_request_id"]),
@@ -77,17 +79,6 @@ describe("the spend log", () => {
         `{"type":"open","spend_id":"sp_${id}${token.toUpperCase()}",${time},${about},` +
         '"stream":true,"hold":"0.5"}\n',
     );
-  });
-
-  it("gives requests unique ids that begin with the gateway-id", async (t) => {
-    const { dataDir, open } = await startSpendLog(t);
-    const token = "0123456789abcdef01234567";
-    await Promise.all([open(), open(), open("r", token)].map(({ opened }) => opened));
-    const ids = linesOf(segmentPath(dataDir)).map(({ spend_id }) => String(spend_id));
-    const id = readFileSync(join(dataDir, "gateway-id"), "utf8").slice(0, 8);
-    assert.notEqual(ids[0], ids[1]);
-    for (const each of ids) assert.match(each, new RegExp(`^sp_${id}[0-9a-f]{24}$`));
-    assert.equal(ids[2], `sp_${id}${token}`);
   });
 
   it("begins another segment on another day, and closes the old one once it is settled", async (t) => {
@@ -120,6 +111,10 @@ describe("the spend log", () => {
     const namesTaken = ["2026-01-31.0007.jsonl", "2026-01-30.0009.jsonl"];
     const { dataDir } = await startSpendLog(t, { namesTaken });
     assert.deepEqual(segments(dataDir), ["2026-01-31.0008.jsonl"]);
+    for (const name of ["2026-01-31.0010.sock", "2026-01-31.tgz"])
+      writeFileSync(join(dataDir, "spend", name), "");
+    await startSpendLog(t, { dataDir });
+    assert.equal(segments(dataDir)[1], "2026-01-31.0011.jsonl");
   });
 
   it("two processes write segments of their own", async (t) => {
