@@ -5,48 +5,30 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import {
+  createDayIds,
+  findInMonth,
+  mergeIntoMonth,
+} from "../../../../src/extensions/money/file-store/request-ids.ts";
+import {
   createSummer,
   DIMENSIONS,
   type Dimension,
   type SumBy,
-  type UsageFilter,
   type UsageRecord,
 } from "../../../../src/extensions/money/records/index.ts";
-import type { Line } from "../../../support/books.ts";
-import { createRandom } from "../../../support/random.ts";
-import { createScene, DAY_MS, request, sumTexts, type Scene } from "../../../support/projection.ts";
+import { folder } from "../../../support/folder.ts";
+import {
+  createScene,
+  numbersOf,
+  request,
+  sumTexts,
+  type Scene,
+} from "../../../support/projection.ts";
+import { FILTERS, START, writeDays } from "./some-days.ts";
 
-const START = Date.parse("2026-01-29T00:00:00.000Z");
-const ACCOUNTS = ["acme", 'say "hi"', "acme\\", "a".repeat(300), "ö"];
-
-/** Five days of requests of two processes; the last day is open. */
 async function fiveDays(requests: number): Promise<Scene> {
-  const at = createScene({ now: "2026-01-29T00:00:00.000Z", recovers: false });
-  const { between, pick } = createRandom(5);
-  let n = 0;
-  for (let day = 0; day < 5; day += 1) {
-    for (let round = 0; round < 4; round += 1) {
-      for (let count = 0; count < requests / 20; count += 1) {
-        const ended = new Date(START + day * DAY_MS + between(0, DAY_MS - 1)).toISOString();
-        const over: Line = {
-          account: pick(ACCOUNTS),
-          key_id: `key ${between(1, 3)}`,
-          model_served: pick(["m", "n", null]),
-          provider: pick(["lab", "other", null]),
-          currency: pick(["USD", "EUR"]),
-          cost: `0.${between(1, 999_999)}`,
-          gateway_request_id: `"quoted" ${between(1, requests / 2)}`,
-          usage: { ...request(0, ended)[1]["usage"], cache_write_tokens: between(0, 5) },
-        };
-        const segment = `2026-01-29.000${between(1, 2)}.jsonl`;
-        n += 1;
-        at.write(segment, ...request(n, ended, ended, over));
-      }
-      await at.pass();
-    }
-    if (day < 4) await at.passUntil(new Date(START + (day + 1) * DAY_MS + 60_000).toISOString());
-  }
-  assert.equal(at.closed().length, 4);
+  const at = createScene({ now: START, recovers: false });
+  await writeDays(at, requests);
   return at;
 }
 
@@ -54,32 +36,12 @@ describe("the file store", () => {
   let at: Scene;
   let records: readonly UsageRecord[];
   before(async () => {
-    at = await fiveDays(2_000);
+    at = await fiveDays(800);
     records = await at.records();
-    assert.equal(records.length, 2_000);
+    assert.equal(records.length, 800);
     const days = [...new Set(records.map(({ day }) => day))];
     assert.deepEqual(await at.books.store.days(), days);
   });
-
-  const FILTERS: readonly (readonly [UsageFilter, (record: UsageRecord) => boolean])[] = [
-    [{}, () => true],
-    [{ month: "2026-01" }, ({ day }) => day < "2026-02"],
-    [{ day: "2026-01-31" }, ({ day }) => day === "2026-01-31"],
-    [
-      { from: "2026-01-30", to: "2026-01-31" },
-      ({ day }) => day >= "2026-01-30" && day <= "2026-01-31",
-    ],
-    [{ from: "2026-02-02" }, ({ day }) => day >= "2026-02-02"],
-    [{ month: "2027-01" }, () => false],
-    ...ACCOUNTS.map(
-      (name) => [{ account: name }, ({ account }: UsageRecord) => account === name] as const,
-    ),
-    [{ account: "acm" }, () => false],
-    [{ model: "n" }, ({ model }) => model === "n"],
-    [{ key_id: "key 2" }, ({ key_id }) => key_id === "key 2"],
-    [{ provider: "lab" }, ({ provider }) => provider === "lab"],
-    [{ provider: "" }, ({ provider }) => provider === null],
-  ];
 
   it("yields the records that match, and passes over so many of them", async () => {
     for (const [filter, matches] of FILTERS)
@@ -134,16 +96,50 @@ describe("the file store", () => {
         expected,
       );
       assert.ok(found.every(({ details, log }) => details && log));
-      const [first] = expected;
-      const own = await at.books.store.find({ requestId, account: first!.account, limit: 100 });
-      assert.deepEqual(
-        own.map(({ usage_id }) => usage_id),
-        expected
-          .filter(({ account }) => account === first!.account)
-          .map(({ usage_id }) => usage_id),
-      );
+      const { account } = expected[0]!;
+      const own = await at.books.store.find({ requestId, account, limit: 100 });
+      const ofAccount = expected.filter((record) => record.account === account);
+      assert.deepEqual(numbersOf(own), numbersOf(ofAccount));
     }
     assert.deepEqual(await at.books.store.find({ requestId: "none", limit: 5 }), []);
+  });
+
+  it("yields the latest records of an id up to the limit, over open and closed days", async () => {
+    const same = createScene({ now: "2025-12-31T12:00:00.000Z", recovers: false });
+    let n = 0;
+    for (const day of ["2025-12-31", "2026-01-01", "2026-01-02"]) {
+      await same.passUntil(`${day}T12:00:00.000Z`);
+      for (let count = 0; count < 10; count += 1) {
+        const time = `${day}T12:00:0${count}.000Z`;
+        n += 1;
+        const over = { gateway_request_id: "same", account: `${n % 2}` };
+        same.write("2025-12-31.0001.jsonl", ...request(n, time, time, over));
+      }
+      await same.pass();
+    }
+    assert.equal(same.closed().length, 2);
+    const find = async (limit: number, account?: string) =>
+      numbersOf(await same.books.store.find({ requestId: "same", account, limit }));
+    const upTo30 = (count: number) =>
+      Array.from({ length: count }, (_, index) => 31 - count + index);
+    for (const limit of [1, 10, 15, 25, 30, 100])
+      assert.deepEqual(await find(limit), upTo30(Math.min(limit, 30)), `limit ${limit}`);
+    assert.deepEqual(await find(8, "0"), [16, 18, 20, 22, 24, 26, 28, 30]);
+  });
+
+  it("finds each of the ids of a month that has more than are read at once", async () => {
+    const path = join(folder({ inMemory: true }), "2026-01.ids");
+    const count = 10_000;
+    for (const day of ["2026-01-31", "2026-01-01", "2026-01-31"]) {
+      const ids = createDayIds(day);
+      for (let n = 0; n < count; n += 1) ids.add(`${day} ${n}`, "acme", n * 1_000_003);
+      await mergeIntoMonth(path, day, ids);
+    }
+    for (let n = 0; n < count; n += 37)
+      for (const day of ["2026-01-01", "2026-01-31"]) {
+        const places = findInMonth(path, { requestId: `${day} ${n}`, limit: 9 });
+        assert.deepEqual(places, [{ day, offset: n * 1_000_003 }]);
+      }
   });
 
   it("yields batches without records too, so that readers can stop", async () => {
@@ -155,35 +151,32 @@ describe("the file store", () => {
   it("puts records in the place of a day's: others if it is open, the same if it is closed", async () => {
     const other = await fiveDays(100);
     const { store } = other.books;
-    const all: Record<string, UsageRecord[]> = {};
-    for (const day of await store.days()) {
-      const lines: UsageRecord[] = [];
-      for await (const batch of store.linesOf(day))
-        lines.push(...batch.map(({ record }) => record!));
-      all[day] = lines;
+    async function recordsOf(day: string): Promise<UsageRecord[]> {
+      const found: UsageRecord[] = [];
+      for await (const lines of store.linesOf(day))
+        found.push(...lines.map((line) => line.record!));
+      return found;
     }
-    const replace = (day: string, records: readonly UsageRecord[]) =>
-      store.replaceDay(day, inTwo(records));
-    async function* inTwo(records: readonly UsageRecord[]) {
-      yield records.slice(0, 3);
-      yield records.slice(3);
+    async function* inTwo(all: readonly UsageRecord[]) {
+      yield all.slice(0, 3);
+      yield all.slice(3);
     }
     const [closedDay, openDay] = ["2026-01-30", "2026-02-02"] as const;
     const file = other.dayFile(closedDay);
+    const closed = await recordsOf(closedDay);
     rmSync(join(other.dir, "usage", `${closedDay}.jsonl`));
-    await replace(closedDay, all[closedDay]!);
+    await store.replaceDay(closedDay, inTwo(closed));
     assert.equal(other.dayFile(closedDay), file);
-    await assert.rejects(replace(closedDay, all[closedDay]!.slice(1)), /was closed with \d+ bytes/);
+    const fewer = store.replaceDay(closedDay, inTwo(closed.slice(1)));
+    await assert.rejects(fewer, /was closed with \d+ bytes/);
     assert.equal(other.dayFile(closedDay), file);
-    const [first, ...rest] = all[openDay]!;
-    await replace(openDay, rest);
+    const [first, ...rest] = await recordsOf(openDay);
+    await store.replaceDay(openDay, inTwo(rest));
     assert.equal((await store.sums({ day: openDay }, []))[0]?.requests, rest.length);
-    const found = await store.find({ requestId: first!.gateway_request_id, limit: 100 });
-    assert.ok(!found.some(({ usage_id }) => usage_id === first!.usage_id));
-    for (const { usage_id, gateway_request_id: requestId } of rest) {
-      const again = await store.find({ requestId, limit: 100 });
-      assert.equal(again.filter((record) => record.usage_id === usage_id).length, 1);
-    }
+    const find = async ({ gateway_request_id: requestId, usage_id }: UsageRecord) =>
+      (await store.find({ requestId, limit: 100 })).filter((found) => found.usage_id === usage_id);
+    assert.deepEqual(await find(first!), []);
+    for (const record of rest) assert.equal((await find(record)).length, 1);
     await other.pass();
   });
 });

@@ -33,14 +33,6 @@ function site() {
 }
 
 describe("shared books", () => {
-  it("are the same for all parts, and closed with the last one", async () => {
-    const { share } = site();
-    const [one, other] = [share(), share()];
-    assert.equal(one.files, other.files);
-    await one.close();
-    assert.equal(share().files, other.files);
-  });
-
   it("calls before a pass begins share it; a later one waits for the next", async () => {
     const { share, settle } = site();
     const books = share();
