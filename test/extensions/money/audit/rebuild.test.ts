@@ -12,7 +12,6 @@ import {
   C,
   command,
   copyOf,
-  D,
   E,
   edit,
   findingsIn,
@@ -46,9 +45,15 @@ function assertAsBefore(dir: string): void {
     textOfFile(dir, "usage/2026-02-01.jsonl"),
     textOfFile(scene.dir, "usage/2026-02-01.jsonl"),
   );
-  const lines = (from: string) => textOfFile(from, OPEN).split("\n").sort();
-  assert.deepEqual(lines(dir), lines(scene.dir));
+  const sorted = (from: string) => textOfFile(from, OPEN).split("\n").sort();
+  assert.deepEqual(sorted(dir), sorted(scene.dir));
 }
+
+type Lines = readonly string[];
+const lines =
+  (file: string, change: (lines: Lines) => Lines) =>
+  (dir: string): void =>
+    edit(dir, file, (before) => [...change(before)]);
 
 const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = [
   ["nothing is wrong", () => undefined, [0, 0, 0, 34, 0]],
@@ -61,31 +66,17 @@ const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = 
   ],
   [
     "a record was changed",
-    (dir) =>
-      edit(dir, CLOSED, (lines) =>
-        lines.map((line, at) => (at === 3 ? line.replace('"cost":"0', '"cost":"9') : line)),
-      ),
+    lines(CLOSED, ([one, ...rest]) => [one!.replace('"cost":"0', '"cost":"9'), ...rest]),
     [0, 1, 0, 33, 0],
   ],
-  ["records were removed", (dir) => edit(dir, CLOSED, (lines) => lines.slice(2)), [2, 0, 0, 32, 0]],
+  ["records were removed", lines(CLOSED, (all) => all.slice(2)), [2, 0, 0, 32, 0]],
   [
     "records were inserted",
-    (dir) =>
-      edit(dir, CLOSED, (lines) =>
-        lines.flatMap((line) => [line.replaceAll("sp_0", "sp_f"), line]),
-      ),
+    lines(CLOSED, (all) => all.flatMap((line) => [line.replaceAll("sp_0", "sp_f"), line])),
     [0, 0, 13, 34, 0],
   ],
-  [
-    "a line cannot be read",
-    (dir) => edit(dir, CLOSED, (lines) => ["nonsense", ...lines]),
-    [0, 0, 1, 34, 0],
-  ],
-  [
-    "records changed places",
-    (dir) => edit(dir, CLOSED, (lines) => [...lines.slice(1), lines[0]!]),
-    [0, 0, 0, 34, 0],
-  ],
+  ["a line cannot be read", lines(CLOSED, (all) => ["nonsense", ...all]), [0, 0, 1, 34, 0]],
+  ["records changed places", lines(CLOSED, (all) => all.toReversed()), [0, 0, 0, 34, 0]],
   [
     "requests were settled since",
     (dir) => {
@@ -96,7 +87,6 @@ const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = 
     [13, 0, 0, 21, 0],
   ],
   ["a file was cut", (dir) => truncateSync(join(dir, OPEN), 3_000), [10, 0, 0, 24, 0]],
-  ["the cursor is lost", (dir) => rmSync(join(dir, "usage/cursor.json")), [0, 0, 0, 34, 0]],
   [
     "the cursor cannot be read",
     (dir) => writeFileSync(join(dir, "usage/cursor.json"), "{"),
@@ -151,23 +141,24 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assert.deepEqual(days, { "2026-02-02": Buffer.byteLength(textOfFile(scene.dir, OPEN)) });
   });
 
-  it("keeps the name of a segment that was emptied while records of it are there", async () => {
-    const end = await rebuilt((dir) => truncateSync(join(dir, "spend", E)));
-    const { segments } = JSON.parse(textOfFile(end.dir, "usage/cursor.json"));
-    assert.deepEqual(segments[E], { first: "", bytes: 0, lines: 0, unsettled: 0 });
-  });
-
-  it("keeps the name of a segment that is gone while records of it are there", async () => {
-    const end = await rebuilt((dir) => rmSync(join(dir, "spend", E)));
-    assert.deepEqual([end.code, end.counts], [0, [0, 0, 0, 27, 7]]);
-    const { segments } = JSON.parse(textOfFile(end.dir, "usage/cursor.json"));
-    assert.deepEqual(segments[E], { first: "", bytes: 0, lines: 0, unsettled: 0 });
-  });
+  for (const [what, spoil] of [
+    ["emptied", (segment: string) => truncateSync(segment)],
+    ["deleted", (segment: string) => rmSync(segment)],
+  ] as const)
+    it(`keeps the records of an open day whose segment was ${what}, and its name`, async () => {
+      const { dir, code, counts, stderr } = await rebuilt((copy) => spoil(join(copy, "spend", E)));
+      assert.deepEqual([code, counts], [0, [0, 0, 0, 27, 7]]);
+      assert.match(stderr, /was wrong: .*its lines are gone/);
+      assertAsBefore(dir);
+      const { segments } = JSON.parse(textOfFile(dir, "usage/cursor.json"));
+      assert.deepEqual(segments[E], { first: "", bytes: 0, lines: 0, unsettled: 0 });
+      assert.equal((await command(dir, ["usage", "sync", "--once"])).code, 0);
+    });
 
   it("does not replace a closed day by anything but what its line says, and names it", async () => {
     const lost = (dir: string) => {
       retire(dir, [A]);
-      edit(dir, CLOSED, (lines) => lines.slice(1));
+      edit(dir, CLOSED, (all) => all.slice(1));
     };
     const end = await rebuilt(lost);
     assert.equal(end.code, 1);
@@ -194,27 +185,14 @@ describe("books rebuild", { concurrency: 2 }, () => {
   it("replaces a closed day of which a segment is deleted if it is then what its line says", async () => {
     const end = await rebuilt((dir) => {
       retire(dir, [A]);
-      edit(dir, CLOSED, (lines) => lines.slice(0, -1));
+      edit(dir, CLOSED, (all) => all.slice(0, -1));
     });
     assert.deepEqual([end.code, end.counts], [0, [1, 0, 0, 25, 8]]);
     assertAsBefore(end.dir);
   });
 
-  it("keeps the records of an open day whose segment was cut or lost", async () => {
-    const cut = await rebuilt((dir) => truncateSync(join(dir, "spend", E), 0));
-    assert.deepEqual([cut.code, cut.counts], [0, [0, 0, 0, 27, 7]]);
-    assert.match(cut.stderr, /was wrong: .*its lines are gone/);
-    assertAsBefore(cut.dir);
-    const lost = await rebuilt((dir) => rmSync(join(dir, "spend", D)));
-    assert.deepEqual([lost.code, lost.counts], [0, [0, 0, 0, 28, 6]]);
-    assertAsBefore(lost.dir);
-    assert.equal((await command(lost.dir, ["usage", "sync", "--once"])).code, 0);
-  });
-
   it("books nothing twice where lines were removed from the log of an open day", async () => {
-    const { dir, counts } = await rebuilt((copy) =>
-      edit(copy, `spend/${E}`, (lines) => lines.slice(2)),
-    );
+    const { dir, counts } = await rebuilt(lines(`spend/${E}`, (all) => all.slice(2)));
     assert.deepEqual(counts, [0, 7, 0, 27, 0]);
     const ids = textOfFile(dir, OPEN).match(/"usage_id":"\w+"/g) ?? [];
     assert.deepEqual([ids.length, new Set(ids).size], [13, 13]);
