@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { appendFileSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { printSealedStatement } from "../../../../src/extensions/money/seals/print-statement.ts";
@@ -116,42 +116,17 @@ describe("a sealed statement", () => {
     }
   });
 
-  /** Changes the first day, its first record, or the bill. */
+  const changed = /^the records of 2026-02-01: are not those that/;
+  /** What is forged: the bill, the first day, its first record. */
   const FORGERIES: readonly (readonly [string, (body: Record<string, any>) => void, RegExp])[] = [
-    ["a sum", ({ bill }) => Object.assign(bill.total, { cost: "1" }), /^the total: is not the sum/],
-    [
-      "a line of the bill",
-      ({ bill }) => Object.assign(bill.lines[0], { requests: 1 }),
-      /^the line of .*: is not the sum/,
-    ],
-    [
-      "a record",
-      ({ days }) =>
-        Object.assign(days[0].records[0], { 1: days[0].records[0][1].replace("0.", "9.") }),
-      /^the records of 2026-02-01: are not those that/,
-    ],
-    [
-      "a record's place",
-      ({ days }) => Object.assign(days[0].records[0], { 0: 5 }),
-      /^the records of 2026-02-01: are not/,
-    ],
-    ["a hash", ({ days }) => days[0].hashes.pop(), /^the records of 2026-02-01: are not/],
-    [
-      "a line of a day",
-      ({ days }) =>
-        Object.assign(days[0], { line: days[0].line.replace('"number":2', '"number":3') }),
-      /^the line of 2026-02-01: was changed/,
-    ],
-    [
-      "a record that is there twice",
-      ({ days }) => days[1].records.push(days[1].records[0]),
-      /is in the statement twice$/,
-    ],
-    [
-      "another account",
-      ({ bill }) => Object.assign(bill, { account: "beta" }),
-      /is of another account, day or currency$/,
-    ],
+    ["a sum", ({ bill }) => (bill.total.cost = "1"), /^the total: is not the sum/],
+    ["a line", ({ bill }) => (bill.lines[0].requests = 1), /^the line of .*: is not the sum/],
+    ["a record", ({ days: [day] }) => (day.records[0][1] += " "), changed],
+    ["a record's place", ({ days: [day] }) => (day.records[0][0] = 5), changed],
+    ["a hash", ({ days: [day] }) => day.hashes.pop(), changed],
+    ["a day", ({ days: [day] }) => (day.line += " "), /^the line of 2026-02-01: was changed/],
+    ["a record twice", ({ days }) => days[1].records.push(days[1].records[0]), /statement twice$/],
+    ["another account", ({ bill }) => (bill.account = "beta"), /is of another account, day or/],
   ];
   for (const [what, change, expected] of FORGERIES)
     it(`is found out even if it was signed anew: ${what}`, () => {
@@ -190,15 +165,15 @@ describe("a sealed statement", () => {
   });
 
   it("is not made of records that are not those of their day, nor without seals", async () => {
-    const dir = copyOf(scene.dir);
-    edit(dir, "usage/2026-02-01.jsonl", (lines) => lines.map((line) => line.replace('"m"', '"n"')));
     const args = ["billing", "statement", "--account", "acme", "--month", "2026-02", "--sealed"];
-    assert.match((await command(dir, args)).stderr, /are not those of its line in days.jsonl/);
-    const sums = copyOf(scene.dir);
-    edit(sums, "usage/2026-02-01.sums", (lines) =>
-      lines.map((line) => line.replace(/"cost":"[^"]+"/, '"cost":"7"')),
-    );
-    assert.match((await command(sums, args)).stderr, /not those of their records/);
+    for (const [file, expected] of [
+      ["usage/2026-02-01.jsonl", /are not those of its line in days.jsonl/],
+      ["usage/2026-02-01.sums", /not those of their records/],
+    ] as const) {
+      const dir = copyOf(scene.dir);
+      edit(dir, file, (lines) => lines.map((line) => line.replace('"cost":"0', '"cost":"7')));
+      assert.match((await command(dir, args)).stderr, expected);
+    }
     const books = { ...scene.books, signer: undefined };
     const noBill = (): never => assert.fail("it is not made");
     await assert.rejects(
@@ -233,45 +208,14 @@ describe("a verifier that was written from the manual alone", { concurrency: 2 }
     assert.match(python(file).stderr, /^wrong: statement: signature/);
   });
 
-  const SPOILS: readonly (readonly [string, (dir: string) => void, RegExp])[] = [
-    [
-      "a segment",
-      (dir) => edit(dir, `spend/${B}`, (lines) => lines.map((line) => line.replace('"m"', '"n"'))),
-      /^wrong: spend\/2026-01-31.0002/,
-    ],
-    [
-      "records",
-      (dir) => edit(dir, "usage/2026-01-31.jsonl", (lines) => lines.toReversed()),
-      /^wrong: usage\/2026-01-31/,
-    ],
-    [
-      "more records",
-      (dir) => appendFileSync(join(dir, "usage/2026-02-01.jsonl"), "{}\n"),
-      /^wrong: usage\/2026-02-01/,
-    ],
-    [
-      "no records",
-      (dir) => rmSync(join(dir, "usage/2026-02-01.jsonl")),
-      /^wrong: usage\/2026-02-01/,
-    ],
-    [
-      "a line of a day",
-      (dir) =>
-        edit(dir, "days.jsonl", (lines) =>
-          lines.map((line) => line.replace('"records":8', '"records":9')),
-        ),
-      /^wrong: days.jsonl, line 2/,
-    ],
-    [
-      "lines of days",
-      (dir) => edit(dir, "days.jsonl", (lines) => lines.slice(1)),
-      /^wrong: days.jsonl, line 1/,
-    ],
-  ];
-  for (const [what, spoil, expected] of SPOILS)
-    it(`finds what was changed: ${what}`, () => {
-      const dir = copyOf(scene.dir);
-      spoil(dir);
-      assert.match(python(dir).stderr, expected);
-    });
+  it("finds what was changed", () => {
+    const dir = copyOf(scene.dir);
+    edit(dir, "days.jsonl", (lines) =>
+      lines.map((line) => line.replace('"records":8', '"records":9')),
+    );
+    assert.match(python(dir).stderr, /^wrong: days.jsonl, line 2/);
+    const other = copyOf(scene.dir);
+    edit(other, `spend/${B}`, (lines) => lines.map((line) => line.replace('"m"', '"n"')));
+    assert.match(python(other).stderr, /^wrong: spend\/2026-01-31.0002/);
+  });
 });
