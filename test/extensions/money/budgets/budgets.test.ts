@@ -8,11 +8,10 @@ import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
 import * as provided from "../../../support/provider.ts";
-import { LONG } from "../../../support/long.ts";
 import { until, within } from "../../../support/wait.ts";
 import { begin, budget, money, pico, unbounded } from "./processes.ts";
 
-const { chunk, completion, event, held, speak, startProvider, status } = provided;
+const { chunk, event, held, speak, startProvider, status } = provided;
 
 /** The cost of a request at PRICE with the provider's USAGE. */
 const COST = "0.000089000007";
@@ -58,16 +57,6 @@ describe("a budget", () => {
     assert.match(message, /The budget does not renew\.$/);
   });
 
-  it("counts what a request cost, and gives the rest back", async (t) => {
-    const { gw, ask, dir } = await priced(t, { m: speak("Fine.") }, amountOf(1n, 1n));
-    const [first] = await standing(gw);
-    assert.deepEqual([first.account, first.spent, first.held], ["acme", "0", "0"]);
-    for (const expected of [200, 200, 402]) assert.equal((await ask(ASK)).status, expected);
-    assert.equal(entries(dir).length, 2);
-    const [row] = await standing(gw);
-    assert.deepEqual([row.spent, row.held], [sum([COST, COST]), "0"]);
-  });
-
   it("holds while a request runs, warns of nothing, and gives it back to who has left", async (t) => {
     const { gw, ask } = await priced(t, { m: held().behaviour }, amountOf(0n, 1n));
     const open = await begin(gw.url, { model: "m", ...ASK });
@@ -78,13 +67,6 @@ describe("a budget", () => {
     assert.deepEqual(warningsOf(gw), []);
     open.destroy();
     await until(async () => (await standing(gw))[0].held === "0", "the hold to be given back");
-  });
-
-  it("gives everything back where a provider fails", async (t) => {
-    const { gw, ask } = await priced(t, { m: status(500) }, amountOf(0n, 1n));
-    for (let round = 0; round < 3; round += 1) assert.equal((await ask(ASK)).status, 503);
-    const [row] = await standing(gw);
-    assert.deepEqual([row.spent, row.held], ["0", "0"]);
   });
 
   for (const [period, begins, ends] of [
@@ -113,15 +95,6 @@ describe("a budget", () => {
     assert.equal((await ask(ASK)).status, 200);
     assert.match(errorOf(await ask(ASK)).message, /this API key has spent/);
     assert.equal((await ask(ASK, { authorization: "Bearer sk-other" })).status, 200);
-  });
-
-  it("takes the dearest candidate of an alias, and the dearest price of a prompt", async (t) => {
-    const dear = { price: { input_cache_hit: 3, input_cache_miss: 2, output: 20 } };
-    const over = { models: { dear }, aliases: { any: { models: ["cheap", "dear"] } } };
-    const behaviours = { cheap: speak("Fine."), dear: speak("Fine.") };
-    const { ask, dir } = await priced(t, behaviours, with_(budget(pico("1.")), over));
-    await ask({ ...ASK, model: "any" });
-    assert.equal(only(dir).open["hold"], "0.000311"); // 57 tokens at 3, 7 at 20
   });
 
   it("leaves requests alone that cost nothing, and open lines of accounts without one", async (t) => {
@@ -191,16 +164,6 @@ describe("a request without max_tokens", () => {
       assert.deepEqual(limitsSent(provider), sent ? [sent] : []);
     });
 
-  it("is not cut shorter with a limit of its own, and has none without a budget", async (t) => {
-    const { ask, provider } = await priced(t, { m: speak("Fine.") }, dear(pico("5.")));
-    assert.equal((await ask({ max_tokens: 60_000 })).status, 200);
-    assert.equal((await ask({ max_completion_tokens: 70_000 })).status, 402);
-    assert.deepEqual(limitsSent(provider), [60_000]);
-    const without = await priced(t, { m: speak("Fine.") }, { models: { m: DEAR } });
-    await without.ask();
-    assert.deepEqual(limitsSent(without.provider), [undefined]);
-  });
-
   it("sends each model of an alias no more than is held for it", async (t) => {
     const long = { max_output_tokens: 100_000, price: { input_cache_miss: 1, output: 1 } };
     const over = with_(dear(pico("1000."), { price: DEAR.price }), {
@@ -265,20 +228,6 @@ describe("the memory of budgets", () => {
     return { ...gw, status, reload, spent };
   }
 
-  it("is read from the books at the start, whatever the period", async (t) => {
-    const config = plain();
-    for (const [index, period] of ["day", "month", "total"].entries()) {
-      const gw = await gatewayWith(t, with_(config, budget(pico("1."), period)));
-      const costs = Array<string>(index).fill(COST);
-      assert.equal(await gw.spent(), sum(costs));
-      assert.equal(await gw.status(), 200);
-      assert.equal(await gw.spent(), sum([...costs, COST]));
-      await gw.gateway.close();
-    }
-    const last = await gatewayWith(t, with_(config, amountOf(3n, 1n, -1n)));
-    assert.equal(await last.status(), 402);
-  });
-
   it("has what was spent before a reload brings the first budget, and changes at once", async (t) => {
     const config = plain();
     const before = await gatewayWith(t, config);
@@ -299,15 +248,6 @@ describe("the memory of budgets", () => {
     assert.deepEqual(await standing(gw), []);
     await asked(budget(pico("1.")), 200);
     assert.equal(await gw.spent(), sum(Array<string>(7).fill(COST)));
-  });
-
-  it("of a key is shown no more when a reload has taken it away", async (t) => {
-    const key = { account: "acme", key: KEY };
-    const own = { keys: [{ ...key, budget: { amount: "1", period: "day" } }] };
-    const gw = await gatewayWith(t, with_(plain(), own));
-    assert.equal((await standing(gw)).length, 1);
-    gw.reload({ keys: [key] });
-    assert.deepEqual(await standing(gw), []);
   });
 
   it("warns at 50, 80 and 100 per cent once in a period, also after a restart", async (t) => {
@@ -375,30 +315,5 @@ describe("tokens per minute", () => {
     const { ask } = await priced(t, { m: speak("Fine."), bad: status(500) }, over);
     assert.equal((await ask({ ...ASK, model: "bad" })).status, 503);
     assert.deepEqual([(await ask(ASK)).status, (await ask(ASK)).status], [200, 429]);
-  });
-});
-
-describe("many requests at once", () => {
-  it("never spend more than the budget, and nearly all of it", async (t) => {
-    const requests = LONG ? 10_000 : 1_000;
-    const usage = { prompt_tokens: 12, completion_tokens: 60, total_tokens: 72 };
-    const price = { input_cache_miss: 1, output: 4 };
-    const amount = 100n * (12n + 4n * 60n) * 1_000_000n;
-    const reply = status(200, completion({ content: "Fine." }, "stop", { usage }));
-    const over = with_(budget(amount), { models: { m: { price } } });
-    const { gw, ask, dir } = await priced(t, { m: reply }, over);
-    const statuses: number[] = [];
-    const client = async (): Promise<void> => {
-      while (statuses.length < requests) statuses.push((await ask({ max_tokens: 80 })).status);
-    };
-    await within(Promise.all(Array.from({ length: 8 }, client)), "all answers", 120_000);
-    const completed = statuses.filter((each) => each === 200).length;
-    assert.equal(statuses.filter((each) => each === 402).length, statuses.length - completed);
-    assert.ok(completed >= 95, `${completed} of 100 were served`);
-    const lines = await settled(dir, completed);
-    const spent = lines.reduce((total, { cost }) => total + pico(cost), 0n);
-    assert.ok(spent <= amount, `${spent} of ${amount} was spent`);
-    const [row] = await standing(gw);
-    assert.deepEqual([pico(row.spent), row.held], [spent, "0"]);
   });
 });

@@ -124,14 +124,14 @@ export const untilStanding = (
   );
 
 /** One request on a connection of its own; its status. */
-export const ask = (url: string, body: object = {}): Promise<number> =>
-  send(url, body, "an answer", (res, _req, resolve) => {
+export const ask = (url: string, body: object = {}, key = KEY): Promise<number> =>
+  send(url, body, key, (res, _req, resolve) => {
     res.resume().on("end", () => resolve(res.statusCode ?? 0));
   });
 
 /** A stream that has begun, and is left open. */
 export const begin = (url: string, body: object = {}): Promise<http.ClientRequest> =>
-  send(url, { model: "endless", stream: true, ...body }, "a stream", (res, req, resolve) => {
+  send(url, { model: "endless", stream: true, ...body }, KEY, (res, req, resolve) => {
     assert.equal(res.statusCode, 200);
     resolve(req);
   });
@@ -139,10 +139,10 @@ export const begin = (url: string, body: object = {}): Promise<http.ClientReques
 function send<T>(
   url: string,
   body: object,
-  awaited: string,
+  key: string,
   answered: (res: http.IncomingMessage, req: http.ClientRequest, done: (value: T) => void) => void,
 ): Promise<T> {
-  const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const options = { method: "POST", agent: false, headers };
   const answer = new Promise<T>((resolve, reject) => {
     const req = http.request(`${url}/v1/chat/completions`, options, (res) => {
@@ -153,5 +153,5 @@ function send<T>(
     const whole = { model: "m", messages: user("Say something."), max_tokens: 7, ...body };
     req.end(JSON.stringify(whole));
   });
-  return within(answer, awaited, LONG_MS);
+  return within(answer, "an answer", LONG_MS);
 }

@@ -32,22 +32,38 @@ const budgetOf = (period: "day" | "month" | "total") => ({
   period,
 });
 
-const requestOf = (budgets: readonly Budget[]) => ({
-  spender: { account: "acme", key_id: "key_1", budgets, windows: [] },
+/** A request of an account with this budget, which is large, or without one. */
+const requestOf = (budget?: Budget) => ({
+  spender: {
+    ...{ account: "acme", key_id: "key_1", windows: [] },
+    budgets: budget ? [{ ...budget, amount: 9_999n }] : [],
+  },
   token: TOKENS[0]!,
   tokens: 1,
   offers: [{ room: 1n, cost: 1n }],
 });
+const TOTAL = requestOf(budgetOf("total"));
 
-/** The books of a process that has died, with these lines. */
+/** The books of a process that has died, with these lines, and what counts from now on. */
 function bench(lines: readonly object[]) {
   const dir = folder();
   const clock = createFakeClock(Date.parse(START));
   handMade(dir, "2026-02-02.0001.jsonl", textOf(lines as never), "died");
-  const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], { data_dir: dir }));
-  const context = { config, clock, installed: install([]), diagnose: () => undefined };
-  return { clock, context, dir };
+  const configOf = (account: object) =>
+    checkConfig(
+      configFor("http://127.0.0.1:1", ["m"], { data_dir: dir, accounts: { acme: account } }),
+    );
+  /** What the operator is told of budgets. */
+  const told: string[] = [];
+  const diagnose = ({ event }: { readonly event?: unknown }): void => {
+    if (String(event).startsWith("budgets_")) told.push(String(event));
+  };
+  const config = configOf({ budget: { amount: "1", period: "total" } });
+  const context = { config, clock, installed: install([]), diagnose };
+  return { clock, context, dir, config, without: configOf({}), told };
 }
+
+const spentOf = (accountant: Accountant) => accountant.standing()?.map((each) => each.spent);
 
 /** A request that is settled at this moment. */
 const settledAt = (n: number, time: string, over: object = {}): object[] => [
@@ -82,84 +98,59 @@ describe("what was spent before", () => {
     });
 
   it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
-    const { clock, context, dir } = bench(lines);
-    const events: unknown[] = [];
-    const diagnose = ({ event }: { readonly event?: unknown }) => events.push(event);
-    const accounts = { acme: { budget: { amount: "1", period: "total" } } };
-    const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], { accounts }));
-    const spent = (accountant: Accountant) => accountant.standing()?.map((each) => each.spent);
-    const later = createAccountant({ ...context, diagnose });
+    const { clock, context, dir, config, told } = bench(lines);
+    const later = createAccountant(context);
     writeFileSync(join(dir, "usage"), "no folder");
     await later.open(config);
-    assert.deepEqual(spent(later), []);
-    assert.equal((await later.reserve(requestOf([budgetOf("total")]))).refusal?.by, "store");
-    assert.ok((await later.reserve(requestOf([]))).offer, "it has no budget");
+    assert.deepEqual(spentOf(later), []);
+    assert.equal((await later.reserve(TOTAL)).refusal?.by, "store");
+    assert.ok((await later.reserve(requestOf())).offer, "it has no budget");
     rmSync(join(dir, "usage"));
     clock.advance(999);
-    const early = await later.reserve(requestOf([budgetOf("total")]));
+    const early = await later.reserve(TOTAL);
     assert.equal(early.refusal?.by, "store", "the books are not read at once again");
     clock.advance(1);
-    assert.ok((await later.reserve(requestOf([{ ...budgetOf("total"), amount: 9_999n }]))).offer);
-    assert.deepEqual(spent(later), [3n]);
+    assert.ok((await later.reserve(TOTAL)).offer);
+    assert.deepEqual(spentOf(later), [3n]);
+    assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
     const first = createAccountant(context);
     await first.open(config);
-    assert.deepEqual(spent(first), [4n]);
-    const told = events.filter((event) => String(event).startsWith("budgets_"));
-    assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
+    assert.deepEqual(spentOf(first), [4n]);
   });
 
   it("is waited for only so long: requests with a budget are refused until books that hang are read", async () => {
-    const { clock, context, dir } = bench(lines);
-    const events: unknown[] = [];
-    const diagnose = ({ event }: { readonly event?: unknown }) => events.push(event);
-    const accounts = { acme: { budget: { amount: "1", period: "total" } } };
-    const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], { accounts }));
-    const accountant = createAccountant({ ...context, diagnose });
-    const reserve = () => accountant.reserve(requestOf([{ ...budgetOf("total"), amount: 9_999n }]));
+    const { clock, context, dir, config, told } = bench(lines);
+    const accountant = createAccountant(context);
     /** Lets the books hang for so long. */
     const inVain = async <T>(work: Promise<T>): Promise<T> => {
       await waitFor(() => clock.pending() > 0, "somebody to wait for the books");
       clock.advance(5_000);
       return await work;
     };
-    let release = (): void => undefined;
-    let lock: Promise<unknown> = Promise.resolve();
-    await new Promise<void>((taken) => {
-      const held = new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      lock = withLock({ dir: join(dir, "spend"), name: "books", clock }, () => {
-        taken();
-        return held;
-      });
+    await withLock({ dir: join(dir, "spend"), name: "books", clock }, async () => {
+      await inVain(accountant.open(config));
+      assert.deepEqual(accountant.standing(), []);
+      assert.equal((await inVain(accountant.reserve(TOTAL))).refusal?.by, "store");
+      // It is counted already when the books are read.
+      accountant.settle(undefined, { account: "acme", key_id: "key_1", cost: 100n, tokens: 1 });
     });
-    await inVain(accountant.open(config));
-    assert.deepEqual(accountant.standing(), []);
-    assert.equal((await inVain(reserve())).refusal?.by, "store");
-    // It is counted already when the books are read.
-    accountant.settle(undefined, { account: "acme", key_id: "key_1", cost: 100n, tokens: 1 });
-    release();
-    await lock;
-    const reserving = reserve();
+    const reserving = accountant.reserve(TOTAL);
     await until(async () => {
       clock.advance(1); // the reading asks for the lock again from time to time
       return accountant.standing()?.length === 1;
     }, "the books to be read");
     assert.ok((await reserving).offer);
-    assert.equal(accountant.standing()?.[0]?.spent, 103n);
-    const told = events.filter((event) => String(event).startsWith("budgets_"));
+    assert.deepEqual(spentOf(accountant), [103n]);
     assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
   });
 
   it("is not shown of a budget that a reload has taken away, whatever an older request asks", async () => {
-    const { context } = bench(lines);
-    const configWith = (account: object) =>
-      checkConfig(configFor("http://127.0.0.1:1", ["m"], { accounts: { acme: account } }));
+    const { context, config, without } = bench(lines);
     const accountant = createAccountant(context);
-    await accountant.open(configWith({ budget: { amount: "1", period: "total" } }));
+    await accountant.open(config);
     assert.equal(accountant.standing()?.length, 1);
-    await accountant.open(configWith({}));
-    await accountant.reserve(requestOf([{ ...budgetOf("total"), amount: 9_999n }]));
+    await accountant.open(without);
+    await accountant.reserve(TOTAL);
     assert.deepEqual(accountant.standing(), []);
   });
 });

@@ -36,38 +36,7 @@ const childrenOf = (pid: number): number[] =>
     .filter(Boolean)
     .map(Number);
 
-describe("a gateway that is killed", () => {
-  it("has nothing held after that, and knows what was spent", async (t) => {
-    const { start } = await bench(t, program, budget(2n * COST + 2n * HOLD));
-    const first = await start();
-    assert.equal(await ask(first.url), 200);
-    assert.equal(await ask(first.url), 200);
-    await begin(first.url);
-    await untilStanding(first.standing, { spent: text(2n * COST), held: text(HOLD) });
-    first.running.child.kill("SIGKILL");
-    await first.running.ended;
-    const second = await start();
-    await untilStanding(second.standing, { spent: text(2n * COST), held: "0" });
-    assert.deepEqual(
-      [await ask(second.url), await ask(second.url), await ask(second.url)],
-      [200, 200, 402],
-    );
-  });
-});
-
 describe("several workers", () => {
-  it("spend one budget together, and no more of it", async (t) => {
-    const { start, dir } = await bench(t, program, { ...WORKERS, ...budget(20n * COST) });
-    const { url, standing } = await start();
-    const statuses = await Promise.all(Array.from({ length: 120 }, () => ask(url)));
-    while ((await ask(url)) === 200) statuses.push(200);
-    const served = statuses.filter((status) => status === 200).length;
-    assert.ok(served <= 20 && served >= 19, `${served} of 20 were served`);
-    assert.equal(settles(dir).length, served);
-    await untilStanding(standing, { spent: text(BigInt(served) * COST), held: "0" });
-    assert.equal((await standing()).length, 1);
-  });
-
   it("outspend no budget with replies that no client has bounded", async (t) => {
     const { start, dir } = await bench(t, program, { ...WORKERS, ...budget(FIVE) });
     const { url, standing } = await start();
