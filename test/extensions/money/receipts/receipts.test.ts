@@ -16,7 +16,6 @@ import {
   priced,
   settleLine,
   settles,
-  spendId,
   textOf,
   usageFile,
   type Line,
@@ -67,10 +66,8 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     const { dir, ask, receipt, provider } = await site(t);
     await ask({ model: "bad" }, { "x-request-id": "failing" });
     const [failed] = (await receipt("failing")).body.data;
-    assert.deepEqual(
-      [failed.status, failed.error_code, failed.model, failed.cost, failed.prices],
-      ["failed", "upstream_error", null, "0", null],
-    );
+    const { status: failure, error_code, model, cost } = failed;
+    assert.deepEqual([failure, error_code, model, cost], ["failed", "upstream_error", null, "0"]);
     await ask({ model: "team" }, { "x-request-id": 'my "first" thought/1?' });
     const { status: code, headers, body } = await receipt('my "first" thought/1?');
     assert.deepEqual([code, headers.get("cache-control")], [200, "no-store"]);
@@ -212,15 +209,6 @@ describe("the search for receipts", () => {
     return { dir, clock, find };
   }
 
-  it("finds what another process has settled, and what its death has interrupted", async () => {
-    const { dir, find } = books([openLine(1, same), settleLine(1, same)]);
-    const ids = async () => (await find()).map(({ spend_id }) => spend_id);
-    assert.deepEqual(await ids(), [spendId(1)]);
-    const later = textOf([openLine(2, same), settleLine(2, same), openLine(3, same)]);
-    handMade(dir, "2026-01-31.0002.jsonl", later, "died");
-    assert.deepEqual((await ids()).sort(), [1, 2, 3].map(spendId));
-  });
-
   it("names the line of days.jsonl as soon as the day is closed", async () => {
     const { find, clock } = books([openLine(1, same), settleLine(1, same)]);
     assert.equal((await find())[0]!.seal, null);
@@ -246,29 +234,5 @@ describe("the search for receipts", () => {
       { model: "a", outcome: "failed", duration_ms: 3, usage, prices: shown, cost: "0.1" },
       { model: "b", outcome: "ok", duration_ms: 3 },
     ]);
-  });
-
-  it("has the latest of the account, however often an id was used", async () => {
-    const at = (n: number) => ({
-      gateway_request_id: "same",
-      account: n < 2 ? "beta" : "acme",
-      time: new Date(Date.parse("2026-01-31T12:00:00Z") + n * 1_000).toISOString(),
-    });
-    const numbers = Array.from({ length: 300 }, (_, n) => n);
-    const lines = numbers.flatMap((n) => [openLine(n, at(n)), settleLine(n, at(n))]);
-    const { find, clock } = books(lines);
-    for (const day of ["open", "closed"]) {
-      if (day === "closed") clock.advance(2 * 3_600_000);
-      for (const [account, expected] of [
-        ["acme", [297, 298, 299]],
-        ["beta", [0, 1]],
-        ["gamma", []],
-        [undefined, [297, 298, 299]],
-      ] as const) {
-        const found = await find({ account, limit: 3 });
-        const ids = found.map(({ spend_id }) => spend_id);
-        assert.deepEqual(ids, expected.map(spendId), `${account}, ${day}`);
-      }
-    }
   });
 });
