@@ -5,7 +5,6 @@ import { appendFileSync, rmSync } from "node:fs";
 import { describe, it } from "node:test";
 import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { traceRequest } from "../../../../src/extensions/money/billing/trace.ts";
-import { shareBooks } from "../../../../src/extensions/money/usage/index.ts";
 import {
   handMade,
   openLine,
@@ -13,22 +12,16 @@ import {
   settleLine,
   spendId,
   textOf,
+  type Line,
 } from "../../../support/books.ts";
-import { installed, checkConfig } from "../../../support/config.ts";
-import { createFakeClock } from "../../../support/fake-clock.ts";
-import { folder } from "../../../support/folder.ts";
-import { demo } from "../../../support/gateway.ts";
+import { siteOf } from "../usage/shared.ts";
 
 const NAME = "2026-01-31.0001.jsonl";
 const WAITING = { aborted: false, reason: undefined };
 
-function booksOf(lines: readonly object[]) {
-  const dir = folder();
-  handMade(dir, NAME, textOf(lines), "let go");
-  const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
-  const options = { clock, diagnose: () => undefined, installed };
-  const config = () => checkConfig(demo({ data_dir: dir }), {});
-  return { dir, books: shareBooks(config(), options), other: shareBooks(config(), options) };
+function booksOf(lines: readonly Line[]) {
+  const { dir, share, other } = siteOf(lines);
+  return { dir, books: share(), other: other() };
 }
 const ids = (records: readonly { usage_id?: string; spend_id?: string }[]) =>
   records.map((record) => record.usage_id ?? record.spend_id);

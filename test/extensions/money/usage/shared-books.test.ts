@@ -4,35 +4,28 @@ import assert from "node:assert/strict";
 import { appendFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { BooksFault, shareBooks } from "../../../../src/extensions/money/usage/index.ts";
+import { BooksFault, copySettled } from "../../../../src/extensions/money/usage/index.ts";
 import { withLock } from "../../../../src/extensions/scale/data-files/index.ts";
-import {
-  handMade,
-  openLine,
-  segmentPath,
-  settleLine,
-  spendId,
-  textOf,
-} from "../../../support/books.ts";
-import { installed, checkConfig } from "../../../support/config.ts";
-import { createFakeClock } from "../../../support/fake-clock.ts";
-import { folder } from "../../../support/folder.ts";
-import { demo } from "../../../support/gateway.ts";
+import { openLine, segmentPath, settleLine, spendId, textOf } from "../../../support/books.ts";
 import { waitFor } from "../../../support/wait.ts";
+import { siteOf } from "./shared.ts";
 
 function site() {
-  const dir = folder();
-  handMade(dir, "2026-01-31.0001.jsonl", textOf([openLine(1), settleLine(1)]), "let go");
-  const config = checkConfig(demo({ data_dir: dir }), {});
-  const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
-  const options = { clock, diagnose: () => undefined, installed };
-  const share = () => shareBooks(config, options);
+  const at = siteOf([openLine(1), settleLine(1)]);
   const settle = (n: number) =>
-    appendFileSync(segmentPath(dir), textOf([openLine(n), settleLine(n)]));
-  return { dir, clock, share, settle };
+    appendFileSync(segmentPath(at.dir), textOf([openLine(n), settleLine(n)]));
+  return { ...at, settle };
 }
 
 describe("shared books", () => {
+  it("are the same for all parts, and closed with the last one", async () => {
+    const { share } = site();
+    const [one, other] = [share(), share()];
+    assert.equal(one.files, other.files);
+    await one.close();
+    assert.equal(share().files, other.files);
+  });
+
   it("calls before a pass begins share it; a later one waits for the next", async () => {
     const { share, settle } = site();
     const books = share();
@@ -69,7 +62,7 @@ describe("shared books", () => {
   });
 
   it("waits for another process that works on the books, for a time", async () => {
-    const { dir, clock, share } = site();
+    const { dir, clock, share, other } = site();
     const books = share();
     const lock = { dir: join(dir, "spend"), name: "books" } as const;
     await withLock(lock, async () => {
@@ -79,6 +72,10 @@ describe("shared books", () => {
       await waitFor(() => clock.pending() > 0, "the pass to wait again");
       clock.advance(5_000);
       await assert.rejects(waiting, /another process is at work on the books/);
+      const command = copySettled(other().files);
+      await waitFor(() => clock.pending() > 0, "the command to wait");
+      clock.advance(60_000);
+      await assert.rejects(command, /another process is at work on the books/);
     });
     assert.equal((await books.copyNow()).copied, 1);
   });

@@ -1,0 +1,24 @@
+// Books of one segment that nobody writes, as the parts of a process share them an hour before the
+// day ends.
+
+import type { Config } from "../../../../src/core/config.ts";
+import { shareBooks, type SharedBooks } from "../../../../src/extensions/money/usage/index.ts";
+import { handMade, textOf, type Line } from "../../../support/books.ts";
+import { checkConfig, installed } from "../../../support/config.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
+import { demo } from "../../../support/gateway.ts";
+
+export function siteOf(lines: readonly Line[]) {
+  const dir = folder();
+  handMade(dir, "2026-01-31.0001.jsonl", textOf(lines), "let go");
+  const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
+  const config = checkConfig(demo({ data_dir: dir }), {});
+  const open = (own: Config): SharedBooks =>
+    shareBooks(own, { clock, diagnose: () => undefined, installed });
+  /** As one more part of the process opens them. */
+  const share = () => open(config);
+  /** As another process opens them. */
+  const other = () => open({ ...config });
+  return { dir, clock, share, other };
+}
