@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { it } from "node:test";
 import { gatewayInstanceId } from "../../../../src/extensions/scale/data-files/index.ts";
+import { readSpent } from "../../../../src/extensions/money/budgets/read-books.ts";
 import { DIMENSIONS, type UsageFilter } from "../../../../src/extensions/money/records/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { noPostgres, startPostgres } from "../../../support/postgres.ts";
@@ -54,6 +55,9 @@ it("lines, sums, records, requests and days in PostgreSQL are those of the file 
     const mine = (await theirs.find(query)).filter(({ usage_id }) => usage_id.startsWith(prefix));
     assert.equal(JSON.stringify(mine), JSON.stringify(await ours.find(query)));
   }
+  const spent = async ({ books }: Scene) =>
+    sumTexts(await readSpent(books, true, "2026-02-02T12:00:00.000Z"));
+  assert.deepEqual(await spent(table), await spent(files));
   const [sum] = await theirs.sums({}, []);
   assert.equal(sum?.requests, 400, "both gateways' records without ownOnly");
 });
