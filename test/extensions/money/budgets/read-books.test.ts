@@ -1,13 +1,18 @@
 // What was spent before a process began to count, and what the requests of a dead worker came to,
 // by books in files.
 
+import type { Extension } from "../../../../src/core/extension/installer.ts";
 import { install } from "../../../../src/core/extension/install.ts";
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { createAccountant } from "../../../../src/extensions/money/budgets/accountant.ts";
-import type { Accountant, Budget } from "../../../../src/extensions/money/budgets/index.ts";
+import {
+  sharedBudgetsSlot,
+  type Accountant,
+  type Budget,
+} from "../../../../src/extensions/money/budgets/index.ts";
 import { createPurses } from "../../../../src/extensions/money/budgets/purses.ts";
 import {
   readOutcomes,
@@ -59,8 +64,23 @@ function bench(lines: readonly object[]) {
     if (String(event).startsWith("budgets_")) told.push(String(event));
   };
   const config = configOf({ budget: { amount: "1", period: "total" } });
-  const context = { config, clock, installed: install([]), diagnose };
-  return { clock, context, dir, config, without: configOf({}), told };
+  /** The budgets with which a store that gateways share is opened. It leaves all to the process. */
+  const opened: string[] = [];
+  const sharing: Extension = {
+    name: "shared",
+    install: (gateway) =>
+      gateway.fill(sharedBudgetsSlot, ({ purses }) => ({
+        open: async (budgets) => {
+          opened.push(...budgets.map(({ name }) => name));
+        },
+        reserve: async () => undefined,
+        settle: () => undefined,
+        standing: (budgets) => budgets.map(purses.figures),
+        close: async () => undefined,
+      })),
+  };
+  const context = { config, clock, installed: install([sharing]), diagnose };
+  return { clock, context, dir, config, without: configOf({}), told, opened };
 }
 
 const spentOf = (accountant: Accountant) => accountant.standing()?.map((each) => each.spent);
@@ -98,11 +118,11 @@ describe("what was spent before", () => {
     });
 
   it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
-    const { clock, context, dir, config, told } = bench(lines);
+    const { clock, context, dir, config, told, opened } = bench(lines);
     const later = createAccountant(context);
     writeFileSync(join(dir, "usage"), "no folder");
     await later.open(config);
-    assert.deepEqual(spentOf(later), []);
+    assert.deepEqual([spentOf(later), opened], [[], []]);
     assert.equal((await later.reserve(TOTAL)).refusal?.by, "store");
     assert.ok((await later.reserve(requestOf())).offer, "it has no budget");
     rmSync(join(dir, "usage"));
@@ -111,7 +131,7 @@ describe("what was spent before", () => {
     assert.equal(early.refusal?.by, "store", "the books are not read at once again");
     clock.advance(1);
     assert.ok((await later.reserve(TOTAL)).offer);
-    assert.deepEqual(spentOf(later), [3n]);
+    assert.deepEqual([spentOf(later), opened], [[3n], ["account acme"]]);
     assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
     const first = createAccountant(context);
     await first.open(config);

@@ -52,6 +52,11 @@ describe("budget show", () => {
     assert.match(people.stdout, /^in USD\n/);
     assert.match(people.stdout, /acme +day/);
     assert.match(people.stdout, /never/);
+    await begin(url);
+    running.child.kill("SIGKILL");
+    await running.ended;
+    const held = (await show()).map((row) => row["held"]);
+    assert.deepEqual(held, ["0", "0"], "nothing runs whose process is dead");
   });
 });
 

@@ -1,19 +1,10 @@
 // When a gateway writes its rows in the budgets of a shared store, by a store that only takes notes.
 
-import type { Extension } from "../../../../src/core/extension/installer.ts";
-import { install } from "../../../../src/core/extension/install.ts";
-import { sharedBudgetsSlot } from "../../../../src/extensions/money/budgets/index.ts";
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, it } from "node:test";
-import { createAccountant } from "../../../../src/extensions/money/budgets/accountant.ts";
 import { createPurses, type Budget } from "../../../../src/extensions/money/budgets/purses.ts";
 import { createSharedStore } from "../../../../src/extensions/money/shared-budgets/shared-store.ts";
-import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { folder } from "../../../support/folder.ts";
-import { configFor } from "../../../support/gateway.ts";
 import { turn } from "../../../support/routing.ts";
 
 const BEAT_MS = 2_000;
@@ -157,37 +148,5 @@ describe("the rows of a gateway in a shared store", () => {
       ["budgets_store_failed", "budgets_store_failed"],
     );
     store.close();
-  });
-
-  it("are all written when the books can be read that could not be at the start", async () => {
-    const dir = folder();
-    const clock = createFakeClock();
-    const accounts = { one: { budget: { amount: "1", period: "total" } } };
-    const over = { data_dir: dir, accounts: { ...accounts, other: accounts.one } };
-    const config = checkConfig(configFor("http://127.0.0.1:1", ["m"], over));
-    const opened: string[] = [];
-    const shared = {
-      open: async (budgets: readonly Budget[]) => {
-        opened.push(...budgets.map(({ account }) => account));
-      },
-      reserve: async () => undefined,
-      settle: () => undefined,
-      standing: () => [],
-      close: async () => undefined,
-    };
-    const sharing: Extension = {
-      name: "shared",
-      install: (gateway) => gateway.fill(sharedBudgetsSlot, () => shared),
-    };
-    const context = { config, clock, installed: install([sharing]), diagnose: () => undefined };
-    writeFileSync(join(dir, "usage"), "no folder");
-    const accountant = createAccountant(context);
-    await accountant.open(config);
-    assert.deepEqual(opened, []);
-    rmSync(join(dir, "usage"));
-    clock.advance(1_000);
-    const spender = { account: "one", key_id: "k", budgets: [budgetOf("one")], windows: [] };
-    await accountant.reserve({ spender, token: "t", tokens: 0, offers: [OFFER] });
-    assert.deepEqual(opened, ["one", "other"]);
   });
 });

@@ -1,4 +1,5 @@
-// The sliding window of tokens against a naive count.
+// The sliding window of tokens against a naive count, and the limits of accounts and keys over
+// real sockets.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -6,6 +7,9 @@ import {
   createTokenWindows,
   type Admission,
 } from "../../../../src/extensions/money/token-windows/index.ts";
+import { priced } from "../../../support/books.ts";
+import { json, KEY } from "../../../support/gateway.ts";
+import { speak, status } from "../../../support/provider.ts";
 import { createRandom } from "../../../support/random.ts";
 
 const MINUTE = 60_000;
@@ -47,5 +51,57 @@ describe("a window of tokens", () => {
     time += MINUTE;
     assert.equal(windows.state(WIDE)!.resetMs, 0);
     assert.equal(windows.roomIn(limitOf(10), 11), MINUTE, "larger than the limit alone");
+  });
+});
+
+const ASK = { max_tokens: 7 };
+
+describe("tokens per minute", () => {
+  it("are counted by estimate at first, then as they were", async (t) => {
+    let now = 1_000;
+    const over = { accounts: { acme: { tokens_per_minute: 40 } } };
+    const { ask } = await priced(t, { m: speak("Fine.") }, over, { monotonic: () => now });
+    const header = ({ headers }: { readonly headers: Headers }, name: string) =>
+      headers.get(`x-ratelimit-${name}-tokens`);
+    // 14 bytes are 4 tokens, and 7 may come: 11 at first, and 27 at the end.
+    const first = await ask(ASK);
+    const shown = ["limit", "remaining", "reset"].map((name) => header(first, name));
+    assert.deepEqual([first.status, ...shown], [200, "40", "29", "60s"]);
+    now += 20_000;
+    assert.equal((await ask(ASK)).status, 200);
+    now += 39_999;
+    const refused = await ask(ASK);
+    assert.deepEqual([refused.status, header(refused, "remaining")], [429, "0"]);
+    assert.equal(refused.headers.get("retry-after"), "1");
+    const { type, code, message } = JSON.parse(refused.text).error;
+    assert.deepEqual([type, code], ["rate_limit_error", "tokens_per_minute_exceeded"]);
+    assert.match(message, /Retry after 1 seconds\.$/);
+    now += 1;
+    assert.equal((await ask(ASK)).status, 200);
+  });
+
+  it("leave a request that they or the budget refuse out of its minute's requests", async (t) => {
+    const budget = { amount: "0.0015", period: "total" };
+    const acme = { tokens_per_minute: 60, rpm: 3, budget };
+    const { gw, ask } = await priced(t, { m: speak("Fine.") }, { accounts: { acme } });
+    const asked = async (body: object) => {
+      const { status, headers } = await ask(body);
+      return [status, headers.get("x-ratelimit-remaining-requests")];
+    };
+    assert.deepEqual(await asked(ASK), [200, "2"]);
+    for (let round = 0; round < 5; round += 1) {
+      assert.deepEqual(await asked({ max_tokens: 60 }), [429, "2"]);
+      assert.deepEqual(await asked({ max_tokens: 1_000 }), [402, "2"]);
+    }
+    assert.deepEqual(await asked({ max_tokens: 1 }), [200, "1"]);
+    const { limits: shown } = await json(await fetch(`${gw.gateway.adminAddress()}/status`));
+    assert.equal(shown.accounts[0].used, 2);
+  });
+
+  it("of a key are its own, and a request that was not served takes none", async (t) => {
+    const over = { keys: [{ account: "acme", key: KEY, tokens_per_minute: 11 }] };
+    const { ask } = await priced(t, { m: speak("Fine."), bad: status(500) }, over);
+    assert.equal((await ask({ ...ASK, model: "bad" })).status, 503);
+    assert.deepEqual([(await ask(ASK)).status, (await ask(ASK)).status], [200, 429]);
   });
 });
