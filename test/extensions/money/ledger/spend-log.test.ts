@@ -117,14 +117,6 @@ describe("the spend log", () => {
     assert.equal(segments(dataDir)[1], "2026-01-31.0011.jsonl");
   });
 
-  it("two processes write segments of their own", async (t) => {
-    const { dataDir, request } = await startSpendLog(t);
-    const other = await startSpendLog(t, { dataDir });
-    await Promise.all([request(), other.request()]);
-    assert.deepEqual(claimed(dataDir), ["2026-01-31.0001.sock", "2026-01-31.0002.sock"]);
-    assert.equal(entries(dataDir).length, 2);
-  });
-
   it("refuses requests while its folder cannot be made, and goes on by itself", async (t) => {
     const dataDir = folder();
     writeFileSync(join(dataDir, "spend"), "in the way");

@@ -241,19 +241,9 @@ describe("lines of the spend log that should not be there", () => {
     });
 
   it("are never copied if no record could be read back, whatever member is spoilt", async () => {
-    const spoilt = [
-      undefined,
-      null,
-      -1,
-      1.5,
-      2 ** 53,
-      "",
-      "x",
-      {},
-      [],
-      "2026-02-30T00:00:00.000Z",
-      "007",
-    ];
+    const numbers = [-1, 1.5, 2 ** 53];
+    const texts = ["", "x", "007", "2026-02-30T00:00:00.000Z"];
+    const spoilt = [undefined, null, ...numbers, ...texts, {}, []];
     const lines = Object.keys(settleLine(1)).flatMap((name) =>
       spoilt.map((value) => settleLine(1, { [name]: value })),
     );

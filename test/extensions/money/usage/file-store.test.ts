@@ -1,7 +1,7 @@
 // Questions to the file store: sums of open and closed days, single requests, records of a span.
 
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import {
@@ -135,6 +135,7 @@ describe("the file store", () => {
       for (let n = 0; n < count; n += 1) ids.add(`${day} ${n}`, "acme", n * 1_000_003);
       await mergeIntoMonth(path, day, ids);
     }
+    assert.equal(statSync(path).size, 2 * count * 18, "each has one entry");
     for (let n = 0; n < count; n += 37)
       for (const day of ["2026-01-01", "2026-01-31"]) {
         const places = findInMonth(path, { requestId: `${day} ${n}`, limit: 9 });

@@ -1,14 +1,7 @@
 // Segments of dead processes, live ones, two processes at once, clocks that jump, old segments.
 
 import assert from "node:assert/strict";
-import {
-  appendFileSync,
-  copyFileSync,
-  existsSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
@@ -188,20 +181,6 @@ describe("a clock that cannot be believed", () => {
     assert.equal(back.closed().length, 1);
     const [, record] = await back.records();
     assert.deepEqual([record?.day, record?.ended_at], ["2026-02-01", "2026-01-20T00:00:00.000Z"]);
-  });
-});
-
-describe("a segment under two names", () => {
-  it("is billed once: nothing is copied until one of them is gone", async () => {
-    const at = createScene({ recovers: false });
-    at.write(B, ...request(1, NOON));
-    await at.pass();
-    copyFileSync(at.segment(B), at.segment(A));
-    const message = /0001\.jsonl begins with sp_0+1 like 2026-01-31\.0002\.jsonl: one is/;
-    await assert.rejects(at.pass(), { constructor: BooksFault, message });
-    assert.equal((await at.records()).length, 1);
-    rmSync(at.segment(A));
-    assert.deepEqual(await at.pass(), { copied: 0, faults: [] });
   });
 });
 
