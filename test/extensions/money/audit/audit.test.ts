@@ -156,6 +156,7 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
     "a lost cursor",
     (dir) => rmSync(join(dir, "usage/cursor.json")),
     /^the usage records: .*cursor.json is not there/,
+    /^usage\/cursor.json: is not there$/,
   ],
   [
     "a closed day whose kept sums are not those of its records",

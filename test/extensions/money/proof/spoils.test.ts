@@ -2,10 +2,9 @@
 // file and line.
 
 import assert from "node:assert/strict";
-import { appendFileSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import { LONG } from "../../../support/long.ts";
 import type { Scene } from "../../../support/projection.ts";
 import {
   A,
@@ -113,28 +112,6 @@ describe("a line of a closed day", { concurrency: 2 }, () => {
     it(`that is spoiled in days.jsonl is found: ${name}`, () =>
       assertFound(change, { dir: scene.dir, file: "days.jsonl" }));
   }
-
-  for (const file of [`spend/${A}`, "usage/2026-02-01.jsonl"])
-    it(`is found in ${file} whichever byte is changed`, async () => {
-      const bytes = Buffer.from(textOfFile(scene.dir, file));
-      const copy = copyOf(scene.dir);
-      for (let at = 0; at < bytes.length; at += LONG ? 97 : 997) {
-        const changed = Buffer.from(bytes);
-        changed[at]! ^= 0x80;
-        writeFileSync(join(copy, file), changed);
-        const line = bytes.subarray(0, at).toString().split("\n").length;
-        const found = await findingsIn(copy);
-        assert.ok(isInRange(found, file, line), `byte ${at}: ${JSON.stringify(found)}`);
-        // The next record may be named as its neighbour, and a request by its other line.
-        const beside = [`it or line ${line} was moved`, ", never settled", "(opened in line "];
-        const others = found.filter(
-          (text) =>
-            text.startsWith(`${file}, line `) && !beside.some((part) => text.includes(part)),
-        );
-        for (const text of others)
-          assert.match(text, new RegExp(`^${file}, line ${line}\\b`), `byte ${at}`);
-      }
-    });
 });
 
 describe("a line of an open day", { concurrency: 2 }, () => {

@@ -185,16 +185,14 @@ describe("seal verify with what was kept", () => {
       { event: "other" },
     ];
     const text = log.map((line) => `${JSON.stringify(line)}\n`).join("");
-    assert.equal((await verify(scene.dir, text)).code, 0);
     // As journald and containers have it, between other lines.
-    const noise = 'chat-gateway listens on http://h\n{"time":"x","request_id":"r","status":200}\n';
-    const prefixed = noise + text.replaceAll(/^/gm, "Feb 02 00:00:12 host gw[7]: ");
-    assert.equal((await verify(scene.dir, prefixed)).code, 0);
+    const noise =
+      'chat-gateway listens on http://h\n{"request_id":"segments","path":"day_closed"}\n';
+    for (const kept of [text, noise + text.replaceAll(/^/gm, "Feb 02 00:00:12 host gw[7]: ")])
+      assert.equal((await verify(scene.dir, kept)).code, 0);
     const wrong = text.replace('\\"records\\":8', '\\"records\\":9');
     assert.equal((await verify(scene.dir, wrong)).code, 1);
     assert.match((await verify(scene.dir, '{"event":"other"}\n')).stderr, /holds no head/);
-    const foreign = '{"request_id":"segments","path":"day_closed"}\n';
-    assert.equal((await verify(scene.dir, text + foreign)).code, 0);
     for (const damaged of [head.slice(0, 600), head.replace('"root"', '"toor"')]) {
       const { code, stdout } = await verify(scene.dir, `${text}${damaged}\n`);
       assert.deepEqual([code, /is no line of a closed day/.test(stdout)], [1, true]);
@@ -227,11 +225,6 @@ describe("seal verify", () => {
     const { stdout } = await runHere(["seal", "verify", dir]);
     assert.match(stdout, /\n {2}spend\/2026-01-31.0001.jsonl +16 +gone +line 1 of days.jsonl/);
     assert.match(stdout, /\non the way into the usage records: 1 requests\nnothing was changed\n$/);
-  });
-
-  it("reads the books of the configuration", async () => {
-    const { code, stdout } = await command(scene.dir, ["seal", "verify"]);
-    assert.equal(code, 0, stdout);
   });
 
   it("says what is no books, and that nothing is proved", async () => {
