@@ -170,6 +170,7 @@ describe("billing trace", { concurrency: 2 }, () => {
   const config = configFile(demo({ data_dir: made() }));
   const trace = (id: string, ...more: string[]) =>
     runHere(["billing", "trace", ...more, "--config", config, "--", id]);
+  before(() => copied(config));
 
   it("found, in several accounts: every record and its receipt, and no other's", async () => {
     const id = 'quote "quoted"';
