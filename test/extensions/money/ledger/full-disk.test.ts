@@ -3,11 +3,10 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { closeSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, openSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { hasWriter } from "../../../../src/extensions/money/ledger/index.ts";
 import { entries, segmentPath, segments } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { startSpendLog } from "../../../support/spend-log.ts";
@@ -122,22 +121,5 @@ describe("a full disk", { skip: cannotMount() }, () => {
     clock.advance(1_000);
     await within(reply, "the reply of the other segment");
     assert.deepEqual(told(), ["spend_log_failed", "spend_segment_broken"]);
-  });
-
-  it("lets replies go when the log is closed, and leaves their requests to others", async (t) => {
-    const { dataDir, clock, open, settle, close, path } = await onSmallDisk(t);
-    const entry = open();
-    await entry.opened;
-    const giveBack = fill(dataDir);
-    const refused = Array.from({ length: 40 }, () => open());
-    for (const { opened } of refused) await assert.rejects(opened);
-    const reply = settle(entry);
-    const closing = close();
-    await waitFor(() => clock.pending() === 1, "the wait for the last lines");
-    clock.advance(2_000);
-    await within(Promise.all([closing, reply]), "the end");
-    assert.equal(await hasWriter(path), false);
-    assert.doesNotMatch(readFileSync(path, "utf8"), /settle/);
-    giveBack();
   });
 });

@@ -112,16 +112,6 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     await untilStanding(one.standing, { spent: text(spent), held: "0" });
   });
 
-  it("are written again where the store has forgotten them", async (t) => {
-    const { one, other } = await two(t, 3n * COST + HOLD);
-    for (const { url } of [one, other, one]) assert.equal(await answerOf(url), 200);
-    await redis.command("FLUSHALL");
-    await untilTold(one, "budgets_store_forgot");
-    await until(async () => (await ask(one.url)) === 200, "the rows of both", LONG_MS);
-    assert.equal(await answerOf(other.url), 402);
-    await untilStanding(one.standing, { spent: text(4n * COST), held: "0" });
-  });
-
   it("wait for the rows of the others, also where the news of the loss came too late", async (t) => {
     const { one, other } = await two(t, 2n * HOLD);
     for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
