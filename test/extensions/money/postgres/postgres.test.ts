@@ -264,7 +264,9 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const before = await late.cursor();
     at.write(A, ...own(at, 2));
     await at.pass();
-    await assert.rejects(late.add([], before), /usage_cursors has moved on/);
+    const record = JSON.parse((await linesOf(at, DAY))[0]!) as UsageRecord;
+    const fresh = { ...record, usage_id: record.usage_id.replace(/.$/, "9") };
+    await assert.rejects(late.add([fresh], before), /usage_cursors has moved on/);
     await assert.rejects(late.setCursor({}), /usage_cursors has moved on/);
     assert.equal((await at.pass()).copied, 0);
     assert.deepEqual(idsOf(await at.records()), [1, 2]);
