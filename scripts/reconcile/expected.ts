@@ -93,5 +93,5 @@ export function expectations(
   if (call.finished) return reference;
   // Nothing of a held stream was shown, so that a broken one costs nothing.
   if (call.refused || asked.model === HELD) return [NONE];
-  return call.orderly ? [figuresOf(call, asked)] : [NONE, bounded(call, asked)];
+  return call.orderly ? [figuresOf(call, asked), ...reference] : [NONE, bounded(call, asked)];
 }

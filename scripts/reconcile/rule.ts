@@ -63,6 +63,13 @@ export const wasHandedOver = ({ kills }: House, { startedAt, gateway }: Asked): 
     (kill) => kill.worker && kill.gateway === gateway && Math.abs(kill.at - startedAt) < KILL_MS,
   );
 
+/**
+ * Whether a call may be lost on its way to the provider. The reference edition takes a request for
+ * sent when it gives it to Node's fetch, which may not have sent it yet when the client leaves.
+ */
+const mayBeLost = (house: House, asked: Asked): boolean =>
+  wasDisturbed(house, "provider", asked) || (house.isReference && asked.verdict === "left");
+
 /** The tables of prices that may have been in force when the request began. */
 function tablesOf(house: House, { open }: Entry, asked: Asked): number[] {
   const { calls, changes } = house;
@@ -134,7 +141,7 @@ function againstCalls(house: House, { settle }: Entry, asked: Asked): string | u
     return `the provider was called for ${calls.map(({ model }) => model)}, attempts: ${models}`;
   // A continuation that was refused is the last call, and not billed.
   if (asked.model === CONTINUED) return undefined;
-  const isLost = models.length > calls.length && wasDisturbed(house, "provider", asked);
+  const isLost = models.length > calls.length && mayBeLost(house, asked);
   if (isLost) return undefined;
   const { model_served: served } = settle;
   const last = calls.at(-1)?.model;
@@ -212,8 +219,7 @@ function candidates(house: House, entry: Entry, asked: Asked, actual: Counts) {
   const { status, model_served: model } = entry.settle;
   const calls = house.calls.get(asked.serial) ?? [];
   const last = calls.at(-1);
-  // A call may be lost on its way to the provider.
-  const isBroken = last ? last.troubles.length > 0 : wasDisturbed(house, "provider", asked);
+  const isBroken = last ? last.troubles.length > 0 : mayBeLost(house, asked);
   const expected = [
     ...expectations(status, last, asked, house.isReference),
     ...(isBroken && status !== "interrupted" ? broken(last, asked) : []),
