@@ -43,6 +43,9 @@ const refusal = (reason: ErrorCode) => (error: unknown) =>
   error instanceof ApiError && error.code === reason;
 
 describe("readBody", () => {
+  it("refuses an empty body as such", () =>
+    assert.rejects(read([]), { code: "invalid_json", message: /^The request body is empty/ }));
+
   it("refuses a stated length over the bound before the body comes", async () => {
     const headers = { "content-length": "101", expect: "100-continue" };
     const exchange = exchangeOf([null], headers);

@@ -73,6 +73,7 @@ describe("temperature and top_p", () => {
         [{}, { temperature: 1 }],
         [likely, likely],
         [halves, hot],
+        [{ temperature: 0, top_p: 0.5 }, { temperature: 0 }],
       ],
     ],
     [

@@ -208,6 +208,7 @@ describe("what goes out", () => {
     [{ model: "old", ...ON, max_tokens: 100, reasoning_effort: "max" }, budget(1_124, 1_024)],
     [{ model: "old", ...ON, max_tokens: 1_025 }, budget(1_025, 1_024)],
     // No room for a budget: the client's tokens stay for the answer.
+    [{ model: "old", ...ON, max_tokens: 1_024 }, budget(2_048, 1_024)],
     [{ model: "old", ...ON, max_tokens: 1 }, budget(1_025, 1_024)],
 
     [named("json_object"), { system: JSON_ONLY }],

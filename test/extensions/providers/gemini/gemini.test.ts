@@ -284,6 +284,11 @@ describe("what Gemini is asked", () => {
       { logprobs: true, top_logprobs: 2 },
       { responseLogprobs: true, logprobs: 2 },
     ],
+    [
+      { temperature: 0, top_p: 0 },
+      { temperature: 0, topP: 0 },
+    ],
+    [{ logprobs: true }, { responseLogprobs: true }],
     [{ stop: [], top_logprobs: 2, response_format: { type: "text" } }, {}],
     [{ response_format: { type: "json_object" } }, JSON_TYPE],
     [

@@ -178,6 +178,7 @@ describe("the wait before another try", () => {
     [{ "retry-after-ms": "soon" }, undefined],
     [{ "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s" }, 360_000],
     [{ "x-ratelimit-remaining-requests": "0" }, undefined],
+    [{ "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1.5s" }, 1_500],
     [{ "x-ratelimit-remaining-tokens": "7", "x-ratelimit-reset-tokens": "1h" }, undefined],
     [
       {
@@ -257,6 +258,7 @@ describe("an error inside a 200", () => {
     [{ error: { message: "no", http_code: "400" } }, 400],
     [{ error: { code: "1113", message: "in arrears" } }, 429],
     [{ error: { code: "1234", message: "Network error" } }, 500],
+    [{ error: { code: "1261", message: "Prompt 超长" } }, 400],
     [{ error: { code: "1301", message: "potentially unsafe content" } }, 400],
     [{ error: { code: "1302", message: "High concurrency" } }, 429],
     [{ error: { code: "1305", message: "busy" } }, 529],
@@ -272,6 +274,7 @@ describe("an error inside a 200", () => {
     [1002, "rate limit", 429, "model_overloaded"],
     [1004, "not authorized", 401, "model_unavailable"],
     [1008, "insufficient balance", 402, "model_unavailable"],
+    [1026, "input new_sensitive", 400, "content_filter"],
     [1027, "output new_sensitive", 400, "content_filter"],
     [1039, "token limit", 429, "model_overloaded"],
     [2013, "invalid params", 400, "upstream_rejected"],
