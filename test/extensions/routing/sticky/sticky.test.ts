@@ -13,6 +13,7 @@ import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts"
 import { speak, startProvider, status, type Behaviour } from "../../../support/provider.ts";
 import { broken, inTurn, REST, sayText, SHOWN, texts, WHOLE } from "../../../support/recovered.ts";
 import { runHere } from "../../../support/run-here.ts";
+import { post } from "../../apis/post.ts";
 
 type Json = Record<string, any>;
 
@@ -26,6 +27,7 @@ async function start(t: TestContext, over: object = {}) {
   const gateway = await startGateway(
     t,
     configFor(provider.url, models, {
+      apis: ["messages"],
       models: { a: { prefill: "plain" }, b: { prefill: "plain" } },
       aliases: {
         sticky: { models, sticky: true },
@@ -68,6 +70,16 @@ describe("a sticky alias", () => {
     assert.equal(await ask([user("Another one")]), "a", "another conversation begins anew");
     assert.equal(await ask(grown, "sticky", OTHER_KEY), "a", "another account's is another one");
     assert.equal(await ask(grown, "plain"), "a", "another alias has no memory");
+  });
+
+  it("is sticky through every client API", async (t) => {
+    const { ask, behaviours, url } = await start(t);
+    behaviours["a"] = status(500);
+    await ask([user("Hi")]);
+    behaviours["a"] = speak("A.");
+    const messages = [user("Hi"), says("B."), user("And now?")];
+    const answer = await post(`${url}/v1/messages`, { model: "sticky", max_tokens: 9, messages });
+    assert.equal((await json(answer)).model, "b");
   });
 
   it("says in the receipt that the conversation stayed", async (t) => {
