@@ -76,7 +76,9 @@ describe("the settlement of a request", () => {
     const token = "0123456789abcdef01234567";
     const settle = (settlement: unknown) => given.push(settlement);
     const { opened, settlement, settled } = setUp({}, { hold: { amount: "0.5", token, settle } });
-    assert.deepEqual([opened[0]?.hold, opened[0]?.token], ["0.5", token]);
+    const by = { requestId: "req_1", account: "acme", keyId: "key_1" };
+    const about = { modelRequested: "auto/test", stream: false, hold: "0.5", token };
+    assert.deepEqual(opened, [{ ...by, ...about }]);
     await settlement.settle(replied, COMPLETED);
     await settlement.settle(notStarted(model), FAILED);
     assert.deepEqual(given, settled);
@@ -100,6 +102,7 @@ describe("the settlement of a request", () => {
     clock.advance(500);
     await settlement.settle(replied, COMPLETED);
     assert.deepEqual([settled[0]!.firstTokenMs, durations], [250, [500]]);
+    assert.deepEqual(settled[0]!.price, price, "by which it was charged");
   });
 
   it("happens once, and gives back the slot before the ledger has written", async () => {

@@ -593,7 +593,11 @@ describe("POST /v1/messages/count_tokens", () => {
   });
 
   it("is refused as a request for a reply is", async (t) => {
-    const { ask } = await start(t, { lab: speak("Fine.") }, { accounts: { acme: { rpm: 2 } } });
+    const { ask } = await start(
+      t,
+      { lab: speak("Fine.") },
+      { accounts: { acme: { rpm: 2, max_in_flight: 1 } } },
+    );
     const results = [
       await errorOf(await ask({ model: "m" }, { "x-api-key": "sk-wrong" }, COUNT)),
       await errorOf(await ask({ model: "none" }, {}, COUNT)),
