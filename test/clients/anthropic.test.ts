@@ -172,18 +172,6 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
     });
   }
 
-  it("a reply must satisfy a schema", async (t) => {
-    const { lab, client } = await start(t);
-    const schema = { ...tools[0]!.input_schema, additionalProperties: false };
-    const output_config = { format: { type: "json_schema" as const, schema } };
-    for (const behind of DIALECTS) {
-      const model = modelName(behind, "demo-chat");
-      const message = await client.messages.create({ ...base, model, output_config });
-      assert.deepEqual(Object.keys(JSON.parse(textOf(message))), ["city"]);
-    }
-    assert.equal((await statuses(lab, 3)).length, 3);
-  });
-
   it("errors are of the client's classes, with the request's id", async (t) => {
     const { lab } = await start(t);
     for (const [expected, over, options] of [

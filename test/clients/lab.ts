@@ -257,18 +257,14 @@ export async function statuses(lab: Lab, count: number): Promise<unknown[]> {
 }
 
 /** The client of the model has gone: the provider's connection is closed and the log says 499. */
-export async function assertLeft(
-  { provider, access }: Lab,
-  behind: Behind,
-  name: "endless" | "silent" = "endless",
-): Promise<void> {
-  const asked = () => provider(behind).heard.find(({ model }) => model === name);
+export async function assertLeft({ provider, access }: Lab, behind: Behind): Promise<void> {
+  const asked = () => provider(behind).heard.find(({ model }) => model === "endless");
   await waitFor(
     () => asked()?.closed(),
     "the provider's connection to be closed after the client left",
   );
   const line = await waitFor(
-    () => access.find((record) => record["model"] === modelName(behind, name)),
+    () => access.find((record) => record["model"] === modelName(behind, "endless")),
     "the access log line of the request that the client left",
   );
   assert.equal(line["status"], 499);

@@ -4,9 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import {
   AFTER_CALLS,
-  assertLeft,
   BAD_ENDINGS,
-  CALLS,
   callsVia,
   clock,
   collect,
@@ -232,18 +230,6 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
       }
     });
 
-  it("leaving before the first token closes the provider's connection", async (t) => {
-    const { client, provider, lab } = await start(t);
-    const abort = new AbortController();
-    const { signal } = abort;
-    const asked = client.chat.completions.create({ model: "silent", messages }, { signal });
-    const pending = assert.rejects(asked, OpenAI.APIUserAbortError);
-    await provider("openai").nth(0);
-    abort.abort();
-    await pending;
-    await assertLeft(lab, "openai", "silent");
-  });
-
   for (const behind of GENERATIONS) {
     it(`${behind}: calls that were thought about go back with their thoughts, and so do the results`, async (t) => {
       const { client, provider } = await start(t);
@@ -263,28 +249,6 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
         const results = heard.slice(2).map(({ content }) => content);
         assert.deepEqual([thinking.type, results], ["enabled", ["14:05", "08:05"]]);
       }
-    });
-
-    // The models called exact think, the others do not; of OpenAI's the gateway has these itself.
-    it(`${behind}: goes on with a tool loop that began elsewhere`, async (t) => {
-      const { client, provider } = await start(t);
-      const tool_calls = CALLS.map(({ name, arguments: args }, at) => ({
-        id: `functions.get_time:${at}`,
-        type: "function" as const,
-        function: { name, arguments: args },
-      }));
-      const called = { role: "assistant" as const, content: "I look.", tool_calls };
-      const loop = [...messages, called, ...resultsOf(called).toReversed()];
-      const names = behind === "openai" ? ["exact"] : ["exact", "demo-chat"];
-      for (const name of names)
-        for (const type of ["disabled", "enabled"]) {
-          const body = { ...toolsOf(modelName(behind, name)), messages: loop, thinking: { type } };
-          const { choices } = await client.chat.completions.create(body);
-          assert.equal(choices[0]?.finish_reason, "stop");
-          const { messages: heard } = provider(behind).heard.at(-1)!;
-          const results = heard.filter(({ role }) => role === "tool");
-          assert.deepEqual(results.map(({ content }) => content).sort(), ["08:05", "14:05"]);
-        }
     });
   }
 

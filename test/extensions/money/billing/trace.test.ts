@@ -49,6 +49,7 @@ describe("traceRequest", () => {
     t.after((await acquireSocketLock(segmentPath(dir, "2026-01-31.0002.sock")))!);
     const trace = await traceRequest(books, "request 7", WAITING);
     assert.deepEqual([trace.records, trace.receipts, trace.spend], [[], [], [openLine(7)]]);
+    assert.deepEqual((await traceRequest(books, "request", WAITING)).spend, [], "a part of the id");
     // Another process copies the end of both.
     appendFileSync(segmentPath(dir, second), textOf([settleLine(7), settleLine(8)]));
     await other.copyNow();

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { folder, replace } from "../../../support/folder.ts";
 import { configFor, json, KEY, merge, user } from "../../../support/gateway.ts";
-import { launch, runToEnd, type Program, type Running } from "../../../support/program.ts";
+import { launch, type Program, type Running } from "../../../support/program.ts";
 import {
   chunk,
   completion,
@@ -97,11 +97,7 @@ export async function bench(t: TestContext, program: Program, over: object) {
     return { running, url, file, write, standing: () => standing(running) };
   }
 
-  /** Runs a command of the program with the configuration of a gateway. */
-  const command = (file: string, ...args: readonly string[]) =>
-    runToEnd(program, [...args, "--config", file]);
-
-  return { provider, dir, start, command };
+  return { provider, dir, start };
 }
 
 /** How the budgets stand, as the admin listener says. */

@@ -162,7 +162,8 @@ describe("what is so at the moment", () => {
 
   it("several processes are told of as one", async (t) => {
     const place = folder();
-    writeFileSync(join(place, "gateway.json"), JSON.stringify(demo({ server: { workers: 2 } })));
+    const config = demo({ server: { workers: 2 }, usage: { sync_ms: 100 } });
+    writeFileSync(join(place, "gateway.json"), JSON.stringify(config));
     const gw = launch(bundled(place), []);
     t.after(() => gw.child.kill("SIGKILL"));
     const url = await within(gw.address, "both processes to listen");

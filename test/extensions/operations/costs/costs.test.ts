@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { mkdirSync, rmSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
-import { describe, it, type TestContext } from "node:test";
+import { before, describe, it } from "node:test";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { statement } from "../../../../src/extensions/money/billing/statement.ts";
 import { createDays } from "../../../../src/extensions/money/days/days.ts";
@@ -16,9 +16,7 @@ import { adminOf, ask, assertRefused } from "../../../support/admin.ts";
 import {
   handMade,
   openLine,
-  priced,
   settleLine,
-  settles,
   sum,
   textOf,
   usageRecords,
@@ -27,12 +25,12 @@ import {
 import { checkConfig, installed } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway } from "../../../support/gateway.ts";
-import { silent, speak, status } from "../../../support/provider.ts";
+import { suiteScope, type Scope } from "../../../support/scope.ts";
 import { until, within } from "../../../support/wait.ts";
 import { writeSpend } from "./spend.ts";
 
 /** A gateway whose books hold this spend already. */
-async function withSpend(t: TestContext, write: (dir: string) => void, over: object = {}) {
+async function withSpend(t: Scope, write: (dir: string) => void, over: object = {}) {
   const dir = folder();
   const config = configFor("http://127.0.0.1:1", ["m"], { data_dir: dir, ...over });
   mkdirSync(join(dir, "spend"));
@@ -62,11 +60,14 @@ function assertSums(row: Line, records: readonly Line[]): void {
 
 describe("what it cost", () => {
   const FEBRUARY: [string, string] = ["2026-02-01", "2026-02-27"];
-  const spendOf = (t: TestContext) =>
-    withSpend(t, (dir) => writeSpend(dir, 1_200, ["2026-01-25", "2026-03-03"]));
+  const scope = suiteScope();
+  let site: Awaited<ReturnType<typeof withSpend>>;
+  before(async () => {
+    site = await withSpend(scope, (dir) => writeSpend(dir, 1_200, ["2026-01-25", "2026-03-03"]));
+  });
 
-  it("sums of a month and of a span of days are those of the records, to the last digit, the dearest first", async (t) => {
-    const { dir, get } = await spendOf(t);
+  it("sums of a month and of a span of days are those of the records, to the last digit, the dearest first", async () => {
+    const { dir, get } = site;
     const records: Line[] = usageRecords(dir).map((record) => ({
       ...record,
       day: record["ended_at"].slice(0, 10),
@@ -115,8 +116,8 @@ describe("what it cost", () => {
     assert.deepEqual((await get("/costs?month=2025-02&by=model")).body, { rows: [], count: 0 });
   });
 
-  it("single requests come in pages, and as a file, which are the records", async (t) => {
-    const { dir, get } = await spendOf(t);
+  it("single requests come in pages, and as a file, which are the records", async () => {
+    const { dir, get } = site;
     const month = usageRecords(dir)
       .filter((record) => record["day"].startsWith("2026-02"))
       .map(({ details: _, log: __, ...record }) => record);
@@ -150,40 +151,6 @@ describe("what it cost", () => {
     const [{ key_id, usage_id }] = records as [Line];
     const [first] = (await get(`/usage?${span}&key=${key_id}`)).body.records;
     assert.equal(first.usage_id, usage_id);
-  });
-
-  it("a request id tells its whole story, while it runs and when it has just ended, and no other's", async (t) => {
-    const behaviours = { bad: status(500), fine: speak("Hi."), mute: silent };
-    const aliases = { "auto/x": { models: ["bad", "fine"] } };
-    const site = await priced(t, behaviours, { usage: { sync_ms: 86_400_000 }, aliases });
-    const { gw, ask: send } = site;
-    const trace = async (id: string) =>
-      (await ask(adminOf(gw), `/trace?request_id=${encodeURIComponent(id)}`)).body;
-    const id = 'the "first" one: {"gateway_request_id":"x"}';
-    await send({ model: "auto/x" }, { "x-request-id": id });
-    const { gateway_request_id, records, spend } = await trace(id);
-    assert.deepEqual([gateway_request_id, records.length], [id, 1]);
-    assert.deepEqual(spend, settles(site.dir));
-    assert.deepEqual(
-      spend[0]!["attempts"].map(({ model, outcome }: Line) => [model, outcome]),
-      [
-        ["bad", "upstream_error"],
-        ["fine", "completed"],
-      ],
-    );
-    send({ model: "mute" }, { "x-request-id": "on its way" }).catch(() => undefined);
-    await site.provider.nth(2);
-    assert.deepEqual(
-      (await trace("on its way")).spend.map(({ type }: Line) => type),
-      ["open"],
-    );
-    await send({ model: "fine" }, { "x-request-id": id });
-    assert.equal((await trace(id)).spend.length, 2);
-    // "x" stands inside another's id.
-    for (const none of ["nobody's", "x"]) {
-      const nothing = { gateway_request_id: none, records: [], receipts: [], spend: [] };
-      assert.deepEqual(await trace(none), nothing);
-    }
   });
 
   it("an old request's attempts are found by the day of its record, over midnight and over a month", async (t) => {
