@@ -86,7 +86,6 @@ describe("clients of broken streams", { skip: notInstalled() || noPython() }, as
   const { default: Anthropic } = await import("@anthropic-ai/sdk");
   const { streamText } = await import("ai");
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-  const { ChatOpenAI } = await import("@langchain/openai");
 
   const own = { apiKey: KEY, maxRetries: 0 };
   const openai = ({ baseURL }: Started) => new OpenAI({ baseURL, ...own });
@@ -141,11 +140,6 @@ describe("clients of broken streams", { skip: notInstalled() || noPython() }, as
       });
       assert.equal(await reply.finishReason, "stop");
       return reply.text;
-    },
-    async "LangChain: stream"({ baseURL }, model) {
-      const chat = new ChatOpenAI({ model, ...own, configuration: { baseURL } });
-      const chunks = await collect(await chat.stream("Go on."));
-      return chunks.map(({ content }) => content).join("");
     },
     async "openai for Python: the streaming helper"({ baseURL }, MODEL) {
       const facts = JSON.stringify({ baseURL, KEY, MODEL, WHOLE });

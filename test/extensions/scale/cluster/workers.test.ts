@@ -115,7 +115,7 @@ describe("several workers", { concurrency: 2 }, () => {
     assert.equal(code, 0);
   });
 
-  for (const section of ["server", "admin"])
+  for (const section of todays(["server", "admin"], 2))
     it(`with the port of ${section} in use: one line, exit 1`, async (t) => {
       const holder = createServer().listen(0, "127.0.0.1");
       await once(holder, "listening");
