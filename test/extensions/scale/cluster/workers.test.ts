@@ -48,10 +48,11 @@ const untilRefused = (address: string): Promise<unknown> =>
 const WHOM = { "the first process": 1, "the whole group": -1 } as const;
 
 describe("several workers", { concurrency: 2 }, () => {
-  for (const [signal, whom] of [
+  const ends = [
     ["SIGTERM", "the first process"],
     ["SIGINT", "the whole group"],
-  ] as const)
+  ] as const;
+  for (const [signal, whom] of todays(ends, 2))
     it(`serve one port; ${signal} to ${whom}: streams end whole, exit 0, and the books are right`, async (t) => {
       const { gw, address, workers, provider, dir, file } = await bench(t);
       const pids = workers();
