@@ -69,7 +69,9 @@ describe("budget show", () => {
 
 describe("keys create", () => {
   it("makes a key with a budget and a limit of tokens, which hold", async (t) => {
-    const { config, ask } = await priced(t, { m: speak("Fine.") });
+    const own = { budget: { amount: "0.5", period: "total" }, tokens_per_minute: 700 };
+    const keys = [{ account: "acme", key: KEY, ...own }];
+    const { config, ask } = await priced(t, { m: speak("Fine.") }, { keys });
     const file = configFile(config);
     const terms = ["--budget", "0.0002/day", "--tokens-per-minute", "500"];
     const made = await command(file, "keys", "create", "--account", "acme", ...terms, "--json");
@@ -81,10 +83,13 @@ describe("keys create", () => {
     await until(async () => (await status()) === 200, "the gateway to hear of the key");
     assert.equal(await status(), 402);
     const shown = await command(file, "budget", "show", "acme", "--json");
-    const [row] = JSON.parse(shown.stdout).budgets;
-    assert.deepEqual([row.account, row.spent], [null, "0.000089000007"]);
+    const spent = JSON.parse(shown.stdout).budgets.map((row: any) => [row.period, row.spent]);
+    assert.deepEqual(new Map(spent).get("day"), "0.000089000007");
     const listed = JSON.parse((await command(file, "keys", "list", "--json")).stdout);
-    assert.deepEqual([listed[1].budget, listed[1].tokens_per_minute], [kept, tokens]);
+    assert.deepEqual(
+      listed.map(({ budget, tokens_per_minute }: any) => ({ budget, tokens_per_minute })),
+      [own, { budget: kept, tokens_per_minute: tokens }],
+    );
     const table = await command(file, "keys", "list");
     assert.match(table.stdout, /^ +key_id .* models +tokens_per_minute +budget +created/m);
     assert.match(table.stdout, / 500 +0\.0002\/day /);
