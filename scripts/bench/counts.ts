@@ -1,11 +1,11 @@
 // What a process creates for one request, counted instead of timed: promises, timers and bytes of
 // memory. No load of the machine changes these figures.
 
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import http from "node:http";
+import { launch } from "../../test/support/program.ts";
 import { bodyOf, post } from "./body.ts";
-import { addressOf, stop, type Target } from "./target.ts";
+import { stop, type Target } from "./target.ts";
 
 /** What one request, or one event of a stream, takes. */
 export interface Counts {
@@ -44,26 +44,22 @@ export interface Counted {
 
 /** Starts a program of Node under the counter. It must say where it listens. */
 export async function startCounted(command: readonly string[]): Promise<Counted> {
-  const child = spawn(process.execPath, [...FLAGS, ...command], {
-    stdio: ["ignore", "pipe", "pipe"],
-    // Counting what is covered has a cost of its own.
-    env: { ...process.env, NODE_V8_COVERAGE: "" },
-  });
   let heard: (counts: Counts) => void = () => undefined;
-  const url = await addressOf(child, {
-    out: () => undefined,
-    err: (line) => {
+  const running = launch({ args: FLAGS, cwd: process.cwd() }, command, {
+    // Counting what is covered has a cost of its own.
+    env: { NODE_V8_COVERAGE: "" },
+    heard(line) {
       if (line.startsWith('{"counted"')) heard(JSON.parse(line).counted);
     },
   });
   return {
-    url,
+    url: await running.address,
     counts: () =>
       new Promise((resolve) => {
         heard = resolve;
-        child.kill("SIGUSR2");
+        running.child.kill("SIGUSR2");
       }),
-    stop: () => stop(child),
+    stop: () => stop(running),
   };
 }
 

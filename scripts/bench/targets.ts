@@ -1,37 +1,32 @@
 // What is measured besides other gateways: the floor, and this gateway from its built file. And the
 // provider behind all of them.
 
-import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fromSources, launch } from "../../test/support/program.ts";
 import {
-  addressOf,
   JSON_TYPE,
   scratch,
   sizeOf,
   started,
   stop,
   TYPESCRIPT,
-  type Ears,
   type Kind,
   type Target,
 } from "./target.ts";
 
 /** The provider that all of them have behind them; on the core of the load. */
 export async function startProvider(): Promise<Target> {
-  const child = spawn(process.execPath, [...TYPESCRIPT, "scripts/bench/provider.ts"], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const url = await addressOf(child);
+  const running = launch(fromSources(process.cwd(), "scripts/bench/provider.ts"), []);
   return {
     name: "no gateway",
-    url,
+    url: await running.address,
     path: "/v1/chat/completions",
     model: "m",
-    headers: { "content-type": "application/json" },
-    pid: child.pid!,
+    headers: JSON_TYPE,
+    pid: running.child.pid!,
     startMs: 0,
-    stop: () => stop(child),
+    stop: () => stop(running),
   };
 }
 
@@ -63,19 +58,16 @@ export function gatewayConfig(upstream: string, folder: string) {
   };
 }
 
+const FILE = "dist/chat-gateway.mjs";
+
 /**
  * This gateway, with `over` in its configuration, and all that it does for every request switched
  * on.
  */
-export const gateway = (
-  over: object = {},
-  file = "dist/chat-gateway.mjs",
-  ears?: Ears,
-  flags: readonly string[] = [],
-): Kind => ({
+export const gateway = (over: object = {}): Kind => ({
   name: "chat-gateway",
   switchedOn: "a key, limits, all checks, prices, spend log, usage records, access log and metrics",
-  diskBytes: sizeOf(file),
+  diskBytes: sizeOf(FILE),
   isPeer: false,
   start(upstream) {
     const folder = scratch();
@@ -86,7 +78,7 @@ export const gateway = (
       model: "m",
       headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" },
     };
-    const command = [process.execPath, ...flags, file, "serve", "--config", config, "--port", "0"];
-    return started({ name: "chat-gateway", call, command, folder, ears });
+    const command = [process.execPath, FILE, "serve", "--config", config, "--port", "0"];
+    return started({ name: "chat-gateway", call, command, folder });
   },
 });

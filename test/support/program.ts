@@ -81,14 +81,14 @@ export interface Running {
 
 /** How a process differs from others. */
 export interface LaunchOptions {
-  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly env?: NodeJS.ProcessEnv | undefined;
   /** At the head of a process group of its own, as a terminal starts it. */
   readonly detached?: boolean;
   /**
    * Called with each line of its output. Once it listens, nothing is kept: it may say much for
    * long. Absent: all of its output is kept.
    */
-  readonly heard?: ((line: string, from: "stdout" | "stderr") => void) | undefined;
+  readonly heard?: ((line: string, from: "stdout" | "stderr") => void) | "nobody" | undefined;
 }
 
 export function launch(
@@ -118,7 +118,8 @@ export function launch(
   let listens: RegExpExecArray | null = null;
   const isKept = () => heard === undefined || !listens;
   for (const from of ["stdout", "stderr"] as const)
-    if (heard) createInterface(child[from]).on("line", (line) => heard(line, from));
+    if (typeof heard === "function")
+      createInterface(child[from]).on("line", (line) => heard(line, from));
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     if (isKept()) stderr += text;
   });
@@ -131,7 +132,7 @@ export function launch(
   const address = new Promise<string>((resolve, reject) => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       if (isKept()) stdout += text;
-      listens ??= /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout);
+      listens ??= /^(?:chat-gateway )?listens on (\S+)(?: \(.*\))?\n/m.exec(stdout);
       if (listens) resolve(listens[1]!);
     });
     ended.then(({ code, signal }) =>
