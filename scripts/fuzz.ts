@@ -1,7 +1,7 @@
 // Attacks the built gateway as clients that mean it no good do: with mutated HTTP requests over raw
 // sockets (fuzz/mutated.ts), with crowds, streams that nobody reads and JSON that costs more than it
 // is long (fuzz/crowds.ts): `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000]
-// [--scale 1] [--seed N] [--case 7,8] [--only NAME] [--gateway FILE] [--workers 1] [--self-test]`.
+// [--scale 1] [--seed N] [--case 7,8] [--self-test]`.
 // Loopback only; bounded in count, concurrency and time: some four minutes in all.
 //
 // It holds if every answer is well-formed and one that is right (fuzz/judge.ts), and what each
@@ -15,7 +15,8 @@ import { existsSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { pinned } from "./bench/target.ts";
-import { createProbe, play } from "./fuzz/attack.ts";
+import { createProbe } from "../test/support/probe.ts";
+import { play } from "./fuzz/attack.ts";
 import { startCrowds } from "./fuzz/crowds.ts";
 import { mutatedRequests } from "./fuzz/mutated.ts";
 import { selfTest } from "./fuzz/self-test.ts";
@@ -26,15 +27,14 @@ const { values } = parseArgs({
     scale: { type: "string", default: "1" },
     seed: { type: "string" },
     case: { type: "string" },
-    only: { type: "string", default: "" },
-    gateway: { type: "string", default: "dist/chat-gateway.mjs" },
-    workers: { type: "string", default: "1" },
     "self-test": { type: "boolean", default: false },
   },
 });
 
+const FILE = "dist/chat-gateway.mjs";
+
 async function attackAll(): Promise<string[]> {
-  if (!existsSync(values.gateway)) throw new Error(`there is no ${values.gateway}: npm run build`);
+  if (!existsSync(FILE)) throw new Error(`there is no ${FILE}: npm run build`);
   const probe = createProbe(); // before the load has a core of its own
   // As in the benchmark: the gateway has a core, the load another.
   if (pinned) spawnSync("taskset", ["-cp", "1", String(process.pid)]);
@@ -43,17 +43,16 @@ async function attackAll(): Promise<string[]> {
     seed: Number(values.seed ?? Date.now() % 1_000_000),
     cases: only?.length ?? Math.min(5_000_000, Number(values.cases)),
     only,
-    workers: Number(values.workers),
   });
   const crowds = await startCrowds(Math.min(1, Number(values.scale)));
   const faults: string[] = [];
   try {
     for (const attack of only ? [mutated] : [mutated, ...crowds.attacks]) {
-      if (!attack.name.startsWith(values.only)) continue;
       const began = performance.now();
-      const { told, faults: found } = await play(attack, values.gateway, probe).catch(
-        ({ stack }: Error) => ({ told: "broken off", faults: [`${attack.name}: ${stack}`] }),
-      );
+      const { told, faults: found } = await play(attack, FILE, probe).catch(({ stack }: Error) => ({
+        told: "broken off",
+        faults: [`${attack.name}: ${stack}`],
+      }));
       faults.push(...found);
       const took = ((performance.now() - began) / 1000).toFixed(1);
       const verdict = `${found.length === 0 ? "holds" : "FAILED"} after ${took} s`;

@@ -43,7 +43,7 @@ const threadsOf = (pid: number): string[] =>
   existsSync(`/proc/${pid}/task`) ? readdirSync(`/proc/${pid}/task`) : [];
 
 /** A process with its children, and theirs. */
-function familyOf(pid: number): number[] {
+export function familyOf(pid: number): number[] {
   const children = threadsOf(pid).flatMap((thread) =>
     proc(`${pid}/task/${thread}/children`).split(" ").filter(Boolean),
   );

@@ -3,18 +3,14 @@
 // (bench/probe.ts), memory has a bound and comes back, as descriptors do, no request stays in hand,
 // nothing is written that should not be, SIGTERM ends the process, and the books are right.
 
-import { fork } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { COLLECTS } from "../../test/support/collecting.ts";
+import { heightOf, type Probe } from "../../test/support/probe.ts";
 import { launch, runToEnd } from "../../test/support/program.ts";
-import { within } from "../../test/support/wait.ts";
-import { memoryOf, percentile } from "../bench/load.ts";
-import type { Probed } from "../bench/probe.ts";
+import { until as untilAnswered, waitFor, within } from "../../test/support/wait.ts";
+import { familyOf, memoryOf, percentile } from "../bench/load.ts";
 import { pinned } from "../bench/target.ts";
 
 export const MB = 1e6;
@@ -61,37 +57,8 @@ export interface Attack {
 }
 
 /** Waits for what no event tells: the state of another process. False when the time is over. */
-export async function until(check: () => boolean, ms: number): Promise<boolean> {
-  for (const late = performance.now() + ms; !check(); await pause(20))
-    if (performance.now() > late) return false;
-  return true;
-}
-
-/** A process and its children; none if it has ended. */
-function familyOf(pid: number): number[] {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
-    return [pid, ...children.split(" ").filter(Boolean).map(Number)];
-  } catch {
-    return [];
-  }
-}
-
-/** Asks one gateway after the other for /healthz. */
-export interface Probe {
-  start(port: number): Promise<unknown>;
-  stop(): Promise<Probed>;
-  end(): void;
-}
-export function createProbe(): Probe {
-  const child = fork(fileURLToPath(new URL("../bench/probe.ts", import.meta.url)));
-  const tell = async (message: number | "stop") => {
-    child.send(message);
-    const [said] = await within(once(child, "message"), "the probe of /healthz", 40_000);
-    return said as Probed;
-  };
-  return { start: tell, stop: () => tell("stop"), end: () => child.disconnect() };
-}
+export const until = (check: () => boolean, ms: number): Promise<boolean> =>
+  waitFor(check, "the state of another process", ms).catch(() => false);
 
 /** A line of the access log for every answer, and none that tells of another 5xx than is allowed. */
 const isAccessLine = (line: string, mayBeBusy: boolean): boolean =>
@@ -106,7 +73,7 @@ async function start({ config, flags = [], mayBeBusy }: Attack, file: string) {
   const settings = ["--config", join(folder, "gateway.json")];
   writeFileSync(settings[1]!, JSON.stringify(config(folder)));
   const options = ["--unhandled-rejections=strict", ...COLLECTS, ...flags];
-  const args = [...options, ...(file.endsWith(".ts") ? ["--import", "tsx"] : []), file];
+  const args = [...options, file];
   const core = pinned ? ["taskset", "-c", "0"] : [];
   const program = { args, cwd: process.cwd(), command: [...core, process.execPath] };
   const complaints: string[] = [];
@@ -129,14 +96,17 @@ async function start({ config, flags = [], mayBeBusy }: Attack, file: string) {
 type Started = Awaited<ReturnType<typeof start>>;
 
 /** Whether no request is in hand, now or soon. */
-async function isIdleSoon({ adminPort }: Started): Promise<boolean> {
-  for (const late = performance.now() + 10_000; performance.now() < late; await pause(20)) {
-    const options = { headers: { connection: "close" } };
-    const res = await fetch(`http://127.0.0.1:${adminPort}/status`, options).catch(() => undefined);
-    if (((await res?.json()) as { in_flight?: number } | undefined)?.in_flight === 0) return true;
-  }
-  return false;
-}
+const isIdleSoon = ({ adminPort }: Started): Promise<boolean> =>
+  untilAnswered(
+    async () => {
+      const options = { headers: { connection: "close" } };
+      const url = `http://127.0.0.1:${adminPort}/status`;
+      const res = await fetch(url, options).catch(() => undefined);
+      return ((await res?.json()) as { in_flight?: number } | undefined)?.in_flight === 0;
+    },
+    "no request in hand",
+    10_000,
+  ).catch(() => false);
 
 /** Ends the gateway, and asks for its books. */
 async function end(started: Started, expect: Stage["expect"]): Promise<void> {
@@ -169,7 +139,7 @@ export async function play(attack: Attack, file: string, probe: Probe): Promise<
   const memory = () => memoryOf(pid);
   const descriptors = () => readdirSync(`/proc/${pid}/fd`).length;
   const collect = () => {
-    for (const each of familyOf(pid)) process.kill(each, "SIGUSR2");
+    for (const each of hasEnded() ? [] : familyOf(pid)) process.kill(each, "SIGUSR2");
   };
   await probe.start(port);
   writeFileSync(`/proc/${pid}/clear_refs`, "5"); // its height is counted from here
@@ -191,8 +161,7 @@ export async function play(attack: Attack, file: string, probe: Probe): Promise<
   const bounds = `expected ${p99Ms} and ${worstMs}`;
   const isAlive = p99 <= p99Ms && worst <= worstMs;
   expect(isAlive, `/healthz: p99 ${p99.toFixed(0)} ms, worst ${worst.toFixed(0)} ms, ${bounds}`);
-  const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
-  const height = Number(peak![1]) * 1024;
+  const height = heightOf(pid);
   const grown = mb(height - before);
   expect(height - before <= heightMb * MB, `memory grew by ${grown} MB, expected ${heightMb}`);
   expect(await isIdleSoon(started), "requests are still in hand");

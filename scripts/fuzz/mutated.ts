@@ -24,15 +24,14 @@ export interface MutatedOptions {
   readonly cases: number;
   /** Only these cases, one after the other. Absent: 0, 1, 2 and so on. */
   readonly only?: readonly number[] | undefined;
-  readonly workers: number;
 }
 
 /** The demo configuration, with bounds that a small request can reach. */
-function configIn(folder: string, workers: number): object {
+function configIn(folder: string): object {
   const demo = new URL("../../src/extensions/providers/demo/demo.json", import.meta.url);
   return {
     ...JSON.parse(readFileSync(demo, "utf8")),
-    server: { port: 0, workers, max_body_bytes: 65_536, receive_ms: 3_000 },
+    server: { port: 0, max_body_bytes: 65_536, receive_ms: 3_000 },
     admin: { port: 0 },
     data_dir: join(folder, "data"),
     limits: { rpm: null },
@@ -120,7 +119,7 @@ function told({ seed }: MutatedOptions, number: number, sent: Case, fault: strin
 
 export const mutatedRequests = (options: MutatedOptions): Attack => ({
   name: "mutated requests",
-  config: (folder) => configIn(folder, options.workers),
+  config: configIn,
   mayBeBusy: false,
   // Its nursery is kept small: where V8 sizes that by itself, a leak would not show beside it.
   flags: ["--max-semi-space-size=4"],

@@ -3,25 +3,23 @@
 // (scripts/fuzz/costly.ts), and a process that asks for GET /healthz meanwhile
 // (scripts/bench/probe.ts).
 
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Probed } from "../../scripts/bench/probe.ts";
 import { FORMATS, startCostly, type Reply } from "../../scripts/fuzz/costly.ts";
-import { fromModules, launch, quickest } from "./program.ts";
+import { createProbe, heightOf } from "./probe.ts";
+import { launch, quickest } from "./program.ts";
 import { within } from "./wait.ts";
 
 const KEY = "sk-stall";
+const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
 /** The longest that one case may take, in milliseconds. */
 const PATIENCE_MS = 120_000;
 
 /** What a case came to. */
 export interface Stall {
   readonly status: number;
-  /** The client's answer, its first megabyte at the most. */
+  /** The client's answer. */
   readonly text: string;
   /**
    * The longest that a GET /healthz took meanwhile, in milliseconds, but no longer than the gateway
@@ -81,60 +79,31 @@ export async function startScene(): Promise<Scene> {
     "--port",
     "0",
   ]);
-  const url = new URL(await within(running.address, "the gateway's address"));
-  const { args } = fromModules(folder, "scripts/bench/probe.ts");
-  const probe = fork(args.at(-1)!, { execArgv: args.slice(0, -1) });
-  const tell = async (message: number | "stop") => {
-    const [said] = await within(
-      (() => {
-        const answer = once(probe, "message");
-        probe.send(message);
-        return answer;
-      })(),
-      `the probe's answer to ${message}`,
-      PATIENCE_MS,
-    );
-    return said as Probed | "begun";
-  };
+  const url = await within(running.address, "the gateway's address");
+  const probe = createProbe();
 
   return {
     async measure(body, reply) {
       costly.answer(reply);
       const before = busyMsOf(running.child.pid);
-      await tell(Number(url.port));
-      const answer = new Promise<Pick<Stall, "status" | "text">>((resolve, reject) => {
-        const headers = {
-          authorization: `Bearer ${KEY}`,
-          "content-type": "application/json",
-          "content-length": Buffer.byteLength(body),
-        };
-        const options = { method: "POST", headers, agent: false };
-        const req = http.request(new URL("/v1/chat/completions", url), options, (res) => {
-          let text = "";
-          res.on("data", (piece: Buffer) => {
-            if (text.length < 1_000_000) text += piece.toString("latin1");
-          });
-          res.on("end", () => resolve({ status: res.statusCode ?? 0, text }));
-          res.on("error", () =>
-            resolve({ status: res.statusCode ?? 0, text: `${text}(broken off)` }),
-          );
-        });
-        req.on("error", reject);
-        req.end(body);
-      });
-      const { status, text } = await within(answer, "the gateway's answer", PATIENCE_MS);
-      const { times, lost } = (await tell("stop")) as Probed;
+      await probe.start(Number(new URL(url).port));
+      const answer = await within(
+        fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body }),
+        "the gateway's answer",
+        PATIENCE_MS,
+      );
+      const text = await within(answer.text(), "the end of the answer", PATIENCE_MS);
+      const { times, lost } = await probe.stop();
       const busyMs = busyMsOf(running.child.pid) - before;
-      const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${running.child.pid}/status`, "utf8"));
       return {
-        status,
+        status: answer.status,
         text,
         worstMs: lost > 0 ? Infinity : Math.min(busyMs, Math.max(...times)),
-        heightMb: Number(peak![1]) / 1000,
+        heightMb: heightOf(running.child.pid!) / 1e6,
       };
     },
     async close() {
-      probe.disconnect();
+      probe.end();
       running.child.kill("SIGKILL");
       await running.ended;
       costly.close();
