@@ -7,27 +7,16 @@ import { startProvider } from "../reconcile/provider.ts";
 
 export { createCrowds, startProvider };
 
-/** GET with this key: the status of the answer. 0: there was none. */
-export const statusOf = (url: string, key: string): Promise<number> =>
+/** GET: the status of the answer, 0 if there was no whole one, and its text. */
+export const get = (url: string, key = ""): Promise<{ status: number; text: string }> =>
   new Promise((resolve) => {
     const headers = { authorization: `Bearer ${key}` };
     const req = http.get(url, { agent: new http.Agent(), headers }, (res) => {
-      res.resume();
-      res.on("close", () => resolve(res.complete ? res.statusCode! : 0));
-    });
-    req.on("error", () => resolve(0));
-  });
-
-/** GET: the JSON of the answer. */
-export const getJson = (url: string): Promise<any> =>
-  new Promise((resolve, reject) => {
-    const agent = new http.Agent();
-    const req = http.get(url, { agent }, (res) => {
       let text = "";
       res.setEncoding("utf8").on("data", (piece: string) => {
         text += piece;
       });
-      res.on("end", () => resolve(JSON.parse(text)));
+      res.on("close", () => resolve({ status: res.complete ? res.statusCode! : 0, text }));
     });
-    req.on("error", reject);
+    req.on("error", () => resolve({ status: 0, text: "" }));
   });

@@ -178,8 +178,8 @@ async function changeKeys(scene: Scene): Promise<void> {
       if (looks === 200) installation.fail(`a key is still not answered with ${status}`);
       await idle(100);
       const url = `${gateway.address}/v1/models`;
-      const answer = await act(({ statusOf }) => statusOf(url, key));
-      right = answer === status ? right + 1 : 0;
+      const answer = await act(({ get }) => get(url, key));
+      right = answer.status === status ? right + 1 : 0;
     }
   }
   const { key, key_id } = JSON.parse(await run("keys", "create", "--account", "acme", "--json"));

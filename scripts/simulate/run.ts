@@ -168,7 +168,8 @@ async function rest({ installation, gateway, workers }: Scene): Promise<void> {
   [faults.resets, faults.stalls] = [0, 0];
   await idle(REST_MS);
   const open = await alwaysOpen(gateway.process.owner);
-  const { budgets } = await act(({ getJson }) => getJson(`${gateway.admin}/status`));
+  const { text } = await act(({ get }) => get(`${gateway.admin}/status`));
+  const { budgets } = JSON.parse(text);
   for (const { account, key_id, held } of budgets)
     if (held !== "0") fail(`${held} is held at rest for ${account ?? key_id}`);
   if (workers > 1) {

@@ -12,7 +12,7 @@ export function eventsIn(text: string): Json[] {
     .slice(0, -2)
     .split("\n\n")
     .map((block) => {
-      const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(block) ?? assert.fail(block);
+      const [, name, data] = /^event: ([\w.]+)\ndata: (\{.*\})$/.exec(block) ?? assert.fail(block);
       const event: Json = JSON.parse(data!);
       assert.equal(event["type"], name);
       return event;

@@ -3,7 +3,8 @@
 // behaviours below; or there is one behaviour for all.
 
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
+import { listening } from "./listening.ts";
 import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
 
@@ -64,14 +65,8 @@ export async function startProvider(t: Scope, behaviours: Behaviours): Promise<P
     });
   });
   server.on("connection", () => (connections += 1));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
-  });
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: await listening(t, server),
     asked,
     connections: () => connections,
     nth: (n) => waitFor(() => asked[n], `request ${n} at the provider`),

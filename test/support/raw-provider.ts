@@ -1,7 +1,6 @@
 // A provider that sends what a test has it send, byte for byte, and the client that calls it.
 
 import net from "node:net";
-import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { readAll } from "../../src/core/upstream/body.ts";
 import { Cancel } from "../../src/core/http/cancel.ts";
@@ -10,6 +9,7 @@ import {
   createPooledClient,
   type PooledClient,
 } from "../../src/extensions/providers/pooled-client/client.ts";
+import { listening } from "./listening.ts";
 import { waitFor, within } from "./wait.ts";
 
 /** A request that has arrived as a whole. */
@@ -55,14 +55,8 @@ export async function startRawProvider(
       answer(request, requests.push(request) - 1);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, host, resolve));
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://${net.isIPv6(host) ? `[${host}]` : host}:${port}`,
+    url: await listening(t, server, host),
     requests,
     sockets,
     request: (n) => waitFor(() => requests[n], `request ${n}`),

@@ -1,5 +1,6 @@
 // Streams of the Responses API, read strictly, and put together as its clients do.
 import assert from "node:assert/strict";
+import { eventsIn } from "./messages-events.ts";
 
 export interface ResponseEvent extends Record<string, any> {
   readonly type: string;
@@ -10,16 +11,7 @@ export interface ResponseEvent extends Record<string, any> {
  * The events of a stream. Each has its type twice, and the number after that of the one before it.
  */
 export function readEvents(text: string): ResponseEvent[] {
-  assert.ok(text.endsWith("\n\n"), "a stream ends with a blank line");
-  const blocks = text.slice(0, -2).split("\n\n");
-  const events = blocks
-    .filter((block) => !block.startsWith(": "))
-    .map((block) => {
-      const [, name, data] = /^event: (.*)\ndata: (\{.*\})$/.exec(block) ?? assert.fail(block);
-      const event = JSON.parse(data!);
-      assert.equal(event.type, name);
-      return event;
-    });
+  const events = eventsIn(text.replaceAll(/^: .*\n\n/gm, "")) as ResponseEvent[];
   assert.deepEqual(
     events.map(({ sequence_number }) => sequence_number),
     [...events.keys()],

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { createServer, type ServerOptions } from "node:https";
-import type { AddressInfo } from "node:net";
 import { ValidationError } from "../../src/core/schema/checker.ts";
+import { listening } from "./listening.ts";
 import { completion, status, type Asked } from "./provider.ts";
 import type { Scope } from "./scope.ts";
 import { now } from "./today.ts";
@@ -40,12 +40,12 @@ export async function startTokenService(
     let text = "";
     const [, tenant] = /^\/([\w-]+)\/v2\.0\/\.well-known\//.exec(req.url ?? "") ?? [];
     if (tenant !== undefined) {
-      const path = `${url()}/${tenant}/oauth2/v2.0`;
+      const path = `${url}/${tenant}/oauth2/v2.0`;
       const endpoints = {
         token_endpoint: `${path}/token`,
         authorization_endpoint: `${path}/authorize`,
       };
-      res.end(JSON.stringify({ ...endpoints, issuer: `${url()}/${tenant}/v2.0` }));
+      res.end(JSON.stringify({ ...endpoints, issuer: `${url}/${tenant}/v2.0` }));
       return;
     }
     req.on("data", (piece: Buffer) => (text += piece.toString()));
@@ -65,11 +65,9 @@ export async function startTokenService(
       );
     });
   }
-  const url = () =>
-    `${tls ? "https://localhost" : "http://127.0.0.1"}:${(server.address() as AddressInfo).port}`;
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
-  return { url: url(), valid, asked };
+  const address = await listening(t, server);
+  const url = tls ? address.replace("http://127.0.0.1", "https://localhost") : address;
+  return { url, valid, asked };
 }
 
 /** Whether a request is a GET for this path with this query, in any order, and nothing else. */

@@ -3,10 +3,11 @@
 // more than what its check is about, so that no other may notice.
 
 import http, { type IncomingHttpHeaders } from "node:http";
-import net, { type AddressInfo, type Socket } from "node:net";
+import net, { type Socket } from "node:net";
 import type { TestContext } from "node:test";
 import { parseJson } from "../../scripts/conformance/client.ts";
 import { isObject, list, first, type Json } from "../../scripts/conformance/shapes.ts";
+import { listening } from "./listening.ts";
 import type { Change } from "./wrong-wire.ts";
 
 export interface Asked {
@@ -194,10 +195,7 @@ export async function startWrongGateway(
     upstream.on("error", () => socket.destroy());
   }
 
-  const sockets = new Set<Socket>();
   const server = net.createServer({ noDelay: true }, (socket) => {
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
     socket.once("data", (bytes) => {
       if (!/^connection: keep-alive/im.test(bytes.toString("latin1"))) return pass(socket, bytes);
       socket.pause();
@@ -206,16 +204,9 @@ export async function startWrongGateway(
       socket.resume();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    agent.destroy();
-    sockets.forEach((socket) => {
-      socket.destroy();
-    });
-    return new Promise((resolve) => server.close(resolve));
-  });
+  t.after(() => agent.destroy());
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: await listening(t, server),
     turn: (next) => {
       fault = next;
     },

@@ -1,15 +1,15 @@
 // What stands between a gateway and its provider, byte by byte, and is wrong on purpose: it changes
 // what the gateway asks, as a gateway would that asks so.
 
-import net, { type AddressInfo, type Socket } from "node:net";
+import net from "node:net";
 import type { TestContext } from "node:test";
+import { listening } from "./listening.ts";
 
 /** What is made of the bytes of a request; they keep their number. */
 export type Change = (bytes: string) => string;
 
 export async function startWire(t: TestContext, provider: string) {
   const { hostname, port } = new URL(provider);
-  const sockets = new Set<Socket>();
   let change: Change | undefined;
   const server = net.createServer({ noDelay: true, allowHalfOpen: true }, (gateway) => {
     const upstream = net.connect({
@@ -22,12 +22,8 @@ export async function startWire(t: TestContext, provider: string) {
       [gateway, upstream],
       [upstream, gateway],
     ] as const) {
-      sockets.add(one);
       one.on("error", () => other.resetAndDestroy());
-      one.on("close", () => {
-        sockets.delete(one);
-        other.destroy();
-      });
+      one.on("close", () => other.destroy());
       one.on("end", () => other.end());
     }
     gateway.on("data", (bytes: Buffer) => {
@@ -39,15 +35,8 @@ export async function startWire(t: TestContext, provider: string) {
       gateway.once("drain", () => upstream.resume());
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    sockets.forEach((socket) => {
-      socket.destroy();
-    });
-    return new Promise((resolve) => server.close(resolve));
-  });
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: await listening(t, server),
     turn: (next: Change | undefined) => {
       change = next;
     },
