@@ -6,7 +6,6 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { COLLECTS } from "../../test/support/collecting.ts";
 import { heightOf, type Probe } from "../../test/support/probe.ts";
 import { launch, runToEnd } from "../../test/support/program.ts";
 import { until as untilAnswered, waitFor, within } from "../../test/support/wait.ts";
@@ -16,6 +15,15 @@ import { pinned } from "../bench/target.ts";
 export const MB = 1e6;
 export const mb = (bytes: number): string => (bytes / MB).toFixed(0);
 const AUDIT_MS = 600_000;
+/**
+ * Options of Node: the process, and workers that it starts, collect all garbage on SIGUSR2. Garbage
+ * may lie about for as long as nobody needs its room.
+ */
+const COLLECTS = [
+  "--expose-gc",
+  "--import",
+  `data:text/javascript,${encodeURIComponent('process.on("SIGUSR2", () => gc())')}`,
+];
 
 /** The gateway that an attack has before it. */
 export interface Stage {

@@ -7,6 +7,7 @@ import type { TestContext } from "node:test";
 import type { Asked } from "./provider.ts";
 import {
   COUNTS,
+  isObject,
   letters,
   PROVIDER_KEY,
   OWN_WORDS,
@@ -69,9 +70,6 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   500: "api_error",
   529: "overloaded_error",
 };
-
-const isObject = (value: unknown): value is Record<string, any> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function known(value: Record<string, any>, fields: readonly string[], path: string): void {
   for (const field of Object.keys(value))

@@ -8,6 +8,7 @@ import type { TestContext } from "node:test";
 import type { Asked } from "./provider.ts";
 import {
   COUNTS,
+  isObject,
   PROVIDER_KEY,
   OWN_WORDS,
   rule,
@@ -59,9 +60,6 @@ const ERROR_STATUSES: Readonly<Record<number, string>> = {
 };
 
 type Part = Record<string, any>;
-const isObject = (value: unknown): value is Record<string, any> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 function known(
   value: unknown,
   fields: readonly string[],

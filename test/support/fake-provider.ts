@@ -72,6 +72,9 @@ export function rule(holds: unknown, message: string, status = 400): asserts hol
   if (!holds) throw new Refusal(status, message);
 }
 
+export const isObject = (value: unknown): value is Record<string, any> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 /** One provider's format. */
 export interface Format {
   /** What a request says, which is refused if it breaks a rule. */

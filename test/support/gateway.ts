@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
+import { isObject } from "../../scripts/conformance/shapes.ts";
 import { checkConfig } from "./config.ts";
 import { createGateway, type Gateway, type GatewayDeps } from "./config.ts";
 import { chunkShape } from "./shapes.ts";
@@ -28,8 +29,6 @@ export const POOLED_ONLY = {
 
 /** Deep enough for configurations: objects are merged, everything else is replaced. */
 export function merge(base: unknown, over: unknown): unknown {
-  const isObject = (value: unknown): value is Record<string, unknown> =>
-    typeof value === "object" && value !== null && !Array.isArray(value);
   if (!isObject(base) || !isObject(over)) return over === undefined ? base : over;
   const keys = new Set([...Object.keys(base), ...Object.keys(over)]);
   return Object.fromEntries([...keys].map((key) => [key, merge(base[key], over[key])]));
