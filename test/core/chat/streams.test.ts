@@ -11,14 +11,12 @@ import {
   assemble,
   assertSound,
   configFor,
-  demo,
   json,
   KEY,
   readStream,
   startGateway,
   user,
 } from "../../support/gateway.ts";
-import { LONG } from "../../support/long.ts";
 import {
   chunk,
   completion,
@@ -258,37 +256,7 @@ describe("streamed and whole agree", () => {
   }
 });
 
-describe("bytes", () => {
-  const text = "na\u00efve \u20ac5 \u6f22\u5b57 \u{1f600}\u{1d11e}";
-  const bytes = Buffer.from(
-    `: hi\r\n\r\n${[...text].map((letter) => event(chunk({ content: letter }))).join("")}${event(chunk({}, "stop"))}data: [DONE]\n\n`,
-  );
-
-  const everyCut = Array.from({ length: bytes.length }, (_, index) => index + 1);
-  /** Within a letter, or at the end of a line or in its middle. */
-  const isTelling = (cut: number): boolean => bytes[cut - 1]! > 0x7f || bytes[cut] === 0x0a;
-
-  it(`a stream cut at ${LONG ? "every byte offset" : "line ends and within letters"} gives the same reply`, async (t) => {
-    const cuts = everyCut.filter((cut) => LONG || isTelling(cut));
-    const provider = memoryProvider(t, {
-      m: async (asked) => {
-        const cut = Number(asked.body["messages"][0].content);
-        asked.res.writeHead(200, { "content-type": "text/event-stream" });
-        await new Promise((resolve) => asked.res.write(bytes.subarray(0, cut), resolve));
-        asked.res.end(bytes.subarray(cut));
-      },
-    });
-    const gateway = createMemoryGateway(configFor(provider.url, ["m"]));
-    const check = async (cut: number) => {
-      const { chunks, done } = await readStream(
-        await gateway.chat({ model: "m", stream: true, messages: user(String(cut)) }),
-      );
-      assert.equal(assemble(chunks).message["content"], text, `cut at ${cut}`);
-      assert.ok(done);
-    };
-    while (cuts.length > 0) await Promise.all(cuts.splice(0, 16).map(check));
-  });
-
+describe("what a provider answers with", () => {
   it("an unreadable event inside a stream is skipped and told to the operator", async (t) => {
     const [a, b] = ["a", "b"].map((content) => event(chunk({ content })));
     const raw = `${a}data: {"broken\n\n${b}${event(chunk({}, "stop"))}data: [DONE]\n\n`;
@@ -313,79 +281,6 @@ describe("bytes", () => {
     assert.equal(reply.choices[0].message.content, "Fine.");
     const { error } = await json(await chat({ model: "cut", messages: user("hi") }));
     assert.equal(error.code, "upstream_error");
-  });
-});
-
-describe("usage where the provider gives none", () => {
-  it("counts what was sent, tools and earlier calls among it, and what came, hidden thinking among it", async (t) => {
-    const call = {
-      id: "c1",
-      type: "function",
-      function: { name: "look", arguments: '{"at":"sky"}' },
-    };
-    const messages = [
-      ...user("12345678"),
-      { role: "assistant", content: null, tool_calls: [call] },
-      { role: "tool", tool_call_id: "c1", content: "blue" },
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "1234" },
-          { type: "image_url", image_url: { url: "data:," } },
-        ],
-      },
-    ];
-    const tools = [{ type: "function", function: { name: "look" } }];
-    const reply = status(
-      200,
-      completion({ content: "12345678", reasoning_content: "1234", tool_calls: [call] }, "stop", {
-        usage: undefined,
-      }),
-    );
-    const { response, gateway } = await ask(
-      t,
-      reply,
-      { stream: false, messages, tools },
-      { models: { m: { supports: ["tools", "images"] } } },
-    );
-    const { usage, choices } = await json(response);
-    // The image is of no known size: 1024 x 1024 by OpenAI's rule.
-    const prompt = Math.ceil((8 + 4 + 12 + 4 + 4 + JSON.stringify(tools).length) / 4) + 765;
-    const completionTokens = Math.ceil((8 + 4 + 4 + 12) / 4);
-    assert.deepEqual(
-      [usage.prompt_tokens, usage.completion_tokens, usage.total_tokens],
-      [prompt, completionTokens, prompt + completionTokens],
-    );
-    assert.deepEqual(
-      [
-        usage.prompt_cache_hit_tokens,
-        usage.prompt_cache_miss_tokens,
-        usage.completion_tokens_details.reasoning_tokens,
-      ],
-      [0, prompt, 1],
-    );
-    assert.equal(choices[0].finish_reason, "tool_calls");
-    assert.equal(
-      (await gateway.accessOf(response.headers.get("x-request-id")!))["usage_source"],
-      "estimated",
-    );
-  });
-
-  it("figures that are none are none, whole and streamed", async (t) => {
-    const zero = { prompt_tokens: 0, completion_tokens: 0 };
-    const wrong = [-1, "five"].map((prompt_tokens) => ({ ...zero, prompt_tokens }));
-    for (const usage of [null, {}, zero, ...wrong, "none"]) {
-      const said = status(200, completion({ content: "12345678" }, "stop", { usage }));
-      const { response, gateway } = await ask(t, said, { stream: false });
-      const { prompt_tokens, completion_tokens } = (await json(response)).usage;
-      assert.deepEqual([prompt_tokens, completion_tokens], [1, 2], JSON.stringify(usage));
-      assert.equal(gateway.access[0]!["usage_source"], "estimated");
-    }
-    const silent = stream([chunk({ content: "12345678" }), chunk({}, "stop")]);
-    const { response } = await ask(t, silent, { stream_options: { include_usage: true } });
-    const { usage } = (await readStream(response)).chunks.at(-1)!;
-    assert.deepEqual([usage.prompt_tokens, usage.completion_tokens, usage.total_tokens], [1, 2, 3]);
-    assert.deepEqual([usage.prompt_cache_hit_tokens, usage.prompt_cache_miss_tokens], [0, 1]);
   });
 });
 
@@ -464,38 +359,5 @@ describe("clients that stop reading", () => {
       req.destroy();
     }
     await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
-  });
-
-  it("a client that leaves while it is not reading leaves nothing behind", async (t) => {
-    const provider = await startProvider(t, {
-      m: endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) }))),
-    });
-    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
-    const { req } = await unread(gateway.url, "left-2");
-    const asked = await provider.nth(0);
-    await waitFor(() => asked.res.writableNeedDrain, "the provider to be held back");
-    req.destroy();
-    await waitFor(() => asked.closed(), "the provider's connection to close");
-    assert.equal((await gateway.accessOf("left-2"))["status"], 499);
-    assert.deepEqual(gateway.diagnostics, []);
-  });
-});
-
-it("fifty streams at the same time do not mix", async (t) => {
-  const gateway = await startGateway(t, demo({ keys: [{ account: "acme", key: KEY }] }));
-  const texts = await Promise.all(
-    Array.from({ length: 50 }, async (_, index) => {
-      const { chunks } = await readStream(
-        await gateway.chat({
-          model: "demo-chat",
-          stream: true,
-          messages: user(`number ${index}`),
-        }),
-      );
-      return assemble(chunks).message["content"] as string;
-    }),
-  );
-  texts.forEach((text, index) => {
-    assert.ok(text.startsWith(`You said: \u201cnumber ${index}\u201d.`), text);
   });
 });

@@ -95,6 +95,26 @@ describe("the meter", () => {
   });
 });
 
+it("an estimate counts tools, earlier calls and their results, and what came, thinking and calls among it", () => {
+  const called = { name: "look", arguments: '{"at":"sky"}' };
+  const tools = [{ type: "function", function: { name: "look" } }];
+  const messages = [
+    { role: "user", content: "12345678" },
+    { role: "assistant", tool_calls: [{ id: "c1", type: "function", function: called }] },
+    { role: "tool", tool_call_id: "c1", content: "blue" },
+    { role: "user", content: [{ type: "text", text: "1234" }] },
+  ];
+  const meter = new Meter(chatRequest({ model: "m", messages, tools }, true), () => 0);
+  const call: Part = { type: "tool_call", call: 0, id: "c2", name: "look" };
+  const args: Part = { type: "tool_arguments", call: 0, text: called.arguments };
+  for (const part of [text(8), thinking(4), call, args, finish]) meter.observe(part);
+  const { usage, source } = meter.usage();
+  const prompt = Math.ceil((8 + 4 + 12 + 4 + 4 + JSON.stringify(tools).length) / 4);
+  assert.deepEqual([usage.prompt_tokens, usage.completion_tokens], [prompt, (8 + 4 + 4 + 12) / 4]);
+  assert.equal(usage.completion_tokens_details.reasoning_tokens, 1);
+  assert.equal(source, "estimated");
+});
+
 it("the estimate of a prompt has the tokens of media too, and stays what can be a count of tokens", () => {
   assert.equal(
     estimatePrompt(chatOf("12345678"), () => 24),
