@@ -12,7 +12,7 @@ import {
   boundPipeline,
   MAX_PIPELINED,
 } from "../../../../src/extensions/bounds/pipelining/bound-pipeline.ts";
-import { configFor, demo, json, KEY, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
 import { held, startProvider } from "../../../support/provider.ts";
 import { settled, waitFor, within } from "../../../support/wait.ts";
 import { unhurriedClock } from "../../../support/unhurried-clock.ts";
@@ -113,30 +113,6 @@ describe("pipelined requests", () => {
     assert.deepEqual(idsIn(text()), ids);
   });
 
-  it("are the same requests, wherever reads cut them", async (t) => {
-    const { url, taken, bodies } = await startSite(t);
-    const body = "a\r\n\r\nGET /held HTTP/1.1\r\n\r\n";
-    const post = `POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    const chunks = `POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
-    const bytes = `${get("/small")}${post}\r\n${get("/small")}${chunks}${post}${get("/small")}`;
-    for (let size = 1; size <= 40; size += size < 5 ? 1 : 7) {
-      const before = taken.length;
-      bodies.length = 0;
-      const socket = connect(t, url);
-      socket.setNoDelay(true);
-      socket.resume();
-      for (let at = 0; at < bytes.length; at += size) {
-        const piece = bytes.slice(at, at + size);
-        await new Promise((resolve) => socket.write(piece, resolve));
-        await new Promise(setImmediate);
-      }
-      await waitFor(() => taken.length === before + 6, `six requests in pieces of ${size}`);
-      await waitFor(() => bodies.length === 3, `three bodies in pieces of ${size}`);
-      assert.deepEqual(bodies, [body, body, body]);
-      socket.destroy();
-    }
-  });
-
   it("are bounded behind a large body in chunks, whose end is found by parsing", async (t) => {
     const { url, taken, bodies } = await startSite(t);
     const large = "b".repeat(300_000);
@@ -204,24 +180,6 @@ describe("answers that nobody reads", () => {
     taken[0]!.res.end("late");
     await waitFor(() => text().endsWith("late"), "the answer");
   });
-
-  it("hold no place: chat requests are answered beside more unread answers than max_in_flight", async (t) => {
-    const gateway = await startGateway(t, demo({ server: { max_in_flight: 3 } }));
-    for (let at = 0; at < 4; at += 1) {
-      const socket = connect(t, gateway.url);
-      socket.pause();
-      socket.write(get("/openapi.json").repeat(900));
-    }
-    const inFlight = () => gateway.gateway.report().inFlight;
-    await waitFor(() => inFlight() > 3, "more than max_in_flight requests");
-    await settled(inFlight, "the gateway to take no more", 300);
-    assert.ok(inFlight() <= 4 * MAX_PIPELINED, `${inFlight()} are in hand`);
-    const answer = await gateway.chat(
-      { model: "demo-chat", messages: user("hi") },
-      { authorization: "Bearer sk-demo" },
-    );
-    assert.equal(answer.status, 200, await answer.text());
-  });
 });
 
 describe("max_in_flight", () => {
@@ -237,21 +195,6 @@ describe("max_in_flight", () => {
     const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
     return { ...gateway, finish, inFlight: () => gateway.gateway.report().inFlight };
   }
-
-  it("counts a chat request until its exchange is over, and one that was refused not at all", async (t) => {
-    const gateway = await startHeld(t, 1);
-    assert.equal((await gateway.chat("{}")).status, 400);
-    const { socket, text } = reading(t, gateway.url);
-    socket.write(ask(JSON.stringify(body)));
-    await waitFor(() => text().includes("Fi"), "the stream to begin");
-    const refused = await gateway.chat(body);
-    assert.equal(refused.status, 503);
-    assert.equal((await json(refused)).error.code, "server_overloaded");
-    gateway.finish();
-    await waitFor(() => text().includes("[DONE]"), "the stream to end");
-    await waitFor(() => gateway.inFlight() === 0, "the exchange to end");
-    assert.equal((await gateway.chat("{}")).status, 400);
-  });
 
   it("is free at once when a chat request is refused whose answer waits behind another", async (t) => {
     const gateway = await startHeld(t, 2);
