@@ -6,20 +6,16 @@ import { describe, it, type TestContext } from "node:test";
 import { assemble, json, KEY, readStream, user } from "../../support/gateway.ts";
 import { memoryProvider } from "../../support/memory.ts";
 import {
-  chunk,
   held,
   silent,
   speak,
   startProvider,
   status,
-  stream,
   type Behaviour,
 } from "../../support/provider.ts";
 import { within } from "../../support/wait.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { bench, failure, inTurn, outcome, refusing, wireBench } from "./two-providers.ts";
-
-const begun = [chunk({ role: "assistant", content: "" }), chunk({ content: "Once" })];
 
 /** What a client gets where the providers of a and b do this. */
 async function bothFail(t: TestContext, [a, b]: [Behaviour, Behaviour], model = "x", over = {}) {
@@ -141,14 +137,6 @@ describe("attempts", () => {
 
 describe("breaker", () => {
   const rules = { breaker: { failures: 3, cooldown_ms: 10_000 }, retry: { max_retries: 0 } };
-
-  it("a stream that is cut counts, though it had begun", async (t) => {
-    const { gateway, first } = bench(t, stream(begun, "cut"), rules);
-    for (let i = 0; i < 3; i += 1)
-      assert.equal((await outcome(gateway, "a", true)).got, "in-band upstream_error");
-    assert.equal((await outcome(gateway, "a", true)).got, "model_unavailable");
-    assert.equal(first.asked.length, 3);
-  });
 
   it("a client that leaves while its request is the probe gives the turn to another", async (t) => {
     const clock = { now: 0 };

@@ -67,24 +67,6 @@ describe("max_recoveries", () => {
       assert.equal(settlement.recovery, bound === 0 ? undefined : "failed");
       assert.equal(got.joints.length, Math.min(attempts - 1, 4));
     });
-
-  it("two breaks and an end: the joints, and the sum of three attempts", async (t) => {
-    const { answer, settlement } = await askScene(t, {
-      models: { m: inTurn(twoWords, twoWords, goesOn) },
-      config: continuing(),
-    });
-    const got = await seen(answer);
-    assert.deepEqual([got.text, got.joints], [WHOLE, ["The quick", "The quick brown fox"]]);
-    const shares = settlement.attempts.map(shareOf);
-    assert.equal(
-      shares.reduce((sum, share) => sum + share.completion_tokens, 0),
-      got.usage.completion_tokens,
-    );
-    assert.equal(
-      shares.reduce((sum, share) => sum + Number(share.cost) * 1e9, 0),
-      Number(settlement.cost) * 1e9,
-    );
-  });
 });
 
 describe("who goes on", () => {
@@ -122,45 +104,6 @@ describe("who goes on", () => {
       const cost = hits * hit + misses * miss + share.completion_tokens * output;
       assert.equal(cost.toFixed(6), (Number(share.cost) * 1e6).toFixed(6));
     }
-  });
-
-  it("the next candidate, where the first has another answer", async (t) => {
-    const other = sayText("The quick red cat sleeps.");
-    const { answer, settlement, gateway } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), other), n: goesOn },
-      config: LIST,
-      model: "x",
-    });
-    assert.equal((await seen(answer)).text, WHOLE);
-    assert.deepEqual(
-      settlement.attempts.map(({ outcome }) => outcome),
-      ["upstream_error", "upstream_error", "completed"],
-    );
-    assert.match(settlement.attempts[1]!.detail!, /cannot be joined/);
-    assert.deepEqual(
-      gateway.diagnostics.map((line) => [line["event"], line["model"]]),
-      [
-        ["reply_broken", "m"],
-        ["attempt_failed", "m"],
-      ],
-    );
-  });
-
-  it("only those that take the beginning", async (t) => {
-    const { answer, provider } = await askScene(t, {
-      models: { m: broken(texts(SHOWN)), n: goesOn, o: goesOn },
-      config: {
-        models: { o: { prefill: "prefix" } },
-        aliases: { x: { models: ["m", "n", "o"], recovery: "continue" } },
-      },
-      model: "x",
-    });
-    const got = await seen(answer);
-    assert.deepEqual([got.text, got.models], [WHOLE, ["m", "o"]]);
-    assert.deepEqual(
-      provider.asked.map(({ body }) => body["model"]),
-      ["m", "o"],
-    );
   });
 
   it("a model that is named itself, and no other: the client gets what broke the stream", async (t) => {
