@@ -577,29 +577,4 @@ describe("a request of the Responses API", () => {
       "input[4].output[1].input_audio",
     ]);
   });
-
-  it("may not be nested so deeply that it could not be repeated", () => {
-    const depth = 10_000;
-    const deep = JSON.parse(`${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`);
-    assert.deepEqual(refused({ tools: [{ ...get_time, unknown: deep }] }), ["invalid_value", ""]);
-  });
-
-  it("leaves the beginning of a conversation byte for byte as it was, over ten turns", () => {
-    const tools = [get_time, { type: "custom", name: "patch" }];
-    const items: object[] = [asked];
-    let before = "";
-    for (let turn = 0; turn < 10; turn += 1) {
-      const { chat } = read({ tools, instructions: "Be brief." }, items);
-      const text = JSON.stringify([chat.tools, ...chat.messages]).slice(0, -1);
-      assert.ok(text.startsWith(before), `turn ${turn} changes what was sent before it`);
-      before = text;
-      const id = `call_${turn}`;
-      items.push(
-        { type: "reasoning", summary: [], encrypted_content: `ok:thought ${turn}` },
-        { role: "assistant", content: [{ type: "output_text", text: `step ${turn}` }] },
-        { type: "custom_tool_call", call_id: id, name: "patch", input: `p ${turn}` },
-        { type: "custom_tool_call_output", call_id: id, output: "done" },
-      );
-    }
-  });
 });
