@@ -78,6 +78,7 @@ describe("route", () => {
   const SERVED = " What is served here: /v1/chat/completions, /v1/models, /v1/models/{id}.";
   for (const [path, told] of [
     ["/v1/embeddings", "/v1/embeddings"],
+    ['/a"<b>\\', '/a\\"<b>\\\\'],
     [`/${"p".repeat(200)}`, `/${"p".repeat(116)}...`],
   ] as const)
     it(`answers ${path.slice(0, 40)} with what is served here`, () => {

@@ -1,10 +1,9 @@
 // GET /v1/models and /v1/models/{id}: which names there are for a key, and what a client can expect
-// of each. And what a path says to which nothing answers.
+// of each.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { demo, json, startGateway } from "../../../support/gateway.ts";
-import { rawRequest } from "../../../support/raw.ts";
 
 const model = (over: object) => ({ provider: "lab", ...over });
 const config = demo({
@@ -102,33 +101,5 @@ describe("GET /v1/models/{id}", () => {
     for (const entry of (await json(await get(""))).data)
       for (const names of [required, Object.keys(properties)])
         assert.deepEqual(Object.keys(entry), names);
-  });
-});
-
-describe("a path to which nothing answers", () => {
-  it("is named in the error, cut and quoted, and the likely one is proposed", async (t) => {
-    const { url } = await startGateway(t, demo());
-    const close = "Connection: close\r\n";
-    const messageOf = async (path: string) => {
-      const answer = await rawRequest(url, `GET ${path} HTTP/1.1\r\nHost: x\r\n${close}\r\n`);
-      assert.equal(answer.status, 404, path);
-      const { error } = JSON.parse(answer.body);
-      assert.deepEqual([error.code, error.type], ["unknown_url", "invalid_request_error"]);
-      return error.message as string;
-    };
-    const nothingAt = "There is nothing at the path";
-    const routes =
-      "/v1/chat/completions, /v1/messages, /v1/responses, /v1/messages/count_tokens, " +
-      "/v1/models, /v1/models/{id}, /v1/requests/{request_id}";
-    const served = ` What is served here: ${routes}.`;
-    for (const [path, expected] of [
-      ["/nowhere?key=secret", `${nothingAt} "/nowhere".${served}`],
-      ["/chat/completions", `${nothingAt} "/chat/completions".${served}`],
-      ["/v1/v1/chat/completions", `${nothingAt} "/v1/v1/chat/completions".${served}`],
-      ["/v1/models/", `${nothingAt} "/v1/models/".${served}`],
-      ['/a"<b>\\', `${nothingAt} "/a\\"<b>\\\\".${served}`],
-      [`/${"p".repeat(5_000)}`, `${nothingAt} "/${"p".repeat(116)}...".${served}`],
-    ] as const)
-      assert.equal(await messageOf(path), expected);
   });
 });
