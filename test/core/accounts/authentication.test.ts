@@ -3,18 +3,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { before, describe, it } from "node:test";
-import {
-  configFor,
-  demo,
-  KEY,
-  startGateway,
-  user,
-  type RunningGateway,
-} from "../../support/gateway.ts";
-import { silent, startProvider } from "../../support/provider.ts";
+import { demo, startGateway, user, type RunningGateway } from "../../support/gateway.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
 import { suiteScope } from "../../support/scope.ts";
-import { waitFor } from "../../support/wait.ts";
 
 describe("keys", () => {
   const scope = suiteScope();
@@ -45,23 +36,4 @@ describe("keys", () => {
       } else assert.equal(answer.status, status);
     });
   }
-
-  it("no key, whole or in part, in any log or body", async (t) => {
-    const provider = await startProvider(t, { m: silent });
-    const config = configFor(provider.url, ["m"], { timeouts: { first_token_ms: 50 } });
-    const gateway = await startGateway(t, config);
-    const bodies: string[] = [];
-    for (const key of [KEY, "sk-canary-unknown-key"]) {
-      for (const body of [{ model: "m", messages: user("hi") }, { model: 1 }, "{"]) {
-        const response = await gateway.chat(body, { authorization: `Bearer ${key}` });
-        bodies.push(await response.text(), JSON.stringify([...response.headers]));
-      }
-    }
-    await waitFor(() => gateway.access.length === 6, "six access log lines");
-    const everything =
-      bodies.join() + JSON.stringify(gateway.access) + JSON.stringify(gateway.diagnostics);
-    assert.match(everything, /upstream_timeout/);
-    for (const secret of [KEY, "sk-canary", "sk-provider", "provider-secret", "lab/", provider.url])
-      assert.ok(!everything.includes(secret), secret);
-  });
 });
