@@ -83,18 +83,6 @@ for (const [vendor, reply] of [
 }
 
 describe("thoughts", () => {
-  it("are an account's own: another that knows the tool call's id does not get at them", async (t) => {
-    const keys = ["ada", "bob"].map((account) => ({ account, key: `sk-${account}` }));
-    const { ask, asked } = serving(t, ["anthropic", thinking], { reasoning: true }, { keys });
-    const on = { thinking: { type: "enabled" } };
-    const loop = [called("a"), result("a", "1")];
-    await ask([], on, "sk-ada");
-    await ask(loop, on, "sk-bob");
-    await ask(loop, on, "sk-ada");
-    const [, bobs, adas] = asked.map(({ body }) => JSON.stringify(body).includes("SECRET"));
-    assert.deepEqual([bobs, adas], [false, true]);
-  });
-
   it("of a model that cannot stop thinking come back also where nobody asked for them", async (t) => {
     const model = { reasoning: true, thinking_off: false };
     const { ask, asked } = serving(t, ["anthropic", thinking], model);

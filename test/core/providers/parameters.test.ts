@@ -4,23 +4,11 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { settles } from "../../support/books.ts";
-import {
-  assemble,
-  configFor,
-  demo,
-  json,
-  readStream,
-  startGateway,
-  user,
-} from "../../support/gateway.ts";
+import { assemble, configFor, json, readStream, user } from "../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import { chunk, completion, speak, status, stream } from "../../support/provider.ts";
-import { folder } from "../../support/folder.ts";
 
 type Json = Record<string, any>;
-
-const DEMO_KEY = { authorization: "Bearer sk-demo" };
 
 describe("temperature and top_p", () => {
   /** A gateway whose model "m" has these traits, and what its provider was asked of the two. */
@@ -103,39 +91,6 @@ describe("temperature and top_p", () => {
 });
 
 describe("reasoning_effort without thinking", () => {
-  it("makes the model think unseen: no thinking in the reply, its tokens in the usage and the books", async (t) => {
-    const dir = folder();
-    const gw = await startGateway(t, demo({ data_dir: dir }));
-    const request = { model: "demo-reasoner", messages: user("What is 6 times 7?") };
-    const silent = await json(await gw.chat(request, DEMO_KEY));
-    const unseen = await json(await gw.chat({ ...request, reasoning_effort: "high" }, DEMO_KEY));
-    const shown = await json(
-      await gw.chat({ ...request, thinking: { type: "enabled" } }, DEMO_KEY),
-    );
-    const reasoning = (reply: Json) => reply["usage"].completion_tokens_details.reasoning_tokens;
-    assert.equal(reasoning(silent), 0);
-    assert.ok(reasoning(unseen) > 0, JSON.stringify(unseen.usage));
-    assert.deepEqual(unseen.usage, shown.usage);
-    assert.equal("reasoning_content" in unseen.choices[0].message, false);
-    assert.notEqual(shown.choices[0].message.reasoning_content, "");
-
-    const streamed = await readStream(
-      await gw.chat(
-        {
-          ...request,
-          reasoning_effort: "high",
-          stream: true,
-          stream_options: { include_usage: true },
-        },
-        DEMO_KEY,
-      ),
-    );
-    assert.doesNotMatch(streamed.text, /reasoning_content/);
-    assert.deepEqual(streamed.chunks.at(-1)!.usage, shown.usage);
-    const lines = settles(dir).map(({ usage }) => usage.reasoning_tokens);
-    assert.deepEqual(lines, [0, reasoning(shown), reasoning(shown), reasoning(shown)]);
-  });
-
   it("drops the log probabilities of the hidden thinking, wherever the provider lists them", async (t) => {
     const token = (text: string) => ({ token: text, logprob: -1, bytes: [...Buffer.from(text)] });
     const all = ["Se", "cret", "</think>", "Sun", "ny."].map(token);
