@@ -2,8 +2,6 @@
 // faults becomes is in ../routing/faults.test.ts.
 
 import assert from "node:assert/strict";
-import net from "node:net";
-import type { AddressInfo } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import type { Fetch } from "../../../src/core/upstream/fetch.ts";
 import { VERSION } from "../../../src/core/version.ts";
@@ -38,17 +36,6 @@ describe("a call", () => {
       });
     },
   );
-
-  it("to an address at which nobody listens: model_unavailable", async (t) => {
-    const free = net.createServer();
-    await new Promise<void>((resolve) => free.listen(0, "127.0.0.1", resolve));
-    const { port } = free.address() as AddressInfo;
-    await new Promise((resolve) => free.close(resolve));
-    const gateway = await startGateway(t, configFor(`http://127.0.0.1:${port}`, ["m"]));
-    const response = await gateway.chat({ model: "m", messages: user("hi") });
-    assert.equal(response.status, 503);
-    assert.equal((await json(response)).error.code, "model_unavailable");
-  });
 
   for (const [mediaType, encoding] of [
     ["text/html", "identity"],
