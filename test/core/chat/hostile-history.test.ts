@@ -1,6 +1,5 @@
 // Requests and provider traffic made to do harm, through the native formats: what a client sends
-// must not be taken for a fault of the provider, must not block the process, and must not show one
-// account what another's model thought.
+// must not be taken for a fault of the provider, and must not block the process.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
