@@ -7,19 +7,20 @@ import { EventEmitter, once } from "node:events";
 import http, {
   type IncomingHttpHeaders,
   type IncomingMessage,
+  type OutgoingHttpHeaders,
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setImmediate as turn, setTimeout as pause } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { parseJson, within } from "./client.ts";
-import { isObject } from "./shapes.ts";
+import { isObject, type Json } from "./shapes.ts";
 
 /** What the provider was asked. */
 export interface Call {
   readonly model: string;
   readonly headers: IncomingHttpHeaders;
-  readonly body: Readonly<Record<string, unknown>>;
+  readonly body: Json;
   /** Counts the connections, and the requests on each, from 0. */
   readonly connection: number;
   readonly position: number;
@@ -75,9 +76,7 @@ export const FLOOD_BYTES = 128 * 1024 * 1024;
 const [MANY_KEYS, KEYS_A_PIECE] = [5_000_000, 20_000];
 const [STALLED_LOOKS, LOOK_MS] = [20, 50];
 
-type Json = Readonly<Record<string, unknown>>;
 interface Exchange {
-  readonly model: string;
   readonly body: Json;
   readonly number: number;
   readonly position: number;
@@ -101,14 +100,6 @@ const WORDS = {
     code: "canary",
   },
 };
-/** As OpenRouter sends an error in the middle of a stream. */
-const ERROR_WITH_USAGE = {
-  ...HEAD,
-  ...WORDS,
-  object: "chat.completion.chunk",
-  choices: [{ index: 0, delta: { content: "" }, finish_reason: "error" }],
-  usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 },
-};
 /** Values whose conversion to a string throws, where strings or numbers are expected. */
 const ERROR_OBJECT = {
   error: {
@@ -128,33 +119,20 @@ const CALL_FAILED = {
 };
 const [SSE, JSON_TYPE] = ["text/event-stream", "application/json"];
 
-const chunk = (delta: object, finish_reason: string | null = null, more: object = {}) => ({
+const chunk = (delta?: object, finish_reason: string | null = null, more: object = {}) => ({
   ...HEAD,
   object: "chat.completion.chunk",
   choices: [{ index: 0, delta, finish_reason }],
   ...more,
 });
+/** As OpenRouter sends an error in the middle of a stream. */
+const ERROR_WITH_USAGE = chunk({ content: "" }, "error", { ...WORDS, usage: USAGE });
 const ROLE = chunk({ role: "assistant", content: "" });
 const texts = PIECES.map((content) => chunk({ content }));
 const STOP = chunk({}, "stop");
-const usageChunk = (usage: unknown = USAGE) => ({ ...chunk({}), choices: [], usage });
+const usageChunk = (usage: unknown = USAGE) => ({ ...chunk(), choices: [], usage });
 const SAID = [ROLE, ...texts, STOP];
 const GOOD = [...SAID, usageChunk()];
-
-const NONSENSE = {
-  prompt_tokens: -7,
-  completion_tokens: "5",
-  total_tokens: null,
-  prompt_tokens_details: 1,
-};
-
-const DIGITS = { prompt_tokens: "7", completion_tokens: "5", total_tokens: "12" };
-/** The first figure is the greatest whole number that JSON readers agree about. */
-const ABSURD = {
-  prompt_tokens: Number.MAX_SAFE_INTEGER,
-  completion_tokens: 10,
-  total_tokens: Number.MAX_SAFE_INTEGER,
-};
 
 const event = (json: unknown) => `data: ${JSON.stringify(json)}\n\n`;
 const DONE = "data: [DONE]\n\n";
@@ -165,7 +143,7 @@ const message = (content: string | null, more: object = {}) => ({
   content,
   ...more,
 });
-const whole = (of: object, finish_reason = "stop", more: object = {}) =>
+const whole = (of?: object, finish_reason = "stop", more: object = {}) =>
   JSON.stringify({
     ...HEAD,
     object: "chat.completion",
@@ -175,9 +153,10 @@ const whole = (of: object, finish_reason = "stop", more: object = {}) =>
   });
 
 /** Starts an answer: a stream if one was asked for. */
-function begin({ res, body }: Exchange): boolean {
+function begin({ res, body }: Exchange, headers: OutgoingHttpHeaders = {}): boolean {
   const streamed = body["stream"] === true;
-  res.writeHead(200, { "content-type": streamed ? SSE : JSON_TYPE, "x-canary": "canary" });
+  const usual = { "content-type": streamed ? SSE : JSON_TYPE, "x-canary": "canary" };
+  res.writeHead(200, { ...usual, ...headers });
   res.flushHeaders();
   return streamed;
 }
@@ -190,9 +169,8 @@ const streams =
 const events = (list: readonly unknown[], end?: string) => streams(stream(list, end));
 const both =
   (list: readonly unknown[], json: string): Behaviour =>
-  (exchange) => {
+  (exchange) =>
     exchange.res.end(begin(exchange) ? stream(list) : json);
-  };
 
 /** A stream of these events; asked for a whole reply, something else. */
 const inStream =
@@ -299,20 +277,8 @@ const reasoning = both(
 
 /** A reply of which a filter has left nothing, not even a message (Azure). */
 const filtered = both(
-  [
-    {
-      ...HEAD,
-      object: "chat.completion.chunk",
-      choices: [{ index: 0, finish_reason: "content_filter" }],
-    },
-    usageChunk(),
-  ],
-  JSON.stringify({
-    ...HEAD,
-    object: "chat.completion",
-    choices: [{ index: 0, finish_reason: "content_filter" }],
-    usage: USAGE,
-  }),
+  [chunk(undefined, "content_filter"), usageChunk()],
+  whole(undefined, "content_filter"),
 );
 const callFailed: Behaviour = ({ res }) => refuse(res, 400, undefined, CALL_FAILED);
 /** Good, but for requests with the word "bad". */
@@ -351,8 +317,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   "error-object": inStream([ERROR_OBJECT], ({ res }) => refuse(res, 500, undefined, ERROR_OBJECT)),
   "error-with-usage": both([ROLE, ERROR_WITH_USAGE], JSON.stringify(ERROR_WITH_USAGE)),
   "many-keys": manyKeys,
-  "error-in-200": ({ res }) =>
-    res.writeHead(200, { "content-type": JSON_TYPE }).end(JSON.stringify(WORDS)),
+  "error-in-200": ({ res }) => refuse(res, 200),
   "error-first": both([WORDS], JSON.stringify(WORDS)),
   "error-after-role": both([ROLE, WORDS], JSON.stringify(WORDS)),
   nothing: (exchange) => {
@@ -364,17 +329,14 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     exchange.res.end(begin(exchange) ? "data: canary\n\ndata: {\n\n" : '{"canary":'),
   html: ({ res }) => res.writeHead(200, { "content-type": "text/html" }).end("<html>canary</html>"),
   redirect: ({ res, argument }) => res.writeHead(argument, { location: `/${ELSEWHERE}` }).end(),
-  gzip: ({ res, body }) => {
-    const streamed = body["stream"] === true;
-    res.writeHead(200, { "content-type": streamed ? SSE : JSON_TYPE, "content-encoding": "gzip" });
-    res.end(gzipSync(streamed ? stream(GOOD) : whole(message(TEXT))));
+  gzip: (exchange) => {
+    const streamed = begin(exchange, { "content-encoding": "gzip" });
+    exchange.res.end(gzipSync(streamed ? stream(GOOD) : whole(message(TEXT))));
   },
-  "too-short": ({ res, body }) => {
-    const text = body["stream"] === true ? stream([ROLE], "") : whole(message(TEXT));
-    res.writeHead(200, {
-      "content-type": body["stream"] === true ? SSE : JSON_TYPE,
-      "content-length": Buffer.byteLength(text) + 100,
-    });
+  "too-short": (exchange) => {
+    const { res } = exchange;
+    const streamed = begin(exchange, { "content-length": 10_000 });
+    const text = streamed ? stream([ROLE], "") : whole(message(TEXT));
     res.write(text, () => res.socket?.end());
   },
   reset: cut,
@@ -463,13 +425,23 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     ],
     whole(message(TEXT)),
   ),
-  "usage-nonsense": withUsage(NONSENSE),
+  "usage-nonsense": withUsage({
+    prompt_tokens: -7,
+    completion_tokens: "5",
+    total_tokens: null,
+    prompt_tokens_details: 1,
+  }),
   "usage-empty": both(
     [ROLE, ...texts.map((each) => ({ ...each, usage: {} })), STOP],
     whole(message(TEXT), "stop", { usage: {} }),
   ),
-  "usage-digits": withUsage(DIGITS),
-  "usage-absurd": withUsage(ABSURD),
+  "usage-digits": withUsage({ prompt_tokens: "7", completion_tokens: "5", total_tokens: "12" }),
+  // The greatest whole number that JSON readers agree about.
+  "usage-absurd": withUsage({
+    prompt_tokens: Number.MAX_SAFE_INTEGER,
+    completion_tokens: 10,
+    total_tokens: Number.MAX_SAFE_INTEGER,
+  }),
   "usage-sum": withUsage({ ...USAGE, total_tokens: 109 }),
   "usage-with-finish": events([ROLE, ...texts, { ...STOP, usage: USAGE }]),
   "usage-in-choice": events([
@@ -552,15 +524,8 @@ export async function startProvider(port = 0): Promise<Provider> {
     const number = came.get(model)?.length ?? 0;
     const { position } = keep(req, res, model, body);
     const turned = () => once(changes, `turn ${model}`).then(([behaviour]) => String(behaviour));
-    await perform(behaviours.get(model) ?? model.split(":", 1)[0]!, {
-      model,
-      body,
-      number,
-      position,
-      argument: 0,
-      res,
-      turned,
-    });
+    const behaviour = behaviours.get(model) ?? model.split(":", 1)[0]!;
+    await perform(behaviour, { body, number, position, argument: 0, res, turned });
   }
 
   const servers = [0, 1].map(() => {
