@@ -1,6 +1,8 @@
 // Looking into JSON that nobody has checked yet: values by their path, and tables of what each
 // field must be.
 
+import { parseJson } from "./client.ts";
+
 /** A rule that was not kept. */
 export class Expectation extends Error {
   readonly expected: string;
@@ -106,6 +108,9 @@ export const expectSame = (got: unknown, expected: unknown): void => {
 
 export const text = new Shape("a non-empty string", isText);
 export const string = new Shape("a string", (value) => typeof value === "string");
+export const jsonText = new Shape("a JSON object as a string", (value) =>
+  isObject(parseJson(isText(value) ? value : undefined)),
+);
 export const count = new Shape("a count", isCount);
 export const positive = new Shape("above 0", (value) => isCount(value) && value > 0);
 export const object = new Shape("an object", isObject);

@@ -1,7 +1,6 @@
 // Level `messages`: Anthropic's Messages API, as its clients count on it. The requests are not among
 // those that the rules about every answer of chat completions look at.
 
-import { parseJson } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import {
   count,
@@ -10,18 +9,19 @@ import {
   expectSame,
   first,
   isObject,
+  jsonText,
   list,
   members,
   object,
   positive,
-  Shape,
+  string,
   text,
   wordsOf,
   type Fields,
   type Json,
 } from "../shapes.ts";
 import { question, TOOLS, type Check, type Headers, type Tester } from "../suite.ts";
-import { checkOf, type Stated } from "./kit.ts";
+import { lookingAt, scenesOf } from "./kit.ts";
 
 const PATH = "/v1/messages";
 
@@ -61,11 +61,7 @@ function sceneOf(t: Tester): Scene {
   };
 }
 
-const messages = (source: string, entries: Stated<(scene: Scene) => unknown>): Check[] =>
-  Object.entries(entries).map(([heading, run]) => {
-    const check = checkOf("messages", source, heading, (t) => run(sceneOf(t)));
-    return { ...check, needs: ["messages", ...check.needs] };
-  });
+const messages = scenesOf("messages", sceneOf);
 
 const REPLY: Fields = {
   id: text,
@@ -134,33 +130,36 @@ const cache_control = { type: "ephemeral" };
 const result = { type: "tool_result", tool_use_id: called.id, content: "14:05", cache_control };
 const THINKING = { max_tokens: 3_000, thinking: { type: "enabled", budget_tokens: 1_024 } };
 
+const streams = messages(
+  'wire.md "Anthropic replies"',
+  lookingAt(({ streamed }) => streamed(), {
+    "stream.names: each event has the type of its data as its name": (events) => {
+      for (const { type, "": name } of events) expectSame(name, type);
+    },
+    "stream.order: the message begins, each block begins, grows and ends before the next":
+      expectOrder,
+    "stream.start: message_start has an empty message with the tokens of the prompt": ([start]) =>
+      expectFields(first(start, "message"), {
+        content: [],
+        stop_reason: null,
+        "usage.input_tokens": count,
+      }),
+    "stream.end: message_delta says why the message ends, and the tokens of the reply": (
+      events,
+    ) => {
+      const delta = events.find(({ type }) => type === "message_delta");
+      expectFields(delta, { "delta.stop_reason": "end_turn", "usage.output_tokens": positive });
+    },
+  }),
+);
+
 const contents = messages('wire.md "Anthropic replies"', {
-  async "stream.names: each event has the type of its data as its name"({ streamed }) {
-    for (const { type, "": name } of await streamed()) expectSame(name, type);
-  },
-  "stream.order: the message begins, each block begins, grows and ends before the next": async ({
-    streamed,
-  }) => expectOrder(await streamed()),
   async "stream.text: the deltas of a stream add up to the text of the whole reply"({
     streamed,
     answered,
   }) {
     const whole = first(await answered({ temperature: 0 }), "content[].text");
     expectSame(blocksOf(await streamed({ temperature: 0 }))[0]?.["text"], whole);
-  },
-  "stream.start: message_start has an empty message with the tokens of the prompt": async ({
-    streamed,
-  }) =>
-    expectFields(first((await streamed())[0], "message"), {
-      content: [],
-      stop_reason: null,
-      "usage.input_tokens": count,
-    }),
-  async "stream.end: message_delta says why the message ends, and the tokens of the reply"({
-    streamed,
-  }) {
-    const delta = (await streamed()).find(({ type }) => type === "message_delta");
-    expectFields(delta, { "delta.stop_reason": "end_turn", "usage.output_tokens": positive });
   },
   async "tools.whole [tools]: a call is a block with its arguments as an object, and ends the turn"({
     answered,
@@ -169,19 +168,15 @@ const contents = messages('wire.md "Anthropic replies"', {
     expectFields(list(first(reply, "content")).at(-1), { ...CALL, input: object });
     expectFields(reply, { stop_reason: "tool_use" });
   },
-  async "tools.stream [tools]: the arguments of a call stream as the text of a JSON object"({
+  "tools.stream [tools]: the arguments of a call stream as the text of a JSON object": async ({
     streamed,
-  }) {
-    const isJson = new Shape("JSON", (value) => isObject(parseJson(String(value))));
-    expectFields(blocksOf(await streamed(MAIL)).at(-1), { ...CALL, partial_json: isJson });
-  },
+  }) => expectFields(blocksOf(await streamed(MAIL)).at(-1), { ...CALL, partial_json: jsonText }),
   async "thinking.block [reasoning]: thoughts are a block with a signature before the text"({
     t,
     answered,
   }) {
     const reply = await answered({ model: t.reasoningModel, ...THINKING });
-    const isSignature = new Shape("a string", (value) => typeof value === "string");
-    const block = { type: "thinking", thinking: text, signature: isSignature };
+    const block = { type: "thinking", thinking: text, signature: string };
     expectFields(list(first(reply, "content"))[0], block);
   },
 });
@@ -235,37 +230,31 @@ const requests = messages('wire.md "Anthropic requests"', {
   },
 });
 
-const fails =
-  (status: number, type: string, fields: Json, headers?: Headers) =>
-  async ({ send }: Scene): Promise<void> => {
-    const reply = await send(fields, headers);
-    expectSame(reply.status, status);
-    expectFields(reply.json, {
-      type: "error",
-      "error.type": type,
-      "error.message": text,
-      request_id: reply.headers["x-request-id"],
-    });
-  };
-const errors = messages('wire.md "Anthropic errors"', {
-  "error.invalid: a body without messages is refused with 400 and invalid_request_error": fails(
-    400,
-    "invalid_request_error",
-    { messages: [] },
-  ),
-  "error.max_tokens: a body without max_tokens is refused with 400 and invalid_request_error":
-    fails(400, "invalid_request_error", { max_tokens: null }),
-  "error.key: a wrong key is refused with 401 and authentication_error": fails(
-    401,
-    "authentication_error",
-    {},
-    { "x-api-key": "sk-no-such-key-0123456789" },
-  ),
-  "error.model: an unknown model is refused with 404 and not_found_error": fails(
-    404,
-    "not_found_error",
-    { model: "no-such-model" },
-  ),
-});
+const ERRORS: readonly (readonly [string, string, number, string, Json, Headers?])[] = [
+  ["invalid", "a body without messages", 400, "invalid_request_error", { messages: [] }],
+  ["max_tokens", "a body without max_tokens", 400, "invalid_request_error", { max_tokens: null }],
+  ["key", "a wrong key", 401, "authentication_error", {}, { "x-api-key": "sk-no-such-key" }],
+  ["model", "an unknown model", 404, "not_found_error", { model: "no-such-model" }],
+];
+const errors = ERRORS.flatMap(([id, what, status, type, fields, headers]) =>
+  messages('wire.md "Anthropic errors"', {
+    async [`error.${id}: ${what} is refused with ${status} and ${type}`]({ send }) {
+      const reply = await send(fields, headers);
+      expectSame(reply.status, status);
+      expectFields(reply.json, {
+        type: "error",
+        "error.type": type,
+        "error.message": text,
+        request_id: reply.headers["x-request-id"],
+      });
+    },
+  }),
+);
 
-export const messagesChecks: readonly Check[] = [...replies, ...contents, ...requests, ...errors];
+export const messagesChecks: readonly Check[] = [
+  ...replies,
+  ...streams,
+  ...contents,
+  ...requests,
+  ...errors,
+];

@@ -10,15 +10,15 @@ import {
   first,
   isObject,
   isText,
+  jsonText,
   list,
-  Shape,
   string,
   text,
   type Fields,
   type Json,
 } from "../shapes.ts";
 import { WORD, type Check, type Tester } from "../suite.ts";
-import { checkOf, type Stated } from "./kit.ts";
+import { lookingAt, scenesOf, type Stated } from "./kit.ts";
 
 const SAY = `Say the word ${WORD} and nothing else.`;
 const LONG = "Count from 1 to 200.";
@@ -53,11 +53,7 @@ function sceneOf(t: Tester): Scene {
 }
 
 const responses = (entries: Stated<(scene: Scene) => unknown>): Check[] =>
-  Object.entries(entries).map(([heading, run]) => {
-    const source = "OpenAI API reference, Responses";
-    const check = checkOf("responses", source, heading, (t) => run(sceneOf(t)));
-    return { ...check, needs: ["responses", ...check.needs] };
-  });
+  scenesOf("responses", sceneOf)("OpenAI API reference, Responses", entries);
 
 const itemsOf = (response: unknown): Json[] => list(first(response, "output")).filter(isObject);
 const itemOf = (response: unknown, type: string): Json => {
@@ -98,7 +94,6 @@ const asked = { role: "user", content: [{ type: "input_text", text: SAY }] };
 const CUT = { input: LONG, max_output_tokens: 16 };
 const schema = { type: "json_schema", name: "place", schema: parameters, strict: true };
 const GIVEN = { instructions: "Be brief.", max_output_tokens: 4_000, metadata: { a: "b" } };
-const json = new Shape("a JSON object as text", (value) => isObject(parseJson(String(value))));
 
 const replies = responses({
   "reply.object [model]: a whole reply is a completed response of the model that was asked":
@@ -111,26 +106,25 @@ const replies = responses({
         created_at: count,
         error: null,
       }),
-  async "reply.message: what the model says is a message of the assistant with output_text"({
-    whole,
-  }) {
-    const response = await whole();
-    const message: Fields = { role: "assistant", status: "completed" };
-    expectFields(itemOf(response, "message"), { ...message, "content[].type": "output_text" });
-    expectWord(response);
-  },
-  async "reply.usage: usage has the tokens of input and output, their sum and their details"({
-    whole,
-  }) {
-    const { usage } = await whole();
-    expectFields(usage, {
-      input_tokens: count,
-      output_tokens: count,
-      total_tokens: Number(first(usage, "input_tokens")) + Number(first(usage, "output_tokens")),
-      "input_tokens_details.cached_tokens": count,
-      "output_tokens_details.reasoning_tokens": count,
-    });
-  },
+  ...lookingAt(({ whole }: Scene) => whole(), {
+    "reply.message: what the model says is a message of the assistant with output_text": (
+      response,
+    ) => {
+      const message: Fields = { role: "assistant", status: "completed" };
+      expectFields(itemOf(response, "message"), { ...message, "content[].type": "output_text" });
+      expectWord(response);
+    },
+    "reply.usage: usage has the tokens of input and output, their sum and their details": ({
+      usage,
+    }) =>
+      expectFields(usage, {
+        input_tokens: count,
+        output_tokens: count,
+        total_tokens: Number(first(usage, "input_tokens")) + Number(first(usage, "output_tokens")),
+        "input_tokens_details.cached_tokens": count,
+        "output_tokens_details.reasoning_tokens": count,
+      }),
+  }),
   "reply.repeats [tools]: a response repeats instructions, limit, metadata and tools": async ({
     whole,
   }) =>
@@ -174,44 +168,41 @@ const streams = responses({
     for (const { lines, json: event } of named)
       expect(lines.includes(`event: ${first(event, "type")}`), "the same name twice", lines[0]);
   },
-  async "stream.numbers: the events of a stream are numbered from 0 without a gap"({ stream }) {
-    const numbers = (await stream()).map((event) => event["sequence_number"]);
-    expectSame(numbers, [...numbers.keys()]);
-  },
-  async "stream.order: a stream begins created and in_progress, and ends completed"({ stream }) {
-    const types = (await stream()).map(({ type }) => type);
-    expectSame([types[0], types[1], types.at(-1)], ENDS);
-  },
-  async "stream.items: each output item begins and ends once, with the same id, in order"({
-    stream,
-  }) {
-    const events = await stream();
-    const idsOf = (step: string) =>
-      ofType(events, `output_item.${step}`).map(
-        ({ output_index, item }) => `${output_index} ${first(item, "id")}`,
+  ...lookingAt(({ stream }: Scene) => stream(), {
+    "stream.numbers: the events of a stream are numbered from 0 without a gap": (events) => {
+      const numbers = events.map((event) => event["sequence_number"]);
+      expectSame(numbers, [...numbers.keys()]);
+    },
+    "stream.order: a stream begins created and in_progress, and ends completed": (events) => {
+      const types = events.map(({ type }) => type);
+      expectSame([types[0], types[1], types.at(-1)], ENDS);
+    },
+    "stream.items: each output item begins and ends once, with the same id, in order": (events) => {
+      const idsOf = (step: string) =>
+        ofType(events, `output_item.${step}`).map(
+          ({ output_index, item }) => `${output_index} ${first(item, "id")}`,
+        );
+      const added = idsOf("added");
+      expect(added.length > 0, "an item", "none");
+      expectSame(idsOf("done").sort(), added);
+      const output = itemsOf(lastOf(events)).map(({ id }, index) => `${index} ${id}`);
+      expectSame(output, added);
+    },
+    "stream.text: the deltas of a stream are the text that its last event has": (events) => {
+      expectWord(lastOf(events));
+      expectSame(joined(events, "output_text.delta"), textOf(lastOf(events)));
+    },
+    "stream.parts: a text of a stream is told as complete before its item ends": (events) => {
+      const at = PARTS.map((type) =>
+        events.findIndex((event) => event["type"] === `response.${type}`),
       );
-    const added = idsOf("added");
-    expect(added.length > 0, "an item", "none");
-    expectSame(idsOf("done").sort(), added);
-    const output = itemsOf(lastOf(events)).map(({ id }, index) => `${index} ${id}`);
-    expectSame(output, added);
-  },
-  async "stream.text: the deltas of a stream are the text that its last event has"({ stream }) {
-    const events = await stream();
-    expectWord(lastOf(events));
-    expectSame(joined(events, "output_text.delta"), textOf(lastOf(events)));
-  },
-  async "stream.parts: a text of a stream is told as complete before its item ends"({ stream }) {
-    const events = await stream();
-    const at = PARTS.map((type) =>
-      events.findIndex((event) => event["type"] === `response.${type}`),
-    );
-    const isInOrder = at.every((index, i) => index > (at[i - 1] ?? 0));
-    expect(isInOrder, PARTS.join(", "), at);
-    expectSame(ofType(events, "output_text.done")[0]!["text"], textOf(lastOf(events)));
-  },
-  "stream.usage: the last event of a stream has the usage": async ({ stream }) =>
-    expectFields(lastOf(await stream()), { "usage.total_tokens": count }),
+      const isInOrder = at.every((index, i) => index > (at[i - 1] ?? 0));
+      expect(isInOrder, PARTS.join(", "), at);
+      expectSame(ofType(events, "output_text.done")[0]!["text"], textOf(lastOf(events)));
+    },
+    "stream.usage: the last event of a stream has the usage": (events) =>
+      expectFields(lastOf(events), { "usage.total_tokens": count }),
+  }),
 });
 
 /** A call that is forced, with its name and arguments. */
@@ -229,7 +220,7 @@ const tools = responses({
   "tools.call [tools]: a call of a function is an item with call_id, name and arguments": isCalled(
     { tools: [GET_TIME], tool_choice: { type: "function", name: "get_time" } },
     "function_call",
-    { name: "get_time", call_id: text, arguments: json },
+    { name: "get_time", call_id: text, arguments: jsonText },
   ),
   async "tools.stream [tools]: the deltas of a call's arguments are what its last event has"({
     stream,
