@@ -3,7 +3,6 @@
 import type { Check } from "../suite.ts";
 import { compatibleChecks } from "./compatible.ts";
 import { contentChecks } from "./content.ts";
-import { hostileChecks } from "./hostile.ts";
 import { messagesChecks } from "./messages.ts";
 import { responsesChecks } from "./responses.ts";
 import { robustChecks } from "./robust.ts";
@@ -14,7 +13,6 @@ export const CHECKS: readonly Check[] = [
   ...compatibleChecks,
   ...robustChecks,
   ...contentChecks,
-  ...hostileChecks,
   ...messagesChecks,
   ...responsesChecks,
 ];

@@ -1,21 +1,26 @@
-// Level `robust`, continued: what one request says or asks for. Its content must not close a model
-// to others, its settings reach the provider as they are meant, and figures that cannot be true are
-// not passed on.
+// Level `robust`, continued: what one request or one reply may do to others. Its content must not
+// close a model to them, nor keep the gateway from answering; settings reach the provider as they are
+// meant; figures that cannot be true are not passed on; and names that mean something to JavaScript
+// are names as any other.
 
+import { parseRaw, within } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import { CROWDED } from "../ready.ts";
 import { Expectation, expect, expectFields, expectSame, first, isCount } from "../shapes.ts";
-import { question, type Check } from "../suite.ts";
-import { bodyOf, WITH_USAGE } from "./robust.ts";
+import { chooseTool, question, type Check, type Tester } from "../suite.ts";
 import {
   expectCalls,
   expectComplete,
+  expectHealthy,
   expectRefusal,
   expectServedBy,
   expectWait,
+  isSent,
+  PATIENT_MS,
   robust,
   soon,
   SOON_MS,
+  WITH_USAGE,
   type Scene,
 } from "./scene.ts";
 
@@ -60,13 +65,11 @@ const outcomes: Check[] = [
 
 const settings: Check[] = [
   ...robust('api.md "Thinking"', {
-    async 'effort.sent [reasoning]: `reasoning_effort: "high"` alone switches thinking on like that'(
-      scene,
-    ) {
-      expectComplete(await scene.ask({ reasoning_effort: "high" }));
-      const sent = { "thinking.type": "enabled", reasoning_effort: "high" };
-      expectFields(await bodyOf(scene), sent);
-    },
+    'effort.sent [reasoning]: `reasoning_effort: "high"` alone switches thinking on like that':
+      isSent(
+        { reasoning_effort: "high" },
+        { "thinking.type": "enabled", reasoning_effort: "high" },
+      ),
     async "effort.hidden [reasoning]: thinking for the sake of `reasoning_effort` alone is not shown"({
       askBoth,
     }) {
@@ -77,12 +80,10 @@ const settings: Check[] = [
     },
   }),
   ...robust('contract.md "Request fields"', {
-    async "defaults.sampling: temperature and top_p are sent as 1 where the client is silent"(
-      scene,
-    ) {
-      expectComplete(await scene.ask());
-      expectFields(await bodyOf(scene), { temperature: 1, top_p: 1 });
-    },
+    "defaults.sampling: temperature and top_p are sent as 1 where the client is silent": isSent(
+      {},
+      { temperature: 1, top_p: 1 },
+    ),
   }),
 ];
 
@@ -146,4 +147,146 @@ const limits = robust('contract.md "Limits"', {
   },
 });
 
-export const contentChecks: readonly Check[] = [...outcomes, ...settings, ...figures, ...limits];
+/** What is done is finished within PATIENT_MS, and /healthz answers all the while, each time soon. */
+async function expectAlive<T>(t: Tester, work: Promise<T>): Promise<T> {
+  let busy = true;
+  const done = within(work, "the answer to what costs much", PATIENT_MS).finally(() => {
+    busy = false;
+  });
+  done.catch(() => undefined); // thrown below, unless /healthz fails before
+  do await expectHealthy(t, "meanwhile");
+  while (busy);
+  return done;
+}
+
+/** Answered or refused, as the gateway likes: but it is not its own fault. */
+function expectNoFault(reply: Exchange): void {
+  const { status, shown } = reply;
+  const isFault = status !== 200 && !(status >= 400 && status < 500);
+  expect(!isFault, "an answer, or a refusal as the client's fault", shown.slice(0, 1_000));
+  if (status !== 200) expectRefusal(reply, status);
+}
+
+const BLANKS = " ".repeat(40_000);
+/** About 9 MB, which is below the usual bound of a body. */
+const SCHEMA_KEYS = 650_000;
+const functionOf = (name: string, properties: unknown) => ({
+  type: "function",
+  function: { name, parameters: { type: "object", properties } },
+});
+const callOf = (id: string) => ({
+  id,
+  type: "function",
+  function: { name: "get_time", arguments: "{}" },
+});
+/**
+ * Turns with so many calls, of which each id is used again, and one is what a number put behind it
+ * makes of another.
+ */
+function reusedIds(count: number): object[] {
+  const turnOf = (ids: readonly string[]) => [
+    { role: "assistant", content: null, tool_calls: ids.map(callOf) },
+    ...ids.map((id) => ({ role: "tool", tool_call_id: id, content: "1" })),
+  ];
+  const numbered = Array.from({ length: count }, (_, index) => `a_${count + index + 1}`);
+  const same = Array.from({ length: count }, () => "a");
+  return [...question("Hm."), ...turnOf(numbered), ...same.flatMap((id) => turnOf([id]))];
+}
+const manyNames = (count: number): object =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, {}]));
+const image = (url: string) => [
+  { type: "text", text: "Look." },
+  { type: "image_url", image_url: { url } },
+];
+
+/** A 200 or a refusal, and /healthz answers meanwhile. */
+const costly =
+  (fields: () => object) =>
+  async ({ t, ask }: Scene): Promise<void> =>
+    expectNoFault(await expectAlive(t, ask(fields())));
+
+const costs: Check[] = [
+  ...robust('wire.md "Responses without a handler"', {
+    async "cost.blanks [alone]: a header of forty thousand blanks costs nobody else anything"({
+      t,
+    }) {
+      // Without a line end: a pattern that looks for one tries every way to split the blanks.
+      const answer = await expectAlive(t, t.client.raw(`GARBAGE\r\nX-Request-Id:${BLANKS}\u0001`));
+      const { status } = parseRaw(answer);
+      const isRefusal = answer === "" || (status >= 400 && status < 500);
+      expect(isRefusal, "a refusal as the client's fault, or the end of the connection", answer);
+    },
+  }),
+  ...robust('api.md "Sizes"', {
+    "cost.call-ids [alone]: tool calls that use one id again and again cost nobody else anything":
+      costly(() => ({ messages: reusedIds(4_000), tools: [functionOf("get_time", {})] })),
+    "cost.schema-keys [alone]: a schema of very many properties costs nobody else anything": costly(
+      () => ({ tools: [functionOf("get_time", manyNames(SCHEMA_KEYS))] }),
+    ),
+    async "cost.reply-keys [alone many-keys]: a reply with a million members costs nobody else much"({
+      t,
+      ask,
+    }) {
+      const reply = await expectAlive(t, ask());
+      if (reply.status === 200) expectComplete(reply);
+      else expectRefusal(reply, 503);
+    },
+    "cost.image-url [alone]: a data URL with a megabyte of parameters costs nobody else anything":
+      costly(() => {
+        const content = image(`data:x;${"a;".repeat(500_000)}base64,AAAA`);
+        return { messages: [{ role: "user", content }] };
+      }),
+  }),
+  ...robust('limits.md "How they count"', {
+    async "unread [alone]: thousands of answers that nobody reads do not stop chat requests"({
+      t,
+      ask,
+    }) {
+      const lines = ["GET /v1/models HTTP/1.1", "Host: gateway"];
+      const request = [...lines, `Authorization: Bearer ${t.options.key}`, "\r\n"].join("\r\n");
+      const unread = Array.from({ length: 16 }, () => t.client.unread(request.repeat(900)));
+      try {
+        await Promise.all(unread);
+        for (let i = 0; i < 5; i += 1) expectComplete(await expectAlive(t, ask()));
+      } finally {
+        for (const each of await Promise.allSettled(unread))
+          if (each.status === "fulfilled") each.value.leave();
+      }
+    },
+  }),
+];
+
+/** Names that every plain object of JavaScript has. */
+const INHERITED = ["__proto__", "constructor", "toString", "hasOwnProperty"];
+/** As JSON has them: own members. */
+const MEMBERS: unknown = JSON.parse(
+  `{${INHERITED.map((name) => `"${name}":{"type":"string"}`).join(",")}}`,
+);
+
+const STRANGE = {
+  tools: ["constructor", "toString"].map((name) => functionOf(name, MEMBERS)),
+  tool_choice: chooseTool("toString"),
+};
+
+const names = robust('wire.md "Request envelope"', {
+  async "names.model: a model named as a member of every object is unknown: 404"({ ask }) {
+    for (const model of INHERITED) {
+      const reply = await ask({ model });
+      expectRefusal(reply, 404);
+      expectSame(first(reply.error, "code"), "model_not_found");
+    }
+  },
+  "names.tools: tools and properties with such names reach the provider as they are": isSent(
+    STRANGE,
+    STRANGE,
+  ),
+});
+
+export const contentChecks: readonly Check[] = [
+  ...outcomes,
+  ...settings,
+  ...figures,
+  ...limits,
+  ...costs,
+  ...names,
+];

@@ -22,11 +22,11 @@ import {
   isText,
   list,
   positive,
-  type Json,
 } from "../shapes.ts";
 import { CHAT, question, TOOLS, type Check } from "../suite.ts";
 import { choicesOf, valuesAt } from "./kit.ts";
 import {
+  bodyOf,
   expectBroken,
   expectCalls,
   expectComplete,
@@ -34,16 +34,17 @@ import {
   expectRefusal,
   expectServedBy,
   expectWait,
+  isSent,
   PATIENT_MS,
   robust,
   secondsOf,
   soon,
   SOON_MS,
+  WITH_USAGE,
   type Scene,
 } from "./scene.ts";
 
 const STREAM = { stream: true };
-export const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
 
 /** Checks that differ in what the provider does. */
 const alike = (
@@ -53,29 +54,28 @@ const alike = (
 ): Check[] => robust(source, Object.fromEntries(headings.map((heading) => [heading, run])));
 const GONE = "the provider's connection to be closed after the client had left";
 
-const leaving: Check[] = [
-  ...robust('contract.md "Clients that leave"', {
-    async "leaving.stream [silent-after-1]: a client leaves within a stream: the provider's too"({
-      begun,
-      call,
-    }) {
-      (await begun()).leave();
-      await soon((await call()).left, GONE);
-    },
-  }),
-  ...[false, true].flatMap((stream) =>
-    robust('contract.md "Clients that leave"', {
-      [`leaving.${stream ? "silence" : "whole"} [silent]: a client leaves while it waits ${stream ? "for a first delta" : "for a whole reply"}: the provider's connection is closed`]:
-        async ({ ask, call }) => {
-          const leave = new AbortController();
-          ask({ stream }, {}, leave.signal).catch(() => undefined);
-          const { left } = await call();
-          leave.abort();
-          await soon(left, GONE);
-        },
-    }),
-  ),
-];
+const leavesWaiting =
+  (stream: boolean) =>
+  async ({ ask, call }: Scene): Promise<void> => {
+    const leave = new AbortController();
+    ask({ stream }, {}, leave.signal).catch(() => undefined);
+    const { left } = await call();
+    leave.abort();
+    await soon(left, GONE);
+  };
+const leaving = robust('contract.md "Clients that leave"', {
+  async "leaving.stream [silent-after-1]: a client leaves within a stream: the provider's too"({
+    begun,
+    call,
+  }) {
+    (await begun()).leave();
+    await soon((await call()).left, GONE);
+  },
+  "leaving.whole [silent]: a client leaves while it waits for a whole reply: the provider's connection is closed":
+    leavesWaiting(false),
+  "leaving.silence [silent]: a client leaves while it waits for a first delta: the provider's connection is closed":
+    leavesWaiting(true),
+});
 
 const FIGURES = ["prompt_tokens", "completion_tokens", "total_tokens"] as const;
 const expectUsage = (reply: Exchange): void => {
@@ -85,10 +85,9 @@ const expectUsage = (reply: Exchange): void => {
 
 const usage: Check[] = [
   ...robust('wire.md "Usage in streams"', {
-    async "usage.asked: of a stream, usage is asked for although the client did not ask"(scene) {
-      expectComplete(await scene.ask(STREAM));
-      expectFields(await bodyOf(scene), { "stream_options.include_usage": true });
-    },
+    "usage.asked: of a stream, usage is asked for although the client did not ask": isSent(STREAM, {
+      "stream_options.include_usage": true,
+    }),
     async "usage.hidden: usage that the client did not ask for is not shown"({ ask }) {
       const reply = await ask(STREAM);
       expectComplete(reply);
@@ -500,15 +499,13 @@ const NULLABLE = [
   ...["stop", "tools", "stream_options", "tool_choice", "response_format", "logprobs"],
   ...["max_tokens", "temperature"],
 ];
-/** What the gateway asked the provider for. */
-export const bodyOf = async ({ call }: Scene, after = 0): Promise<Json> => (await call(after)).body;
 
 const forwarded: Check[] = [
   ...robust('fields.md "The body"', {
-    async "fields.forwarded: every field that was accepted reaches the provider as it was"(scene) {
-      expectComplete(await scene.ask(SENT));
-      expectFields(await bodyOf(scene), SENT);
-    },
+    "fields.forwarded: every field that was accepted reaches the provider as it was": isSent(
+      SENT,
+      SENT,
+    ),
   }),
   ...robust('wire.md "Request envelope"', {
     async "fields.nulls: fields that are null reach the provider no more than absent ones"(scene) {

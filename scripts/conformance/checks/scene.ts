@@ -6,7 +6,17 @@ import { within, type Opened } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import { PIECES, TEXT, type Call, type Provider } from "../provider.ts";
 import { aliasOf, modelOf, type Lab } from "../ready.ts";
-import { ERROR, expect, expectFields, expectSame, first, isCount, isObject } from "../shapes.ts";
+import {
+  ERROR,
+  expect,
+  expectFields,
+  expectSame,
+  first,
+  isCount,
+  isObject,
+  type Fields,
+  type Json,
+} from "../shapes.ts";
 import { question, type Check, type Headers, type Tester } from "../suite.ts";
 import { checkOf, headingOf, type Stated } from "./kit.ts";
 
@@ -81,6 +91,17 @@ function sceneOf(t: Tester, lab: Lab): Scene {
     call: (after = 0) => provider.call(model, after, PATIENT_MS),
   };
 }
+
+export const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
+/** What the gateway asked the provider for. */
+export const bodyOf = async ({ call }: Scene, after = 0): Promise<Json> => (await call(after)).body;
+/** A request with these fields is answered, and the provider was asked with those. */
+export const isSent =
+  (fields: object, sent: Fields) =>
+  async (scene: Scene): Promise<void> => {
+    expectComplete(await scene.ask(fields));
+    expectFields(await bodyOf(scene), sent);
+  };
 
 /** What the events of a stream say. */
 const dataOf = ({ events }: Exchange) => events.map(({ data }) => data);

@@ -2,7 +2,6 @@
 // from outside. What the contract leaves open is not asked for: a refusal may have any status from
 // 400 to 499, an error any type and code.
 
-import { parseJson } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import {
   atMost,
@@ -17,6 +16,7 @@ import {
   isCount,
   isObject,
   isText,
+  jsonText,
   list,
   object,
   REPLY,
@@ -294,9 +294,6 @@ const cut = new Shape(
   `a reply that ends before "${WORD}"`,
   (content) => !String(content).includes(WORD),
 );
-const jsonObject = new Shape("a JSON object as text", (content) =>
-  isObject(parseJson(String(content))),
-);
 const CALL = "json.choices[].message.tool_calls";
 const noCall = new Shape("no call", (value) => list(value).length === 0);
 const REASONING = "json.choices[].message.reasoning_content";
@@ -332,7 +329,7 @@ const obeyed: Check[] = [
         response_format: { type: "json_object" },
         messages: question("6 times 7? Answer as JSON."),
       },
-      { content: jsonObject },
+      { content: jsonText },
     ],
     "logprobs.true [logprobs]: logprobs true returns log probabilities with the choice": [
       { logprobs: true, messages: question("How likely is that?") },
