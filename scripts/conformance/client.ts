@@ -1,7 +1,6 @@
-// HTTP as the suite needs it: requests whose answers are kept as they came (raw headers, bytes,
-// when each piece arrived), streams that can be watched and left half-way, and raw bytes for what
-// no client would send. Nothing waits without a deadline, and a deadline that passes says what was
-// waited for.
+// HTTP as the suite needs it: requests whose answers are kept as they came (raw headers, text),
+// streams that can be watched and left half-way, and raw bytes for what no client would send.
+// Nothing waits without a deadline, and a deadline that passes says what was waited for.
 
 import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import https from "node:https";
@@ -17,24 +16,17 @@ export interface Request {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A piece of a body, as one read of the socket gave it. */
-export interface Piece {
-  readonly bytes: Buffer;
-  /** Milliseconds since the request was sent. */
-  readonly ms: number;
-}
-
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /** Names and values in turn, as they came. */
   readonly rawHeaders: readonly string[];
-  readonly pieces: readonly Piece[];
   /** The body; undefined if it is not UTF-8. */
   readonly text: string | undefined;
   /** Whether the body came to its end; false if the connection broke before. */
   readonly whole: boolean;
-  readonly endMs: number;
+  /** Milliseconds from the last byte of the body, or the request if there is none, to the end. */
+  readonly closingMs: number;
 }
 
 /** An answer whose head has come. */
@@ -54,13 +46,28 @@ export interface Opened {
 
 export type Client = ReturnType<typeof createClient>;
 
-/** The promise's value, or an error that says what did not happen in time. */
-export async function within<T>(promise: Promise<T>, what: string, ms: number): Promise<T> {
+/**
+ * The promise's value, or an error that says what did not happen in time; `giveUp` is called at
+ * every error.
+ */
+export async function within<T>(
+  promise: Promise<T>,
+  what: string,
+  ms: number,
+  giveUp?: () => void,
+): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
   });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+  try {
+    return await Promise.race([promise, late]);
+  } catch (error) {
+    giveUp?.();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /**
@@ -78,8 +85,8 @@ export function createClient(
   const prefix = base.pathname === "/" ? "" : base.pathname;
 
   async function open({ method, path, headers = {}, body, signal }: Request): Promise<Opened> {
-    const [sentAt, name] = [performance.now(), `${method} ${path}`];
-    const elapsed = () => performance.now() - sentAt;
+    let heardAt = performance.now();
+    const name = `${method} ${path}`;
     const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
     const req = (secure ? https : http).request(base, {
       method,
@@ -93,21 +100,19 @@ export function createClient(
       req.on("error", (error) => reject(new Error(`the connection failed: ${error.message}`)));
     });
     req.end(body);
-    const res = await within(head, `the head of the answer to ${name}`, deadlineMs).catch(
-      (error: unknown) => {
-        req.destroy();
-        throw error;
-      },
+    const res = await within(head, `the head of the answer to ${name}`, deadlineMs, () =>
+      req.destroy(),
     );
-    const pieces: Piece[] = [];
+    const pieces: Buffer[] = [];
     let changed = () => {};
     const closed = new Promise<void>((resolve) => res.on("close", resolve));
     res.on("data", (bytes: Buffer) => {
-      pieces.push({ bytes, ms: elapsed() });
+      pieces.push(bytes);
+      heardAt = performance.now();
       changed();
     });
     res.on("error", () => undefined); // told by `complete`
-    const soFar = () => Buffer.concat(pieces.map(({ bytes }) => bytes)).toString("utf8");
+    const soFar = () => Buffer.concat(pieces).toString("utf8");
     return {
       async until(found, what) {
         const seen = new Promise<void>((resolve) => {
@@ -121,18 +126,14 @@ export function createClient(
         return soFar();
       },
       async rest() {
-        await within(closed, `the end of the answer to ${name}`, deadlineMs).finally(() =>
-          res.destroy(),
-        );
-        const text = utf8(Buffer.concat(pieces.map(({ bytes }) => bytes)));
+        await within(closed, `the end of the answer to ${name}`, deadlineMs, () => res.destroy());
         return {
           status: res.statusCode ?? 0,
           headers: res.headers,
           rawHeaders: res.rawHeaders,
-          pieces,
-          text,
+          text: utf8(Buffer.concat(pieces)),
           whole: res.complete,
-          endMs: elapsed(),
+          closingMs: performance.now() - heardAt,
         };
       },
       pause: () => {
@@ -169,11 +170,9 @@ export function createClient(
       socket.on("data", (piece: Buffer) => pieces.push(piece));
       socket.on("error", () => undefined); // what came until then is the answer
       socket.write(bytes);
-      await within(
-        closed,
-        "the server to close a connection with a bad request",
-        deadlineMs,
-      ).finally(() => socket.destroy());
+      await within(closed, "the server to close a connection with a bad request", deadlineMs, () =>
+        socket.destroy(),
+      );
       return Buffer.concat(pieces).toString("latin1");
     },
     /**
@@ -188,12 +187,7 @@ export function createClient(
         socket.once("close", () => reject(new Error("the connection was closed unanswered")));
       });
       socket.write(bytes);
-      await within(begun, "the first answer on a connection", deadlineMs).catch(
-        (error: unknown) => {
-          socket.destroy();
-          throw error;
-        },
-      );
+      await within(begun, "the first answer on a connection", deadlineMs, () => socket.destroy());
       socket.on("error", () => undefined); // the server may give it up
       return {
         leave: () => {
@@ -248,13 +242,10 @@ export interface RawAnswer {
 export function parseRaw(text: string): RawAnswer {
   const [head = "", ...body] = text.split("\r\n\r\n");
   const [start = "", ...lines] = head.split("\r\n");
-  const headers = lines.map(
-    (line) =>
-      [
-        line.slice(0, line.indexOf(":")).toLowerCase(),
-        line.slice(line.indexOf(":") + 1).trim(),
-      ] as const,
-  );
+  const headers = lines.map((line) => {
+    const [name = "", ...value] = line.split(":");
+    return [name.toLowerCase(), value.join(":").trim()] as const;
+  });
   return {
     status: Number(start.split(" ")[1]),
     headers: Object.fromEntries(headers),

@@ -105,11 +105,7 @@ function chosen({ level, only = "" }: Values): Check[] {
   return checks;
 }
 
-function count(
-  values: Values,
-  name: "timeout-ms" | "concurrency" | "limited-rpm" | "provider-port",
-): number | undefined {
-  const given = values[name];
+function count(name: string, given: string | undefined): number | undefined {
   if (given !== undefined && !/^[1-9]\d{0,8}$/.test(given))
     throw new UsageError(`--${name} is a positive integer, not ${given}`);
   return given === undefined ? undefined : Number(given);
@@ -128,7 +124,7 @@ function optionsOf(values: Values): Options {
     throw new UsageError("--base-url and --key are required (--help)");
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
     throw new UsageError(`--base-url is an http or https address, not ${baseUrl}`);
-  const rpm = count(values, "limited-rpm");
+  const rpm = count("limited-rpm", values["limited-rpm"]);
   if ((limitedKey === undefined) !== (rpm === undefined))
     throw new UsageError("--limited-key and --limited-rpm go together");
   return {
@@ -140,8 +136,8 @@ function optionsOf(values: Values): Options {
     headers: Object.fromEntries((values.header ?? []).map(header)),
     limited: limitedKey === undefined || rpm === undefined ? undefined : { key: limitedKey, rpm },
     without: without === undefined ? [] : named("--without", without, NEEDS),
-    deadlineMs: count(values, "timeout-ms"),
-    concurrency: count(values, "concurrency"),
+    deadlineMs: count("timeout-ms", values["timeout-ms"]),
+    concurrency: count("concurrency", values.concurrency),
     pause(seconds) {
       console.error(`conformance: the key's own limit is reached; waiting ${seconds} s`);
       return pause(seconds * 1000);
@@ -215,7 +211,7 @@ function listed(checks: readonly Check[], json: boolean): string {
 async function resultsOf(checks: readonly Check[], values: Values): Promise<Result[]> {
   const options = optionsOf(values);
   if (!values["with-provider"]) return runChecks(checks, options);
-  const provider = await startProvider(count(values, "provider-port"));
+  const provider = await startProvider(count("provider-port", values["provider-port"]));
   try {
     await ready(provider, options, values["provider-config"]);
     const { model = "demo-chat", limited = LIMITED } = options;

@@ -108,13 +108,14 @@ export interface Tester {
   overLimit(): Promise<readonly Exchange[]>;
 }
 
-export interface Result extends Pick<Check, "id" | "source" | "title"> {
+export interface Outcome {
   readonly result: "pass" | "fail" | "skip";
   readonly expected?: string;
   readonly got?: string;
   /** Why it was skipped. */
   readonly why?: string;
 }
+export type Result = Outcome & Pick<Check, "id" | "source" | "title">;
 
 export const CHAT = "/v1/chat/completions";
 /** The word that a usual request asks for, so that a reply can be told from another. */
@@ -200,11 +201,7 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
     };
   }
 
-  async function resultOf({
-    id,
-    needs,
-    run,
-  }: Check): Promise<Omit<Result, "id" | "source" | "title">> {
+  async function outcomeOf({ id, needs, run }: Check): Promise<Outcome> {
     const lacking = needs.find((need) => lacks.has(need));
     if (lacking) return { result: "skip", why: lacks.get(lacking)! };
     try {
@@ -219,7 +216,7 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
   }
   async function perform(check: Check): Promise<void> {
     const { id, source, title } = check;
-    results.set(check, { id, source, title, ...(await resultOf(check)) });
+    results.set(check, { id, source, title, ...(await outcomeOf(check)) });
   }
 
   try {
@@ -328,23 +325,18 @@ export const every =
   ({ seen }) => {
     const looked = seen.filter(KINDS[kind]);
     if (looked.length === 0) throw new Skipped(`there was no ${kind} to look at`);
-    const failed = looked.flatMap((exchange) => {
-      const error = thrown(() => look(exchange));
-      return error ? [{ exchange, error }] : [];
-    });
+    const failed: { exchange: Exchange; error: Expectation }[] = [];
+    for (const exchange of looked) {
+      try {
+        look(exchange);
+      } catch (error) {
+        if (!(error instanceof Expectation)) throw error;
+        failed.push({ exchange, error });
+      }
+    }
     if (!failed[0]) return;
     const { exchange, error } = failed[0];
     const { check, request, status } = exchange;
     const where = `in ${failed.length} of ${looked.length}, first in ${request.method} ${request.path}, ${status}, of ${check}`;
     throw new Expectation(error.expected, `${error.got} (${where})`);
   };
-
-function thrown(act: () => void): Expectation | undefined {
-  try {
-    act();
-    return undefined;
-  } catch (error) {
-    if (error instanceof Expectation) return error;
-    throw error;
-  }
-}
