@@ -219,6 +219,7 @@ describe("seal verify", () => {
 
   it("names deleted segments, and what waits to be copied", async () => {
     const dir = copyOf(scene.dir);
+    assert.equal((await command(dir, ["seal", "verify"])).code, 0);
     retire(dir, [A, B, C]);
     assert.equal((await command(dir, ["seal", "verify"])).code, 1, "too young to be deleted");
     scene.other({ dir }).write(E, ...request(60, NOON));
