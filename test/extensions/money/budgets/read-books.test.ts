@@ -4,6 +4,7 @@
 import type { Extension } from "../../../../src/core/extension/installer.ts";
 import { install } from "../../../../src/core/extension/install.ts";
 import assert from "node:assert/strict";
+import { DAY_MS } from "../../../../src/config/fields.ts";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -116,6 +117,19 @@ describe("what was spent before", () => {
         sums,
       );
     });
+
+  it("is not forgotten when the clock is set back, and is when the period is over", () => {
+    let now = Date.parse(START);
+    const purses = createPurses(() => now);
+    const spend = (cost: bigint) => purses.spend({ account: "acme", key_id: "key_1", cost });
+    const spent = () => purses.figures(budgetOf("day")).spent;
+    spend(5n);
+    now -= DAY_MS;
+    spend(1n);
+    assert.equal(spent(), 6n);
+    now += 2 * DAY_MS;
+    assert.equal(spent(), 0n);
+  });
 
   it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
     const { clock, context, dir, config, told, opened } = bench(lines);

@@ -2,9 +2,12 @@
 
 import { configMoments } from "../../../../src/config/extension.ts";
 import assert from "node:assert/strict";
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { pathText } from "../../../../src/core/schema/checker.ts";
 import { demo, startGateway, user, type RunningGateway } from "../../../support/gateway.ts";
+import { folder } from "../../../support/folder.ts";
 import { installed, formats } from "../../../support/config.ts";
 
 /** Asks with a name that the admin listener would refuse. */
@@ -46,6 +49,21 @@ describe("the listener for metrics", () => {
       assert.equal((await get(address + path)).status, 404, path);
     const posted = await fetch(`${address}/metrics`, { method: "POST", headers: HOST });
     assert.equal(posted.status, 405);
+  });
+
+  it("is not ready while requests cannot be written into the books", async (t) => {
+    const data_dir = folder();
+    const { gateway, address } = await start(t, { data_dir });
+    const spend = join(data_dir, "spend");
+    for (const name of readdirSync(spend)) rmSync(join(spend, name));
+    const key = { authorization: "Bearer sk-demo" };
+    const lost = await gateway.chat({ model: "demo-chat", messages: user("hi") }, key);
+    assert.equal(lost.status, 503);
+    for (const listener of [address, gateway.url]) {
+      const response = await get(`${listener}/readyz`);
+      const { error } = (await response.json()) as { readonly error: { readonly code: string } };
+      assert.deepEqual([response.status, error.code], [503, "server_overloaded"]);
+    }
   });
 
   it("is not ready while no model can be asked", async (t) => {

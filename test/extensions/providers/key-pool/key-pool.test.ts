@@ -281,6 +281,16 @@ describe("a provider with several keys", () => {
     assert.equal((await json(answer)).error.code, "model_overloaded");
     assert.ok(Number(answer.headers.get("retry-after")) > 50);
   });
+
+  it("counts in a key's own limit no attempt that the limit of the model has held up", async (t) => {
+    const { ask } = await start(t, refusing(401), [{ key: GOOD, rpm: 2 }], {
+      models: { m: { limits: { rpm: 1 } } },
+      retry: { max_wait_ms: 0 },
+    });
+    const statuses: number[] = [];
+    for (const model of ["m", "m", "n"]) statuses.push((await ask(model)).status);
+    assert.deepEqual(statuses, [200, 503, 200]);
+  });
 });
 
 describe("the setting api_keys", () => {
