@@ -6,7 +6,14 @@ import { describe, it, type TestContext } from "node:test";
 import type { Fetch } from "../../../src/core/upstream/fetch.ts";
 import { VERSION } from "../../../src/core/version.ts";
 import { POOLED_ONLY, configFor, json, startGateway, user } from "../../support/gateway.ts";
-import { speak, startProvider, type Behaviour } from "../../support/provider.ts";
+import {
+  chunk,
+  completion,
+  speak,
+  startProvider,
+  status,
+  type Behaviour,
+} from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 async function answered(t: TestContext, behaviour: Behaviour) {
@@ -49,6 +56,17 @@ describe("a call", () => {
       const { response, provider } = await answered(t, begins);
       assert.equal(response.status, 503);
       await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
+    });
+
+  const REPLY = JSON.stringify(completion({ content: "Hi." }));
+  const EVENT = JSON.stringify(chunk({ content: "Hi." }, "stop"));
+  for (const [mediaType, text] of [
+    ["Application/JSON; charset=UTF-8", `\ufeff${REPLY}`],
+    ["Text/Event-Stream;charset=utf-8", `\ufeffdata: ${EVENT}\n\n`],
+  ] as const)
+    it(`whose answer is ${mediaType}, with a byte order mark, is read`, async (t) => {
+      const { response } = await answered(t, status(200, text, { "content-type": mediaType }));
+      assert.equal((await json(response)).choices[0].message.content, "Hi.");
     });
 
   it("that meets an error of our own is a bare 500, and its detail goes to the log", async (t) => {
