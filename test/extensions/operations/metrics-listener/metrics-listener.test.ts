@@ -9,6 +9,7 @@ import { pathText } from "../../../../src/core/schema/checker.ts";
 import { demo, startGateway, user, type RunningGateway } from "../../../support/gateway.ts";
 import { folder } from "../../../support/folder.ts";
 import { installed, formats } from "../../../support/config.ts";
+import { until } from "../../../support/wait.ts";
 
 /** Asks with a name that the admin listener would refuse. */
 const HOST = { host: "gateway.example" };
@@ -57,8 +58,9 @@ describe("the listener for metrics", () => {
     const spend = join(data_dir, "spend");
     for (const name of readdirSync(spend)) rmSync(join(spend, name));
     const key = { authorization: "Bearer sk-demo" };
-    const lost = await gateway.chat({ model: "demo-chat", messages: user("hi") }, key);
-    assert.equal(lost.status, 503);
+    const ask = () => gateway.chat({ model: "demo-chat", messages: user("hi") }, key);
+    // The log does not look at its files before each write.
+    await until(async () => (await ask()).status === 503, "the loss to be noticed");
     for (const listener of [address, gateway.url]) {
       const response = await get(`${listener}/readyz`);
       const { error } = (await response.json()) as { readonly error: { readonly code: string } };
