@@ -147,16 +147,16 @@ describe("metrics", () => {
     const gw = await startGateway(t, demo());
     const delay = async () =>
       (await scrape(gw)).read("chat_gateway_event_loop_delay_seconds", "quantile");
-    await delay();
-    // The measuring begins with the next look at the clock: this one, which begins later, has had
-    // two.
     const beat = monitorEventLoopDelay({ resolution: 20 });
     beat.enable();
     t.after(() => beat.disable());
-    await waitFor(() => beat.count >= 2, "two looks at the clock");
-    let late: Awaited<ReturnType<typeof delay>> = {};
+    let late = await delay();
     // The gateway may have begun anew just before, when it took figures for its history.
     for (let tries = 0; tries < 5 && !(late["1"]! >= 0.2); tries += 1) {
+      // The measuring begins with the next look at the clock: this one, which begins later, has
+      // had two.
+      beat.reset();
+      await waitFor(() => beat.count >= 2, "two looks at the clock");
       for (const end = performance.now() + 300; performance.now() < end; );
       await waitFor(() => beat.max > 200e6, "the look at the clock that was late");
       late = await delay();
