@@ -8,6 +8,7 @@ import { eventsIn, messageIn } from "../../../support/messages-events.ts";
 import {
   chunk,
   held,
+  silent,
   speak,
   startProvider,
   status,
@@ -112,6 +113,23 @@ describe("a request of the Messages API", () => {
 });
 
 describe("errors", () => {
+  it("tell a request that is too large, and a provider that is too slow", async (t) => {
+    const { ask } = await start(
+      t,
+      { lab: silent },
+      { server: { max_body_bytes: 1_000 }, timeouts: { first_token_ms: 20 } },
+    );
+    const [tooLarge, tooSlow] = [{ system: "x".repeat(1_000) }, {}];
+    const types = [
+      await errorOf(await ask({ model: "m", ...tooLarge })),
+      await errorOf(await ask({ model: "m", ...tooSlow })),
+    ].map(([code, type]) => [code, type]);
+    assert.deepEqual(types, [
+      [413, "request_too_large"],
+      [503, "timeout_error"],
+    ]);
+  });
+
   it("have the vendor's form before a reply has begun", async (t) => {
     const full = { error: { message: "prompt is too long: 9 > 8", type: "invalid_request_error" } };
     const { url, ask } = await start(
@@ -532,13 +550,21 @@ describe("POST /v1/messages/count_tokens", () => {
   it("is the provider's figure where it has one, with what it says of old content", async (t) => {
     const answer = { input_tokens: 42, context_management: { original_input_tokens: 50 } };
     const { ask, claude } = await start(t, { claude: status(200, answer) });
-    const response = await ask({ model: "c", system: "x", stream: true }, {}, COUNT);
-    assert.deepEqual(await json(response), answer);
-    const { path, body, headers } = await claude.nth(0);
+    const ofReply = { stream: true, temperature: 0.5, top_k: 3, stop_sequences: ["END"] };
+    const body = { model: "c", system: "x", metadata: { user_id: "u" }, ...ofReply };
+    assert.deepEqual(await json(await ask(body, {}, COUNT)), answer);
+    const { path, body: sent, headers } = await claude.nth(0);
     assert.equal(path, COUNT);
-    assert.deepEqual(body, { model: "c", messages: REQUEST.messages, system: "x" });
+    assert.deepEqual(sent, { model: "c", messages: REQUEST.messages, system: "x" });
     assert.equal(headers["x-api-key"], "sk-provider-secret");
     assert.match(String(headers["user-agent"]), /^chat-gateway\/\d+\.\d+\.\d+$/);
+  });
+
+  it("is the gateway's own after the provider's first_token_ms", async (t) => {
+    const timeouts = { first_token_ms: 20 };
+    const { ask } = await start(t, { claude: silent }, { providers: { claude: { timeouts } } });
+    const { estimated } = await json(await ask({ model: "c" }, {}, COUNT));
+    assert.equal(estimated, true);
   });
 
   it("asks with one of several keys, with the query of each request, and the model that would serve", async (t) => {

@@ -36,6 +36,14 @@ describe("token counts", () => {
     ["gemini-openai", { total_tokens: 30, ...thought(3) }, { completion: 10, reasoning: 3 }],
     ["gemini-openai", { total_tokens: 20 }, {}],
     ["qwen", details(8, { cache_creation_input_tokens: 4 }), { cacheHit: 8, cacheWrite: 4 }],
+    [
+      "qwen",
+      details(8, {
+        cache_creation_tokens: 4,
+        cache_creation_token_details: { ephemeral_1h_input_tokens: 3 },
+      }),
+      { cacheHit: 8, cacheWrite: 4, cacheWrite1h: 3 },
+    ],
     // Parts that are more than the whole.
     ["openrouter", details(8, { cache_write_tokens: 13 }), { cacheHit: 8, cacheWrite: 12 }],
     ["generic", { cached_tokens: 21, ...thought(8) }, { cacheHit: 20, reasoning: 7 }],

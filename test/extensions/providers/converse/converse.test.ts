@@ -275,6 +275,24 @@ describe("a reply of Converse", () => {
     }
   });
 
+  for (const [stopReason, finish] of [
+    ["end_turn", "stop"],
+    ["stop_sequence", "stop"],
+    ["max_tokens", "length"],
+    ["model_context_window_exceeded", "length"],
+    ["guardrail_intervened", "content_filter"],
+    ["content_filtered", "content_filter"],
+    ["malformed_tool_use", "failed"],
+    ["malformed_model_output", "failed"],
+  ] as const)
+    it(`that ends with ${stopReason}: ${finish}`, () => {
+      const { push } = createConverseDecoder();
+      const end = () => push({ messageStop: { stopReason } });
+      if (finish === "failed")
+        assert.throws(end, new RegExp(`gave up: finish_reason ${stopReason}`));
+      else assert.deepEqual(end(), [{ type: "finish", reason: finish }]);
+    });
+
   it("that is cut or damaged is an error, never an end", async (t) => {
     const damaged = Buffer.from(STREAM[5]!);
     damaged[damaged.length - 1] = damaged[damaged.length - 1]! ^ 1;

@@ -128,6 +128,7 @@ describe("what Gemini is asked", () => {
     ...[
       ["https://x.test/a.webp?b", "image/webp"],
       ["https://x.test/a.PNG", "image/png"],
+      ["https://x.test/a.heic#x", "image/heic"],
       ["https://x.test/a", "image/jpeg"],
     ].map(([fileUri, mimeType]): [string, object[], object[]] => [
       `an image elsewhere: ${fileUri}`,
