@@ -44,18 +44,34 @@ export interface ServiceAnswer {
 /** The name of a service for the operator, and its address. */
 export type TokenService = readonly [name: string, address: string];
 
-/** Sends a form to a service on the internet. `accept`: the media type of its answer. */
-export async function postForm(
+/** Asks a service. `ask` calls it, and is aborted by `cancel` at the deadline. */
+async function answerOf(
   [service, address]: TokenService,
-  fields: Readonly<Record<string, string>>,
-  { clock, transport }: CredentialServices,
-  accept = "application/json",
+  clock: Clock,
+  ask: (cancel: Cancel) => Promise<ServiceAnswer>,
 ): Promise<ServiceAnswer> {
-  requireSafe(service, address);
+  if (!isSafeAddress(address))
+    throw new Error(`${service} must be reached by https, or at a loopback or link-local address`);
   const cancel = new Cancel();
   const timer = clock.after(DEADLINE_MS, () => cancel.abort(tooLate(service)));
   try {
-    const { status, headers, body } = await transport(address, {
+    return await ask(cancel);
+  } catch (error) {
+    throw unreachable(service, error);
+  } finally {
+    timer.cancel();
+  }
+}
+
+/** Sends a form to a service on the internet. `accept`: the media type of its answer. */
+export const postForm = (
+  service: TokenService,
+  fields: Readonly<Record<string, string>>,
+  { clock, transport }: CredentialServices,
+  accept = "application/json",
+): Promise<ServiceAnswer> =>
+  answerOf(service, clock, async (cancel) => {
+    const { status, headers, body } = await transport(service[1], {
       method: "POST",
       redirect: "manual",
       headers: { "Content-Type": "application/x-www-form-urlencoded", Accept: accept },
@@ -65,33 +81,19 @@ export async function postForm(
       sent: () => undefined,
     });
     return { status, headers, text: body ? await readAll(body, MAX_ANSWER_BYTES) : "" };
-  } catch (error) {
-    throw unreachable(service, error);
-  } finally {
-    timer.cancel();
-  }
-}
+  });
 
 /** Calls a service of this machine. Proxies do not know such addresses. */
-export async function askMachine(
-  [service, address]: TokenService,
+export const askMachine = (
+  service: TokenService,
   headers: Headers,
   clock: Clock,
   method: "GET" | "PUT" = "GET",
-): Promise<ServiceAnswer> {
-  requireSafe(service, address);
-  const late = new AbortController();
-  const timer = clock.after(DEADLINE_MS, () => late.abort(tooLate(service)));
-  try {
-    const { signal } = late;
-    const answer = await fetch(address, { method, headers, redirect: "error", signal });
+): Promise<ServiceAnswer> =>
+  answerOf(service, clock, async ({ signal }) => {
+    const answer = await fetch(service[1], { method, headers, redirect: "error", signal });
     return { status: answer.status, headers: answer.headers, text: await answer.text() };
-  } catch (error) {
-    throw unreachable(service, error);
-  } finally {
-    timer.cancel();
-  }
-}
+  });
 
 const tooLate = (service: string): Error =>
   new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
@@ -100,7 +102,7 @@ const tooLate = (service: string): Error =>
  * The bearer token in an answer. Throws an Error for the operator if it has none: with the status
  * and the service's own code, but not its words, which may quote what was sent.
  */
-export function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
+function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
   const { access_token, expires_in, expires_on, error } = asObject(parseJson(answer.text));
   if (answer.status === 200 && typeof access_token === "string" && access_token !== "") {
     const seconds = Number(expires_in ?? Number(expires_on) - now / 1000);
@@ -111,11 +113,21 @@ export function tokenIn(service: string, answer: ServiceAnswer, now: number): Le
   throw new Error(`${service} answered ${what}`);
 }
 
+/** The bearer token that a service on the internet hands out for a form. Throws as tokenIn. */
+export async function postedToken(
+  service: TokenService,
+  fields: Readonly<Record<string, string>>,
+  services: CredentialServices,
+): Promise<Lease<string>> {
+  const now = services.clock.now();
+  return tokenIn(service[0], await postForm(service, fields, services), now);
+}
+
 /** The bearer token that a service of this machine hands out. Throws as tokenIn. */
-export async function machineTokenOf(
+export async function machineToken(
   service: TokenService,
   headers: Headers,
-  clock: Clock,
+  { clock }: CredentialServices,
 ): Promise<Lease<string>> {
   const now = clock.now();
   return tokenIn(service[0], await askMachine(service, headers, clock), now);
@@ -128,11 +140,6 @@ export const reportFailure =
     const detail = error instanceof Error ? error.message : "an exception that is no Error";
     diagnose({ event: "credentials_failed", level: "error", provider, detail });
   };
-
-function requireSafe(service: string, address: string): void {
-  if (!isSafeAddress(address))
-    throw new Error(`${service} must be reached by https, or at a loopback or link-local address`);
-}
 
 function unreachable(service: string, error: unknown): Error {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
