@@ -21,7 +21,6 @@ export const openaiDialect: Dialect = {
 };
 
 export const openaiDialectDefinition: DialectDefinition = {
-  name: "openai",
   thinkingSwitches: DOCUMENTED_SWITCHES,
   unsupported: [],
   appended: { path: PATH, end: /\/(chat|chat\/completions)$/ },

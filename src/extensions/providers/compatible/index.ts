@@ -4,7 +4,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import type { Dialect, DialectDefinition, Target } from "../../../core/providers/dialect.ts";
+import type { Dialect, Target } from "../../../core/providers/dialect.ts";
 import { choiceIn } from "../../../core/providers/openai/decoder.ts";
 import {
   openaiDialect,
@@ -113,12 +113,10 @@ export const compatibleDialect: Dialect = {
 /** What providers of this format want back with their calls, since the process started. */
 const allDetails = createSignatureStore();
 
-export const compatibleDialectDefinition: DialectDefinition = {
-  ...openaiDialectDefinition,
-  thinkingSwitches: [...THINKING_SWITCHES.keys(), "none"],
-  create: (scope) => keepingDetails(compatibleDialect, scopedStore(allDetails, scope)),
-};
-
 export function install(gateway: Installer): void {
-  gateway.fill(slots.dialect("openai"), compatibleDialectDefinition);
+  gateway.fill(slots.dialect("openai"), {
+    ...openaiDialectDefinition,
+    thinkingSwitches: [...THINKING_SWITCHES.keys(), "none"],
+    create: (scope) => keepingDetails(compatibleDialect, scopedStore(allDetails, scope)),
+  });
 }
