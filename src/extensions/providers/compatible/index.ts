@@ -92,7 +92,7 @@ export const compatibleDialect: Dialect = {
       messages:
         tool_choice === "any" ? forMistral(marked.messages) : withStatedIds(marked.messages),
     };
-    const plain = requestBody(written, target, thinkingFields);
+    const plain = { ...requestBody(written, target), ...thinkingFields(written, target) };
     const documented = isBegun ? withMarkedBeginning(plain, target.traits) : plain;
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
@@ -116,7 +116,7 @@ const allDetails = createSignatureStore();
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect("openai"), {
     ...openaiDialectDefinition,
-    thinkingSwitches: [...THINKING_SWITCHES.keys(), "none"],
+    thinkingSwitches: THINKING_SWITCHES,
     create: (scope) => keepingDetails(compatibleDialect, scopedStore(allDetails, scope)),
   });
 }
