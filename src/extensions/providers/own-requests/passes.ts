@@ -160,9 +160,9 @@ export function withoutUnlisted(
     })
     .join(",");
   const isProfilePassed = profile !== undefined && listed.has("user_profiles");
-  const passed = Object.entries(body).filter(isPassed);
+  const passed = Object.fromEntries(Object.entries(body).filter(isPassed));
   return {
-    body: Object.fromEntries(takesVendors ? passed : passed.map(withoutVendors)),
+    body: takesVendors ? passed : asObject(VENDOR_PARTS.reduce<unknown>(without, passed)),
     headers: {
       ...rest,
       ...(passedBetas !== "" && { "anthropic-beta": passedBetas }),
@@ -171,38 +171,22 @@ export function withoutUnlisted(
   };
 }
 
-/** A field of the body without what belongs to such betas. */
-function withoutVendors([field, value]: readonly [string, unknown]): readonly [string, unknown] {
-  if (field === "cache_control") return [field, withoutNames(value, ["scope"])];
-  if (field === "output_config") return [field, withoutNames(value, ["task_budget"])];
-  if (field === "system") return [field, withoutScopes(value)];
-  if (field === "tools")
-    return [field, asArray(withoutScopes(value)).map((tool) => withoutNames(tool, TOOL_EXTRAS))];
-  if (field !== "messages") return [field, value];
-  const messages = asArray(value).map((message) => {
-    const { content } = asObject(message);
-    return Array.isArray(content)
-      ? { ...asObject(message), content: withoutScopes(content) }
-      : message;
-  });
-  return [field, messages];
-}
+/** Where the parts of a request stand that belong to such betas. `*`: each entry of a list. */
+const VENDOR_PARTS: readonly Path[] = [
+  ["cache_control", "scope"],
+  ["output_config", "task_budget"],
+  ["system", "*", "cache_control", "scope"],
+  ["tools", "*", "cache_control", "scope"],
+  ["tools", "*", "defer_loading"],
+  ["tools", "*", "input_examples"],
+  ["tools", "*", "allowed_callers"],
+  ["messages", "*", "content", "*", "cache_control", "scope"],
+];
 
-/** What advanced tool use adds to a tool. */
-const TOOL_EXTRAS = ["defer_loading", "input_examples", "allowed_callers"];
-
-/** Blocks or tools without the scopes of their marks for the cache. */
-function withoutScopes(blocks: unknown): unknown {
-  if (!Array.isArray(blocks)) return blocks;
-  return blocks.map((block) => {
-    const mark = asObject(block)["cache_control"];
-    if (asObject(mark)["scope"] === undefined) return block;
-    return { ...asObject(block), cache_control: withoutNames(mark, ["scope"]) };
-  });
-}
-
-function withoutNames(value: unknown, names: readonly string[]): unknown {
-  const members = Object.entries(asObject(value));
-  if (!members.some(([name]) => names.includes(name))) return value;
-  return Object.fromEntries(members.filter(([name]) => !names.includes(name)));
+/** A value without what stands at such a path. */
+function without(value: unknown, [step = "", ...rest]: Path): unknown {
+  if (step === "*") return Array.isArray(value) ? value.map((each) => without(each, rest)) : value;
+  const { [step]: inner, ...others } = asObject(value);
+  if (inner === undefined) return value;
+  return rest.length === 0 ? others : { ...asObject(value), [step]: without(inner, rest) };
 }
