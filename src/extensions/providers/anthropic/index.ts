@@ -14,7 +14,7 @@ import {
   type SignatureStore,
 } from "../turns/index.ts";
 import { documentRule } from "./blocks.ts";
-import { hasMap } from "./closed-schema.ts";
+import { closedSchema } from "./closed-schema.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
 import {
   firstUnlisted,
@@ -61,7 +61,8 @@ const permissionLack: LackOf = ({ provider, traits }, { native }) => {
 const schemaLack: LackOf = ({ provider }, { response_format: format, native, clientPath }) => {
   if (provider.dialect !== NAME || format?.type !== "json_schema" || ownFormat(native))
     return undefined;
-  if (!hasMap(format.json_schema.schema)) return undefined;
+  const { schema } = format.json_schema;
+  if (!schema || closedSchema(schema)) return undefined;
   const path = ["response_format"];
   return {
     path: clientPath?.(path) ?? path,
