@@ -78,7 +78,7 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
     if (hasFinish || !(traits.done_without_finish ?? hasUsage)) return [];
     const parts = [...toolCalls.end(), ...textParts(NO_TEXTS, {}, true)];
     if (!hasContent && parts.length === 0) return [];
-    return [...parts, { type: "finish", reason: toolCalls.count() > 0 ? "tool_calls" : "stop" }];
+    return [...parts, { type: "finish", reason: "stop" }];
   }
 
   function usageOf(event: unknown): UsageReport | undefined {
