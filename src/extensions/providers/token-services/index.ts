@@ -1,6 +1,5 @@
 // What all types of credentials are made of: the contract, values that expire, and the calls to
 // services that hand out tokens.
-export { bearerSettings } from "./bearer.ts";
 export type {
   Credentials,
   CredentialServices,
@@ -12,6 +11,7 @@ export type {
 export { createRenewing, type Lease } from "./renewing.ts";
 export {
   askMachine,
+  bearerSettings,
   isSafeAddress,
   machineToken,
   postedToken,

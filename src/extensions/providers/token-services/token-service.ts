@@ -6,8 +6,8 @@ import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { fail, refine } from "../../../core/schema/checker.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import { url } from "../../../config/fields.ts";
-import type { CredentialServices, Headers } from "./credentials.ts";
-import type { Lease } from "./renewing.ts";
+import type { CredentialServices, CredentialSettings, Headers } from "./credentials.ts";
+import { createRenewing, type Lease } from "./renewing.ts";
 
 /** A token service that has not answered by then counts as unreachable. */
 const DEADLINE_MS = 10_000;
@@ -140,6 +140,25 @@ export const reportFailure =
     const detail = error instanceof Error ? error.message : "an exception that is no Error";
     diagnose({ event: "credentials_failed", level: "error", provider, detail });
   };
+
+/** `obtain` gets a token. It rejects with an Error whose message is for the operator. */
+export const bearerSettings = (
+  secrets: CredentialSettings["secrets"],
+  obtain: (services: CredentialServices) => Promise<Lease<string>>,
+): CredentialSettings => ({
+  secrets,
+  create(services) {
+    const token = createRenewing(() => obtain(services), services.clock, reportFailure(services));
+    const headers = (value: string) => ({ Authorization: `Bearer ${value}` });
+    return {
+      headersFor() {
+        const value = token.get();
+        return typeof value === "string" ? headers(value) : value.then(headers);
+      },
+      refused: ({ Authorization = "" }) => token.refuse(Authorization.replace("Bearer ", "")),
+    };
+  },
+});
 
 function unreachable(service: string, error: unknown): Error {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
