@@ -65,14 +65,10 @@ export const connectThrough =
     };
   };
 
-const connectRequest = (authority: string, { authorization }: ForwardProxy): string =>
-  [
-    `CONNECT ${authority} HTTP/1.1`,
-    `Host: ${authority}`,
-    ...(authorization === undefined ? [] : [`Proxy-Authorization: ${authorization}`]),
-    "",
-    "",
-  ].join("\r\n");
+function connectRequest(authority: string, { authorization }: ForwardProxy): string {
+  const own = authorization === undefined ? "" : `Proxy-Authorization: ${authorization}\r\n`;
+  return `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${own}\r\n`;
+}
 
 /** The proxy is the operator's to mend. Neither its password nor its words are told. */
 const refused = ({ host, port }: ForwardProxy, what: string): ProviderError =>
