@@ -1,5 +1,5 @@
 // The request to Ollama's own API.
-import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
+import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
 import { argumentsIn, createTextCounter, takenMedia, type MediaRule } from "../turns/index.ts";
@@ -86,18 +86,12 @@ function messagesOf(messages: readonly Message[]): readonly object[] {
 export const imageRule: MediaRule = (_part, { mediaType }) =>
   mediaType === undefined ? "this model takes images as data, not by address" : undefined;
 
-/** The texts of a message. Those before and after an image are lines of their own. */
-const textAround = (content: readonly ContentPart[]): string =>
-  content
-    .map((part) => (part.type === "text" ? part.text : "\n"))
-    .join("")
-    .trim();
-
-/** The texts of a message, and its images as data. */
+/** The texts of a message, and its images as data. A text beside an image is a line of its own. */
 function contentOf(content: Message["content"]): object {
   if (content === null || typeof content === "string") return { content: content ?? "" };
   const images = content.flatMap((part) =>
     part.type === "image_url" ? [takenMedia(part, imageRule).data] : [],
   );
-  return { content: textAround(content), images: images.length > 0 ? images : undefined };
+  const texts = content.map((part) => (part.type === "text" ? part.text : "\n"));
+  return { content: texts.join("").trim(), images: images.length > 0 ? images : undefined };
 }

@@ -53,11 +53,14 @@ async function answerOf(
   if (!isSafeAddress(address))
     throw new Error(`${service} must be reached by https, or at a loopback or link-local address`);
   const cancel = new Cancel();
-  const timer = clock.after(DEADLINE_MS, () => cancel.abort(tooLate(service)));
+  const late = new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
+  const timer = clock.after(DEADLINE_MS, () => cancel.abort(late));
   try {
     return await ask(cancel);
   } catch (error) {
-    throw unreachable(service, error);
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    const why = cause instanceof Error ? cause.message : "an exception that is no Error";
+    throw new Error(`${service} could not be reached: ${why}`, { cause: error });
   } finally {
     timer.cancel();
   }
@@ -94,9 +97,6 @@ export const askMachine = (
     const answer = await fetch(service[1], { method, headers, redirect: "error", signal });
     return { status: answer.status, headers: answer.headers, text: await answer.text() };
   });
-
-const tooLate = (service: string): Error =>
-  new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
 
 /**
  * The bearer token in an answer. Throws an Error for the operator if it has none: with the status
@@ -159,9 +159,3 @@ export const bearerSettings = (
     };
   },
 });
-
-function unreachable(service: string, error: unknown): Error {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const why = cause instanceof Error ? cause.message : "an exception that is no Error";
-  return new Error(`${service} could not be reached: ${why}`, { cause: error });
-}
